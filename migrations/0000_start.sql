@@ -1,0 +1,67 @@
+CREATE TABLE `blocks` (
+	`scope` text NOT NULL,
+	`address` text NOT NULL,
+	`reason` text NOT NULL,
+	`blocked_at` integer NOT NULL,
+	PRIMARY KEY(`scope`, `address`)
+);
+--> statement-breakpoint
+CREATE TABLE `dead_letters` (
+	`id` text PRIMARY KEY NOT NULL,
+	`origin` text NOT NULL,
+	`scope` text,
+	`event_id` text,
+	`type` text,
+	`error` text NOT NULL,
+	`attempts` integer NOT NULL,
+	`payload` text NOT NULL,
+	`dead_lettered_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `dead_letters_age` ON `dead_letters` (`dead_lettered_at`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `dead_letters_event` ON `dead_letters` (`scope`,`event_id`);--> statement-breakpoint
+CREATE TABLE `events` (
+	`seq` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`id` text NOT NULL,
+	`scope` text NOT NULL,
+	`type` text NOT NULL,
+	`source` text NOT NULL,
+	`timestamp` text NOT NULL,
+	`trace_id` text NOT NULL,
+	`payload` text NOT NULL,
+	`status` text NOT NULL,
+	`attempts` integer DEFAULT 0 NOT NULL,
+	`error` text,
+	`due_at` integer DEFAULT 0 NOT NULL,
+	`lease_until` integer,
+	`ack_token` text,
+	`accepted_at` integer NOT NULL,
+	`ended_at` integer,
+	`revision` integer DEFAULT 0 NOT NULL,
+	`queued_at` integer
+);
+--> statement-breakpoint
+CREATE INDEX `events_id` ON `events` (`id`);--> statement-breakpoint
+CREATE INDEX `events_timestamp` ON `events` (`timestamp`,`seq`);--> statement-breakpoint
+CREATE INDEX `events_type` ON `events` (`type`,`seq`);--> statement-breakpoint
+CREATE INDEX `events_status` ON `events` (`status`,`seq`);--> statement-breakpoint
+CREATE INDEX `events_scope` ON `events` (`scope`,`seq`);--> statement-breakpoint
+CREATE UNIQUE INDEX `events_scope_id` ON `events` (`scope`,`id`);--> statement-breakpoint
+CREATE TABLE `keys` (
+	`id` text PRIMARY KEY NOT NULL,
+	`name` text NOT NULL,
+	`roles` text NOT NULL,
+	`scopes` text NOT NULL,
+	`hash` text NOT NULL,
+	`created_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `scopes` (
+	`scope` text PRIMARY KEY NOT NULL,
+	`agent` text NOT NULL,
+	`open` integer NOT NULL,
+	`wake_at` integer,
+	`updated_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `scopes_wake` ON `scopes` (`wake_at`);

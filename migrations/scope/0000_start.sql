@@ -1,0 +1,71 @@
+CREATE TABLE `effects` (
+	`id` text PRIMARY KEY NOT NULL,
+	`turn_id` text,
+	`tool` text NOT NULL,
+	`arguments_hash` text NOT NULL,
+	`idempotence_key` text,
+	`status` text NOT NULL,
+	`output` text,
+	`error` text,
+	`started_at` integer NOT NULL,
+	`ended_at` integer
+);
+--> statement-breakpoint
+CREATE INDEX `effects_turn` ON `effects` (`turn_id`);--> statement-breakpoint
+CREATE INDEX `effects_open` ON `effects` (`started_at`) WHERE status = 'started';--> statement-breakpoint
+CREATE UNIQUE INDEX `effects_key` ON `effects` (`tool`,`idempotence_key`);--> statement-breakpoint
+CREATE TABLE `events` (
+	`seq` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`id` text NOT NULL,
+	`scope` text NOT NULL,
+	`type` text NOT NULL,
+	`source` text NOT NULL,
+	`timestamp` text NOT NULL,
+	`trace_id` text NOT NULL,
+	`payload` text NOT NULL,
+	`status` text NOT NULL,
+	`attempts` integer DEFAULT 0 NOT NULL,
+	`error` text,
+	`due_at` integer DEFAULT 0 NOT NULL,
+	`lease_until` integer,
+	`ack_token` text,
+	`accepted_at` integer NOT NULL,
+	`ended_at` integer,
+	`in_context` integer DEFAULT 0 NOT NULL,
+	`outcome` text,
+	`turn_id` text,
+	`interruptions` integer DEFAULT 0 NOT NULL,
+	`parked` text,
+	`revision` integer DEFAULT 1 NOT NULL,
+	`told` integer DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `events_claim` ON `events` (`due_at`,`seq`) WHERE status = 'pending';--> statement-breakpoint
+CREATE INDEX `events_lease` ON `events` (`ack_token`,`lease_until`) WHERE status = 'processing';--> statement-breakpoint
+CREATE INDEX `events_context` ON `events` (`seq`) WHERE in_context = 1;--> statement-breakpoint
+CREATE INDEX `events_outbox` ON `events` (`seq`) WHERE told < revision;--> statement-breakpoint
+CREATE UNIQUE INDEX `events_scope_id` ON `events` (`scope`,`id`);--> statement-breakpoint
+CREATE TABLE `log` (
+	`seq` integer PRIMARY KEY NOT NULL,
+	`at` integer NOT NULL,
+	`kind` text NOT NULL,
+	`entry` text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `state` (
+	`key` text PRIMARY KEY NOT NULL,
+	`value` text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `tickets` (
+	`hash` text PRIMARY KEY NOT NULL,
+	`principal` text NOT NULL,
+	`expires_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `timers` (
+	`name` text PRIMARY KEY NOT NULL,
+	`schedule` text NOT NULL,
+	`next_at` integer NOT NULL,
+	`fired` integer DEFAULT 0 NOT NULL
+);

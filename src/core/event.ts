@@ -1,0 +1,83 @@
+import { v7 as uuidv7 } from 'uuid'
+import { z } from 'zod'
+
+const MAX_NAME = 128
+
+export const scopeName = z
+  .string()
+  .regex(/^[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /')
+
+/** Trace context: `trace_id` is 32 hex digits as in W3C trace context; the other two are ids of events. */
+const eventMeta = z.object({
+  trace_id: z.string().regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits'),
+  correlation_id: z.string().max(MAX_NAME).nullable(),
+  causation_id: z.string().max(MAX_NAME).nullable(),
+})
+
+const common = {
+  id: z.string().min(1).max(MAX_NAME),
+  scope: scopeName,
+  source: z.string().min(1).max(MAX_NAME),
+  timestamp: z.iso.datetime(),
+  meta: eventMeta,
+}
+
+/** One type of event: its literal `type` and its own fields, beside those that every event has. */
+export function eventType<const Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {
+  return z.object({ ...common, type: z.literal(type), ...shape })
+}
+
+export const webSocketMessage = eventType('ws.message', { connection_id: z.string().min(1).max(MAX_NAME), content: z.string() })
+export const httpRequest = eventType('http.request', { method: z.string().min(1), path: z.string().min(1), body: z.json().optional() })
+export const fileChange = eventType('file.change', { path: z.string().min(1), change_type: z.enum(['created', 'modified', 'deleted']) })
+export const timerTick = eventType('timer.tick', { timer_name: z.string().min(1) })
+
+export const builtInEvents = [webSocketMessage, httpRequest, fileChange, timerTick] as const
+
+/** What every event has, whatever its type. */
+export type Event = { type: string; id: string; scope: string; source: string; timestamp: string; meta: z.infer<typeof eventMeta> }
+export type EventSchema = z.ZodObject<typeof common & { type: z.ZodLiteral<string> }>
+export type EventOf<Schema extends z.ZodType> = z.infer<Schema>
+
+/**
+ * The discriminated union of the given event types. A field that a type does not know is kept, not stripped: what was accepted
+ * is what was sent.
+ */
+export function eventUnion<const Schemas extends readonly [EventSchema, ...EventSchema[]]>(schemas: Schemas): z.ZodType<z.infer<Schemas[number]>> {
+  const [first, ...rest] = schemas.map((schema) => schema.loose())
+  return z.discriminatedUnion('type', [first as EventSchema, ...(rest as EventSchema[])]) as never
+}
+
+export type Defaults = { now: number; source: string; trace_id?: string; scope?: string }
+
+/** Fills what a sender may leave out. It checks nothing: the result is for the schema to judge. */
+export function withDefaults(input: Record<string, unknown>, defaults: Defaults): Record<string, unknown> {
+  const meta = input['meta'] as Record<string, unknown> | undefined
+  const plain = meta === undefined || (typeof meta === 'object' && meta !== null && !Array.isArray(meta))
+  return {
+    ...input,
+    id: input['id'] ?? uuidv7(),
+    scope: input['scope'] ?? defaults.scope ?? 'default',
+    source: input['source'] ?? defaults.source,
+    timestamp: utc(input['timestamp'], defaults.now),
+    meta: plain ? { correlation_id: null, causation_id: null, ...meta, trace_id: meta?.['trace_id'] ?? defaults.trace_id ?? newTraceId() } : meta,
+  }
+}
+
+/** A child of `event`: it keeps the trace, names its cause, and the first of the chain as its correlation. */
+export function derive<Child extends { type: string }>(event: Event, child: Child, now: number): Child & Event {
+  const meta = { trace_id: event.meta.trace_id, correlation_id: event.meta.correlation_id ?? event.id, causation_id: event.id }
+  return { id: uuidv7(), scope: event.scope, source: event.source, timestamp: new Date(now).toISOString(), ...child, meta }
+}
+
+export const newTraceId = (): string => hex(crypto.getRandomValues(new Uint8Array(16)))
+export const newSpanId = (): string => hex(crypto.getRandomValues(new Uint8Array(8)))
+
+/** Times are kept in UTC with milliseconds, so that they sort as text; what is no time is left for the schema to refuse. */
+function utc(value: unknown, now: number): unknown {
+  if (value === undefined || value === null) return new Date(now).toISOString()
+  const time = typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value) ? Date.parse(value) : Number.NaN
+  return Number.isNaN(time) ? value : new Date(time).toISOString()
+}
+
+const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')

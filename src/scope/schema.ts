@@ -1,0 +1,100 @@
+import { sql } from 'drizzle-orm'
+import { index, integer, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
+
+/**
+ * The inbox: the columns up to `ended_at` are those of core's EventStore. `in_context` marks the DecisionContext's events, `revision` counts
+ * changes and `told` is the last revision that D1 has: the outbox is the rows where the two differ. `turn_id` is the last turn that
+ * considered the event, `interruptions` how often the object died or was reset during one.
+ */
+export const events = sqliteTable(
+  'events',
+  {
+    seq: integer().primaryKey({ autoIncrement: true }),
+    id: text().notNull(),
+    scope: text().notNull(),
+    type: text().notNull(),
+    source: text().notNull(),
+    timestamp: text().notNull(),
+    trace_id: text().notNull(),
+    payload: text().notNull(),
+    status: text().notNull(),
+    attempts: integer().notNull().default(0),
+    error: text(),
+    due_at: integer().notNull().default(0),
+    lease_until: integer(),
+    ack_token: text(),
+    accepted_at: integer().notNull(),
+    ended_at: integer(),
+    in_context: integer().notNull().default(0),
+    outcome: text(),
+    turn_id: text(),
+    interruptions: integer().notNull().default(0),
+    parked: text(),
+    revision: integer().notNull().default(1),
+    told: integer().notNull().default(0),
+  },
+  (table) => [
+    unique('events_scope_id').on(table.scope, table.id),
+    index('events_claim')
+      .on(table.due_at, table.seq)
+      .where(sql`status = 'pending'`),
+    index('events_lease')
+      .on(table.ack_token, table.lease_until)
+      .where(sql`status = 'processing'`),
+    index('events_context')
+      .on(table.seq)
+      .where(sql`in_context = 1`),
+    index('events_outbox')
+      .on(table.seq)
+      .where(sql`told < revision`),
+  ],
+)
+
+/** The append-only record of what the scope saw, decided and did. `entry` is the whole entry as JSON. */
+export const log = sqliteTable('log', {
+  seq: integer().primaryKey(),
+  at: integer().notNull(),
+  kind: text().notNull(),
+  entry: text().notNull(),
+})
+
+/** Small values that the object must find again: its name, settings, counters, scratch, the turn in flight. */
+export const state = sqliteTable('state', { key: text().primaryKey(), value: text().notNull() })
+
+/** The journal of effects: a row is written before an effect begins and completed after it ended (G8). */
+export const effects = sqliteTable(
+  'effects',
+  {
+    id: text().primaryKey(),
+    turn_id: text(),
+    tool: text().notNull(),
+    arguments_hash: text().notNull(),
+    idempotence_key: text(),
+    status: text({ enum: ['started', 'ok', 'failed', 'unknown'] }).notNull(),
+    output: text(),
+    error: text(),
+    started_at: integer().notNull(),
+    ended_at: integer(),
+  },
+  (table) => [
+    unique('effects_key').on(table.tool, table.idempotence_key),
+    index('effects_turn').on(table.turn_id),
+    index('effects_open')
+      .on(table.started_at)
+      .where(sql`status = 'started'`),
+  ],
+)
+
+export const timers = sqliteTable('timers', {
+  name: text().primaryKey(),
+  schedule: text().notNull(),
+  next_at: integer().notNull(),
+  fired: integer().notNull().default(0),
+})
+
+/** One-time tickets for browsers: only a hash of each is kept. */
+export const tickets = sqliteTable('tickets', {
+  hash: text().primaryKey(),
+  principal: text().notNull(),
+  expires_at: integer().notNull(),
+})

@@ -1,0 +1,89 @@
+import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
+
+/**
+ * D1's log of events: `queued` by the queue path, then told by the scopes' outboxes. The columns up to `ended_at` are those
+ * of core's EventStore, so that its statements publish and replay here too. `revision` is the scope's count of changes: a late or
+ * repeated report never overwrites a newer one.
+ */
+export const events = sqliteTable(
+  'events',
+  {
+    seq: integer().primaryKey({ autoIncrement: true }),
+    id: text().notNull(),
+    scope: text().notNull(),
+    type: text().notNull(),
+    source: text().notNull(),
+    timestamp: text().notNull(),
+    trace_id: text().notNull(),
+    payload: text().notNull(),
+    status: text().notNull(),
+    attempts: integer().notNull().default(0),
+    error: text(),
+    due_at: integer().notNull().default(0),
+    lease_until: integer(),
+    ack_token: text(),
+    accepted_at: integer().notNull(),
+    ended_at: integer(),
+    revision: integer().notNull().default(0),
+    queued_at: integer(),
+  },
+  (table) => [
+    unique('events_scope_id').on(table.scope, table.id),
+    index('events_id').on(table.id),
+    index('events_timestamp').on(table.timestamp, table.seq),
+    index('events_type').on(table.type, table.seq),
+    index('events_status').on(table.status, table.seq),
+    index('events_scope').on(table.scope, table.seq),
+  ],
+)
+
+/** What nothing could deal with: an event that a scope gave up on, or a queue message that could not be delivered or read. */
+export const deadLetters = sqliteTable(
+  'dead_letters',
+  {
+    id: text().primaryKey(),
+    origin: text({ enum: ['scope', 'queue'] }).notNull(),
+    scope: text(),
+    event_id: text(),
+    type: text(),
+    error: text().notNull(),
+    attempts: integer().notNull(),
+    payload: text().notNull(),
+    dead_lettered_at: integer().notNull(),
+  },
+  (table) => [unique('dead_letters_event').on(table.scope, table.event_id), index('dead_letters_age').on(table.dead_lettered_at, table.id)],
+)
+
+/** Every scope that ever told something. `wake_at` is when its alarm is due: one long overdue has lost its alarm, and the sweep pokes it. */
+export const scopes = sqliteTable(
+  'scopes',
+  {
+    scope: text().primaryKey(),
+    agent: text().notNull(),
+    open: integer().notNull(),
+    wake_at: integer(),
+    updated_at: integer().notNull(),
+  },
+  (table) => [index('scopes_wake').on(table.wake_at)],
+)
+
+export const keys = sqliteTable('keys', {
+  id: text().primaryKey(),
+  name: text().notNull(),
+  roles: text({ mode: 'json' }).$type<string[]>().notNull(),
+  scopes: text({ mode: 'json' }).$type<string[]>().notNull(),
+  hash: text().notNull(),
+  created_at: integer().notNull(),
+})
+
+/** Addresses that the SSH guard has blocked. A block is of one address in one scope, however often it is asked for. */
+export const blocks = sqliteTable(
+  'blocks',
+  {
+    scope: text().notNull(),
+    address: text().notNull(),
+    reason: text().notNull(),
+    blocked_at: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.scope, table.address] })],
+)
