@@ -7,6 +7,7 @@ CREATE TABLE `effects` (
 	`status` text NOT NULL,
 	`output` text,
 	`error` text,
+	`head` text NOT NULL,
 	`started_at` integer NOT NULL,
 	`ended_at` integer
 );
@@ -66,6 +67,7 @@ CREATE TABLE `tickets` (
 CREATE TABLE `timers` (
 	`name` text PRIMARY KEY NOT NULL,
 	`schedule` text NOT NULL,
+	`set_at` integer NOT NULL,
 	`next_at` integer NOT NULL,
 	`fired` integer DEFAULT 0 NOT NULL
 );

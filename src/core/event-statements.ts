@@ -1,11 +1,12 @@
 import type { Event } from './event.ts'
 
-/** SQL with its parameters: the same text runs on D1, on a Durable Object's SQLite and on any other SQLite. */
+/** SQL with its parameters: the same text runs on D1 and on any SQLite. */
 export type Statement = { sql: string; params: (string | number | null)[] }
-export type Claim = { ack_token: string; now: number; lease_ms: number; limit: number; types?: readonly string[] | undefined }
-/** `jitter` in [0, 1) spreads the retries; the delay doubles with each attempt. */
-export type Failure = { ack_token: string; error: string; max_attempts: number; now: number; jitter: number }
-export type Span = { start: string; end?: string | undefined; types?: readonly string[] | undefined; scope?: string | undefined }
+type Which = { types?: readonly string[] | undefined; scope?: string | undefined }
+export type Claim = Which & { ack_token: string; now: number; lease_ms: number; limit: number }
+/** `jitter` in [0, 1) spreads the retries; the delay doubles with each attempt, from 1 s up to 5 min. */
+export type Failure = { ack_tokens: readonly string[]; error: string; max_attempts: number; now: number; jitter: number }
+export type Span = Which & { start: string; end?: string | undefined }
 export type EventStatements = ReturnType<typeof eventStatements>
 
 /** The columns that an EventStore needs; a table may have more. `seq` is the order of acceptance. Times are in ms, `timestamp` in ISO. */
@@ -19,6 +20,13 @@ export const eventTable = (table = 'events'): string[] => [
 
 /** `alsoSet` is appended to every UPDATE, for a table that counts its changes (`, revision = revision + 1`). */
 export function eventStatements(table = 'events', alsoSet = '') {
+  const fail = (which: string, { ack_tokens, error, now, max_attempts, jitter }: Failure): Statement => ({
+    sql: `UPDATE ${table} SET status = CASE WHEN attempts >= ?4 THEN 'dead_lettered' ELSE 'pending' END, error = ?2,
+      due_at = CASE WHEN attempts >= ?4 THEN 0 ELSE ?3 + CAST(min(300000, 1000 << min(attempts - 1, 20)) * (1 + ?5) / 2 AS INTEGER) END,
+      ended_at = CASE WHEN attempts >= ?4 THEN ?3 END, ack_token = NULL, lease_until = NULL${alsoSet}
+      WHERE status = 'processing' AND ${which} RETURNING seq, id, status, attempts, due_at`,
+    params: [JSON.stringify(ack_tokens), error, now, max_attempts, jitter],
+  })
   return {
     /** Inserts what is new; a duplicate is not returned. */
     publish: (events: readonly Event[], now: number, status = 'pending'): Statement => ({
@@ -27,39 +35,26 @@ export function eventStatements(table = 'events', alsoSet = '') {
         FROM json_each(?1) WHERE true ON CONFLICT (scope, id) DO NOTHING RETURNING seq, scope, id`,
       params: [JSON.stringify(events), status, now],
     }),
-    claim: ({ ack_token, now, lease_ms, limit, types }: Claim): Statement => ({
+    claim: ({ ack_token, now, lease_ms, limit, types, scope }: Claim): Statement => ({
       sql: `UPDATE ${table} SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2${alsoSet}
-        WHERE seq IN (SELECT seq FROM ${table} WHERE status = 'pending' AND due_at <= ?3 ${types ? 'AND type IN (SELECT value FROM json_each(?5))' : ''}
-          ORDER BY due_at, seq LIMIT ?4)
+        WHERE seq IN (SELECT seq FROM ${table} WHERE status = 'pending' AND due_at <= ?3
+          AND (?5 IS NULL OR type IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR scope = ?6) ORDER BY due_at, seq LIMIT ?4)
         RETURNING seq, payload, attempts, ack_token`,
-      params: [ack_token, now + lease_ms, now, limit, ...(types ? [JSON.stringify(types)] : [])],
+      params: [ack_token, now + lease_ms, now, limit, types ? JSON.stringify(types) : null, scope ?? null],
     }),
     ack: (ack_tokens: readonly string[], now: number): Statement => ({
       sql: `UPDATE ${table} SET status = 'completed', error = NULL, ended_at = ?2, ack_token = NULL, lease_until = NULL${alsoSet}
         WHERE status = 'processing' AND ack_token IN (SELECT value FROM json_each(?1)) RETURNING seq, id, status, attempts`,
       params: [JSON.stringify(ack_tokens), now],
     }),
-    nack: (failure: Failure): Statement => ({ sql: settleFailed(table, alsoSet, 'ack_token = ?1'), params: failureParams(failure) }),
+    nack: (failure: Failure): Statement => fail('ack_token IN (SELECT value FROM json_each(?1))', failure),
     /** Gives back what was claimed and not settled within its lease; the attempt counts. */
-    expire: (now: number, max_attempts: number): Statement => ({
-      sql: settleFailed(table, alsoSet, 'ack_token > ?1 AND lease_until <= ?3'),
-      params: failureParams({ ack_token: '', error: 'the lease ran out before the event was acknowledged', max_attempts, now, jitter: 0 }),
-    }),
+    expire: (now: number, max_attempts: number): Statement =>
+      fail(`ack_token > '' AND lease_until <= ?3`, { ack_tokens: [], error: 'the lease ran out', max_attempts, now, jitter: 0 }),
     replay: ({ start, end, types, scope }: Span, after: { timestamp: string; seq: number }, limit: number): Statement => ({
       sql: `SELECT seq, timestamp, payload FROM ${table} WHERE timestamp >= ?1 AND timestamp < ?2 AND (timestamp, seq) > (?3, ?4)
         AND (?5 IS NULL OR scope = ?5) AND (?6 IS NULL OR type IN (SELECT value FROM json_each(?6))) ORDER BY timestamp, seq LIMIT ?7`,
-      params: [start, end ?? '9999', after.timestamp, after.seq, scope ?? null, types ? JSON.stringify(types) : null, limit],
+      params: [start, end ?? ':', after.timestamp, after.seq, scope ?? null, types ? JSON.stringify(types) : null, limit],
     }),
   }
 }
-
-const FIRST_DELAY_MS = 1000
-const LONGEST_DELAY_MS = 300_000
-
-const settleFailed = (table: string, alsoSet: string, which: string): string =>
-  `UPDATE ${table} SET status = CASE WHEN attempts >= ?4 THEN 'dead_lettered' ELSE 'pending' END, error = ?2,
-    due_at = CASE WHEN attempts >= ?4 THEN 0 ELSE ?3 + CAST(min(${LONGEST_DELAY_MS}, ${FIRST_DELAY_MS} << min(attempts - 1, 20)) * (1 + ?5) / 2 AS INTEGER) END,
-    ended_at = CASE WHEN attempts >= ?4 THEN ?3 END, ack_token = NULL, lease_until = NULL${alsoSet}
-    WHERE status = 'processing' AND ${which} RETURNING seq, id, status, attempts, due_at`
-
-const failureParams = (failure: Failure) => [failure.ack_token, failure.error, failure.now, failure.max_attempts, failure.jitter]

@@ -2,10 +2,9 @@ import { v7 as uuidv7 } from 'uuid'
 import { z } from 'zod'
 
 const MAX_NAME = 128
-
-export const scopeName = z
-  .string()
-  .regex(/^[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /')
+/** A point in time; a local time, without its zone, is none. */
+const instant = z.iso.datetime({ offset: true })
+export const scopeName = z.string().regex(/^[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /')
 
 /** Trace context: `trace_id` is 32 hex digits as in W3C trace context; the other two are ids of events. */
 const eventMeta = z.object({
@@ -31,38 +30,38 @@ export const webSocketMessage = eventType('ws.message', { connection_id: z.strin
 export const httpRequest = eventType('http.request', { method: z.string().min(1), path: z.string().min(1), body: z.json().optional() })
 export const fileChange = eventType('file.change', { path: z.string().min(1), change_type: z.enum(['created', 'modified', 'deleted']) })
 export const timerTick = eventType('timer.tick', { timer_name: z.string().min(1) })
-
 export const builtInEvents = [webSocketMessage, httpRequest, fileChange, timerTick] as const
 
 /** What every event has, whatever its type. */
 export type Event = { type: string; id: string; scope: string; source: string; timestamp: string; meta: z.infer<typeof eventMeta> }
 export type EventSchema = z.ZodObject<typeof common & { type: z.ZodLiteral<string> }>
+type EventSchemas = readonly [EventSchema, ...EventSchema[]]
 export type EventOf<Schema extends z.ZodType> = z.infer<Schema>
 
-/**
- * The discriminated union of the given event types. A field that a type does not know is kept, not stripped: what was accepted
- * is what was sent.
- */
-export function eventUnion<const Schemas extends readonly [EventSchema, ...EventSchema[]]>(schemas: Schemas): z.ZodType<z.infer<Schemas[number]>> {
-  const [first, ...rest] = schemas.map((schema) => schema.loose())
-  return z.discriminatedUnion('type', [first as EventSchema, ...(rest as EventSchema[])]) as never
+/** The discriminated union of event types. A field that a type does not know is kept: what was accepted is what was sent. */
+export function eventUnion<const Schemas extends EventSchemas>(schemas: Schemas): z.ZodType<z.infer<Schemas[number]>>
+export function eventUnion([first, ...rest]: EventSchemas): z.ZodType {
+  return z.discriminatedUnion('type', [first.loose(), ...rest.map((schema) => schema.loose())])
 }
 
 export type Defaults = { now: number; source: string; trace_id?: string; scope?: string }
 
 /** Fills what a sender may leave out. It checks nothing: the result is for the schema to judge. */
-export function withDefaults(input: Record<string, unknown>, defaults: Defaults): Record<string, unknown> {
-  const meta = input['meta'] as Record<string, unknown> | undefined
-  const plain = meta === undefined || (typeof meta === 'object' && meta !== null && !Array.isArray(meta))
+export function withDefaults(input: Record<string, unknown>, { now, source, scope, trace_id }: Defaults): Record<string, unknown> {
+  const meta = input['meta'] ?? {}
   return {
     ...input,
     id: input['id'] ?? uuidv7(),
-    scope: input['scope'] ?? defaults.scope ?? 'default',
-    source: input['source'] ?? defaults.source,
-    timestamp: utc(input['timestamp'], defaults.now),
-    meta: plain ? { correlation_id: null, causation_id: null, ...meta, trace_id: meta?.['trace_id'] ?? defaults.trace_id ?? newTraceId() } : meta,
+    scope: input['scope'] ?? scope ?? 'default',
+    source: input['source'] ?? source,
+    timestamp: utc(input['timestamp'], now),
+    meta: isRecord(meta)
+      ? { correlation_id: null, causation_id: null, ...meta, trace_id: meta['trace_id'] ?? trace_id ?? newTraceId() }
+      : meta,
   }
 }
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A child of `event`: it keeps the trace, names its cause, and the first of the chain as its correlation. */
 export function derive<Child extends { type: string }>(event: Event, child: Child, now: number): Child & Event {
@@ -70,14 +69,13 @@ export function derive<Child extends { type: string }>(event: Event, child: Chil
   return { id: uuidv7(), scope: event.scope, source: event.source, timestamp: new Date(now).toISOString(), ...child, meta }
 }
 
-export const newTraceId = (): string => hex(crypto.getRandomValues(new Uint8Array(16)))
-export const newSpanId = (): string => hex(crypto.getRandomValues(new Uint8Array(8)))
+export const randomHex = (bytes: number): string =>
+  Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+export const newTraceId = (): string => randomHex(16)
+export const newSpanId = (): string => randomHex(8)
 
 /** Times are kept in UTC with milliseconds, so that they sort as text; what is no time is left for the schema to refuse. */
 function utc(value: unknown, now: number): unknown {
   if (value === undefined || value === null) return new Date(now).toISOString()
-  const time = typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value) ? Date.parse(value) : Number.NaN
-  return Number.isNaN(time) ? value : new Date(time).toISOString()
+  return typeof value === 'string' && instant.safeParse(value).success ? new Date(value).toISOString() : value
 }
-
-const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')

@@ -73,6 +73,8 @@ export const effects = sqliteTable(
     status: text({ enum: ['started', 'ok', 'failed', 'unknown'] }).notNull(),
     output: text(),
     error: text(),
+    /** The log's head for this effect, so that its end can be recorded after a crash. */
+    head: text().notNull(),
     started_at: integer().notNull(),
     ended_at: integer(),
   },
@@ -88,6 +90,8 @@ export const effects = sqliteTable(
 export const timers = sqliteTable('timers', {
   name: text().primaryKey(),
   schedule: text().notNull(),
+  /** The grid of an `every_s` timer starts here. */
+  set_at: integer().notNull(),
   next_at: integer().notNull(),
   fired: integer().notNull().default(0),
 })

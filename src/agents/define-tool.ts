@@ -1,0 +1,25 @@
+import type { z } from 'zod'
+import type { Env } from '../bindings.ts'
+
+export type ToolCall = {
+  env: Env
+  fetch: typeof fetch
+  scope: string
+  /** Aborts on cancel, preemption and timeout. */
+  signal: AbortSignal
+  /** Hand it on to what the tool calls, so that a repeated call is recognised there. */
+  idempotence_key: string | null
+  now: () => number
+}
+
+export type ToolDefinition<Input = unknown> = {
+  description: string
+  input: z.ZodType<Input>
+  /** Names an effect that must happen once. With a key, a call that ended is answered from the journal and a lost one runs again under the same key. */
+  idempotence_key?: (input: Input, scope: string) => string
+  timeout_ms?: number
+  execute: (input: Input, call: ToolCall) => Promise<unknown>
+}
+
+/** A tool as the effect lane runs it: the same for the model's calls, a trigger's own and a reflex's. */
+export const defineTool = <Input>(definition: ToolDefinition<Input>): ToolDefinition<Input> => definition

@@ -1,0 +1,30 @@
+import { generateText, isStepCount } from 'ai'
+import { defineAgent } from './define-agent.ts'
+import { holds } from './condition.ts'
+import { builtInEvents } from '../core/event.ts'
+
+const builtInTypes = builtInEvents.map((schema) => schema.shape.type.value)
+
+/**
+ * The agent that settings alone drive: `instructions` is its system prompt, `when` the condition on which it thinks, `tools` what it may use. With no
+ * instructions it perceives and never starts a model.
+ */
+export const prompted = defineAgent({
+  name: 'prompted',
+  scopes: ['*'],
+  async trigger(context, deps) {
+    const { instructions, when } = deps.settings
+    if (!instructions) return null
+    if (when && !holds(when, context, builtInTypes)) return null
+    const { text } = await generateText({
+      model: deps.model,
+      instructions,
+      prompt: context.summarize({ max_events: 50, max_chars: 20_000 }),
+      tools: deps.tools,
+      stopWhen: isStepCount(8),
+      abortSignal: deps.signal,
+    })
+    deps.reply(text)
+    return { text }
+  },
+})

@@ -1,0 +1,71 @@
+import type { KeyLookup, KeyRecord } from './authenticate.ts'
+
+const FRESH_MS = 30_000
+const ABSENT_MS = 5000
+const STALE_MS = 600_000
+const RETRY_MS = 5000
+/** How long a lookup may take: with a stale entry at hand, and without one. D1 has been seen to stall for 25 s. */
+const PATIENCE_MS = { stale: 500, absent: 5000 }
+const MOST_ENTRIES = 1000
+
+export type KeyCache = { find: KeyLookup; forget: (id: string) => void; readonly size: number }
+type Known = { record: KeyRecord; read_at: number; ask_at: number }
+
+/**
+ * Remembers keys per isolate, so that D1 is asked about each once in 30 s, and may be away for 10 minutes. A deleted key lives on elsewhere for as
+ * long. Lookups in flight are not shared: on Workers a request must not wait for another one's I/O.
+ */
+export function createKeyCache(lookup: KeyLookup, now: () => number): KeyCache {
+  const known = new Map<string, Known>()
+  const absent = new Map<string, number>()
+
+  function forget(id: string): void {
+    known.delete(id)
+    absent.delete(id)
+  }
+
+  function remember(id: string, record: KeyRecord | null): void {
+    forget(id)
+    if (record) known.set(id, { record, read_at: now(), ask_at: now() + FRESH_MS })
+    else absent.set(id, now() + ABSENT_MS)
+    if (known.size + absent.size > MOST_ENTRIES) evict(absent.size > 0 ? absent : known)
+  }
+
+  async function find(id: string): Promise<KeyRecord | null> {
+    const entry = known.get(id)
+    if (entry && now() < entry.ask_at) return entry.record
+    if (now() < (absent.get(id) ?? 0)) return null
+    const usable = entry !== undefined && now() < entry.read_at + STALE_MS
+    try {
+      const record = await within(lookup(id), usable ? PATIENCE_MS.stale : PATIENCE_MS.absent)
+      remember(id, record)
+      return record
+    } catch (error) {
+      if (!usable) throw error
+      entry.ask_at = Math.min(now() + RETRY_MS, entry.read_at + STALE_MS)
+      return entry.record
+    }
+  }
+
+  return {
+    find,
+    forget,
+    get size() {
+      return known.size + absent.size
+    },
+  }
+}
+
+/** The oldest goes. Ids that do not exist go first: guesses must not push out the keys that are in use. */
+function evict(entries: Map<string, unknown>): void {
+  const [oldest] = entries.keys()
+  if (oldest !== undefined) entries.delete(oldest)
+}
+
+async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,40 @@
+const ID_BYTES = 8
+const SECRET_BYTES = 32
+
+/** A new key: `key` is shown to its owner once, `hash` is what is kept. */
+export async function createKey(): Promise<{ id: string; key: string; hash: string }> {
+  const id = hex(crypto.getRandomValues(new Uint8Array(ID_BYTES)))
+  const key = `rfx_${id}_${urlSafe(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))}`
+  return { id, key, hash: await hashKey(key) }
+}
+
+export function parseKey(text: string): { id: string; secret: string } | null {
+  const [, id, secret] = /^rfx_([0-9a-f]{16})_([A-Za-z0-9_-]{43})$/.exec(text) ?? []
+  return id !== undefined && secret !== undefined ? { id, secret } : null
+}
+
+/** SHA-256 of the whole key, in hex. Its 256 random bits make a slow hash needless. */
+export async function hashKey(key: string): Promise<string> {
+  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key))))
+}
+
+/** Compares two hashes in a time that does not tell where they differ. */
+export function sameHash(left: string, right: string): boolean {
+  const [a, b] = [new TextEncoder().encode(left), new TextEncoder().encode(right)]
+  if (a.byteLength !== b.byteLength) return false
+  // Node, where the unit tests run, has no `timingSafeEqual` there.
+  return typeof crypto.subtle.timingSafeEqual === 'function' ? crypto.subtle.timingSafeEqual(a, b) : sameBytes(a, b)
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  let difference = 0
+  for (const [index, byte] of a.entries()) difference |= byte ^ (b[index] ?? 0)
+  return difference === 0
+}
+
+const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+const urlSafe = (bytes: Uint8Array): string =>
+  btoa(String.fromCodePoint(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')

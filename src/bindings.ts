@@ -1,0 +1,27 @@
+import type { Event } from './core/event.ts'
+import type { ScopeApi } from './protocol/scope-api.ts'
+
+/** A queue message: events of one scope, up to 100 kB. */
+export type QueueMessage = { scope: string; events: Event[] }
+
+export interface SweeperApi {
+  /** Sees to it that a sweep comes within the next half minute, even if the process dies now. */
+  arm(): Promise<void>
+}
+
+type Stub<Api> = DurableObjectNamespace<Api & Rpc.DurableObjectBranded>
+
+export interface Env {
+  SCOPE: Stub<ScopeApi>
+  SWEEPER: Stub<SweeperApi>
+  DB: D1Database
+  EVENTS: Queue<QueueMessage>
+  RATE_LIMIT?: RateLimit
+  AI?: Ai
+  REFLEX_ADMIN_KEY?: string
+  REFLEX_MODEL?: string
+  OPENAI_COMPATIBLE_BASE_URL?: string
+  OPENAI_COMPATIBLE_API_KEY?: string
+  /** Where the SSH guard also reports a block, if set. */
+  BLOCK_WEBHOOK_URL?: string
+}

@@ -1,0 +1,19 @@
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import type { DecisionContext } from './decision-context.ts'
+import type { EventStore } from './event-store.ts'
+import type { Event } from './event.ts'
+
+/** What a trigger and its tools are given. `signal` aborts when the turn must stop. */
+export type ReflexDeps<E extends Event = Event, Database = unknown> = {
+  context: DecisionContext<E>
+  store: EventStore<E>
+  fetch: typeof fetch
+  db: Database
+  scope: string
+  model: LanguageModelV4
+  signal: AbortSignal
+}
+
+export type Filter<E extends Event = Event> = (event: E, context: DecisionContext<E>) => boolean
+/** Thinks about the context: a result where it acted, null where there was nothing to do. */
+export type Trigger<E extends Event = Event, D = ReflexDeps<E>, R = unknown> = (context: DecisionContext<E>, deps: D) => Promise<R | null>

@@ -1,0 +1,62 @@
+import type { DecisionContext } from './decision-context.ts'
+import type { Filter } from './deps.ts'
+import type { Event } from './event.ts'
+
+/** An event is relevant where any filter passes it, or where there is none. */
+export const relevant = <E extends Event>(filters: readonly Filter<E>[], event: E, context: DecisionContext<E>): boolean =>
+  filters.length === 0 || filters.some((filter) => filter(event, context))
+
+/** Stops at the first that refuses, so that a limit put last counts only what the others pass. */
+export function all<E extends Event>(...filters: Filter<E>[]): Filter<E> {
+  return (event, context) => filters.every((filter) => filter(event, context))
+}
+export function any<E extends Event>(...filters: Filter<E>[]): Filter<E> {
+  return (event, context) => filters.some((filter) => filter(event, context))
+}
+export function not<E extends Event>(filter: Filter<E>): Filter<E> {
+  return (event, context) => !filter(event, context)
+}
+export function typeFilter(...types: string[]): Filter {
+  return (event) => types.includes(event.type)
+}
+
+/** The whole source, `*` standing for any text; or, with a RegExp, any part of it. */
+export function sourceFilter(pattern: string | RegExp): Filter {
+  const literal = String(pattern).replaceAll(/[$()+.?[\\\]^{|}]/g, String.raw`\$&`)
+  const expression = typeof pattern === 'string' ? new RegExp(`^${literal.replaceAll(/\*+/g, '.*')}$`, 's') : pattern
+  // Unlike `test`, `search` keeps no position between calls in a global RegExp.
+  return (event) => event.source.search(expression) >= 0
+}
+
+/** Keywords as people read them, in any case, anywhere in the event's JSON. */
+export function keywordFilter(keywords: readonly string[]): Filter {
+  const escaped = keywords.map((keyword) => JSON.stringify(keyword).slice(1, -1).toLowerCase())
+  return (event) => {
+    const text = JSON.stringify(event).toLowerCase()
+    return escaped.some((keyword) => text.includes(keyword))
+  }
+}
+
+type Limit = { window_s: number; limit: number; key?: (event: Event) => string }
+/** Passes `limit` events of a key within `window_s`, by their own timestamps. One that passed passes again: a retry is no news. */
+export function rateLimitFilter({ limit, window_s, key = () => '' }: Limit): Filter {
+  const window_ms = window_s * 1000
+  const passed = new Map<string, { id: string; at: number }[]>()
+  return (event) => {
+    const at = Date.parse(event.timestamp)
+    const name = key(event)
+    const earlier = passed.get(name) ?? []
+    if (earlier.some(({ id }) => id === event.id)) return true
+    // Near in time on either side: an event far in the future must not block those of the present.
+    if (earlier.filter((other) => Math.abs(at - other.at) < window_ms).length >= limit) return false
+    passed.delete(name)
+    passed.set(name, [...earlier, { id: event.id, at }].slice(-limit))
+    // An event adds one key at most and may forget the two that rested longest: bounded, without a sweep.
+    const [first, second] = passed
+    for (const rested of [first, second]) if (rested?.[1].every((other) => other.at <= at - window_ms)) passed.delete(rested[0])
+    return true
+  }
+}
+
+/** Passes the first event of each key within `window_s`. */
+export const dedupeFilter = (per: { window_s: number; key: (event: Event) => string }): Filter => rateLimitFilter({ ...per, limit: 1 })

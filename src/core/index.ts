@@ -1,0 +1,8 @@
+export { DecisionContext } from './decision-context.ts'
+export type { Filter, ReflexDeps, Trigger } from './deps.ts'
+export { eventStatements, eventTable, type Span, type Statement } from './event-statements.ts'
+export { SqlEventStore, type Delivery, type EventStore, type Receipt, type SqlEventStoreOptions, type Subscription } from './event-store.ts'
+export * from './event.ts'
+export { all, any, dedupeFilter, keywordFilter, not, rateLimitFilter, relevant, sourceFilter, typeFilter } from './filter.ts'
+export { runAgent, runAgentWithLock, runAgentWithTimeout, type AgentLoop } from './run-agent.ts'
+export { ScopedLocks, type LockOptions } from './scoped-locks.ts'

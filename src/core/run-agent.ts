@@ -1,0 +1,60 @@
+import { DecisionContext } from './decision-context.ts'
+import type { Filter, ReflexDeps, Trigger } from './deps.ts'
+import type { EventStore, Subscription } from './event-store.ts'
+import type { Event } from './event.ts'
+import { relevant } from './filter.ts'
+import { ScopedLocks } from './scoped-locks.ts'
+
+type Own<E extends Event> = Pick<ReflexDeps<E>, 'context' | 'store' | 'scope' | 'signal'>
+/** `deps` are those that the trigger takes beside the loop's own. `lease_ms` must outlast a trigger, or another loop gets its event too. */
+export type AgentLoop<E extends Event, D extends object> = Subscription & {
+  store: EventStore<E>
+  deps: D
+  trigger: Trigger<E, D & Own<E>>
+  filters?: readonly Filter<E>[]
+  context?: DecisionContext<E>
+  locks?: ScopedLocks
+}
+
+/** Filter, accumulate, think; `ack`, or `nack` where something threw. It serves one scope ("default") until `signal` aborts. */
+export async function runAgent<E extends Event, D extends object>(agent: AgentLoop<E, D>): Promise<void> {
+  const { store, trigger, filters = [], scope = 'default', signal = new AbortController().signal, locks = new ScopedLocks() } = agent
+  const context = agent.context ?? new DecisionContext<E>({ scope })
+  const act = async () => {
+    if (await trigger(context, { ...agent.deps, context, store, scope, signal })) context.clear()
+  }
+  for await (const { event, ack_token, attempts } of store.subscribe({ ...agent, scope })) {
+    try {
+      if (relevant(filters, event, context)) {
+        // One that comes back after a failure is in memory already.
+        if (attempts === 1 || !context.events.some(({ id }) => id === event.id)) context.add(event)
+        await locks.run(scope, act, { signal })
+      }
+      await store.ack(ack_token)
+    } catch (error) {
+      await store.nack(ack_token, error instanceof Error ? error.message : String(error))
+    }
+  }
+}
+
+/** Its actions never overlap with those of another loop of its scope that has the same `locks`. */
+export const runAgentWithLock = <E extends Event, D extends object>(agent: AgentLoop<E, D> & { locks: ScopedLocks }) => runAgent(agent)
+
+/** Gives a trigger up, and aborts its `deps.signal`, after `action_timeout_ms` (30 s). */
+export function runAgentWithTimeout<E extends Event, D extends object>(agent: AgentLoop<E, D> & { action_timeout_ms?: number }) {
+  const { action_timeout_ms: ms = 30_000 } = agent
+  const trigger: typeof agent.trigger = (context, deps) => within(ms, deps.signal, (signal) => agent.trigger(context, { ...deps, signal }))
+  return runAgent({ lease_ms: 2 * ms, ...agent, trigger })
+}
+
+/** A task that ignores its signal is left behind: its late result changes nothing. */
+async function within<R>(ms: number, outer: AbortSignal, task: (signal: AbortSignal) => Promise<R>): Promise<R> {
+  const timeout = new AbortController()
+  const late = new Promise<never>((_, reject) => timeout.signal.addEventListener('abort', () => reject(timeout.signal.reason)))
+  const timer = setTimeout(() => timeout.abort(new DOMException(`action timeout: no result in ${ms} ms`, 'TimeoutError')), ms)
+  try {
+    return await Promise.race([late, task(AbortSignal.any([outer, timeout.signal]))])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,43 @@
+export type LockOptions = { signal?: AbortSignal; timeout_ms?: number }
+
+/** One task at a time per scope, first come, first served, within this process. Not reentrant. */
+export class ScopedLocks {
+  /** Who waits, for each scope that is locked. */
+  readonly #waiting = new Map<string, Set<() => void>>()
+
+  /** How many scopes are locked. */
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  /** `signal` and `timeout_ms` bound the wait, not the task: where they end it, the task never starts. */
+  async run<Result>(scope: string, task: () => Result | Promise<Result>, options: LockOptions = {}): Promise<Result> {
+    options.signal?.throwIfAborted()
+    const waiting = this.#waiting.get(scope)
+    if (waiting) await turn(waiting, scope, options)
+    else this.#waiting.set(scope, new Set())
+    try {
+      return await task()
+    } finally {
+      const queue = this.#waiting.get(scope)
+      const [next] = queue ?? []
+      if (next && queue?.delete(next)) next()
+      else this.#waiting.delete(scope)
+    }
+  }
+}
+
+function turn(waiting: Set<() => void>, scope: string, { signal, timeout_ms }: LockOptions): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  waiting.add(resolve)
+  // It leaves at once, so that a lock released in this same tick goes to someone who still waits.
+  const leave = (reason: unknown) => waiting.delete(resolve) && reject(reason)
+  const aborted = () => leave(signal?.reason)
+  const late = () => leave(new DOMException(`the lock of scope ${scope} was not free within ${timeout_ms} ms`, 'TimeoutError'))
+  const timer = timeout_ms === undefined ? undefined : setTimeout(late, timeout_ms)
+  signal?.addEventListener('abort', aborted)
+  return promise.finally(() => {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', aborted)
+  })
+}

@@ -1,0 +1,88 @@
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FinishReason,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+} from '@ai-sdk/provider'
+import { wrapLanguageModel } from 'ai'
+import { type Answer, type ModelCall, modelCall } from './model-call.ts'
+import { ModelRefused, type Refusal } from './model-refused.ts'
+import { promptHash } from './prompt-hash.ts'
+import { StreamContent } from './stream-content.ts'
+import { watchStream } from './watch-stream.ts'
+
+export type MeterOptions = {
+  /** Asked before each call. */
+  allow: () => { ok: true } | Refusal
+  /** Told of each call once it has ended, failed and aborted ones included; not of refused ones. */
+  record: (call: ModelCall) => void
+  /** Milliseconds since the epoch. */
+  now?: () => number
+  /** The name to record and to price by; the model's own id unless given. */
+  name?: string
+}
+
+/** The same model, which asks before each call and records each one. Throws ModelRefused when the answer is no. */
+export function meter(model: LanguageModelV4, options: MeterOptions): LanguageModelV4 {
+  return wrapLanguageModel({
+    model,
+    middleware: {
+      specificationVersion: 'v4',
+      async wrapGenerate({ doGenerate, params }) {
+        const record = await begin(model, options, params)
+        const result = await Promise.resolve(doGenerate()).catch((error: unknown) => {
+          record({ content: [], error, taken: params.abortSignal?.aborted ?? false })
+          throw error
+        })
+        record({ content: result.content, usage: result.usage, finish: result.finishReason, taken: true })
+        return result
+      },
+      async wrapStream({ doStream, params }) {
+        const record = await begin(model, options, params)
+        const result = await Promise.resolve(doStream()).catch((error: unknown) => {
+          record({ content: [], error, taken: params.abortSignal?.aborted ?? false })
+          throw error
+        })
+        return { ...result, stream: recordedStream(result.stream, record, params.abortSignal) }
+      },
+    },
+  })
+}
+
+async function begin(model: LanguageModelV4, options: MeterOptions, { prompt }: LanguageModelV4CallOptions) {
+  const { allow, record, now = Date.now, name = model.modelId } = options
+  const prompt_hash = await promptHash(prompt)
+  // Asked last, so that nothing can be spent between the answer and the call.
+  const answer = allow()
+  if (!answer.ok) throw new ModelRefused(answer)
+  const started = now()
+  return (answer: Answer) => record(modelCall({ model: name, prompt, prompt_hash, duration_ms: now() - started }, answer))
+}
+
+type Finish = { usage: LanguageModelV4Usage; finishReason: LanguageModelV4FinishReason }
+
+function recordedStream(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  record: (answer: Answer) => void,
+  signal: AbortSignal | undefined,
+): ReadableStream<LanguageModelV4StreamPart> {
+  const content = new StreamContent()
+  let failure: unknown
+  let recorded = false
+  const settle = (finish: Finish | undefined, error: unknown) => {
+    if (recorded) return
+    recorded = true
+    record({ content: content.parts, usage: finish?.usage, finish: finish?.finishReason, error: failure ?? error, taken: true })
+  }
+  return watchStream(stream, {
+    signal,
+    onPart(part) {
+      content.add(part)
+      if (part.type === 'error') failure ??= part.error
+      // The answer is whole now, whether or not the reader stays for the end.
+      if (part.type === 'finish') settle(part, undefined)
+    },
+    onEnd: (error) => settle(undefined, error),
+  })
+}

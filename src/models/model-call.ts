@@ -1,0 +1,66 @@
+import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4Prompt, LanguageModelV4Usage } from '@ai-sdk/provider'
+import { costOf } from './prices.ts'
+import { estimateContentTokens, estimatePromptTokens } from './token-estimate.ts'
+
+/**
+ * One call of a model, as the log keeps it. Tokens are the provider's, or estimates where it reported none (an aborted stream, a server
+ * without usage); a call that the provider refused counts none. `content` holds the text and tool-call parts as answered, for replay.
+ */
+export type ModelCall = {
+  model: string
+  status: 'ok' | 'failed'
+  input_tokens: number
+  output_tokens: number
+  cost_usd: number | null
+  duration_ms: number
+  prompt_hash: string
+  finish_reason: LanguageModelV4FinishReason['unified'] | null
+  content: unknown[]
+  error: string | null
+}
+
+/** What is known when a call has ended. `taken`: the provider took the prompt, and will charge for it. */
+export type Answer = {
+  content: LanguageModelV4Content[]
+  usage?: LanguageModelV4Usage | undefined
+  finish?: LanguageModelV4FinishReason | undefined
+  error?: unknown
+  taken: boolean
+}
+
+type Call = { model: string; prompt: LanguageModelV4Prompt; prompt_hash: string; duration_ms: number }
+
+export function modelCall({ model, prompt, prompt_hash, duration_ms }: Call, answer: Answer): ModelCall {
+  const error = errorOf(answer)
+  const tokens = tokensOf(prompt, answer)
+  return {
+    model,
+    status: error === null ? 'ok' : 'failed',
+    ...tokens,
+    cost_usd: costOf(model, tokens),
+    duration_ms,
+    prompt_hash,
+    finish_reason: answer.finish?.unified ?? null,
+    content: answer.content.filter((part) => part.type === 'text' || part.type === 'tool-call'),
+    error,
+  }
+}
+
+// Providers without usage report 0 or nothing; neither can be true of a prompt that was taken.
+function tokensOf(prompt: LanguageModelV4Prompt, { usage, content, taken }: Answer) {
+  return {
+    input_tokens: usage?.inputTokens.total || (taken ? estimatePromptTokens(prompt) : 0),
+    output_tokens: usage?.outputTokens.total || estimateContentTokens(content),
+  }
+}
+
+function errorOf({ error, finish }: Answer): string | null {
+  if (error !== undefined) return messageOf(error)
+  if (finish === undefined) return 'the stream ended without a finish part'
+  return finish.unified === 'error' || finish.unified === 'interrupted' ? `the model ended with finish reason "${finish.unified}"` : null
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof Error) return error.message || error.name
+  return typeof error === 'string' ? error : (JSON.stringify(error) ?? String(error))
+}

@@ -1,0 +1,50 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import { createWorkersAI } from 'workers-ai-provider'
+import { OfflineModel, type OfflineRule } from './offline-model.ts'
+
+export type ModelEnv = { AI?: Ai; OPENAI_COMPATIBLE_BASE_URL?: string; OPENAI_COMPATIBLE_API_KEY?: string }
+
+const WORKERS_AI = 'workers-ai/'
+const OPENAI_COMPATIBLE = 'openai-compatible/'
+
+const FORMS =
+  'A model is one of: "offline" (by rules, no network); "workers-ai/MODEL" (needs the AI binding), such as ' +
+  '"workers-ai/@cf/openai/gpt-oss-20b"; "openai-compatible/MODEL" (needs OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_API_KEY), such as ' +
+  '"openai-compatible/gpt-5-mini". The deployment\'s model is the variable REFLEX_MODEL, under [vars] in wrangler.toml.'
+
+/** The model of that name. Throws an Error that tells an operator what to set where when the name or what it needs is missing. */
+export function resolveModel(name: string, env: ModelEnv, rules: readonly OfflineRule[] = []): LanguageModelV4 {
+  if (name === 'offline') return new OfflineModel(rules)
+  if (name.startsWith(WORKERS_AI)) return workersAI(name, name.slice(WORKERS_AI.length), env)
+  if (name.startsWith(OPENAI_COMPATIBLE)) return openAICompatible(name, name.slice(OPENAI_COMPATIBLE.length), env)
+  throw unusable(name, 'the name has none of the known forms.')
+}
+
+function workersAI(name: string, model: string, { AI }: ModelEnv): LanguageModelV4 {
+  if (!model.includes('/')) throw unusable(name, 'a model of Workers AI has a name such as "@cf/openai/gpt-oss-20b".')
+  if (!AI) throw unusable(name, 'the AI binding is missing. Add [ai] with binding = "AI" to wrangler.toml; it has no local mode.')
+  return createWorkersAI({ binding: AI })(model)
+}
+
+function openAICompatible(name: string, model: string, env: ModelEnv): LanguageModelV4 {
+  const { OPENAI_COMPATIBLE_BASE_URL: baseURL, OPENAI_COMPATIBLE_API_KEY: apiKey } = env
+  if (model === '') throw unusable(name, 'the model is missing after "openai-compatible/".')
+  if (!baseURL) {
+    const where = 'Set it under [vars] in wrangler.toml, for example OPENAI_COMPATIBLE_BASE_URL = "https://api.openai.com/v1".'
+    throw unusable(name, `the variable OPENAI_COMPATIBLE_BASE_URL is missing. ${where}`)
+  }
+  if (!/^https?:$/.test(URL.parse(baseURL)?.protocol ?? '')) {
+    throw unusable(name, `the variable OPENAI_COMPATIBLE_BASE_URL in wrangler.toml is no http or https URL: "${baseURL}".`)
+  }
+  if (!apiKey) {
+    const where = 'Run `wrangler secret put OPENAI_COMPATIBLE_API_KEY`, or put it into .dev.vars for the local server'
+    throw unusable(name, `the secret OPENAI_COMPATIBLE_API_KEY is missing. ${where}; a server that asks for no key takes any value.`)
+  }
+  // Without includeUsage a stream reports no tokens, and without structured outputs the model never sees the schema.
+  return createOpenAICompatible({ name: 'openai-compatible', baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true })(model)
+}
+
+function unusable(name: string, what: string): Error {
+  return new Error(`The model "${name}" can't be used: ${what} ${FORMS}`)
+}

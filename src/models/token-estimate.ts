@@ -1,0 +1,24 @@
+import type { LanguageModelV4Content, LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
+import { estimateTokenCount } from 'tokenx'
+
+/** An estimate, for calls whose provider reported no usage. Files count nothing: their cost is the provider's own business. */
+export function estimatePromptTokens(prompt: LanguageModelV4Prompt): number {
+  return estimateTokenCount(prompt.flatMap(messageText).join('\n'))
+}
+
+export function estimateContentTokens(content: LanguageModelV4Content[]): number {
+  return estimateTokenCount(content.flatMap(partText).join('\n'))
+}
+
+function messageText(message: LanguageModelV4Message): string[] {
+  return message.role === 'system' ? [message.content] : message.content.flatMap(partText)
+}
+
+type Part = Exclude<LanguageModelV4Message, { role: 'system' }>['content'][number] | LanguageModelV4Content
+
+function partText(part: Part): string[] {
+  if (part.type === 'text' || part.type === 'reasoning') return [part.text]
+  if (part.type === 'tool-call') return [part.toolName, typeof part.input === 'string' ? part.input : JSON.stringify(part.input ?? null)]
+  if (part.type === 'tool-result') return [part.toolName, JSON.stringify('output' in part ? part.output : part.result)]
+  return []
+}

@@ -1,0 +1,50 @@
+export type StreamWatcher<Part> = {
+  onPart: (part: Part) => void
+  /** Called once, however the stream ends: `error` is undefined when it was read to its end. */
+  onEnd: (error: unknown) => void
+  signal: AbortSignal | undefined
+}
+
+/**
+ * The same stream, with each part and the one end reported. Not a TransformStream: that hears of neither the source's failure nor, on
+ * every runtime, the reader's cancel. The signal is heard too, because a reader that gives up on it may just stop reading.
+ */
+export function watchStream<Part>(source: ReadableStream<Part>, { onPart, onEnd, signal }: StreamWatcher<Part>): ReadableStream<Part> {
+  const reader = source.getReader()
+  let ended = false
+  const end = (error: unknown) => {
+    if (ended) return
+    ended = true
+    signal?.removeEventListener('abort', abort)
+    onEnd(error)
+  }
+  const abort = () => end(signal?.reason ?? new Error('aborted'))
+
+  if (signal?.aborted) abort()
+  else signal?.addEventListener('abort', abort)
+
+  return new ReadableStream<Part>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read()
+          if (done) {
+            end(undefined)
+            controller.close()
+          } else {
+            if (!ended) onPart(value)
+            controller.enqueue(value)
+          }
+        } catch (error) {
+          end(error)
+          controller.error(error)
+        }
+      },
+      async cancel(reason) {
+        end(reason ?? signal?.reason ?? new Error('the reader cancelled the stream'))
+        await reader.cancel(reason)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}

@@ -1,0 +1,29 @@
+import type { Event } from '../core/event.ts'
+
+export const outcomeStatuses = ['completed', 'ignored', 'dead_lettered', 'cancelled'] as const
+export type OutcomeStatus = (typeof outcomeStatuses)[number]
+export const eventStatuses = ['queued', 'pending', 'processing', ...outcomeStatuses] as const
+export type EventStatus = (typeof eventStatuses)[number]
+
+/**
+ * How an event ended. `turn`: with the turn's id, and its result once read (null: it decided to do nothing). `perceive`: it joined the context of an agent
+ * that starts no turn, or under the overlap policy `drop`.
+ */
+export type Outcome =
+  | { by: 'filter' }
+  | { by: 'perceive'; reason: string }
+  | { by: 'turn'; turn_id: string; log_seq: number; result?: unknown }
+  | { by: 'pull' }
+  | { by: 'cancel'; reason: string }
+  | { by: 'failure'; reason: string; discarded?: boolean }
+
+/** One event as its scope has it. Times are ISO in UTC. */
+export type EventRecord = {
+  event: Event
+  status: EventStatus
+  attempts: number
+  error: string | null
+  outcome: Outcome | null
+  accepted_at: string
+  ended_at: string | null
+}

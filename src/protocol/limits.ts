@@ -1,0 +1,19 @@
+/** Limits on everything that grows. Sizes in bytes, times in ms. */
+export const limits = {
+  body_bytes: 1024 * 1024,
+  event_bytes: 100_000,
+  events_per_request: 1000,
+  queue_message_bytes: 100_000,
+  /** What one SQL parameter may carry; SQLite gives up near 2 MB. */
+  sql_json_bytes: 1_000_000,
+  log_page: 1000,
+  page: 100,
+  claim: 1000,
+  wait_ms: 30_000,
+  result_bytes: 256_000,
+  timers_per_scope: 100,
+  tickets_per_scope: 1000,
+  sockets_per_scope: 10_000,
+  socket_messages_per_second: 5000,
+  ticket_ms: 60_000,
+} as const

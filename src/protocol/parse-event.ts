@@ -1,0 +1,53 @@
+import type { z } from 'zod'
+import { withDefaults, type Defaults, type Event } from '../core/event.ts'
+import { checkJson, isFields } from './check-json.ts'
+import { limits } from './limits.ts'
+import { fieldError, fromZod, type FieldError } from './problem.ts'
+
+/** `types`: those that the union knows. `scope`: set where the path or the socket decides it; an event that names another is refused. */
+export type EventRules = { union: z.ZodType<Event>; types: readonly string[]; defaults: Defaults; scope?: string }
+export type ParsedEvent = { ok: true; event: Event } | { ok: false; reason: 'invalid' | 'unknown_type' | 'too_large'; errors: FieldError[] }
+
+/** What withDefaults may add to an event: id, scope, source, timestamp and meta, each at its longest. */
+const MOST_ADDED_BYTES = 1500
+
+/** One event from outside, as JSON.parse left it. It never throws. */
+export function parseEvent(value: unknown, { union, types, defaults, scope }: EventRules): ParsedEvent {
+  if (!isFields(value)) return invalid([], 'an event is a JSON object')
+  const checked = checkJson(value)
+  if (!checked.ok) return { ok: false, reason: 'invalid', errors: [checked.error] }
+  const { type } = value
+  if (typeof type !== 'string') return invalid(['type'], `an event has a type; known: ${types.join(', ')}`)
+  if (!types.includes(type)) return unknownType(type, types)
+  const filled = withDefaults(value, scope === undefined ? defaults : { ...defaults, scope })
+  if (scope !== undefined && filled['scope'] !== scope) return invalid(['scope'], `only events of the scope ${scope} may be sent here`)
+  if (checked.max_bytes + MOST_ADDED_BYTES > limits.event_bytes) {
+    const bytes = new TextEncoder().encode(JSON.stringify(filled)).byteLength
+    if (bytes > limits.event_bytes) return tooLarge(bytes)
+  }
+  return judge(filled, union)
+}
+
+function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): ParsedEvent {
+  const parsed = union.safeParse(filled)
+  if (!parsed.success) return { ok: false, reason: 'invalid', errors: fromZod(parsed.error) }
+  // SQL functions end a text at its first NUL, so that two ids would look like one.
+  for (const name of ['id', 'source'] as const) {
+    if (/\p{Cc}/u.test(parsed.data[name])) return invalid([name], 'must not hold control characters')
+  }
+  return { ok: true, event: parsed.data }
+}
+
+function invalid(path: string[], message: string): ParsedEvent {
+  return { ok: false, reason: 'invalid', errors: [fieldError(path, message)] }
+}
+
+function unknownType(type: string, types: readonly string[]): ParsedEvent {
+  const message = `unknown type ${JSON.stringify(type.slice(0, 128))}; known: ${types.join(', ')}`
+  return { ok: false, reason: 'unknown_type', errors: [fieldError(['type'], message)] }
+}
+
+function tooLarge(bytes: number): ParsedEvent {
+  const message = `the event takes ${bytes} bytes as JSON; at most ${limits.event_bytes} are allowed`
+  return { ok: false, reason: 'too_large', errors: [fieldError([], message)] }
+}

@@ -1,0 +1,45 @@
+import { z } from 'zod'
+
+/** What is wrong with one place of the input: `index` in a batch, `path` as in `meta.trace_id` or `items[0].name`, empty for the whole. */
+export type FieldError = { index?: number; path: string; message: string }
+export type ProblemType = `urn:reflex:problem:${string}`
+export type ProblemOptions = {
+  status: number
+  type: ProblemType
+  title: string
+  detail: string
+  errors?: FieldError[]
+  headers?: Record<string, string>
+}
+
+/** Thrown where a request cannot be served; the app's error handler turns it into RFC 9457's `application/problem+json`. */
+export class Problem extends Error {
+  override readonly name = 'Problem'
+  readonly status: number
+  readonly type: ProblemType
+  readonly title: string
+  readonly detail: string
+  readonly errors: FieldError[] | undefined
+  readonly headers: Record<string, string>
+
+  constructor({ status, type, title, detail, errors, headers = {} }: ProblemOptions) {
+    super(`${title}: ${detail}`)
+    this.status = status
+    this.type = type
+    this.title = title
+    this.detail = detail
+    this.errors = errors
+    this.headers = headers
+  }
+}
+
+/** One value can break a schema in a million places; a sender needs the first few. */
+const MOST_ERRORS = 10
+
+export function fromZod(error: z.ZodError, index?: number): FieldError[] {
+  return error.issues.slice(0, MOST_ERRORS).map(({ path, message }) => fieldError(path, message, index))
+}
+
+export function fieldError(path: PropertyKey[], message: string, index?: number): FieldError {
+  return { ...(index === undefined ? {} : { index }), path: z.core.toDotPath(path), message }
+}

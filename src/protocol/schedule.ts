@@ -1,0 +1,31 @@
+import { Cron } from 'croner'
+import { z } from 'zod'
+
+const cron = z.string().min(1).max(200).superRefine((expression, context) => {
+  try {
+    if (new Cron(expression, { timezone: 'UTC', paused: true }).nextRun() === null) context.addIssue('this cron expression never comes due')
+  } catch (error) {
+    context.addIssue(`not a cron expression: ${error instanceof Error ? error.message : String(error)}`)
+  }
+})
+
+/** When a timer ticks: every so many seconds, by a cron expression in UTC, or once. */
+export const schedule = z.union(
+  [z.strictObject({ every_s: z.number().min(1).max(31_536_000) }), z.strictObject({ cron }), z.strictObject({ at: z.iso.datetime({ offset: true }) })],
+  'a timer is {"every_s": seconds}, {"cron": "0 6 * * *"} or {"at": "2026-01-01T00:00:00Z"}',
+)
+export type Schedule = z.infer<typeof schedule>
+
+/**
+ * The first tick after `after` (ms), or null when there is none any more. `anchor` is when an `every_s` timer was set: its ticks stay on that grid, so that
+ * a late wake-up neither drifts nor catches up tick by tick.
+ */
+export function nextTick(schedule: Schedule, after: number, anchor: number): number | null {
+  if ('at' in schedule) {
+    const at = Date.parse(schedule.at)
+    return at > after ? at : null
+  }
+  if ('cron' in schedule) return new Cron(schedule.cron, { timezone: 'UTC', paused: true }).nextRun(new Date(after))?.getTime() ?? null
+  const step = schedule.every_s * 1000
+  return anchor + (Math.floor((after - anchor) / step) + 1) * step
+}

@@ -1,0 +1,76 @@
+import type { Event } from '../core/event.ts'
+import type { Delivery } from '../core/event-store.ts'
+import type { EventRecord } from './event-record.ts'
+import type { Via } from './log-entry.ts'
+import type { Schedule } from './schedule.ts'
+import type { Settings, SettingsPatch } from './settings.ts'
+
+/** Answers of the Durable Object: expected outcomes are data with a `reason`; what throws is a bug or broken infrastructure. */
+export type EventReceipt = { id: string; scope: string; trace_id: string; status: 'accepted' | 'duplicate' | 'queued' }
+export type Accepted = { ok: true; receipts: EventReceipt[] } | { ok: false; reason: 'inbox_full'; depth: number; limit: number }
+export type Waited = { settled: boolean; records: EventRecord[] }
+export type Counters = Record<
+  | 'accepted'
+  | 'duplicates'
+  | 'completed'
+  | 'ignored'
+  | 'dead_lettered'
+  | 'cancelled'
+  | 'retried'
+  | 'turns'
+  | 'turns_failed'
+  | 'effects'
+  | 'effects_failed'
+  | 'model_calls'
+  | 'input_tokens'
+  | 'output_tokens'
+  | 'cost_usd',
+  number
+>
+export type Depth = { pending: number; processing: number; delayed: number }
+export type ScopeState = {
+  scope: string
+  agent: string
+  settings: Settings
+  inbox: Depth
+  context: { events: number }
+  counters: Counters
+  turn: null | { turn_id: string; since: string; events: number }
+  llm_tokens_remaining: number | null
+  sockets: number
+  outbox: { waiting: number; last_error: string | null }
+  last_seq: number
+}
+export type ContextView = { scope: string; created_at: string; last_action_at: string | null; events: Event[]; count: number; scratch: Record<string, unknown> }
+export type Timer = { name: string; schedule: Schedule; next_at: string; fired: number }
+export type Page<Item> = { items: Item[]; next_cursor: string | null }
+export type Refused<Reason extends string> = { ok: false; reason: Reason; detail: string }
+export type Caller = { name: string; roles: string[]; scopes: string[]; key_id: string }
+
+/** What a Scope offers over RPC. Log entries travel as JSON text: the object has them so, and the route passes them on unparsed. */
+export interface ScopeApi {
+  accept(events: Event[], via: Via): Promise<Accepted>
+  /** Waits until each of the events has its outcome, `timeout_ms` at most. */
+  outcomes(ids: string[], timeout_ms: number): Promise<Waited>
+  state(): Promise<ScopeState>
+  context(limit: number): Promise<ContextView>
+  readLog(after: number, limit: number, before?: number): Promise<{ entries: string[]; last_seq: number }>
+  event(id: string): Promise<EventRecord | null>
+  configure(patch: SettingsPatch, by: string): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>>
+  claim(request: { limit: number; lease_s: number; types?: string[] | undefined }, by: string): Promise<{ ok: true; deliveries: Delivery[] } | Refused<'not_pull'>>
+  ack(tokens: string[]): Promise<{ acked: string[]; stale: string[] }>
+  nack(token: string, error: string): Promise<{ ok: true; status: string; due_at: string | null } | Refused<'stale'>>
+  cancel(reason: string, by: string): Promise<{ cancelled: boolean; turn_id: string | null; events: number }>
+  setTimer(name: string, schedule: Schedule, by: string): Promise<{ ok: true; created: boolean; timer: Timer } | Refused<'never_due' | 'too_many'>>
+  timers(): Promise<Timer[]>
+  timer(name: string): Promise<Timer | null>
+  removeTimer(name: string, by: string): Promise<boolean>
+  /** Dead letters go back to pending with their attempts at zero. */
+  reopen(ids: string[], by: string): Promise<string[]>
+  /** The outcome stays `dead_lettered`; it is only no longer listed. */
+  discard(ids: string[], by: string): Promise<string[]>
+  issueTicket(caller: Caller): Promise<{ ok: true; ticket: string; expires_at: string } | Refused<'too_many'>>
+  redeemTicket(ticket: string): Promise<Caller | null>
+  /** Sets right what a lost alarm left lying; says when it wants to wake next, in ms. */
+  poke(): Promise<{ wake_at: number | null }>
+}

@@ -1,0 +1,24 @@
+import { z } from 'zod'
+
+export const scopePattern = z
+  .string()
+  .regex(/^[A-Za-z0-9._:@/*-]{1,128}$/, 'a scope pattern is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - / and *')
+
+/**
+ * `*` stands for any run of characters, `/` included. The leftmost place for each piece is always good enough, so nothing is tried twice.
+ * A pattern may be matched too: what `team-a/*` matches, as text, is no wider than it.
+ */
+export function matchesScope(pattern: string, scope: string): boolean {
+  const [first = '', ...pieces] = pattern.split('*')
+  const last = pieces.pop()
+  if (last === undefined) return pattern === scope
+  const end = scope.length - last.length
+  if (end < first.length || !scope.startsWith(first) || !scope.endsWith(last)) return false
+  let from = first.length
+  for (const piece of pieces) {
+    const at = scope.indexOf(piece, from)
+    if (at === -1 || at + piece.length > end) return false
+    from = at + piece.length
+  }
+  return true
+}

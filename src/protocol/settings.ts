@@ -1,0 +1,68 @@
+import { z } from 'zod'
+
+/** What happens to events that arrive while a turn is in flight; `debounce` also delays the start of a turn. Times in ms. */
+export const overlap = z.union([
+  z.enum(['queue', 'interrupt', 'drop']),
+  z.strictObject({
+    debounce: z.strictObject({ quiet_ms: z.int().min(1).max(3_600_000), max_ms: z.int().min(1).max(86_400_000) }),
+  }),
+])
+
+const tokenBudget = z.strictObject({ tokens: z.int().min(0), per: z.enum(['hour', 'day', 'total']) })
+
+const fields = {
+  /** The agent that serves this scope, by name; else the first whose pattern matches. */
+  agent: z.string().min(1).max(64),
+  /** `pull`: no turns here; an outside process claims, acknowledges and refuses events. */
+  consumer: z.enum(['turn', 'pull']),
+  overlap,
+  max_attempts: z.int().min(1).max(100),
+  turn_timeout_ms: z.int().min(10).max(600_000),
+  effect_timeout_ms: z.int().min(10).max(600_000),
+  /** Events of the DecisionContext that are kept beside those not yet considered. */
+  context_limit: z.int().min(1).max(10_000),
+  /** Events not yet settled, above which new ones are refused with 429. */
+  inbox_limit: z.int().min(1).max(1_000_000),
+  retention_days: z.number().positive().max(365),
+  token_budget: tokenBudget.nullable(),
+  /** Names of fields whose values never reach the log, beside the usual ones (password, token, …). */
+  redact: z.array(z.string().min(1).max(64)).max(100),
+  /** The built-in agent's system prompt. */
+  instructions: z.string().max(20_000),
+  /** The built-in agent's condition: a CEL expression over the context's counts. */
+  when: z.string().max(2000),
+  /** Names of the agent's tools that this scope may use; all of them unless set. */
+  tools: z.array(z.string().min(1).max(64)).max(100),
+  /** The agent's own parameters. */
+  parameters: z.record(z.string().min(1).max(64), z.json()),
+}
+
+/** What a scope runs with, its agent's defaults filled in. */
+export const settings = z.strictObject(fields).partial({ agent: true, instructions: true, when: true, tools: true })
+export type Settings = z.infer<typeof settings>
+
+/** A merge patch: what is named changes, null goes back to the default. */
+export const settingsPatch = z
+  .strictObject(Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, schema.nullable().optional()])) as PatchShape)
+  .refine((patch) => JSON.stringify(patch).length <= 64_000, 'settings are at most 64 kB in all')
+type PatchShape = { [Name in keyof typeof fields]: z.ZodOptional<z.ZodNullable<(typeof fields)[Name]>> }
+export type SettingsPatch = z.infer<typeof settingsPatch>
+
+export const defaultSettings: Settings = {
+  consumer: 'turn',
+  overlap: 'queue',
+  max_attempts: 3,
+  turn_timeout_ms: 60_000,
+  effect_timeout_ms: 30_000,
+  context_limit: 1000,
+  inbox_limit: 250_000,
+  retention_days: 7,
+  token_budget: null,
+  redact: [],
+  parameters: {},
+}
+
+export function mergeSettings(current: SettingsPatch, patch: SettingsPatch): SettingsPatch {
+  const merged = { ...current, ...patch }
+  return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined)) as SettingsPatch
+}

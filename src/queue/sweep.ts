@@ -1,0 +1,32 @@
+import type { Env } from '../bindings.ts'
+import { forgetEvents, lateQueued, markSentAgain } from '../store/events.ts'
+import { overdueScopes, setWake } from '../store/scopes.ts'
+import { send } from './produce.ts'
+
+/** How long an event may stay `queued` before it is sent again; the inbox drops it if the queue had it after all. */
+export const LATE_MS = 30_000
+const OVERDUE_MS = 60_000
+const DAY_MS = 86_400_000
+const RETENTION_DAYS = 30
+
+/** Finds what is stuck anywhere and puts it right. Idempotent, and safe beside another sweep. */
+export async function sweep(env: Env, now: number): Promise<{ sent_again: number; poked: number; forgotten: number }> {
+  const late = await lateQueued(env.DB, now - LATE_MS)
+  await send(env, late.map(({ event }) => event))
+  await markSentAgain(env.DB, late.map(({ seq }) => seq), now)
+  const overdue = await overdueScopes(env.DB, now - OVERDUE_MS)
+  const poked = await Promise.all(overdue.map((scope) => poke(env, scope)))
+  const forgotten = await forgetEvents(env.DB, now - RETENTION_DAYS * DAY_MS)
+  return { sent_again: late.length, poked: poked.filter(Boolean).length, forgotten }
+}
+
+async function poke(env: Env, scope: string): Promise<boolean> {
+  try {
+    const { wake_at } = await env.SCOPE.getByName(scope).poke()
+    await setWake(env.DB, scope, wake_at)
+    return true
+  } catch (error) {
+    console.warn(JSON.stringify({ message: 'an overdue scope could not be woken, the next sweep tries again', scope, error: String(error) }))
+    return false
+  }
+}

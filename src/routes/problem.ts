@@ -1,0 +1,48 @@
+import type { Context } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import { Problem } from '../protocol/problem.ts'
+
+export { fromZod, Problem, type FieldError, type ProblemOptions, type ProblemType } from '../protocol/problem.ts'
+
+/** RFC 9457. `instance` names one occurrence, for the log. */
+export function problemResponse({ status, type, title, detail, errors, headers }: Problem, instance?: string): Response {
+  const body = { type, title, status, detail, ...(instance ? { instance } : {}), ...(errors ? { errors } : {}) }
+  return new Response(JSON.stringify(body), { status, headers: { ...headers, 'Content-Type': 'application/problem+json' } })
+}
+
+/** For app.onError. What is no Problem is a bug or broken infrastructure: the caller learns an id of it, the log the rest. */
+export function handleError(error: Error, c: Context): Response {
+  if (error instanceof Problem) return answer(c, problemResponse(error))
+  if (error instanceof HTTPException) return answer(c, problemResponse(fromHttpException(error)))
+  const instance = `urn:uuid:${crypto.randomUUID()}`
+  const { name, message, stack } = error
+  console.error(
+    JSON.stringify({ level: 'error', event: 'request_failed', instance, method: c.req.method, path: c.req.path, name, message, stack }),
+  )
+  return answer(c, problemResponse(internal, instance))
+}
+
+/** For app.notFound. */
+export function handleNotFound(c: Context): Response {
+  const detail = `There is nothing at ${c.req.method} ${c.req.path}. The routes are described at /v1/docs.`
+  return answer(c, problemResponse(new Problem({ status: 404, type: 'urn:reflex:problem:not-found', title: 'Not found', detail })))
+}
+
+const internal = new Problem({
+  status: 500,
+  type: 'urn:reflex:problem:internal',
+  title: 'Internal error',
+  detail: 'Something went wrong on our side. The instance finds it in the log.',
+})
+
+function fromHttpException(error: HTTPException): Problem {
+  const { status, message, res } = error
+  const title = `HTTP ${status}`
+  const headers = Object.fromEntries([...(res?.headers ?? [])].filter(([name]) => !name.startsWith('content-')))
+  return new Problem({ status, type: `urn:reflex:problem:http-${status}`, title, detail: message || title, headers })
+}
+
+/** Through the context, so that headers which a middleware has set are kept. */
+function answer(c: Context, response: Response): Response {
+  return c.newResponse(response.body, response)
+}

@@ -1,0 +1,81 @@
+import { eventSchema, eventTypes } from '../agents/index.ts'
+import type { Env } from '../bindings.ts'
+import { ScopedLocks } from '../core/scoped-locks.ts'
+import { Alarm } from './alarm.ts'
+import { Budget } from './budget.ts'
+import { Counters } from './counters.ts'
+import { Database } from './database.ts'
+import { Effects } from './effects.ts'
+import { Inbox } from './inbox.ts'
+import { Intake } from './intake.ts'
+import { Log } from './log.ts'
+import { Outbox } from './outbox.ts'
+import { Perception } from './perception.ts'
+import { Pull } from './pull.ts'
+import { Retention } from './retention.ts'
+import { ScopeEventStore } from './scope-event-store.ts'
+import { SettingsStore } from './settings-store.ts'
+import { Settlement } from './settlement.ts'
+import { Sockets } from './sockets.ts'
+import { Streams } from './stream.ts'
+import { Tickets } from './tickets.ts'
+import { Timers } from './timers.ts'
+import { turnDeps } from './turn-deps.ts'
+import { Turns } from './turns.ts'
+import { unitOfWork } from './unit-of-work.ts'
+import { Waiters } from './waiters.ts'
+import { WorkingMemory } from './working-memory.ts'
+
+export type Collaborators = ReturnType<typeof compose>
+
+/** Builds a scope out of its collaborators, each given what it needs and no more. The tables exist by now. */
+export function compose(context: DurableObjectState, env: Env, scope: string) {
+  const now = Date.now
+  const random = Math.random
+  const database = new Database(context.storage)
+  const store = new SettingsStore(database, scope)
+  const settings = () => store.settings
+  const agent = () => store.agent
+  const counters = new Counters(database)
+  const alarm = new Alarm(context.storage, now)
+  const log = new Log(database, now)
+  log.redact(settings().redact)
+  const inbox = new Inbox(database)
+  const memory = new WorkingMemory(database, scope, now, settings().context_limit)
+  const report = () => ({ scope, agent: agent().name, open: inbox.open })
+  const outbox = new Outbox({ database, db: env.DB, alarm, now, scope: report, wake: () => alarm.next() })
+  const unit = unitOfWork({ database, counters, changed: () => outbox.changed(), reset: (error) => abort(context, scope, error) })
+  const waiters = new Waiters()
+  const settlement = new Settlement({ inbox, log, counters, waiters, alarm, settings, now, random })
+  const effects = new Effects({ scope, env, database, log, counters, locks: new ScopedLocks(), unit, now })
+  const budget = new Budget(database, settings, now)
+  const timers = new Timers({ database, log, scope, now })
+  const thinking = () => turns.current !== null
+  const perception = new Perception({ inbox, memory, log, settlement, agent, settings, thinking })
+  const turns: Turns = new Turns({
+    ...{ database, inbox, memory, log, counters, settlement, perception, effects, alarm, unit, agent, settings, now },
+    deps: (turn) => turnDeps({ env, scope, agent, settings, store: events, effects, budget, log, counters, sockets, unit, now }, turn),
+  })
+  const intake = new Intake({ scope, inbox, log, counters, perception, turns, settings, unit, now })
+  const pull = new Pull({ inbox, log, settlement, alarm, settings, now })
+  const events = new ScopeEventStore({ env, scope, database, intake, pull, unit })
+  const rules = (source: string) => ({ union: eventSchema, types: eventTypes, defaults: { now: now(), source }, scope })
+  const sockets: Sockets = new Sockets({ context, log, rules, accept: (accepted) => intake.accept(accepted, 'socket'), now })
+  const streams = new Streams(log)
+  const tickets = new Tickets(database, now)
+  const retention = new Retention({ inbox, log, effects, settings, now })
+  alarm.source((at) => inbox.nextDue(at))
+  alarm.source(() => timers.nextDue())
+  alarm.source(() => retention.nextDue())
+  return {
+    ...{ database, store, counters, alarm, log, inbox, memory, outbox, unit, waiters, effects, budget, timers, perception, turns, intake, pull },
+    ...{ sockets, streams, tickets, retention, now },
+  }
+}
+
+/** Memory and disk may differ: the next request builds the object anew from what is on disk. */
+function abort(context: DurableObjectState, scope: string, error: unknown): void {
+  const reason = error instanceof Error ? error.message : String(error)
+  console.error(JSON.stringify({ message: 'a unit of work failed, the object starts anew', scope, error: reason }))
+  context.abort(`the scope starts anew after a failure: ${reason}`)
+}

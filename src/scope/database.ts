@@ -1,0 +1,38 @@
+import type { Statement } from '../core/event-statements.ts'
+
+export type Row = Record<string, SqlStorageValue>
+
+/** A scope's SQLite: synchronous, so that what is done in one go is seen and kept as one. */
+export class Database {
+  readonly #storage: DurableObjectStorage
+
+  constructor(storage: DurableObjectStorage) {
+    this.#storage = storage
+  }
+
+  run({ sql, params }: Statement): Row[] {
+    return this.#storage.sql.exec(sql, ...params).toArray()
+  }
+
+  all<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
+    return this.#storage.sql.exec(sql, ...params).toArray() as unknown as Shape[]
+  }
+
+  first<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape | undefined {
+    return this.all<Shape>(sql, ...params)[0]
+  }
+
+  /** All of it or nothing, also when `work` throws. */
+  transaction<Result>(work: () => Result): Result {
+    return this.#storage.transactionSync(work)
+  }
+
+  read<Value>(key: string, otherwise: Value): Value {
+    const row = this.first<{ value: string }>('SELECT value FROM state WHERE key = ?', key)
+    return row ? (JSON.parse(row.value) as Value) : otherwise
+  }
+
+  write(key: string, value: unknown): void {
+    this.all('INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2', key, JSON.stringify(value))
+  }
+}

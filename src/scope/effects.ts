@@ -1,0 +1,203 @@
+import { createHash } from 'node:crypto'
+import { v7 as uuidv7 } from 'uuid'
+import { z } from 'zod'
+import type { ToolDefinition } from '../agents/define-tool.ts'
+import type { Env } from '../bindings.ts'
+import type { ScopedLocks } from '../core/scoped-locks.ts'
+import { limits } from '../protocol/limits.ts'
+import type { Cause, EffectEnd, EntryHead } from '../protocol/log-entry.ts'
+import type { Counters } from './counters.ts'
+import type { Database } from './database.ts'
+import { withDeadline } from './deadline.ts'
+import type { Log } from './log.ts'
+import { childHead } from './spans.ts'
+import type { UnitOfWork } from './unit-of-work.ts'
+
+export type EffectRequest = {
+  tool: string
+  definition: ToolDefinition
+  input: unknown
+  cause: Cause
+  turn_id: string | null
+  /** Turns that considered the same events before: what they did is not done again. */
+  earlier_turns: readonly string[]
+  head: EntryHead
+  signal: AbortSignal
+  timeout_ms: number
+}
+
+type Parts = { scope: string; env: Env; database: Database; log: Log; counters: Counters; locks: ScopedLocks; unit: UnitOfWork; now: () => number }
+type Journalled = { id: string; status: 'started' | 'ok' | 'failed' | 'unknown'; output: string | null; error: string | null }
+type Done = { status: EffectEnd; output: unknown; error: string | null }
+
+/**
+ * The effect lane: one effect of this scope at a time (G4), each journalled before and after (G8).
+ *
+ * If the process dies before the first write, nothing was done. Between the writes, the effect ends as `unknown`: without an idempotence key it is
+ * never run again by itself, with one it runs again under the same key. After the second write, a repeated turn gets the recorded output.
+ */
+export class Effects {
+  readonly #parts: Parts
+  /** Journalled effects that this turn was given already: the same call twice in one turn is two effects. */
+  readonly #reused = new Map<string, Set<string>>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Runs a tool, or answers from the journal. Throws what the tool throws, and where the input does not fit. */
+  async run(request: EffectRequest): Promise<unknown> {
+    const parsed = request.definition.input.safeParse(request.input)
+    if (!parsed.success) throw new TypeError(`tool ${request.tool} was called with bad input: ${z.prettifyError(parsed.error)}`)
+    return this.#parts.locks.run('effects', () => this.#serialised({ ...request, input: parsed.data }), { signal: request.signal })
+  }
+
+  /** On waking, within a unit of work: what had begun and has no end may or may not have happened. */
+  recover(): void {
+    const { database, log, now } = this.#parts
+    const error = 'the server died while this effect ran: look whether it happened'
+    const lost = database.all<{ id: string; tool: string; idempotence_key: string | null; head: string }>(
+      `UPDATE effects SET status = 'unknown', ended_at = ?, error = ? WHERE status = 'started' RETURNING id, tool, idempotence_key, head`,
+      now(),
+      error,
+    )
+    log.append(
+      lost.map(({ id, tool, idempotence_key, head }) => ({
+        ...(JSON.parse(head) as EntryHead),
+        kind: 'effect-ended',
+        ...{ effect_id: id, tool, status: 'unknown', output: null, error, idempotence_key },
+      })),
+    )
+  }
+
+  /** Tools of this turn whose effects may or may not have happened, and carry no key. */
+  unknownIn(turn_id: string): string[] {
+    return this.#parts.database
+      .all<{ tool: string }>(`SELECT tool FROM effects WHERE turn_id = ? AND status = 'unknown' AND idempotence_key IS NULL`, turn_id)
+      .map(({ tool }) => tool)
+  }
+
+  forgetTurn(turn_id: string): void {
+    this.#reused.delete(turn_id)
+  }
+
+  /** Keys outlive the events that they came from by nothing: both are kept for the scope's retention. */
+  forget(before: number, limit: number): number {
+    return this.#parts.database.all(
+      `DELETE FROM effects WHERE id IN (SELECT id FROM effects WHERE started_at < ? AND status <> 'started' LIMIT ?) RETURNING id`,
+      before,
+      limit,
+    ).length
+  }
+
+  async #serialised(request: EffectRequest): Promise<unknown> {
+    request.signal.throwIfAborted()
+    const key = request.definition.idempotence_key?.(request.input, this.#parts.scope) ?? null
+    const arguments_hash = createHash('sha256').update(JSON.stringify(request.input) ?? 'undefined').digest('hex')
+    const earlier = key === null ? this.#ofEarlierTurns(request, arguments_hash) : this.#byKey(request.tool, key)
+    if (earlier?.status === 'ok') return this.#reuse(request, earlier, key)
+    if (earlier?.status === 'unknown' && key === null) {
+      throw new Error(`effect ${request.tool} may have happened in an earlier attempt and carries no idempotence key: it is not run again`)
+    }
+    return this.#execute(request, { id: earlier && key !== null ? earlier.id : uuidv7(), key, arguments_hash })
+  }
+
+  async #execute(request: EffectRequest, { id, key, arguments_hash }: { id: string; key: string | null; arguments_hash: string }): Promise<unknown> {
+    const { unit, now, env, scope } = this.#parts
+    const { tool, definition, input, turn_id } = request
+    const head = childHead(request.head)
+    const started = now()
+    unit(() => this.#begin(request, { id, key, arguments_hash, head, started }))
+    const timeout_ms = definition.timeout_ms ?? request.timeout_ms
+    const end = (done: Done) => unit(() => this.#end({ id, tool, key, head, started, turn_id }, done))
+    let stopped = false
+    try {
+      const output = await withDeadline(
+        (signal) => {
+          signal.addEventListener('abort', () => (stopped = true), { once: true })
+          return definition.execute(input as never, { env, fetch: outbound, scope, signal, idempotence_key: key, now })
+        },
+        { signal: request.signal, timeout_ms, what: `effect ${tool}` },
+      )
+      end(recordable(output))
+      return output
+    } catch (error) {
+      // A stopped effect may have happened or not; one that failed by itself says that it did not.
+      end({ status: stopped ? 'unknown' : 'failed', output: null, error: messageOf(error) })
+      throw error
+    }
+  }
+
+  #begin(request: EffectRequest, row: { id: string; key: string | null; arguments_hash: string; head: EntryHead; started: number }): void {
+    const { database, log, counters } = this.#parts
+    const { tool, cause, turn_id, input } = request
+    database.all(
+      `INSERT INTO effects (id, turn_id, tool, arguments_hash, idempotence_key, status, head, started_at) VALUES (?1, ?2, ?3, ?4, ?5, 'started', ?6, ?7)
+        ON CONFLICT (id) DO UPDATE SET status = 'started', turn_id = ?2, arguments_hash = ?4, head = ?6, started_at = ?7, ended_at = NULL, error = NULL`,
+      row.id,
+      turn_id,
+      tool,
+      row.arguments_hash,
+      row.key,
+      JSON.stringify(row.head),
+      row.started,
+    )
+    counters.add({ effects: 1 })
+    log.append([{ ...row.head, kind: 'effect-started', effect_id: row.id, tool, input: log.clean(input), idempotence_key: row.key, cause }])
+  }
+
+  #end(effect: { id: string; tool: string; key: string | null; head: EntryHead; started: number; turn_id: string | null }, done: Done): void {
+    const { database, log, counters, now } = this.#parts
+    const { id, tool, key, head, started } = effect
+    const output = JSON.stringify(done.output ?? null)
+    database.all('UPDATE effects SET status = ?2, output = ?3, error = ?4, ended_at = ?5 WHERE id = ?1', id, done.status, output, done.error, now())
+    if (done.status !== 'ok') counters.add({ effects_failed: 1 })
+    const duration_ms = now() - started
+    const entry = { effect_id: id, tool, status: done.status, output: log.clean(done.output ?? null), error: done.error, idempotence_key: key }
+    log.append([{ ...head, duration_ms, kind: 'effect-ended', ...entry }])
+  }
+
+  #reuse(request: EffectRequest, earlier: Journalled, key: string | null): unknown {
+    const { unit, log } = this.#parts
+    const { tool, turn_id } = request
+    if (turn_id !== null) this.#reused.set(turn_id, (this.#reused.get(turn_id) ?? new Set()).add(earlier.id))
+    const output: unknown = earlier.output === null ? null : JSON.parse(earlier.output)
+    const entry = { effect_id: earlier.id, tool, status: 'reused' as const, output: log.clean(output), error: earlier.error, idempotence_key: key }
+    unit(() => log.append([{ ...childHead(request.head), kind: 'effect-ended', ...entry }]))
+    return output
+  }
+
+  #byKey(tool: string, key: string): Journalled | undefined {
+    return this.#parts.database.first<Journalled>('SELECT id, status, output, error FROM effects WHERE tool = ? AND idempotence_key = ?', tool, key)
+  }
+
+  #ofEarlierTurns({ tool, turn_id, earlier_turns }: EffectRequest, arguments_hash: string): Journalled | undefined {
+    if (turn_id === null || earlier_turns.length === 0) return undefined
+    const reused = this.#reused.get(turn_id) ?? new Set()
+    return this.#parts.database
+      .all<Journalled>(
+        `SELECT id, status, output, error FROM effects WHERE turn_id IN (SELECT value FROM json_each(?)) AND tool = ? AND arguments_hash = ?
+          AND status IN ('ok', 'unknown') AND idempotence_key IS NULL ORDER BY started_at`,
+        JSON.stringify(earlier_turns),
+        tool,
+        arguments_hash,
+      )
+      .find(({ id }) => !reused.has(id))
+  }
+}
+
+/** The effect happened, whatever its output is: what cannot be recorded is said, not failed. */
+function recordable(output: unknown): Done {
+  try {
+    const text = JSON.stringify(output ?? null)
+    if (text.length <= limits.result_bytes) return { status: 'ok', output: JSON.parse(text), error: null }
+    return { status: 'ok', output: null, error: `the output of ${text.length} characters is larger than ${limits.result_bytes} and was not recorded` }
+  } catch (error) {
+    return { status: 'ok', output: null, error: `the output could not be recorded: ${messageOf(error)}` }
+  }
+}
+
+// As a method of another object, `fetch` itself refuses to be called.
+const outbound: typeof fetch = (input, init) => fetch(input, init)
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

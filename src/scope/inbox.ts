@@ -1,0 +1,299 @@
+import type { Event } from '../core/event.ts'
+import { eventStatements } from '../core/event-statements.ts'
+import type { EventRecord, EventStatus, Outcome, OutcomeStatus } from '../protocol/event-record.ts'
+import { jsonChunks } from '../protocol/json-chunks.ts'
+import type { NewEntry } from '../protocol/log-entry.ts'
+import type { Depth } from '../protocol/scope-api.ts'
+import type { Database, Row } from './database.ts'
+import { eventHead } from './spans.ts'
+
+export type Stored = { seq: number; event: Event; attempts: number }
+export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
+export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
+
+/** A lease that no clock ends: a turn's claim is given back by whoever ends the turn, or by the next start of the object. */
+const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
+const turnToken = (turn_id: string): string => `turn:${turn_id}:`
+
+/** The scope's durable EventStore: core's statements on its own SQLite, in its own transactions (G1, G3). */
+export class Inbox {
+  readonly #database: Database
+  readonly #statements = eventStatements('events', ', revision = revision + 1')
+  #open: number
+
+  constructor(database: Database) {
+    this.#database = database
+    this.#open = this.#count(`status IN ('pending', 'processing')`)
+  }
+
+  /** Events without an outcome. */
+  get open(): number {
+    return this.#open
+  }
+
+  /** Stores what is new, in order; what is not returned is a duplicate (G3). */
+  publish(events: readonly Event[], now: number): Stored[] {
+    const byId = new Map<string, Event>()
+    for (const event of events) if (!byId.has(event.id)) byId.set(event.id, event)
+    const stored: Stored[] = []
+    for (const chunk of jsonChunks(Array.from(byId.values(), (event) => JSON.stringify(event)))) {
+      const { sql, params } = this.#statements.publish([], now)
+      for (const row of this.#database.run({ sql, params: [chunk, ...params.slice(1)] })) {
+        const event = byId.get(String(row['id']))
+        if (event) stored.push({ seq: Number(row['seq']), event, attempts: 0 })
+      }
+    }
+    this.#open += stored.length
+    return stored.sort((left, right) => left.seq - right.seq)
+  }
+
+  /** Due events that no filter has seen: a filter failed, or the scope was set to `pull` when they came. */
+  unperceived(now: number, limit: number): Stored[] {
+    return this.#database
+      .all<Row>(
+        `SELECT seq, payload, attempts FROM events WHERE status = 'pending' AND due_at <= ? AND in_context = 0 ORDER BY due_at, seq LIMIT ?`,
+        now,
+        limit,
+      )
+      .map(toStored)
+      .sort((left, right) => left.seq - right.seq)
+  }
+
+  claimForTurn(turn_id: string, now: number, limit: number): Stored[] {
+    const claim = this.#statements.claim({ ack_token: turnToken(turn_id), now, lease_ms: UNTIL_SETTLED - now, limit })
+    return this.#database
+      .run(claim)
+      .map(toStored)
+      .sort((left, right) => left.seq - right.seq)
+  }
+
+  claim(request: { ack_token: string; now: number; lease_ms: number; limit: number; types?: readonly string[] | undefined }) {
+    return this.#database
+      .run(this.#statements.claim(request))
+      .map((row) => ({ ...toStored(row), ack_token: String(row['ack_token']) }))
+      .sort((left, right) => left.seq - right.seq)
+  }
+
+  /** The `seq` of an event that is claimed under this token. */
+  claimedBy(ack_token: string): number | null {
+    const row = this.#database.first<{ seq: number }>(`SELECT seq FROM events WHERE status = 'processing' AND ack_token = ?`, ack_token)
+    return row?.seq ?? null
+  }
+
+  /** Ends events that have no outcome yet; each gets exactly this one (G1). */
+  end(seqs: readonly number[], status: OutcomeStatus, outcome: Outcome, now: number, error: string | null = null): Settled[] {
+    const rows = this.#database.all<Settled>(
+      `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, ack_token = NULL, lease_until = NULL, parked = NULL, revision = revision + 1
+        WHERE seq IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing') RETURNING seq, id, trace_id, attempts`,
+      JSON.stringify(seqs),
+      status,
+      JSON.stringify(outcome),
+      error,
+      now,
+    )
+    this.#open -= rows.length
+    return rows.sort((left, right) => left.seq - right.seq)
+  }
+
+  /** Sends a failed turn's events back with backoff, or to the dead letters once their attempts are spent. */
+  fail(stored: readonly Stored[], failure: { turn_id: string; error: string; max_attempts: number; now: number; jitter: number }): Failed[] {
+    const ack_tokens = stored.map(({ seq }) => turnToken(failure.turn_id) + seq)
+    const rows = this.#database.run(this.#statements.nack({ ...failure, ack_tokens }))
+    this.#database.all(
+      'UPDATE events SET turn_id = ?2 WHERE seq IN (SELECT value FROM json_each(?1))',
+      JSON.stringify(rows.map((row) => row['seq'])),
+      failure.turn_id,
+    )
+    return this.#failed(rows, failure.error)
+  }
+
+  /** A filter threw: nothing has claimed these, but the attempt counts. */
+  failPerceiving(seqs: readonly number[], failure: { error: string; max_attempts: number; now: number; jitter: number }): Failed[] {
+    const claimed = this.#database.all<{ ack_token: string }>(
+      `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = 'perceive:' || seq
+        WHERE seq IN (SELECT value FROM json_each(?1)) RETURNING ack_token`,
+      JSON.stringify(seqs),
+    )
+    return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: claimed.map((row) => row.ack_token) })), failure.error)
+  }
+
+  nack(ack_token: string, failure: { error: string; max_attempts: number; now: number; jitter: number }): Failed[] {
+    return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: [ack_token] })), failure.error)
+  }
+
+  expire(now: number, max_attempts: number): Failed[] {
+    const statement = this.#statements.expire(now, max_attempts)
+    return this.#failed(this.#database.run(statement), String(statement.params[1]))
+  }
+
+  /** Gives a turn's events back as if it had never begun: the attempt does not count. `parked` says why they wait until `due_at`. */
+  release(turn_id: string, { due_at, parked, interrupted }: { due_at: number; parked?: string; interrupted?: boolean }): Settled[] {
+    return this.#database.all<Settled>(
+      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = ?2, parked = ?3, interruptions = interruptions + ?4, turn_id = ?5,
+        ack_token = NULL, lease_until = NULL, revision = revision + 1
+        WHERE status = 'processing' AND ack_token >= ?1 AND ack_token < ?1 || ':' RETURNING seq, id, trace_id, attempts`,
+      turnToken(turn_id),
+      due_at,
+      parked ?? null,
+      interrupted ? 1 : 0,
+      turn_id,
+    )
+  }
+
+  /** What waits for a budget may go on at once. */
+  unpark(): number {
+    return this.#database.all(
+      `UPDATE events SET due_at = 0, parked = NULL, revision = revision + 1 WHERE status = 'pending' AND parked IS NOT NULL RETURNING seq`,
+    ).length
+  }
+
+  /** Ids of the turns that considered these events before. */
+  earlierTurns(seqs: readonly number[]): string[] {
+    return this.#database
+      .all<{ turn_id: string }>(
+        'SELECT DISTINCT turn_id FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND turn_id IS NOT NULL',
+        JSON.stringify(seqs),
+      )
+      .map(({ turn_id }) => turn_id)
+  }
+
+  lastConsideredBy(turn_id: string, seqs: readonly number[]): number[] {
+    return this.#database
+      .all<{ seq: number }>('SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND turn_id = ?', JSON.stringify(seqs), turn_id)
+      .map(({ seq }) => seq)
+  }
+
+  /** Those of a turn's events that were interrupted as often as this. */
+  interrupted(seqs: readonly number[], times: number): number[] {
+    return this.#database
+      .all<{ seq: number }>(
+        'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND interruptions >= ?',
+        JSON.stringify(seqs),
+        times,
+      )
+      .map(({ seq }) => seq)
+  }
+
+  reopen(ids: readonly string[]): Settled[] {
+    const rows = this.#database.all<Settled>(
+      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL, turn_id = NULL,
+        revision = revision + 1
+        WHERE scope = (SELECT json_extract(value, '$') FROM state WHERE key = 'scope') AND id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered'
+        RETURNING seq, id, trace_id, attempts`,
+      JSON.stringify(ids),
+    )
+    this.#open += rows.length
+    return rows
+  }
+
+  discard(ids: readonly string[]): Settled[] {
+    return this.#database.all<Settled>(
+      `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true')), revision = revision + 1
+        WHERE scope = (SELECT json_extract(value, '$') FROM state WHERE key = 'scope') AND id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered'
+        RETURNING seq, id, trace_id, attempts`,
+      JSON.stringify(ids),
+    )
+  }
+
+  record(scope: string, id: string): EventRecord | null {
+    const row = this.#database.first<Row>('SELECT * FROM events WHERE scope = ? AND id = ?', scope, id)
+    if (!row) return null
+    const ended = row['ended_at']
+    return {
+      event: JSON.parse(String(row['payload'])) as Event,
+      status: String(row['status']) as EventStatus,
+      attempts: Number(row['attempts']),
+      error: row['error'] === null ? null : String(row['error']),
+      outcome: row['outcome'] === null ? null : (JSON.parse(String(row['outcome'])) as Outcome),
+      accepted_at: new Date(Number(row['accepted_at'])).toISOString(),
+      ended_at: ended === null ? null : new Date(Number(ended)).toISOString(),
+    }
+  }
+
+  /** Ids, of those named, that have their outcome or are not known. */
+  settled(scope: string, ids: readonly string[]): Set<string> {
+    const open = this.#database.all<{ id: string }>(
+      `SELECT id FROM events WHERE scope = ? AND id IN (SELECT value FROM json_each(?)) AND status IN ('pending', 'processing')`,
+      scope,
+      JSON.stringify(ids),
+    )
+    const waiting = new Set(open.map(({ id }) => id))
+    return new Set(ids.filter((id) => !waiting.has(id)))
+  }
+
+  depth(now: number): Depth {
+    const pending = this.#count(`status = 'pending'`)
+    const delayed = this.#count(`status = 'pending' AND due_at > ${now}`)
+    return { pending: pending - delayed, delayed, processing: this.#count(`status = 'processing'`) }
+  }
+
+  /** When the next event comes due for a retry, or a lease ends. */
+  nextDue(now: number): number | null {
+    const retry = this.#database.first<{ at: number | null }>(`SELECT min(due_at) AS at FROM events WHERE status = 'pending' AND due_at > ?`, now)?.at
+    const lease = this.#database.first<{ at: number | null }>(`SELECT min(lease_until) AS at FROM events WHERE status = 'processing'`)?.at
+    const times = [retry, lease === UNTIL_SETTLED ? null : lease].filter((at) => at !== null && at !== undefined)
+    return times.length > 0 ? Math.min(...times) : null
+  }
+
+  /** How long what is pending has waited: for the debounce. */
+  window(now: number): { first: number; last: number } | null {
+    const row = this.#database.first<{ first: number | null; last: number | null }>(
+      `SELECT min(accepted_at) AS first, max(accepted_at) AS last FROM events WHERE status = 'pending' AND due_at <= ?`,
+      now,
+    )
+    return row?.first === null || row?.last === null || !row ? null : { first: row.first, last: row.last }
+  }
+
+  /** Drops up to `limit` of the oldest events that ended before `before`, are told to D1 and have left the context. */
+  forget(before: number, limit: number): number {
+    return this.#database.all(
+      `DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?2)
+        AND accepted_at < ?1 AND ended_at IS NOT NULL AND told = revision AND in_context = 0 RETURNING seq`,
+      before,
+      limit,
+    ).length
+  }
+
+  #failed(rows: Row[], error: string): Failed[] {
+    const traces = new Map(
+      this.#database
+        .all<{ seq: number; trace_id: string }>(
+          'SELECT seq, trace_id FROM events WHERE seq IN (SELECT value FROM json_each(?))',
+          JSON.stringify(rows.map((row) => row['seq'])),
+        )
+        .map(({ seq, trace_id }) => [seq, trace_id]),
+    )
+    const failed = rows.map((row) => ({ ...(row as unknown as Failed), trace_id: traces.get(Number(row['seq'])) ?? '' }))
+    const dead = failed.filter(({ status }) => status === 'dead_lettered').map(({ seq }) => seq)
+    this.#open -= dead.length
+    if (dead.length > 0) {
+      this.#database.all(
+        'UPDATE events SET outcome = ?2 WHERE seq IN (SELECT value FROM json_each(?1))',
+        JSON.stringify(dead),
+        JSON.stringify({ by: 'failure', reason: error } satisfies Outcome),
+      )
+    }
+    return failed.sort((left, right) => left.seq - right.seq)
+  }
+
+  #count(condition: string): number {
+    return this.#database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE ${condition}`)?.n ?? 0
+  }
+}
+
+export const endedEntries = (rows: readonly Settled[], status: OutcomeStatus, outcome: Outcome, error: string | null = null): NewEntry[] =>
+  rows.map((row) => ({ ...eventHead(row), kind: 'event-ended', status, attempts: row.attempts, outcome, error }))
+
+export const failedEntries = (rows: readonly Failed[], error: string): NewEntry[] =>
+  rows.map((row) => {
+    const { attempts } = row
+    return row.status === 'pending'
+      ? { ...eventHead(row), kind: 'event-retried', attempts, error, due_at: new Date(row.due_at).toISOString() }
+      : { ...eventHead(row), kind: 'event-ended', status: 'dead_lettered', attempts, outcome: { by: 'failure', reason: error }, error }
+  })
+
+const toStored = (row: Row): Stored => ({
+  seq: Number(row['seq']),
+  event: JSON.parse(String(row['payload'])) as Event,
+  attempts: Number(row['attempts']),
+})

@@ -1,0 +1,76 @@
+import type { Event } from '../core/event.ts'
+import type { NewEntry, Via } from '../protocol/log-entry.ts'
+import type { Accepted } from '../protocol/scope-api.ts'
+import type { Settings } from '../protocol/settings.ts'
+import type { Counters } from './counters.ts'
+import type { Inbox, Stored } from './inbox.ts'
+import type { Log } from './log.ts'
+import type { Perception } from './perception.ts'
+import { eventHead } from './spans.ts'
+import type { Turns } from './turns.ts'
+import type { UnitOfWork } from './unit-of-work.ts'
+
+type Parts = {
+  scope: string
+  inbox: Inbox
+  log: Log
+  counters: Counters
+  perception: Perception
+  turns: Turns
+  settings: () => Settings
+  unit: UnitOfWork
+  now: () => number
+}
+
+const PERCEIVE_BATCH = 1000
+
+/**
+ * Step 1: accept. The inbox has the events, the log says so and the filters have judged them, all in one transaction; the object's output gate holds the answer
+ * until that is durable. If the process dies before, nothing was answered and nothing kept; after, the events are pending or have their outcome.
+ */
+export class Intake {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** All of them, or none: a full inbox refuses. Ticks of timers are always taken: there are few, and no sender could send them again. */
+  accept(events: readonly Event[], via: Via): Accepted {
+    const { inbox, settings, unit, turns } = this.#parts
+    const limit = settings().inbox_limit
+    if (via !== 'timer' && inbox.open + events.length > limit) return { ok: false, reason: 'inbox_full', depth: inbox.open, limit }
+    const { fresh, waiting } = unit(() => this.#store(events, via))
+    if (waiting > 0) turns.arrived()
+    return { ok: true, receipts: events.map(({ id, scope, meta: { trace_id } }) => ({ id, scope, trace_id, status: fresh.delete(id) ? 'accepted' : 'duplicate' })) }
+  }
+
+  /** What waited for a filter: after a failure of one, or a change of the settings. */
+  perceiveWaiting(): void {
+    const { inbox, perception, unit, turns, now, settings } = this.#parts
+    if (settings().consumer === 'pull') return
+    let waiting = 0
+    for (;;) {
+      const stored = inbox.unperceived(now(), PERCEIVE_BATCH)
+      if (stored.length > 0) waiting += unit(() => perception.perceive(stored))
+      if (stored.length < PERCEIVE_BATCH) break
+    }
+    if (waiting > 0) turns.arrived()
+  }
+
+  #store(events: readonly Event[], via: Via): { fresh: Set<string>; waiting: number } {
+    const { inbox, log, counters, perception, now } = this.#parts
+    const stored = inbox.publish(events, now())
+    counters.add({ accepted: stored.length, duplicates: events.length - stored.length })
+    log.append(stored.map((one) => acceptedEntry(one, via)))
+    return { fresh: new Set(stored.map(({ event }) => event.id)), waiting: perception.perceive(stored) }
+  }
+}
+
+const acceptedEntry = ({ event }: Stored, via: Via): NewEntry => ({
+  ...eventHead({ id: event.id, trace_id: event.meta.trace_id }),
+  kind: 'event-accepted',
+  event_type: event.type,
+  source: event.source,
+  via,
+})

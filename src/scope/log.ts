@@ -1,0 +1,80 @@
+import { jsonChunks } from '../protocol/json-chunks.ts'
+import { redact } from '../traces/redact.ts'
+import type { LogEntry, NewEntry } from '../protocol/log-entry.ts'
+import type { Database } from './database.ts'
+
+export type LogListener = (entries: { seq: number; text: string }[]) => void
+
+/** The scope's append-only record (G5). Entries get their `seq` here, in the transaction of what they tell of. */
+export class Log {
+  readonly #database: Database
+  readonly #now: () => number
+  readonly #listeners: LogListener[] = []
+  #last: number
+  #hidden: ReadonlySet<string> = new Set()
+
+  constructor(database: Database, now: () => number) {
+    this.#database = database
+    this.#now = now
+    this.#last = database.first<{ seq: number | null }>('SELECT max(seq) AS seq FROM log')?.seq ?? database.read('log_floor', 0)
+  }
+
+  get last(): number {
+    return this.#last
+  }
+
+  redact(fields: readonly string[]): void {
+    this.#hidden = new Set(fields)
+  }
+
+  /** What a tool or a model was given or gave, fit to be logged. */
+  clean(value: unknown): unknown {
+    return redact(value, this.#hidden)
+  }
+
+  listen(listener: LogListener): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Returns the `seq` of the last entry. */
+  append(entries: readonly NewEntry[]): number {
+    if (entries.length === 0) return this.#last
+    const now = this.#now()
+    const at = new Date(now).toISOString()
+    const texts = entries.map((entry, index) => {
+      const seq = this.#last + 1 + index
+      return { seq, text: JSON.stringify({ seq, at, ...entry } satisfies LogEntry) }
+    })
+    for (const chunk of jsonChunks(texts.map(({ text }) => text))) {
+      this.#database.all(`INSERT INTO log (seq, at, kind, entry) SELECT value->>'seq', ?2, value->>'kind', value FROM json_each(?1)`, chunk, now)
+    }
+    this.#last += entries.length
+    for (const listener of this.#listeners) listener(texts)
+    return this.#last
+  }
+
+  /** Entries after `after` and up to `before`, oldest first, as JSON text. */
+  read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER): { seq: number; text: string }[] {
+    return this.#database.all('SELECT seq, entry AS text FROM log WHERE seq > ? AND seq < ? ORDER BY seq LIMIT ?', after, before, limit)
+  }
+
+  /** When the oldest entry was written, in ms. */
+  oldest(): number | null {
+    return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq LIMIT 1')?.at ?? null
+  }
+
+  entry(seq: number): LogEntry | null {
+    const row = this.#database.first<{ entry: string }>('SELECT entry FROM log WHERE seq = ?', seq)
+    return row ? (JSON.parse(row.entry) as LogEntry) : null
+  }
+
+  /** Drops up to `limit` entries older than `before`; the numbering goes on. */
+  forget(before: number, limit: number): number {
+    this.#database.write('log_floor', this.#last)
+    return this.#database.all(
+      'DELETE FROM log WHERE seq IN (SELECT seq FROM log ORDER BY seq LIMIT ?2) AND at < ?1 RETURNING seq',
+      before,
+      limit,
+    ).length
+  }
+}

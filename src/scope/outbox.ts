@@ -1,0 +1,91 @@
+import { type Report, type ScopeReport, tell } from '../store/tell.ts'
+import type { Alarm } from './alarm.ts'
+import type { Database } from './database.ts'
+import { withDeadline } from './deadline.ts'
+
+/** How long changes gather before they are told: D1's log follows within about a second. */
+const GATHER_MS = 250
+const LONGEST_PAUSE_MS = 30_000
+const TELL_TIMEOUT_MS = 15_000
+const BATCH = 500
+
+type Parts = { database: Database; db: D1Database; alarm: Alarm; now: () => number; scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>; wake: () => number | null }
+
+/**
+ * Tells D1 of every event's state, behind the scope's back: D1 may be away for minutes, and nothing here waits for it.
+ *
+ * There is no queue to keep: a row whose `told` is behind its `revision` is still to be told. If the process dies before D1 has it, the row is told again; if
+ * after, but before `told` is written, D1 sees the same revision twice and ignores it.
+ */
+export class Outbox {
+  readonly #parts: Parts
+  #due: number | null
+  #telling = false
+  #failures = 0
+  #error: string | null = null
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#due = this.waiting > 0 ? parts.now() : null
+    parts.alarm.source(() => this.#due)
+  }
+
+  get waiting(): number {
+    return this.#parts.database.first<{ n: number }>('SELECT count(*) AS n FROM events WHERE told < revision')?.n ?? 0
+  }
+
+  get lastError(): string | null {
+    return this.#error
+  }
+
+  /** Something may have changed. */
+  changed(): void {
+    if (this.#due !== null || this.#telling) return
+    this.#due = this.#parts.now() + GATHER_MS
+    this.#parts.alarm.by(this.#due)
+  }
+
+  get due(): boolean {
+    return this.#due !== null && this.#due <= this.#parts.now()
+  }
+
+  async flush(): Promise<void> {
+    if (this.#telling) return
+    this.#telling = true
+    this.#due = null
+    try {
+      while (await this.#tellSome());
+      this.#failures = 0
+      this.#error = null
+    } catch (error) {
+      this.#failures += 1
+      this.#error = error instanceof Error ? error.message : String(error)
+      const pause = Math.min(LONGEST_PAUSE_MS, 1000 * 2 ** (this.#failures - 1))
+      console.warn(JSON.stringify({ message: 'D1 could not be told, it will be again', pause_ms: pause, error: this.#error }))
+      this.#due = this.#parts.now() + pause
+    } finally {
+      this.#telling = false
+    }
+    this.#parts.alarm.rearm()
+  }
+
+  async #tellSome(): Promise<boolean> {
+    const { database, db, now, scope, wake } = this.#parts
+    const rows = database.all<Omit<Report, 'discarded'> & { seq: number; discarded: number | null }>(
+      `SELECT seq, id, scope, type, source, timestamp, trace_id, payload, status, attempts, error, accepted_at, ended_at, revision,
+        outcome->>'discarded' AS discarded FROM events WHERE told < revision ORDER BY seq LIMIT ?`,
+      BATCH,
+    )
+    if (rows.length === 0) return false
+    const reports = rows.map(({ seq: _, ...row }) => ({ ...row, discarded: Boolean(row.discarded) }))
+    const report = { ...scope(), wake_at: wake(), updated_at: now() }
+    const signal = new AbortController().signal
+    await withDeadline(() => tell(db, reports, report), { signal, timeout_ms: TELL_TIMEOUT_MS, what: 'telling D1' })
+    database.all(
+      `UPDATE events SET told = told_now.revision FROM (SELECT value->>0 AS seq, value->>1 AS revision FROM json_each(?)) AS told_now
+        WHERE events.seq = told_now.seq`,
+      JSON.stringify(rows.map(({ seq, revision }) => [seq, revision])),
+    )
+    return rows.length === BATCH
+  }
+}

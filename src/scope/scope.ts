@@ -1,0 +1,232 @@
+import { DurableObject } from 'cloudflare:workers'
+import { drizzle } from 'drizzle-orm/durable-sqlite'
+import { migrate } from 'drizzle-orm/durable-sqlite/migrator'
+import migrations from '../../migrations/scope/migrations.js'
+import type { Env } from '../bindings.ts'
+import type { Event } from '../core/event.ts'
+import { limits } from '../protocol/limits.ts'
+import type { Via } from '../protocol/log-entry.ts'
+import type { Schedule } from '../protocol/schedule.ts'
+import type { Accepted, Caller, ContextView, ScopeApi, ScopeState, Waited } from '../protocol/scope-api.ts'
+import type { SettingsPatch } from '../protocol/settings.ts'
+import { compose, type Collaborators } from './compose.ts'
+import { Database } from './database.ts'
+import type { ClaimRequest } from './pull.ts'
+import type { Connect } from './sockets.ts'
+import { eventHead, scopeHead } from './spans.ts'
+
+/**
+ * One scope: the unit of memory and of serialisation. It is thin: it hands each call to the collaborator whose it is, in one unit of work.
+ *
+ * G1, G3 Inbox and Intake · G2 Inbox and WorkingMemory · G4 Turns and Effects · G5 Log · G8 Effects
+ */
+export class Scope extends DurableObject<Env> implements ScopeApi {
+  #name = ''
+  #parts!: Collaborators
+
+  constructor(context: DurableObjectState, env: Env) {
+    super(context, env)
+    void context.blockConcurrencyWhile(async () => {
+      await migrate(drizzle(context.storage), migrations)
+      this.#wake()
+    })
+  }
+
+  async accept(events: Event[], via: Via): Promise<Accepted> {
+    return this.#parts.intake.accept(events, via)
+  }
+
+  async outcomes(ids: string[], timeout_ms: number): Promise<Waited> {
+    const { inbox, waiters } = this.#parts
+    const done = inbox.settled(this.#name, ids)
+    const settled = await waiters.wait(new Set(ids.filter((id) => !done.has(id))), Math.min(timeout_ms, limits.wait_ms))
+    return { settled, records: ids.flatMap((id) => this.#record(id) ?? []) }
+  }
+
+  async state(): Promise<ScopeState> {
+    const { inbox, counters, turns, store, log, sockets, outbox, memory, budget, now } = this.#parts
+    const turn = turns.current
+    return {
+      scope: this.#name,
+      agent: store.agent.name,
+      settings: store.settings,
+      inbox: inbox.depth(now()),
+      context: { events: memory.count },
+      counters: counters.counts,
+      turn: turn && { turn_id: turn.turn_id, since: new Date(turn.since).toISOString(), events: turn.claimed.length },
+      llm_tokens_remaining: budget.remaining(),
+      sockets: sockets.count,
+      outbox: { waiting: outbox.waiting, last_error: outbox.lastError },
+      last_seq: log.last,
+    }
+  }
+
+  async context(limit: number): Promise<ContextView> {
+    const { live, count } = this.#parts.memory
+    const { created_at, last_action_at, scratch } = live
+    return {
+      scope: this.#name,
+      created_at: new Date(created_at).toISOString(),
+      last_action_at: last_action_at === null ? null : new Date(last_action_at).toISOString(),
+      events: live.events.slice(-limit),
+      count,
+      scratch,
+    }
+  }
+
+  async readLog(after: number, limit: number, before?: number): Promise<{ entries: string[]; last_seq: number }> {
+    return { entries: this.#parts.log.read(after, limit, before).map(({ text }) => text), last_seq: this.#parts.log.last }
+  }
+
+  async event(id: string) {
+    return this.#record(id)
+  }
+
+  async configure(patch: SettingsPatch, by: string) {
+    const { store, unit, log, memory, inbox, intake, turns, alarm } = this.#parts
+    const changed = unit(() => {
+      const result = store.change(patch)
+      if (!result.ok) return result
+      log.redact(result.settings.redact)
+      log.append([{ ...scopeHead(), kind: 'settings-changed', by, patch: log.clean(patch) as SettingsPatch, settings: log.clean(result.settings) as typeof result.settings }])
+      inbox.unpark()
+      return result
+    })
+    if (!changed.ok) return changed
+    memory.resize(changed.settings.context_limit)
+    intake.perceiveWaiting()
+    turns.consider()
+    alarm.rearm()
+    return changed
+  }
+
+  async claim(request: ClaimRequest, by: string) {
+    return this.#parts.unit(() => this.#parts.pull.claim(request, by))
+  }
+
+  async ack(tokens: string[]) {
+    return this.#parts.unit(() => this.#parts.pull.ack(tokens))
+  }
+
+  async nack(token: string, error: string) {
+    return this.#parts.unit(() => this.#parts.pull.nack(token, error))
+  }
+
+  async cancel(reason: string, by: string) {
+    return this.#parts.turns.cancel(reason, by)
+  }
+
+  async setTimer(name: string, schedule: Schedule, by: string) {
+    const { unit, timers, alarm } = this.#parts
+    const set = unit(() => timers.set(name, schedule, by))
+    if (set.ok) alarm.by(Date.parse(set.timer.next_at))
+    return set
+  }
+
+  async timers() {
+    return this.#parts.timers.list()
+  }
+
+  async timer(name: string) {
+    return this.#parts.timers.get(name)
+  }
+
+  async removeTimer(name: string, by: string) {
+    return this.#parts.unit(() => this.#parts.timers.remove(name, by))
+  }
+
+  async reopen(ids: string[], by: string) {
+    const { unit, inbox, log, intake, turns } = this.#parts
+    const rows = unit(() => {
+      const reopened = inbox.reopen(ids)
+      log.append(reopened.map((row) => ({ ...eventHead(row), kind: 'event-reopened', by })))
+      return reopened
+    })
+    intake.perceiveWaiting()
+    turns.consider()
+    return rows.map(({ id }) => id)
+  }
+
+  async discard(ids: string[], by: string) {
+    const { unit, inbox, log } = this.#parts
+    return unit(() => {
+      const rows = inbox.discard(ids)
+      log.append(rows.map((row) => ({ ...eventHead(row), kind: 'event-discarded', by })))
+      return rows.map(({ id }) => id)
+    })
+  }
+
+  async issueTicket(caller: Caller) {
+    return this.#parts.unit(() => this.#parts.tickets.issue(caller))
+  }
+
+  async redeemTicket(ticket: string) {
+    return this.#parts.unit(() => this.#parts.tickets.redeem(ticket))
+  }
+
+  async poke(): Promise<{ wake_at: number | null }> {
+    await this.alarm()
+    return { wake_at: this.#parts.alarm.next() }
+  }
+
+  /** Only the Worker reaches this, with the caller checked: `connect` says who it is. */
+  override async fetch(request: Request): Promise<Response> {
+    const connect = JSON.parse(request.headers.get('x-reflex-connect') ?? 'null') as Connect | null
+    if (!connect) return new Response(null, { status: 400 })
+    if (request.headers.get('upgrade')?.toLowerCase() === 'websocket') return this.#parts.sockets.connect(connect)
+    return this.#parts.streams.open(connect.after)
+  }
+
+  override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
+    this.#parts.sockets.message(socket, message)
+  }
+
+  override webSocketClose(socket: WebSocket): void {
+    this.#parts.sockets.closed(socket)
+  }
+
+  override webSocketError(socket: WebSocket): void {
+    this.#parts.sockets.closed(socket)
+  }
+
+  /** Everything that is due. The next alarm is set first: whatever fails here comes again. */
+  override async alarm(): Promise<void> {
+    const { alarm, unit, pull, retention, timers, intake, turns, outbox } = this.#parts
+    alarm.woke()
+    unit(() => {
+      pull.expire()
+      retention.sweep()
+    })
+    unit(() => intake.accept(timers.due(), 'timer'))
+    intake.perceiveWaiting()
+    turns.consider()
+    // In the background: D1 may be slow, and the next alarm would have to wait for it.
+    if (outbox.due) this.ctx.waitUntil(outbox.flush())
+    alarm.rearm()
+  }
+
+  #wake(): void {
+    const database = new Database(this.ctx.storage)
+    // The runtime may not know an object's name when an alarm wakes it, so it is kept.
+    const kept = database.read<string | null>('scope', null)
+    this.#name = kept ?? this.ctx.id.name ?? ''
+    if (kept === null) {
+      database.write('scope', this.#name)
+      database.write('created_at', Date.now())
+    }
+    this.#parts = compose(this.ctx, this.env, this.#name)
+    const { unit, turns, alarm } = this.#parts
+    unit(() => turns.recover())
+    alarm.rearm()
+    turns.consider()
+  }
+
+  #record(id: string) {
+    const { inbox, log } = this.#parts
+    const record = inbox.record(this.#name, id)
+    if (record?.outcome?.by !== 'turn') return record
+    // The result stands once in the log, not in each event of its turn.
+    const entry = log.entry(record.outcome.log_seq)
+    return { ...record, outcome: { ...record.outcome, result: entry?.kind === 'turn-ended' ? entry.result : null } }
+  }
+}

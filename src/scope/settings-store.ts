@@ -1,0 +1,57 @@
+import { agentOf, agents } from '../agents/index.ts'
+import { conditionError } from '../agents/condition.ts'
+import type { Agent } from '../agents/define-agent.ts'
+import type { Refused } from '../protocol/scope-api.ts'
+import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../protocol/settings.ts'
+import type { Database } from './database.ts'
+
+/** The scope's settings: what was set here, over its agent's own, over the defaults. */
+export class SettingsStore {
+  readonly #database: Database
+  readonly #scope: string
+  #set: SettingsPatch
+  #agent: Agent
+  #settings: Settings
+
+  constructor(database: Database, scope: string) {
+    this.#database = database
+    this.#scope = scope
+    this.#set = database.read<SettingsPatch>('settings', {})
+    ;[this.#agent, this.#settings] = effective(scope, this.#set)
+  }
+
+  get agent(): Agent {
+    return this.#agent
+  }
+
+  get settings(): Settings {
+    return this.#settings
+  }
+
+  change(patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
+    const set = mergeSettings(this.#set, patch)
+    const wrong = this.#wrong(set)
+    if (wrong !== null) return { ok: false, reason: 'invalid', detail: wrong }
+    this.#database.write('settings', set)
+    this.#set = set
+    ;[this.#agent, this.#settings] = effective(this.#scope, set)
+    return { ok: true, settings: this.#settings }
+  }
+
+  #wrong({ agent, when, tools }: SettingsPatch): string | null {
+    if (agent && !agents.some(({ name }) => name === agent)) return `agent: there is no agent ${agent}; there are ${agents.map(({ name }) => name).join(', ')}`
+    const error = when ? conditionError(when) : null
+    if (error !== null) return `when: ${error}`
+    const serving = agentOf(this.#scope, agent ?? undefined)
+    const unknown = tools?.find((tool) => !Object.hasOwn(serving.tools, tool))
+    if (unknown !== undefined) {
+      return `tools: agent ${serving.name} has no tool ${unknown}; it has ${Object.keys(serving.tools).join(', ') || 'none'}`
+    }
+    return null
+  }
+}
+
+function effective(scope: string, set: SettingsPatch): [Agent, Settings] {
+  const agent = agentOf(scope, set.agent ?? undefined)
+  return [agent, settings.parse({ ...defaultSettings, ...agent.settings, ...set, agent: agent.name })]
+}

@@ -1,0 +1,45 @@
+import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
+import type { Settings } from '../protocol/settings.ts'
+import type { Alarm } from './alarm.ts'
+import type { Counters } from './counters.ts'
+import { endedEntries, failedEntries, type Failed, type Inbox } from './inbox.ts'
+import type { Log } from './log.ts'
+import type { Waiters } from './waiters.ts'
+
+type Parts = { inbox: Inbox; log: Log; counters: Counters; waiters: Waiters; alarm: Alarm; settings: () => Settings; now: () => number; random: () => number }
+
+/** How events end, or come back for another attempt: on disk, in the log, in the counters, and told to whoever waits (G1). */
+export class Settlement {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  end(seqs: readonly number[], status: OutcomeStatus, outcome: Outcome, error: string | null = null): number {
+    if (seqs.length === 0) return 0
+    const { inbox, log, counters, waiters, now } = this.#parts
+    const rows = inbox.end(seqs, status, outcome, now(), error)
+    log.append(endedEntries(rows, status, outcome, error))
+    counters.add({ [status]: rows.length })
+    waiters.settled(rows.map(({ id }) => id))
+    return rows.length
+  }
+
+  /** What a failure of `error` needs beside the events: the attempts allowed, the time, and jitter. */
+  failure(error: string): { error: string; max_attempts: number; now: number; jitter: number } {
+    const { settings, now, random } = this.#parts
+    return { error, max_attempts: settings().max_attempts, now: now(), jitter: random() }
+  }
+
+  /** Records events that the inbox has sent back to pending or to the dead letters. */
+  failed(rows: readonly Failed[], error: string): void {
+    if (rows.length === 0) return
+    const { log, counters, waiters, alarm } = this.#parts
+    const dead = rows.filter(({ status }) => status === 'dead_lettered')
+    log.append(failedEntries(rows, error))
+    counters.add({ dead_lettered: dead.length, retried: rows.length - dead.length })
+    waiters.settled(dead.map(({ id }) => id))
+    for (const { status, due_at } of rows) if (status === 'pending') alarm.by(due_at)
+  }
+}

@@ -1,0 +1,25 @@
+import type { Event } from '../core/event.ts'
+import { limits } from '../protocol/limits.ts'
+import { parseEvent, type EventRules } from '../protocol/parse-event.ts'
+import type { FieldError } from '../protocol/problem.ts'
+
+export type SocketInput = { ok: true; event: Event } | { ok: false; errors: FieldError[] }
+
+const refused = (message: string): SocketInput => ({ ok: false, errors: [{ path: '', message }] })
+
+/** What a client sent on a socket: an event, or `{"content": "…"}`, which is a `ws.message` of its connection. It never throws. */
+export function readSocketInput(message: string | ArrayBuffer, connection_id: string, rules: EventRules): SocketInput {
+  if (typeof message !== 'string') return refused('binary messages are not understood: send JSON as text')
+  if (message.length > limits.body_bytes) return refused(`a message is at most ${limits.body_bytes} bytes; this one has more`)
+  let value: unknown
+  try {
+    value = JSON.parse(message)
+  } catch (error) {
+    return refused(`not JSON: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refused('send one event, or {"content": "…"}, as a JSON object')
+  const input = value as Record<string, unknown>
+  const shorthand = !('type' in input) && 'content' in input
+  const chat = { connection_id, source: `ws:${connection_id}`, ...input, type: 'ws.message' }
+  return parseEvent(shorthand ? chat : input, rules)
+}

@@ -1,0 +1,122 @@
+import type { Event } from '../core/event.ts'
+import { limits } from '../protocol/limits.ts'
+import type { EventRules } from '../protocol/parse-event.ts'
+import type { FieldError } from '../protocol/problem.ts'
+import type { Accepted } from '../protocol/scope-api.ts'
+import type { Log } from './log.ts'
+import { readSocketInput } from './socket-input.ts'
+
+/** What a socket is, across hibernation. `cursor` is set while it still catches up with the log: the last `seq` that it was sent. */
+type Attachment = { connection_id: string; source: string; may_send: boolean; cursor: number | null }
+export type Connect = { connection_id: string; source: string; may_send: boolean; after: number | null }
+
+type Parts = {
+  context: DurableObjectState
+  log: Log
+  rules: (source: string) => EventRules
+  accept: (events: Event[]) => Accepted
+  now: () => number
+}
+
+const PAGE = 500
+
+/**
+ * WebSockets, hibernating. Every log entry goes to every socket as it is written; an event is acknowledged once it is durable: the object's output gate holds
+ * what is sent until the storage has what was written before. Sending never waits for a client.
+ */
+export class Sockets {
+  readonly #parts: Parts
+  readonly #attachments = new Map<WebSocket, Attachment>()
+  readonly #sent = new WeakMap<WebSocket, { second: number; messages: number }>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    // Answered by the runtime, without waking the object.
+    parts.context.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'))
+    for (const socket of parts.context.getWebSockets()) {
+      const attachment = socket.deserializeAttachment() as Attachment
+      this.#attachments.set(socket, attachment)
+      if (attachment.cursor !== null) void this.#catchUp(socket, attachment)
+    }
+    parts.log.listen((entries) => {
+      if (this.#attachments.size > 0) this.send(...entries.map(({ text }) => frame(text)))
+    })
+  }
+
+  get count(): number {
+    return this.#attachments.size
+  }
+
+  connect({ connection_id, source, may_send, after }: Connect): Response {
+    if (this.count >= limits.sockets_per_scope) return new Response(null, { status: 503, headers: { 'retry-after': '30' } })
+    const { 0: client, 1: server } = new WebSocketPair()
+    const attachment: Attachment = { connection_id, source, may_send, cursor: after }
+    this.#parts.context.acceptWebSocket(server)
+    server.serializeAttachment(attachment)
+    this.#attachments.set(server, attachment)
+    if (after !== null) void this.#catchUp(server, attachment)
+    return new Response(null, { status: 101, webSocket: client })
+  }
+
+  message(socket: WebSocket, message: string | ArrayBuffer): void {
+    const attachment = this.#attachments.get(socket)
+    if (!attachment) return
+    const { connection_id, source, may_send } = attachment
+    if (!may_send) return this.#refuse(socket, [{ path: '', message: 'this key may only receive here: sending needs the role publisher' }])
+    if (this.#tooFast(socket)) {
+      return this.#refuse(socket, [{ path: '', message: `at most ${limits.socket_messages_per_second} messages a second; this one was not accepted` }])
+    }
+    const input = readSocketInput(message, connection_id, this.#parts.rules(source))
+    if (!input.ok) return this.#refuse(socket, input.errors)
+    const accepted = this.#parts.accept([input.event])
+    if (!accepted.ok) {
+      return this.#refuse(socket, [{ path: '', message: `the inbox is full (${accepted.depth} of ${accepted.limit}); send ${input.event.id} again later` }])
+    }
+    for (const { id, status } of accepted.receipts) this.#deliver(socket, JSON.stringify({ type: 'ack', id, status }))
+  }
+
+  closed(socket: WebSocket): void {
+    this.#attachments.delete(socket)
+  }
+
+  /** To every socket that is not still catching up. */
+  send(...texts: string[]): void {
+    for (const [socket, { cursor }] of this.#attachments) {
+      if (cursor === null) for (const text of texts) this.#deliver(socket, text)
+    }
+  }
+
+  #refuse(socket: WebSocket, errors: FieldError[]): void {
+    this.#deliver(socket, JSON.stringify({ type: 'error', errors }))
+  }
+
+  /** Page by page, other work in between; live once it has seen the log's end. */
+  async #catchUp(socket: WebSocket, attachment: Attachment): Promise<void> {
+    while (attachment.cursor !== null && this.#attachments.has(socket)) {
+      const entries = this.#parts.log.read(attachment.cursor, PAGE)
+      for (const { text } of entries) this.#deliver(socket, frame(text))
+      attachment.cursor = entries.length < PAGE ? null : (entries.at(-1)?.seq ?? null)
+      if (this.#attachments.has(socket)) socket.serializeAttachment(attachment)
+      await scheduler.wait(0)
+    }
+  }
+
+  #deliver(socket: WebSocket, text: string): void {
+    try {
+      socket.send(text)
+    } catch {
+      // Gone: the client resumes by `?after=` when it comes back.
+      this.#attachments.delete(socket)
+    }
+  }
+
+  #tooFast(socket: WebSocket): boolean {
+    const second = Math.floor(this.#parts.now() / 1000)
+    const sent = this.#sent.get(socket)
+    const messages = sent?.second === second ? sent.messages + 1 : 1
+    this.#sent.set(socket, { second, messages })
+    return messages > limits.socket_messages_per_second
+  }
+}
+
+const frame = (entry: string): string => `{"type":"log","entry":${entry}}`

@@ -1,0 +1,46 @@
+import type { Event } from '../core/event.ts'
+import { newSpanId } from '../core/event.ts'
+import type { EntryHead } from '../protocol/log-entry.ts'
+
+/** An event's span, derived from its id, so that whatever happens to it later finds it without a look-up. FNV-1a, 64 bit. */
+export function eventSpan(id: string): string {
+  let high = 0xcbf29ce4
+  let low = 0x84222325
+  for (let index = 0; index < id.length; index += 1) {
+    low = (low ^ id.charCodeAt(index)) >>> 0
+    const product = low * 0x1b3
+    high = (Math.imul(high, 0x1b3) + Math.floor(product / 0x1_0000_0000) + (low << 8)) >>> 0
+    low = product >>> 0
+  }
+  return high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
+}
+
+export const eventHead = (event: { id: string; trace_id: string }): EntryHead => ({
+  trace_id: event.trace_id,
+  span_id: eventSpan(event.id),
+  parent_id: null,
+  event_ids: [event.id],
+  duration_ms: null,
+})
+
+/** A turn serves events of many traces; it stands in the newest one's, below that event's span. */
+export function turnHead(events: readonly Event[], span_id: string): EntryHead {
+  const newest = events.at(-1)
+  return {
+    trace_id: newest?.meta.trace_id ?? '0'.repeat(32),
+    span_id,
+    parent_id: newest ? eventSpan(newest.id) : null,
+    event_ids: events.map(({ id }) => id),
+    duration_ms: null,
+  }
+}
+
+export const childHead = (parent: EntryHead, duration_ms: number | null = null): EntryHead => ({
+  ...parent,
+  span_id: newSpanId(),
+  parent_id: parent.span_id,
+  duration_ms,
+})
+
+/** For what an operator does to the scope, outside of any event's trace. */
+export const scopeHead = (): EntryHead => ({ trace_id: '0'.repeat(32), span_id: newSpanId(), parent_id: null, event_ids: [], duration_ms: null })

@@ -1,0 +1,90 @@
+import type { Event } from '../core/event.ts'
+import { withDefaults } from '../core/event.ts'
+import { limits } from '../protocol/limits.ts'
+import { nextTick, type Schedule } from '../protocol/schedule.ts'
+import type { Refused, Timer } from '../protocol/scope-api.ts'
+import type { Database } from './database.ts'
+import type { Log } from './log.ts'
+import { scopeHead } from './spans.ts'
+
+type TimerRow = { name: string; schedule: string; set_at: number; next_at: number; fired: number }
+
+/** The scope's timers. A tick's event id names the timer and the time that it was due, so that a tick repeated after a crash is a duplicate (G3). */
+export class Timers {
+  readonly #database: Database
+  readonly #log: Log
+  readonly #scope: string
+  readonly #now: () => number
+
+  constructor({ database, log, scope, now }: { database: Database; log: Log; scope: string; now: () => number }) {
+    this.#database = database
+    this.#log = log
+    this.#scope = scope
+    this.#now = now
+  }
+
+  /** Idempotent: the same schedule again changes nothing, also not the grid of its ticks. */
+  set(name: string, schedule: Schedule, by: string): { ok: true; created: boolean; timer: Timer } | Refused<'never_due' | 'too_many'> {
+    const existing = this.#row(name)
+    const text = JSON.stringify(schedule)
+    if (existing?.schedule === text) return { ok: true, created: false, timer: toTimer(existing) }
+    const now = this.#now()
+    const next_at = nextTick(schedule, now, now)
+    if (next_at === null) return { ok: false, reason: 'never_due', detail: `timer ${name} would never tick: its time has passed` }
+    if (!existing && this.list().length >= limits.timers_per_scope) {
+      return { ok: false, reason: 'too_many', detail: `a scope has at most ${limits.timers_per_scope} timers; remove one first` }
+    }
+    this.#database.all(
+      `INSERT INTO timers (name, schedule, set_at, next_at) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (name) DO UPDATE SET schedule = ?2, set_at = ?3, next_at = ?4`,
+      name,
+      text,
+      now,
+      next_at,
+    )
+    this.#log.append([{ ...scopeHead(), kind: 'timer-set', timer_name: name, schedule, next_at: new Date(next_at).toISOString(), by }])
+    return { ok: true, created: !existing, timer: { name, schedule, next_at: new Date(next_at).toISOString(), fired: existing?.fired ?? 0 } }
+  }
+
+  list(): Timer[] {
+    return this.#database.all<TimerRow>('SELECT * FROM timers ORDER BY name').map(toTimer)
+  }
+
+  get(name: string): Timer | null {
+    const row = this.#row(name)
+    return row ? toTimer(row) : null
+  }
+
+  remove(name: string, by: string): boolean {
+    const removed = this.#database.all('DELETE FROM timers WHERE name = ? RETURNING name', name).length > 0
+    if (removed) this.#log.append([{ ...scopeHead(), kind: 'timer-removed', timer_name: name, by }])
+    return removed
+  }
+
+  nextDue(): number | null {
+    return this.#database.first<{ at: number | null }>('SELECT min(next_at) AS at FROM timers')?.at ?? null
+  }
+
+  /** The ticks that are due, their timers moved on. Ticks missed while the object slept are one tick. */
+  due(): Event[] {
+    const now = this.#now()
+    return this.#database.all<TimerRow>('SELECT * FROM timers WHERE next_at <= ? ORDER BY next_at', now).map((row) => {
+      const next = nextTick(JSON.parse(row.schedule) as Schedule, now, row.set_at)
+      if (next === null) this.#database.all('DELETE FROM timers WHERE name = ?', row.name)
+      else this.#database.all('UPDATE timers SET next_at = ?, fired = fired + 1 WHERE name = ?', next, row.name)
+      const tick = { type: 'timer.tick', id: `timer:${row.name}:${row.next_at}`, timer_name: row.name }
+      return withDefaults(tick, { now: row.next_at, source: `timer:${row.name}`, scope: this.#scope }) as Event
+    })
+  }
+
+  #row(name: string): TimerRow | undefined {
+    return this.#database.first<TimerRow>('SELECT * FROM timers WHERE name = ?', name)
+  }
+}
+
+const toTimer = (row: TimerRow): Timer => ({
+  name: row.name,
+  schedule: JSON.parse(row.schedule) as Schedule,
+  next_at: new Date(row.next_at).toISOString(),
+  fired: row.fired,
+})

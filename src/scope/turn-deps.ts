@@ -1,0 +1,105 @@
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import { tool, wrapLanguageModel, type ToolSet } from 'ai'
+import type { Agent, AgentDeps } from '../agents/define-agent.ts'
+import type { Env } from '../bindings.ts'
+import type { EventStore } from '../core/event-store.ts'
+import { meter } from '../models/meter.ts'
+import type { ModelCall } from '../models/model-call.ts'
+import { resolveModel } from '../models/resolve-model.ts'
+import type { Settings } from '../protocol/settings.ts'
+import type { Budget } from './budget.ts'
+import type { Counters } from './counters.ts'
+import type { Effects } from './effects.ts'
+import type { Log } from './log.ts'
+import type { Sockets } from './sockets.ts'
+import { childHead } from './spans.ts'
+import type { Turn } from './turn.ts'
+import type { UnitOfWork } from './unit-of-work.ts'
+
+type Parts = {
+  env: Env
+  scope: string
+  agent: () => Agent
+  settings: () => Settings
+  store: EventStore
+  effects: Effects
+  budget: Budget
+  log: Log
+  counters: Counters
+  sockets: Sockets
+  unit: UnitOfWork
+  now: () => number
+}
+
+/** What one turn's trigger may use. Once the turn has ended its signal is aborted, and none of this does anything any more. */
+export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
+  const { env, scope, agent, settings, store, effects, log, sockets, unit, now } = parts
+  const { turn_id, signal, head, earlier_turns } = turn
+  const { tools } = agent()
+  const allowed = new Set(settings().tools ?? Object.keys(tools))
+
+  const call = async (name: string, input: unknown): Promise<unknown> => {
+    const definition = allowed.has(name) && Object.hasOwn(tools, name) ? tools[name] : undefined
+    if (!definition) throw new Error(`tool ${name} is not allowed in scope ${scope}; allowed: ${[...allowed].join(', ') || 'none'}`)
+    const timeout_ms = settings().effect_timeout_ms
+    return effects.run({ tool: name, definition, input, cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms })
+  }
+  const deps: Omit<AgentDeps, 'model'> = {
+    ...{ env, scope, store, signal, turn_id, now, call, db: env.DB },
+    context: turn.seen.context,
+    attempt: Math.max(...turn.claimed.map(({ attempts }) => attempts)),
+    settings: settings(),
+    fetch: (input, init) => fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal }),
+    tools: toolSet(agent(), allowed, call),
+    reply: (content) => {
+      signal.throwIfAborted()
+      unit(() => log.append([{ ...childHead(head), kind: 'reply-sent', turn_id, content }]))
+    },
+    stream: (delta) => {
+      signal.throwIfAborted()
+      sockets.send(JSON.stringify({ type: 'delta', turn_id, content: delta }))
+    },
+  }
+  // The model is made when it is first asked for: a scope that only counts needs none, however it is configured.
+  let model: LanguageModelV4 | undefined
+  return Object.defineProperty(deps, 'model', { enumerable: true, get: () => (model ??= turnModel(parts, turn)) }) as AgentDeps
+}
+
+function turnModel(parts: Parts, turn: Turn): LanguageModelV4 {
+  const { env, agent, budget, now } = parts
+  const name = env.REFLEX_MODEL ?? 'offline'
+  const stoppable = wrapLanguageModel({
+    model: resolveModel(name, env, agent().offline),
+    middleware: {
+      specificationVersion: 'v4',
+      transformParams: async ({ params }) => {
+        turn.signal.throwIfAborted()
+        return { ...params, abortSignal: params.abortSignal ? AbortSignal.any([params.abortSignal, turn.signal]) : turn.signal }
+      },
+    },
+  })
+  return meter(stoppable, { allow: () => budget.allow(), record: (modelCall) => recordCall(parts, turn, modelCall), now, name })
+}
+
+/** A call counts even when its turn has ended meanwhile: it was paid for. */
+function recordCall({ log, counters, budget, unit }: Parts, turn: Turn, modelCall: ModelCall): void {
+  const { input_tokens, output_tokens, cost_usd, duration_ms, model, status, prompt_hash, content, finish_reason, error } = modelCall
+  const usage = { input_tokens, output_tokens, cost_usd, model_calls: 1 }
+  turn.usage.input_tokens += input_tokens
+  turn.usage.output_tokens += output_tokens
+  turn.usage.model_calls += 1
+  turn.usage.cost_usd = turn.usage.cost_usd === null || cost_usd === null ? null : turn.usage.cost_usd + cost_usd
+  unit(() => {
+    budget.spend(input_tokens + output_tokens)
+    counters.add({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
+    const entry = { turn_id: turn.turn_id, model, status, prompt_hash, content: log.clean(content), finish_reason, error, usage }
+    log.append([{ ...childHead(turn.head, duration_ms), kind: 'model-called', ...entry }])
+  })
+}
+
+function toolSet(agent: Agent, allowed: ReadonlySet<string>, call: AgentDeps['call']): ToolSet {
+  const entries = Object.entries(agent.tools).filter(([name]) => allowed.has(name))
+  return Object.fromEntries(
+    entries.map(([name, { description, input }]) => [name, tool({ description, inputSchema: input, execute: (value: unknown) => call(name, value) })]),
+  ) as ToolSet
+}

@@ -1,0 +1,80 @@
+import { and, desc, eq, inArray, lt, type SQL } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import type { Event } from '../core/event.ts'
+import { within } from './events.ts'
+import { deadLetters } from './schema.ts'
+
+export type DeadLetter = typeof deadLetters.$inferSelect
+
+/** A message's events as dead letters, or the message itself where it holds none that can be read. */
+export function deadLettersOf(events: readonly Event[], message: { id: string; attempts: number; body: unknown }, error: string): DeadLetter[] {
+  const common = { origin: 'queue' as const, error, attempts: message.attempts, dead_lettered_at: Date.now() }
+  if (events.length === 0) {
+    const payload = (JSON.stringify(message.body) ?? 'null').slice(0, 200_000)
+    return [{ ...common, id: message.id, scope: null, event_id: null, type: null, payload }]
+  }
+  return events.map((event) => ({
+    ...common,
+    id: crypto.randomUUID(),
+    scope: event.scope,
+    event_id: event.id,
+    type: event.type,
+    payload: JSON.stringify(event),
+  }))
+}
+
+/** Writes what the queue could not deliver; an event that its scope has told of meanwhile was delivered after all. */
+export async function addDeadLetters(db: D1Database, letters: readonly DeadLetter[]): Promise<void> {
+  const text = JSON.stringify(letters)
+  await db.batch([db.prepare(INSERT).bind(text), db.prepare(NOTE_EVENTS).bind(text)])
+}
+
+const INSERT = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, attempts, payload, dead_lettered_at)
+  SELECT value->>'id', value->>'origin', value->>'scope', value->>'event_id', value->>'type', value->>'error', value->>'attempts', value->>'payload',
+    value->>'dead_lettered_at' FROM json_each(?1) AS letter
+  WHERE NOT EXISTS (SELECT 1 FROM events WHERE scope = letter.value->>'scope' AND id = letter.value->>'event_id' AND status <> 'queued')
+  ON CONFLICT DO NOTHING`
+
+const NOTE_EVENTS = `INSERT INTO events (id, scope, type, source, timestamp, trace_id, payload, status, attempts, error, accepted_at, ended_at)
+  SELECT value->>'event_id', value->>'scope', value->>'type', value->>'payload'->>'source', value->>'payload'->>'timestamp',
+    value->>'payload'->'meta'->>'trace_id', value->>'payload', 'dead_lettered', value->>'attempts', value->>'error', value->>'dead_lettered_at',
+    value->>'dead_lettered_at' FROM json_each(?1) WHERE value->>'event_id' IS NOT NULL
+  ON CONFLICT (scope, id) DO UPDATE SET status = 'dead_lettered', error = excluded.error, ended_at = excluded.ended_at WHERE events.status = 'queued'`
+
+export type DeadLetterQuery = {
+  patterns: readonly string[]
+  scope?: string | undefined
+  type?: string | undefined
+  before?: { at: number; id: string } | undefined
+  limit: number
+}
+
+/** Newest first. Letters that name no scope are for those who may see all. */
+export async function listDeadLetters(db: D1Database, { patterns, scope, type, before, limit }: DeadLetterQuery): Promise<DeadLetter[]> {
+  const conditions: (SQL | undefined)[] = [
+    within(deadLetters.scope, patterns),
+    scope === undefined ? undefined : eq(deadLetters.scope, scope),
+    type === undefined ? undefined : eq(deadLetters.type, type),
+    before === undefined ? undefined : lt(deadLetters.dead_lettered_at, before.at + 1),
+  ]
+  const rows = await drizzle(db)
+    .select()
+    .from(deadLetters)
+    .where(and(...conditions))
+    .orderBy(desc(deadLetters.dead_lettered_at), desc(deadLetters.id))
+    .limit(limit)
+  return rows
+}
+
+export async function findDeadLetter(db: D1Database, id: string): Promise<DeadLetter | null> {
+  const [row] = await drizzle(db).select().from(deadLetters).where(eq(deadLetters.id, id))
+  return row ?? null
+}
+
+export async function deleteDeadLetters(db: D1Database, ids: readonly string[]): Promise<void> {
+  for (let start = 0; start < ids.length; start += 90) {
+    await drizzle(db)
+      .delete(deadLetters)
+      .where(inArray(deadLetters.id, ids.slice(start, start + 90)))
+  }
+}

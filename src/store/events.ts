@@ -1,0 +1,114 @@
+import { and, desc, eq, gte, lt, or, sql, type SQL } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import type { AnySQLiteColumn } from 'drizzle-orm/sqlite-core'
+import { eventStatements, type Statement } from '../core/event-statements.ts'
+import { SqlEventStore } from '../core/event-store.ts'
+import type { Event } from '../core/event.ts'
+import { jsonChunks } from '../protocol/json-chunks.ts'
+import { events } from './schema.ts'
+
+const BATCH = 1000
+
+/** Notes events as `queued`, in one statement for each megabyte. Returns the keys (`scope id`) of those that were known before. */
+export async function markQueued(db: D1Database, list: readonly Event[], now: number): Promise<Set<string>> {
+  const statements = jsonChunks(list.map((event) => JSON.stringify(event))).map((chunk) => {
+    const { sql, params } = eventStatements().publish([], now, 'queued')
+    return db.prepare(sql).bind(chunk, ...params.slice(1))
+  })
+  const results = await db.batch<{ scope: string; id: string }>(statements)
+  const fresh = new Set(results.flatMap(({ results: rows }) => rows).map(({ scope, id }) => `${scope} ${id}`))
+  return new Set(list.map(({ scope, id }) => `${scope} ${id}`).filter((key) => !fresh.has(key)))
+}
+
+/** Events that were noted as queued before `before`, or sent again before it, oldest first. */
+export async function lateQueued(db: D1Database, before: number): Promise<{ seq: number; event: Event }[]> {
+  const { results } = await db
+    .prepare(`SELECT seq, payload FROM events WHERE status = 'queued' AND coalesce(queued_at, accepted_at) < ? ORDER BY seq LIMIT ?`)
+    .bind(before, BATCH)
+    .all<{ seq: number; payload: string }>()
+  return results.map(({ seq, payload }) => ({ seq, event: JSON.parse(payload) as Event }))
+}
+
+export async function markSentAgain(db: D1Database, seqs: readonly number[], now: number): Promise<void> {
+  if (seqs.length === 0) return
+  await db
+    .prepare(`UPDATE events SET queued_at = ?2 WHERE status = 'queued' AND seq IN (SELECT value FROM json_each(?1))`)
+    .bind(JSON.stringify(seqs), now)
+    .run()
+}
+
+export async function anyQueued(db: D1Database): Promise<boolean> {
+  return (await db.prepare(`SELECT 1 FROM events WHERE status = 'queued' LIMIT 1`).first()) !== null
+}
+
+/** Drops up to a thousand of the oldest ended events accepted before `before`. */
+export async function forgetEvents(db: D1Database, before: number): Promise<number> {
+  const { meta } = await db
+    .prepare(
+      `DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?2) AND accepted_at < ?1
+        AND status NOT IN ('queued', 'pending', 'processing', 'dead_lettered')`,
+    )
+    .bind(before, BATCH)
+    .run()
+  return meta.changes
+}
+
+export type EventQuery = {
+  patterns: readonly string[]
+  scope?: string | undefined
+  type?: string | undefined
+  status?: string | undefined
+  since?: string | undefined
+  until?: string | undefined
+  id?: string | undefined
+  before?: number | undefined
+  limit: number
+}
+
+const columns = {
+  seq: events.seq,
+  id: events.id,
+  scope: events.scope,
+  type: events.type,
+  source: events.source,
+  timestamp: events.timestamp,
+  status: events.status,
+  attempts: events.attempts,
+  error: events.error,
+  trace_id: events.trace_id,
+  payload: events.payload,
+}
+
+/** The log of events, newest first. `patterns` are the scopes that the caller may see. */
+export async function listEvents(db: D1Database, query: EventQuery) {
+  const conditions: (SQL | undefined)[] = [
+    within(events.scope, query.patterns),
+    query.id === undefined ? undefined : eq(events.id, query.id),
+    query.scope === undefined ? undefined : eq(events.scope, query.scope),
+    query.type === undefined ? undefined : eq(events.type, query.type),
+    query.status === undefined ? undefined : eq(events.status, query.status),
+    query.since === undefined ? undefined : gte(events.timestamp, query.since),
+    query.until === undefined ? undefined : lt(events.timestamp, query.until),
+    query.before === undefined ? undefined : lt(events.seq, query.before),
+  ]
+  const rows = await drizzle(db)
+    .select(columns)
+    .from(events)
+    .where(and(...conditions))
+    .orderBy(desc(events.seq))
+    .limit(query.limit)
+  return rows.map(({ payload, ...row }) => ({ ...row, event: JSON.parse(payload) as Event }))
+}
+
+/** Scopes that one of the patterns matches: GLOB's `*` is the patterns' own. */
+export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQL | undefined {
+  if (patterns.includes('*')) return undefined
+  if (patterns.length === 0) return sql`false`
+  return or(...patterns.map((pattern) => sql`${column} GLOB ${pattern}`))
+}
+
+/** Core's EventStore over D1's log: for history. */
+export function history(db: D1Database): SqlEventStore {
+  const run = async ({ sql: text, params }: Statement) => (await db.prepare(text).bind(...params).all()).results
+  return new SqlEventStore({ run })
+}

@@ -1,0 +1,48 @@
+import { and, desc, eq, getTableColumns, lt, or } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import { z } from 'zod'
+import type { Page } from '../protocol/scope-api.ts'
+import { keys } from './schema.ts'
+
+export type KeyRow = typeof keys.$inferSelect
+export type ListedKey = Omit<KeyRow, 'hash'>
+
+/** Where a page of keys begins: `<created_at>.<id>` of the last one of the page before. */
+export const keyCursor = z.string().regex(/^\d{1,15}\.[^.]{1,128}$/, 'take the next_cursor of the page before')
+
+export async function insertKey(database: D1Database, key: KeyRow): Promise<void> {
+  await drizzle(database).insert(keys).values(key)
+}
+
+export async function findKey(database: D1Database, id: string): Promise<KeyRow | null> {
+  return (await drizzle(database).select().from(keys).where(eq(keys.id, id)).get()) ?? null
+}
+
+/** Newest first. `cursor` is a keyCursor. The hash stays here. */
+export async function listKeys(database: D1Database, page: { limit: number; cursor?: string | undefined }): Promise<Page<ListedKey>> {
+  const { hash: _hash, ...listed } = getTableColumns(keys)
+  const rows = await drizzle(database)
+    .select(listed)
+    .from(keys)
+    .where(page.cursor === undefined ? undefined : after(page.cursor))
+    .orderBy(desc(keys.created_at), desc(keys.id))
+    .limit(page.limit + 1)
+  const items = rows.slice(0, page.limit)
+  const last = items.at(-1)
+  return { items, next_cursor: last && rows.length > page.limit ? `${last.created_at}.${last.id}` : null }
+}
+
+/** Whether there was such a key. */
+export async function deleteKey(database: D1Database, id: string): Promise<boolean> {
+  return (await drizzle(database).delete(keys).where(eq(keys.id, id)).returning({ id: keys.id })).length > 0
+}
+
+export async function anyKey(database: D1Database): Promise<boolean> {
+  return (await drizzle(database).select({ id: keys.id }).from(keys).limit(1)).length > 0
+}
+
+function after(cursor: string) {
+  const [time = '', id = ''] = cursor.split('.')
+  const created_at = Number(time)
+  return or(lt(keys.created_at, created_at), and(eq(keys.created_at, created_at), lt(keys.id, id)))
+}

@@ -1,0 +1,27 @@
+import { and, asc, eq, gt, lt } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import { within } from './events.ts'
+import { scopes } from './schema.ts'
+
+const MOST_OVERDUE = 100
+
+/** Scopes in order of their names, after `after`. */
+export async function listScopes(db: D1Database, { patterns, after, limit }: { patterns: readonly string[]; after: string; limit: number }) {
+  const rows = await drizzle(db)
+    .select({ scope: scopes.scope, agent: scopes.agent, open: scopes.open, updated_at: scopes.updated_at })
+    .from(scopes)
+    .where(and(within(scopes.scope, patterns), gt(scopes.scope, after)))
+    .orderBy(asc(scopes.scope))
+    .limit(limit)
+  return rows.map(({ updated_at, ...row }) => ({ ...row, updated_at: new Date(updated_at).toISOString() }))
+}
+
+/** Scopes whose alarm should have come before `before`. */
+export async function overdueScopes(db: D1Database, before: number): Promise<string[]> {
+  const rows = await drizzle(db).select({ scope: scopes.scope }).from(scopes).where(lt(scopes.wake_at, before)).orderBy(asc(scopes.wake_at)).limit(MOST_OVERDUE)
+  return rows.map(({ scope }) => scope)
+}
+
+export async function setWake(db: D1Database, scope: string, wake_at: number | null): Promise<void> {
+  await drizzle(db).update(scopes).set({ wake_at }).where(eq(scopes.scope, scope))
+}

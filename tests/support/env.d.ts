@@ -1,0 +1,11 @@
+/// <reference types="@cloudflare/vitest-pool-workers/types" />
+import type { D1Migration } from 'cloudflare:test'
+import type { Env as ReflexEnv } from '../../src/bindings.ts'
+
+declare global {
+  namespace Cloudflare {
+    interface Env extends ReflexEnv {
+      MIGRATIONS: D1Migration[]
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { redact } from '../../../src/traces/redact.ts'
+
+describe('redact', () => {
+  test.each(['password', 'PASSWORD', 'api_key', 'apiKey', 'API-Key', 'accessToken', 'Authorization', 'cookie', 'client_secret'])(
+    'hides %s',
+    (name) => {
+      expect(redact({ [name]: 'x', other: 1 })).toEqual({ [name]: '[redacted]', other: 1 })
+    },
+  )
+
+  test.each(['tokens', 'passwords_changed', 'secretary', 'content'])('shows %s', (name) => {
+    expect(redact({ [name]: 'x' })).toEqual({ [name]: 'x' })
+  })
+
+  test('hides the fields that are named, beside the usual ones, whatever their value is', () => {
+    const value = { Email: ['a@b.c'], list: [{ e_mail: { user: 'a' }, token: 1 }] }
+    expect(redact(value, new Set(['eMail']))).toEqual({ Email: '[redacted]', list: [{ e_mail: '[redacted]', token: '[redacted]' }] })
+  })
+
+  test('leaves its input as it was', () => {
+    const value = { inner: { token: 'x' } }
+    redact(value)
+    expect(value).toEqual({ inner: { token: 'x' } })
+  })
+
+  test('stops at a depth that no log needs', () => {
+    let value: unknown = { token: 'x' }
+    for (let level = 0; level < 100_000; level++) value = { inner: value }
+    expect(JSON.stringify(redact(value))).toContain('[too deep]')
+  })
+
+  test('copies __proto__ as a field', () => {
+    const copied = redact(JSON.parse('{"__proto__":{"token":"x","admin":true}}'))
+    expect(JSON.stringify(copied)).toBe('{"__proto__":{"token":"[redacted]","admin":true}}')
+    expect(Object.getPrototypeOf(copied)).toBe(Object.prototype)
+  })
+
+  test('copies what has no such field', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
+        expect(JSON.stringify(redact(value))).toBe(JSON.stringify(value))
+      }),
+    )
+  })
+})
