@@ -1,5 +1,20 @@
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
-import { defineConfig } from 'vitest/config'
+import { fileURLToPath } from 'node:url'
+import { defineConfig, type Plugin } from 'vitest/config'
+
+const listed = fileURLToPath(new URL('src/agents/index.ts', import.meta.url))
+const withTestAgents = fileURLToPath(new URL('tests/support/agents.ts', import.meta.url))
+
+/** The worker tests' deployment has agents of its own, beside the real ones: what a trigger does there is each test's to say. */
+const testAgents: Plugin = {
+  name: 'test-agents',
+  enforce: 'pre',
+  async resolveId(source, importer, options) {
+    if (!source.endsWith('/index.ts') || importer === withTestAgents) return null
+    const resolved = await this.resolve(source, importer, { ...options, skipSelf: true })
+    return resolved?.id === listed ? withTestAgents : null
+  },
+}
 
 export default defineConfig(async () => ({
   test: {
@@ -13,6 +28,7 @@ export default defineConfig(async () => ({
       { test: { name: 'unit', include: ['tests/unit/**/*.test.ts'] } },
       {
         plugins: [
+          testAgents,
           cloudflareTest({
             wrangler: { configPath: './wrangler.toml' },
             remoteBindings: false,

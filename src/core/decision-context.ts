@@ -2,8 +2,6 @@ import type { Event } from './event.ts'
 
 type Memory = 'events' | 'scratch' | 'created_at' | 'last_action_at'
 type Options<E extends Event> = Partial<Pick<DecisionContext<E>, Memory>> & { scope: string; now?: () => number }
-/** The events of one type, where the union of types is known. */
-export type OfType<E extends Event, Type> = string extends E['type'] ? E : Extract<E, { type: Type }>
 
 /** A scope's working memory: the events since the last action, in order of acceptance, and `scratch` for notes. Times are in ms. */
 export class DecisionContext<E extends Event = Event> {
@@ -33,8 +31,8 @@ export class DecisionContext<E extends Event = Event> {
     return this.events.filter((event) => Date.parse(event.timestamp) >= from)
   }
 
-  ofType<const Type extends E['type']>(...types: Type[]): OfType<E, Type>[] {
-    return this.events.filter((event): event is E & OfType<E, Type> => types.some((type) => type === event.type))
+  ofType<const Type extends E['type']>(...types: Type[]): (E & { type: Type })[] {
+    return this.events.filter((event): event is E & { type: Type } => types.some((type) => type === event.type))
   }
 
   countByType(): Record<string, number> {

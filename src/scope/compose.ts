@@ -1,4 +1,4 @@
-import { eventSchema, eventTypes } from '../agents/index.ts'
+import { eventSchema, eventTypes } from '../agents/registry.ts'
 import type { Env } from '../bindings.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
 import { Alarm } from './alarm.ts'

@@ -1,4 +1,5 @@
-import { agentOf, agents } from '../agents/index.ts'
+import { agents } from '../agents/index.ts'
+import { agentOf } from '../agents/registry.ts'
 import { conditionError } from '../agents/condition.ts'
 import type { Agent } from '../agents/define-agent.ts'
 import type { Refused } from '../protocol/scope-api.ts'

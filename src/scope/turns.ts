@@ -153,6 +153,8 @@ export class Turns {
       ending = endingOf(await withDeadline(work, { signal: turn.signal, timeout_ms, what: 'the turn' }))
     } catch (error) {
       ending = endingOfError(error)
+      // At its timeout, before anything else happens: whatever the trigger goes on to do has no effect.
+      turn.stop(error instanceof Error ? error : new Error('the turn failed'))
     }
     // Cancelled or interrupted meanwhile: it was settled then.
     if (this.#current !== turn) return

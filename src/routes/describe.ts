@@ -1,0 +1,69 @@
+import { OpenAPIHono, z } from '@hono/zod-openapi'
+import type { TypedResponse } from 'hono'
+import { requires, scopeParam, type AuthEnv } from '../auth/middleware.ts'
+import type { BaseRole } from '../auth/principal.ts'
+import { scopeName } from '../core/event.ts'
+import { jsonBody, optionalJsonBody } from './json-body.ts'
+
+export const resource = () => new OpenAPIHono<AuthEnv>()
+
+type Guard = { roles: readonly [BaseRole, ...BaseRole[]]; scoped?: true; body?: 'json' | 'optional' }
+
+/** Who may use a route, checked and described in one place. Any of the roles is enough. */
+export function guard({ roles, scoped, body }: Guard) {
+  const middleware = [requires(...roles)]
+  if (scoped) middleware.push(scopeParam)
+  if (body) middleware.push(body === 'json' ? jsonBody : optionalJsonBody)
+  return { middleware, security: [{ bearer: [] }], 'x-reflex-roles': roles }
+}
+
+const fieldErrors = z.array(z.object({ index: z.int().optional(), path: z.string(), message: z.string() }))
+const problem = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    instance: z.string().optional(),
+    errors: fieldErrors.optional(),
+  })
+  .openapi('Problem', { description: 'RFC 9457. `errors` names each bad place of the input; `index` is that of an event in a batch.' })
+
+const meanings = {
+  400: 'The request is not valid.',
+  401: 'No key, or one that is not known.',
+  403: 'The key lacks the role, or does not cover the scope.',
+  404: 'There is no such thing.',
+  409: 'It cannot be done in the present state.',
+  413: 'The body or an event is too large.',
+  415: 'The Content-Type is none that is taken here.',
+  429: 'Too many requests, or the inbox is full: try again after `Retry-After`.',
+  503: 'Something that this needs is away: try again after `Retry-After`.',
+} as const
+type Meaning = keyof typeof meanings
+type ProblemResponse = { description: string; content: { 'application/problem+json': { schema: typeof problem } } }
+
+/** The problems that a guarded route may answer with: the usual ones, and its own. */
+export function problems<const Status extends Meaning = never>(...statuses: Status[]): Record<Status | 401 | 403 | 429, ProblemResponse> {
+  const all = [401, 403, 429, ...statuses] as const
+  const content = { 'application/problem+json': { schema: problem } }
+  return Object.fromEntries(all.map((status) => [status, { description: meanings[status], content }])) as ReturnType<typeof problems<Status>>
+}
+
+export const json = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
+  description,
+  content: { 'application/json': { schema } },
+})
+export const jsonRequest = <Schema extends z.ZodType>(schema: Schema) => ({ required: true, content: { 'application/json': { schema } } })
+
+export const scopePath = z.object({ scope: scopeName.meta({ description: 'Percent-encoded: `team-a/x` is `team-a%2Fx`.' }) })
+export const pageLimit = (most: number, standard = Math.min(100, most)) => z.coerce.number<string>().int().min(1).max(most).default(standard)
+export const instant = z.iso
+  .datetime({ offset: true, error: 'a time is ISO 8601 with its zone, such as 2026-11-21T05:00:00Z' })
+  .transform((time) => new Date(time).toISOString())
+export const paged = <Item extends z.ZodType>(item: Item) => z.object({ items: z.array(item), next_cursor: z.string().nullable() })
+
+/** An answer that is JSON text already. */
+export function jsonText<Body>(text: string): Response & TypedResponse<Body, 200, 'json'> {
+  return new Response(text, { headers: { 'Content-Type': 'application/json' } }) as Response & TypedResponse<Body, 200, 'json'>
+}

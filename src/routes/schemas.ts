@@ -1,0 +1,62 @@
+import { z } from '@hono/zod-openapi'
+import { eventStatuses } from '../protocol/event-record.ts'
+
+const time = z.iso.datetime()
+const traceId = z.string().meta({ description: '32 hex digits' })
+
+export const event = z
+  .looseObject({
+    id: z.string(),
+    type: z.string(),
+    scope: z.string(),
+    source: z.string(),
+    timestamp: time,
+    meta: z.object({ trace_id: traceId, correlation_id: z.string().nullable(), causation_id: z.string().nullable() }),
+  })
+  .openapi('Event', { description: "The type's own fields stand beside these." })
+
+const ways = ['filter', 'perceive', 'turn', 'pull', 'cancel', 'failure'] as const
+export const outcome = z
+  .looseObject({ by: z.enum(ways) })
+  .openapi('Outcome', { description: 'How an event ended, and by what. `turn`: with `turn_id`, `log_seq` and its `result`.' })
+
+const status = z.enum(eventStatuses)
+const attempts = z.int().meta({ description: 'How often it was tried.' })
+const error = z.string().nullable()
+
+export const receipts = z
+  .object({
+    accepted: z.int().meta({ description: 'How many are new; the others are duplicates, which change nothing.' }),
+    events: z.array(
+      z.object({ id: z.string(), scope: z.string(), trace_id: traceId, status: z.enum(['accepted', 'queued', 'duplicate']) }),
+    ),
+  })
+  .openapi('Receipts')
+
+export const outcomes = z
+  .object({
+    accepted: z.int(),
+    events: z.array(
+      z.object({ id: z.string(), scope: z.string(), trace_id: traceId, status, attempts, error, outcome: outcome.nullable() }),
+    ),
+  })
+  .openapi('Outcomes')
+
+export const loggedEvent = z
+  .object({
+    id: z.string(),
+    scope: z.string(),
+    type: z.string(),
+    source: z.string(),
+    timestamp: time,
+    status: z.string().meta({ enum: [...eventStatuses] }),
+    attempts,
+    error,
+    trace_id: traceId,
+    event,
+  })
+  .openapi('LoggedEvent')
+
+export const eventRecord = z
+  .object({ event, status, attempts, error, outcome: outcome.nullable(), accepted_at: time, ended_at: time.nullable() })
+  .openapi('EventRecord')

@@ -1,0 +1,63 @@
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { expect } from 'vitest'
+import { withDefaults, type Event } from '../../src/core/event.ts'
+import type { EventRecord } from '../../src/protocol/event-record.ts'
+import type { LogEntry } from '../../src/protocol/log-entry.ts'
+
+let scopes = 0
+/** A scope that no other test has. */
+export const freshScope = (kind = 'test'): string => `${kind}/${(scopes += 1)}-${crypto.randomUUID().slice(0, 8)}`
+export const stubOf = (scope: string) => env.SCOPE.getByName(scope)
+type Stub = ReturnType<typeof stubOf>
+
+export const note = (scope: string, text: string, fields: Record<string, unknown> = {}): Event =>
+  withDefaults({ type: 'test.note', text, ...fields }, { now: Date.now(), source: 'test', scope }) as Event
+
+export async function send(stub: Stub, ...events: Event[]): Promise<string[]> {
+  expect(await stub.accept(events, 'http')).toMatchObject({ ok: true })
+  return events.map(({ id }) => id)
+}
+
+/** Sends, waits, and returns how each ended. */
+export async function sendAndSettle(stub: Stub, ...events: Event[]): Promise<EventRecord[]> {
+  const waited = await stub.outcomes(await send(stub, ...events), 20_000)
+  expect(waited.settled).toBe(true)
+  return waited.records as EventRecord[]
+}
+
+export async function logOf(stub: Stub): Promise<LogEntry[]> {
+  const { entries } = await stub.readLog(0, 10_000)
+  return entries.map((text) => JSON.parse(text) as LogEntry)
+}
+
+export async function entriesOf<Kind extends LogEntry['kind']>(stub: Stub, kind: Kind): Promise<Extract<LogEntry, { kind: Kind }>[]> {
+  return (await logOf(stub)).filter((entry): entry is Extract<LogEntry, { kind: Kind }> => entry.kind === kind)
+}
+
+/** Makes what is delayed come due now, as if its time had passed. */
+export async function hurry(stub: Stub): Promise<void> {
+  await runInDurableObject(stub, (_, state) => {
+    state.storage.sql.exec(`UPDATE events SET due_at = min(due_at, ?) WHERE status = 'pending'`, Date.now() - 1)
+    state.storage.sql.exec(`UPDATE events SET lease_until = ? WHERE status = 'processing' AND ack_token NOT LIKE 'turn:%'`, Date.now() - 1)
+    state.storage.sql.exec('UPDATE timers SET next_at = min(next_at, ?)', Date.now() - 1)
+  })
+  await stub.poke()
+}
+
+/** The object dies in the middle of whatever it does; the stub that is returned finds it built anew from what is on disk. */
+export async function crash(scope: string): Promise<Stub> {
+  await runInDurableObject(stubOf(scope), (_, state) => state.abort('crashed by a test')).catch(() => {})
+  // Stubs that saw the crash are broken for good.
+  return stubOf(scope)
+}
+
+export async function until<Value>(look: () => Promise<Value | null | undefined | false>, what: string): Promise<Value> {
+  const end = Date.now() + 15_000
+  for (;;) {
+    const value = await look()
+    if (value) return value
+    if (Date.now() > end) throw new Error(`waited in vain until ${what}`)
+    await scheduler.wait(10)
+  }
+}

@@ -1,0 +1,53 @@
+import { generateText } from 'ai'
+import { z } from 'zod'
+import { defineAgent, type Agent, type AgentDeps } from '../../src/agents/define-agent.ts'
+import { defineTool } from '../../src/agents/define-tool.ts'
+import { eventType, type Event } from '../../src/core/event.ts'
+import type { DecisionContext } from '../../src/core/decision-context.ts'
+
+export const note = eventType('test.note', { text: z.string() })
+
+type Behaviour = (context: DecisionContext<Event>, deps: AgentDeps) => Promise<unknown>
+
+/** What a scope's trigger does, set by each test for its own scope. */
+export const behaviours = new Map<string, Behaviour>()
+/** Every effect that really ran, in order. */
+export const effects: { scope: string; text: string; key: string | null; started: number; ended: number }[] = []
+export const effectGates = new Map<string, Promise<void>>()
+
+const input = z.object({ text: z.string() })
+const perform = async ({ text }: { text: string }, { scope, idempotence_key, signal }: { scope: string; idempotence_key: string | null; signal: AbortSignal }) => {
+  const record = { scope, text, key: idempotence_key, started: performance.now(), ended: 0 }
+  effects.push(record)
+  if (text === 'throw') throw new Error('the tool failed')
+  if (text === 'hang') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+  await effectGates.get(scope)
+  await scheduler.wait(5)
+  record.ended = performance.now()
+  return { did: text }
+}
+
+/** Serves `test/*`: notes that contain «noise» are filtered out, one that contains «bad filter» breaks the filter. */
+export const testAgent: Agent = defineAgent({
+  name: 'test-agent',
+  scopes: ['test/*'],
+  events: [note],
+  filters: [
+    (event) => {
+      if (event.type === 'test.note' && event.text.includes('bad filter')) throw new Error('the filter broke')
+      return event.type !== 'test.note' || !event.text.includes('noise')
+    },
+  ],
+  trigger: (context, deps) => (behaviours.get(deps.scope) ?? (async () => null))(context as never, deps as never),
+  tools: {
+    act: defineTool({ description: 'does it', input, execute: perform }),
+    act_once: defineTool({ description: 'does it once', input, idempotence_key: ({ text }) => `once:${text}`, execute: perform }),
+    act_quickly: defineTool({ description: 'does it within 50 ms', input, timeout_ms: 50, execute: perform }),
+  },
+  settings: { turn_timeout_ms: 5000 },
+})
+
+export const perceivingAgent: Agent = defineAgent({ name: 'perceiver', scopes: ['perceive/*'] })
+
+export const ask = async (deps: AgentDeps, prompt: string): Promise<string> =>
+  (await generateText({ model: deps.model, prompt, abortSignal: deps.signal, maxRetries: 0 })).text

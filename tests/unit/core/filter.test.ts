@@ -1,0 +1,112 @@
+import { describe, expect, test, vi } from 'vitest'
+import { DecisionContext } from '../../../src/core/decision-context.ts'
+import type { Filter } from '../../../src/core/deps.ts'
+import type { builtInEvents, EventOf } from '../../../src/core/event.ts'
+import { all, any, keywordFilter, not, relevant, sourceFilter, typeFilter } from '../../../src/core/filter.ts'
+import { buildEvent } from '../../support/build-event.ts'
+
+const context = new DecisionContext({ scope: 'default' })
+const event = buildEvent()
+const yes: Filter = () => true
+const no: Filter = () => false
+
+describe('an event is relevant', () => {
+  test('where there is no filter', () => {
+    expect(relevant([], event, context)).toBe(true)
+  })
+
+  test('where any filter passes it', () => {
+    expect(relevant([no, yes], event, context)).toBe(true)
+    expect(relevant([no, no], event, context)).toBe(false)
+  })
+
+  test('by what the context holds', () => {
+    const first: Filter = (_, { events }) => events.length === 0
+    expect(relevant([first], event, context)).toBe(true)
+    expect(relevant([first], event, new DecisionContext({ scope: 'default', events: [event] }))).toBe(false)
+  })
+})
+
+test('a filter of any event serves for events of some types too', () => {
+  const narrow: Filter<EventOf<(typeof builtInEvents)[number]>>[] = [yes, typeFilter('a'), not(keywordFilter(['b']))]
+  expect(relevant(narrow, buildEvent(), new DecisionContext({ scope: 'default' }))).toBe(true)
+})
+
+describe('combined filters', () => {
+  test.each([
+    ['all of yes and yes', all(yes, yes), true],
+    ['all of yes and no', all(yes, no), false],
+    ['all of none', all(), true],
+    ['any of no and yes', any(no, yes), true],
+    ['any of no and no', any(no, no), false],
+    ['any of none', any(), false],
+    ['not no', not(no), true],
+    ['not yes', not(yes), false],
+    ['any of all and not', any(all(yes, no), not(no)), true],
+  ])('%s is %s', (_, filter, passes) => {
+    expect(filter(event, context)).toBe(passes)
+  })
+
+  test('all stops at the first that refuses', () => {
+    const last = vi.fn<Filter>(() => true)
+    all(no, last)(event, context)
+    expect(last).not.toHaveBeenCalled()
+    all(yes, last)(event, context)
+    expect(last).toHaveBeenCalledWith(event, context)
+  })
+})
+
+test('typeFilter passes the given types', () => {
+  expect(typeFilter('timer.tick', 'ws.message')(event, context)).toBe(true)
+  expect(typeFilter('timer.tick')(event, context)).toBe(false)
+  expect(typeFilter()(event, context)).toBe(false)
+})
+
+describe('sourceFilter', () => {
+  test.each<[string | RegExp, string, boolean]>([
+    ['ws:alice', 'ws:alice', true],
+    ['ws:alice', 'ws:alice2', false],
+    ['alice', 'ws:alice', false],
+    ['ws:*', 'ws:alice', true],
+    ['ws:*', 'http:alice', false],
+    ['*', 'anything', true],
+    ['*:alice:*', 'ws:alice:tab1', true],
+    ['ws:**', 'ws:alice', true],
+    ['a.c', 'abc', false],
+    ['a+(b)[c]{d}^$|?\\', 'a+(b)[c]{d}^$|?\\', true],
+    ['ws:*', 'ws:two\nlines', true],
+    ['', 'ws:alice', false],
+    [/^ws:a/, 'ws:alice', true],
+    [/ALICE/i, 'ws:alice', true],
+    [/bob/, 'ws:alice', false],
+  ])('%s on %s is %s', (pattern, source, passes) => {
+    expect(sourceFilter(pattern)(buildEvent({ source }), context)).toBe(passes)
+  })
+
+  test.each([/alice/g, /ws:alice/y])('the position that %s remembers does not matter', (pattern) => {
+    const filter = sourceFilter(pattern)
+    expect([1, 2, 3].map(() => filter(event, context))).toEqual([true, true, true])
+  })
+})
+
+describe('keywordFilter', () => {
+  test.each<[string[], string, boolean]>([
+    [['error'], 'an ERROR came', true],
+    [['ERROR'], 'an error came', true],
+    [['alert', 'error'], 'an error came', true],
+    [['alert'], 'an error came', false],
+    [[], 'an error came', false],
+    [['say "hi"'], 'they Say "Hi" again', true],
+    [['C:\\temp'], 'in c:\\TEMP\\x', true],
+    [['two\nlines'], 'these two\nlines', true],
+    [['größe'], 'GRÖSSE or GRÖßE', true],
+    [['日本'], '在日本', true],
+    [['a.c'], 'abc', false],
+  ])('%j in %j is %s', (keywords, content, passes) => {
+    expect(keywordFilter(keywords)(buildEvent({ content }), context)).toBe(passes)
+  })
+
+  test('looks into every field, however deep', () => {
+    expect(keywordFilter(['needle'])(buildEvent({ body: { rows: [{ note: 'a Needle' }] } }), context)).toBe(true)
+  })
+})
