@@ -34,7 +34,7 @@ CREATE TABLE `events` (
 	`ended_at` integer,
 	`in_context` integer DEFAULT 0 NOT NULL,
 	`outcome` text,
-	`turn_id` text,
+	`turns` text,
 	`interruptions` integer DEFAULT 0 NOT NULL,
 	`parked` text,
 	`revision` integer DEFAULT 1 NOT NULL,

@@ -13,6 +13,7 @@ export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: nu
 
 /** A lease that no clock ends: a turn's claim is given back by whoever ends the turn, or by the next start of the object. */
 const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
+const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
 const turnToken = (turn_id: string): string => `turn:${turn_id}:`
 
 /** The scope's durable EventStore: core's statements on its own SQLite, in its own transactions (G1, G3). */
@@ -100,7 +101,7 @@ export class Inbox {
     const ack_tokens = stored.map(({ seq }) => turnToken(failure.turn_id) + seq)
     const rows = this.#database.run(this.#statements.nack({ ...failure, ack_tokens }))
     this.#database.all(
-      'UPDATE events SET turn_id = ?2 WHERE seq IN (SELECT value FROM json_each(?1))',
+      `UPDATE events SET turns = ${ADD_TURN} WHERE seq IN (SELECT value FROM json_each(?1))`,
       JSON.stringify(rows.map((row) => row['seq'])),
       failure.turn_id,
     )
@@ -129,7 +130,7 @@ export class Inbox {
   /** Gives a turn's events back as if it had never begun: the attempt does not count. `parked` says why they wait until `due_at`. */
   release(turn_id: string, { due_at, parked, interrupted }: { due_at: number; parked?: string; interrupted?: boolean }): Settled[] {
     return this.#database.all<Settled>(
-      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = ?2, parked = ?3, interruptions = interruptions + ?4, turn_id = ?5,
+      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = ?2, parked = ?3, interruptions = interruptions + ?4, turns = json_insert(coalesce(turns, '[]'), '$[#]', ?5),
         ack_token = NULL, lease_until = NULL, revision = revision + 1
         WHERE status = 'processing' AND ack_token >= ?1 AND ack_token < ?1 || ':' RETURNING seq, id, trace_id, attempts`,
       turnToken(turn_id),
@@ -151,15 +152,20 @@ export class Inbox {
   earlierTurns(seqs: readonly number[]): string[] {
     return this.#database
       .all<{ turn_id: string }>(
-        'SELECT DISTINCT turn_id FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND turn_id IS NOT NULL',
+        `SELECT DISTINCT turn.value AS turn_id FROM events, json_each(events.turns) AS turn
+          WHERE seq IN (SELECT value FROM json_each(?)) AND turns IS NOT NULL`,
         JSON.stringify(seqs),
       )
       .map(({ turn_id }) => turn_id)
   }
 
-  lastConsideredBy(turn_id: string, seqs: readonly number[]): number[] {
+  consideredBy(turn_id: string, seqs: readonly number[]): number[] {
     return this.#database
-      .all<{ seq: number }>('SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND turn_id = ?', JSON.stringify(seqs), turn_id)
+      .all<{ seq: number }>(
+        'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND ? IN (SELECT value FROM json_each(turns))',
+        JSON.stringify(seqs),
+        turn_id,
+      )
       .map(({ seq }) => seq)
   }
 
@@ -176,7 +182,7 @@ export class Inbox {
 
   reopen(ids: readonly string[]): Settled[] {
     const rows = this.#database.all<Settled>(
-      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL, turn_id = NULL,
+      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL, turns = NULL,
         revision = revision + 1
         WHERE scope = (SELECT json_extract(value, '$') FROM state WHERE key = 'scope') AND id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered'
         RETURNING seq, id, trace_id, attempts`,

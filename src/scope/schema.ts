@@ -3,8 +3,8 @@ import { index, integer, sqliteTable, text, unique } from 'drizzle-orm/sqlite-co
 
 /**
  * The inbox: the columns up to `ended_at` are those of core's EventStore. `in_context` marks the DecisionContext's events, `revision` counts
- * changes and `told` is the last revision that D1 has: the outbox is the rows where the two differ. `turn_id` is the last turn that
- * considered the event, `interruptions` how often the object died or was reset during one.
+ * changes and `told` is the last revision that D1 has: the outbox is the rows where the two differ. `turns` are the ids, a JSON array, of
+ * those that considered the event and did not end well, `interruptions` how often the object died or was reset during one.
  */
 export const events = sqliteTable(
   'events',
@@ -27,7 +27,7 @@ export const events = sqliteTable(
     ended_at: integer(),
     in_context: integer().notNull().default(0),
     outcome: text(),
-    turn_id: text(),
+    turns: text(),
     interruptions: integer().notNull().default(0),
     parked: text(),
     revision: integer().notNull().default(1),

@@ -45,6 +45,15 @@ export const testAgent: Agent = defineAgent({
     act_quickly: defineTool({ description: 'does it within 50 ms', input, timeout_ms: 50, execute: perform }),
   },
   settings: { turn_timeout_ms: 5000 },
+  offline: [
+    {
+      name: 'by the prompt',
+      answer({ text }) {
+        if (text === 'fail') throw new Error('the model is down')
+        return { text: `you said ${text}` }
+      },
+    },
+  ],
 })
 
 export const perceivingAgent: Agent = defineAgent({ name: 'perceiver', scopes: ['perceive/*'] })

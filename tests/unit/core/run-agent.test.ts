@@ -220,6 +220,7 @@ describe('runAgentWithTimeout', () => {
   test('lets a trigger be that is in time', async () => {
     const { store, statuses, agent } = setUp({ settled: 2 })
     await store.publish(buildEvent(), buildEvent())
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const signals: AbortSignal[] = []
     const context = new DecisionContext({ scope: 'default' })
     await runAgentWithTimeout({
@@ -230,6 +231,8 @@ describe('runAgentWithTimeout', () => {
         return 'acted'
       },
     })
+    expect(vi.getTimerCount()).toBe(0)
+    vi.useRealTimers()
     expect(statuses()).toEqual(['completed', 'completed'])
     expect(context.events).toEqual([])
     expect(signals[0]).not.toBe(signals[1])

@@ -129,15 +129,18 @@ describe('a wait', () => {
     expect(await locks.run('a', task, { signal: controller.signal, timeout_ms: 1 })).toBe('done')
   })
 
-  test('leaves no listener behind', async () => {
+  test('leaves no timer and no listener behind', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const locks = new ScopedLocks()
     const { signal } = new AbortController()
     const added = vi.spyOn(signal, 'addEventListener')
     const removed = vi.spyOn(signal, 'removeEventListener')
     const first = held(locks, 'a')
-    const waiting = locks.run('a', () => 'done', { signal })
+    const waiting = locks.run('a', () => 'done', { signal, timeout_ms: 60_000 })
     first.end()
     await waiting
+    expect(vi.getTimerCount()).toBe(0)
+    vi.useRealTimers()
     expect(added).toHaveBeenCalledOnce()
     expect(removed.mock.calls.map(([name, listener]) => [name, listener])).toEqual(
       added.mock.calls.map(([name, listener]) => [name, listener]),
