@@ -37,7 +37,7 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
   filters?: readonly Filter<AgentEvent<Schemas>>[]
   /** System 2. Without one the agent only perceives. */
   trigger?: Trigger<AgentEvent<Schemas>>
-  tools?: Record<string, ToolDefinition<never>>
+  tools?: Record<string, ToolDefinition>
   settings?: Partial<Omit<Settings, 'agent'>>
   /** How the offline model answers this agent's prompts. */
   offline?: readonly OfflineRule[]

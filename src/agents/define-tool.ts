@@ -1,10 +1,13 @@
 import type { z } from 'zod'
 import type { Env } from '../bindings.ts'
+import type { Settings } from '../protocol/settings.ts'
 
 export type ToolCall = {
   env: Env
   fetch: typeof fetch
   scope: string
+  /** The scope's `parameters` setting. */
+  parameters: Settings['parameters']
   /** Aborts on cancel, preemption and timeout. */
   signal: AbortSignal
   /** Hand it on to what the tool calls, so that a repeated call is recognised there. */
@@ -22,4 +25,7 @@ export type ToolDefinition<Input = unknown> = {
 }
 
 /** A tool as the effect lane runs it: the same for the model's calls, a trigger's own and a reflex's. */
-export const defineTool = <Input>(definition: ToolDefinition<Input>): ToolDefinition<Input> => definition
+export function defineTool<Input>(definition: ToolDefinition<Input>): ToolDefinition {
+  // The lane calls it only with what `input` has parsed, so that its own type of input can be forgotten here.
+  return definition as unknown as ToolDefinition
+}

@@ -11,19 +11,40 @@ export type KeySource = (env: Env) => Omit<Credentials, 'admin_key'>
 /** The period of the RATE_LIMIT binding in wrangler.toml, in seconds. */
 const RATE_PERIOD_S = 10
 
-/** Keeps G7. Sets `principal`, or refuses. */
+/** Keeps G7. Sets `principal`, or refuses. A ticket that was redeemed before is as good as a key. */
 export const authenticated = (source: KeySource) =>
   createMiddleware<AuthEnv>(async (c, next) => {
+    if (c.get('principal') as Principal | undefined) return next()
     const outcome = await authenticate(c.req.header('Authorization') ?? null, { ...source(c.env), admin_key: c.env.REFLEX_ADMIN_KEY })
     if (!outcome.ok) throw new Problem({ ...refusals[outcome.reason], detail: outcome.detail })
     c.set('principal', outcome.principal)
     await next()
   })
 
-export const requires = (role: string) =>
+/**
+ * Sets `principal` from the `?ticket=` that a scope issued, where a browser can set no header. A key in the header goes before it. Guesses are limited by
+ * address, for each asks an object.
+ */
+export const ticketed = (redeem: (env: Env, scope: string, ticket: string) => Promise<Principal | null>) =>
   createMiddleware<AuthEnv>(async (c, next) => {
-    if (!hasRole(c.var.principal, role)) {
-      throw forbidden(`This needs the role ${role}; the key ${c.var.principal.name} has: ${c.var.principal.roles.join(', ') || 'none'}.`)
+    const ticket = c.req.query('ticket')
+    if (ticket === undefined || c.req.header('Authorization') !== undefined) return next()
+    await limitRate(c.env, `ticket:${c.req.header('CF-Connecting-IP') ?? ''}`, 'this address')
+    const scope = scopeName.safeParse(c.req.param('scope'))
+    const principal = scope.success && TICKET.test(ticket) ? await redeem(c.env, scope.data, ticket) : null
+    if (!principal) throw new Problem({ ...unauthenticated('urn:reflex:problem:unauthenticated'), detail: BAD_TICKET })
+    c.set('principal', principal)
+    await next()
+  })
+
+const TICKET = /^rft_[0-9a-f]{64}$/
+const BAD_TICKET = 'This ticket is not known here: it was used already, is older than 60 s, or was issued for another scope. Ask for a new one.'
+
+/** Any of the roles is enough. */
+export const requires = (...roles: readonly string[]) =>
+  createMiddleware<AuthEnv>(async (c, next) => {
+    if (!roles.some((role) => hasRole(c.var.principal, role))) {
+      throw forbidden(`This needs the role ${roles.join(' or ')}; the key ${c.var.principal.name} has: ${c.var.principal.roles.join(', ') || 'none'}.`)
     }
     await next()
   })
@@ -44,14 +65,17 @@ export const scopeParam = createMiddleware<AuthEnv>(async (c, next) => {
 
 /** Limits what one key may ask for. The limiter protects, it guarantees nothing: where it is absent or broken, requests pass. */
 export const rateLimited = createMiddleware<AuthEnv>(async (c, next) => {
-  const allowed = await c.env.RATE_LIMIT?.limit({ key: c.var.principal.key_id }).catch(() => undefined)
-  if (allowed?.success === false) {
-    const headers = { 'Retry-After': String(RATE_PERIOD_S) }
-    const detail = `The key ${c.var.principal.name} makes too many requests. Try again in ${RATE_PERIOD_S} s.`
-    throw new Problem({ status: 429, type: 'urn:reflex:problem:too-many-requests', title: 'Too many requests', detail, headers })
-  }
+  await limitRate(c.env, c.var.principal.key_id, `the key ${c.var.principal.name}`)
   await next()
 })
+
+async function limitRate(env: Env, key: string, who: string): Promise<void> {
+  const allowed = await env.RATE_LIMIT?.limit({ key }).catch(() => undefined)
+  if (allowed?.success !== false) return
+  const headers = { 'Retry-After': String(RATE_PERIOD_S) }
+  const detail = `Too many requests by ${who}. Try again in ${RATE_PERIOD_S} s.`
+  throw new Problem({ status: 429, type: 'urn:reflex:problem:too-many-requests', title: 'Too many requests', detail, headers })
+}
 
 const refusals: Record<Refusal['reason'], Omit<ProblemOptions, 'detail'>> = {
   no_key_configured: unauthenticated('urn:reflex:problem:no-key-configured'),

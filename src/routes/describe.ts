@@ -1,5 +1,6 @@
 import { OpenAPIHono, z } from '@hono/zod-openapi'
 import type { TypedResponse } from 'hono'
+import type { JSONParsed } from 'hono/utils/types'
 import { requires, scopeParam, type AuthEnv } from '../auth/middleware.ts'
 import type { BaseRole } from '../auth/principal.ts'
 import { scopeName } from '../core/event.ts'
@@ -47,7 +48,7 @@ type ProblemResponse = { description: string; content: { 'application/problem+js
 export function problems<const Status extends Meaning = never>(...statuses: Status[]): Record<Status | 401 | 403 | 429, ProblemResponse> {
   const all = [401, 403, 429, ...statuses] as const
   const content = { 'application/problem+json': { schema: problem } }
-  return Object.fromEntries(all.map((status) => [status, { description: meanings[status], content }])) as ReturnType<typeof problems<Status>>
+  return Object.fromEntries(all.map((status) => [status, { description: meanings[status], content }])) as unknown as ReturnType<typeof problems<Status>>
 }
 
 export const json = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
@@ -64,6 +65,7 @@ export const instant = z.iso
 export const paged = <Item extends z.ZodType>(item: Item) => z.object({ items: z.array(item), next_cursor: z.string().nullable() })
 
 /** An answer that is JSON text already. */
-export function jsonText<Body>(text: string): Response & TypedResponse<Body, 200, 'json'> {
-  return new Response(text, { headers: { 'Content-Type': 'application/json' } }) as Response & TypedResponse<Body, 200, 'json'>
+export function jsonText<Body>(text: string): Response & TypedResponse<JSONParsed<Body>, 200, 'json'> {
+  const response: unknown = new Response(text, { headers: { 'Content-Type': 'application/json' } })
+  return response as Response & TypedResponse<JSONParsed<Body>, 200, 'json'>
 }

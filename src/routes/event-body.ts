@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { eventSchema } from '../agents/index.ts'
+import { eventSchema } from '../agents/registry.ts'
 import { limits } from '../protocol/limits.ts'
 
 /** What a sender may leave out. */
@@ -13,10 +13,10 @@ type Described = { type: 'object'; properties: Record<string, object>; required:
 
 /** Each known type, as OpenAPI describes it. */
 export function eventInputs(): Described[] {
-  const { oneOf = [] } = z.toJSONSchema(eventSchema, { io: 'input', unrepresentable: 'any', override: freeJson })
+  const { oneOf = [] } = z.toJSONSchema(eventSchema, { io: 'input', unrepresentable: 'any', override: simplify })
   return (oneOf as Described[]).map(({ properties, required }) => ({
     type: 'object',
-    properties,
+    properties: { ...properties, meta: { ...properties['meta'], required: [] } },
     required: required.filter((name) => !filled.has(name)),
   }))
 }
@@ -31,7 +31,7 @@ const cloudEvent = {
 
 /** The body of a route that takes events. It is described only: readEvents reads it, in all five forms, and names each bad event. */
 export function eventBody() {
-  const input = { oneOf: eventInputs(), discriminator: { propertyName: 'type' } }
+  const input = { oneOf: eventInputs() }
   const batch = (items: object) => ({ type: 'array', minItems: 1, maxItems: limits.events_per_request, items })
   return {
     required: true,
@@ -51,8 +51,8 @@ export function eventBody() {
 /** A plain JSON schema is not validated by zod-openapi; its type makes `hc` know the body. */
 const described = <Input>(schema: object): z.ZodType<Input, Input> => schema as unknown as z.ZodType<Input, Input>
 
-/** Any JSON: its own recursive schema would need a `$ref` to the document's root. */
-function freeJson({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: object }): void {
-  if (zodSchema._zod.def.type !== 'lazy') return
-  for (const key of Object.keys(jsonSchema)) delete (jsonSchema as Record<string, unknown>)[key]
+/** Any JSON has a recursive schema, which would need a `$ref` to the document's root; a date-time's pattern says no more than its format. */
+function simplify({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: Record<string, unknown> }): void {
+  const needless = zodSchema._zod.def.type === 'lazy' ? Object.keys(jsonSchema) : jsonSchema['format'] === undefined ? [] : ['pattern']
+  for (const key of needless) delete jsonSchema[key]
 }

@@ -1,4 +1,4 @@
-import { eventSchema, eventTypes } from '../agents/index.ts'
+import { eventSchema, eventTypes } from '../agents/registry.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { EventRules } from '../protocol/parse-event.ts'
 

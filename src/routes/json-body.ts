@@ -16,8 +16,9 @@ const body = (optional: boolean) =>
     const text = await readBody(c.req.raw)
     const absent = optional && text.trim() === ''
     if (!absent) check(type, text)
-    // Where Hono's validator looks first. Without a type it takes `{}` by itself.
-    c.req.bodyCache.text = Promise.resolve(absent && type !== undefined ? '{}' : text)
+    // Where Hono's validator looks first: it keeps promises there, whatever the type says. Without a Content-Type it takes `{}` by itself.
+    const cache: { text?: unknown } = c.req.bodyCache
+    cache.text = Promise.resolve(absent && type !== undefined ? '{}' : text)
     await next()
   })
 

@@ -15,10 +15,16 @@ export const event = z
   })
   .openapi('Event', { description: "The type's own fields stand beside these." })
 
-const ways = ['filter', 'perceive', 'turn', 'pull', 'cancel', 'failure'] as const
 export const outcome = z
-  .looseObject({ by: z.enum(ways) })
-  .openapi('Outcome', { description: 'How an event ended, and by what. `turn`: with `turn_id`, `log_seq` and its `result`.' })
+  .discriminatedUnion('by', [
+    z.object({ by: z.literal('filter') }),
+    z.object({ by: z.literal('perceive'), reason: z.string() }),
+    z.object({ by: z.literal('turn'), turn_id: z.string(), log_seq: z.int(), result: z.unknown().optional() }),
+    z.object({ by: z.literal('pull') }),
+    z.object({ by: z.literal('cancel'), reason: z.string() }),
+    z.object({ by: z.literal('failure'), reason: z.string(), discarded: z.boolean().optional() }),
+  ])
+  .openapi('Outcome', { description: 'By what an event ended. The `result` of a turn is null where it decided to do nothing.' })
 
 const status = z.enum(eventStatuses)
 const attempts = z.int().meta({ description: 'How often it was tried.' })

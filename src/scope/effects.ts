@@ -6,6 +6,7 @@ import type { Env } from '../bindings.ts'
 import type { ScopedLocks } from '../core/scoped-locks.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Cause, EffectEnd, EntryHead } from '../protocol/log-entry.ts'
+import type { Settings } from '../protocol/settings.ts'
 import type { Counters } from './counters.ts'
 import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
@@ -26,7 +27,7 @@ export type EffectRequest = {
   timeout_ms: number
 }
 
-type Parts = { scope: string; env: Env; database: Database; log: Log; counters: Counters; locks: ScopedLocks; unit: UnitOfWork; now: () => number }
+type Parts = { scope: string; env: Env; settings: () => Settings; database: Database; log: Log; counters: Counters; locks: ScopedLocks; unit: UnitOfWork; now: () => number }
 type Journalled = { id: string; status: 'started' | 'ok' | 'failed' | 'unknown'; output: string | null; error: string | null }
 type Done = { status: EffectEnd; output: unknown; error: string | null }
 
@@ -103,7 +104,7 @@ export class Effects {
   }
 
   async #execute(request: EffectRequest, { id, key, arguments_hash }: { id: string; key: string | null; arguments_hash: string }): Promise<unknown> {
-    const { unit, now, env, scope } = this.#parts
+    const { unit, now, env, scope, settings } = this.#parts
     const { tool, definition, input, turn_id } = request
     const head = childHead(request.head)
     const started = now()
@@ -115,7 +116,8 @@ export class Effects {
       const output = await withDeadline(
         (signal) => {
           signal.addEventListener('abort', () => (stopped = true), { once: true })
-          return definition.execute(input as never, { env, fetch: outbound, scope, signal, idempotence_key: key, now })
+          const { parameters } = settings()
+          return definition.execute(input, { env, fetch: outbound, scope, parameters, signal, idempotence_key: key, now })
         },
         { signal: request.signal, timeout_ms, what: `effect ${tool}` },
       )

@@ -69,7 +69,8 @@ export class Timers {
   due(): Event[] {
     const now = this.#now()
     return this.#database.all<TimerRow>('SELECT * FROM timers WHERE next_at <= ? ORDER BY next_at', now).map((row) => {
-      const next = nextTick(JSON.parse(row.schedule) as Schedule, now, row.set_at)
+      const schedule = JSON.parse(row.schedule) as Schedule
+      const next = 'at' in schedule ? null : nextTick(schedule, now, row.set_at)
       if (next === null) this.#database.all('DELETE FROM timers WHERE name = ?', row.name)
       else this.#database.all('UPDATE timers SET next_at = ?, fired = fired + 1 WHERE name = ?', next, row.name)
       const tick = { type: 'timer.tick', id: `timer:${row.name}:${row.next_at}`, timer_name: row.name }

@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, lt, type SQL } from 'drizzle-orm'
+import { and, desc, eq, lt, or, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
 import { within } from './events.ts'
@@ -55,7 +55,7 @@ export async function listDeadLetters(db: D1Database, { patterns, scope, type, b
     within(deadLetters.scope, patterns),
     scope === undefined ? undefined : eq(deadLetters.scope, scope),
     type === undefined ? undefined : eq(deadLetters.type, type),
-    before === undefined ? undefined : lt(deadLetters.dead_lettered_at, before.at + 1),
+    before === undefined ? undefined : after(before),
   ]
   const rows = await drizzle(db)
     .select()
@@ -71,10 +71,17 @@ export async function findDeadLetter(db: D1Database, id: string): Promise<DeadLe
   return row ?? null
 }
 
-export async function deleteDeadLetters(db: D1Database, ids: readonly string[]): Promise<void> {
-  for (let start = 0; start < ids.length; start += 90) {
-    await drizzle(db)
-      .delete(deadLetters)
-      .where(inArray(deadLetters.id, ids.slice(start, start + 90)))
-  }
+/** One that was dead-lettered again meanwhile stays. */
+export async function deleteDeadLetters(db: D1Database, letters: readonly Pick<DeadLetter, 'id' | 'dead_lettered_at'>[]): Promise<void> {
+  if (letters.length === 0) return
+  await db
+    .prepare(
+      `DELETE FROM dead_letters WHERE (id, dead_lettered_at) IN (SELECT value->>'id', value->>'dead_lettered_at' FROM json_each(?))`,
+    )
+    .bind(JSON.stringify(letters.map(({ id, dead_lettered_at }) => ({ id, dead_lettered_at }))))
+    .run()
+}
+
+function after({ at, id }: { at: number; id: string }): SQL | undefined {
+  return or(lt(deadLetters.dead_lettered_at, at), and(eq(deadLetters.dead_lettered_at, at), lt(deadLetters.id, id)))
 }

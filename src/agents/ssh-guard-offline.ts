@@ -1,0 +1,38 @@
+import type { OfflineAnswer, OfflineRequest } from '../models/offline-model.ts'
+import type { Burst } from './ssh-burst.ts'
+
+/** Begins the line of a prompt that carries the facts as JSON. */
+export const FACTS = 'FACTS'
+
+/** Without a model: asks to block each listed address, one a step, then says what came of it. */
+export function guardOffline(request: OfflineRequest): OfflineAnswer | null {
+  const bursts = factsOf(request.text)
+  if (bursts === null) return null
+  const answers = toolAnswers(request)
+  const next = request.tools.includes('block') ? bursts[answers.length] : undefined
+  if (next) return { tool: { name: 'block', input: { address: next.address, reason: reasonOf(next) } } }
+  const said = bursts.map((burst, index) => `${burst.address}: ${reasonOf(burst)}, ${answers[index] ?? 'not blocked, for the tool block is not allowed here'}`)
+  const logins = bursts.filter((burst) => burst.logins > 0).map(({ address }) => address)
+  const advice = logins.length > 0 ? ` Look first at ${logins.join(', ')}: a login worked from there.` : ' Allow keys only, no passwords.'
+  return { text: `${said.join('; ')}.${advice}` }
+}
+
+const reasonOf = ({ failures, users, first, last }: Burst): string =>
+  `${failures} failed logins from ${first} to ${last}${users.length > 0 ? ` as ${users.map((user) => JSON.stringify(user)).join(', ')}` : ''}`
+
+function factsOf(text: string): Burst[] | null {
+  const line = text.split('\n').find((one) => one.startsWith(`${FACTS} `))
+  return line === undefined ? null : (JSON.parse(line.slice(FACTS.length)) as { addresses: Burst[] }).addresses
+}
+
+/** What each call of `block` came to, in the order of the calls. */
+function toolAnswers({ messages }: OfflineRequest): string[] {
+  const results = messages.flatMap((message) => (message.role === 'tool' ? message.content : []))
+  return results.flatMap((part) => {
+    if (part.type !== 'tool-result') return []
+    const { output } = part
+    if (output.type !== 'json') return ['not blocked, for the tool failed']
+    const { blocked, reason } = output.value as { blocked: boolean; reason?: string }
+    return [blocked ? 'blocked' : `not blocked: ${reason}`]
+  })
+}

@@ -1,0 +1,144 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import type { AuthEnv } from '../auth/middleware.ts'
+import { coversScope, type Principal } from '../auth/principal.ts'
+import type { Env } from '../bindings.ts'
+import { scopeName, type Event } from '../core/event.ts'
+import { eventStatuses } from '../protocol/event-record.ts'
+import type { EventReceipt } from '../protocol/scope-api.ts'
+import { enqueue } from '../queue/produce.ts'
+import { history, listEvents } from '../store/events.ts'
+import { guard, instant, json, paged, pageLimit, problems, resource } from './describe.ts'
+import { eventBody } from './event-body.ts'
+import { eventRules } from './event-rules.ts'
+import { ndjson } from './ndjson.ts'
+import { readEvents } from './parse-events.ts'
+import { demandCoverage, notFound, unavailable } from './refusals.ts'
+import { loggedEvent, receipts } from './schemas.ts'
+
+const tags = ['Events']
+
+const publish = createRoute({
+  method: 'post',
+  path: '/v1/events',
+  tags,
+  summary: 'Send events to any scopes, by the queue',
+  description:
+    'Answered once the events are durable; their scopes get them within milliseconds. Send ids of your own: an event sent again under its id is a duplicate, ' +
+    'and changes nothing. A `traceparent` header gives the events their trace.',
+  ...guard({ roles: ['publisher'] }),
+  request: { body: eventBody() },
+  responses: { 202: json(receipts, 'Taken.'), ...problems(400, 413, 415, 503) },
+})
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/events',
+  tags,
+  summary: 'List events, newest first',
+  description: 'The log of events over all scopes that the key covers. It follows the scopes within about a second.',
+  ...guard({ roles: ['viewer'] }),
+  request: {
+    query: z.object({
+      scope: scopeName.optional(),
+      type: z.string().min(1).max(128).optional(),
+      status: z.enum(eventStatuses).optional(),
+      since: instant.optional().meta({ description: 'Events of this time or later.' }),
+      until: instant.optional().meta({ description: 'Events before this time.' }),
+      limit: pageLimit(1000),
+      cursor: z
+        .string()
+        .regex(/^\d{1,15}$/, 'take the next_cursor of the page before')
+        .optional(),
+    }),
+  },
+  responses: { 200: json(paged(loggedEvent), 'A page.'), ...problems(400) },
+})
+
+const replay = createRoute({
+  method: 'get',
+  path: '/v1/events/replay',
+  tags,
+  summary: 'Replay history as NDJSON, oldest first',
+  description: 'Reads what is kept in the log of events, by their timestamps. It changes nothing and no scope is asked.',
+  ...guard({ roles: ['viewer'] }),
+  request: {
+    query: z.object({
+      start: instant.default('1970-01-01T00:00:00.000Z').meta({ description: 'Inclusive.' }),
+      end: instant.optional().meta({ description: 'Exclusive.' }),
+      types: z.string().min(1).optional().meta({ description: 'Types, separated by commas.', example: 'ws.message,timer.tick' }),
+      scope: scopeName.optional(),
+    }),
+  },
+  responses: {
+    200: { description: 'Events, one a line.', content: { 'application/x-ndjson': { schema: z.string() } } },
+    ...problems(400),
+  },
+})
+
+const find = createRoute({
+  method: 'get',
+  path: '/v1/events/{id}',
+  tags,
+  summary: 'Get one event',
+  description: 'Ids are unique in a scope only; without `scope` it is the newest event of that id.',
+  ...guard({ roles: ['viewer'] }),
+  request: { params: z.object({ id: z.string().min(1).max(128) }), query: z.object({ scope: scopeName.optional() }) },
+  responses: { 200: json(loggedEvent, 'The event.'), ...problems(400, 404) },
+})
+
+export const eventRoutes = resource()
+  .openapi(publish, async (c) => {
+    const events = await readEvents(c.req.raw, eventRules(c.var.principal))
+    demandCoverage(c.var.principal, events)
+    const known = await queue(c, events)
+    const sent = events.map((event) => receiptOf(event, known))
+    return c.json({ accepted: sent.filter(({ status }) => status === 'queued').length, events: sent }, 202)
+  })
+  .openapi(list, async (c) => {
+    const { cursor, limit, ...query } = c.req.valid('query')
+    const before = cursor === undefined ? undefined : Number(cursor)
+    const rows = await listEvents(c.env.DB, { ...query, before, patterns: c.var.principal.scopes, limit: limit + 1 })
+    const page = rows.slice(0, limit)
+    const last = rows.length > limit ? page.at(-1) : undefined
+    return c.json({ items: page.map(withoutSeq), next_cursor: last ? String(last.seq) : null }, 200)
+  })
+  // Before `/v1/events/{id}`, which would take it for an id.
+  .openapi(replay, (c) => {
+    const { types, scope, ...span } = c.req.valid('query')
+    if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
+    const which = { ...span, scope, types: types?.split(',').map((type) => type.trim()) }
+    return ndjson(covered(c.env, c.var.principal, which)) as never
+  })
+  .openapi(find, async (c) => {
+    const { id } = c.req.valid('param')
+    const { scope } = c.req.valid('query')
+    const [row] = await listEvents(c.env.DB, { id, scope, patterns: c.var.principal.scopes, limit: 1 })
+    if (!row) throw notFound(`There is no event ${id} in the scopes of this key. The scope itself knows of it a second earlier.`)
+    return c.json(withoutSeq(row), 200)
+  })
+
+async function queue(c: Context<AuthEnv>, events: readonly Event[]): Promise<Set<string>> {
+  try {
+    return await enqueue(c.env, c.executionCtx, events, Date.now())
+  } catch (error) {
+    console.error(JSON.stringify({ level: 'error', event: 'queue_failed', error: String(error) }))
+    throw unavailable('The queue did not take the events. Send them again, under the same ids; or directly, to /v1/scopes/{scope}/events.')
+  }
+}
+
+/** The second of two equal ones in a batch is a duplicate too. */
+function receiptOf({ id, scope, meta }: Event, known: Set<string>): EventReceipt & { status: 'queued' | 'duplicate' } {
+  const key = `${scope} ${id}`
+  const status = known.has(key) ? 'duplicate' : 'queued'
+  known.add(key)
+  return { id, scope, trace_id: meta.trace_id, status }
+}
+
+async function* covered(env: Env, principal: Principal, span: Parameters<ReturnType<typeof history>['replay']>[0]): AsyncGenerator<Event> {
+  for await (const event of history(env.DB).replay(span)) {
+    if (coversScope(principal, event.scope)) yield event
+  }
+}
+
+const withoutSeq = <Row extends { seq: number }>({ seq: _, ...row }: Row): Omit<Row, 'seq'> => row

@@ -1,0 +1,35 @@
+import { and, count, desc, gt, sum } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import { within } from '../store/events.ts'
+import { deadLetters, scopes } from '../store/schema.ts'
+
+const LARGEST = 5
+
+/** Events without an outcome, as the scopes last told of them. */
+export async function inboxDepths(db: D1Database, patterns: readonly string[]) {
+  const seen = within(scopes.scope, patterns)
+  const [totals, largest] = await Promise.all([
+    drizzle(db)
+      .select({ scopes: count(), open: sum(scopes.open) })
+      .from(scopes)
+      .where(seen)
+      .get(),
+    drizzle(db)
+      .select({ scope: scopes.scope, agent: scopes.agent, open: scopes.open })
+      .from(scopes)
+      .where(and(seen, gt(scopes.open, 0)))
+      .orderBy(desc(scopes.open))
+      .limit(LARGEST),
+  ])
+  return { scopes: totals?.scopes ?? 0, open: Number(totals?.open ?? 0), largest }
+}
+
+export async function deadLetterCounts(db: D1Database, patterns: readonly string[]) {
+  const rows = await drizzle(db)
+    .select({ origin: deadLetters.origin, letters: count() })
+    .from(deadLetters)
+    .where(within(deadLetters.scope, patterns))
+    .groupBy(deadLetters.origin)
+  const of = (origin: 'scope' | 'queue') => rows.find((row) => row.origin === origin)?.letters ?? 0
+  return { total: of('scope') + of('queue'), by_origin: { scope: of('scope'), queue: of('queue') } }
+}

@@ -1,0 +1,80 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { agents } from '../agents/index.ts'
+import { eventTypes } from '../agents/registry.ts'
+import { guard, json, problems, resource } from './describe.ts'
+import { deadLetterCounts, inboxDepths } from './health-report.ts'
+import { probe } from './probe.ts'
+
+const tags = ['Health']
+const part = z.object({ ok: z.boolean(), duration_ms: z.number(), error: z.string().nullable() })
+
+const alive = createRoute({
+  method: 'get',
+  path: '/health',
+  tags,
+  summary: 'Whether the Worker answers',
+  responses: { 200: json(z.object({ status: z.literal('ok') }), 'It does.') },
+})
+
+const readiness = z.object({ status: z.enum(['ready', 'unavailable']), database: part, queue: part })
+const ready = createRoute({
+  method: 'get',
+  path: '/health/ready',
+  tags,
+  summary: 'Whether D1 and the queue can be reached',
+  responses: { 200: json(readiness, 'Both can.'), 503: json(readiness, 'The part that cannot says why.') },
+})
+
+const depth = z.object({ scope: z.string(), agent: z.string(), open: z.int() })
+const detailed = createRoute({
+  method: 'get',
+  path: '/health/detailed',
+  tags,
+  summary: 'The state of each part',
+  description: 'Depths and dead letters are those of the scopes that the key covers, as D1 was last told.',
+  ...guard({ roles: ['viewer'] }),
+  responses: {
+    200: json(
+      z.object({
+        status: z.enum(['ok', 'degraded']),
+        database: part,
+        queue: part,
+        inboxes: z.object({ scopes: z.int(), open: z.int(), largest: z.array(depth) }).nullable(),
+        dead_letters: z.object({ total: z.int(), by_origin: z.object({ scope: z.int(), queue: z.int() }) }).nullable(),
+        model: z.string(),
+        agents: z.array(z.string()),
+        event_types: z.array(z.string()),
+      }),
+      'Parts that D1 could not tell are null.',
+    ),
+    ...problems(),
+  },
+})
+
+export const healthRoutes = resource()
+  .openapi(alive, (c) => c.json({ status: 'ok' as const }, 200))
+  .openapi(ready, async (c) => {
+    const { database, queue } = await parts(c.env)
+    return database.ok && queue.ok
+      ? c.json({ status: 'ready' as const, database, queue }, 200)
+      : c.json({ status: 'unavailable' as const, database, queue }, 503, { 'Retry-After': '5' })
+  })
+
+/** Apart from the open ones: it needs a key. */
+export const healthReportRoutes = resource().openapi(detailed, async (c) => {
+  const { env } = c
+  const { scopes } = c.var.principal
+  const [{ database, queue }, inboxes, dead_letters] = await Promise.all([
+    parts(env),
+    inboxDepths(env.DB, scopes).catch(() => null),
+    deadLetterCounts(env.DB, scopes).catch(() => null),
+  ])
+  const status = database.ok && queue.ok ? ('ok' as const) : ('degraded' as const)
+  const model = env.REFLEX_MODEL ?? 'offline'
+  return c.json({ status, database, queue, inboxes, dead_letters, model, agents: agents.map(({ name }) => name), event_types: [...eventTypes] }, 200)
+})
+
+async function parts({ DB, EVENTS }: { DB: D1Database; EVENTS: Pick<Queue, 'metrics'> }) {
+  const [database, queue] = await Promise.all([probe(() => DB.prepare('SELECT 1').first()), probe(() => EVENTS.metrics())])
+  return { database, queue }
+}

@@ -1,0 +1,80 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { createKey } from '../auth/key.ts'
+import { coversScope, keyName, roleName, type Principal } from '../auth/principal.ts'
+import { Problem } from '../protocol/problem.ts'
+import { scopePattern } from '../protocol/scope-pattern.ts'
+import { deleteKey, findKey, insertKey, keyCursor, listKeys, type ListedKey } from '../store/keys.ts'
+import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from './describe.ts'
+import { forgetKey } from './key-source.ts'
+import { notFound } from './refusals.ts'
+
+const tags = ['Keys']
+const fields = {
+  name: keyName.meta({ description: 'Also the `source` of the events that are sent with it.' }),
+  roles: z.array(roleName).min(1).max(32).meta({ description: 'admin ⊃ operator ⊃ publisher and viewer; other names are for the policies of skills.' }),
+  scopes: z.array(scopePattern).min(1).max(100).meta({ description: 'Patterns: `*` stands for any characters.' }),
+}
+const listedKey = z.object({ id: z.string(), ...fields, created_at: z.iso.datetime() }).openapi('Key')
+
+const create = createRoute({
+  method: 'post',
+  path: '/v1/keys',
+  tags,
+  summary: 'Create a key',
+  description: 'The key is shown this once; only its hash is kept. Its scopes must be covered by those of the key that creates it.',
+  ...guard({ roles: ['admin'], body: 'json' }),
+  request: { body: jsonRequest(z.strictObject(fields).openapi({ example: { name: 'ci', roles: ['publisher'], scopes: ['team-a/*'] } })) },
+  responses: { 201: json(z.object({ id: z.string(), ...fields, key: z.string() }), 'The key.'), ...problems(400, 413, 415) },
+})
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/keys',
+  tags,
+  summary: 'List keys, newest first',
+  ...guard({ roles: ['admin'] }),
+  request: { query: z.object({ limit: pageLimit(1000), cursor: keyCursor.optional() }) },
+  responses: { 200: json(paged(listedKey), 'A page, without the keys themselves.'), ...problems(400) },
+})
+
+const remove = createRoute({
+  method: 'delete',
+  path: '/v1/keys/{id}',
+  tags,
+  summary: 'Delete a key',
+  description: 'It is refused at once here, and everywhere within 30 s.',
+  ...guard({ roles: ['admin'] }),
+  request: { params: z.object({ id: z.string().min(1).max(64) }) },
+  responses: { 204: { description: 'Deleted.' }, ...problems(404) },
+})
+
+export const keyRoutes = resource()
+  .openapi(create, async (c) => {
+    const { name, roles, scopes } = c.req.valid('json')
+    const outside = scopes.find((pattern) => !coversScope(c.var.principal, pattern))
+    if (outside !== undefined) throw tooWide(c.var.principal, outside)
+    const { id, key, hash } = await createKey()
+    await insertKey(c.env.DB, { id, name, roles, scopes, hash, created_at: Date.now() })
+    c.header('Cache-Control', 'no-store')
+    return c.json({ id, name, roles, scopes, key }, 201)
+  })
+  .openapi(list, async (c) => {
+    const { items, next_cursor } = await listKeys(c.env.DB, c.req.valid('query'))
+    const mine = items.filter((key) => coversKey(c.var.principal, key))
+    return c.json({ items: mine.map((key) => ({ ...key, created_at: new Date(key.created_at).toISOString() })), next_cursor }, 200)
+  })
+  .openapi(remove, async (c) => {
+    const { id } = c.req.valid('param')
+    const key = await findKey(c.env.DB, id)
+    if (!key || !coversKey(c.var.principal, key) || !(await deleteKey(c.env.DB, id))) throw notFound(`There is no key ${id}.`)
+    forgetKey(id)
+    return c.body(null, 204)
+  })
+
+/** An admin of some scopes neither sees nor deletes keys that reach beyond them. */
+const coversKey = (principal: Principal, { scopes }: Pick<ListedKey, 'scopes'>): boolean => scopes.every((pattern) => coversScope(principal, pattern))
+
+function tooWide(principal: Principal, pattern: string): Problem {
+  const detail = `The key ${principal.name} does not cover ${pattern}, and so cannot create a key for it.`
+  return new Problem({ status: 403, type: 'urn:reflex:problem:forbidden', title: 'Forbidden', detail })
+}

@@ -1,0 +1,60 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { limits } from '../protocol/limits.ts'
+import type { EventReceipt, Waited } from '../protocol/scope-api.ts'
+import { guard, json, problems, resource, scopePath } from './describe.ts'
+import { eventBody } from './event-body.ts'
+import { eventRules } from './event-rules.ts'
+import { readEvents } from './parse-events.ts'
+import { inboxFull } from './refusals.ts'
+import { outcomes, receipts } from './schemas.ts'
+import { scopeStub } from './scope-stub.ts'
+
+const publish = createRoute({
+  method: 'post',
+  path: '/v1/scopes/{scope}/events',
+  tags: ['Scopes'],
+  summary: 'Send events to one scope, directly',
+  description: 'Answered once the inbox has the events. With `wait=outcome` it is answered once each has its outcome, or with receipts when the time is up.',
+  ...guard({ roles: ['publisher'], scoped: true }),
+  request: {
+    params: scopePath,
+    query: z.object({
+      wait: z.literal('outcome').optional(),
+      timeout_ms: z.coerce.number<string>().int().min(1).max(limits.wait_ms).default(10_000),
+    }),
+    body: eventBody(),
+  },
+  responses: {
+    200: json(outcomes, 'Each event with its outcome.'),
+    202: json(receipts, 'Accepted.'),
+    ...problems(400, 413, 415),
+  },
+})
+
+export const scopeEventRoutes = resource().openapi(publish, async (c) => {
+  const { scope, principal } = c.var
+  const { wait, timeout_ms } = c.req.valid('query')
+  const events = await readEvents(c.req.raw, eventRules(principal, scope))
+  const stub = scopeStub(c.env, scope)
+  const answer = await stub.accept(events, 'http')
+  if (!answer.ok) throw inboxFull(scope, answer)
+  const accepted = answer.receipts.filter(({ status }) => status === 'accepted').length
+  if (wait === 'outcome') {
+    const waited = await stub.outcomes(
+      answer.receipts.map(({ id }) => id),
+      timeout_ms,
+    )
+    if (waited.settled) return c.json({ accepted, events: withOutcomes(answer.receipts, waited) }, 200)
+  }
+  return c.json({ accepted, events: answer.receipts }, 202)
+})
+
+function withOutcomes(receipts: readonly EventReceipt[], { records }: Waited) {
+  const byId = new Map(records.map((record) => [record.event.id, record]))
+  return receipts.flatMap(({ id, scope }) => {
+    const record = byId.get(id)
+    if (!record) return []
+    const { status, attempts, error, outcome } = record
+    return [{ id, scope, trace_id: record.event.meta.trace_id, status, attempts, error, outcome }]
+  })
+}

@@ -1,0 +1,68 @@
+import { z } from '@hono/zod-openapi'
+import { settings } from '../protocol/settings.ts'
+import { event } from './schemas.ts'
+
+const time = z.iso.datetime()
+const count = z.int()
+
+export const scopeSummary = z
+  .object({ scope: z.string(), agent: z.string(), open: count.meta({ description: 'Events without an outcome.' }), updated_at: time })
+  .openapi('ScopeSummary')
+
+const counters = z.object({
+  accepted: count,
+  duplicates: count,
+  completed: count,
+  ignored: count,
+  dead_lettered: count,
+  cancelled: count,
+  retried: count,
+  turns: count,
+  turns_failed: count,
+  effects: count,
+  effects_failed: count,
+  model_calls: count,
+  input_tokens: count,
+  output_tokens: count,
+  cost_usd: z.number(),
+})
+
+export const scopeState = z
+  .object({
+    scope: z.string(),
+    agent: z.string(),
+    settings,
+    inbox: z.object({ pending: count, processing: count, delayed: count }),
+    context: z.object({ events: count }),
+    counters,
+    turn: z.object({ turn_id: z.string(), since: time, events: count }).nullable(),
+    llm_tokens_remaining: count.nullable(),
+    sockets: count,
+    outbox: z.object({ waiting: count, last_error: z.string().nullable() }),
+    last_seq: count,
+  })
+  .openapi('ScopeState')
+
+export const contextView = z
+  .object({
+    scope: z.string(),
+    created_at: time,
+    last_action_at: time.nullable(),
+    events: z.array(event),
+    count: count.meta({ description: 'How many events the context holds in all.' }),
+    scratch: z.record(z.string(), z.unknown()),
+  })
+  .openapi('DecisionContext')
+
+export const logEntry = z
+  .looseObject({
+    seq: count,
+    at: time,
+    kind: z.string(),
+    trace_id: z.string(),
+    span_id: z.string(),
+    parent_id: z.string().nullable(),
+    event_ids: z.array(z.string()),
+    duration_ms: z.number().nullable(),
+  })
+  .openapi('LogEntry', { description: "The kind's own fields stand beside these. Kinds are noun-verb: `event-accepted`, `turn-ended`, …" })

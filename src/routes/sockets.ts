@@ -1,0 +1,106 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { hasRole, type Principal } from '../auth/principal.ts'
+import type { Env } from '../bindings.ts'
+import { Problem } from '../protocol/problem.ts'
+import type { Connect } from '../scope/sockets.ts'
+import { guard, json, problems, resource, scopePath } from './describe.ts'
+import { conflict } from './refusals.ts'
+import { scopeStub } from './scope-stub.ts'
+
+const tags = ['Live']
+const seq = z.coerce.number<string>().int().min(0).optional()
+const after = seq.meta({ description: 'The last `seq` seen: what the log has since comes first. Without it, only what is new comes.' })
+const ticket = z.string().optional().meta({ description: 'A one-time ticket, instead of a key.' })
+
+const socket = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/ws',
+  tags,
+  summary: 'Open a WebSocket',
+  description:
+    'JSON both ways. **In** (role publisher): an event, or `{"content": "…"}`, which is a `ws.message` of this connection. **Out**: `{"type": "ack", "id", ' +
+    '"status"}` once an event is durable; `{"type": "error", "errors"}` for input that is not valid, and the socket stays open; `{"type": "log", "entry"}` for ' +
+    'whatever the log records; `{"type": "delta", …}` for pieces of an answer that is being made. `ping` is answered with `pong`. Resume with `?after=SEQ`. Where no header ' +
+    'can be set, as in a browser, ask for a ticket and pass it as `?ticket=`.',
+  ...guard({ roles: ['publisher', 'viewer'], scoped: true }),
+  request: {
+    params: scopePath,
+    query: z.object({
+      after,
+      ticket,
+      connection_id: z.string().min(1).max(128).optional().meta({ description: "Names this connection; else it is the key's name." }),
+    }),
+  },
+  responses: {
+    101: { description: 'The socket is open.' },
+    426: { description: 'The request is no upgrade to a WebSocket.' },
+    ...problems(400),
+  },
+})
+
+const stream = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/stream',
+  tags,
+  summary: 'Follow the log as server-sent events',
+  description: 'Each event is named `log`, its `id` is the `seq`, its data the entry. A `Last-Event-ID` header resumes, as an EventSource sends it by itself.',
+  ...guard({ roles: ['viewer'], scoped: true }),
+  request: { params: scopePath, query: z.object({ after, ticket }) },
+  responses: {
+    200: { description: 'The stream.', content: { 'text/event-stream': { schema: z.string() } } },
+    ...problems(400),
+  },
+})
+
+const issueTicket = createRoute({
+  method: 'post',
+  path: '/v1/scopes/{scope}/tickets',
+  tags,
+  summary: 'Get a one-time ticket',
+  description: 'Good for one connection to this scope, for 60 s, with the roles of the key that asked for it.',
+  ...guard({ roles: ['viewer', 'publisher'], scoped: true }),
+  request: { params: scopePath },
+  responses: { 201: json(z.object({ ticket: z.string(), expires_at: z.iso.datetime() }), 'The ticket.'), ...problems(400, 409) },
+})
+
+export const socketRoutes = resource()
+  .openapi(socket, async (c) => {
+    if (c.req.header('Upgrade')?.toLowerCase() !== 'websocket') throw upgradeRequired()
+    const { scope, principal } = c.var
+    const { after = null, connection_id = principal.name } = c.req.valid('query')
+    const connect = { connection_id, source: principal.name, may_send: hasRole(principal, 'publisher'), after }
+    return open(c.env, scope, connect, { Upgrade: 'websocket' })
+  })
+  .openapi(stream, async (c) => {
+    const { scope, principal } = c.var
+    const after = lastEventId(c.req.header('Last-Event-ID')) ?? c.req.valid('query').after ?? null
+    return (await open(c.env, scope, { connection_id: principal.name, source: principal.name, may_send: false, after })) as never
+  })
+  .openapi(issueTicket, async (c) => {
+    const issued = await scopeStub(c.env, c.var.scope).issueTicket(c.var.principal)
+    if (!issued.ok) throw conflict('too-many-tickets', issued.detail)
+    c.header('Cache-Control', 'no-store')
+    return c.json({ ticket: issued.ticket, expires_at: issued.expires_at }, 201)
+  })
+
+/** Whose connection this is. The object trusts this header, so nothing of the caller's own request is passed on. */
+function open(env: Env, scope: string, connect: Connect, headers: Record<string, string> = {}): Promise<Response> {
+  return scopeStub(env, scope).fetch('https://scope/', { headers: { ...headers, 'x-reflex-connect': ascii(JSON.stringify(connect)) } })
+}
+
+export const redeemTicket = (env: Env, scope: string, ticket: string): Promise<Principal | null> => scopeStub(env, scope).redeemTicket(ticket)
+
+/** A header carries no more; JSON can say the rest with escapes. */
+const ascii = (json: string): string => json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+/** One that is none of ours is as good as none: an EventSource could not do anything about a refusal. */
+const lastEventId = (header: string | undefined): number | undefined => (/^\d{1,15}$/.test(header ?? '') ? Number(header) : undefined)
+
+const upgradeRequired = (): Problem =>
+  new Problem({
+    status: 426,
+    type: 'urn:reflex:problem:upgrade-required',
+    title: 'Upgrade required',
+    detail: 'This is a WebSocket: connect with a WebSocket client. The same as server-sent events is at /stream.',
+    headers: { Upgrade: 'websocket' },
+  })

@@ -1,0 +1,87 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { schedule } from '../protocol/schedule.ts'
+import { guard, json, jsonRequest, problems, resource, scopePath } from './describe.ts'
+import { conflict, invalid, notFound } from './refusals.ts'
+import { scopeStub } from './scope-stub.ts'
+
+const tags = ['Timers']
+const name = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'a timer is named by 1 to 64 characters of A-Z a-z 0-9 . _ : and -')
+const timerPath = scopePath.extend({ name })
+const timer = z
+  .object({
+    name: z.string(),
+    schedule,
+    next_at: z.iso.datetime(),
+    fired: z.int().meta({ description: 'How often it ticked.' }),
+  })
+  .openapi('Timer')
+
+const set = createRoute({
+  method: 'put',
+  path: '/v1/scopes/{scope}/timers/{name}',
+  tags,
+  summary: 'Set a timer',
+  description:
+    'Each tick is a `timer.tick` event: every so many seconds, by a cron expression in UTC, or once. Idempotent: the same schedule again changes nothing. Ticks that were ' +
+    'missed are one tick.',
+  ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
+  request: { params: timerPath, body: jsonRequest(schedule.openapi({ example: { every_s: 60 } })) },
+  responses: { 200: json(timer, 'It was there, and is as asked now.'), 201: json(timer, 'Created.'), ...problems(400, 409, 413, 415) },
+})
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/timers',
+  tags,
+  summary: 'List timers, by name',
+  ...guard({ roles: ['operator'], scoped: true }),
+  request: { params: scopePath },
+  responses: { 200: json(z.object({ items: z.array(timer), next_cursor: z.null() }), 'All of them.'), ...problems(400) },
+})
+
+const get = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/timers/{name}',
+  tags,
+  summary: 'Get a timer',
+  ...guard({ roles: ['operator'], scoped: true }),
+  request: { params: timerPath },
+  responses: { 200: json(timer, 'The timer.'), ...problems(400, 404) },
+})
+
+const remove = createRoute({
+  method: 'delete',
+  path: '/v1/scopes/{scope}/timers/{name}',
+  tags,
+  summary: 'Remove a timer',
+  ...guard({ roles: ['operator'], scoped: true }),
+  request: { params: timerPath },
+  responses: { 204: { description: 'Removed.' }, ...problems(400, 404) },
+})
+
+export const timerRoutes = resource()
+  .openapi(set, async (c) => {
+    const { scope, principal } = c.var
+    const outcome = await scopeStub(c.env, scope).setTimer(c.req.valid('param').name, c.req.valid('json'), principal.name)
+    if (outcome.ok) return outcome.created ? c.json(outcome.timer, 201) : c.json(outcome.timer, 200)
+    switch (outcome.reason) {
+      case 'never_due':
+        throw invalid(outcome.detail)
+      case 'too_many':
+        throw conflict('too-many-timers', outcome.detail)
+    }
+  })
+  .openapi(list, async (c) => c.json({ items: await scopeStub(c.env, c.var.scope).timers(), next_cursor: null }, 200))
+  .openapi(get, async (c) => {
+    const { scope, name } = c.req.valid('param')
+    const found = await scopeStub(c.env, scope).timer(name)
+    if (!found) throw noTimer(scope, name)
+    return c.json(found, 200)
+  })
+  .openapi(remove, async (c) => {
+    const { scope, name } = c.req.valid('param')
+    if (!(await scopeStub(c.env, scope).removeTimer(name, c.var.principal.name))) throw noTimer(scope, name)
+    return c.body(null, 204)
+  })
+
+const noTimer = (scope: string, name: string) => notFound(`The scope ${scope} has no timer ${name}.`)

@@ -1,0 +1,148 @@
+import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { beforeEach, describe, expect, test } from 'vitest'
+import worker from '../../src/index.ts'
+import { enqueue } from '../../src/queue/produce.ts'
+import { pack } from '../../src/queue/message.ts'
+import { sweep } from '../../src/queue/sweep.ts'
+import { freshScope, note, stubOf, until } from '../support/scopes.ts'
+
+async function deliver(queue: string, bodies: unknown[], attempts = 1) {
+  const batch = createMessageBatch(queue, bodies.map((body, index) => ({ id: `m${index}-${crypto.randomUUID()}`, timestamp: new Date(), attempts, body })))
+  const context = createExecutionContext()
+  await worker.queue(batch as never, env)
+  return getQueueResult(batch, context)
+}
+const row = (scope: string) => env.DB.prepare('SELECT * FROM events WHERE scope = ?').bind(scope).first<Record<string, unknown>>()
+const letters = async (scope: string) => (await env.DB.prepare('SELECT * FROM dead_letters WHERE scope = ?').bind(scope).all()).results
+
+beforeEach(async () => {
+  await env.DB.exec('DELETE FROM dead_letters')
+})
+
+describe('the consumer', () => {
+  test('delivers a batch scope by scope, and drops what a redelivered message brings twice', async () => {
+    const [one, two] = [freshScope(), freshScope()]
+    const [a, b, c] = [note(one, 'a'), note(one, 'b'), note(two, 'c')]
+    const bodies = [{ scope: one, events: [a] }, { scope: two, events: [c] }, { scope: one, events: [b] }]
+    expect((await deliver('reflex-events', bodies)).explicitAcks).toHaveLength(3)
+    expect((await deliver('reflex-events', bodies.slice(0, 1))).explicitAcks).toHaveLength(1)
+    expect(await stubOf(one).outcomes([a.id, b.id], 5000)).toMatchObject({ settled: true })
+    expect((await stubOf(one).state()).counters).toMatchObject({ accepted: 2, duplicates: 1 })
+  })
+
+  test.each([['a string'], [null], [{ scope: 'bad scope!', events: [] }], [{ scope: 'x', events: 'none' }]])(
+    'a message that cannot be read (%j) goes to the dead letters at once, and the others are delivered',
+    async (body) => {
+      const scope = freshScope()
+      const event = note(scope, 'fine')
+      const result = await deliver('reflex-events', [body, { scope, events: [event] }])
+      expect(result.explicitAcks).toHaveLength(2)
+      expect(result.retryMessages).toEqual([])
+      const { results } = await env.DB.prepare('SELECT * FROM dead_letters WHERE scope IS NULL').all()
+      expect(results).toMatchObject([{ origin: 'queue', payload: JSON.stringify(body), error: expect.stringContaining('could not be read') }])
+    },
+  )
+
+  test('a full inbox sends the message back', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ consumer: 'pull', inbox_limit: 1 }, 'test')
+    const result = await deliver('reflex-events', [{ scope, events: [note(scope, 'a'), note(scope, 'b')] }])
+    expect(result.explicitAcks).toEqual([])
+    expect(result.retryMessages).toHaveLength(1)
+  })
+
+  test('what could not be delivered ends as a dead letter, unless its scope has it after all', async () => {
+    const [lost, delivered] = [freshScope(), freshScope()]
+    const [a, b] = [note(lost, 'a'), note(delivered, 'b')]
+    await stubOf(delivered).accept([b], 'queue')
+    await until(async () => (await row(delivered))?.['status'] === 'completed', 'D1 knows')
+    expect((await deliver('reflex-dead-letters', [{ scope: lost, events: [a] }, { scope: delivered, events: [b] }], 6)).explicitAcks).toHaveLength(2)
+    expect(await letters(lost)).toMatchObject([{ origin: 'queue', event_id: a.id, attempts: 6 }])
+    expect(await row(lost)).toMatchObject({ status: 'dead_lettered' })
+    expect(await letters(delivered)).toEqual([])
+    expect(await row(delivered)).toMatchObject({ status: 'completed' })
+  })
+
+  test('a D1 that is down keeps a dead letter in its queue', async () => {
+    await env.DB.exec('ALTER TABLE dead_letters RENAME TO away')
+    try {
+      const result = await deliver('reflex-dead-letters', [{ scope: 'x', events: [note('x', 'a')] }])
+      expect(result.retryMessages).toHaveLength(1)
+      expect(result.explicitAcks).toEqual([])
+    } finally {
+      await env.DB.exec('ALTER TABLE away RENAME TO dead_letters')
+    }
+  })
+})
+
+describe('the queue path', () => {
+  test('is in D1 as queued at once, and gets its outcome', async () => {
+    const scope = freshScope()
+    const event = note(scope, 'a')
+    await enqueue(env, createExecutionContext(), [event], Date.now())
+    expect(['queued', 'pending', 'completed']).toContain((await row(scope))?.['status'])
+    await until(async () => (await row(scope))?.['status'] === 'completed', 'the outcome is in D1')
+    expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual(new Set([`${scope} ${event.id}`]))
+  })
+
+  test('does not need D1', async () => {
+    const scope = freshScope()
+    const event = note(scope, 'a')
+    await env.DB.exec('ALTER TABLE events RENAME TO events_away')
+    try {
+      await enqueue(env, createExecutionContext(), [event], Date.now())
+      await until(async () => (await stubOf(scope).event(event.id))?.status === 'completed', 'the scope has it')
+    } finally {
+      await env.DB.exec('ALTER TABLE events_away RENAME TO events')
+    }
+  })
+
+  test('packs many events of one scope into a message, none over the limit', () => {
+    const events = [...Array.from({ length: 300 }, (_, index) => note('a', `${index}`.repeat(100))), ...Array.from({ length: 3 }, () => note('b', '€'.repeat(20_000)))]
+    const packed = pack(events)
+    expect(packed.length).toBeLessThan(10)
+    for (const { message, bytes } of packed) {
+      expect(bytes).toBeLessThanOrEqual(100_000)
+      expect(new Set(message.events.map(({ scope }) => scope))).toEqual(new Set([message.scope]))
+    }
+    expect(packed.flatMap(({ message }) => message.events)).toEqual(events)
+  })
+})
+
+describe('the sweep', () => {
+  test('sends again what stayed queued for half a minute, and not what is younger or was just sent', async () => {
+    const [late, young] = [freshScope(), freshScope()]
+    const now = Date.now()
+    const put = async (scope: string, at: number) => {
+      const { markQueued } = await import('../../src/store/events.ts')
+      await markQueued(env.DB, [note(scope, 'a')], at)
+    }
+    await put(late, now - 31_000)
+    await put(young, now - 29_000)
+    expect((await sweep(env, now)).sent_again).toBe(1)
+    expect((await sweep(env, now + 1000)).sent_again).toBe(0)
+    await until(async () => (await row(late))?.['status'] === 'completed', 'the late one is delivered')
+    expect(await row(young)).toMatchObject({ status: 'queued' })
+    await env.DB.exec(`DELETE FROM events WHERE status = 'queued'`)
+  })
+
+  test('wakes a scope whose alarm is overdue, once', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.setTimer('beat', { every_s: 3600 }, 'ops')
+    await stub.accept([note(scope, 'a')], 'http')
+    await until(async () => row(scope), 'D1 knows the scope')
+    await env.DB.prepare('UPDATE scopes SET wake_at = ? WHERE scope = ?').bind(Date.now() - 120_000, scope).run()
+    expect((await sweep(env, Date.now())).poked).toBe(1)
+    expect((await sweep(env, Date.now())).poked).toBe(0)
+  })
+
+  test('by the sweeper survives without a cron: it is armed before the answer, and its alarm comes by itself', async () => {
+    const sweeper = env.SWEEPER.getByName('sweeper')
+    await sweeper.arm()
+    const { runDurableObjectAlarm } = await import('cloudflare:test')
+    expect(await runDurableObjectAlarm(sweeper as never)).toBe(true)
+    expect(await runDurableObjectAlarm(sweeper as never)).toBe(true)
+  })
+})

@@ -1,0 +1,157 @@
+import { evictDurableObject } from 'cloudflare:test'
+import { describe, expect, test } from 'vitest'
+import type { Connect } from '../../src/scope/sockets.ts'
+import { freshScope, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { behaviours } from '../support/test-agents.ts'
+
+type Frame = { type: string; id?: string; status?: string; errors?: { message: string }[]; entry?: { seq: number; kind: string }; content?: string }
+
+async function connect(scope: string, connect: Partial<Connect> = {}) {
+  const headers = { upgrade: 'websocket', 'x-reflex-connect': JSON.stringify({ connection_id: 'alice', source: 'alice', may_send: true, after: null, ...connect }) }
+  const { webSocket: socket, status } = await stubOf(scope).fetch('https://scope/ws', { headers })
+  expect(status).toBe(101)
+  if (!socket) throw new Error('no socket')
+  const frames: Frame[] = []
+  socket.addEventListener('message', ({ data }) => {
+    frames.push(JSON.parse(String(data)) as Frame)
+  })
+  socket.accept()
+  const frame = (type: string, fits: (frame: Frame) => boolean = () => true) =>
+    until(async () => frames.find((one) => one.type === type && fits(one)), `a frame ${type}`)
+  return { socket, frames, frame }
+}
+
+describe('a WebSocket', () => {
+  test('acknowledges an event once it is accepted, and shows what the log records', async () => {
+    const scope = freshScope()
+    const { socket, frame, frames } = await connect(scope)
+    socket.send(JSON.stringify({ content: 'hello' }))
+    const ack = await frame('ack')
+    expect(ack).toMatchObject({ status: 'accepted' })
+    await frame('log', ({ entry }) => entry?.kind === 'turn-ended')
+    expect(await stubOf(scope).event(ack.id!)).toMatchObject({ event: { type: 'ws.message', connection_id: 'alice', source: 'ws:alice', content: 'hello' } })
+    expect(frames.filter(({ type }) => type === 'log').map(({ entry }) => entry?.seq)).toEqual([1, 2, 3, 4])
+    const event = note(scope, 'full')
+    socket.send(JSON.stringify(event))
+    socket.send(JSON.stringify(event))
+    expect(await frame('ack', ({ id, status }) => id === event.id && status === 'duplicate')).toBeTruthy()
+  })
+
+  test.each([
+    ['garbage', 'not json'],
+    ['null', 'null'],
+    ['an array', '[]'],
+    ['an unknown type', '{"type":"what.ever"}'],
+    ['a missing field', '{"type":"ws.message","connection_id":"a"}'],
+    ['another scope', '{"type":"ws.message","connection_id":"a","content":"x","scope":"other"}'],
+    ['2 MB', JSON.stringify({ content: 'x'.repeat(2_000_000) })],
+    ['an event of 200 kB', JSON.stringify({ content: 'x'.repeat(200_000) })],
+    ['binary', new Uint8Array([1, 2, 3])],
+  ])('answers %s with an error, stays open and accepts nothing', async (_, data) => {
+    const scope = freshScope()
+    const { socket, frame } = await connect(scope)
+    socket.send(data)
+    expect((await frame('error')).errors?.[0]?.message).toBeTruthy()
+    socket.send(JSON.stringify({ content: 'still here' }))
+    expect(await frame('ack')).toMatchObject({ status: 'accepted' })
+    expect((await stubOf(scope).state()).counters.accepted).toBe(1)
+  })
+
+  test('of a viewer only receives', async () => {
+    const scope = freshScope()
+    const { socket, frame } = await connect(scope, { may_send: false })
+    socket.send(JSON.stringify({ content: 'hello' }))
+    expect((await frame('error')).errors?.[0]?.message).toContain('publisher')
+    await send(stubOf(scope), note(scope, 'from another'))
+    await frame('log')
+  })
+
+  test('is told that the inbox is full', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ consumer: 'pull', inbox_limit: 1 }, 'test')
+    const { socket, frame } = await connect(scope)
+    socket.send(JSON.stringify({ content: 'a' }))
+    await frame('ack')
+    socket.send(JSON.stringify({ content: 'b' }))
+    expect((await frame('error')).errors?.[0]?.message).toContain('inbox is full')
+  })
+
+  test('resumes after a sequence number without gap or repetition, also over many pages', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    for (let batch = 0; batch < 5; batch += 1) await sendAndSettle(stub, ...Array.from({ length: 200 }, (_, index) => note(scope, `noise ${index}`)))
+    const { last_seq } = await stub.state()
+    const { frames } = await connect(scope, { after: 10 })
+    await sendAndSettle(stub, note(scope, 'meanwhile'))
+    const end = (await stub.state()).last_seq
+    await until(async () => frames.at(-1)?.entry?.seq === end, 'the end of the log')
+    expect(end).toBeGreaterThan(last_seq)
+    expect(frames.map(({ entry }) => entry?.seq)).toEqual(Array.from({ length: end - 10 }, (_, index) => index + 11))
+  })
+
+  test('survives hibernation', async () => {
+    const scope = freshScope()
+    const { socket, frame } = await connect(scope)
+    await evictDurableObject(stubOf(scope))
+    socket.send(JSON.stringify({ content: 'awake' }))
+    expect(await frame('ack')).toMatchObject({ status: 'accepted' })
+    await frame('log', ({ entry }) => entry?.kind === 'event-accepted')
+  })
+
+  test('gets an answer as it is made, and whole at the end', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async (_, deps) => {
+      for (const delta of ['a', 'b']) deps.stream(delta)
+      deps.reply('ab')
+      return null
+    })
+    const { frames, frame } = await connect(scope)
+    await send(stubOf(scope), note(scope, 'go'))
+    await frame('log', ({ entry }) => entry?.kind === 'reply-sent')
+    expect(frames.filter(({ type }) => type === 'delta').map(({ content }) => content)).toEqual(['a', 'b'])
+  })
+
+  test('that is gone does not hold the scope up', async () => {
+    const scope = freshScope()
+    const { socket } = await connect(scope)
+    socket.close(1000, 'bye')
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    await until(async () => (await stubOf(scope).state()).sockets === 0, 'it is forgotten')
+  })
+})
+
+describe('server-sent events', () => {
+  async function stream(scope: string, after: number | null) {
+    const headers = { 'x-reflex-connect': JSON.stringify({ connection_id: 'v', source: 'v', may_send: false, after }) }
+    const response = await stubOf(scope).fetch('https://scope/stream', { headers })
+    expect(response.headers.get('content-type')).toBe('text/event-stream')
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    const ids = async (count: number) => {
+      while ((text.match(/^id: /gm) ?? []).length < count) text += (await reader.read()).value ?? ''
+      return [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id))
+    }
+    return { ids, cancel: () => reader.cancel() }
+  }
+
+  test('follow the log, and go on behind the last id', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const live = await stream(scope, null)
+    await sendAndSettle(stub, note(scope, 'a'))
+    expect(await live.ids(4)).toEqual([1, 2, 3, 4])
+    await live.cancel()
+    await sendAndSettle(stub, note(scope, 'noise'))
+    const resumed = await stream(scope, 2)
+    expect(await resumed.ids(4)).toEqual([3, 4, 5, 6])
+    await resumed.cancel()
+  })
+
+  test('a reader that does not read does not hold the scope up', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stream(scope, 0)
+    await sendAndSettle(stub, ...Array.from({ length: 500 }, (_, index) => note(scope, `noise ${index}`)))
+    expect((await stub.state()).counters.ignored).toBe(500)
+  })
+})
