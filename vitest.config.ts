@@ -1,9 +1,9 @@
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
-import { fileURLToPath } from 'node:url'
+import path from 'node:path'
 import { defineConfig, type Plugin } from 'vitest/config'
 
-const listed = fileURLToPath(new URL('src/agents/index.ts', import.meta.url))
-const withTestAgents = fileURLToPath(new URL('tests/support/agents.ts', import.meta.url))
+const listed = path.resolve('src/agents/index.ts')
+const withTestAgents = path.resolve('tests/support/agents.ts')
 
 /** The worker tests' deployment has agents of its own, beside the real ones: what a trigger does there is each test's to say. */
 const testAgents: Plugin = {

@@ -1,28 +1,40 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
-import { refuseInvalid } from './routes/refuse-invalid.ts'
+import { deadLetterRoutes } from './routes/dead-letters.ts'
+import { bearer, documentInfo, type Document } from './routes/docs/document.ts'
+import { docsRoutes } from './routes/docs/routes.ts'
 import { eventRoutes } from './routes/events.ts'
+import { healthReportRoutes, healthRoutes } from './routes/health.ts'
 import { keySource } from './routes/key-source.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { handleError, handleNotFound } from './routes/problem.ts'
+import { pullRoutes } from './routes/pull.ts'
+import { refuseInvalid } from './routes/refuse-invalid.ts'
 import { scopeEventRoutes } from './routes/scope-events.ts'
 import { scopeRoutes } from './routes/scopes.ts'
 import { redeemTicket, socketRoutes } from './routes/sockets.ts'
+import { timerRoutes } from './routes/timers.ts'
 
-const base = new OpenAPIHono<AuthEnv>({ defaultHook: refuseInvalid })
-base.get('/health', (c) => c.json({ status: 'ok' }))
+const open = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) })
+  .route('/', healthRoutes)
+  .route('/', docsRoutes((): Document => app.getOpenAPI31Document(documentInfo)))
 
-// G7: what stands above this is open, all below is closed.
-base.use('/v1/scopes/:scope/ws', ticketed(redeemTicket))
-base.use('/v1/scopes/:scope/stream', ticketed(redeemTicket))
-base.use('/v1/*', authenticated(keySource), rateLimited)
+// G7: what stands above is open, all below is closed.
+open.use('/v1/scopes/:scope/ws', ticketed(redeemTicket))
+open.use('/v1/scopes/:scope/stream', ticketed(redeemTicket))
+for (const path of ['/v1/*', '/health/*']) open.use(path, authenticated(keySource), rateLimited)
 
-export const app = base
+export const app = open
+  .route('/', healthReportRoutes)
   .route('/', eventRoutes)
   .route('/', scopeEventRoutes)
   .route('/', scopeRoutes)
   .route('/', socketRoutes)
+  .route('/', pullRoutes)
+  .route('/', timerRoutes)
+  .route('/', deadLetterRoutes)
   .route('/', keyRoutes)
+app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)
 app.onError(handleError)
 app.notFound(handleNotFound)
 

@@ -9,11 +9,12 @@ export interface SweeperApi {
   arm(): Promise<void>
 }
 
-type Stub<Api> = DurableObjectNamespace<Api & Rpc.DurableObjectBranded>
+/** A Durable Object namespace as it is used here. The runtime's own type maps every method's types, and gives up on those that hold JSON. */
+type Namespace<Api> = { getByName: (name: string) => Api & Pick<Fetcher, 'fetch'> }
 
 export interface Env {
-  SCOPE: Stub<ScopeApi>
-  SWEEPER: Stub<SweeperApi>
+  SCOPE: Namespace<ScopeApi>
+  SWEEPER: Namespace<SweeperApi>
   DB: D1Database
   EVENTS: Queue<QueueMessage>
   RATE_LIMIT?: RateLimit

@@ -8,7 +8,8 @@ const MOST_MESSAGES = 20
 const MOST_CHARS = 600
 const MOST_ANSWERED = 100
 
-const instructions = 'You talk with people in a chat. Answer the last message, in the language that it was written in, briefly and to the point.'
+const instructions =
+  'You talk with people in a chat. Answer the last message, in the language that it was written in, briefly and to the point.'
 
 const said = z.object({ role: z.enum(['user', 'assistant']), content: z.string() })
 const memory = z.object({ history: z.array(said).default([]), answered: z.array(z.string()).default([]) })

@@ -1,56 +1,103 @@
-import { Environment } from '@marcbachmann/cel-js'
+import { Environment, type ASTNode } from '@marcbachmann/cel-js'
 import type { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
 
+/** A condition is short, and runs before each turn. */
+const limits = { maxAstNodes: 100, maxDepth: 12, maxListElements: 20, maxMapEntries: 10, maxCallArguments: 3 }
+/** The most frequent ones that a condition may count over; each step of `by_source.exists(…)` may cost as much again. */
+const MOST_NAMES = 200
+
 /**
  * What a `when` expression may speak of: counts over the whole context and over its last 10 s, 1 min and 10 min, each as
- * `{total, by_type, by_source}`; the whole context's are also named directly.
+ * `{total, by_type, by_source}`; the whole context's are also named directly. What has not come counts 0.
  */
-export type Counts = { total: number; by_type: Record<string, number>; by_source: Record<string, number> }
+const counts = { total: 'int', by_type: 'map<string, int>', by_source: 'map<string, int>' } as const
 const windows = { last_10s: 10, last_1m: 60, last_10m: 600 } as const
 
-const environment = new Environment({ unlistedVariablesAreDyn: false })
-  .registerVariable('total', 'int')
-  .registerVariable('by_type', 'map<string, int>')
-  .registerVariable('by_source', 'map<string, int>')
-  .registerVariable('last_10s', 'map')
-  .registerVariable('last_1m', 'map')
-  .registerVariable('last_10m', 'map')
+const environment = new Environment({ unlistedVariablesAreDyn: false, limits })
+for (const [name, type] of Object.entries(counts)) environment.registerVariable(name, type)
+for (const name of Object.keys(windows)) environment.registerVariable({ name, schema: counts })
 
 /** What is wrong with a condition, or null. */
 export function conditionError(expression: string): string | null {
   try {
-    const checked = environment.parse(expression).check()
+    const parsed = environment.parse(expression)
+    const refused = refusedIn(parsed.ast)
+    if (refused !== null) return refused
+    const checked = parsed.check()
     if (!checked.valid) return checked.error?.message ?? 'the expression does not check'
-    if (checked.type !== 'bool' && checked.type !== 'dyn') return `the expression is a ${String(checked.type)}; it must be a bool`
-    return null
+    return checked.type === 'bool' ? null : `the expression is a ${String(checked.type)}; it must be a bool`
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageOf(error)
   }
 }
 
 /** Whether the condition holds. Throws where it cannot be evaluated: a condition that fails is never taken to hold. */
-export function holds<E extends Event>(expression: string, context: DecisionContext<E>, types: readonly string[]): boolean {
-  const whole = countsOf(context.events, types)
-  const recent = Object.entries(windows).map(([name, seconds]) => [name, toCel(countsOf(context.window(seconds), types))])
-  const verdict: unknown = environment.evaluate(expression, { ...toCel(whole), ...Object.fromEntries(recent) })
-  if (typeof verdict !== 'boolean') throw new TypeError(`the condition "${expression}" is ${typeof verdict}, not true or false`)
-  return verdict
-}
-
-/** Known types count from zero, so that a condition on a type that has not come yet is false rather than an error. */
-function countsOf(events: readonly Event[], types: readonly string[]): Counts {
-  const by_type: Record<string, number> = Object.fromEntries(types.map((type) => [type, 0]))
-  const by_source: Record<string, number> = {}
-  for (const { type, source } of events) {
-    by_type[type] = (by_type[type] ?? 0) + 1
-    by_source[source] = (by_source[source] ?? 0) + 1
+export function holds<E extends Event>(expression: string, context: DecisionContext<E>): boolean {
+  const wrong = conditionError(expression)
+  if (wrong !== null) throw new Error(`the condition "${expression}" is wrong: ${wrong}`)
+  const recent = Object.entries(windows).map(([name, seconds]) => [name, countsOf(context.window(seconds))])
+  try {
+    return environment.evaluate(expression, { ...countsOf(context.events), ...Object.fromEntries(recent) }) === true
+  } catch (error) {
+    throw new Error(`the condition "${expression}" could not be evaluated: ${messageOf(error)}`, { cause: error })
   }
-  return { total: events.length, by_type, by_source }
 }
 
-/** CEL's integers are bigints here. */
-function toCel({ total, by_type, by_source }: Counts): Record<string, unknown> {
-  const big = (counts: Record<string, number>) => Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, BigInt(count)]))
-  return { total: BigInt(total), by_type: big(by_type), by_source: big(by_source) }
+const ITERATING: readonly string[] = ['all', 'exists', 'exists_one', 'filter']
+const SAFE: readonly string[] = [...ITERATING, 'size', 'startsWith', 'endsWith', 'contains', 'int', 'double', 'string']
+
+/**
+ * CEL ends always, but may take ages: iterations within iterations, `cel.bind` and `map` that double a text again and again, regular expressions that
+ * backtrack. So only the functions above, and no iteration within another. `in` and `has` would mislead: every name is there, and counts 0 at least.
+ */
+function refusedIn(node: ASTNode, iterating = false): string | null {
+  if (node.op === 'in' && node.args[1].op !== 'list') return '"in" is for lists: write by_source["name"] > 0 to ask whether a name has come'
+  if (node.op !== 'call' && node.op !== 'rcall') return refusedAmong(childrenOf(node.args), iterating)
+  const [name] = node.args
+  if (!SAFE.includes(name)) return `the function ${name} is not available here; there are ${SAFE.join(', ')}`
+  const iterates = node.op === 'rcall' && ITERATING.includes(name)
+  if (iterates && iterating) return `${name} stands within another iteration: that could take too long`
+  if (node.op === 'call') return refusedAmong(node.args[1], iterating)
+  return refusedIn(node.args[1], iterating) ?? refusedAmong(node.args[2], iterating || iterates)
 }
+
+function refusedAmong(nodes: readonly ASTNode[], iterating: boolean): string | null {
+  for (const node of nodes) {
+    const refused = refusedIn(node, iterating)
+    if (refused !== null) return refused
+  }
+  return null
+}
+
+/** The nodes among a node's arguments, which are nodes, lists of them and plain values. */
+function childrenOf(args: ASTNode['args'] | ASTNode | readonly ASTNode[]): ASTNode[] {
+  if (Array.isArray(args)) return args.flatMap(childrenOf)
+  return isNode(args) ? [args] : []
+}
+
+const isNode = (value: unknown): value is ASTNode => typeof value === 'object' && value !== null && 'op' in value
+
+function countsOf(events: readonly Event[]): Record<keyof typeof counts, unknown> {
+  return {
+    total: BigInt(events.length),
+    by_type: tally(events.map(({ type }) => type)),
+    by_source: tally(events.map(({ source }) => source)),
+  }
+}
+
+/** CEL's integers are bigints here. A Map, for a source may be called `constructor`. */
+function tally(names: readonly string[]): Map<string, bigint> {
+  const count = new Map<string, bigint>()
+  for (const name of names) count.set(name, (count.get(name) ?? 0n) + 1n)
+  const most = new Map(
+    Array.from(count)
+      .sort(([, left], [, right]) => Number(right - left))
+      .slice(0, MOST_NAMES),
+  )
+  // The library takes no subclass of Map. A condition on what has not come yet is false, not an error.
+  most.get = (name) => Map.prototype.get.call(most, name) ?? 0n
+  return most
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

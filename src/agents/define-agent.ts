@@ -48,7 +48,7 @@ export type AgentEvent<Schemas extends readonly EventSchema[]> = BuiltIn | z.inf
 
 /** An agent as the scopes run it, its own event types forgotten: they were checked where it was defined. */
 export type Agent = Omit<AgentDefinition, 'filters' | 'trigger' | 'tools'> & {
-  filters: readonly Filter<Event>[]
+  filters: readonly Filter[]
   trigger: Trigger<Event> | null
   tools: Readonly<Record<string, ToolDefinition>>
 }
@@ -56,5 +56,6 @@ export type Agent = Omit<AgentDefinition, 'filters' | 'trigger' | 'tools'> & {
 export function defineAgent<const Schemas extends readonly EventSchema[] = []>(definition: AgentDefinition<Schemas>): Agent {
   const { filters = [], trigger = null, tools = {} } = definition
   // Its scopes only get events of known types, each parsed by its schema, so that the narrower functions are safe to call.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- for the reason above
   return { ...definition, filters, trigger, tools } as unknown as Agent
 }

@@ -27,5 +27,6 @@ export type ToolDefinition<Input = unknown> = {
 /** A tool as the effect lane runs it: the same for the model's calls, a trigger's own and a reflex's. */
 export function defineTool<Input>(definition: ToolDefinition<Input>): ToolDefinition {
   // The lane calls it only with what `input` has parsed, so that its own type of input can be forgotten here.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- for the reason above
   return definition as unknown as ToolDefinition
 }

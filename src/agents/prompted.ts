@@ -1,9 +1,6 @@
 import { generateText, isStepCount } from 'ai'
-import { defineAgent } from './define-agent.ts'
 import { holds } from './condition.ts'
-import { builtInEvents } from '../core/event.ts'
-
-const builtInTypes = builtInEvents.map((schema) => schema.shape.type.value)
+import { defineAgent } from './define-agent.ts'
 
 /**
  * The agent that settings alone drive: `instructions` is its system prompt, `when` the condition on which it thinks, `tools` what it may use. With no
@@ -15,7 +12,7 @@ export const prompted = defineAgent({
   async trigger(context, deps) {
     const { instructions, when } = deps.settings
     if (!instructions) return null
-    if (when && !holds(when, context, builtInTypes)) return null
+    if (when && !holds(when, context)) return null
     const { text } = await generateText({
       model: deps.model,
       instructions,
@@ -24,7 +21,8 @@ export const prompted = defineAgent({
       stopWhen: isStepCount(8),
       abortSignal: deps.signal,
     })
-    deps.reply(text)
+    // A model that spent all its steps on tools has said nothing.
+    if (text !== '') deps.reply(text)
     return { text }
   },
 })

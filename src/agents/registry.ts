@@ -10,12 +10,13 @@ export function agentOf(scope: string, name?: string): Agent {
   return named ?? agents.find(({ scopes }) => scopes.some((pattern) => matchesScope(pattern, scope))) ?? prompted
 }
 
-const schemas: EventSchema[] = [...builtInEvents, ...agents.flatMap(({ events = [] }) => events)]
+const schemas: [EventSchema, ...EventSchema[]] = [...builtInEvents, ...agents.flatMap(({ events = [] }) => events)]
 
 /** Every event type that this deployment knows. */
 export const eventTypes: readonly string[] = schemas.map((schema) => schema.shape.type.value)
 
 const twice = eventTypes.find((type, index) => eventTypes.indexOf(type) !== index)
-if (twice !== undefined) throw new Error(`event type ${twice} is defined twice: two agents can share a type's schema only by one defining it`)
+if (twice !== undefined)
+  throw new Error(`event type ${twice} is defined twice: two agents can share a type's schema only by one defining it`)
 
-export const eventSchema = eventUnion(schemas as [EventSchema, ...EventSchema[]])
+export const eventSchema = eventUnion(schemas)

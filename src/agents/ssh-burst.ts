@@ -8,7 +8,16 @@ export type Trace = z.infer<typeof trace>
 /** `failures` within any `window_s` make a burst. */
 export type Threshold = { failures: number; window_s: number }
 /** What a model is told of an address; times are ISO. */
-export type Burst = { address: string; failures: number; users: string[]; hosts: string[]; logins: number; first: string; last: string }
+export const burst = z.object({
+  address: z.string(),
+  failures: z.number(),
+  users: z.array(z.string()),
+  hosts: z.array(z.string()),
+  logins: z.number(),
+  first: z.string(),
+  last: z.string(),
+})
+export type Burst = z.infer<typeof burst>
 
 /** sshd, and since OpenSSH 9.8 also its parts (`sshd-session`, `sshd-auth`). */
 const SSHD = /^sshd(?:-\w+)?$/
@@ -22,12 +31,12 @@ export function sshLineOf({ line, program }: LogLine): SshLine | null {
 }
 
 /** Lines that speak against their address. Not `break-in`: that is a name server's untidiness, and what attacks shows otherwise. */
-const HOSTILE: readonly SshLine['kind'][] = ['failed', 'invalid-user', 'too-many', 'left']
+const HOSTILE: ReadonlySet<SshLine['kind']> = new Set(['failed', 'invalid-user', 'too-many', 'left'])
 
 export function tracesOf(lines: readonly LogLine[]): Trace[] {
   return lines.flatMap((event) => {
     const parsed = sshLineOf(event)
-    if (!parsed || !HOSTILE.includes(parsed.kind)) return []
+    if (!parsed || !HOSTILE.has(parsed.kind)) return []
     // Each connection has a process of its own; a line that names none stands for itself.
     const pid = parseSyslog(event.line)?.pid ?? event.pid
     const connection = pid === undefined ? event.id : `${event.host}[${pid}]`
@@ -50,7 +59,8 @@ function triesOf(traces: readonly Trace[]): Trace[] {
   const byConnection = Map.groupBy(traces, ({ connection, address }) => `${connection} ${address}`)
   return Array.from(byConnection.values()).flatMap((lines) => {
     const refused = lines.filter(({ times }) => times > 0)
-    return refused.length > 0 ? refused : lines.slice(0, 1).map((line) => ({ ...line, times: 1 }))
+    const [first] = lines
+    return refused.length > 0 || !first ? refused : [{ ...first, times: 1 }]
   })
 }
 
@@ -72,7 +82,7 @@ const MOST_USERS = 8
 const MOST_USER_CHARS = 32
 
 /** What is known of a bursting address: its tries, carried ones included, and what else this turn's lines say of it. */
-export function describe(address: string, traces: readonly Trace[], lines: readonly LogLine[]): Burst {
+export function burstOf(address: string, traces: readonly Trace[], lines: readonly LogLine[]): Burst {
   const tries = triesOf(traces.filter((one) => one.address === address))
   const times = tries.map(({ at }) => at).sort((left, right) => left - right)
   const own = lines.flatMap((event) => {

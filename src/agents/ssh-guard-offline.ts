@@ -1,8 +1,12 @@
+import { z } from 'zod'
 import type { OfflineAnswer, OfflineRequest } from '../models/offline-model.ts'
-import type { Burst } from './ssh-burst.ts'
+import { burst, type Burst } from './ssh-burst.ts'
 
 /** Begins the line of a prompt that carries the facts as JSON. */
 export const FACTS = 'FACTS'
+const MOST_REASON = 500
+const facts = z.object({ addresses: z.array(burst) })
+const answer = z.object({ blocked: z.boolean(), reason: z.string().optional() })
 
 /** Without a model: asks to block each listed address, one a step, then says what came of it. */
 export function guardOffline(request: OfflineRequest): OfflineAnswer | null {
@@ -10,8 +14,10 @@ export function guardOffline(request: OfflineRequest): OfflineAnswer | null {
   if (bursts === null) return null
   const answers = toolAnswers(request)
   const next = request.tools.includes('block') ? bursts[answers.length] : undefined
-  if (next) return { tool: { name: 'block', input: { address: next.address, reason: reasonOf(next) } } }
-  const said = bursts.map((burst, index) => `${burst.address}: ${reasonOf(burst)}, ${answers[index] ?? 'not blocked, for the tool block is not allowed here'}`)
+  if (next) return { tool: { name: 'block', input: { address: next.address, reason: reasonOf(next).slice(0, MOST_REASON) } } }
+  const said = bursts.map(
+    (burst, index) => `${burst.address}: ${reasonOf(burst)}, ${answers[index] ?? 'not blocked, for the tool block is not allowed here'}`,
+  )
   const logins = bursts.filter((burst) => burst.logins > 0).map(({ address }) => address)
   const advice = logins.length > 0 ? ` Look first at ${logins.join(', ')}: a login worked from there.` : ' Allow keys only, no passwords.'
   return { text: `${said.join('; ')}.${advice}` }
@@ -22,7 +28,7 @@ const reasonOf = ({ failures, users, first, last }: Burst): string =>
 
 function factsOf(text: string): Burst[] | null {
   const line = text.split('\n').find((one) => one.startsWith(`${FACTS} `))
-  return line === undefined ? null : (JSON.parse(line.slice(FACTS.length)) as { addresses: Burst[] }).addresses
+  return line === undefined ? null : facts.parse(JSON.parse(line.slice(FACTS.length))).addresses
 }
 
 /** What each call of `block` came to, in the order of the calls. */
@@ -32,7 +38,7 @@ function toolAnswers({ messages }: OfflineRequest): string[] {
     if (part.type !== 'tool-result') return []
     const { output } = part
     if (output.type !== 'json') return ['not blocked, for the tool failed']
-    const { blocked, reason } = output.value as { blocked: boolean; reason?: string }
+    const { blocked, reason } = answer.parse(output.value)
     return [blocked ? 'blocked' : `not blocked: ${reason}`]
   })
 }

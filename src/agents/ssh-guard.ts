@@ -4,7 +4,7 @@ import { blockAddress, blockInput } from './block-address.ts'
 import { defineAgent, type AgentDeps } from './define-agent.ts'
 import { logLine } from './log-line.ts'
 import { isPrivateAddress } from './private-address.ts'
-import { burstingAddresses, describe, sshLineOf, trace, tracesOf, type Burst, type Threshold, type Trace } from './ssh-burst.ts'
+import { burstingAddresses, burstOf, sshLineOf, trace, tracesOf, type Burst, type Threshold, type Trace } from './ssh-burst.ts'
 import { FACTS, guardOffline } from './ssh-guard-offline.ts'
 
 /** More addresses than this wait for the next turn. */
@@ -13,7 +13,11 @@ const MOST_ADDRESSES = 25
 const MOST_TRACES = 200
 const MOST_BLOCKED = 500
 
-const parameters = z.object({ failures: z.int().min(1).default(5), window_s: z.number().positive().default(600), allow_private: z.boolean().default(false) })
+const parameters = z.object({
+  failures: z.int().min(1).default(5),
+  window_s: z.number().positive().default(600),
+  allow_private: z.boolean().default(false),
+})
 const memory = z.object({ blocked: z.array(z.string()).default([]), traces: z.array(trace).default([]) })
 
 const instructions = `You guard SSH servers against people who guess passwords. On the line that begins with ${FACTS} you get, as JSON, the addresses
@@ -48,11 +52,12 @@ export const sshGuard = defineAgent({
       if (carried.length > 0) context.scratch['traces'] = remember(carried)
       return null
     }
+    const bursts = addresses.map((address) => burstOf(address, traces, lines))
     const guard = blockTool(deps, new Set(addresses), allow_private)
     const { text: summary } = await generateText({
       model: deps.model,
       instructions: deps.settings.instructions ?? instructions,
-      prompt: promptOf(addresses.map((address) => describe(address, traces, lines)), threshold),
+      prompt: promptOf(bursts, threshold),
       tools: guard.tools,
       // A model that calls one tool a step needs one for each address, one to sum up, and may err once.
       stopWhen: isStepCount(addresses.length + 2),
@@ -90,7 +95,7 @@ function near(traces: readonly Trace[], latest: string | undefined, window_s: nu
  * can neither end the line nor fill it.
  */
 function promptOf(bursts: readonly Burst[], threshold: Threshold): string {
-  const head = `${bursts.length} addresses reached ${threshold.failures} failed logins within ${threshold.window_s} s.`
+  const head = `Addresses with ${threshold.failures} or more failed logins within ${threshold.window_s} s: ${bursts.length}`
   return `${head}\n${FACTS} ${JSON.stringify({ addresses: bursts })}`
 }
 
@@ -101,7 +106,7 @@ function blockTool(deps: AgentDeps, listed: ReadonlySet<string>, allow_private: 
   const refuse = (reason: string) => ({ blocked: false, reason })
   const execute = async ({ address, reason }: z.infer<typeof blockInput>) => {
     if (!listed.has(address)) return refuse(`${address} is not among the listed addresses`)
-    if (!allow_private && isPrivateAddress(address)) return refuse(`${address} is a private address; the parameter allow_private would allow it`)
+    if (!allow_private && isPrivateAddress(address)) return refuse(`${address} is private, and allow_private is not set`)
     try {
       const answer = await deps.call('block', { address, reason })
       failed.delete(address)
@@ -112,6 +117,7 @@ function blockTool(deps: AgentDeps, listed: ReadonlySet<string>, allow_private: 
       throw error
     }
   }
-  const tools: ToolSet = 'block' in deps.tools ? { block: tool({ description: blockAddress.description, inputSchema: blockInput, execute }) } : {}
+  const tools: ToolSet =
+    'block' in deps.tools ? { block: tool({ description: blockAddress.description, inputSchema: blockInput, execute }) } : {}
   return { tools, blocked, failed }
 }

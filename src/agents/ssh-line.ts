@@ -45,9 +45,18 @@ const FORMS: readonly (readonly [SshKind, RegExp])[] = [
   ['accepted', /^Accepted \S+ for (?<user>.*) from (?<address>\S+) port \d+(?: ssh\d)?(?:: .*)?$/],
   ['invalid-user', /^Invalid user (?<user>.*) from (?<address>\S+)(?: port \d+)?$/],
   ['invalid-user', /^User (?<user>.*) from (?<address>\S+) not allowed because .*$/],
-  ['too-many', /^(?:error: )?maximum authentication attempts exceeded for (?:invalid user )?(?<user>.*) from (?<address>\S+) port \d+ ssh\d \[preauth\]$/],
-  ['too-many', /^Disconnecting (?:authenticating|invalid) user (?<user>.*) (?<address>\S+) port \d+: Too many authentication failures \[preauth\]$/],
-  ['left', /^(?:Connection (?:closed|reset) by|Disconnected from) (?:authenticating|invalid) user (?<user>.*) (?<address>\S+) port \d+ \[preauth\]$/],
+  [
+    'too-many',
+    /^(?:error: )?maximum authentication attempts exceeded for (?:invalid user )?(?<user>.*) from (?<address>\S+) port \d+ ssh\d \[preauth\]$/,
+  ],
+  [
+    'too-many',
+    /^Disconnecting (?:authenticating|invalid) user (?<user>.*) (?<address>\S+) port \d+: Too many authentication failures \[preauth\]$/,
+  ],
+  [
+    'left',
+    /^(?:Connection (?:closed|reset) by|Disconnected from) (?:authenticating|invalid) user (?<user>.*) (?<address>\S+) port \d+ \[preauth\]$/,
+  ],
   ['closed', /^(?:Connection (?:closed|reset) by|Disconnected from) (?<address>\S+)(?: port \d+)? \[preauth\]$/],
   ['closed', /^(?:error: )?Received disconnect from (?<address>\S+)(?: port \d+)?: ?\d+: .*\[preauth\]$/],
   ['break-in', /^reverse mapping checking getaddrinfo for \S+ \[(?<address>\S+)\] failed\b.*$/],

@@ -68,7 +68,8 @@ const retryMany = createRoute({
   ...guard({ roles: ['operator'], body: 'json' }),
   request: {
     body: jsonRequest(
-      z.strictObject({ scope: scopeName.optional(), type, limit: z.int().min(1).max(1000).default(100) }).openapi({ example: { scope: 'team-a/x' } }),
+      z.strictObject({ scope: scopeName.optional(), type, limit: z.int().min(1).max(1000).default(100) }),
+      { scope: 'default' },
     ),
   },
   responses: { 200: json(z.object({ retried: z.int(), failed: z.array(failure) }), 'How many go again, and which cannot.'), ...problems(400, 413, 415) },

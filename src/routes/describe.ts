@@ -55,7 +55,10 @@ export const json = <Schema extends z.ZodType>(schema: Schema, description: stri
   description,
   content: { 'application/json': { schema } },
 })
-export const jsonRequest = <Schema extends z.ZodType>(schema: Schema) => ({ required: true, content: { 'application/json': { schema } } })
+export const jsonRequest = <Schema extends z.ZodType>(schema: Schema, example: z.input<Schema>) => ({
+  required: true,
+  content: { 'application/json': { schema, example } },
+})
 
 export const scopePath = z.object({ scope: scopeName.meta({ description: 'Percent-encoded: `team-a/x` is `team-a%2Fx`.' }) })
 export const pageLimit = (most: number, standard = Math.min(100, most)) => z.coerce.number<string>().int().min(1).max(most).default(standard)

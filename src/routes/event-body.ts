@@ -1,6 +1,6 @@
-import { z } from '@hono/zod-openapi'
 import { eventSchema } from '../agents/registry.ts'
 import { limits } from '../protocol/limits.ts'
+import { described, plainSchema } from './plain-schema.ts'
 
 /** What a sender may leave out. */
 const filled = new Set(['id', 'scope', 'source', 'timestamp', 'meta'])
@@ -13,7 +13,7 @@ type Described = { type: 'object'; properties: Record<string, object>; required:
 
 /** Each known type, as OpenAPI describes it. */
 export function eventInputs(): Described[] {
-  const { oneOf = [] } = z.toJSONSchema(eventSchema, { io: 'input', unrepresentable: 'any', override: simplify })
+  const { oneOf = [] } = plainSchema(eventSchema)
   return (oneOf as Described[]).map(({ properties, required }) => ({
     type: 'object',
     properties: { ...properties, meta: { ...properties['meta'], required: [] } },
@@ -46,13 +46,4 @@ export function eventBody() {
       'application/cloudevents-batch+json': { schema: described<EventInput | EventInput[]>(batch(cloudEvent)), example: [cloudExample] },
     },
   }
-}
-
-/** A plain JSON schema is not validated by zod-openapi; its type makes `hc` know the body. */
-const described = <Input>(schema: object): z.ZodType<Input, Input> => schema as unknown as z.ZodType<Input, Input>
-
-/** Any JSON has a recursive schema, which would need a `$ref` to the document's root; a date-time's pattern says no more than its format. */
-function simplify({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: Record<string, unknown> }): void {
-  const needless = zodSchema._zod.def.type === 'lazy' ? Object.keys(jsonSchema) : jsonSchema['format'] === undefined ? [] : ['pattern']
-  for (const key of needless) delete jsonSchema[key]
 }

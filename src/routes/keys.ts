@@ -23,7 +23,7 @@ const create = createRoute({
   summary: 'Create a key',
   description: 'The key is shown this once; only its hash is kept. Its scopes must be covered by those of the key that creates it.',
   ...guard({ roles: ['admin'], body: 'json' }),
-  request: { body: jsonRequest(z.strictObject(fields).openapi({ example: { name: 'ci', roles: ['publisher'], scopes: ['team-a/*'] } })) },
+  request: { body: jsonRequest(z.strictObject(fields), { name: 'ci', roles: ['publisher'], scopes: ['team-a/*'] }) },
   responses: { 201: json(z.object({ id: z.string(), ...fields, key: z.string() }), 'The key.'), ...problems(400, 413, 415) },
 })
 

@@ -7,7 +7,7 @@ export async function probe(ask: () => Promise<unknown>): Promise<Probed> {
   const begun = performance.now()
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new Error(`no answer within ${PATIENCE_MS} ms`)), PATIENCE_MS)
-  const error = await Promise.race([ask(), late]).then(
+  const error = await Promise.race([Promise.resolve().then(ask), late]).then(
     () => null,
     (failure: unknown) => (failure instanceof Error ? failure.message : String(failure)),
   )

@@ -26,6 +26,7 @@ const claim = createRoute({
         lease_s: z.number().min(1).max(43_200).default(30),
         types: z.array(z.string().min(1).max(128)).min(1).max(100).optional(),
       }),
+      { limit: 10, lease_s: 60 },
     ),
   },
   responses: { 200: json(z.object({ deliveries }), 'What was claimed: nothing, where nothing waits.'), ...problems(400, 409, 413, 415) },
@@ -38,7 +39,7 @@ const ack = createRoute({
   summary: 'Acknowledge claimed events',
   description: 'They end as `completed`. A token that was settled already, or whose lease has run out, is stale and changes nothing.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
-  request: { params: scopePath, body: jsonRequest(z.strictObject({ ack_tokens: z.array(token).min(1).max(limits.claim) })) },
+  request: { params: scopePath, body: jsonRequest(z.strictObject({ ack_tokens: z.array(token).min(1).max(limits.claim) }), { ack_tokens: ['the ack_token of a delivery'] }) },
   responses: { 200: json(z.object({ acked: z.array(z.string()), stale: z.array(z.string()) }), 'Each token, as it was taken.'), ...problems(400, 413, 415) },
 })
 
@@ -51,7 +52,10 @@ const nack = createRoute({
   ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
   request: {
     params: scopePath,
-    body: jsonRequest(z.strictObject({ ack_token: token, error: z.string().max(10_000).default('refused by its consumer') })),
+    body: jsonRequest(z.strictObject({ ack_token: token, error: z.string().max(10_000).default('refused by its consumer') }), {
+      ack_token: 'the ack_token of a delivery',
+      error: 'the printer is out of paper',
+    }),
   },
   responses: {
     200: json(z.object({ status: z.string(), due_at: z.iso.datetime().nullable() }), 'Where it went: `pending` until `due_at`, or `dead_lettered`.'),

@@ -3,11 +3,11 @@ import type { ValidationTargets } from 'hono'
 import { fromZod } from '../protocol/problem.ts'
 import { invalid } from './refusals.ts'
 
-type Judged = { target: keyof ValidationTargets } & ({ success: true } | { success: false; error: z.ZodError })
+type Judged<Output> = { target: keyof ValidationTargets } & ({ success: true; data: Output } | { success: false; error: z.ZodError })
 
 /** The hook of every route: what does not fit its schema is refused, naming each place. */
-export function refuseInvalid(judged: Judged): void {
-  if (judged.success) return
+export function refuseInvalid<Output>(judged: Judged<Output>): Output {
+  if (judged.success) return judged.data
   const errors = fromZod(judged.error)
   const where = { json: 'body', query: 'query', param: 'path', header: 'header', cookie: 'cookie', form: 'form' }[judged.target]
   const { path = '', message = '' } = errors[0] ?? {}

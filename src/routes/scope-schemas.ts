@@ -1,9 +1,12 @@
 import { z } from '@hono/zod-openapi'
-import { settings } from '../protocol/settings.ts'
+import { settings as fullSettings } from '../protocol/settings.ts'
 import { event } from './schemas.ts'
 
 const time = z.iso.datetime()
 const count = z.int()
+
+/** Any JSON is recursive: the generator would not come to an end. */
+export const settings = fullSettings.extend({ parameters: z.record(z.string(), z.unknown()) }).openapi('Settings')
 
 export const scopeSummary = z
   .object({ scope: z.string(), agent: z.string(), open: count.meta({ description: 'Events without an outcome.' }), updated_at: time })

@@ -1,11 +1,13 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { eventRecord } from './schemas.ts'
 import { limits } from '../protocol/limits.ts'
-import { settings, settingsPatch } from '../protocol/settings.ts'
+import { settingsPatch, type SettingsPatch } from '../protocol/settings.ts'
 import { listScopes } from '../store/scopes.ts'
 import { guard, json, jsonRequest, jsonText, paged, pageLimit, problems, resource, scopePath } from './describe.ts'
 import { invalid, notFound } from './refusals.ts'
-import { contextView, logEntry, scopeState, scopeSummary } from './scope-schemas.ts'
+import { described, plainSchema } from './plain-schema.ts'
+import { refuseInvalid } from './refuse-invalid.ts'
+import { contextView, logEntry, scopeState, scopeSummary, settings } from './scope-schemas.ts'
 import { scopeStub } from './scope-stub.ts'
 
 const tags = ['Scopes']
@@ -38,7 +40,7 @@ const configure = createRoute({
   summary: "Change a scope's settings",
   description: 'A merge patch: what is named changes, and null goes back to the default.',
   ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
-  request: { params: scopePath, body: jsonRequest(settingsPatch) },
+  request: { params: scopePath, body: jsonRequest(described<SettingsPatch>(plainSchema(settingsPatch)), { instructions: 'You answer in one sentence.', when: 'last_1m.total >= 3' }) },
   responses: { 200: json(z.object({ scope: z.string(), settings }), 'The settings as they are now.'), ...problems(400, 413, 415) },
 })
 
@@ -89,7 +91,7 @@ const cancel = createRoute({
   summary: 'Stop the turn in flight',
   description: 'Durable: the turn stays cancelled across a restart. Its events end as `cancelled`. The body may be left out.',
   ...guard({ roles: ['operator'], scoped: true, body: 'optional' }),
-  request: { params: scopePath, body: jsonRequest(z.object({ reason: z.string().min(1).max(1000).default('cancelled by an operator') })) },
+  request: { params: scopePath, body: jsonRequest(z.strictObject({ reason: z.string().min(1).max(1000).default('cancelled by an operator') }), { reason: 'it went astray' }) },
   responses: {
     200: json(z.object({ cancelled: z.boolean(), turn_id: z.string().nullable(), events: z.int() }), 'What was stopped, if anything was.'),
     ...problems(400, 413, 415),
@@ -106,7 +108,8 @@ export const scopeRoutes = resource()
   .openapi(state, async (c) => c.json(await scopeStub(c.env, c.var.scope).state(), 200))
   .openapi(configure, async (c) => {
     const { scope, principal } = c.var
-    const changed = await scopeStub(c.env, scope).configure(c.req.valid('json'), principal.name)
+    const patch = refuseInvalid({ target: 'json', ...settingsPatch.safeParse(await c.req.json()) })
+    const changed = await scopeStub(c.env, scope).configure(patch, principal.name)
     if (!changed.ok) throw invalid(changed.detail)
     return c.json({ scope, settings: changed.settings }, 200)
   })

@@ -25,7 +25,7 @@ const set = createRoute({
     'Each tick is a `timer.tick` event: every so many seconds, by a cron expression in UTC, or once. Idempotent: the same schedule again changes nothing. Ticks that were ' +
     'missed are one tick.',
   ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
-  request: { params: timerPath, body: jsonRequest(schedule.openapi({ example: { every_s: 60 } })) },
+  request: { params: timerPath, body: jsonRequest(schedule, { every_s: 60 }) },
   responses: { 200: json(timer, 'It was there, and is as asked now.'), 201: json(timer, 'Created.'), ...problems(400, 409, 413, 415) },
 })
 

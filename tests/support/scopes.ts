@@ -1,4 +1,4 @@
-import { runInDurableObject } from 'cloudflare:test'
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
 import { withDefaults, type Event } from '../../src/core/event.ts'
@@ -10,6 +10,12 @@ let scopes = 0
 export const freshScope = (kind = 'test'): string => `${kind}/${(scopes += 1)}-${crypto.randomUUID().slice(0, 8)}`
 export const stubOf = (scope: string) => env.SCOPE.getByName(scope)
 type Stub = ReturnType<typeof stubOf>
+
+/** Inside the object, with its storage. */
+export const inObject = <Result>(stub: Stub, work: (state: DurableObjectState) => Result | Promise<Result>): Promise<Result> =>
+  runInDurableObject(stub as never, (_, state) => work(state))
+export const evict = (stub: Stub): Promise<void> => evictDurableObject(stub as never)
+export const runAlarm = (stub: object): Promise<boolean> => runDurableObjectAlarm(stub as never)
 
 export const note = (scope: string, text: string, fields: Record<string, unknown> = {}): Event =>
   withDefaults({ type: 'test.note', text, ...fields }, { now: Date.now(), source: 'test', scope }) as Event
@@ -37,7 +43,7 @@ export async function entriesOf<Kind extends LogEntry['kind']>(stub: Stub, kind:
 
 /** Makes what is delayed come due now, as if its time had passed. */
 export async function hurry(stub: Stub): Promise<void> {
-  await runInDurableObject(stub, (_, state) => {
+  await inObject(stub, (state) => {
     state.storage.sql.exec(`UPDATE events SET due_at = min(due_at, ?) WHERE status = 'pending'`, Date.now() - 1)
     state.storage.sql.exec(`UPDATE events SET lease_until = ? WHERE status = 'processing' AND ack_token NOT LIKE 'turn:%'`, Date.now() - 1)
     state.storage.sql.exec('UPDATE timers SET next_at = min(next_at, ?)', Date.now() - 1)
@@ -47,16 +53,16 @@ export async function hurry(stub: Stub): Promise<void> {
 
 /** The object dies in the middle of whatever it does; the stub that is returned finds it built anew from what is on disk. */
 export async function crash(scope: string): Promise<Stub> {
-  await runInDurableObject(stubOf(scope), (_, state) => state.abort('crashed by a test')).catch(() => {})
+  await inObject(stubOf(scope), (state) => state.abort('crashed by a test')).catch(() => {})
   // Stubs that saw the crash are broken for good.
   return stubOf(scope)
 }
 
-export async function until<Value>(look: () => Promise<Value | null | undefined | false>, what: string): Promise<Value> {
+export async function until<Value>(look: () => Promise<Value>, what: string): Promise<Exclude<Value, null | undefined | false | ''>> {
   const end = Date.now() + 15_000
   for (;;) {
     const value = await look()
-    if (value) return value
+    if (value) return value as Exclude<Value, null | undefined | false | ''>
     if (Date.now() > end) throw new Error(`waited in vain until ${what}`)
     await scheduler.wait(10)
   }

@@ -5,7 +5,7 @@ import worker from '../../src/index.ts'
 import { enqueue } from '../../src/queue/produce.ts'
 import { pack } from '../../src/queue/message.ts'
 import { sweep } from '../../src/queue/sweep.ts'
-import { freshScope, note, stubOf, until } from '../support/scopes.ts'
+import { freshScope, note, runAlarm, stubOf, until } from '../support/scopes.ts'
 
 async function deliver(queue: string, bodies: unknown[], attempts = 1) {
   const batch = createMessageBatch(queue, bodies.map((body, index) => ({ id: `m${index}-${crypto.randomUUID()}`, timestamp: new Date(), attempts, body })))
@@ -141,8 +141,7 @@ describe('the sweep', () => {
   test('by the sweeper survives without a cron: it is armed before the answer, and its alarm comes by itself', async () => {
     const sweeper = env.SWEEPER.getByName('sweeper')
     await sweeper.arm()
-    const { runDurableObjectAlarm } = await import('cloudflare:test')
-    expect(await runDurableObjectAlarm(sweeper as never)).toBe(true)
-    expect(await runDurableObjectAlarm(sweeper as never)).toBe(true)
+    expect(await runAlarm(sweeper)).toBe(true)
+    expect(await runAlarm(sweeper)).toBe(true)
   })
 })

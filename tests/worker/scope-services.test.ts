@@ -1,7 +1,6 @@
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { entriesOf, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { entriesOf, evict, freshScope, hurry, inObject, logOf, note, runAlarm, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
 
 const inD1 = async (id: string) => env.DB.prepare('SELECT status, attempts, error, revision FROM events WHERE id = ?').bind(id).first<Record<string, unknown>>()
@@ -39,7 +38,7 @@ describe('timers', () => {
   test('come by their alarm, also after eviction', async () => {
     const stub = stubOf(freshScope())
     await stub.setTimer('soon', { at: new Date(Date.now() + 300).toISOString() }, 'ops')
-    await evictDurableObject(stub)
+    await evict(stub)
     await scheduler.wait(500)
     expect(await entriesOf(stub, 'event-accepted')).toHaveLength(1)
   })
@@ -112,7 +111,7 @@ describe('the pull loop', () => {
     const { scope, stub } = await pulling()
     await send(stub, note(scope, 'a'))
     const [delivery] = await claim(stub)
-    await evictDurableObject(stub)
+    await evict(stub)
     expect(await stub.ack([delivery!.ack_token])).toMatchObject({ stale: [] })
   })
 
@@ -192,8 +191,8 @@ describe('the outbox', () => {
     const id = record!.event.id
     await until(async () => (await inD1(id))?.['status'] === 'completed', 'D1 is told')
     const before = await inD1(id)
-    await runInDurableObject(stub, (_, state) => void state.storage.sql.exec('UPDATE events SET told = 0'))
-    await evictDurableObject(stub)
+    await inObject(stub, (state) => void state.storage.sql.exec('UPDATE events SET told = 0'))
+    await evict(stub)
     await until(async () => (await stub.state()).outbox.waiting === 0, 'it is told again')
     expect(await inD1(id)).toEqual(before)
   })
@@ -218,14 +217,14 @@ describe('retention', () => {
     const [old] = await sendAndSettle(stub, note(scope, 'old'))
     await until(async () => (await stub.state()).outbox.waiting === 0, 'it is told')
     const { last_seq } = await stub.state()
-    await runInDurableObject(stub, (_, state) => {
+    await inObject(stub, (state) => {
       state.storage.sql.exec('UPDATE log SET at = at - 864000000')
       state.storage.sql.exec('UPDATE events SET accepted_at = accepted_at - 864000000')
     })
-    await runDurableObjectAlarm(stub)
+    await runAlarm(stub)
     expect(await stub.event(old!.event.id)).toBeNull()
     expect(await logOf(stub)).toEqual([])
-    await evictDurableObject(stub)
+    await evict(stub)
     await sendAndSettle(stub, note(scope, 'new'))
     expect((await logOf(stub))[0]?.seq).toBe(last_seq + 1)
   })
@@ -235,7 +234,7 @@ describe('settings', () => {
   test('are merged, null goes back to the default, and each change is in the log', async () => {
     const stub = stubOf(freshScope())
     expect(await stub.configure({ max_attempts: 7, instructions: 'be brief' }, 'ops')).toMatchObject({ settings: { max_attempts: 7, instructions: 'be brief' } })
-    await evictDurableObject(stub)
+    await evict(stub)
     const changed = await stub.configure({ max_attempts: null }, 'ops')
     expect(changed).toMatchObject({ settings: { max_attempts: 3, instructions: 'be brief', turn_timeout_ms: 5000 } })
     expect(await entriesOf(stub, 'settings-changed')).toMatchObject([{ by: 'ops', patch: { max_attempts: 7 } }, { patch: { max_attempts: null } }])
@@ -277,9 +276,9 @@ describe('tickets', () => {
     const issued = await stub.issueTicket(caller)
     if (!issued.ok) throw new Error(issued.detail)
     expect(await other.redeemTicket(issued.ticket)).toBeNull()
-    const kept = await runInDurableObject(stub, (_, state) => JSON.stringify(state.storage.sql.exec('SELECT * FROM tickets').toArray()))
+    const kept = await inObject(stub, (state) => JSON.stringify(state.storage.sql.exec('SELECT * FROM tickets').toArray()))
     expect(kept).not.toContain(issued.ticket.slice(4))
-    await runInDurableObject(stub, (_, state) => void state.storage.sql.exec('UPDATE tickets SET expires_at = 1'))
+    await inObject(stub, (state) => void state.storage.sql.exec('UPDATE tickets SET expires_at = 1'))
     expect(await stub.redeemTicket(issued.ticket)).toBeNull()
   })
 })

@@ -1,6 +1,5 @@
-import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { describe, expect, test } from 'vitest'
-import { crash, entriesOf, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { crash, entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
 
 describe('accepting', () => {
@@ -211,7 +210,7 @@ describe('memory', () => {
     })
     await sendAndSettle(stub, note(scope, 'a'), note(scope, 'noise'), note(scope, 'b'))
     const before = await stub.context(10)
-    await evictDurableObject(stub)
+    await evict(stub)
     expect(await stub.context(10)).toEqual(before)
     expect(before).toMatchObject({ events: [{ text: 'a' }, { text: 'b' }], scratch: { count: 2 } })
   })
@@ -321,7 +320,7 @@ describe('overlap', () => {
     const stub = stubOf(scope)
     await stub.configure({ overlap: { debounce: { quiet_ms: 300, max_ms: 5000 } } }, 'test')
     const ids = await send(stub, note(scope, 'a'), note(scope, 'b'))
-    await evictDurableObject(stub)
+    await evict(stub)
     await until(async () => (await stub.event(ids[0]!))?.status === 'completed', 'the alarm started the turn')
     expect(await entriesOf(stub, 'turn-started')).toMatchObject([{ event_ids: ids }])
   })
@@ -357,9 +356,9 @@ test('the alarm that was lost is set again by whatever wakes the scope next', as
   behaviours.set(scope, async () => Promise.reject(new Error('later')))
   const [id] = await send(stub, note(scope, 'a'))
   await until(async () => (await stub.event(id!))?.attempts === 1 && (await stub.state()).turn === null, 'the first attempt failed')
-  await runInDurableObject(stub, async (_, state) => state.storage.deleteAlarm())
-  await evictDurableObject(stub)
+  await inObject(stub, async (state) => state.storage.deleteAlarm())
+  await evict(stub)
   await stub.state()
-  const alarm = await until(() => runInDurableObject(stub, async (_, state) => state.storage.getAlarm()), 'an alarm is set')
+  const alarm = await until(() => inObject(stub, async (state) => state.storage.getAlarm()), 'an alarm is set')
   expect(alarm).toBeGreaterThan(Date.now() - 1000)
 })

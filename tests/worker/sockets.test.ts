@@ -1,7 +1,6 @@
-import { evictDurableObject } from 'cloudflare:test'
 import { describe, expect, test } from 'vitest'
 import type { Connect } from '../../src/scope/sockets.ts'
-import { freshScope, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { evict, freshScope, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
 
 type Frame = { type: string; id?: string; status?: string; errors?: { message: string }[]; entry?: { seq: number; kind: string }; content?: string }
@@ -92,7 +91,7 @@ describe('a WebSocket', () => {
   test('survives hibernation', async () => {
     const scope = freshScope()
     const { socket, frame } = await connect(scope)
-    await evictDurableObject(stubOf(scope))
+    await evict(stubOf(scope))
     socket.send(JSON.stringify({ content: 'awake' }))
     expect(await frame('ack')).toMatchObject({ status: 'accepted' })
     await frame('log', ({ entry }) => entry?.kind === 'event-accepted')

@@ -1,0 +1,72 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { startServer, type LocalServer, type ServerOptions } from '../cli/lib/local-server.ts'
+import { bareClient } from './bare-client.ts'
+import { directPath } from './direct-path.ts'
+import type { Bench } from './figure.ts'
+import { fullInbox } from './full-inbox.ts'
+import { queuePath } from './queue-path.ts'
+import { reflexClient } from './reflex-client.ts'
+import { lineOf, table, type Line } from './report.ts'
+import { socket } from './socket.ts'
+import { turnOverhead } from './turn-overhead.ts'
+
+const figures = [queuePath, directPath, socket, turnOverhead, fullInbox]
+const usage = `npm run bench -- [--only ${figures.map(({ name }) => name).join('|')}]… [--quick] [--json] [--strict]
+
+Prints design.md's figures as ratios to a bare Worker, both under wrangler dev, in turns. It always exits with 0, but for --strict where a target is missed.`
+const KEY = 'bench-admin-key'
+
+const { values: options } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: [] },
+    quick: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+    strict: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+})
+const chosen = figures.filter(({ name }) => options.only.length === 0 || options.only.includes(name))
+if (options.help || chosen.length === 0) {
+  console.log(usage)
+} else {
+  const lines = await run()
+  console.log(options.json ? JSON.stringify(lines, null, 2) : `\n${table(lines)}`)
+  if (options.strict && lines.some(({ ok }) => !ok)) process.exitCode = 1
+}
+
+async function run(): Promise<Line[]> {
+  const directory = await mkdtemp(join(tmpdir(), 'reflex-bench-'))
+  const servers: LocalServer[] = []
+  const start = async (name: string, more: Partial<ServerOptions>): Promise<string> => {
+    const server = await startServer({ persist_to: join(directory, name), ...more })
+    servers.push(server)
+    return server.url
+  }
+  try {
+    progress('starting both servers')
+    const reflex = reflexClient(await start('reflex', { vars: { REFLEX_ADMIN_KEY: KEY } }), KEY)
+    const bare = bareClient(await start('bare', { config: 'bench/bare/wrangler.toml' }))
+    return await measureAll({ reflex, bare, quick: options.quick, runs: options.quick ? 2 : 5 })
+  } finally {
+    await Promise.all(servers.map((server) => server.stop()))
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+async function measureAll(bench: Omit<Bench, 'progress'>): Promise<Line[]> {
+  const lines: Line[] = []
+  for (const figure of chosen) {
+    const samples = await figure.measure({ ...bench, progress: (text) => progress(`${figure.name}: ${text}`) })
+    lines.push(lineOf(figure, samples))
+  }
+  progress('')
+  return lines
+}
+
+/** On a terminal only, and beside the result: what reads the output gets the result alone. */
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001B[K${text}`)
+}

@@ -1,0 +1,103 @@
+import { resolve } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { freePort } from './free-port.ts'
+import { ProcessGroup } from './process-group.ts'
+import { repository, wrangler, wranglerEnv, wranglerScript } from './wrangler.ts'
+
+export type ServerOptions = {
+  /** Where all state is kept. A server started again on it goes on where the last one ended, or was killed. */
+  persist_to: string
+  /** The Worker's variables and secrets, `REFLEX_ADMIN_KEY` for one; they win over `.dev.vars`. */
+  vars?: Record<string, string>
+  /** A free one unless set. Where it is taken, starting fails. */
+  port?: number
+  /** A wrangler.toml, relative to the repository; Reflex's own unless set. */
+  config?: string
+  /** For the wrangler process itself. */
+  env?: Record<string, string>
+  /** More arguments of `wrangler dev`. */
+  args?: readonly string[]
+  /** Called with what wrangler and the Worker print, as it comes. */
+  output?: (text: string) => void
+  ready_ms?: number
+}
+
+export type LocalServer = {
+  url: string
+  port: number
+  /** What wrangler and the Worker have printed so far, without colours; the latest megabyte. */
+  log: () => string
+  /** Resolves once wrangler has ended, by itself or not. */
+  ended: Promise<void>
+  /** Ends it cleanly, with all that it started. */
+  stop: () => Promise<void>
+  /** SIGKILL to wrangler and workerd at once, as a power cut would; resolves when nothing of it runs any more. */
+  kill9: () => Promise<void>
+}
+
+const MOST_LOG = 1_000_000
+
+/**
+ * Runs a Worker as `wrangler dev` does, its D1 migrations applied, and resolves once it answers `/health`. Rejects with wrangler's output where it does not
+ * come up. Needs no network, asks nothing, and leaves nothing running when this process ends.
+ */
+export async function startServer({
+  persist_to,
+  vars = {},
+  config = 'wrangler.toml',
+  env = {},
+  ...options
+}: ServerOptions): Promise<LocalServer> {
+  const where = ['--config', resolve(repository, config), '--persist-to', resolve(persist_to)]
+  await wrangler(['d1', 'migrations', 'apply', 'DB', '--local', ...where], env)
+  const port = options.port ?? (await freePort())
+  const bound = Object.entries(vars).flatMap(([name, value]) => ['--var', `${name}:${value}`])
+  const own = ['--ip', '127.0.0.1', '--port', String(port), '--inspector-port', '0', '--show-interactive-dev-session=false']
+  const group = new ProcessGroup(process.execPath, [wranglerScript, 'dev', ...where, ...own, ...bound, ...(options.args ?? [])], {
+    cwd: repository,
+    env: wranglerEnv(env),
+  })
+  const log = collect(group, options.output)
+  const ended = new Promise<void>((resolve) => {
+    group.child.once('exit', () => resolve()).once('error', () => resolve())
+  })
+  const url = `http://127.0.0.1:${port}`
+  try {
+    await ready(url, { log, ended, ready_ms: options.ready_ms ?? 60_000 })
+  } catch (error) {
+    await group.kill()
+    throw new Error(`wrangler dev did not come up: ${error instanceof Error ? error.message : String(error)}\n${log()}`, { cause: error })
+  }
+  return { url, port, log, ended, stop: () => group.stop(), kill9: () => group.kill() }
+}
+
+function collect({ child }: ProcessGroup, output?: (text: string) => void): () => string {
+  let log = ''
+  const add = (text: string) => {
+    output?.(text)
+    log = (log + stripVTControlCharacters(text)).slice(-MOST_LOG)
+  }
+  child.stdout?.setEncoding('utf8').on('data', add)
+  child.stderr?.setEncoding('utf8').on('data', add)
+  child.once('error', (error) => add(`${error.message}\n`))
+  return () => log
+}
+
+/** `Ready on` first: whoever else has the port might answer `/health`, too. */
+async function ready(url: string, { log, ended, ready_ms }: { log: () => string; ended: Promise<void>; ready_ms: number }): Promise<void> {
+  const until = performance.now() + ready_ms
+  let running = true
+  void ended.then(() => (running = false))
+  for (;;) {
+    if (!running) throw new Error('it ended')
+    if (performance.now() > until) throw new Error(`it was not ready after ${ready_ms} ms`)
+    if (log().includes(`Ready on ${url}`) && (await healthy(url))) return
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+async function healthy(url: string): Promise<boolean> {
+  const response = await fetch(`${url}/health`, { signal: AbortSignal.timeout(5000) }).catch(() => null)
+  await response?.body?.cancel()
+  return response?.ok ?? false
+}

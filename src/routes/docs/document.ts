@@ -1,0 +1,28 @@
+import type { OpenAPIHono } from '@hono/zod-openapi'
+
+export type Document = ReturnType<OpenAPIHono['getOpenAPI31Document']>
+
+const description = `Events come in, a scope's working memory accumulates them, reflexes act at once, and a language model thinks where none fires.
+
+Send a key with each request: \`Authorization: Bearer KEY\`. A key has roles (admin ⊃ operator ⊃ publisher and viewer) and the scopes that it may touch. Lists are paged: pass \`next_cursor\` on
+as \`cursor\` until it is null. Errors are \`application/problem+json\` (RFC 9457), and a batch with any bad event is refused whole.`
+
+const tags = [
+  { name: 'Events', description: 'Send events by the queue, and search the log of events over all scopes.' },
+  { name: 'Scopes', description: 'A scope is the unit of memory and of order. Its name is percent-encoded in a path.' },
+  { name: 'Live', description: 'Follow a scope as it works, and speak to it.' },
+  { name: 'Pull loop', description: 'Write your own loop, in any language: claim events, settle them by their tokens.' },
+  { name: 'Timers', description: 'Ticks by interval, by cron expression, or once.' },
+  { name: 'Dead letters', description: 'What nothing could deal with: look at it, retry it, discard it.' },
+  { name: 'Keys', description: 'Who may do what, and where.' },
+  { name: 'Health', description: 'Whether it is alive, ready and well.' },
+]
+
+export const documentInfo = {
+  openapi: '3.1.0',
+  info: { title: 'Reflex', version: '1', description },
+  servers: [{ url: '/' }],
+  tags,
+}
+
+export const bearer = { type: 'http', scheme: 'bearer', description: 'A key, as `Authorization: Bearer KEY`.' } as const

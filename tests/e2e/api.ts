@@ -1,0 +1,51 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+
+export const ADMIN_KEY = 'e2e-admin-key'
+
+export async function temporaryState(): Promise<{ directory: string; remove: () => Promise<void> }> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'reflex-e2e-'))
+  return { directory, remove: () => rm(directory, { recursive: true, force: true }) }
+}
+
+/** A request as any client makes it. Answers `null` where the server is not there. */
+export async function call(url: string, route: string, init: { method?: string; body?: unknown; key?: string } = {}): Promise<{ status: number; body: unknown } | null> {
+  try {
+    const response = await fetch(`${url}${route}`, {
+      method: init.method ?? (init.body === undefined ? 'GET' : 'POST'),
+      headers: { authorization: `Bearer ${init.key ?? ADMIN_KEY}`, ...(init.body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(init.body === undefined ? {} : { body: JSON.stringify(init.body) }),
+      signal: AbortSignal.timeout(20_000),
+    })
+    const text = await response.text()
+    return { status: response.status, body: text.startsWith('{') || text.startsWith('[') ? (JSON.parse(text) as unknown) : text }
+  } catch {
+    return null
+  }
+}
+
+export const scopePath = (scope: string): string => `/v1/scopes/${encodeURIComponent(scope)}`
+
+/** Every entry of a scope's log. */
+export async function wholeLog(url: string, scope: string): Promise<Record<string, unknown>[]> {
+  const entries: Record<string, unknown>[] = []
+  let after = '0'
+  for (;;) {
+    const page = await call(url, `${scopePath(scope)}/log?limit=1000&after=${after}`)
+    const { items, next_cursor } = page?.body as { items: Record<string, unknown>[]; next_cursor: string | null }
+    entries.push(...items)
+    if (next_cursor === null) return entries
+    after = next_cursor
+  }
+}
+
+export async function eventually<Value>(look: () => Promise<Value | null | undefined | false>, what: string, within_ms = 120_000): Promise<Value> {
+  const end = Date.now() + within_ms
+  for (;;) {
+    const value = await look()
+    if (value) return value
+    if (Date.now() > end) throw new Error(`waited in vain until ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 250))
+  }
+}
