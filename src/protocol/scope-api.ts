@@ -45,6 +45,8 @@ export type ContextView = { scope: string; created_at: string; last_action_at: s
 export type Timer = { name: string; schedule: Schedule; next_at: string; fired: number }
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 export type Refused<Reason extends string> = { ok: false; reason: Reason; detail: string }
+/** Who connects to a scope's socket or stream, as the Worker has checked it; it travels in the header `x-reflex-connect`. */
+export type Connect = { connection_id: string; source: string; may_send: boolean; after: number | null }
 export type Caller = { name: string; roles: string[]; scopes: string[]; key_id: string }
 
 /** What a Scope offers over RPC. Log entries travel as JSON text: the object has them so, and the route passes them on unparsed. */

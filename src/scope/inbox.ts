@@ -2,10 +2,8 @@ import type { Event } from '../core/event.ts'
 import { eventStatements } from '../core/event-statements.ts'
 import type { EventRecord, EventStatus, Outcome, OutcomeStatus } from '../protocol/event-record.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
-import type { NewEntry } from '../protocol/log-entry.ts'
 import type { Depth } from '../protocol/scope-api.ts'
 import type { Database, Row } from './database.ts'
-import { eventHead } from './spans.ts'
 
 export type Stored = { seq: number; event: Event; attempts: number }
 export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
@@ -286,17 +284,6 @@ export class Inbox {
     return this.#database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE ${condition}`)?.n ?? 0
   }
 }
-
-export const endedEntries = (rows: readonly Settled[], status: OutcomeStatus, outcome: Outcome, error: string | null = null): NewEntry[] =>
-  rows.map((row) => ({ ...eventHead(row), kind: 'event-ended', status, attempts: row.attempts, outcome, error }))
-
-export const failedEntries = (rows: readonly Failed[], error: string): NewEntry[] =>
-  rows.map((row) => {
-    const { attempts } = row
-    return row.status === 'pending'
-      ? { ...eventHead(row), kind: 'event-retried', attempts, error, due_at: new Date(row.due_at).toISOString() }
-      : { ...eventHead(row), kind: 'event-ended', status: 'dead_lettered', attempts, outcome: { by: 'failure', reason: error }, error }
-  })
 
 const toStored = (row: Row): Stored => ({
   seq: Number(row['seq']),

@@ -7,12 +7,11 @@ import type { Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Via } from '../protocol/log-entry.ts'
 import type { Schedule } from '../protocol/schedule.ts'
-import type { Accepted, Caller, ContextView, ScopeApi, ScopeState, Waited } from '../protocol/scope-api.ts'
+import type { Accepted, Caller, Connect, ContextView, ScopeApi, ScopeState, Waited } from '../protocol/scope-api.ts'
 import type { SettingsPatch } from '../protocol/settings.ts'
 import { compose, type Collaborators } from './compose.ts'
 import { Database } from './database.ts'
 import type { ClaimRequest } from './pull.ts'
-import type { Connect } from './sockets.ts'
 import { eventHead, scopeHead } from './spans.ts'
 
 /**

@@ -2,8 +2,9 @@ import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Alarm } from './alarm.ts'
 import type { Counters } from './counters.ts'
-import { endedEntries, failedEntries, type Failed, type Inbox } from './inbox.ts'
+import type { Failed, Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
+import { endedEntries, failedEntries } from './outcome-entries.ts'
 import type { Waiters } from './waiters.ts'
 
 type Parts = { inbox: Inbox; log: Log; counters: Counters; waiters: Waiters; alarm: Alarm; settings: () => Settings; now: () => number; random: () => number }

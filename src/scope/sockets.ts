@@ -2,13 +2,12 @@ import type { Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 import type { EventRules } from '../protocol/parse-event.ts'
 import type { FieldError } from '../protocol/problem.ts'
-import type { Accepted } from '../protocol/scope-api.ts'
+import type { Accepted, Connect } from '../protocol/scope-api.ts'
 import type { Log } from './log.ts'
 import { readSocketInput } from './socket-input.ts'
 
 /** What a socket is, across hibernation. `cursor` is set while it still catches up with the log: the last `seq` that it was sent. */
 type Attachment = { connection_id: string; source: string; may_send: boolean; cursor: number | null }
-export type Connect = { connection_id: string; source: string; may_send: boolean; after: number | null }
 
 type Parts = {
   context: DurableObjectState

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Connect } from '../../src/scope/sockets.ts'
+import type { Connect } from '../../src/protocol/scope-api.ts'
 import { evict, freshScope, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
 

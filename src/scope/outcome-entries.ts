@@ -1,0 +1,16 @@
+import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
+import type { NewEntry } from '../protocol/log-entry.ts'
+import type { Failed, Settled } from './inbox.ts'
+import { eventHead } from './spans.ts'
+
+export const endedEntries = (rows: readonly Settled[], status: OutcomeStatus, outcome: Outcome, error: string | null = null): NewEntry[] =>
+  rows.map((row) => ({ ...eventHead(row), kind: 'event-ended', status, attempts: row.attempts, outcome, error }))
+
+/** What failed is tried again, or has ended in the dead letters. */
+export const failedEntries = (rows: readonly Failed[], error: string): NewEntry[] =>
+  rows.map((row) => {
+    const { attempts } = row
+    return row.status === 'pending'
+      ? { ...eventHead(row), kind: 'event-retried', attempts, error, due_at: new Date(row.due_at).toISOString() }
+      : { ...eventHead(row), kind: 'event-ended', status: 'dead_lettered', attempts, outcome: { by: 'failure', reason: error }, error }
+  })
