@@ -1,0 +1,49 @@
+import { isolateSandbox } from '../../src/reflexes/isolate-sandbox.ts'
+import { runReflex } from '../../src/reflexes/run-reflex.ts'
+import type { Program } from '../../src/reflexes/sandbox.ts'
+import { hostilePrograms } from '../../tests/support/hostile-programs.ts'
+import { contextOf4kB } from './context.ts'
+
+const guard = (number: number): Program => {
+  const code = `const LIMIT = ${number}
+function reflex(context) {
+  const failures = context.recent_events.filter((event) => event.type === 'ssh.failed' && event.source === context.event.source)
+  if (failures.length < LIMIT % 5 + 3) return null
+  return { action_type: 'call_tool', tool: 'block_address', args: { address: context.event.address, failures: failures.length } }
+}`
+  return { hash: code, code }
+}
+
+const timed = <Result>(work: () => Result): { ms: number; result: Result } => {
+  const start = performance.now()
+  const result = work()
+  return { ms: performance.now() - start, result }
+}
+
+const run = (program: Program) => timed(() => runReflex(isolateSandbox(), program, contextOf4kB))
+
+/** Each request does one thing, so that the first one meets an isolate in which no reflex has run. */
+const measures: Record<string, () => unknown> = {
+  health: () => 'ok',
+  'first-in-isolate': () => run(guard(0)).ms,
+  warm() {
+    // In blocks, since the clock counts in milliseconds.
+    const block = 200
+    return Array.from({ length: 30 }, () => timed(() => Array.from({ length: block }, () => run(guard(0)))).ms / block)
+  },
+  'first-of-reflex': () => Array.from({ length: 100 }, (_, number) => run(guard(number + 1)).ms),
+  memory: () => isolateSandbox().bytes,
+  fuel: () => run(guard(0)).result.fuel,
+  hostile: () =>
+    hostilePrograms.map(({ name, code }) => {
+      const { ms, result } = run({ hash: name, code })
+      return { name, ms, reason: result.reason, fuel: result.fuel }
+    }),
+}
+
+export default {
+  async fetch(request) {
+    const measure = measures[new URL(request.url).pathname.slice(1)]
+    return measure ? Response.json(measure()) : new Response(null, { status: 404 })
+  },
+} satisfies ExportedHandler

@@ -1,0 +1,164 @@
+import type { sandboxLimits } from '../sandbox.ts'
+import type { ContextText } from './context-text.ts'
+import { ImagedMemory, type MemoryImage } from './memory-image.ts'
+import { instantiate, type EngineModule } from './module.ts'
+
+/** What a run was stopped by; `broken`: QuickJS itself failed. */
+type Stop = 'fuel' | 'clock' | 'depth' | 'memory' | 'broken'
+/** `answer`: what the realm said of it. */
+export type Ending = { kind: 'answer'; text: string } | { kind: Stop } | { kind: 'too_large'; what: string; bytes: number }
+export type Answer = { ending: Ending; fuel: number }
+/** A compiled reflex: what its definition changed in the memory, and where its function lies there. */
+export type Compiled = { image: MemoryImage; reflex: number }
+type Limits = Omit<typeof sandboxLimits, 'fuel' | 'output_bytes'> & { fuel: number; now: () => number }
+
+/**
+ * QuickJS and its memory.
+ *
+ * 1. Every run starts from the same bytes: the realm's, and over them the reflex's own. Nothing that a run does outlives it.
+ * 2. Every run may use so much fuel and no more, whatever code it is in: QuickJS's own is metered too (cli/sandbox/meter-wasm.ts).
+ * 3. A trap is no accident: the next run puts back the memory and the stack, all that the module has.
+ */
+export class Engine {
+  readonly #module: EngineModule
+  readonly #memory: ImagedMemory
+  readonly #words: Int32Array
+  readonly #realm: MemoryImage
+  readonly #stack: number
+  readonly #limits: Limits
+  readonly #encoder = new TextEncoder()
+  readonly #decoder = new TextDecoder()
+  #deadline = Infinity
+  #late = false
+  #full = false
+
+  constructor(module: WebAssembly.Module, limits: Limits) {
+    this.#limits = limits
+    this.#module = instantiate(module, {
+      interrupt: () => (this.#late ||= limits.now() > this.#deadline),
+      full: () => void (this.#full = true),
+    })
+    this.#memory = new ImagedMemory(this.#module.memory.buffer, this.#module.layout)
+    this.#words = new Int32Array(this.#module.memory.buffer)
+    this.#realm = this.#memory.take()
+    this.#stack = this.#module.stack_pointer.value
+  }
+
+  /** All that it holds. */
+  get bytes(): number {
+    return this.#memory.bytes.length + this.#realm.size
+  }
+
+  /** Evaluates a program's source up to its function; what fails is an answer of the realm's, or an ending. */
+  compile(code: string): Answer & { compiled: Compiled | null } {
+    this.#memory.restore(this.#realm)
+    const { code_bytes, data_bytes, compile_fuel } = this.#limits
+    let compiled: Compiled | null = null
+    const answer = this.#metered(compile_fuel, () => {
+      const { context, input, file_name } = this.#module.addresses
+      const program = this.#put(code, this.#put(BEFORE, input).end, code_bytes)
+      if (!program.whole) return { kind: 'too_large', what: 'program', bytes: code_bytes }
+      const source = this.#put(AFTER, program.end).end - input
+      const reflex = this.#module.functions.QTS_Eval(context, input, source, file_name, 0, 0)
+      const failure = this.#failureOf(reflex)
+      if (failure !== null) return failure
+      const image = this.#memory.takeSince(this.#realm)
+      if (image.size > data_bytes) return { kind: 'too_large', what: 'data that the program keeps', bytes: data_bytes }
+      compiled = { image, reflex }
+      return { kind: 'answer', text: 'null' }
+    })
+    return { ...answer, compiled }
+  }
+
+  run({ image, reflex }: Compiled, { text, late }: ContextText): Answer {
+    this.#memory.restore(this.#realm, image)
+    return this.#metered(this.#limits.fuel, () => {
+      const values = this.#newStrings([text, ...late])
+      if (values === null) return { kind: 'too_large', what: 'context', bytes: this.#limits.context_bytes }
+      return this.#answerOf(this.#call(this.#module.addresses.run, reflex, ...values))
+    })
+  }
+
+  /** Null where all together take more bytes than a context may. */
+  #newStrings(texts: readonly string[]): number[] | null {
+    const { context, input } = this.#module.addresses
+    const values: number[] = []
+    let left: number = this.#limits.context_bytes
+    for (const text of texts) {
+      const { end, whole } = this.#put(text, input, left)
+      if (!whole) return null
+      left -= end - input
+      values.push(this.#module.functions.QTS_NewString(context, input))
+    }
+    return values
+  }
+
+  #metered(limit: number, work: () => Ending): Answer {
+    const { fuel, depth, stack_pointer } = this.#module
+    stack_pointer.value = this.#stack
+    fuel.value = limit
+    depth.value = this.#limits.depth
+    this.#late = false
+    this.#full = false
+    this.#deadline = this.#limits.now() + this.#limits.run_ms
+    let ending: Ending
+    try {
+      ending = this.#named(work())
+    } catch (error) {
+      ending = { kind: this.#spent() ?? (error instanceof RangeError ? 'depth' : 'broken') }
+    }
+    return { ending, fuel: Math.min(limit, limit - fuel.value) }
+  }
+
+  #spent(): Stop | null {
+    if (this.#module.fuel.value < 0) return 'fuel'
+    return this.#module.depth.value < 0 ? 'depth' : null
+  }
+
+  /** An interrupted run ends as an error, and so does one without memory, where QuickJS may have none left for an Error and throws null. */
+  #named(ending: Ending): Ending {
+    if (this.#late) return { kind: 'clock' }
+    return this.#full && ending.kind === 'answer' && ending.text.startsWith('error ') ? { kind: 'memory' } : ending
+  }
+
+  #call(callee: number, ...args: readonly number[]): number {
+    const { context, undefined: self, arguments: at } = this.#module.addresses
+    this.#words.set(args, at / 4)
+    return this.#module.functions.QTS_Call(context, callee, self, args.length, at)
+  }
+
+  #answerOf(value: number): Ending {
+    const failure = this.#failureOf(value)
+    return failure ?? this.#textOf(value)
+  }
+
+  /** Asks the realm what was thrown; that may run the thrown object's own code, on what is left of the fuel. */
+  #failureOf(value: number): Ending | null {
+    const error = this.#errorIn(value)
+    if (error === 0) return null
+    const reason = this.#call(this.#module.addresses.describe, error)
+    return this.#errorIn(reason) === 0 ? this.#textOf(reason) : { kind: 'answer', text: 'error it threw what cannot be told' }
+  }
+
+  #errorIn(value: number): number {
+    return this.#module.functions.QTS_ResolveException(this.#module.addresses.context, value)
+  }
+
+  #textOf(value: number): Ending {
+    const { bytes } = this.#memory
+    const start = this.#module.functions.QTS_GetString(this.#module.addresses.context, value)
+    if (start === 0) return { kind: 'memory' }
+    return { kind: 'answer', text: this.#decoder.decode(bytes.subarray(start, bytes.indexOf(0, start))) }
+  }
+
+  /** Puts text there, with a zero behind it; `whole` is false where it takes more bytes than there is room for. */
+  #put(text: string, at: number, room = text.length): { end: number; whole: boolean } {
+    const { read, written } = this.#encoder.encodeInto(text, this.#memory.bytes.subarray(at, at + room))
+    this.#memory.bytes[at + written] = 0
+    return { end: at + written, whole: read === text.length }
+  }
+}
+
+/** The reflex's own names are a function's, so that they don't meet the realm's. On one line with the code, whose lines keep their numbers. */
+const BEFORE = "(function () { 'use strict'; "
+const AFTER = "\n;return typeof reflex === 'function' ? reflex : undefined })()"

@@ -1,0 +1,72 @@
+/** Bytes that lie at an address. */
+type Patch = { at: number; bytes: Uint8Array }
+
+/** All that QuickJS's memory holds at one moment: to put it back is to undo whatever has happened since. */
+export type MemoryImage = { patches: readonly Patch[]; heap_end: number; size: number }
+
+/** Where the module keeps what: static data up to `static_end`, then the stack, then from `heap_start` the heap, whose end it notes. */
+export type Layout = { static_end: number; heap_start: number; heap_end_at: number }
+
+const BLOCK = 1024
+
+/** A module's memory, of a size that never changes. Its stack is not part of an image: between runs it holds nothing. */
+export class ImagedMemory {
+  readonly bytes: Uint8Array
+  readonly #words: Int32Array
+  readonly #layout: Layout
+
+  constructor(buffer: ArrayBufferLike, layout: Layout) {
+    this.bytes = new Uint8Array(buffer)
+    this.#words = new Int32Array(buffer)
+    this.#layout = layout
+  }
+
+  get heapEnd(): number {
+    return this.#words[this.#layout.heap_end_at / 4] ?? 0
+  }
+
+  /** The whole memory. */
+  take(): MemoryImage {
+    const { static_end, heap_start } = this.#layout
+    return this.#image([this.#copy(0, static_end), this.#copy(heap_start, this.heapEnd)])
+  }
+
+  /** What differs from `base`, which lies beneath it. */
+  takeSince(base: MemoryImage): MemoryImage {
+    return this.#image([...base.patches.flatMap((patch) => this.#changedIn(patch)), this.#copy(base.heap_end, this.heapEnd)])
+  }
+
+  /** Later images lie over earlier ones. What was allocated beyond the last one's heap is zero again, as it was before. */
+  restore(...images: readonly [MemoryImage, ...MemoryImage[]]): void {
+    const { heapEnd } = this
+    for (const { patches } of images) for (const { at, bytes } of patches) this.bytes.set(bytes, at)
+    const end = this.heapEnd
+    if (heapEnd > end) this.bytes.fill(0, end, heapEnd)
+  }
+
+  #image(patches: Patch[]): MemoryImage {
+    const size = patches.reduce((sum, { bytes }) => sum + bytes.length, 0)
+    return { patches: patches.filter(({ bytes }) => bytes.length > 0), heap_end: this.heapEnd, size }
+  }
+
+  #copy = (from: number, to: number): Patch => ({ at: from, bytes: this.bytes.slice(from, to) })
+
+  #changedIn({ at, bytes }: Patch): Patch[] {
+    const patches: Patch[] = []
+    let start: number | null = null
+    for (let offset = 0; offset <= bytes.length; offset += BLOCK) {
+      const end = Math.min(offset + BLOCK, bytes.length)
+      const changed = offset < bytes.length && this.#differs(at, bytes, offset, end)
+      if (changed) start ??= offset
+      if (changed || start === null) continue
+      patches.push(this.#copy(at + start, at + Math.min(offset, bytes.length)))
+      start = null
+    }
+    return start === null ? patches : [...patches, this.#copy(at + start, at + bytes.length)]
+  }
+
+  #differs(at: number, bytes: Uint8Array, from: number, to: number): boolean {
+    for (let offset = from; offset < to; offset += 1) if (this.bytes[at + offset] !== bytes[offset]) return true
+    return false
+  }
+}

@@ -1,0 +1,5 @@
+/** As wrangler bundles it. */
+declare module '*.wasm' {
+  const module: WebAssembly.Module
+  export default module
+}

@@ -1,0 +1,69 @@
+import type { Event } from '../core/event.ts'
+import type { Action } from './action.ts'
+
+/** How many events the scope has perceived within a span of time, the one at hand included. */
+export type WindowCounts = { total: number; by_type: Record<string, number>; by_source: Record<string, number> }
+
+/** What the reflex itself has done before, the newest last. */
+export type RecentAction = { at: string; seconds_ago: number; event_id: string; action: Action }
+
+/** An offer in escrow that waits for this agent's answer. Empty until there is a market. */
+export type PendingPurchase = { deal_id: string; artifact_id: string; price: number; buyer: string }
+/** A contract that another agent proposes. Empty until there is a market. */
+export type PendingContract = { contract_id: string; proposer: string; terms: string }
+
+/** All that a reflex sees, as plain JSON. It is a copy: changing it changes nothing. What decides the same comes out the same. */
+export type ReflexContext = {
+  /** The agent that serves the scope. */
+  agent_id: string
+  /** The order of the event at hand among those that the scope accepted. */
+  tick: number
+  /** In scrip; 0 until there is a market. */
+  balance: number
+  /** Tokens that the scope's budget still allows its model; null where there is no budget. */
+  llm_tokens_remaining: number | null
+  /** The last 10 of the context, oldest first; the last one is `event`. */
+  recent_events: (Event & Record<string, unknown>)[]
+  pending_purchases: PendingPurchase[]
+  pending_contracts: PendingContract[]
+  /** Ids of the artifacts that the agent owns. */
+  owned_artifacts: string[]
+  /** The event at hand, with its type's own fields. */
+  event: Event & Record<string, unknown>
+  window: { '10s': WindowCounts; '1m': WindowCounts; '10m': WindowCounts }
+  /** The reflex's own last 10, for cooldowns. */
+  recent_actions: RecentAction[]
+  /** The context's notes; the action `set_scratch` writes them. */
+  scratch: Record<string, unknown>
+  /** The turn in flight, null where there is none. */
+  thinking: { since: string } | null
+}
+
+const event = {
+  id: '01993f2e-7c00-7000-8000-000000000001',
+  type: 'ws.message',
+  scope: 'default',
+  source: 'ws:alice',
+  timestamp: '2026-11-21T05:00:00.000Z',
+  meta: { trace_id: '0123456789abcdef0123456789abcdef', correlation_id: null, causation_id: null },
+  connection_id: 'alice',
+  content: 'hello',
+}
+const counts: WindowCounts = { total: 1, by_type: { 'ws.message': 1 }, by_source: { 'ws:alice': 1 } }
+
+/** For dry runs and for documentation: every field is there. */
+export const sampleContext: ReflexContext = {
+  agent_id: 'prompted',
+  tick: 1,
+  balance: 0,
+  llm_tokens_remaining: null,
+  recent_events: [event],
+  pending_purchases: [],
+  pending_contracts: [],
+  owned_artifacts: [],
+  event,
+  window: { '10s': counts, '1m': counts, '10m': counts },
+  recent_actions: [],
+  scratch: {},
+  thinking: null,
+}

@@ -1,0 +1,117 @@
+import { parse, type AnyNode, type FunctionDeclaration, type Position, type Program } from 'acorn'
+import { hashCode } from './hash-code.ts'
+import { sandboxLimits } from './sandbox.ts'
+
+/** Line and column count from 1. */
+export type CodeError = { line: number; column: number; message: string }
+export type Check = { ok: true; hash: string } | { ok: false; errors: CodeError[] }
+
+/** What can be said of a reflex's code without running it. `hash` is its SHA-256, as 64 hex digits. */
+export async function checkReflex(code: string): Promise<Check> {
+  const errors = errorsOf(code)
+  return errors.length === 0 ? { ok: true, hash: await hashCode(code) } : { ok: false, errors }
+}
+
+function errorsOf(code: string): CodeError[] {
+  const bytes = new TextEncoder().encode(code).length
+  if (bytes > sandboxLimits.code_bytes) {
+    return [{ line: 1, column: 1, message: `the code is ${bytes} bytes long; ${sandboxLimits.code_bytes} are allowed` }]
+  }
+  const parsed = parseCode(code)
+  return 'error' in parsed ? [parsed.error] : [...entryErrors(parsed.program), ...forbiddenParts(parsed.program)]
+}
+
+/** As a module, for its rules are the strict mode's, which the sandbox is in; what only a module may have is refused afterwards. */
+function parseCode(code: string): { program: Program } | { error: CodeError } {
+  try {
+    return { program: parse(code, { ecmaVersion: 2023, sourceType: 'module', locations: true }) }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) return { error: { line: 1, column: 1, message: TOO_DEEP } }
+    const { loc, pos } = error as SyntaxError & { loc: Position; pos: number }
+    const message = error.message.replace(/ \(\d+:\d+\)$/, '').replace('Not enough stack space to parse input', TOO_DEEP)
+    return { error: errorAt(loc, isTypeScript(code, pos) ? `${message}. ${NO_TYPESCRIPT}` : message) }
+  }
+}
+
+const TOO_DEEP = 'the code is nested too deeply'
+const NO_TYPESCRIPT = 'This looks like TypeScript, which is not accepted: leave the types out, a reflex is plain JavaScript'
+const TYPE_WORD = /^(?:as|satisfies|type|interface|enum|namespace|declare|abstract|implements|public|private|protected|readonly|is)\b/
+const TYPE_SIGN = /^(?::|<\w|\?\s*[:)]|![.;)[])/
+
+/** A guess from where the parser gave up: at a sign that only a type has there, or at or after one of TypeScript's own words. */
+function isTypeScript(code: string, position: number): boolean {
+  const word = /[\w$]+\s*$/.exec(code.slice(0, position))?.[0] ?? ''
+  return TYPE_SIGN.test(code.slice(position)) || TYPE_WORD.test(code.slice(position)) || TYPE_WORD.test(word)
+}
+
+function entryErrors(program: Program): CodeError[] {
+  const entry = program.body.find((node): node is FunctionDeclaration => node.type === 'FunctionDeclaration' && node.id.name === 'reflex')
+  if (!entry)
+    return [
+      errorAt(program.loc?.start, 'there is no function reflex(context) at the top level: declare it as `function reflex(context) { … }`'),
+    ]
+  const errors: CodeError[] = []
+  if (entry.async) errors.push(errorAt(entry.loc?.start, 'reflex must not be async: it answers at once'))
+  if (entry.generator) errors.push(errorAt(entry.loc?.start, 'reflex must not be a generator: it returns one action or null'))
+  const [parameter, ...more] = entry.params
+  if (!parameter || more.length > 0) {
+    errors.push(errorAt(entry.loc?.start, `reflex takes exactly one parameter, context, not ${entry.params.length}`))
+  } else if (parameter.type !== 'Identifier') {
+    errors.push(errorAt(parameter.loc?.start, 'the parameter of reflex is a plain name, without a pattern, a default or `...`'))
+  }
+  return errors
+}
+
+function forbiddenParts(program: Program): CodeError[] {
+  return nodesOf(program).flatMap((node) => {
+    const reason = reasonAgainst(node)
+    return reason === null ? [] : [errorAt(node.loc?.start, reason)]
+  })
+}
+
+function reasonAgainst(node: AnyNode): string | null {
+  // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- all other kinds of nodes are allowed
+  switch (node.type) {
+    case 'ImportDeclaration':
+    case 'ImportExpression':
+      return 'a reflex imports nothing'
+    case 'ExportAllDeclaration':
+    case 'ExportDefaultDeclaration':
+    case 'ExportNamedDeclaration':
+      return 'a reflex exports nothing: its entry is the function reflex(context)'
+    case 'MetaProperty':
+      return node.meta.name === 'import' ? 'a reflex has no import.meta' : null
+    case 'AwaitExpression':
+      return 'a reflex waits for nothing'
+    case 'ForOfStatement':
+      return node.await ? 'a reflex waits for nothing' : null
+    case 'ArrowFunctionExpression':
+    case 'FunctionExpression':
+      return node.async ? NO_ASYNC : null
+    case 'FunctionDeclaration':
+      return node.async && node.id?.name !== 'reflex' ? NO_ASYNC : null
+    default:
+      return null
+  }
+}
+
+const NO_ASYNC = 'nothing in a reflex is asynchronous: it runs to its end at once'
+
+/** All nodes in the source's order. It keeps its own stack: nesting must not use up the engine's. */
+function nodesOf(program: Program): AnyNode[] {
+  const nodes: AnyNode[] = []
+  const waiting: AnyNode[] = [program]
+  for (let node = waiting.pop(); node; node = waiting.pop()) {
+    nodes.push(node)
+    waiting.push(...Object.values(node).flat().filter(isNode).toReversed())
+  }
+  return nodes
+}
+
+function isNode(value: unknown): value is AnyNode {
+  return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string'
+}
+
+function errorAt(position: Position | undefined, message: string): CodeError {
+  return { line: position?.line ?? 1, column: (position?.column ?? 0) + 1, message }
+}

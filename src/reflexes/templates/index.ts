@@ -1,0 +1,8 @@
+import { deduplicator } from './deduplicator.ts'
+import type { Template } from './define-template.ts'
+import { keywordRouter } from './keyword-router.ts'
+import { rateLimiter } from './rate-limiter.ts'
+import { smallPurchases } from './small-purchases.ts'
+import { thresholdInWindow } from './threshold-in-window.ts'
+
+export const templates: readonly Template[] = [thresholdInWindow, rateLimiter, deduplicator, keywordRouter, smallPurchases]

@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest'
+import { dryRun } from '../../../src/reflexes/dry-run.ts'
+import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
+import { sampleContext, type ReflexContext } from '../../../src/reflexes/reflex-context.ts'
+import { runReflex } from '../../../src/reflexes/run-reflex.ts'
+import { program, reflexOf } from '../../support/programs.ts'
+import { sandboxModule } from '../../support/sandbox-module.ts'
+
+const sandbox = new QuickJsSandbox(sandboxModule)
+const run = (body: string, context: Partial<ReflexContext> = {}) => runReflex(sandbox, reflexOf(body), { ...sampleContext, ...context })
+
+/** Document 2's own example. */
+const trading = program(`function reflex(context) {
+  for (const event of context.pending_purchases) {
+    if (event.price <= 10) {
+      return { action_type: 'invoke_artifact', artifact_id: 'genesis_escrow', method: 'accept', args: [event.deal_id] }
+    }
+  }
+  return null
+}`)
+const offer = (price: number) => ({ deal_id: `deal-${price}`, artifact_id: 'service', price, buyer: 'bob' })
+
+describe('running a reflex', () => {
+  test('test_reflex_execution_returns_action: what it returns is the action', () => {
+    const { action, reason, error, fuel } = runReflex(sandbox, trading, { ...sampleContext, pending_purchases: [offer(20), offer(5)] })
+    expect(action).toEqual({ action_type: 'invoke_artifact', artifact_id: 'genesis_escrow', method: 'accept', args: ['deal-5'] })
+    expect({ reason, error }).toEqual({ reason: 'fired', error: null })
+    expect(fuel).toBeGreaterThan(0)
+  })
+
+  test('test_reflex_none_falls_through: null is no action', () => {
+    expect(runReflex(sandbox, trading, { ...sampleContext, pending_purchases: [offer(20)] })).toMatchObject({
+      action: null,
+      reason: 'null',
+      error: null,
+    })
+  })
+
+  test('test_reflex_timeout_falls_through: a slow one is no action', () => {
+    expect(run('for (;;);')).toMatchObject({ action: null, reason: 'limit' })
+  })
+
+  test('test_reflex_error_falls_through: one that fails is no action', () => {
+    expect(run('return context.nothing.here')).toMatchObject({ action: null, reason: 'error', error: expect.stringContaining('TypeError') })
+  })
+
+  test('test_reflex_context_contents: it sees the fields of document 2 and ours, and no more', () => {
+    const { action } = run('return { action_type: "reply", content: Object.keys(context).join() }')
+    expect(action).toEqual({ action_type: 'reply', content: Object.keys(sampleContext).join() })
+    const documented = 'agent_id tick balance llm_tokens_remaining recent_events pending_purchases pending_contracts owned_artifacts'
+    const ours = 'event window recent_actions scratch thinking'
+    expect(Object.keys(sampleContext)).toEqual(`${documented} ${ours}`.split(' '))
+  })
+
+  test('it sees every field as it was given, the large ones too', () => {
+    const context = {
+      ...sampleContext,
+      scratch: { notes: 'x'.repeat(1000) },
+      recent_events: Array.from({ length: 10 }, () => sampleContext.event),
+    }
+    const { value } = sandbox.run(reflexOf('return { context, again: context.recent_events === context.recent_events }'), context)
+    expect(value).toEqual({ context, again: true })
+    const changed = sandbox.run(reflexOf('context.scratch = 1; context.recent_events.length = 0; return { ...context }'), context)
+    expect(changed.value).toEqual({ ...context, scratch: 1, recent_events: [] })
+  })
+
+  test('an action that is none is told apart from an error', () => {
+    expect(run('return { action_type: "launch" }')).toMatchObject({
+      action: null,
+      reason: 'invalid_action',
+      error: expect.stringContaining('action_type'),
+    })
+    expect(run('return 1')).toMatchObject({
+      action: null,
+      reason: 'invalid_action',
+      error: 'a reflex returns an action or null, not a number',
+    })
+  })
+})
+
+describe('a dry run', () => {
+  test('passes where the reflex returns an action or null', () => {
+    expect(dryRun(sandbox, trading)).toMatchObject({ ok: true, run: { reason: 'null' } })
+    expect(dryRun(sandbox, reflexOf('return { action_type: "escalate", reason: "x" }'))).toMatchObject({
+      ok: true,
+      run: { reason: 'fired' },
+    })
+  })
+
+  test('says where it failed', () => {
+    expect(dryRun(sandbox, program('function reflex(context) {\n  return context.a.b\n}'))).toMatchObject({
+      ok: false,
+      errors: [{ line: 2, column: 1, message: expect.stringContaining('on the sample context: TypeError') }],
+    })
+  })
+
+  test('fails on what the static check cannot see', () => {
+    expect(dryRun(sandbox, reflexOf('return { action_type: "launch" }'))).toMatchObject({ ok: false, run: { reason: 'invalid_action' } })
+  })
+})
