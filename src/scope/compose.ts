@@ -40,7 +40,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const alarm = new Alarm(context.storage, now)
   const log = new Log(database, now)
   log.redact(settings().redact)
-  const inbox = new Inbox(database)
+  const inbox = new Inbox(database, scope)
   const memory = new WorkingMemory(database, scope, now, settings().context_limit)
   const report = () => ({ scope, agent: agent().name, open: inbox.open })
   const outbox = new Outbox({ database, db: env.DB, alarm, now, scope: report, wake: () => alarm.next() })
@@ -68,7 +68,25 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())
   return {
-    ...{ database, store, counters, alarm, log, inbox, memory, outbox, unit, waiters, effects, budget, timers, perception, turns, intake, pull },
+    ...{
+      database,
+      store,
+      counters,
+      alarm,
+      log,
+      inbox,
+      memory,
+      outbox,
+      unit,
+      waiters,
+      effects,
+      budget,
+      timers,
+      perception,
+      turns,
+      intake,
+      pull,
+    },
     ...{ sockets, streams, tickets, retention, now },
   }
 }

@@ -27,7 +27,17 @@ export type EffectRequest = {
   timeout_ms: number
 }
 
-type Parts = { scope: string; env: Env; settings: () => Settings; database: Database; log: Log; counters: Counters; locks: ScopedLocks; unit: UnitOfWork; now: () => number }
+type Parts = {
+  scope: string
+  env: Env
+  settings: () => Settings
+  database: Database
+  log: Log
+  counters: Counters
+  locks: ScopedLocks
+  unit: UnitOfWork
+  now: () => number
+}
 type Journalled = { id: string; status: 'started' | 'ok' | 'failed' | 'unknown'; output: string | null; error: string | null }
 type Done = { status: EffectEnd; output: unknown; error: string | null }
 
@@ -94,7 +104,9 @@ export class Effects {
   async #serialised(request: EffectRequest): Promise<unknown> {
     request.signal.throwIfAborted()
     const key = request.definition.idempotence_key?.(request.input, this.#parts.scope) ?? null
-    const arguments_hash = createHash('sha256').update(JSON.stringify(request.input) ?? 'undefined').digest('hex')
+    const arguments_hash = createHash('sha256')
+      .update(JSON.stringify(request.input) ?? 'undefined')
+      .digest('hex')
     const earlier = key === null ? this.#ofEarlierTurns(request, arguments_hash) : this.#byKey(request.tool, key)
     if (earlier?.status === 'ok') return this.#reuse(request, earlier, key)
     if (earlier?.status === 'unknown' && key === null) {
@@ -103,7 +115,10 @@ export class Effects {
     return this.#execute(request, { id: earlier && key !== null ? earlier.id : uuidv7(), key, arguments_hash })
   }
 
-  async #execute(request: EffectRequest, { id, key, arguments_hash }: { id: string; key: string | null; arguments_hash: string }): Promise<unknown> {
+  async #execute(
+    request: EffectRequest,
+    { id, key, arguments_hash }: { id: string; key: string | null; arguments_hash: string },
+  ): Promise<unknown> {
     const { unit, now, env, scope, settings } = this.#parts
     const { tool, definition, input, turn_id } = request
     const head = childHead(request.head)
@@ -148,14 +163,31 @@ export class Effects {
     log.append([{ ...row.head, kind: 'effect-started', effect_id: row.id, tool, input: log.clean(input), idempotence_key: row.key, cause }])
   }
 
-  #end(effect: { id: string; tool: string; key: string | null; head: EntryHead; started: number; turn_id: string | null }, done: Done): void {
+  #end(
+    effect: { id: string; tool: string; key: string | null; head: EntryHead; started: number; turn_id: string | null },
+    done: Done,
+  ): void {
     const { database, log, counters, now } = this.#parts
     const { id, tool, key, head, started } = effect
     const output = JSON.stringify(done.output ?? null)
-    database.all('UPDATE effects SET status = ?2, output = ?3, error = ?4, ended_at = ?5 WHERE id = ?1', id, done.status, output, done.error, now())
+    database.all(
+      'UPDATE effects SET status = ?2, output = ?3, error = ?4, ended_at = ?5 WHERE id = ?1',
+      id,
+      done.status,
+      output,
+      done.error,
+      now(),
+    )
     if (done.status !== 'ok') counters.add({ effects_failed: 1 })
     const duration_ms = now() - started
-    const entry = { effect_id: id, tool, status: done.status, output: log.clean(done.output ?? null), error: done.error, idempotence_key: key }
+    const entry = {
+      effect_id: id,
+      tool,
+      status: done.status,
+      output: log.clean(done.output ?? null),
+      error: done.error,
+      idempotence_key: key,
+    }
     log.append([{ ...head, duration_ms, kind: 'effect-ended', ...entry }])
   }
 
@@ -164,13 +196,24 @@ export class Effects {
     const { tool, turn_id } = request
     if (turn_id !== null) this.#reused.set(turn_id, (this.#reused.get(turn_id) ?? new Set()).add(earlier.id))
     const output: unknown = earlier.output === null ? null : JSON.parse(earlier.output)
-    const entry = { effect_id: earlier.id, tool, status: 'reused' as const, output: log.clean(output), error: earlier.error, idempotence_key: key }
+    const entry = {
+      effect_id: earlier.id,
+      tool,
+      status: 'reused' as const,
+      output: log.clean(output),
+      error: earlier.error,
+      idempotence_key: key,
+    }
     unit(() => log.append([{ ...childHead(request.head), kind: 'effect-ended', ...entry }]))
     return output
   }
 
   #byKey(tool: string, key: string): Journalled | undefined {
-    return this.#parts.database.first<Journalled>('SELECT id, status, output, error FROM effects WHERE tool = ? AND idempotence_key = ?', tool, key)
+    return this.#parts.database.first<Journalled>(
+      'SELECT id, status, output, error FROM effects WHERE tool = ? AND idempotence_key = ?',
+      tool,
+      key,
+    )
   }
 
   #ofEarlierTurns({ tool, turn_id, earlier_turns }: EffectRequest, arguments_hash: string): Journalled | undefined {
@@ -193,7 +236,11 @@ function recordable(output: unknown): Done {
   try {
     const text = JSON.stringify(output ?? null)
     if (text.length <= limits.result_bytes) return { status: 'ok', output: JSON.parse(text), error: null }
-    return { status: 'ok', output: null, error: `the output of ${text.length} characters is larger than ${limits.result_bytes} and was not recorded` }
+    return {
+      status: 'ok',
+      output: null,
+      error: `the output of ${text.length} characters is larger than ${limits.result_bytes} and was not recorded`,
+    }
   } catch (error) {
     return { status: 'ok', output: null, error: `the output could not be recorded: ${messageOf(error)}` }
   }

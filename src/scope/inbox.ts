@@ -6,22 +6,32 @@ import type { Depth } from '../protocol/scope-api.ts'
 import type { Database, Row } from './database.ts'
 
 export type Stored = { seq: number; event: Event; attempts: number }
+/** What is stored of a fresh event: pending, or ended by the filters already. */
+export type Judged = { stored: Stored; status: 'pending' | OutcomeStatus; in_context: boolean; outcome: Outcome | null }
 export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
 export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
 
 /** A lease that no clock ends: a turn's claim is given back by whoever ends the turn, or by the next start of the object. */
 const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
+const INSERT = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at)
+  SELECT value->>0, event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, value->>1, value->>2,
+    value->>3, ?2, CASE WHEN value->>1 <> 'pending' THEN ?2 END FROM (SELECT value, value->4 AS event FROM json_each(?1))`
 const turnToken = (turn_id: string): string => `turn:${turn_id}:`
 
 /** The scope's durable EventStore: core's statements on its own SQLite, in its own transactions (G1, G3). */
 export class Inbox {
   readonly #database: Database
   readonly #statements = eventStatements('events', ', revision = revision + 1')
+  readonly #scope: string
+  /** The last `seq` that was given, also to an event that retention has dropped. */
+  #last: number
   #open: number
 
-  constructor(database: Database) {
+  constructor(database: Database, scope: string) {
     this.#database = database
+    this.#scope = scope
+    this.#last = database.first<{ seq: number }>(`SELECT seq FROM sqlite_sequence WHERE name = 'events'`)?.seq ?? 0
     this.#open = this.#count(`status IN ('pending', 'processing')`)
   }
 
@@ -30,20 +40,28 @@ export class Inbox {
     return this.#open
   }
 
-  /** Stores what is new, in order; what is not returned is a duplicate (G3). */
-  publish(events: readonly Event[], now: number): Stored[] {
+  /** Those that the scope does not have yet, each with its place in the order of acceptance; the others are duplicates (G3). */
+  fresh(events: readonly Event[]): Stored[] {
     const byId = new Map<string, Event>()
     for (const event of events) if (!byId.has(event.id)) byId.set(event.id, event)
-    const stored: Stored[] = []
-    for (const chunk of jsonChunks(Array.from(byId.values(), (event) => JSON.stringify(event)))) {
-      const { sql, params } = this.#statements.publish([], now)
-      for (const row of this.#database.run({ sql, params: [chunk, ...params.slice(1)] })) {
-        const event = byId.get(String(row['id']))
-        if (event) stored.push({ seq: Number(row['seq']), event, attempts: 0 })
-      }
-    }
-    this.#open += stored.length
-    return stored.sort((left, right) => left.seq - right.seq)
+    const known = this.#database.all<{ id: string }>(
+      'SELECT id FROM events WHERE scope = ? AND id IN (SELECT value FROM json_each(?))',
+      this.#scope,
+      JSON.stringify(Array.from(byId.keys())),
+    )
+    for (const { id } of known) byId.delete(id)
+    return Array.from(byId.values(), (event, index) => ({ seq: this.#last + 1 + index, event, attempts: 0 }))
+  }
+
+  /** Stores fresh events as the filters have judged them: one row written for each, with its first state. */
+  insert(judged: readonly Judged[], now: number): void {
+    const rows = judged.map(
+      ({ stored: { seq, event }, status, in_context, outcome }) =>
+        `[${seq},${JSON.stringify(status)},${in_context ? 1 : 0},${outcome ? JSON.stringify(JSON.stringify(outcome)) : null},${JSON.stringify(event)}]`,
+    )
+    for (const chunk of jsonChunks(rows)) this.#database.all(INSERT, chunk, now)
+    this.#last += judged.length
+    this.#open += judged.filter(({ status }) => status === 'pending').length
   }
 
   /** Due events that no filter has seen: a filter failed, or the scope was set to `pull` when they came. */
@@ -95,7 +113,10 @@ export class Inbox {
   }
 
   /** Sends a failed turn's events back with backoff, or to the dead letters once their attempts are spent. */
-  fail(stored: readonly Stored[], failure: { turn_id: string; error: string; max_attempts: number; now: number; jitter: number }): Failed[] {
+  fail(
+    stored: readonly Stored[],
+    failure: { turn_id: string; error: string; max_attempts: number; now: number; jitter: number },
+  ): Failed[] {
     const ack_tokens = stored.map(({ seq }) => turnToken(failure.turn_id) + seq)
     const rows = this.#database.run(this.#statements.nack({ ...failure, ack_tokens }))
     this.#database.all(
@@ -113,7 +134,10 @@ export class Inbox {
         WHERE seq IN (SELECT value FROM json_each(?1)) RETURNING ack_token`,
       JSON.stringify(seqs),
     )
-    return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: claimed.map((row) => row.ack_token) })), failure.error)
+    return this.#failed(
+      this.#database.run(this.#statements.nack({ ...failure, ack_tokens: claimed.map((row) => row.ack_token) })),
+      failure.error,
+    )
   }
 
   nack(ack_token: string, failure: { error: string; max_attempts: number; now: number; jitter: number }): Failed[] {
@@ -182,8 +206,8 @@ export class Inbox {
     const rows = this.#database.all<Settled>(
       `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL, turns = NULL,
         revision = revision + 1
-        WHERE scope = (SELECT json_extract(value, '$') FROM state WHERE key = 'scope') AND id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered'
-        RETURNING seq, id, trace_id, attempts`,
+        WHERE scope = ? AND id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
+      this.#scope,
       JSON.stringify(ids),
     )
     this.#open += rows.length
@@ -193,14 +217,14 @@ export class Inbox {
   discard(ids: readonly string[]): Settled[] {
     return this.#database.all<Settled>(
       `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true')), revision = revision + 1
-        WHERE scope = (SELECT json_extract(value, '$') FROM state WHERE key = 'scope') AND id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered'
-        RETURNING seq, id, trace_id, attempts`,
+        WHERE scope = ? AND id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
+      this.#scope,
       JSON.stringify(ids),
     )
   }
 
-  record(scope: string, id: string): EventRecord | null {
-    const row = this.#database.first<Row>('SELECT * FROM events WHERE scope = ? AND id = ?', scope, id)
+  record(id: string): EventRecord | null {
+    const row = this.#database.first<Row>('SELECT * FROM events WHERE scope = ? AND id = ?', this.#scope, id)
     if (!row) return null
     const ended = row['ended_at']
     return {
@@ -215,10 +239,10 @@ export class Inbox {
   }
 
   /** Ids, of those named, that have their outcome or are not known. */
-  settled(scope: string, ids: readonly string[]): Set<string> {
+  settled(ids: readonly string[]): Set<string> {
     const open = this.#database.all<{ id: string }>(
       `SELECT id FROM events WHERE scope = ? AND id IN (SELECT value FROM json_each(?)) AND status IN ('pending', 'processing')`,
-      scope,
+      this.#scope,
       JSON.stringify(ids),
     )
     const waiting = new Set(open.map(({ id }) => id))
@@ -233,7 +257,10 @@ export class Inbox {
 
   /** When the next event comes due for a retry, or a lease ends. */
   nextDue(now: number): number | null {
-    const retry = this.#database.first<{ at: number | null }>(`SELECT min(due_at) AS at FROM events WHERE status = 'pending' AND due_at > ?`, now)?.at
+    const retry = this.#database.first<{ at: number | null }>(
+      `SELECT min(due_at) AS at FROM events WHERE status = 'pending' AND due_at > ?`,
+      now,
+    )?.at
     const lease = this.#database.first<{ at: number | null }>(`SELECT min(lease_until) AS at FROM events WHERE status = 'processing'`)?.at
     const times = [retry, lease === UNTIL_SETTLED ? null : lease].filter((at) => at !== null && at !== undefined)
     return times.length > 0 ? Math.min(...times) : null

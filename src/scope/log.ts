@@ -46,7 +46,11 @@ export class Log {
       return { seq, text: JSON.stringify({ seq, at, ...entry } satisfies LogEntry) }
     })
     for (const chunk of jsonChunks(texts.map(({ text }) => text))) {
-      this.#database.all(`INSERT INTO log (seq, at, kind, entry) SELECT value->>'seq', ?2, value->>'kind', value FROM json_each(?1)`, chunk, now)
+      this.#database.all(
+        `INSERT INTO log (seq, at, kind, entry) SELECT value->>'seq', ?2, value->>'kind', value FROM json_each(?1)`,
+        chunk,
+        now,
+      )
     }
     this.#last += entries.length
     for (const listener of this.#listeners) listener(texts)

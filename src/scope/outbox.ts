@@ -9,7 +9,14 @@ const LONGEST_PAUSE_MS = 30_000
 const TELL_TIMEOUT_MS = 15_000
 const BATCH = 500
 
-type Parts = { database: Database; db: D1Database; alarm: Alarm; now: () => number; scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>; wake: () => number | null }
+type Parts = {
+  database: Database
+  db: D1Database
+  alarm: Alarm
+  now: () => number
+  scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>
+  wake: () => number | null
+}
 
 /**
  * Tells D1 of every event's state, behind the scope's back: D1 may be away for minutes, and nothing here waits for it.

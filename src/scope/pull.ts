@@ -21,7 +21,11 @@ export class Pull {
   claim({ limit, lease_s, types }: ClaimRequest, by: string): { ok: true; deliveries: Delivery[] } | Refused<'not_pull'> {
     const { inbox, log, settings, alarm, now } = this.#parts
     if (settings().consumer !== 'pull') {
-      return { ok: false, reason: 'not_pull', detail: 'this scope runs its own turns; PATCH it with {"consumer": "pull"} to claim its events' }
+      return {
+        ok: false,
+        reason: 'not_pull',
+        detail: 'this scope runs its own turns; PATCH it with {"consumer": "pull"} to claim its events',
+      }
     }
     this.expire()
     const lease_ms = lease_s * 1000

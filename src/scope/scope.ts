@@ -37,7 +37,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   async outcomes(ids: string[], timeout_ms: number): Promise<Waited> {
     const { inbox, waiters } = this.#parts
-    const done = inbox.settled(this.#name, ids)
+    const done = inbox.settled(ids)
     const settled = await waiters.wait(new Set(ids.filter((id) => !done.has(id))), Math.min(timeout_ms, limits.wait_ms))
     return { settled, records: ids.flatMap((id) => this.#record(id) ?? []) }
   }
@@ -87,7 +87,15 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
       const result = store.change(patch)
       if (!result.ok) return result
       log.redact(result.settings.redact)
-      log.append([{ ...scopeHead(), kind: 'settings-changed', by, patch: log.clean(patch) as SettingsPatch, settings: log.clean(result.settings) as typeof result.settings }])
+      log.append([
+        {
+          ...scopeHead(),
+          kind: 'settings-changed',
+          by,
+          patch: log.clean(patch) as SettingsPatch,
+          settings: log.clean(result.settings) as typeof result.settings,
+        },
+      ])
       inbox.unpark()
       return result
     })
@@ -222,7 +230,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   #record(id: string) {
     const { inbox, log } = this.#parts
-    const record = inbox.record(this.#name, id)
+    const record = inbox.record(id)
     if (record?.outcome?.by !== 'turn') return record
     // The result stands once in the log, not in each event of its turn.
     const entry = log.entry(record.outcome.log_seq)

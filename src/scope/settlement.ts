@@ -7,7 +7,16 @@ import type { Log } from './log.ts'
 import { endedEntries, failedEntries } from './outcome-entries.ts'
 import type { Waiters } from './waiters.ts'
 
-type Parts = { inbox: Inbox; log: Log; counters: Counters; waiters: Waiters; alarm: Alarm; settings: () => Settings; now: () => number; random: () => number }
+type Parts = {
+  inbox: Inbox
+  log: Log
+  counters: Counters
+  waiters: Waiters
+  alarm: Alarm
+  settings: () => Settings
+  now: () => number
+  random: () => number
+}
 
 /** How events end, or come back for another attempt: on disk, in the log, in the counters, and told to whoever waits (G1). */
 export class Settlement {

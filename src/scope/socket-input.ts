@@ -17,7 +17,8 @@ export function readSocketInput(message: string | ArrayBuffer, connection_id: st
   } catch (error) {
     return refused(`not JSON: ${error instanceof Error ? error.message : String(error)}`)
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refused('send one event, or {"content": "…"}, as a JSON object')
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return refused('send one event, or {"content": "…"}, as a JSON object')
   const input = value as Record<string, unknown>
   const shorthand = !('type' in input) && 'content' in input
   const chat = { connection_id, source: `ws:${connection_id}`, ...input, type: 'ws.message' }

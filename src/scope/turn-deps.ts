@@ -100,6 +100,9 @@ function recordCall({ log, counters, budget, unit }: Parts, turn: Turn, modelCal
 function toolSet(agent: Agent, allowed: ReadonlySet<string>, call: AgentDeps['call']): ToolSet {
   const entries = Object.entries(agent.tools).filter(([name]) => allowed.has(name))
   return Object.fromEntries(
-    entries.map(([name, { description, input }]) => [name, tool({ description, inputSchema: input, execute: (value: unknown) => call(name, value) })]),
+    entries.map(([name, { description, input }]) => [
+      name,
+      tool({ description, inputSchema: input, execute: (value: unknown) => call(name, value) }),
+    ]),
   ) as ToolSet
 }

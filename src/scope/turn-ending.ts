@@ -10,7 +10,8 @@ export function endingOf(result: unknown): Ending {
   try {
     const text = JSON.stringify(result) as string | undefined
     if (text === undefined) return failed(`the trigger returned a ${typeof result}, which cannot be serialised as JSON`)
-    if (text.length > limits.result_bytes) return failed(`the trigger returned ${text.length} characters; the most is ${limits.result_bytes}`)
+    if (text.length > limits.result_bytes)
+      return failed(`the trigger returned ${text.length} characters; the most is ${limits.result_bytes}`)
     return { status: 'result', result: JSON.parse(text), error: null }
   } catch (error) {
     return failed(`the trigger returned what cannot be serialised as JSON: ${messageOf(error)}`)

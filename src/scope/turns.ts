@@ -18,6 +18,8 @@ import type { UnitOfWork } from './unit-of-work.ts'
 import { toRanges, type WorkingMemory } from './working-memory.ts'
 
 const HEARTBEAT_MS = 20_000
+/** From one turn's start to the next, at least: a turn costs two commits, and an idle scope still starts its first one at once. */
+const TURN_GAP_MS = 20
 /** After this many deaths of the object in the middle of its turn, an event is taken to be their cause. */
 const MOST_INTERRUPTIONS = 10
 /** How long events wait for a budget that no clock renews; a change of the settings wakes them before. */
@@ -51,6 +53,7 @@ export class Turns {
   readonly #parts: Parts
   #current: Turn | null = null
   #scheduled = false
+  #started = 0
   #debounce: ReturnType<typeof setTimeout> | undefined
 
   constructor(parts: Parts) {
@@ -71,8 +74,8 @@ export class Turns {
     if (start !== null && start > now()) return this.#later(start)
     this.#scheduled = true
     alarm.by(now() + 1000)
-    // In a task of its own: what was accepted is acknowledged first, and what arrives together is considered together.
-    setTimeout(() => this.#start(), 0)
+    // In a task of its own: what was accepted is acknowledged first. What arrives in quick succession is considered together.
+    setTimeout(() => this.#start(), Math.max(0, this.#started + TURN_GAP_MS - now()))
   }
 
   /** New events joined the context. */
@@ -109,7 +112,10 @@ export class Turns {
     const entry = { turn_id, status: 'lost' as const, result: null, error, cleared: 0, usage: noUsage(), scratch: null }
     log.append([{ ...head, duration_ms, kind: 'turn-ended', ...entry }])
     database.write('turn', null)
-    const often = inbox.interrupted(lost.map(({ seq }) => seq), MOST_INTERRUPTIONS)
+    const often = inbox.interrupted(
+      lost.map(({ seq }) => seq),
+      MOST_INTERRUPTIONS,
+    )
     const reason = `the server died ${MOST_INTERRUPTIONS} times while a turn considered this event`
     settlement.end(often, 'dead_lettered', { by: 'failure', reason }, reason)
   }
@@ -119,6 +125,7 @@ export class Turns {
     const turn = this.#current ? null : this.#parts.unit(() => this.#claim())
     if (!turn) return
     this.#current = turn
+    this.#started = turn.since
     this.#parts.alarm.by(this.#parts.now() + HEARTBEAT_MS)
     void this.#run(turn)
   }
@@ -130,7 +137,10 @@ export class Turns {
     const earlier_turns = inbox.earlierTurns(seqsOf(due))
     const claimed = this.#withoutUnsafe(due, earlier_turns)
     if (claimed.length === 0) return null
-    const head = turnHead(claimed.map(({ event }) => event), newSpanId())
+    const head = turnHead(
+      claimed.map(({ event }) => event),
+      newSpanId(),
+    )
     const seen = memory.view(claimed)
     const controller = new AbortController()
     const since = now()

@@ -70,7 +70,8 @@ export class WorkingMemory {
 
   /** A copy for one turn: it neither sees what comes later, nor changes what others see. */
   view(claimed: readonly Stored[]): Seen {
-    const { events, seqs } = this.#count <= this.#seqs.length ? { events: this.#live.events, seqs: this.#seqs } : this.#upTo(claimed.at(-1)?.seq ?? 0)
+    const { events, seqs } =
+      this.#count <= this.#seqs.length ? { events: this.#live.events, seqs: this.#seqs } : this.#upTo(claimed.at(-1)?.seq ?? 0)
     const scratch = structuredClone(this.#live.scratch)
     const { created_at, last_action_at } = this.#live
     const context = new DecisionContext({ scope: this.#scope, events: [...events], scratch, created_at, last_action_at, now: this.#now })

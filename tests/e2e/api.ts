@@ -10,11 +10,18 @@ export async function temporaryState(): Promise<{ directory: string; remove: () 
 }
 
 /** A request as any client makes it. Answers `null` where the server is not there. */
-export async function call(url: string, route: string, init: { method?: string; body?: unknown; key?: string } = {}): Promise<{ status: number; body: unknown } | null> {
+export async function call(
+  url: string,
+  route: string,
+  init: { method?: string; body?: unknown; key?: string } = {},
+): Promise<{ status: number; body: unknown } | null> {
   try {
     const response = await fetch(`${url}${route}`, {
       method: init.method ?? (init.body === undefined ? 'GET' : 'POST'),
-      headers: { authorization: `Bearer ${init.key ?? ADMIN_KEY}`, ...(init.body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${init.key ?? ADMIN_KEY}`,
+        ...(init.body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       ...(init.body === undefined ? {} : { body: JSON.stringify(init.body) }),
       signal: AbortSignal.timeout(20_000),
     })
@@ -40,7 +47,11 @@ export async function wholeLog(url: string, scope: string): Promise<Record<strin
   }
 }
 
-export async function eventually<Value>(look: () => Promise<Value | null | undefined | false>, what: string, within_ms = 120_000): Promise<Value> {
+export async function eventually<Value>(
+  look: () => Promise<Value | null | undefined | false>,
+  what: string,
+  within_ms = 120_000,
+): Promise<Value> {
   const end = Date.now() + within_ms
   for (;;) {
     const value = await look()

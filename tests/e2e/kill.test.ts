@@ -23,7 +23,10 @@ let server: LocalServer
 
 async function start(): Promise<LocalServer> {
   const { port } = receiver.address() as AddressInfo
-  return startServer({ persist_to: state.directory, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, BLOCK_WEBHOOK_URL: `http://127.0.0.1:${port}/block` } })
+  return startServer({
+    persist_to: state.directory,
+    vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, BLOCK_WEBHOOK_URL: `http://127.0.0.1:${port}/block` },
+  })
 }
 
 beforeAll(async () => {
@@ -80,7 +83,9 @@ test('the server killed with -9 under load loses nothing that it accepted, and n
   await eventually(async () => {
     const states = await Promise.all(SCOPES.map((scope) => call(server.url, scopePath(scope))))
     const known = await Promise.all(SCOPES.map((scope) => call(server.url, `/v1/events?status=queued&scope=${encodeURIComponent(scope)}`)))
-    const open = states.map((answer) => Object.values((answer?.body as { inbox: Record<string, number> }).inbox).reduce((sum, count) => sum + count, 0))
+    const open = states.map((answer) =>
+      Object.values((answer?.body as { inbox: Record<string, number> }).inbox).reduce((sum, count) => sum + count, 0),
+    )
     const queued = known.map((answer) => (answer?.body as { items: unknown[] }).items.length)
     return [...open, ...queued].every((count) => count === 0)
   }, 'every event has its outcome')

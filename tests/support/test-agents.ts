@@ -16,7 +16,10 @@ export const effects: { scope: string; text: string; key: string | null; started
 export const effectGates = new Map<string, Promise<void>>()
 
 const input = z.object({ text: z.string() })
-const perform = async ({ text }: { text: string }, { scope, idempotence_key, signal }: { scope: string; idempotence_key: string | null; signal: AbortSignal }) => {
+const perform = async (
+  { text }: { text: string },
+  { scope, idempotence_key, signal }: { scope: string; idempotence_key: string | null; signal: AbortSignal },
+) => {
   const record = { scope, text, key: idempotence_key, started: performance.now(), ended: 0 }
   effects.push(record)
   if (text === 'throw') throw new Error('the tool failed')
