@@ -38,13 +38,16 @@ export const ticketed = (redeem: (env: Env, scope: string, ticket: string) => Pr
   })
 
 const TICKET = /^rft_[0-9a-f]{64}$/
-const BAD_TICKET = 'This ticket is not known here: it was used already, is older than 60 s, or was issued for another scope. Ask for a new one.'
+const BAD_TICKET =
+  'This ticket is not known here: it was used already, is older than 60 s, or was issued for another scope. Ask for a new one.'
 
 /** Any of the roles is enough. */
 export const requires = (...roles: readonly string[]) =>
   createMiddleware<AuthEnv>(async (c, next) => {
     if (!roles.some((role) => hasRole(c.var.principal, role))) {
-      throw forbidden(`This needs the role ${roles.join(' or ')}; the key ${c.var.principal.name} has: ${c.var.principal.roles.join(', ') || 'none'}.`)
+      throw forbidden(
+        `This needs the role ${roles.join(' or ')}; the key ${c.var.principal.name} has: ${c.var.principal.roles.join(', ') || 'none'}.`,
+      )
     }
     await next()
   })

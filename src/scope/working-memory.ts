@@ -10,7 +10,7 @@ const TRIM_STEP = 100
 
 /**
  * The scope's DecisionContext. On disk it is the events marked `in_context` in order of acceptance (G2), and `scratch`; both survive eviction. In memory
- * it is the newest of them, as many as the limit allows: filters and reflexes see those. A turn sees what it considers and what came before.
+ * it is the newest of them, about as many as the limit allows: filters and reflexes see those. A turn sees what it considers and what came before.
  */
 export class WorkingMemory {
   readonly #database: Database
@@ -54,7 +54,8 @@ export class WorkingMemory {
       this.#seqs.splice(place, 0, seq)
       this.#live.events.splice(place, 0, event)
     }
-    if (this.#seqs.length > this.#limit) {
+    // Room for what trim lets pile up, so that a turn's view is here and not on disk.
+    if (this.#seqs.length > this.#limit + 2 * TRIM_STEP) {
       this.#seqs.shift()
       this.#live.events.shift()
     }
@@ -128,7 +129,7 @@ export class WorkingMemory {
 
   #load(): DecisionContext {
     this.#count = this.#database.first<{ n: number }>('SELECT count(*) AS n FROM events WHERE in_context = 1')?.n ?? 0
-    const { events, seqs } = this.#newest(this.#limit, Number.MAX_SAFE_INTEGER)
+    const { events, seqs } = this.#newest(this.#limit + 2 * TRIM_STEP, Number.MAX_SAFE_INTEGER)
     this.#seqs = seqs
     const created_at = this.#database.read<number | null>('created_at', null) ?? this.#now()
     const last_action_at = this.#database.read<number | null>('last_action_at', null)

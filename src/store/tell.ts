@@ -21,7 +21,8 @@ export type ScopeReport = { scope: string; agent: string; open: number; wake_at:
 
 /** Writes what a scope's outbox holds into D1, in one batch. Repeated or late reports change nothing: a revision only grows. */
 export async function tell(db: D1Database, reports: readonly Report[], scope: ScopeReport): Promise<void> {
-  const chunks = jsonChunks(reports.map((report) => JSON.stringify(report)))
+  // The payload is JSON already: it goes in as it is, not as text within text.
+  const chunks = jsonChunks(reports.map(({ payload, ...report }) => `[${JSON.stringify(report)},${payload}]`))
   const dead = reports.filter(({ status }) => status === 'dead_lettered')
   const statements = chunks.map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk))
   for (const chunk of jsonChunks(dead.map((report) => JSON.stringify({ ...report, dead_letter_id: crypto.randomUUID() })))) {
@@ -35,8 +36,9 @@ export async function tell(db: D1Database, reports: readonly Report[], scope: Sc
 
 const UPSERT_EVENTS = `INSERT INTO events
     (id, scope, type, source, timestamp, trace_id, payload, status, attempts, error, accepted_at, ended_at, revision)
-  SELECT value->>'id', value->>'scope', value->>'type', value->>'source', value->>'timestamp', value->>'trace_id', value->>'payload', value->>'status',
-    value->>'attempts', value->>'error', value->>'accepted_at', value->>'ended_at', value->>'revision' FROM json_each(?1) WHERE true
+  SELECT report->>'id', report->>'scope', report->>'type', report->>'source', report->>'timestamp', report->>'trace_id', payload, report->>'status',
+    report->>'attempts', report->>'error', report->>'accepted_at', report->>'ended_at', report->>'revision'
+  FROM (SELECT value->0 AS report, value->1 AS payload FROM json_each(?1)) WHERE true
   ON CONFLICT (scope, id) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, error = excluded.error, accepted_at = excluded.accepted_at,
     ended_at = excluded.ended_at, revision = excluded.revision, queued_at = NULL
   WHERE excluded.revision > events.revision`

@@ -1,11 +1,14 @@
+import { createExecutionContext } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
+import { expect } from 'vitest'
 import { app } from '../../src/app.ts'
 import type { Env } from '../../src/bindings.ts'
+import type * as Main from '../../src/index.ts'
 
 declare global {
   namespace Cloudflare {
     interface GlobalProps {
-      mainModule: typeof import('../../src/index.ts')
+      mainModule: typeof Main
     }
   }
 }
@@ -38,6 +41,8 @@ export function request(path: string, { method, key = adminKey, json, body, type
   return built
 }
 
+/** As `fetch`, for a client. */
+export const workerFetch: typeof fetch = (input, init) => exports.default.fetch(new Request(input, init))
 export const fetchRaw = (path: string, call?: Call): Promise<Response> => exports.default.fetch(request(path, call))
 
 /** The whole answer; a body that is JSON is parsed. */
@@ -47,8 +52,7 @@ export async function call(path: string, options?: Call): Promise<Answer> {
 
 /** With some of the bindings replaced: for what happens when they fail. */
 export async function callWith(bindings: { [Name in keyof Env]?: unknown }, path: string, options?: Call): Promise<Answer> {
-  const context = { waitUntil() {}, passThroughOnException() {}, props: {} } as unknown as ExecutionContext
-  return answerOf(await app.fetch(request(path, options), { ...env, ...bindings } as Env, context))
+  return answerOf(await app.fetch(request(path, options), Object.assign({}, env, bindings), createExecutionContext()))
 }
 
 export async function answerOf(response: Response): Promise<Answer> {
@@ -76,3 +80,15 @@ export const message = (fields: Record<string, unknown> = {}) => ({
   ...fields,
 })
 export const scopePath = (scope: string, rest = ''): string => `/v1/scopes/${encodeURIComponent(scope)}${rest}`
+
+/** What an answer must match to be this problem. */
+export const problem = (status: number, kind?: string): object => ({
+  status,
+  type: 'application/problem+json',
+  body: {
+    type: kind === undefined ? expect.stringMatching(/^urn:reflex:problem:/) : `urn:reflex:problem:${kind}`,
+    title: expect.any(String),
+    status,
+    detail: expect.any(String),
+  },
+})

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { adminKey, answerOf, call, fetchRaw, keyFor, message, scopePath, type Answer } from '../support/http.ts'
+import { adminKey, answerOf, call, problem, fetchRaw, keyFor, message, scopePath, type Answer } from '../support/http.ts'
 import { freshScope, inObject, stubOf } from '../support/scopes.ts'
 
 type Role = 'viewer' | 'publisher' | 'operator' | 'admin'
@@ -57,16 +57,6 @@ beforeAll(async () => {
   elsewhere = await keyFor(['admin'], ['team-a/*'])
 })
 
-function expectProblem({ status, type, body }: Answer, expected: number): void {
-  expect({ status, type }).toEqual({ status: expected, type: 'application/problem+json' })
-  expect(body).toMatchObject({
-    type: expect.stringMatching(/^urn:reflex:problem:/),
-    title: expect.any(String),
-    status: expected,
-    detail: expect.any(String),
-  })
-}
-
 test('the description has the routes of the contract, and no other that needs a key', async () => {
   const { body } = await call('/v1/openapi.json', { key: null })
   const paths: Record<string, Record<string, { security?: unknown; 'x-reflex-roles'?: string[] }>> = body.paths
@@ -82,7 +72,7 @@ describe.each(contract)('%s %s', (method, path, ...needs) => {
   test('refuses who has no key, or one that is not known', async () => {
     for (const key of [null, 'wrong']) {
       const answer = await call(address(path), { method, key })
-      expectProblem(answer, 401)
+      expect(answer).toMatchObject(problem(401))
       expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer')
     }
   })
@@ -91,15 +81,16 @@ describe.each(contract)('%s %s', (method, path, ...needs) => {
     const sufficient = new Set(needs.flatMap((role) => holders[role]))
     for (const role of roles) {
       const answer = await begin(method, address(path), keys.get(role) ?? '')
-      if (sufficient.has(role)) expect([401, 403]).not.toContain(answer.status)
-      else expectProblem(answer, 403)
+      const { status } = answer
+      expect([401, 403].includes(status), `${role}: ${status}`).toBe(!sufficient.has(role))
+      expect(answer).toMatchObject(sufficient.has(role) ? {} : problem(403))
     }
   })
 })
 
 describe.each(contract.filter(([, path]) => path.includes('{scope}')))('%s %s', (method, path) => {
   test('refuses a key that does not cover the scope', async () => {
-    expectProblem(await call(address(path, 'team-b/x'), { method, key: elsewhere }), 403)
+    expect(await call(address(path, 'team-b/x'), { method, key: elsewhere })).toMatchObject(problem(403))
     expect([401, 403]).not.toContain((await begin(method, address(path, 'team-a/x'), elsewhere)).status)
   })
 })
@@ -113,13 +104,13 @@ async function begin(method: string, path: string, key: string): Promise<Answer>
 }
 
 test.each([`rfx_${'0'.repeat(16)}_${'A'.repeat(43)}`, `${adminKey}x`, adminKey.slice(1), ''])('the key «%s» is refused', async (key) => {
-  expectProblem(await call('/v1/scopes', { key }), 401)
+  expect(await call('/v1/scopes', { key })).toMatchObject(problem(401))
 })
 
 test('what lies outside of a key is not there for it', async () => {
   const [mine, theirs] = [freshScope('team-a'), freshScope('team-b')]
   const key = await keyFor(['operator'], ['team-a/*'])
-  expectProblem(await call('/v1/events', { key, json: [message({ scope: mine }), message({ scope: theirs })] }), 403)
+  expect(await call('/v1/events', { key, json: [message({ scope: mine }), message({ scope: theirs })] })).toMatchObject(problem(403))
   const refused = await call('/v1/events', { key, json: [message({ scope: mine }), message({ scope: theirs })] })
   expect(refused.body).toMatchObject({ detail: expect.stringContaining(theirs), errors: [{ index: 1, path: 'scope' }] })
   await call('/v1/events', { json: [message({ scope: mine, id: `${mine}!` }), message({ scope: theirs, id: `${theirs}!` })] })
@@ -129,7 +120,7 @@ test('what lies outside of a key is not there for it', async () => {
   expect(await call(`/v1/events/${encodeURIComponent(`${mine}!`)}`, { key })).toMatchObject({ status: 200, body: { scope: mine } })
   const replayed = await call('/v1/events/replay', { key })
   expect(replayed.text.trim().split('\n')).toHaveLength(1)
-  expectProblem(await call(`/v1/events/replay?scope=${encodeURIComponent(theirs)}`, { key }), 403)
+  expect(await call(`/v1/events/replay?scope=${encodeURIComponent(theirs)}`, { key })).toMatchObject(problem(403))
 })
 
 describe('a key', () => {
@@ -149,8 +140,8 @@ describe('a key', () => {
     expect(listed.text).not.toContain('hash')
     expect(await call('/v1/scopes', { key })).toMatchObject({ status: 200 })
     expect(await call(`/v1/keys/${id}`, { method: 'DELETE' })).toMatchObject({ status: 204, text: '' })
-    expectProblem(await call('/v1/scopes', { key }), 401)
-    expectProblem(await call(`/v1/keys/${id}`, { method: 'DELETE' }), 404)
+    expect(await call('/v1/scopes', { key })).toMatchObject(problem(401))
+    expect(await call(`/v1/keys/${id}`, { method: 'DELETE' })).toMatchObject(problem(404))
   })
 
   test.each([
@@ -163,16 +154,16 @@ describe('a key', () => {
     [{ name: 'x', roles: ['viewer'], scopes: ['*'], hash: 'x' }, ''],
   ])('is not made of %j', async (json, path) => {
     const answer = await call('/v1/keys', { json })
-    expectProblem(answer, 400)
+    expect(answer).toMatchObject(problem(400))
     expect(answer.body.errors[0].path).toBe(path)
   })
 
   test('of some scopes makes, lists and deletes keys within them only', async () => {
     const key = await keyFor(['admin'], ['team-c/*'])
     expect(await call('/v1/keys', { key, json: { name: 'in', roles: ['viewer'], scopes: ['team-c/x*'] } })).toMatchObject({ status: 201 })
-    expectProblem(await call('/v1/keys', { key, json: { name: 'out', roles: ['viewer'], scopes: ['team-c/x', '*'] } }), 403)
+    expect(await call('/v1/keys', { key, json: { name: 'out', roles: ['viewer'], scopes: ['team-c/x', '*'] } })).toMatchObject(problem(403))
     const { body } = await call('/v1/keys', { json: { name: 'other', roles: ['viewer'], scopes: ['team-d/*'] } })
-    expectProblem(await call(`/v1/keys/${body.id}`, { key, method: 'DELETE' }), 404)
+    expect(await call(`/v1/keys/${body.id}`, { key, method: 'DELETE' })).toMatchObject(problem(404))
     const listed = await call('/v1/keys?limit=1000', { key })
     for (const { scopes } of listed.body.items) expect(scopes[0]).toMatch(/^team-c\//)
   })

@@ -41,7 +41,9 @@ export function fakeDatabase() {
   const run = async (scope: unknown, address: unknown, reason: unknown, blocked_at: unknown) => {
     if (!rows.has(address)) rows.set(address, { scope, address, reason, blocked_at })
   }
-  const db = part<D1Database>({ prepare: () => part({ bind: (...values: [unknown, unknown, unknown, unknown]) => ({ run: () => run(...values) }) }) })
+  const db = part<D1Database>({
+    prepare: () => part({ bind: (...values: [unknown, unknown, unknown, unknown]) => ({ run: () => run(...values) }) }),
+  })
   return { db, rows }
 }
 
@@ -66,7 +68,10 @@ export function scopeOf(agent: Agent, options: Options = {}) {
     log.calls.push({ tool: name, input })
     const definition = agent.tools[name]
     if (!definition) throw new Error(`no tool ${name}`)
-    return definition.execute(definition.input.parse(input), toolCall(definition, input, { env, signal, fetch: options.fetch ?? refuse }))
+    return definition.execute(
+      definition.input.parse(input),
+      toolCall(definition, input, { env, signal, fetch: options.fetch ?? refuse, parameters: settings.parameters }),
+    )
   }
   const allowed = Object.entries(agent.tools).filter(([name]) => settings.tools?.includes(name) ?? true)
   const tools: ToolSet = Object.fromEntries(
@@ -80,9 +85,25 @@ export function scopeOf(agent: Agent, options: Options = {}) {
     for (const one of events) {
       if (agent.filters.length === 0 || agent.filters.some((filter) => filter(one, context))) context.add(one)
     }
-    const seen = new DecisionContext<Event>({ scope: 'test/1', events: [...context.events], scratch: structuredClone(context.scratch), now: () => NOW })
+    const seen = new DecisionContext<Event>({
+      scope: 'test/1',
+      events: [...context.events],
+      scratch: structuredClone(context.scratch),
+      now: () => NOW,
+    })
     const deps = part<AgentDeps>({
-      ...{ context: seen, env, settings, signal, model, tools, call, scope: 'test/1', db: env.DB, turn_id: 'turn-1', attempt: 1, now: () => NOW },
+      context: seen,
+      env,
+      settings,
+      signal,
+      model,
+      tools,
+      call,
+      scope: 'test/1',
+      db: env.DB,
+      turn_id: 'turn-1',
+      attempt: 1,
+      now: () => NOW,
       reply: (content: string) => log.replies.push(content),
       stream: (delta: string) => log.deltas.push(delta),
     })
@@ -94,7 +115,7 @@ export function scopeOf(agent: Agent, options: Options = {}) {
   return { ...log, context, rows: database.rows, turn }
 }
 
-type Call = { env: Env; signal: AbortSignal; fetch: typeof fetch }
+type Call = Pick<ToolCall, 'env' | 'signal' | 'fetch' | 'parameters'>
 const refuse = async (): Promise<Response> => {
   throw new Error('this test calls nobody')
 }

@@ -17,6 +17,7 @@ const call = (webhook?: string, overrides: Partial<ToolCall> = {}): ToolCall => 
   signal: new AbortController().signal,
   idempotence_key: `block:${address}`,
   now: () => NOW,
+  parameters: {},
   ...overrides,
 })
 
@@ -35,7 +36,7 @@ async function webhook(status?: number, headers: Record<string, string> = {}) {
     })
   })
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-  closing.push(() => void server.close().closeAllConnections())
+  closing.push(() => server.close().closeAllConnections())
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it listens on TCP
   const { port } = server.address() as AddressInfo
   return { url: `http://127.0.0.1:${port}/secret-path`, received }
@@ -72,7 +73,9 @@ describe('blocking an address', () => {
 
   it.each([400, 404, 500, 503])('fails where the webhook answers %i', async (status) => {
     const { url } = await webhook(status)
-    await expect(blockAddress.execute(input, call(url))).rejects.toThrow(new RegExp(`^the webhook at 127\\.0\\.0\\.1:\\d+ answered ${status}$`))
+    await expect(blockAddress.execute(input, call(url))).rejects.toThrow(
+      new RegExp(`^the webhook at 127\\.0\\.0\\.1:\\d+ answered ${status}$`),
+    )
   })
 
   it('does not follow a redirect', async () => {
@@ -102,17 +105,22 @@ describe('blocking an address', () => {
     expect(rows.size).toBe(0)
   })
 
-  it.each(['http://localhost:1/secret', 'http://[::1]:1/secret', 'https://example.com/secret'])('allows the webhook %s, and keeps its path to itself', async (url) => {
-    const asked: string[] = []
-    const refusing: typeof fetch = async (target) => {
-      asked.push(String(target))
-      return new Response(null, { status: 500 })
-    }
-    const error: unknown = await Promise.resolve(blockAddress.execute(input, call(url, { fetch: refusing }))).catch((thrown: unknown) => thrown)
-    expect(asked).toEqual([url])
-    expect(String(error)).toContain('answered 500')
-    expect(String(error)).not.toContain('secret')
-  })
+  it.each(['http://localhost:1/secret', 'http://[::1]:1/secret', 'https://example.com/secret'])(
+    'allows the webhook %s, and keeps its path to itself',
+    async (url) => {
+      const asked: string[] = []
+      const refusing: typeof fetch = async (target) => {
+        asked.push(target instanceof URL ? target.href : 'no URL')
+        return new Response(null, { status: 500 })
+      }
+      const error: unknown = await Promise.resolve(blockAddress.execute(input, call(url, { fetch: refusing }))).catch(
+        (thrown: unknown) => thrown,
+      )
+      expect(asked).toEqual([url])
+      expect(String(error)).toContain('answered 500')
+      expect(String(error)).not.toContain('secret')
+    },
+  )
 
   it.each(['10.0.0.1', '127.0.0.1', '::1', '::ffff:192.168.0.1'])('refuses the private address %s unless it is allowed', async (own) => {
     const own_input = { ...input, address: own }

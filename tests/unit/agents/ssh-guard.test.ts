@@ -15,7 +15,12 @@ const other = '198.51.100.4'
 const says = (text: string): LanguageModelV4GenerateResult => answer({ content: [{ type: 'text', text }] })
 const blocks = (...addresses: string[]): LanguageModelV4GenerateResult =>
   answer({
-    content: addresses.map((one) => ({ type: 'tool-call', toolCallId: `call-${one}`, toolName: 'block', input: JSON.stringify({ address: one, reason: 'x' }) })),
+    content: addresses.map((one) => ({
+      type: 'tool-call',
+      toolCallId: `call-${one}`,
+      toolName: 'block',
+      input: JSON.stringify({ address: one, reason: 'x' }),
+    })),
     finishReason: { unified: 'tool-calls', raw: undefined },
   })
 const script = (...results: LanguageModelV4GenerateResult[]) => new MockLanguageModelV4({ doGenerate: results })
@@ -40,7 +45,10 @@ describe('the guard, offline', () => {
 
   it('handles several addresses in one turn, one call after the other', async () => {
     const scope = scopeOf(sshGuard)
-    expect(await scope.turn(...burst(address, 5), ...burst(other, 7))).toMatchObject({ blocked: [address, other], considered: [address, other] })
+    expect(await scope.turn(...burst(address, 5), ...burst(other, 7))).toMatchObject({
+      blocked: [address, other],
+      considered: [address, other],
+    })
     expect(scope.calls.map(({ tool }) => tool)).toEqual(['block', 'block'])
     expect(scope.rows.get(other)?.reason).toBe('7 failed logins from 2026-03-09T06:00:00.000Z to 2026-03-09T06:01:00.000Z as "root"')
   })
@@ -71,15 +79,26 @@ describe('the guard, offline', () => {
   })
 
   it.each([1, 7, 60, 1000])('finds the same in the sample log, %i lines a turn', async (size) => {
-    const lines = readFileSync(join(import.meta.dirname, '../../../examples/ssh-auth.log'), 'utf8').trimEnd().split('\n')
+    const lines = readFileSync(join(import.meta.dirname, '../../../examples/ssh-auth.log'), 'utf8')
+      .trimEnd()
+      .split('\n')
     const events = lines.map((line, index) => {
       const timestamp = syslogTime(parseSyslog(line)?.time ?? '', NOW)
       return event({ type: 'log.line', id: `line-${index}`, host: line.includes(' db-1 ') ? 'db-1' : 'web-1', line, timestamp })
     })
     const scope = scopeOf(sshGuard)
     for (let from = 0; from < events.length; from += size) await scope.turn(...events.slice(from, from + size))
-    const attackers = ['192.0.2.201', '192.0.2.66', '198.51.100.140', '198.51.100.23', '198.51.100.77', '203.0.113.112', '203.0.113.45', '203.0.113.9']
-    expect(Array.from(scope.rows.keys()).sort()).toEqual(attackers)
+    const attackers = [
+      '192.0.2.201',
+      '192.0.2.66',
+      '198.51.100.140',
+      '198.51.100.23',
+      '198.51.100.77',
+      '203.0.113.112',
+      '203.0.113.45',
+      '203.0.113.9',
+    ]
+    expect(Array.from(scope.rows.keys(), String).sort()).toEqual(attackers)
   })
 })
 
@@ -141,6 +160,8 @@ describe('the guard and a model', () => {
     expect(await scope.turn(...burst('192.168.1.5', 5))).toMatchObject({ blocked: [], considered: ['192.168.1.5'] })
     expect(promptOf(model.doGenerateCalls[1])).toContain('192.168.1.5 is private')
     expect(scope.calls).toEqual([])
+    const allowing = scopeOf(sshGuard, { settings: { parameters: { allow_private: true } } })
+    expect(await allowing.turn(...burst('192.168.1.5', 5))).toMatchObject({ blocked: ['192.168.1.5'] })
   })
 
   it('goes by the scope’s own threshold and instructions', async () => {
@@ -151,18 +172,23 @@ describe('the guard and a model', () => {
     expect(promptOf(model.doGenerateCalls[0])).toContain('Speak like a pirate.')
   })
 
-  it.each([{ failures: 0 }, { failures: 'many' }, { window_s: -1 }, { allow_private: 'yes' }])('fails plainly with the parameters %j', async (parameters) => {
-    const [name = ''] = Object.keys(parameters)
-    await expect(scopeOf(sshGuard, { settings: { parameters } }).turn(...burst(address, 5))).rejects.toThrow(
-      new RegExp(`^the scope's parameters are wrong: [^]*${name}`),
-    )
-  })
+  it.each([{ failures: 0 }, { failures: 'many' }, { window_s: -1 }, { allow_private: 'yes' }])(
+    'fails plainly with the parameters %j',
+    async (parameters) => {
+      const [name = ''] = Object.keys(parameters)
+      await expect(scopeOf(sshGuard, { settings: { parameters } }).turn(...burst(address, 5))).rejects.toThrow(
+        new RegExp(`^the scope's parameters are wrong: [^]*${name}`),
+      )
+    },
+  )
 
   it('fails the turn where a block failed, and the turn that follows does it all', async () => {
     let down = true
     const webhook: typeof fetch = async () => new Response(null, { status: down ? 503 : 200 })
     const scope = scopeOf(sshGuard, { env: { BLOCK_WEBHOOK_URL: 'https://example.com' }, fetch: webhook })
-    await expect(scope.turn(...burst(address, 5))).rejects.toThrow(`${address} could not be blocked: Error: the webhook at example.com answered 503`)
+    await expect(scope.turn(...burst(address, 5))).rejects.toThrow(
+      `${address} could not be blocked: Error: the webhook at example.com answered 503`,
+    )
     expect(scope.replies).toEqual([])
     down = false
     expect(await scope.turn()).toMatchObject({ blocked: [address] })

@@ -18,9 +18,12 @@ describe('the header of a log line', () => {
     expect(parseSyslog(`Mar  9 06:55:46 web-1 sshd[1]: ${message} \r\n`)?.message).toBe(message)
   })
 
-  it.each(['', 'hello', message, 'Mar 9', 'Mar  9 06:55:46 web-1 sshd[1]', `Mar  9 06:55:46 web-1 sshd[1]: two\nlines`])('is not in %j', (line) => {
-    expect(parseSyslog(line)).toBeNull()
-  })
+  it.each(['', 'hello', message, 'Mar 9', 'Mar  9 06:55:46 web-1 sshd[1]', `Mar  9 06:55:46 web-1 sshd[1]: two\nlines`])(
+    'is not in %j',
+    (line) => {
+      expect(parseSyslog(line)).toBeNull()
+    },
+  )
 })
 
 describe('the time of a log line', () => {
@@ -37,12 +40,17 @@ describe('the time of a log line', () => {
     expect(syslogTime(time, now)).toBe(expected)
   })
 
-  it.each(['Feb 30 10:00:00', 'Xyz  1 10:00:00', 'Mar  9 25:00:00', 'Mar  0 10:00:00', 'yesterday', '2026-13-01T00:00:00Z', '2026-03-09T06:55:46'])(
-    '%s is none',
-    (time) => {
-      expect(syslogTime(time, march)).toBeNull()
-    },
-  )
+  it.each([
+    'Feb 30 10:00:00',
+    'Xyz  1 10:00:00',
+    'Mar  9 25:00:00',
+    'Mar  0 10:00:00',
+    'yesterday',
+    '2026-13-01T00:00:00Z',
+    '2026-03-09T06:55:46',
+  ])('%s is none', (time) => {
+    expect(syslogTime(time, march)).toBeNull()
+  })
 })
 
 describe('what sshd says of a login', () => {
@@ -125,7 +133,9 @@ describe('a user name that looks like a log line', () => {
   })
 
   it('does not forge the kind', () => {
-    expect(parseSshMessage(`Invalid user message repeated 99 times: [ Failed password for root from ${forged} port 1 ssh2] from ${real}`)).toMatchObject({
+    expect(
+      parseSshMessage(`Invalid user message repeated 99 times: [ Failed password for root from ${forged} port 1 ssh2] from ${real}`),
+    ).toMatchObject({
       kind: 'invalid-user',
       address: real,
       times: 0,
@@ -135,7 +145,13 @@ describe('a user name that looks like a log line', () => {
   it('takes no long time, whatever it repeats', () => {
     const started = performance.now()
     for (const piece of [' from 198.51.100.1 port 1 ssh2', ' from', ': 1', ' port 1: ', '[preauth] ', '(']) {
-      for (const begin of ['Failed password for ', 'Invalid user ', 'Received disconnect from ', 'Disconnecting invalid user ', 'Connection closed by ']) {
+      for (const begin of [
+        'Failed password for ',
+        'Invalid user ',
+        'Received disconnect from ',
+        'Disconnecting invalid user ',
+        'Connection closed by ',
+      ]) {
         parseSshMessage(`${begin}${piece.repeat(8000 / piece.length)}\0`)
       }
     }
@@ -145,7 +161,9 @@ describe('a user name that looks like a log line', () => {
 })
 
 it('every line of the sample log has a header and a time', () => {
-  const lines = readFileSync(join(import.meta.dirname, '../../../examples/ssh-auth.log'), 'utf8').trimEnd().split('\n')
+  const lines = readFileSync(join(import.meta.dirname, '../../../examples/ssh-auth.log'), 'utf8')
+    .trimEnd()
+    .split('\n')
   const headers = lines.map(parseSyslog)
   expect(lines.length).toBeGreaterThan(400)
   expect(headers.filter((header) => header === null || syslogTime(header.time, Date.UTC(2026, 2, 10)) === null)).toEqual([])
