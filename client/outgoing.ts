@@ -2,8 +2,8 @@ export type Ack = { id: string; status: 'accepted' | 'duplicate' }
 type Sent = { text: string; answered: Promise<Ack>; resolve: (ack: Ack) => void; reject: (error: Error) => void }
 
 /**
- * What was sent and not yet answered, in order. A scope answers each message of a socket once, in the order in which they came: an ack names its event, an
- * error is for the oldest one.
+ * What was sent and not yet answered, in order. A scope answers each message of a socket once, in the order in which they came: an ack names its event, and so
+ * does an error where the scope could read the id; else it is for the oldest one.
  */
 export class Outgoing {
   readonly #sent = new Map<string, Sent>()
@@ -28,12 +28,13 @@ export class Outgoing {
   }
 
   /** Whether there was one that it could be for. */
-  refused(error: Error): boolean {
-    const [first] = this.#sent
-    if (!first) return false
-    const [id, { reject }] = first
-    this.#sent.delete(id)
-    reject(error)
+  refused(error: Error, id?: string): boolean {
+    const [oldest] = this.#sent.keys()
+    const refused = id ?? oldest
+    const sent = refused === undefined ? undefined : this.#sent.get(refused)
+    if (refused === undefined || !sent) return false
+    this.#sent.delete(refused)
+    sent.reject(error)
     return true
   }
 

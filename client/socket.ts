@@ -35,7 +35,7 @@ type Frame =
   | { type: 'log'; entry: LogEntry }
   | ({ type: 'ack' } & Ack)
   | ({ type: 'delta' } & Delta)
-  | { type: 'error'; errors: { path: string; message: string }[] }
+  | { type: 'error'; id?: string; errors: { path: string; message: string }[] }
 
 const PING_MS = 20_000
 
@@ -89,7 +89,7 @@ export function connectScope(options: ConnectOptions): Connection {
         return onDelta?.({ turn_id: frame.turn_id, content: frame.content })
       case 'error': {
         const error = new Error(frame.errors.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; '))
-        if (!outgoing.refused(error)) onError?.(error)
+        if (!outgoing.refused(error, frame.id)) onError?.(error)
       }
     }
   }

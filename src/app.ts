@@ -1,4 +1,5 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
+import { cors } from 'hono/cors'
 import { authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
 import { notFoundIn } from './routes/allowed-methods.ts'
 import { deadLetterRoutes } from './routes/dead-letters.ts'
@@ -21,6 +22,9 @@ const open = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInva
   '/',
   docsRoutes((): Document => app.getOpenAPI31Document(documentInfo)),
 )
+
+// Any page may ask: nothing is sent along by itself, so that a page has only what the key it was given allows.
+open.use('/v1/*', cors({ origin: '*', exposeHeaders: ['Retry-After'], maxAge: 600 }))
 
 // G7: what stands above is open, all below is closed.
 open.use('/v1/scopes/:scope/ws', ticketed(redeemTicket))

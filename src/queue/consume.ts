@@ -13,7 +13,10 @@ const RETRY_S = 2
 export async function consumeEvents(batch: MessageBatch, env: Env): Promise<void> {
   const { readable, unreadable } = parse(batch)
   await Promise.all([
-    ...Array.from(Map.groupBy(readable, ({ body }) => body.scope), ([scope, group]) => deliver(env, scope, group)),
+    ...Array.from(
+      Map.groupBy(readable, ({ body }) => body.scope),
+      ([scope, group]) => deliver(env, scope, group),
+    ),
     ...unreadable.map((message) => bury(env, message, 'the message could not be read: it is not {scope, events}')),
   ])
 }
@@ -25,7 +28,10 @@ export async function consumeDeadLetters(batch: MessageBatch, env: Env): Promise
 
 async function deliver(env: Env, scope: string, group: readonly Parsed[]): Promise<void> {
   try {
-    const accepted = await env.SCOPE.getByName(scope).accept(group.flatMap(({ body }) => body.events), 'queue')
+    const accepted = await env.SCOPE.getByName(scope).accept(
+      group.flatMap(({ body }) => body.events),
+      'queue',
+    )
     for (const { message } of group) {
       if (accepted.ok) message.ack()
       else message.retry({ delaySeconds: 30 })
@@ -43,7 +49,9 @@ async function bury(env: Env, message: Message, error: string): Promise<void> {
     await addDeadLetters(env.DB, deadLettersOf(events, message, error))
     message.ack()
   } catch (failure) {
-    console.error(JSON.stringify({ message: 'a dead letter could not be written, it is tried again', id: message.id, error: String(failure) }))
+    console.error(
+      JSON.stringify({ message: 'a dead letter could not be written, it is tried again', id: message.id, error: String(failure) }),
+    )
     message.retry({ delaySeconds: 30 })
   }
 }

@@ -4,7 +4,10 @@ import { scopeName, type Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 
 /** What the consumers rely on; the events themselves were parsed when they were accepted. */
-export const queueMessage = z.object({ scope: scopeName, events: z.array(z.looseObject({ id: z.string(), scope: scopeName, type: z.string() })).min(1) })
+export const queueMessage = z.object({
+  scope: scopeName,
+  events: z.array(z.looseObject({ id: z.string(), scope: scopeName, type: z.string() })).min(1),
+})
 
 const encoder = new TextEncoder()
 

@@ -12,8 +12,15 @@ const RETENTION_DAYS = 30
 /** Finds what is stuck anywhere and puts it right. Idempotent, and safe beside another sweep. */
 export async function sweep(env: Env, now: number): Promise<{ sent_again: number; poked: number; forgotten: number }> {
   const late = await lateQueued(env.DB, now - LATE_MS)
-  await send(env, late.map(({ event }) => event))
-  await markSentAgain(env.DB, late.map(({ seq }) => seq), now)
+  await send(
+    env,
+    late.map(({ event }) => event),
+  )
+  await markSentAgain(
+    env.DB,
+    late.map(({ seq }) => seq),
+    now,
+  )
   const overdue = await overdueScopes(env.DB, now - OVERDUE_MS)
   const poked = await Promise.all(overdue.map((scope) => poke(env, scope)))
   const forgotten = await forgetEvents(env.DB, now - RETENTION_DAYS * DAY_MS)
@@ -26,7 +33,9 @@ async function poke(env: Env, scope: string): Promise<boolean> {
     await setWake(env.DB, scope, wake_at)
     return true
   } catch (error) {
-    console.warn(JSON.stringify({ message: 'an overdue scope could not be woken, the next sweep tries again', scope, error: String(error) }))
+    console.warn(
+      JSON.stringify({ message: 'an overdue scope could not be woken, the next sweep tries again', scope, error: String(error) }),
+    )
     return false
   }
 }

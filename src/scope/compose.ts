@@ -6,6 +6,7 @@ import { Budget } from './budget.ts'
 import { Counters } from './counters.ts'
 import { Database } from './database.ts'
 import { Effects } from './effects.ts'
+import { InboxView } from './inbox-view.ts'
 import { Inbox } from './inbox.ts'
 import { Intake } from './intake.ts'
 import { Log } from './log.ts'
@@ -41,6 +42,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const log = new Log(database, now)
   log.redact(settings().redact)
   const inbox = new Inbox(database, scope)
+  const view = new InboxView(database, scope)
   const memory = new WorkingMemory(database, scope, now, settings().context_limit)
   const report = () => ({ scope, agent: agent().name, open: inbox.open })
   const outbox = new Outbox({ database, db: env.DB, alarm, now, scope: report, wake: () => alarm.next() })
@@ -53,7 +55,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const thinking = () => turns.current !== null
   const perception = new Perception({ inbox, memory, log, settlement, agent, settings, thinking })
   const turns: Turns = new Turns({
-    ...{ database, inbox, memory, log, counters, settlement, perception, effects, alarm, unit, agent, settings, now },
+    ...{ database, inbox, view, memory, log, counters, settlement, perception, effects, alarm, unit, agent, settings, now },
     deps: (turn) => turnDeps({ env, scope, agent, settings, store: events, effects, budget, log, counters, sockets, unit, now }, turn),
   })
   const intake = new Intake({ scope, inbox, log, counters, perception, turns, settings, unit, now })
@@ -64,7 +66,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const streams = new Streams(log)
   const tickets = new Tickets(database, now)
   const retention = new Retention({ inbox, log, effects, settings, now })
-  alarm.source((at) => inbox.nextDue(at))
+  alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())
   return {
@@ -75,6 +77,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
       alarm,
       log,
       inbox,
+      view,
       memory,
       outbox,
       unit,

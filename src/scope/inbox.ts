@@ -1,8 +1,7 @@
 import type { Event } from '../core/event.ts'
 import { eventStatements } from '../core/event-statements.ts'
-import type { EventRecord, EventStatus, Outcome, OutcomeStatus } from '../protocol/event-record.ts'
+import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
-import type { Depth } from '../protocol/scope-api.ts'
 import type { Database, Row } from './database.ts'
 
 export type Stored = { seq: number; event: Event; attempts: number }
@@ -12,7 +11,7 @@ export type Settled = { seq: number; id: string; trace_id: string; attempts: num
 export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
 
 /** A lease that no clock ends: a turn's claim is given back by whoever ends the turn, or by the next start of the object. */
-const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
+export const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
 const INSERT = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at)
   SELECT value->>0, event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, value->>1, value->>2,
@@ -32,7 +31,7 @@ export class Inbox {
     this.#database = database
     this.#scope = scope
     this.#last = database.first<{ seq: number }>(`SELECT seq FROM sqlite_sequence WHERE name = 'events'`)?.seq ?? 0
-    this.#open = this.#count(`status IN ('pending', 'processing')`)
+    this.#open = database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE status IN ('pending', 'processing')`)?.n ?? 0
   }
 
   /** Events without an outcome. */
@@ -223,58 +222,6 @@ export class Inbox {
     )
   }
 
-  record(id: string): EventRecord | null {
-    const row = this.#database.first<Row>('SELECT * FROM events WHERE scope = ? AND id = ?', this.#scope, id)
-    if (!row) return null
-    const ended = row['ended_at']
-    return {
-      event: JSON.parse(String(row['payload'])) as Event,
-      status: String(row['status']) as EventStatus,
-      attempts: Number(row['attempts']),
-      error: row['error'] === null ? null : String(row['error']),
-      outcome: row['outcome'] === null ? null : (JSON.parse(String(row['outcome'])) as Outcome),
-      accepted_at: new Date(Number(row['accepted_at'])).toISOString(),
-      ended_at: ended === null ? null : new Date(Number(ended)).toISOString(),
-    }
-  }
-
-  /** Ids, of those named, that have their outcome or are not known. */
-  settled(ids: readonly string[]): Set<string> {
-    const open = this.#database.all<{ id: string }>(
-      `SELECT id FROM events WHERE scope = ? AND id IN (SELECT value FROM json_each(?)) AND status IN ('pending', 'processing')`,
-      this.#scope,
-      JSON.stringify(ids),
-    )
-    const waiting = new Set(open.map(({ id }) => id))
-    return new Set(ids.filter((id) => !waiting.has(id)))
-  }
-
-  depth(now: number): Depth {
-    const pending = this.#count(`status = 'pending'`)
-    const delayed = this.#count(`status = 'pending' AND due_at > ${now}`)
-    return { pending: pending - delayed, delayed, processing: this.#count(`status = 'processing'`) }
-  }
-
-  /** When the next event comes due for a retry, or a lease ends. */
-  nextDue(now: number): number | null {
-    const retry = this.#database.first<{ at: number | null }>(
-      `SELECT min(due_at) AS at FROM events WHERE status = 'pending' AND due_at > ?`,
-      now,
-    )?.at
-    const lease = this.#database.first<{ at: number | null }>(`SELECT min(lease_until) AS at FROM events WHERE status = 'processing'`)?.at
-    const times = [retry, lease === UNTIL_SETTLED ? null : lease].filter((at) => at !== null && at !== undefined)
-    return times.length > 0 ? Math.min(...times) : null
-  }
-
-  /** How long what is pending has waited: for the debounce. */
-  window(now: number): { first: number; last: number } | null {
-    const row = this.#database.first<{ first: number | null; last: number | null }>(
-      `SELECT min(accepted_at) AS first, max(accepted_at) AS last FROM events WHERE status = 'pending' AND due_at <= ?`,
-      now,
-    )
-    return row?.first === null || row?.last === null || !row ? null : { first: row.first, last: row.last }
-  }
-
   /** Drops up to `limit` of the oldest events that ended before `before`, are told to D1 and have left the context. */
   forget(before: number, limit: number): number {
     return this.#database.all(
@@ -305,10 +252,6 @@ export class Inbox {
       )
     }
     return failed.sort((left, right) => left.seq - right.seq)
-  }
-
-  #count(condition: string): number {
-    return this.#database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE ${condition}`)?.n ?? 0
   }
 }
 

@@ -36,20 +36,20 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async outcomes(ids: string[], timeout_ms: number): Promise<Waited> {
-    const { inbox, waiters } = this.#parts
-    const done = inbox.settled(ids)
+    const { view, waiters } = this.#parts
+    const done = view.settled(ids)
     const settled = await waiters.wait(new Set(ids.filter((id) => !done.has(id))), Math.min(timeout_ms, limits.wait_ms))
     return { settled, records: ids.flatMap((id) => this.#record(id) ?? []) }
   }
 
   async state(): Promise<ScopeState> {
-    const { inbox, counters, turns, store, log, sockets, outbox, memory, budget, now } = this.#parts
+    const { view, counters, turns, store, log, sockets, outbox, memory, budget, now } = this.#parts
     const turn = turns.current
     return {
       scope: this.#name,
       agent: store.agent.name,
       settings: store.settings,
-      inbox: inbox.depth(now()),
+      inbox: view.depth(now()),
       context: { events: memory.count },
       counters: counters.counts,
       turn: turn && { turn_id: turn.turn_id, since: new Date(turn.since).toISOString(), events: turn.claimed.length },
@@ -229,8 +229,8 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   #record(id: string) {
-    const { inbox, log } = this.#parts
-    const record = inbox.record(id)
+    const { view, log } = this.#parts
+    const record = view.record(id)
     if (record?.outcome?.by !== 'turn') return record
     // The result stands once in the log, not in each event of its turn.
     const entry = log.entry(record.outcome.log_seq)

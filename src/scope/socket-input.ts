@@ -3,9 +3,10 @@ import { limits } from '../protocol/limits.ts'
 import { parseEvent, type EventRules } from '../protocol/parse-event.ts'
 import type { FieldError } from '../protocol/problem.ts'
 
-export type SocketInput = { ok: true; event: Event } | { ok: false; errors: FieldError[] }
+/** `id` is the refused event's, where it could be read. */
+export type SocketInput = { ok: true; event: Event } | { ok: false; id: string | null; errors: FieldError[] }
 
-const refused = (message: string): SocketInput => ({ ok: false, errors: [{ path: '', message }] })
+const refused = (message: string): SocketInput => ({ ok: false, id: null, errors: [{ path: '', message }] })
 
 /** What a client sent on a socket: an event, or `{"content": "…"}`, which is a `ws.message` of its connection. It never throws. */
 export function readSocketInput(message: string | ArrayBuffer, connection_id: string, rules: EventRules): SocketInput {
@@ -22,5 +23,6 @@ export function readSocketInput(message: string | ArrayBuffer, connection_id: st
   const input = value as Record<string, unknown>
   const shorthand = !('type' in input) && 'content' in input
   const chat = { connection_id, source: `ws:${connection_id}`, ...input, type: 'ws.message' }
-  return parseEvent(shorthand ? chat : input, rules)
+  const parsed = parseEvent(shorthand ? chat : input, rules)
+  return parsed.ok ? parsed : { ok: false, id: typeof input['id'] === 'string' ? input['id'].slice(0, 128) : null, errors: parsed.errors }
 }

@@ -71,12 +71,11 @@ export class Sockets {
       ])
     }
     const input = readSocketInput(message, connection_id, this.#parts.rules(source))
-    if (!input.ok) return this.#refuse(socket, input.errors)
+    if (!input.ok) return this.#refuse(socket, input.errors, input.id)
     const accepted = this.#parts.accept([input.event])
     if (!accepted.ok) {
-      return this.#refuse(socket, [
-        { path: '', message: `the inbox is full (${accepted.depth} of ${accepted.limit}); send ${input.event.id} again later` },
-      ])
+      const full = `the inbox is full (${accepted.depth} of ${accepted.limit}); send the event again later`
+      return this.#refuse(socket, [{ path: '', message: full }], input.event.id)
     }
     for (const { id, status } of accepted.receipts) this.#deliver(socket, JSON.stringify({ type: 'ack', id, status }))
   }
@@ -107,8 +106,8 @@ export class Sockets {
     }
   }
 
-  #refuse(socket: WebSocket, errors: FieldError[]): void {
-    this.#deliver(socket, JSON.stringify({ type: 'error', errors }))
+  #refuse(socket: WebSocket, errors: FieldError[], id: string | null = null): void {
+    this.#deliver(socket, JSON.stringify({ type: 'error', ...(id === null ? {} : { id }), errors }))
   }
 
   /** Page by page, other work in between; live once it has seen the log's end. */

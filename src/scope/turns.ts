@@ -7,6 +7,7 @@ import type { Counters } from './counters.ts'
 import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import type { Effects } from './effects.ts'
+import type { InboxView } from './inbox-view.ts'
 import type { Inbox, Stored } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { Perception } from './perception.ts'
@@ -28,6 +29,7 @@ const PARKED_MS = 86_400_000
 type Parts = {
   database: Database
   inbox: Inbox
+  view: InboxView
   memory: WorkingMemory
   log: Log
   counters: Counters
@@ -246,7 +248,7 @@ export class Turns {
   #debounced(now: number): number | null {
     const { overlap, consumer } = this.#parts.settings()
     if (typeof overlap === 'string' || this.#current || consumer === 'pull') return null
-    const window = this.#parts.inbox.window(now)
+    const window = this.#parts.view.window(now)
     if (!window) return null
     return Math.min(window.last + overlap.debounce.quiet_ms, window.first + overlap.debounce.max_ms)
   }

@@ -25,7 +25,9 @@ export async function markQueued(db: D1Database, list: readonly Event[], now: nu
 /** Events that were noted as queued before `before`, or sent again before it, oldest first. */
 export async function lateQueued(db: D1Database, before: number): Promise<{ seq: number; event: Event }[]> {
   const { results } = await db
-    .prepare(`SELECT seq, payload FROM events WHERE status = 'queued' AND ${UNUSUAL} AND coalesce(queued_at, accepted_at) < ? ORDER BY seq LIMIT ?`)
+    .prepare(
+      `SELECT seq, payload FROM events WHERE status = 'queued' AND ${UNUSUAL} AND coalesce(queued_at, accepted_at) < ? ORDER BY seq LIMIT ?`,
+    )
     .bind(before, BATCH)
     .all<{ seq: number; payload: string }>()
   return results.map(({ seq, payload }) => ({ seq, event: JSON.parse(payload) as Event }))
@@ -112,6 +114,12 @@ export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQ
 
 /** Core's EventStore over D1's log: for history. */
 export function history(db: D1Database): SqlEventStore {
-  const run = async ({ sql: text, params }: Statement) => (await db.prepare(text).bind(...params).all()).results
+  const run = async ({ sql: text, params }: Statement) =>
+    (
+      await db
+        .prepare(text)
+        .bind(...params)
+        .all()
+    ).results
   return new SqlEventStore({ run })
 }
