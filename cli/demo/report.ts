@@ -1,6 +1,7 @@
 import type { Paint } from '../lib/paint.ts'
 import { count, counted, cut, duration, harmless, wrap } from '../lib/text.ts'
 import { FAILING_ATTEMPTS, FAILING_SCOPE } from './failing-scope.ts'
+import { EXAMPLE } from './options.ts'
 import { addresses } from './state.ts'
 import type { Summary } from './summary.ts'
 import { effectsLine, modelLine, shortened, turnsLine } from './wording.ts'
@@ -15,14 +16,12 @@ const LABEL = 10
 export function report(summary: Summary, { columns, paint, kept }: Look): string[] {
   const place = { width: columns - 1, paint }
   const row = ([label, text]: [string, string]) => `  ${paint('dim', label.padEnd(LABEL))}${cut(text, place.width - LABEL - 2)}`
-  const parts = [
-    conclusion(summary, place),
-    figures(summary).map(row),
-    blocks(summary, place),
-    dead(summary, place),
-    ...(kept ? [] : [next(summary, paint)]),
-  ]
-  return parts.flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]))
+  const parts = [conclusion(summary, place), figures(summary).map(row), blocks(summary, place), dead(summary, place)]
+  if (!kept) parts.push(next(summary, paint))
+  return parts
+    .map((lines) => lines.join('\n'))
+    .join('\n\n')
+    .split('\n')
 }
 
 function conclusion({ lines, file, blocked, model, times_ms }: Summary, { width, paint }: Place): string[] {
@@ -89,11 +88,10 @@ function dead({ dead_letters }: Summary, { width, paint }: Place): string[] {
 }
 
 function next({ file }: Summary, paint: Paint): string[] {
-  const again = file.startsWith('examples/') ? '' : ` --file ${harmless(file)}`
   const commands = [
-    [`npm run demo --${again} --speed 50`, 'watch it, 50 lines a second'],
-    [`npm run demo --${again} --keep`, 'talk to the server with curl'],
-    ['npm run demo -- --file /var/log/auth.log', 'read your own log'],
+    ['npm run demo -- --speed 50', 'watch it, 50 lines a second'],
+    ['npm run demo -- --keep', 'then talk to the server with curl'],
+    ...(file === EXAMPLE ? [['npm run demo -- --file /var/log/auth.log', 'read your own log'] as const] : []),
     ['npm run dev', 'write an agent: src/agents/'],
   ] as const
   const column = Math.max(...commands.map(([command]) => command.length)) + 2

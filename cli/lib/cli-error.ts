@@ -1,3 +1,6 @@
+import { painter } from './paint.ts'
+import { harmless } from './text.ts'
+
 /** A failure that is told to the user as it stands: what went wrong, and what to do about it. */
 export class CliError extends Error {
   override readonly name = 'CliError'
@@ -10,3 +13,14 @@ export class CliError extends Error {
 }
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Tells it on stderr, with what to do; the exit code. */
+export function tellFailure(what: string, error: unknown): 1 {
+  const paint = painter(process.stderr)
+  const lines = messageOf(error)
+    .split('\n')
+    .map((line) => harmless(line))
+  const hint = error instanceof CliError && error.hint ? `${error.hint}\n` : ''
+  process.stderr.write(`${paint('red', what)} ${lines.join('\n')}\n${hint}`)
+  return 1
+}

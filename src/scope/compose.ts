@@ -55,7 +55,20 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const thinking = () => turns.current !== null
   const perception = new Perception({ inbox, memory, log, settlement, agent, settings, thinking })
   const turns: Turns = new Turns({
-    ...{ database, inbox, view, memory, log, counters, settlement, perception, effects, alarm, unit, agent, settings, now },
+    database,
+    inbox,
+    view,
+    memory,
+    log,
+    counters,
+    settlement,
+    perception,
+    effects,
+    alarm,
+    unit,
+    agent,
+    settings,
+    now,
     deps: (turn) => turnDeps({ env, scope, agent, settings, store: events, effects, budget, log, counters, sockets, unit, now }, turn),
   })
   const intake = new Intake({ scope, inbox, log, counters, perception, turns, settings, unit, now })
@@ -70,27 +83,29 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())
   return {
-    ...{
-      database,
-      store,
-      counters,
-      alarm,
-      log,
-      inbox,
-      view,
-      memory,
-      outbox,
-      unit,
-      waiters,
-      effects,
-      budget,
-      timers,
-      perception,
-      turns,
-      intake,
-      pull,
-    },
-    ...{ sockets, streams, tickets, retention, now },
+    database,
+    store,
+    counters,
+    alarm,
+    log,
+    inbox,
+    view,
+    memory,
+    outbox,
+    unit,
+    waiters,
+    effects,
+    budget,
+    timers,
+    perception,
+    turns,
+    intake,
+    pull,
+    sockets,
+    streams,
+    tickets,
+    retention,
+    now,
   }
 }
 

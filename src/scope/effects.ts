@@ -76,7 +76,12 @@ export class Effects {
       lost.map(({ id, tool, idempotence_key, head }) => ({
         ...(JSON.parse(head) as EntryHead),
         kind: 'effect-ended',
-        ...{ effect_id: id, tool, status: 'unknown', output: null, error, idempotence_key },
+        effect_id: id,
+        tool,
+        status: 'unknown',
+        output: null,
+        error,
+        idempotence_key,
       })),
     )
   }

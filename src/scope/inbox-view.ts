@@ -1,7 +1,7 @@
 import type { Event } from '../core/event.ts'
 import type { EventRecord, EventStatus, Outcome } from '../protocol/event-record.ts'
 import type { Depth } from '../protocol/scope-api.ts'
-import type { Database, Row } from './database.ts'
+import type { Database } from './database.ts'
 import { UNTIL_SETTLED } from './inbox.ts'
 
 /** What may be asked of the inbox without changing it. */
@@ -15,7 +15,7 @@ export class InboxView {
   }
 
   record(id: string): EventRecord | null {
-    const row = this.#database.first<Row>('SELECT * FROM events WHERE scope = ? AND id = ?', this.#scope, id)
+    const row = this.#database.first('SELECT * FROM events WHERE scope = ? AND id = ?', this.#scope, id)
     if (!row) return null
     const ended = row['ended_at']
     return {

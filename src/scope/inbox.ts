@@ -66,7 +66,7 @@ export class Inbox {
   /** Due events that no filter has seen: a filter failed, or the scope was set to `pull` when they came. */
   unperceived(now: number, limit: number): Stored[] {
     return this.#database
-      .all<Row>(
+      .all(
         `SELECT seq, payload, attempts FROM events WHERE status = 'pending' AND due_at <= ? AND in_context = 0 ORDER BY due_at, seq LIMIT ?`,
         now,
         limit,

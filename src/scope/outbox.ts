@@ -84,7 +84,7 @@ export class Outbox {
       BATCH,
     )
     if (rows.length === 0) return false
-    const reports = rows.map(({ seq: _, ...row }) => ({ ...row, discarded: Boolean(row.discarded) }))
+    const reports = rows.map(({ seq: _seq, ...row }) => ({ ...row, discarded: Boolean(row.discarded) }))
     const report = { ...scope(), wake_at: wake(), updated_at: now() }
     const signal = new AbortController().signal
     await withDeadline(() => tell(db, reports, report), { signal, timeout_ms: TELL_TIMEOUT_MS, what: 'telling D1' })

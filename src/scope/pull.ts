@@ -35,7 +35,9 @@ export class Pull {
       claimed.map(({ event, attempts }) => ({
         ...eventHead({ id: event.id, trace_id: event.meta.trace_id }),
         kind: 'event-claimed',
-        ...{ attempts, lease_until, by },
+        attempts,
+        lease_until,
+        by,
       })),
     )
     if (claimed.length > 0) alarm.by(now() + lease_ms)

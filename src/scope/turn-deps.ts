@@ -45,7 +45,14 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
     return effects.run({ tool: name, definition, input, cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms })
   }
   const deps: Omit<AgentDeps, 'model'> = {
-    ...{ env, scope, store, signal, turn_id, now, call, db: env.DB },
+    env,
+    scope,
+    store,
+    signal,
+    turn_id,
+    now,
+    call,
+    db: env.DB,
     context: turn.seen.context,
     attempt: Math.max(...turn.claimed.map(({ attempts }) => attempts)),
     settings: settings(),
@@ -104,5 +111,5 @@ function toolSet(agent: Agent, allowed: ReadonlySet<string>, call: AgentDeps['ca
       name,
       tool({ description, inputSchema: input, execute: (value: unknown) => call(name, value) }),
     ]),
-  ) as ToolSet
+  )
 }

@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from 'uuid'
 import type { Agent, AgentDeps } from '../agents/define-agent.ts'
 import { newSpanId } from '../core/event.ts'
+import type { TurnEnd } from '../protocol/log-entry.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Alarm } from './alarm.ts'
 import type { Counters } from './counters.ts'
@@ -195,7 +196,8 @@ export class Turns {
         inbox.release(turn_id, { due_at: now() + 1000, interrupted: true })
         return this.#ended(turn, ending, 0)
       }
-      default: {
+      case 'failed':
+      case 'timeout': {
         this.#ended(turn, ending, 0)
         const error = ending.error ?? 'the turn failed'
         settlement.failed(inbox.fail(claimed, { turn_id, ...settlement.failure(error) }), error)
@@ -203,7 +205,7 @@ export class Turns {
     }
   }
 
-  #ended(turn: Turn, { status, result, error }: Ending, cleared: number): void {
+  #ended(turn: Turn, { status, result, error }: { status: TurnEnd; result: unknown; error: string | null }, cleared: number): void {
     const { log, counters, database, now, effects, memory } = this.#parts
     const { turn_id, head, since, usage } = turn
     const entry = { turn_id, status, result: log.clean(result), error, cleared, usage, scratch: log.clean(memory.live.scratch) }

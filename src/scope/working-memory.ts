@@ -1,6 +1,6 @@
 import { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
-import type { Database, Row } from './database.ts'
+import type { Database } from './database.ts'
 import type { Stored } from './inbox.ts'
 
 export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
@@ -144,8 +144,8 @@ export class WorkingMemory {
 
   #newest(limit: number, upTo: number): { events: Event[]; seqs: number[] } {
     const rows = this.#database
-      .all<Row>('SELECT seq, payload FROM events WHERE in_context = 1 AND seq <= ? ORDER BY seq DESC LIMIT ?', upTo, limit)
-      .reverse()
+      .all('SELECT seq, payload FROM events WHERE in_context = 1 AND seq <= ? ORDER BY seq DESC LIMIT ?', upTo, limit)
+      .toReversed()
     return { events: rows.map((row) => JSON.parse(String(row['payload'])) as Event), seqs: rows.map((row) => Number(row['seq'])) }
   }
 }

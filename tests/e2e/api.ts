@@ -32,6 +32,11 @@ export async function call(
   }
 }
 
+export function bodyOf(answer: { body: unknown } | null): unknown {
+  if (!answer) throw new Error('the server did not answer')
+  return answer.body
+}
+
 export const scopePath = (scope: string): string => `/v1/scopes/${encodeURIComponent(scope)}`
 
 /** Every entry of a scope's log. */
@@ -40,7 +45,8 @@ export async function wholeLog(url: string, scope: string): Promise<Record<strin
   let after = '0'
   for (;;) {
     const page = await call(url, `${scopePath(scope)}/log?limit=1000&after=${after}`)
-    const { items, next_cursor } = page?.body as { items: Record<string, unknown>[]; next_cursor: string | null }
+    if (!page) throw new Error(`the log of ${scope} could not be read`)
+    const { items, next_cursor } = page.body as { items: Record<string, unknown>[]; next_cursor: string | null }
     entries.push(...items)
     if (next_cursor === null) return entries
     after = next_cursor

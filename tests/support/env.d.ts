@@ -9,3 +9,8 @@ declare global {
     }
   }
 }
+
+declare module '*?raw' {
+  const text: string
+  export default text
+}

@@ -2,12 +2,12 @@ import { generateText } from 'ai'
 import { z } from 'zod'
 import { defineAgent, type Agent, type AgentDeps } from '../../src/agents/define-agent.ts'
 import { defineTool } from '../../src/agents/define-tool.ts'
-import { eventType, type Event } from '../../src/core/event.ts'
+import { eventType } from '../../src/core/event.ts'
 import type { DecisionContext } from '../../src/core/decision-context.ts'
 
 export const note = eventType('test.note', { text: z.string() })
 
-type Behaviour = (context: DecisionContext<Event>, deps: AgentDeps) => Promise<unknown>
+type Behaviour = (context: DecisionContext, deps: AgentDeps) => Promise<unknown>
 
 /** What a scope's trigger does, set by each test for its own scope. */
 export const behaviours = new Map<string, Behaviour>()

@@ -5,7 +5,7 @@ import { withDefaults, type Event } from '../../src/core/event.ts'
 import { entriesOf, evict, freshScope, send, sendAndSettle, stubOf } from '../support/scopes.ts'
 
 // A type of its own would need a declaration for every file that is read as text.
-const { default: sample }: { default: string } = await import('../../examples/ssh-auth.log?raw' as string)
+const { default: sample }: { default: string } = await import('../../examples/ssh-auth.log?raw')
 
 const made = (scope: string, fields: Record<string, unknown>): Event =>
   withDefaults(fields, { now: Date.now(), source: 'test', scope }) as Event

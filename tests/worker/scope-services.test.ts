@@ -16,8 +16,7 @@ import {
 } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
 
-const inD1 = async (id: string) =>
-  env.DB.prepare('SELECT status, attempts, error, revision FROM events WHERE id = ?').bind(id).first<Record<string, unknown>>()
+const inD1 = async (id: string) => env.DB.prepare('SELECT status, attempts, error, revision FROM events WHERE id = ?').bind(id).first()
 
 describe('timers', () => {
   test('tick as events, each once, whatever wakes the scope', async () => {

@@ -127,7 +127,7 @@ describe('a WebSocket', () => {
     const scope = freshScope()
     const { socket } = await connect(scope)
     socket.close(1000, 'bye')
-    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ status: 'completed' }])
     await until(async () => (await stubOf(scope).state()).sockets === 0, 'it is forgotten')
   })
 })
