@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { CliError, messageOf } from './lib/cli-error.ts'
+import { CliError, messageOf, tellFailure } from './lib/cli-error.ts'
 import { interruption, unlessAborted, type Interruption } from './lib/interruption.ts'
 import { startServer, type LocalServer } from './lib/local-server.ts'
 import { painter, type Output } from './lib/paint.ts'
-import { harmless } from './lib/text.ts'
 import { temporaryFolder } from './lib/temporary-folder.ts'
 import { FAILING_SCOPE } from './demo/failing-scope.ts'
 import { howToTalk } from './demo/keep.ts'
@@ -78,18 +77,12 @@ function failed(error: unknown, json: boolean): number {
   const paint = painter(process.stderr)
   if (signal.aborted) {
     const by = name() === 'SIGINT' ? 'Ctrl-C' : name()
-    process.stderr.write(`${paint('yellow', `Stopped by ${by}, before the end.`)} The server has ended too; nothing is left behind.\n`)
+    process.stderr.write(`${paint('yellow', `Stopped by ${by}.`)} The server has ended too; nothing is left behind.\n`)
     return exitCode()
   }
-  const hint =
-    error instanceof CliError
-      ? error.hint
-      : 'If node_modules is new or old, npm ci sets it right. npm run dev shows all that the server says.'
+  const hint = error instanceof CliError ? error.hint : 'If node_modules is incomplete, npm ci sets it right.'
   if (json) process.stdout.write(`${JSON.stringify({ ok: false, error: messageOf(error), hint })}\n`)
-  process.stderr.write(
-    `${paint('red', 'The demo failed:')} ${messageOf(error).split('\n').map(harmless).join('\n')}\n${hint ? `${hint}\n` : ''}`,
-  )
-  return 1
+  return tellFailure('The demo failed:', error instanceof CliError ? error : new CliError(messageOf(error), hint, error))
 }
 
 // A reader that has seen enough, such as `head`, closes the pipe: that is no failure to report.

@@ -15,18 +15,21 @@ export type DemoOptions = {
 
 export const help = `Usage: npm run demo -- [options]
 
-Starts Reflex on this machine (no network, state in a temporary folder), sends it an SSH log line by
-line, and shows what its agent ssh-guard decides and does. Ends by itself and leaves nothing behind.
+Starts Reflex on this machine (no network, state in a temporary folder), sends
+it an SSH log line by line, and shows what its agent ssh-guard decides and does.
+Ends by itself and leaves nothing behind.
 
-  --file PATH    an sshd auth log, such as /var/log/auth.log   [${EXAMPLE}]
-  --limit N      send its first N lines                        [100000]
-  --speed N      send N lines a second, to watch it            [as fast as it goes]
-  --timeout S    give up after S seconds without any progress  [60]
-  --keep         leave the server up, and show how to talk to it, until Ctrl-C
+  --file PATH    an sshd auth log, such as /var/log/auth.log
+                 [${EXAMPLE}]
+  --limit N      send its first N lines [100000]
+  --speed N      send N lines a second, to watch it [as fast as it goes]
+  --timeout S    give up after S seconds without any progress [60]
+  --keep         leave the server up until Ctrl-C, and show how to talk to it
   --json         one JSON summary on stdout, progress on stderr
   --help         this
 
-Exit codes: 0 done, 1 failed, 130 stopped by Ctrl-C. Colour only on a terminal; NO_COLOR is honoured.`
+Exit codes: 0 done, 1 failed, 130 stopped by Ctrl-C before the end.
+Colour only on a terminal; NO_COLOR is honoured.`
 
 const options = {
   file: { type: 'string' },

@@ -7,6 +7,6 @@ export function deployedUrl(output: string): string | null {
       const entry: { type?: string; targets?: string[] } = JSON.parse(line)
       return entry.type === 'deploy' ? (entry.targets ?? []) : []
     })
-  const [url] = targets.filter((target) => target.includes('.') && !target.includes(' '))
+  const url = targets.find((target) => target.includes('.') && !target.includes(' '))
   return url === undefined ? null : url.startsWith('http') ? url : `https://${url}`
 }

@@ -5,14 +5,16 @@ export type DevOptions = { port: number; state: string; help: boolean }
 
 export const help = `Usage: npm run dev -- [options]
 
-Runs Reflex on this machine, without a network, and starts it again when a source file changes.
+Runs Reflex on this machine, without a network, and starts it again when a
+source file changes.
 
-  --port N     where it listens, on 127.0.0.1          [8787]
-  --state DIR  where its state is kept between runs    [.reflex]
+  --port N     where it listens, on 127.0.0.1 [8787]
+  --state DIR  where its state is kept between runs [.reflex]
   --help       this
 
-The admin key is REFLEX_ADMIN_KEY in .dev.vars; else one is made and kept in the state's folder.
-Other variables and secrets stand in .dev.vars too, one NAME=value a line. Ctrl-C ends it.`
+The admin key is REFLEX_ADMIN_KEY in .dev.vars; else one is made and kept in the
+state's folder. Other variables and secrets stand in .dev.vars too, one
+NAME=value a line. Ctrl-C ends it.`
 
 const options = {
   port: { type: 'string', default: '8787' },

@@ -9,8 +9,3 @@ declare global {
     }
   }
 }
-
-declare module '*?raw' {
-  const text: string
-  export default text
-}
