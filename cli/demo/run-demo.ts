@@ -11,7 +11,7 @@ import type { AuthLog } from './read-log.ts'
 import { reduce, sent } from './reduce.ts'
 import { sendLines } from './send-lines.ts'
 import { tallyOf, type DemoState } from './state.ts'
-import { summarise, type Summary } from './summary.ts'
+import { summarise, type Summary, type Times } from './summary.ts'
 import { waitSettled } from './wait-settled.ts'
 
 type Demo = {
@@ -55,19 +55,22 @@ export async function runDemo({ server, key, log, state, options, presenter, sig
     const finishing = performance.now()
     presenter.phase('finishing')
     const dead_letters = await deadLetters(api, work)
-    const times = {
-      start: ready - started,
-      send: all_sent - first,
-      work: worked,
-      dead_letter: performance.now() - finishing,
-      all: performance.now() - started,
-    }
-    return summarise({ file: log.name, left_out: log.left_out, speed: options.speed, state, scopes, dead_letters, times })
+    const ended = performance.now()
+    const spans = { start: ready - started, send: all_sent - first, work: worked, dead_letter: ended - finishing, all: ended - started }
+    return summarise({ file: log.name, left_out: log.left_out, speed: options.speed, state, scopes, dead_letters, times: rounded(spans) })
   } finally {
     following.abort()
     await Promise.all(followers)
   }
 }
+
+const rounded = ({ start, send, work, dead_letter, all }: Times): Times => ({
+  start: Math.round(start),
+  send: Math.round(send),
+  work: Math.round(work),
+  dead_letter: Math.round(dead_letter),
+  all: Math.round(all),
+})
 
 type Settling = { log: AuthLog; options: DemoOptions; signal: AbortSignal; state: () => DemoState }
 

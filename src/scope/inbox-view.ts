@@ -7,15 +7,13 @@ import { UNTIL_SETTLED } from './inbox.ts'
 /** What may be asked of the inbox without changing it. */
 export class InboxView {
   readonly #database: Database
-  readonly #scope: string
 
-  constructor(database: Database, scope: string) {
+  constructor(database: Database) {
     this.#database = database
-    this.#scope = scope
   }
 
   record(id: string): EventRecord | null {
-    const row = this.#database.first('SELECT * FROM events WHERE scope = ? AND id = ?', this.#scope, id)
+    const row = this.#database.first('SELECT * FROM events WHERE id = ?', id)
     if (!row) return null
     const ended = row['ended_at']
     return {
@@ -32,8 +30,7 @@ export class InboxView {
   /** Ids, of those named, that have their outcome or are not known. */
   settled(ids: readonly string[]): Set<string> {
     const open = this.#database.all<{ id: string }>(
-      `SELECT id FROM events WHERE scope = ? AND id IN (SELECT value FROM json_each(?)) AND status IN ('pending', 'processing')`,
-      this.#scope,
+      `SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?)) AND status IN ('pending', 'processing')`,
       JSON.stringify(ids),
     )
     const waiting = new Set(open.map(({ id }) => id))

@@ -22,14 +22,12 @@ const turnToken = (turn_id: string): string => `turn:${turn_id}:`
 export class Inbox {
   readonly #database: Database
   readonly #statements = eventStatements('events', ', revision = revision + 1')
-  readonly #scope: string
   /** The last `seq` that was given, also to an event that retention has dropped. */
   #last: number
   #open: number
 
-  constructor(database: Database, scope: string) {
+  constructor(database: Database) {
     this.#database = database
-    this.#scope = scope
     this.#last = database.first<{ seq: number }>(`SELECT seq FROM sqlite_sequence WHERE name = 'events'`)?.seq ?? 0
     this.#open = database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE status IN ('pending', 'processing')`)?.n ?? 0
   }
@@ -44,8 +42,7 @@ export class Inbox {
     const byId = new Map<string, Event>()
     for (const event of events) if (!byId.has(event.id)) byId.set(event.id, event)
     const known = this.#database.all<{ id: string }>(
-      'SELECT id FROM events WHERE scope = ? AND id IN (SELECT value FROM json_each(?))',
-      this.#scope,
+      'SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?))',
       JSON.stringify(Array.from(byId.keys())),
     )
     for (const { id } of known) byId.delete(id)
@@ -205,8 +202,7 @@ export class Inbox {
     const rows = this.#database.all<Settled>(
       `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL, turns = NULL,
         revision = revision + 1
-        WHERE scope = ? AND id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
-      this.#scope,
+        WHERE id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
       JSON.stringify(ids),
     )
     this.#open += rows.length
@@ -216,8 +212,7 @@ export class Inbox {
   discard(ids: readonly string[]): Settled[] {
     return this.#database.all<Settled>(
       `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true')), revision = revision + 1
-        WHERE scope = ? AND id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
-      this.#scope,
+        WHERE id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
       JSON.stringify(ids),
     )
   }

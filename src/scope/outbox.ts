@@ -4,10 +4,10 @@ import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 
 /** How long changes gather before they are told: D1's log follows within about a second. */
-const GATHER_MS = 250
+const GATHER_MS = 400
 const LONGEST_PAUSE_MS = 30_000
 const TELL_TIMEOUT_MS = 15_000
-const BATCH = 500
+const BATCH = 1000
 
 type Parts = {
   database: Database
@@ -79,8 +79,7 @@ export class Outbox {
   async #tellSome(): Promise<boolean> {
     const { database, db, now, scope, wake } = this.#parts
     const rows = database.all<Omit<Report, 'discarded'> & { seq: number; discarded: number | null }>(
-      `SELECT seq, id, scope, type, source, timestamp, trace_id, payload, status, attempts, error, accepted_at, ended_at, revision,
-        outcome->>'discarded' AS discarded FROM events WHERE told < revision ORDER BY seq LIMIT ?`,
+      `SELECT seq, id, payload, status, attempts, error, accepted_at, ended_at, revision, outcome->>'discarded' AS discarded FROM events WHERE told < revision ORDER BY seq LIMIT ?`,
       BATCH,
     )
     if (rows.length === 0) return false

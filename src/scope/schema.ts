@@ -34,7 +34,7 @@ export const events = sqliteTable(
     told: integer().notNull().default(0),
   },
   (table) => [
-    unique('events_scope_id').on(table.scope, table.id),
+    unique('events_id').on(table.id),
     index('events_claim')
       .on(table.due_at, table.seq)
       .where(sql`status = 'pending'`),
