@@ -6,7 +6,7 @@ import { help, parseOptions, type DevOptions } from './dev/options.ts'
 import { quieter } from './dev/server-output.ts'
 import { welcome } from './dev/welcome.ts'
 import { connect } from './lib/api.ts'
-import { CliError, tellFailure } from './lib/cli-error.ts'
+import { CliError, messageOf, tellFailure } from './lib/cli-error.ts'
 import { interruption, unlessAborted } from './lib/interruption.ts'
 import { startServer } from './lib/local-server.ts'
 import { painter } from './lib/paint.ts'
@@ -46,11 +46,9 @@ async function demandFree(port: number): Promise<void> {
   try {
     await once(probe, 'listening')
   } catch (error) {
-    throw new CliError(
-      `Port ${port} cannot be used: something listens there already.`,
-      `Another one: npm run dev -- --port ${port + 1}`,
-      error,
-    )
+    const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+    const why = taken ? 'something listens there already' : messageOf(error)
+    throw new CliError(`Port ${port} cannot be used: ${why}.`, 'Another one: npm run dev -- --port N', error)
   }
   probe.close()
   await once(probe, 'close')

@@ -37,6 +37,22 @@ export function bodyOf(answer: { body: unknown } | null): unknown {
   return answer.body
 }
 
+/** The body of a good answer; anything else fails the test. */
+export async function ask<Body>(url: string, route: string, init: Parameters<typeof call>[2] = {}): Promise<Body> {
+  const answer = await call(url, route, init)
+  if (!answer || answer.status >= 300) throw new Error(`${route} was answered ${JSON.stringify(answer)}`)
+  return answer.body as Body
+}
+
+export type ScopeState = { inbox: Record<string, number>; counters: Record<string, number>; turn: object | null; last_seq: number }
+export const stateOf = (url: string, scope: string): Promise<ScopeState> => ask(url, scopePath(scope))
+
+/** How many of a scope's events have no outcome yet. */
+export async function openIn(url: string, scope: string): Promise<number> {
+  const { inbox } = await stateOf(url, scope)
+  return Object.values(inbox).reduce((sum, count) => sum + count, 0)
+}
+
 export const scopePath = (scope: string): string => `/v1/scopes/${encodeURIComponent(scope)}`
 
 /** Every entry of a scope's log. */

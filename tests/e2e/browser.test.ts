@@ -21,7 +21,11 @@ let server: LocalServer
 let browser: Browser
 
 const start = (port?: number): Promise<LocalServer> =>
-  startServer({ persist_to: state.directory, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, ...model.vars }, ...(port === undefined ? {} : { port }) })
+  startServer({
+    persist_to: state.directory,
+    vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, ...model.vars },
+    ...(port === undefined ? {} : { port }),
+  })
 
 beforeAll(async () => {
   if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing, and this test needs a real browser: apt-get install chromium`)
@@ -146,7 +150,9 @@ test('a message whose acknowledgement is lost is said once, and one that never a
   await eventually(async () => (await page.locator('#talk .waiting').count()) === 0, 'the message is no longer shown as on its way')
 
   line.fault('requests lost')
+  const { lost } = line
   await say(page, 'three')
+  await eventually(async () => line.lost > lost, 'the message is lost')
   line.fault(null)
   line.cut()
   await shows(page, ['one', 'You said one.', 'two', 'You said two.', 'three', 'You said three.'])

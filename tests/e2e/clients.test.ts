@@ -11,7 +11,7 @@ import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { sseParser } from '../../cli/lib/sse.ts'
 import { repository } from '../../cli/lib/wrangler.ts'
 import { connectScope, createClient, inPath, type LogEntry } from '../../client/index.ts'
-import { ADMIN_KEY, call, eventually, scopePath, temporaryState, wholeLog } from './api.ts'
+import { ADMIN_KEY, call, eventually, openIn, scopePath, stateOf, temporaryState, wholeLog } from './api.ts'
 import { lineTo } from './line.ts'
 
 const SOON_MS = 40_000
@@ -32,16 +32,19 @@ afterAll(async () => {
 
 const message = (content: string) => ({ id: randomUUID(), type: 'ws.message', connection_id: 'e2e', content })
 
-async function nothingIsOpen(scope: string): Promise<boolean> {
-  const answer = await call(server.url, scopePath(scope))
-  const { inbox } = answer?.body as { inbox: Record<string, number> }
-  return Object.values(inbox).every((count) => count === 0)
-}
+const nothingIsOpen = async (scope: string): Promise<boolean> => (await openIn(server.url, scope)) === 0
 
 /** How often each event has ended, by the log, and the entry of its end. */
 function endsOf(log: Record<string, unknown>[]): Map<string, Record<string, unknown>[]> {
-  const ends = log.filter(({ kind }) => kind === 'event-ended').flatMap((entry) => (entry['event_ids'] as string[]).map((id) => ({ id, entry })))
-  return new Map(Array.from(Map.groupBy(ends, ({ id }) => id), ([id, group]) => [id, group.map(({ entry }) => entry)]))
+  const ends = log
+    .filter(({ kind }) => kind === 'event-ended')
+    .flatMap((entry) => (entry['event_ids'] as string[]).map((id) => ({ id, entry })))
+  return new Map(
+    Array.from(
+      Map.groupBy(ends, ({ id }) => id),
+      ([id, group]) => [id, group.map(({ entry }) => entry)],
+    ),
+  )
 }
 
 type Loop = { child: ChildProcess; printed: () => string; exited: Promise<number | null> }
@@ -59,7 +62,13 @@ function ownLoop(url: string, scope: string, ...args: string[]): Loop {
 }
 
 /** Passes requests on, with leases of `lease_s`; the answer to the acknowledgement number `mute_ack` never comes. */
-async function desk({ lease_s, mute_ack }: { lease_s: number; mute_ack: number }): Promise<{ url: string; muted: Promise<void>; server: Server }> {
+async function desk({
+  lease_s,
+  mute_ack,
+}: {
+  lease_s: number
+  mute_ack: number
+}): Promise<{ url: string; muted: Promise<void>; server: Server }> {
   const { promise: muted, resolve } = Promise.withResolvers<void>()
   let acks = 0
   const pass = async (method: string, path: string, body: string): Promise<{ status: number; text: string } | null> => {
@@ -97,7 +106,7 @@ test('a loop of its own is killed among its events: their leases run out, a seco
   const second = ownLoop(server.url, scope)
   await eventually(() => nothingIsOpen(scope), 'every event has its outcome', SOON_MS)
   second.child.kill('SIGTERM')
-  expect(await second.exited, second.printed()).toBe(0)
+  expect(await second.exited, `it printed ${second.printed()}`).toBe(0)
 
   const log = await wholeLog(server.url, scope)
   const ends = endsOf(log)
@@ -122,7 +131,7 @@ test('a loop of its own that is asked to run once settles what waits, and says s
   await call(server.url, scopePath(scope), { method: 'PATCH', body: { consumer: 'pull' } })
   await call(server.url, `${scopePath(scope)}/events`, { body: Array.from({ length: 12 }, () => message('hello')) })
   const loop = ownLoop(server.url, scope, '--once')
-  expect(await loop.exited, loop.printed()).toBe(0)
+  expect(await loop.exited, `it printed ${loop.printed()}`).toBe(0)
   expect(loop.printed().match(/acted on 3 events/g)).toHaveLength(4)
   expect(await nothingIsOpen(scope)).toBe(true)
 
@@ -199,11 +208,9 @@ test('server-sent events go on behind Last-Event-ID after kill -9 and a restart,
   const scope = 'clients/stream'
   const seen: { id: string | null; data: string }[] = []
   const stop = new AbortController()
-  const send = () => call(server.url, `${scopePath(scope)}/events?wait=outcome`, { body: Array.from({ length: 20 }, () => message('hello')) })
-  const all = async () => {
-    const answer = await call(server.url, scopePath(scope))
-    return seen.at(-1)?.id === String((answer?.body as { last_seq: number }).last_seq)
-  }
+  const send = () =>
+    call(server.url, `${scopePath(scope)}/events?wait=outcome`, { body: Array.from({ length: 20 }, () => message('hello')) })
+  const all = async () => seen.at(-1)?.id === String((await stateOf(server.url, scope)).last_seq)
   expect((await send())?.status).toBe(200)
   const broken = follow(scope, seen, null, stop.signal).catch(() => {})
   await eventually(all, 'the stream has caught up', SOON_MS)
@@ -227,8 +234,9 @@ type Curl = { printed: string; method: string; url: string; headers: Record<stri
 /** A curl command as a shell would read it, the variables filled in. */
 function readCurl(printed: string, variables: Record<string, string>): Curl {
   const fill = (part: string) => part.replaceAll(/\$(\w+)/g, (_, name: string) => variables[name] ?? `no ${name}`)
-  const words = Array.from(printed.replaceAll('\\\n', ' ').matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g), ([, quoted, filled, bare]) =>
-    quoted ?? fill(filled ?? bare ?? ''),
+  const words = Array.from(
+    printed.replaceAll('\\\n', ' ').matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g),
+    ([, quoted, filled, bare]) => quoted ?? fill(filled ?? bare ?? ''),
   )
   const curl: Curl = { printed, method: '', url: '', headers: {}, body: undefined }
   for (let index = 1; index < words.length; index += 1) {
@@ -276,6 +284,6 @@ test('the curl commands of the README and of the examples work as they are print
   expect(await run(configure)).toMatchObject({ status: 200, body: { scope: 'inbox', settings: { when: 'last_1m.total >= 3' } } })
   expect(await run(deployed)).toMatchObject({ status: 202, body: { accepted: 1, events: [{ scope: 'default', status: 'queued' }] } })
   for (const curl of [...more, ...(await curlsIn('examples/README.md'))]) {
-    expect([200, 201, 202], curl.printed).toContain((await run(curl)).status)
+    expect([200, 201, 202], `${curl.printed} works`).toContain((await run(curl)).status)
   }
 })

@@ -6,6 +6,8 @@ export type Line = {
   url: string
   /** What goes wrong on every connection from now on; null for nothing. What is held arrives later, what is lost never does. */
   fault: (fault: Fault | null) => void
+  /** Bytes that were lost so far. */
+  readonly lost: number
   /** Ends every connection at once. */
   cut: () => void
   stop: () => void
@@ -15,19 +17,21 @@ export type Line = {
 export async function lineTo(port: number): Promise<Line> {
   const pairs = new Set<{ client: Socket; server: Socket }>()
   let current: Fault | null = null
+  let lost = 0
   const listener = createServer((client) => {
     const pair = { client, server: connect(port, '127.0.0.1') }
     const { server } = pair
     pairs.add(pair)
     server.on('data', (bytes) => {
-      if (current === 'answers lost' || client.write(bytes)) return
-      server.pause()
+      if (current === 'answers lost') lost += bytes.length
+      else if (!client.write(bytes)) server.pause()
     })
     client.on('drain', () => {
       if (current !== 'answers held') server.resume()
     })
     client.on('data', (bytes) => {
-      if (current !== 'requests lost') server.write(bytes)
+      if (current === 'requests lost') lost += bytes.length
+      else server.write(bytes)
     })
     for (const socket of [client, server]) {
       socket.on('error', () => {})
@@ -53,6 +57,9 @@ export async function lineTo(port: number): Promise<Line> {
         if (fault === 'answers held') server.pause()
         else server.resume()
       }
+    },
+    get lost() {
+      return lost
     },
     cut,
     stop: () => {

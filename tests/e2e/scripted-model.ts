@@ -3,8 +3,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** What the model says to a question, piece by piece. Where it throws before the first piece, the server answers 500. */
+/** What the model says to a question, piece by piece. Where it throws before the first piece, the server answers 500, or 400 to a Refusal. */
 export type Script = (question: string) => AsyncIterable<string>
+/** What no other try would change. */
+export class Refusal extends Error {}
+
 export type ScriptedModel = {
   /** The Worker's variables that name this model. */
   vars: Record<string, string>
@@ -20,8 +23,11 @@ export type ScriptedModel = {
 export async function scriptedModel(script: Script): Promise<ScriptedModel> {
   const server = createServer((request, response) => {
     answer(model, request, response).catch((error: unknown) => {
-      if (response.headersSent) return response.destroy()
-      response.writeHead(500, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { message: String(error) } }))
+      if (response.headersSent) response.destroy()
+      else
+        response
+          .writeHead(error instanceof Refusal ? 400 : 500, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ error: { message: String(error) } }))
     })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -57,7 +63,9 @@ async function answer(model: ScriptedModel, request: IncomingMessage, response: 
   const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 }
   let whole = ''
   const write = (choice: object, more: object = {}) =>
-    response.write(`data: ${JSON.stringify({ ...about, object: 'chat.completion.chunk', choices: [{ index: 0, ...choice }], ...more })}\n\n`)
+    response.write(
+      `data: ${JSON.stringify({ ...about, object: 'chat.completion.chunk', choices: [{ index: 0, ...choice }], ...more })}\n\n`,
+    )
   for await (const piece of model.script(question)) {
     if (stream && !response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream' })
     if (stream) write({ delta: { role: 'assistant', content: piece }, finish_reason: null })
