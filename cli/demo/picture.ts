@@ -7,6 +7,10 @@ export type Phase = 'starting' | 'sending' | 'waiting' | 'finishing'
 export type View = { state: DemoState; phase: Phase; file: string; elapsed_ms: number; columns: number; rows: number; paint: Paint }
 
 const MOST_COLUMNS = 110
+const LEAST_COLUMNS = 30
+/** Below this a turn's line has no room for its time. */
+const NARROW = 64
+const LEAST_NAME = 14
 const MOST_SCOPES = 6
 const MOST_DECISIONS = 10
 const LABEL = 9
@@ -15,7 +19,7 @@ const LABEL = 9
 export function picture(view: View): string[] {
   const { state, columns, rows, paint } = view
   // A line as wide as the terminal would wrap.
-  const width = Math.max(40, Math.min(columns - 1, MOST_COLUMNS))
+  const width = Math.max(LEAST_COLUMNS, Math.min(columns - 1, MOST_COLUMNS))
   const top = [...heading(view, width), '', ...figures(view, width)]
   if (state.lines.sent === 0) return [...top, '', ...WHAT_COMES.map((line) => paint('dim', cut(line, width)))].slice(0, rows - 1)
   const free = Math.max(0, rows - 1 - top.length)
@@ -46,7 +50,7 @@ function heading({ state, phase, file, elapsed_ms, paint }: View, width: number)
   const clock = `${PHASES[phase]}  ${duration(Math.floor(elapsed_ms / 100) * 100)}`
   const hosts = counted(Object.keys(state.scopes).length - 1, 'host')
   const source = `${harmless(file)}, ${counted(state.lines.total, 'line')} of ${hosts}; the real Worker, on this machine`
-  return [`${paint('bold', 'Reflex demo')}${paint('dim', clock.padStart(width - 11))}`, paint('dim', cut(source, width))]
+  return [`${paint('bold', 'Reflex demo')}${paint('dim', cut(clock, width - 12).padStart(width - 11))}`, paint('dim', cut(source, width))]
 }
 
 function figures({ state, paint }: View, width: number): string[] {
@@ -87,14 +91,21 @@ function scopeTable(state: DemoState, { width, paint, most }: Part): string[] {
   const seen = Object.entries(state.scopes).filter(([, { accepted }]) => accepted > 0)
   if (seen.length === 0) return []
   const shown = seen.sort(([, left], [, right]) => right.accepted - left.accepted).slice(0, most)
-  const name = width - COLUMNS.reduce((sum, [head]) => sum + head.length + 2, 0)
+  const columns = fitting(width)
+  const name = width - columns.reduce((sum, [head]) => sum + head.length + 2, 0)
   const rows = shown.map(([scope, tally]) => {
-    const cells = COLUMNS.map(([head, value]) => count(value(tally)).padStart(head.length + 2))
+    const cells = columns.map(([head, value]) => count(value(tally)).padStart(head.length + 2))
     return cut(scope, name).padEnd(name) + cells.join('')
   })
   const more = seen.length - shown.length
   const note = more > 0 ? [paint('dim', `and ${counted(more, 'more scope')}`)] : []
-  return [paint('dim', 'scope'.padEnd(name) + COLUMNS.map(([head]) => `  ${head}`).join('')), ...rows, ...note]
+  return [paint('dim', 'scope'.padEnd(name) + columns.map(([head]) => `  ${head}`).join('')), ...rows, ...note]
+}
+
+/** As many of the columns as leave room for a scope's name. */
+function fitting(width: number): typeof COLUMNS {
+  let room = width - LEAST_NAME
+  return COLUMNS.filter(([head]) => (room -= head.length + 2) >= 0)
 }
 
 function latest(state: DemoState, { width, paint, most }: Part): string[] {
@@ -106,7 +117,9 @@ function latest(state: DemoState, { width, paint, most }: Part): string[] {
 
 function turnLine(decision: Decision, { width, name, paint }: { width: number; name: number; paint: Paint }): string {
   const { at, scope, status, window } = decision
-  const head = `${at.slice(11, 23)}  ${cut(scope, name).padEnd(name)}  ${`saw ${count(window)}`.padEnd(9)}  `
+  const where =
+    width < NARROW ? cut(scope, LEAST_NAME) : `${at.slice(11, 23)}  ${cut(scope, name).padEnd(name)}  ${`saw ${count(window)}`.padEnd(9)}`
+  const head = `${where}  `
   const colour = status === 'none' ? 'dim' : status === 'result' ? 'green' : 'yellow'
   const text = status === 'result' ? cut(decided(decision), width - head.length) : cutMiddle(decided(decision), width - head.length)
   return paint('dim', head) + paint(colour, harmless(text))

@@ -1,6 +1,7 @@
 import type { Env, QueueMessage } from '../bindings.ts'
 import type { Event } from '../core/event.ts'
 import { addDeadLetters, deadLettersOf } from '../store/dead-letters.ts'
+import { messageOf } from '../protocol/message-of.ts'
 import { queueMessage } from './message.ts'
 
 type Parsed = { message: Message; body: QueueMessage }
@@ -23,7 +24,11 @@ export async function consumeEvents(batch: MessageBatch, env: Env): Promise<void
 
 /** What could not be delivered in all its attempts ends here, in D1, where an operator finds it. */
 export async function consumeDeadLetters(batch: MessageBatch, env: Env): Promise<void> {
-  await Promise.all(batch.messages.map((message) => bury(env, message, 'the scope could not be reached in all attempts')))
+  await Promise.all(
+    batch.messages.map((message) =>
+      bury(env, message, 'not delivered in all attempts: its scope could not be reached, or its inbox was full'),
+    ),
+  )
 }
 
 async function deliver(env: Env, scope: string, group: readonly Parsed[]): Promise<void> {
@@ -32,12 +37,12 @@ async function deliver(env: Env, scope: string, group: readonly Parsed[]): Promi
       group.flatMap(({ body }) => body.events),
       'queue',
     )
-    for (const { message } of group) {
-      if (accepted.ok) message.ack()
-      else message.retry({ delaySeconds: 30 })
-    }
+    if (accepted.ok) for (const { message } of group) message.ack()
+    else if (group.length === 1) group[0]?.message.retry({ delaySeconds: 30 })
+    // Together they do not fit; one by one some of them may.
+    else for (const one of group) await deliver(env, scope, [one])
   } catch (error) {
-    console.warn(JSON.stringify({ message: 'a scope could not be reached, its messages are retried', scope, error: String(error) }))
+    console.warn(JSON.stringify({ message: 'a scope could not be reached, its messages are retried', scope, error: messageOf(error) }))
     for (const { message } of group) message.retry({ delaySeconds: RETRY_S * 2 ** Math.min(message.attempts, 6) })
   }
 }

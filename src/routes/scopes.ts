@@ -128,10 +128,11 @@ export const scopeRoutes = resource()
   .openapi(context, async (c) => c.json(await scopeStub(c.env, c.var.scope).context(c.req.valid('query').limit), 200))
   .openapi(log, async (c) => {
     const { after, before, limit } = c.req.valid('query')
-    const { entries } = await scopeStub(c.env, c.var.scope).readLog(after, limit, before)
+    const { entries, last_seq } = await scopeStub(c.env, c.var.scope).readLog(after, limit, before)
     // The entries are JSON text already, up to a thousand of them: only the last one is parsed.
-    const last = entries.length < limit ? undefined : entries.at(-1)
-    const next_cursor = last === undefined ? null : String(place.parse(JSON.parse(last)).seq)
+    const last = entries.at(-1)
+    const seq = last === undefined ? last_seq : place.parse(JSON.parse(last)).seq
+    const next_cursor = seq < Math.min(last_seq, (before ?? Number.POSITIVE_INFINITY) - 1) ? String(seq) : null
     return jsonText<LogPage>(`{"items":[${entries.join(',')}],"next_cursor":${JSON.stringify(next_cursor)}}`)
   })
   .openapi(event, async (c) => {

@@ -1,3 +1,4 @@
+import { messageOf } from '../protocol/message-of.ts'
 import { eventSchema, eventTypes } from '../agents/registry.ts'
 import type { Env } from '../bindings.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
@@ -78,7 +79,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const sockets: Sockets = new Sockets({ context, log, rules, accept: (accepted) => intake.accept(accepted, 'socket'), now })
   const streams = new Streams(log)
   const tickets = new Tickets(database, now)
-  const retention = new Retention({ inbox, log, effects, settings, now })
+  const retention = new Retention({ inbox, memory, log, effects, settings, now })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())
@@ -111,7 +112,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
 
 /** Memory and disk may differ: the next request builds the object anew from what is on disk. */
 function abort(context: DurableObjectState, scope: string, error: unknown): void {
-  const reason = error instanceof Error ? error.message : String(error)
+  const reason = messageOf(error)
   console.error(JSON.stringify({ message: 'a unit of work failed, the object starts anew', scope, error: reason }))
   context.abort(`the scope starts anew after a failure: ${reason}`)
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../protocol/message-of.ts'
 import { createHash } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 import { z } from 'zod'
@@ -26,6 +27,9 @@ export type EffectRequest = {
   signal: AbortSignal
   timeout_ms: number
 }
+
+/** How long a tool that was told to stop may hold the lane up. */
+const GRACE_MS = 2000
 
 type Parts = {
   scope: string
@@ -89,8 +93,20 @@ export class Effects {
   /** Tools of this turn whose effects may or may not have happened, and carry no key. */
   unknownIn(turn_id: string): string[] {
     return this.#parts.database
-      .all<{ tool: string }>(`SELECT tool FROM effects WHERE turn_id = ? AND status = 'unknown' AND idempotence_key IS NULL`, turn_id)
+      .all<{ tool: string }>(
+        `SELECT tool FROM effects WHERE turn_id = ? AND status IN ('unknown', 'started') AND idempotence_key IS NULL`,
+        turn_id,
+      )
       .map(({ tool }) => tool)
+  }
+
+  /** A person looked, and has these turns' events tried again: what may have happened is taken not to have. What is recorded as done stays done. */
+  release(turn_ids: readonly string[]): void {
+    this.#parts.database.all(
+      `UPDATE effects SET status = 'failed', error = 'may have happened; its event was retried by hand' WHERE status = 'unknown' AND idempotence_key IS NULL
+        AND turn_id IN (SELECT value FROM json_each(?))`,
+      JSON.stringify(turn_ids),
+    )
   }
 
   forgetTurn(turn_id: string): void {
@@ -108,7 +124,7 @@ export class Effects {
 
   async #serialised(request: EffectRequest): Promise<unknown> {
     request.signal.throwIfAborted()
-    const key = request.definition.idempotence_key?.(request.input, this.#parts.scope) ?? null
+    const key = keyOf(request, this.#parts.scope)
     const arguments_hash = createHash('sha256')
       .update(JSON.stringify(request.input) ?? 'undefined')
       .digest('hex')
@@ -132,18 +148,21 @@ export class Effects {
     const timeout_ms = definition.timeout_ms ?? request.timeout_ms
     const end = (done: Done) => unit(() => this.#end({ id, tool, key, head, started, turn_id }, done))
     let stopped = false
+    let work: Promise<unknown> = Promise.resolve()
     try {
       const output = await withDeadline(
         (signal) => {
           signal.addEventListener('abort', () => (stopped = true), { once: true })
           const { parameters } = settings()
-          return definition.execute(input, { env, fetch: outbound, scope, parameters, signal, idempotence_key: key, now })
+          return (work = definition.execute(input, { env, fetch: outbound, scope, parameters, signal, idempotence_key: key, now }))
         },
         { signal: request.signal, timeout_ms, what: `effect ${tool}` },
       )
       end(recordable(output))
       return output
     } catch (error) {
+      // The lane is not free while a tool that was told to stop is still at it, unless it does not listen (G4).
+      if (stopped) await Promise.race([work.catch(() => null), scheduler.wait(GRACE_MS)])
       // A stopped effect may have happened or not; one that failed by itself says that it did not.
       end({ status: stopped ? 'unknown' : 'failed', output: null, error: messageOf(error) })
       throw error
@@ -236,6 +255,13 @@ export class Effects {
   }
 }
 
+function keyOf({ tool, definition, input }: EffectRequest, scope: string): string | null {
+  if (!definition.idempotence_key) return null
+  const key: unknown = definition.idempotence_key(input, scope)
+  if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotence_key) return key
+  throw new TypeError(`the idempotence key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)
+}
+
 /** The effect happened, whatever its output is: what cannot be recorded is said, not failed. */
 function recordable(output: unknown): Done {
   try {
@@ -253,5 +279,3 @@ function recordable(output: unknown): Done {
 
 // As a method of another object, `fetch` itself refuses to be called.
 const outbound: typeof fetch = (input, init) => fetch(input, init)
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

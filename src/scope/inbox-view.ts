@@ -46,7 +46,7 @@ export class InboxView {
   /** When the next event comes due for a retry, or a lease ends. */
   nextDue(now: number): number | null {
     const retry = this.#database.first<{ at: number | null }>(
-      `SELECT min(due_at) AS at FROM events WHERE status = 'pending' AND due_at > ?`,
+      `SELECT min(due_at) AS at FROM events WHERE status = 'pending' AND due_at > 0 AND due_at > ?`,
       now,
     )?.at
     const lease = this.#database.first<{ at: number | null }>(`SELECT min(lease_until) AS at FROM events WHERE status = 'processing'`)?.at
@@ -57,7 +57,7 @@ export class InboxView {
   /** How long what is pending has waited: for the debounce. */
   window(now: number): { first: number; last: number } | null {
     const row = this.#database.first<{ first: number | null; last: number | null }>(
-      `SELECT min(accepted_at) AS first, max(accepted_at) AS last FROM events WHERE status = 'pending' AND due_at <= ?`,
+      `SELECT min(accepted_at) AS first, max(accepted_at) AS last FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ?`,
       now,
     )
     return row?.first === null || row?.last === null || !row ? null : { first: row.first, last: row.last }

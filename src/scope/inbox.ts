@@ -1,10 +1,12 @@
 import type { Event } from '../core/event.ts'
 import { eventStatements } from '../core/event-statements.ts'
 import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
+import { limits } from '../protocol/limits.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
 import type { Database, Row } from './database.ts'
 
-export type Stored = { seq: number; event: Event; attempts: number }
+/** `text` is the event's JSON, as it is stored. */
+export type Stored = { seq: number; event: Event; attempts: number; text: string }
 /** What is stored of a fresh event: pending, or ended by the filters already. */
 export type Judged = { stored: Stored; status: 'pending' | OutcomeStatus; in_context: boolean; outcome: Outcome | null }
 export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
@@ -13,10 +15,11 @@ export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: nu
 /** A lease that no clock ends: a turn's claim is given back by whoever ends the turn, or by the next start of the object. */
 export const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
-const INSERT = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at)
+const INSERT = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, revision)
   SELECT value->>0, event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, value->>1, value->>2,
-    value->>3, ?2, CASE WHEN value->>1 <> 'pending' THEN ?2 END FROM (SELECT value, value->4 AS event FROM json_each(?1))`
-const turnToken = (turn_id: string): string => `turn:${turn_id}:`
+    value->>3, ?2, CASE WHEN value->>1 <> 'pending' THEN ?2 END, ?2 FROM (SELECT value, value->4 AS event FROM json_each(?1))`
+const TURN = 'turn:'
+const turnToken = (turn_id: string): string => `${TURN}${turn_id}:`
 
 /** The scope's durable EventStore: core's statements on its own SQLite, in its own transactions (G1, G3). */
 export class Inbox {
@@ -46,14 +49,14 @@ export class Inbox {
       JSON.stringify(Array.from(byId.keys())),
     )
     for (const { id } of known) byId.delete(id)
-    return Array.from(byId.values(), (event, index) => ({ seq: this.#last + 1 + index, event, attempts: 0 }))
+    return Array.from(byId.values(), (event, index) => ({ seq: this.#last + 1 + index, event, attempts: 0, text: JSON.stringify(event) }))
   }
 
   /** Stores fresh events as the filters have judged them: one row written for each, with its first state. */
   insert(judged: readonly Judged[], now: number): void {
     const rows = judged.map(
-      ({ stored: { seq, event }, status, in_context, outcome }) =>
-        `[${seq},${JSON.stringify(status)},${in_context ? 1 : 0},${outcome ? JSON.stringify(JSON.stringify(outcome)) : null},${JSON.stringify(event)}]`,
+      ({ stored: { seq, text }, status, in_context, outcome }) =>
+        `[${seq},${JSON.stringify(status)},${in_context ? 1 : 0},${outcome ? JSON.stringify(JSON.stringify(outcome)) : null},${text}]`,
     )
     for (const chunk of jsonChunks(rows)) this.#database.all(INSERT, chunk, now)
     this.#last += judged.length
@@ -64,18 +67,27 @@ export class Inbox {
   unperceived(now: number, limit: number): Stored[] {
     return this.#database
       .all(
-        `SELECT seq, payload, attempts FROM events WHERE status = 'pending' AND due_at <= ? AND in_context = 0 ORDER BY due_at, seq LIMIT ?`,
+        `SELECT seq, payload, attempts FROM events WHERE status = 'pending' AND due_at <= ? AND in_context = 0 ORDER BY seq LIMIT ?`,
         now,
         limit,
       )
       .map(toStored)
-      .sort((left, right) => left.seq - right.seq)
   }
 
+  /** The oldest due events of the context, within `limit` and a bound on their size: what a turn claims, it is shown. */
   claimForTurn(turn_id: string, now: number, limit: number): Stored[] {
-    const claim = this.#statements.claim({ ack_token: turnToken(turn_id), now, lease_ms: UNTIL_SETTLED - now, limit })
     return this.#database
-      .run(claim)
+      .all(
+        `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2, revision = revision + 1
+          WHERE seq IN (SELECT seq FROM (SELECT seq, sum(length(payload)) OVER (ORDER BY seq) - length(payload) AS before FROM (SELECT seq, payload FROM events
+            WHERE status = 'pending' AND in_context = 1 AND due_at <= ?3 ORDER BY seq LIMIT ?4)) WHERE before < ?5)
+          RETURNING seq, payload, attempts`,
+        turnToken(turn_id),
+        UNTIL_SETTLED,
+        now,
+        limit,
+        limits.context_bytes,
+      )
       .map(toStored)
       .sort((left, right) => left.seq - right.seq)
   }
@@ -89,6 +101,7 @@ export class Inbox {
 
   /** The `seq` of an event that is claimed under this token. */
   claimedBy(ack_token: string): number | null {
+    if (ack_token.startsWith(TURN)) return null
     const row = this.#database.first<{ seq: number }>(`SELECT seq FROM events WHERE status = 'processing' AND ack_token = ?`, ack_token)
     return row?.seq ?? null
   }
@@ -136,7 +149,9 @@ export class Inbox {
     )
   }
 
+  /** A turn's own tokens can be read in the log: they settle nothing here. */
   nack(ack_token: string, failure: { error: string; max_attempts: number; now: number; jitter: number }): Failed[] {
+    if (ack_token.startsWith(TURN)) return []
     return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: [ack_token] })), failure.error)
   }
 
@@ -148,7 +163,8 @@ export class Inbox {
   /** Gives a turn's events back as if it had never begun: the attempt does not count. `parked` says why they wait until `due_at`. */
   release(turn_id: string, { due_at, parked, interrupted }: { due_at: number; parked?: string; interrupted?: boolean }): Settled[] {
     return this.#database.all<Settled>(
-      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = ?2, parked = ?3, interruptions = interruptions + ?4, turns = json_insert(coalesce(turns, '[]'), '$[#]', ?5),
+      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = CASE WHEN ?4 THEN ?2 + (1000 << min(interruptions, 8)) ELSE ?2 END, parked = ?3,
+        interruptions = interruptions + ?4, turns = CASE WHEN EXISTS (SELECT 1 FROM effects WHERE turn_id = ?5) THEN json_insert(coalesce(turns, '[]'), '$[#]', ?5) ELSE turns END,
         ack_token = NULL, lease_until = NULL, revision = revision + 1
         WHERE status = 'processing' AND ack_token >= ?1 AND ack_token < ?1 || ':' RETURNING seq, id, trace_id, attempts`,
       turnToken(turn_id),
@@ -157,6 +173,11 @@ export class Inbox {
       interrupted ? 1 : 0,
       turn_id,
     )
+  }
+
+  /** Events of the context that wait for a turn. */
+  waiting(): number[] {
+    return this.#database.all<{ seq: number }>(`SELECT seq FROM events WHERE status = 'pending' AND in_context = 1`).map(({ seq }) => seq)
   }
 
   /** What waits for a budget may go on at once. */
@@ -200,7 +221,7 @@ export class Inbox {
 
   reopen(ids: readonly string[]): Settled[] {
     const rows = this.#database.all<Settled>(
-      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL, turns = NULL,
+      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL,
         revision = revision + 1
         WHERE id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
       JSON.stringify(ids),
@@ -220,8 +241,9 @@ export class Inbox {
   /** Drops up to `limit` of the oldest events that ended before `before`, are told to D1 and have left the context. */
   forget(before: number, limit: number): number {
     return this.#database.all(
-      `DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?2)
-        AND accepted_at < ?1 AND ended_at IS NOT NULL AND told = revision AND in_context = 0 RETURNING seq`,
+      `DELETE FROM events WHERE seq IN (SELECT seq FROM events
+        WHERE seq < coalesce((SELECT seq FROM events WHERE accepted_at >= ?1 ORDER BY seq LIMIT 1), ${UNTIL_SETTLED})
+        AND ended_at IS NOT NULL AND told = revision AND in_context = 0 ORDER BY seq LIMIT ?2) RETURNING seq`,
       before,
       limit,
     ).length
@@ -254,4 +276,5 @@ const toStored = (row: Row): Stored => ({
   seq: Number(row['seq']),
   event: JSON.parse(String(row['payload'])) as Event,
   attempts: Number(row['attempts']),
+  text: String(row['payload']),
 })

@@ -35,11 +35,13 @@ export class Intake {
     this.#parts = parts
   }
 
-  /** All of them, or none: a full inbox refuses. Ticks of timers are always taken: there are few, and no sender could send them again. */
+  /** All of them, or none: a full inbox refuses; an empty one takes any batch, or one larger than the limit could never come in. Ticks of timers are always taken: there are few, and no sender could send them again. */
   accept(events: readonly Event[], via: Via): Accepted {
     const { inbox, settings, unit, turns } = this.#parts
     const limit = settings().inbox_limit
-    if (via !== 'timer' && inbox.open + events.length > limit) return { ok: false, reason: 'inbox_full', depth: inbox.open, limit }
+    const full = inbox.open > 0 && inbox.open + events.length > limit
+    if (full && via !== 'timer' && inbox.open + inbox.fresh(events).length > limit)
+      return { ok: false, reason: 'inbox_full', depth: inbox.open, limit }
     const { fresh, waiting } = unit(() => this.#store(events, via))
     if (waiting > 0) turns.arrived()
     return {

@@ -1,3 +1,4 @@
+import { messageOf } from '../protocol/message-of.ts'
 import { relevant } from '../core/filter.ts'
 import type { Agent } from '../agents/define-agent.ts'
 import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
@@ -57,6 +58,13 @@ export class Perception {
     return joined.length
   }
 
+  /** Where no turn will come any more (another agent serves the scope now), what waits for one has only been perceived. */
+  endWaiting(): void {
+    const { inbox, settlement, settings, agent } = this.#parts
+    if (settings().consumer === 'pull' || agent().trigger !== null) return
+    settlement.end(inbox.waiting(), 'completed', { by: 'perceive', reason: `agent ${agent().name} has no trigger` })
+  }
+
   /** Sends what a filter failed on back for another attempt, or to the dead letters. */
   retryFailed(stored: readonly Stored[], verdicts: readonly Verdict[]): void {
     const { inbox, settlement } = this.#parts
@@ -95,4 +103,3 @@ export class Perception {
 }
 
 const IGNORED: Verdict = { joined: false, end: { status: 'ignored', outcome: { by: 'filter' } } }
-const messageOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : String(error))

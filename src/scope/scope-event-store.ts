@@ -34,6 +34,11 @@ export class ScopeEventStore extends SqlEventStore {
     return receipts.flat().map(({ id, scope, status }) => ({ id, scope, status: status === 'duplicate' ? 'duplicate' : 'accepted' }))
   }
 
+  /** Its own statements would claim behind the scope's back. */
+  override subscribe(): never {
+    throw new Error('events of a scope come to its trigger; to claim them, set the scope to pull and use its API')
+  }
+
   override async ack(token: string): Promise<boolean> {
     return this.#parts.unit(() => this.#parts.pull.ack([token])).acked.length > 0
   }

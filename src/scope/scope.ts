@@ -82,7 +82,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async configure(patch: SettingsPatch, by: string) {
-    const { store, unit, log, memory, inbox, intake, turns, alarm } = this.#parts
+    const { store, unit, log, memory, inbox, perception, intake, turns, alarm } = this.#parts
     const changed = unit(() => {
       const result = store.change(patch)
       if (!result.ok) return result
@@ -101,6 +101,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     })
     if (!changed.ok) return changed
     memory.resize(changed.settings.context_limit)
+    unit(() => perception.endWaiting())
     intake.perceiveWaiting()
     turns.consider()
     alarm.rearm()
@@ -143,9 +144,10 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async reopen(ids: string[], by: string) {
-    const { unit, inbox, log, intake, turns } = this.#parts
+    const { unit, inbox, log, intake, turns, effects } = this.#parts
     const rows = unit(() => {
       const reopened = inbox.reopen(ids)
+      effects.release(inbox.earlierTurns(reopened.map(({ seq }) => seq)))
       log.append(reopened.map((row) => ({ ...eventHead(row), kind: 'event-reopened', by })))
       return reopened
     })
@@ -172,6 +174,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async poke(): Promise<{ wake_at: number | null }> {
+    this.#parts.outbox.hurry()
     await this.alarm()
     return { wake_at: this.#parts.alarm.next() }
   }
@@ -224,8 +227,9 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     this.#parts = compose(this.ctx, this.env, this.#name)
     const { unit, turns, alarm } = this.#parts
     unit(() => turns.recover())
-    alarm.rearm()
+    this.#parts.intake.perceiveWaiting()
     turns.consider()
+    alarm.rearm()
   }
 
   #record(id: string) {

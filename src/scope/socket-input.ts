@@ -1,3 +1,4 @@
+import { messageOf } from '../protocol/message-of.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 import { parseEvent, type EventRules } from '../protocol/parse-event.ts'
@@ -16,13 +17,13 @@ export function readSocketInput(message: string | ArrayBuffer, connection_id: st
   try {
     value = JSON.parse(message)
   } catch (error) {
-    return refused(`not JSON: ${error instanceof Error ? error.message : String(error)}`)
+    return refused(`not JSON: ${messageOf(error)}`)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return refused('send one event, or {"content": "…"}, as a JSON object')
   const input = value as Record<string, unknown>
   const shorthand = !('type' in input) && 'content' in input
-  const chat = { connection_id, source: `ws:${connection_id}`, ...input, type: 'ws.message' }
+  const chat = { connection_id, source: `ws:${connection_id}`.slice(0, 128), ...input, type: 'ws.message' }
   const parsed = parseEvent(shorthand ? chat : input, rules)
   return parsed.ok ? parsed : { ok: false, id: typeof input['id'] === 'string' ? input['id'].slice(0, 128) : null, errors: parsed.errors }
 }

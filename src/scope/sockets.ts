@@ -116,7 +116,7 @@ export class Sockets {
       const entries = this.#parts.log.read(attachment.cursor, PAGE)
       for (const { text } of entries) this.#deliver(socket, frame(text))
       attachment.live_after = this.#parts.log.last
-      attachment.cursor = entries.length < PAGE ? null : (entries.at(-1)?.seq ?? null)
+      attachment.cursor = entries.at(-1)?.seq ?? null
       if (this.#attachments.has(socket)) socket.serializeAttachment(attachment)
       await scheduler.wait(0)
     }

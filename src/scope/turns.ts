@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from 'uuid'
 import type { Agent, AgentDeps } from '../agents/define-agent.ts'
 import { newSpanId } from '../core/event.ts'
+import { messageOf } from '../protocol/message-of.ts'
 import type { TurnEnd } from '../protocol/log-entry.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Alarm } from './alarm.ts'
@@ -24,6 +25,8 @@ const HEARTBEAT_MS = 20_000
 const TURN_GAP_MS = 20
 /** After this many deaths of the object in the middle of its turn, an event is taken to be their cause. */
 const MOST_INTERRUPTIONS = 10
+/** Newer events interrupt as often as this in a row. */
+const MOST_INTERRUPTS = 10
 /** How long events wait for a budget that no clock renews; a change of the settings wakes them before. */
 const PARKED_MS = 86_400_000
 
@@ -57,11 +60,13 @@ export class Turns {
   #current: Turn | null = null
   #scheduled = false
   #started = 0
+  #interrupts = 0
   #debounce: ReturnType<typeof setTimeout> | undefined
 
   constructor(parts: Parts) {
     this.#parts = parts
     parts.alarm.source((now) => (this.#current ? now + HEARTBEAT_MS : null))
+    parts.alarm.source((now) => (this.#scheduled ? now + 1000 : null))
     parts.alarm.source((now) => this.#debounced(now))
   }
 
@@ -83,7 +88,8 @@ export class Turns {
 
   /** New events joined the context. */
   arrived(): void {
-    if (this.#current && this.#parts.settings().overlap === 'interrupt') this.#interrupt(this.#current)
+    if (this.#current && this.#parts.settings().overlap === 'interrupt' && this.#interrupts < MOST_INTERRUPTS)
+      this.#interrupt(this.#current)
     this.consider()
   }
 
@@ -104,7 +110,7 @@ export class Turns {
 
   /** On waking, within a unit of work: what was in flight goes back to pending, or is given up where repeating it is not safe. */
   recover(): void {
-    const { database, inbox, log, settlement, effects, now } = this.#parts
+    const { database, inbox, log, effects, now } = this.#parts
     effects.recover()
     const record = database.read<TurnRecord | null>('turn', null)
     if (!record) return
@@ -115,11 +121,14 @@ export class Turns {
     const entry = { turn_id, status: 'lost' as const, result: null, error, cleared: 0, usage: noUsage(), scratch: null }
     log.append([{ ...head, duration_ms, kind: 'turn-ended', ...entry }])
     database.write('turn', null)
-    const often = inbox.interrupted(
-      lost.map(({ seq }) => seq),
-      MOST_INTERRUPTIONS,
-    )
-    const reason = `the server died ${MOST_INTERRUPTIONS} times while a turn considered this event`
+    this.#endOftenInterrupted(lost.map(({ seq }) => seq))
+  }
+
+  /** Interruptions burn no attempt, but an event that is there each time may be their cause, and nothing is tried for ever. */
+  #endOftenInterrupted(seqs: readonly number[]): void {
+    const { inbox, settlement } = this.#parts
+    const often = inbox.interrupted(seqs, MOST_INTERRUPTIONS)
+    const reason = `the server died, or a connection was lost, ${MOST_INTERRUPTIONS} times while a turn considered this event`
     settlement.end(often, 'dead_lettered', { by: 'failure', reason }, reason)
   }
 
@@ -163,15 +172,16 @@ export class Turns {
     try {
       const timeout_ms = settings().turn_timeout_ms
       const work = async () => (trigger ? trigger(turn.seen.context, deps(turn)) : null)
-      ending = endingOf(await withDeadline(work, { signal: turn.signal, timeout_ms, what: 'the turn' }))
+      ending = endingOf(await withDeadline(work, { signal: turn.signal, timeout_ms, what: 'the turn' }), turn.seen.context.scratch)
     } catch (error) {
       ending = endingOfError(error)
       // At its timeout, before anything else happens: whatever the trigger goes on to do has no effect.
-      turn.stop(error instanceof Error ? error : new Error('the turn failed'))
+      turn.stop(error instanceof Error ? error : new Error(messageOf(error)))
     }
     // Cancelled or interrupted meanwhile: it was settled then.
     if (this.#current !== turn) return
     this.#parts.unit(() => this.#settle(turn, ending))
+    this.#interrupts = 0
     turn.stop(new Error('the turn has ended'))
     this.#next()
   }
@@ -193,8 +203,9 @@ export class Turns {
         return this.#ended(turn, ending, 0)
       }
       case 'interrupted': {
-        inbox.release(turn_id, { due_at: now() + 1000, interrupted: true })
-        return this.#ended(turn, ending, 0)
+        inbox.release(turn_id, { due_at: now(), interrupted: true })
+        this.#ended(turn, ending, 0)
+        return this.#endOftenInterrupted(seqsOf(claimed))
       }
       case 'failed':
       case 'timeout': {
@@ -231,9 +242,10 @@ export class Turns {
     return given.size === 0 ? due : due.filter(({ seq }) => !given.has(seq))
   }
 
-  /** Overlap policy `interrupt`: everything is considered again, together with what arrived. */
+  /** Overlap policy `interrupt`: everything is considered again, together with what arrived. Where events never cease, a turn is let through in the end. */
   #interrupt(turn: Turn): void {
     const { unit, inbox } = this.#parts
+    this.#interrupts += 1
     unit(() => {
       inbox.release(turn.turn_id, { due_at: 0 })
       this.#ended(turn, { status: 'interrupted', result: null, error: 'events arrived, and the overlap policy is interrupt' }, 0)
@@ -249,7 +261,7 @@ export class Turns {
   /** When a debounced turn may start; null where nothing waits for that. */
   #debounced(now: number): number | null {
     const { overlap, consumer } = this.#parts.settings()
-    if (typeof overlap === 'string' || this.#current || consumer === 'pull') return null
+    if (typeof overlap === 'string' || this.#current || consumer === 'pull' || this.#parts.agent().trigger === null) return null
     const window = this.#parts.view.window(now)
     if (!window) return null
     return Math.min(window.last + overlap.debounce.quiet_ms, window.first + overlap.debounce.max_ms)

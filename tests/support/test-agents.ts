@@ -24,6 +24,7 @@ const perform = async (
   effects.push(record)
   if (text === 'throw') throw new Error('the tool failed')
   if (text === 'hang') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+  if (text === 'deaf') await scheduler.wait(300)
   await effectGates.get(scope)
   await scheduler.wait(5)
   record.ended = performance.now()
@@ -45,6 +46,7 @@ export const testAgent: Agent = defineAgent({
   tools: {
     act: defineTool({ description: 'does it', input, execute: perform }),
     act_once: defineTool({ description: 'does it once', input, idempotence_key: ({ text }) => `once:${text}`, execute: perform }),
+    act_deaf: defineTool({ description: 'does not listen', input, timeout_ms: 50, execute: perform }),
     act_quickly: defineTool({ description: 'does it within 50 ms', input, timeout_ms: 50, execute: perform }),
   },
   settings: { turn_timeout_ms: 5000 },
@@ -53,6 +55,7 @@ export const testAgent: Agent = defineAgent({
       name: 'by the prompt',
       answer({ text }) {
         if (text === 'fail') throw new Error('the model is down')
+        if (text === 'call a tool') return { tool: { name: 'act', input: { text: 'secret plan' } } }
         return { text: `you said ${text}` }
       },
     },

@@ -55,7 +55,8 @@ describe('the consumer', () => {
 
   test('a full inbox sends the message back', async () => {
     const scope = freshScope()
-    await stubOf(scope).configure({ consumer: 'pull', inbox_limit: 1 }, 'test')
+    await stubOf(scope).configure({ consumer: 'pull', inbox_limit: 2 }, 'test')
+    expect((await deliver('reflex-events', [{ scope, events: [note(scope, 'first')] }])).explicitAcks).toHaveLength(1)
     const result = await deliver('reflex-events', [{ scope, events: [note(scope, 'a'), note(scope, 'b')] }])
     expect(result.explicitAcks).toEqual([])
     expect(result.retryMessages).toHaveLength(1)

@@ -68,7 +68,7 @@ describe('a condition that is wrong', () => {
   it('fails where it cannot be evaluated', () => {
     expect(conditionError('total / by_source["bob"] > 1')).toBeNull()
     expect(() => holds('total / by_source["bob"] > 1', context)).toThrow(
-      'the condition "total / by_source["bob"] > 1" could not be evaluated: division by zero',
+      'the condition "total / by_source["bob"] > 1" could not be evaluated: EvaluationError: division by zero',
     )
   })
 })

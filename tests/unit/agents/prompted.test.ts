@@ -27,7 +27,9 @@ describe('the agent that settings drive', () => {
 
   it('fails plainly on a condition that cannot be evaluated', async () => {
     const scope = scopeOf(prompted, { settings: { instructions: 'Count.', when: 'total / 0 > 1' } })
-    await expect(scope.turn(message('one'))).rejects.toThrow('the condition "total / 0 > 1" could not be evaluated: division by zero')
+    await expect(scope.turn(message('one'))).rejects.toThrow(
+      'the condition "total / 0 > 1" could not be evaluated: EvaluationError: division by zero',
+    )
   })
 
   it('sends no empty answer', async () => {
