@@ -16,7 +16,10 @@ export const authenticated = (source: KeySource) =>
   createMiddleware<AuthEnv>(async (c, next) => {
     if (c.get('principal') as Principal | undefined) return next()
     const outcome = await authenticate(c.req.header('Authorization') ?? null, { ...source(c.env), admin_key: c.env.REFLEX_ADMIN_KEY })
-    if (!outcome.ok) throw new Problem({ ...refusals[outcome.reason], detail: outcome.detail })
+    if (!outcome.ok) {
+      await limitRate(c.env, `guess:${c.req.header('CF-Connecting-IP') ?? ''}`, 'this address')
+      throw new Problem({ ...refusals[outcome.reason], detail: outcome.detail })
+    }
     c.set('principal', outcome.principal)
     await next()
   })
