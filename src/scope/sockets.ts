@@ -62,7 +62,7 @@ export class Sockets {
 
   message(socket: WebSocket, message: string | ArrayBuffer): void {
     const attachment = this.#attachments.get(socket)
-    if (!attachment) return
+    if (!attachment) return closeQuietly(socket)
     const { connection_id, source, may_send } = attachment
     if (!may_send) return this.#refuse(socket, [{ path: '', message: 'this key may only receive here: sending needs the role publisher' }])
     if (this.#tooFast(socket)) {
@@ -126,8 +126,9 @@ export class Sockets {
     try {
       socket.send(text)
     } catch {
-      // Gone: the client resumes by `?after=` when it comes back.
+      // Gone, or as good as that: the client resumes by `?after=` when it comes back.
       this.#attachments.delete(socket)
+      closeQuietly(socket)
     }
   }
 
@@ -137,6 +138,14 @@ export class Sockets {
     const messages = sent?.second === second ? sent.messages + 1 : 1
     this.#sent.set(socket, { second, messages })
     return messages > limits.socket_messages_per_second
+  }
+}
+
+function closeQuietly(socket: WebSocket): void {
+  try {
+    socket.close(1011, 'sending failed')
+  } catch {
+    // It is closed already.
   }
 }
 
