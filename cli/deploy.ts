@@ -67,7 +67,7 @@ async function main(args: string[]): Promise<number> {
     const options = { 'dry-run': { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false } } as const
     const { values } = parseArgs({ args, options })
     if (values.help) console.log(help)
-    else if (values['dry-run']) await wrangler(['deploy', '--dry-run'])
+    else if (values['dry-run']) await wrangler(['deploy', '--dry-run'], { WRANGLER_HIDE_BANNER: 'true' })
     else await deploy()
     return 0
   } catch (error) {

@@ -10,15 +10,17 @@ type Look = { columns: number; paint: Paint; kept: boolean }
 type Place = { width: number; paint: Paint }
 
 const MOST_BLOCKED = 12
+const MOST_SAID = 500
 const LABEL = 10
 
 /** The end of the demo, for people. `columns` is Infinity where lines are not to be cut. */
 export function report(summary: Summary, { columns, paint, kept }: Look): string[] {
   const place = { width: columns - 1, paint }
   const row = ([label, text]: [string, string]) => `  ${paint('dim', label.padEnd(LABEL))}${cut(text, place.width - LABEL - 2)}`
-  const parts = [conclusion(summary, place), figures(summary).map(row), blocks(summary, place), dead(summary, place)]
+  const parts = [conclusion(summary, place), figures(summary).map(row), blocks(summary, place), said(summary, place), dead(summary, place)]
   if (!kept) parts.push(next(summary, paint))
   return parts
+    .filter((lines) => lines.length > 0)
     .map((lines) => lines.join('\n'))
     .join('\n\n')
     .split('\n')
@@ -69,6 +71,14 @@ function blocks({ blocked, events }: Summary, { width, paint }: Place): string[]
   })
   const more = grouped.length - shown.length
   return [paint('bold', 'Blocked'), ...rows, ...(more > 0 ? [paint('dim', `  and ${count(more)} more: --json lists them all`)] : [])]
+}
+
+function said({ said: text }: Summary, { width, paint }: Place): string[] {
+  if (text === null) return []
+  return [
+    paint('bold', 'What the last of these turns said'),
+    ...wrap(cut(shortened(text), MOST_SAID), width - 2).map((line) => `  ${line}`),
+  ]
 }
 
 function nothingBlocked({ considered }: Summary['events']): string {

@@ -31,6 +31,8 @@ export type Summary = {
   turns: DemoState['turns'] & { smallest_window: number; largest_window: number }
   effects: DemoState['effects']
   blocked: readonly Block[]
+  /** What the last turn that acted said of it; null where none did. */
+  said: string | null
   dead_letters: readonly DeadLetter[]
   events_per_second: number
   /** Lines a second that were asked for; null where they went as fast as they could. */
@@ -72,6 +74,7 @@ export function summarise({ file, left_out, speed, state, scopes, dead_letters, 
     turns: { ...state.turns, smallest_window: state.windows.smallest, largest_window: state.windows.largest },
     effects: state.effects,
     blocked: state.blocked,
+    said: state.decisions.findLast(({ status, why }) => status === 'result' && why !== '')?.why ?? null,
     dead_letters,
     events_per_second: times.work > 0 ? Math.round((totals(state).accepted * 1000) / times.work) : 0,
     speed,

@@ -1,6 +1,8 @@
 import { painter } from './paint.ts'
 import { harmless } from './text.ts'
 
+const MOST_LINES = 25
+
 /** A failure that is told to the user as it stands: what went wrong, and what to do about it. */
 export class CliError extends Error {
   override readonly name = 'CliError'
@@ -17,9 +19,11 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 /** Tells it on stderr, with what to do; the exit code. */
 export function tellFailure(what: string, error: unknown): 1 {
   const paint = painter(process.stderr)
-  const lines = messageOf(error)
+  const all = messageOf(error)
     .split('\n')
     .map((line) => harmless(line))
+  // Where it is a server's whole output, the end says most.
+  const lines = all.length > MOST_LINES ? [...all.slice(0, 1), '…', ...all.slice(-MOST_LINES)] : all
   const hint = error instanceof CliError && error.hint ? `${error.hint}\n` : ''
   process.stderr.write(`${paint('red', what)} ${lines.join('\n')}\n${hint}`)
   return 1

@@ -36,6 +36,8 @@ async function readStream(api: Api, path: string, { last, signal, seen }: Reader
   const timer = setTimeout(() => silence.abort(), SILENCE_MS)
   try {
     const response = await api.open(path, { accept: 'text/event-stream', 'last-event-id': String(last) }, both)
+    // Of no use now, but it may be soon: as good as a connection that broke.
+    if (response.status >= 500) return void (await response.text())
     if (!response.ok || !response.body)
       throw new CliError(`GET ${path} was answered ${response.status}: ${(await response.text()).slice(0, 500)}`)
     const parse = sseParser()

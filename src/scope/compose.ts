@@ -49,7 +49,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const outbox = new Outbox({ database, db: env.DB, alarm, now, scope: report, wake: () => alarm.next() })
   const unit = unitOfWork({ database, counters, changed: () => outbox.changed(), reset: (error) => abort(context, scope, error) })
   const waiters = new Waiters()
-  const settlement = new Settlement({ inbox, log, counters, waiters, alarm, settings, now, random })
+  const settlement = new Settlement({ inbox, memory, log, counters, waiters, alarm, settings, now, random })
   const effects = new Effects({ scope, env, settings, database, log, counters, locks: new ScopedLocks(), unit, now })
   const budget = new Budget(database, settings, now)
   const timers = new Timers({ database, log, scope, now })

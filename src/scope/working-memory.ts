@@ -88,6 +88,11 @@ export class WorkingMemory {
     return gone
   }
 
+  /** What was given up or cancelled leaves: it must not be thought about again in the company of what comes next. */
+  leave(seqs: readonly number[]): void {
+    this.#drop('seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
+  }
+
   /** Lets go what was accepted before `before` (ms) and considered. */
   expire(before: number): void {
     this.#drop('accepted_at < ?', before)
