@@ -26,6 +26,7 @@ type Demo = {
 }
 
 const CATCH_UP_MS = 15_000
+const NOTICE_MS = 500
 
 /** The main job: every line of the log through the server, its scopes followed, to the last outcome. */
 export async function runDemo({ server, key, log, state, options, presenter, signal, started }: Demo): Promise<Summary> {
@@ -58,6 +59,11 @@ export async function runDemo({ server, key, log, state, options, presenter, sig
     const ended = performance.now()
     const spans = { start: ready - started, send: all_sent - first, work: worked, dead_letter: ended - finishing, all: ended - started }
     return summarise({ file: log.name, left_out: log.left_out, speed: options.speed, state, scopes, dead_letters, times: rounded(spans) })
+  } catch (error) {
+    // The first to notice that the server is gone is often a request: what is told is the cause.
+    await Promise.race([server.ended, wait(NOTICE_MS)])
+    work.throwIfAborted()
+    throw error
   } finally {
     following.abort()
     await Promise.all(followers)

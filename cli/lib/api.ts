@@ -31,7 +31,12 @@ export function connect(url: string, key: string): Api {
       for (let tries = 1; ; tries += 1) {
         const response = await fetch(url + path, init).catch((error: unknown) => {
           signal?.throwIfAborted()
-          throw new CliError(`${method} ${path} was not answered: ${messageOf(error)}`, null, error)
+          const cause = error instanceof Error && error.cause !== undefined ? ` (${messageOf(error.cause)})` : ''
+          throw new CliError(
+            `${method} ${path} was not answered: ${messageOf(error)}${cause}`,
+            'The server may have ended: npm run dev shows what it says.',
+            error,
+          )
         })
         if (response.ok) return (await response.json()) as Answer
         if (!BUSY.has(response.status) || tries === MOST_TRIES) throw await refused(response, `${method} ${path}`)
