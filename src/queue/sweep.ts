@@ -9,6 +9,8 @@ export const LATE_MS = 30_000
 const OVERDUE_MS = 60_000
 const DAY_MS = 86_400_000
 const RETENTION_DAYS = 30
+/** Of a few hundred events each. */
+const MOST_ROUNDS = 100
 
 /** Finds what is stuck anywhere and puts it right. Idempotent, and safe beside another sweep; one step's failure does not keep the others from theirs. */
 export async function sweep(env: Env, now: number): Promise<{ sent_again: number; poked: number; forgotten: number }> {
@@ -21,18 +23,24 @@ export async function sweep(env: Env, now: number): Promise<{ sent_again: number
   return { sent_again, poked, forgotten }
 }
 
+/** In batches that fit into memory, until nothing is late any more: what was sent again is not late. */
 async function sendAgain(env: Env, now: number): Promise<number> {
-  const late = await lateQueued(env.DB, now - LATE_MS)
-  await send(
-    env,
-    late.map(({ event }) => event),
-  )
-  await markSentAgain(
-    env.DB,
-    late.map(({ seq }) => seq),
-    now,
-  )
-  return late.length
+  let sent = 0
+  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    const late = await lateQueued(env.DB, now - LATE_MS)
+    if (late.length === 0) break
+    await send(
+      env,
+      late.map(({ event }) => event),
+    )
+    await markSentAgain(
+      env.DB,
+      late.map(({ seq }) => seq),
+      now,
+    )
+    sent += late.length
+  }
+  return sent
 }
 
 async function step(name: string, work: () => Promise<number>): Promise<number> {
