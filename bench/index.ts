@@ -50,6 +50,9 @@ async function run(): Promise<Line[]> {
     const reflex = reflexClient(await start('reflex', { vars: { REFLEX_ADMIN_KEY: KEY } }), KEY)
     const bare = bareClient(await start('bare', { config: 'bench/bare/wrangler.toml' }))
     return await measureAll({ reflex, bare, quick: options.quick, runs: options.quick ? 2 : 5 })
+  } catch (error) {
+    for (const server of servers) console.error(`\n--- ${server.url}, the end of its log:\n${server.log().slice(-4000)}`)
+    throw error
   } finally {
     await Promise.all(servers.map((server) => server.stop()))
     await rm(directory, { recursive: true, force: true })

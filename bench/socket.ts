@@ -38,22 +38,22 @@ async function medianOf(connection: WebSocket, count: number): Promise<number> {
 function exchange(connection: WebSocket): Promise<number> {
   const id = randomUUID()
   const text = JSON.stringify({ id, type: 'ws.message', connection_id: 'bench', content: 'hello' })
-  return new Promise((resolve, reject) => {
-    const start = performance.now()
-    const late = setTimeout(() => done(() => reject(new Error('no answer on the WebSocket within 10 s'))), 10_000)
-    const done = (then: () => void) => {
-      clearTimeout(late)
-      connection.removeEventListener('message', heard)
-      then()
-    }
-    const heard = ({ data }: MessageEvent) => {
-      const message = JSON.parse(String(data))
-      // Ours acknowledges by id and tells what the scope logs, too; the bare one echoes.
-      if (message.id !== id) return
-      const ms = performance.now() - start
-      done(() => resolve(ms))
-    }
-    connection.addEventListener('message', heard)
-    connection.send(text)
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  const start = performance.now()
+  const late = setTimeout(() => reject(new Error(`no answer to event ${id} on the WebSocket within 10 s`)), 10_000)
+  const heard = ({ data }: MessageEvent) => {
+    const ms = performance.now() - start
+    const message = JSON.parse(String(data))
+    // Ours acknowledges by id and tells what the scope logs, too; the bare one echoes.
+    if (message.id === id) resolve(ms)
+  }
+  const closed = ({ code, reason }: CloseEvent) => reject(new Error(`the WebSocket was closed: ${code} ${reason}`))
+  connection.addEventListener('message', heard)
+  connection.addEventListener('close', closed)
+  connection.send(text)
+  return promise.finally(() => {
+    clearTimeout(late)
+    connection.removeEventListener('message', heard)
+    connection.removeEventListener('close', closed)
   })
 }

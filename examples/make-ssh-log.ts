@@ -5,7 +5,7 @@ const END_S = 4 * 3600
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const COMMON_USERS = ['admin', 'test', 'oracle', 'ubuntu', 'git', 'postgres', 'pi', 'user', 'ftpuser', 'deploy', 'minecraft', 'jenkins']
 
-type Line = { at: number; host: string; program: string; message: string }
+type Line = { at: number; host: string; program: 'sshd' | 'CRON'; process: number; message: string }
 const lines: Line[] = []
 
 /** Numbers in [0, 1) that are the same each time (mulberry32). */
@@ -19,23 +19,23 @@ function random(): number {
 const between = (from: number, to: number): number => from + Math.floor(random() * (to - from + 1))
 const pick = <Item>(items: readonly [Item, ...Item[]]): Item => items[Math.floor(random() * items.length)] ?? items[0]
 
-let nextPid = 4021
-type Connection = { host: string; address: string; port: number; say: (after_s: number, message: string) => void }
+let processes = 0
+type Process = { port: number; say: (after_s: number, message: string) => void }
 
-/** Each connection is a process of sshd; `say` writes its next line, so many seconds after the one before. */
-function connection(at_s: number, host: string, address: string): Connection {
-  nextPid += between(2, 9)
-  const program = `sshd[${nextPid}]`
+/** Each connection is a process of its own; `say` writes its next line, so many seconds after the one before. */
+function start(at_s: number, host: string, program: Line['program'] = 'sshd'): Process {
+  processes += 1
+  const process = processes
   let at = at_s
   const say = (after_s: number, message: string) => {
     at += after_s
-    lines.push({ at, host, program, message })
+    lines.push({ at, host, program, process, message })
   }
-  return { host, address, port: between(32_768, 60_999), say }
+  return { port: between(32_768, 60_999), say }
 }
 
 function failedLogin(at_s: number, host: string, address: string, user: string, real: boolean): void {
-  const { port, say } = connection(at_s, host, address)
+  const { port, say } = start(at_s, host)
   const named = real ? user : `invalid user ${user}`
   if (!real) say(0, `Invalid user ${user} from ${address} port ${port}`)
   if (!real) say(0, 'pam_unix(sshd:auth): check pass; user unknown')
@@ -50,7 +50,7 @@ function failedLogin(at_s: number, host: string, address: string, user: string, 
 
 /** Guesses root's password until sshd hangs up. */
 function hammer(at_s: number, host: string, address: string): void {
-  const { port, say } = connection(at_s, host, address)
+  const { port, say } = start(at_s, host)
   say(0, `pam_unix(sshd:auth): authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=${address}  user=root`)
   say(2, `Failed password for root from ${address} port ${port} ssh2`)
   say(9, `message repeated 5 times: [ Failed password for root from ${address} port ${port} ssh2]`)
@@ -60,7 +60,7 @@ function hammer(at_s: number, host: string, address: string): void {
 }
 
 function login(at_s: number, host: string, address: string, user: string, how: 'password' | 'publickey'): void {
-  const { port, say } = connection(at_s, host, address)
+  const { port, say } = start(at_s, host)
   const key = how === 'publickey' ? ': ED25519 SHA256:Ei5xJ8o0wT1cQb3kVhXf7mZr2yNsLpUaGd4tRq6vBkE' : ''
   say(0, `Accepted ${how} for ${user} from ${address} port ${port} ssh2${key}`)
   say(0, `pam_unix(sshd:session): session opened for user ${user}(uid=1001) by (uid=0)`)
@@ -108,7 +108,7 @@ for (let index = 0; index < 24; index += 1) {
   const at = between(0, END_S)
   const host = pick(['web-1', 'db-1'])
   const address = `198.51.100.${between(210, 250)}`
-  const { port, say } = connection(at, host, address)
+  const { port, say } = start(at, host)
   const noise = pick([
     `Connection closed by ${address} port ${port} [preauth]`,
     `Did not receive identification string from ${address} port ${port}`,
@@ -118,10 +118,9 @@ for (let index = 0; index < 24; index += 1) {
   say(0, noise)
 }
 for (let at = 17; at < END_S; at += 1020) {
-  const cron = (after_s: number, message: string) =>
-    lines.push({ at: at + after_s, host: 'web-1', program: `CRON[${between(2000, 3900)}]`, message })
-  cron(0, 'pam_unix(cron:session): session opened for user root(uid=0) by (uid=0)')
-  cron(1, 'pam_unix(cron:session): session closed for user root')
+  const { say } = start(at, 'web-1', 'CRON')
+  say(0, 'pam_unix(cron:session): session opened for user root(uid=0) by (uid=0)')
+  say(1, 'pam_unix(cron:session): session closed for user root')
 }
 
 /** `Mar  9 06:00:17`, as syslog writes it. */
@@ -130,7 +129,15 @@ function timeOf(at_s: number): string {
   return `${MONTHS[date.getUTCMonth()]} ${String(date.getUTCDate()).padStart(2)} ${date.toISOString().slice(11, 19)}`
 }
 
-const log = lines
-  .toSorted((left, right) => left.at - right.at)
-  .map(({ at, host, program, message }) => `${timeOf(at)} ${host} ${program}: ${message}`)
-process.stdout.write(`${log.join('\n')}\n`)
+/** Process ids rise with time. */
+const pids = new Map<number, number>()
+let lastPid = 4021
+function pidOf(process: number): number {
+  const pid = pids.get(process) ?? (lastPid += between(2, 9))
+  pids.set(process, pid)
+  return pid
+}
+
+for (const line of lines.toSorted((left, right) => left.at - right.at)) {
+  process.stdout.write(`${timeOf(line.at)} ${line.host} ${line.program}[${pidOf(line.process)}]: ${line.message}\n`)
+}

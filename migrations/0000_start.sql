@@ -41,12 +41,11 @@ CREATE TABLE `events` (
 	`queued_at` integer
 );
 --> statement-breakpoint
-CREATE INDEX `events_id` ON `events` (`id`);--> statement-breakpoint
 CREATE INDEX `events_timestamp` ON `events` (`timestamp`,`seq`);--> statement-breakpoint
 CREATE INDEX `events_type` ON `events` (`type`,`seq`);--> statement-breakpoint
-CREATE INDEX `events_status` ON `events` (`status`,`seq`);--> statement-breakpoint
+CREATE INDEX `events_unusual` ON `events` (`status`,`seq`) WHERE status NOT IN ('completed', 'ignored');--> statement-breakpoint
 CREATE INDEX `events_scope` ON `events` (`scope`,`seq`);--> statement-breakpoint
-CREATE UNIQUE INDEX `events_scope_id` ON `events` (`scope`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `events_id_scope` ON `events` (`id`,`scope`);--> statement-breakpoint
 CREATE TABLE `keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,

@@ -1,13 +1,16 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
+import { cors } from 'hono/cors'
 import { authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
+import { notFoundIn } from './routes/allowed-methods.ts'
 import { deadLetterRoutes } from './routes/dead-letters.ts'
 import { bearer, documentInfo, type Document } from './routes/docs/document.ts'
 import { docsRoutes } from './routes/docs/routes.ts'
+import { eventShapes } from './routes/event-body.ts'
 import { eventRoutes } from './routes/events.ts'
 import { healthReportRoutes, healthRoutes } from './routes/health.ts'
 import { keySource } from './routes/key-source.ts'
 import { keyRoutes } from './routes/keys.ts'
-import { handleError, handleNotFound } from './routes/problem.ts'
+import { handleError } from './routes/problem.ts'
 import { pullRoutes } from './routes/pull.ts'
 import { refuseInvalid } from './routes/refuse-invalid.ts'
 import { scopeEventRoutes } from './routes/scope-events.ts'
@@ -15,9 +18,13 @@ import { scopeRoutes } from './routes/scopes.ts'
 import { redeemTicket, socketRoutes } from './routes/sockets.ts'
 import { timerRoutes } from './routes/timers.ts'
 
-const open = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) })
-  .route('/', healthRoutes)
-  .route('/', docsRoutes((): Document => app.getOpenAPI31Document(documentInfo)))
+const open = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) }).route('/', healthRoutes).route(
+  '/',
+  docsRoutes((): Document => app.getOpenAPI31Document(documentInfo)),
+)
+
+// Any page may ask: nothing is sent along by itself, so that a page has only what the key it was given allows.
+open.use('/v1/*', cors({ origin: '*', exposeHeaders: ['Retry-After'], maxAge: 600 }))
 
 // G7: what stands above is open, all below is closed.
 open.use('/v1/scopes/:scope/ws', ticketed(redeemTicket))
@@ -35,7 +42,8 @@ export const app = open
   .route('/', deadLetterRoutes)
   .route('/', keyRoutes)
 app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)
+for (const [name, schema] of Object.entries(eventShapes())) app.openAPIRegistry.registerComponent('schemas', name, schema)
 app.onError(handleError)
-app.notFound(handleNotFound)
+app.notFound(notFoundIn(app))
 
 export type App = typeof app

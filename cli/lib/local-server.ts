@@ -15,11 +15,13 @@ export type ServerOptions = {
   config?: string
   /** For the wrangler process itself. */
   env?: Record<string, string>
-  /** More arguments of `wrangler dev`. */
-  args?: readonly string[]
+  /** Where a profiler may connect; a free one unless set. */
+  inspector_port?: number
   /** Called with what wrangler and the Worker print, as it comes. */
   output?: (text: string) => void
   ready_ms?: number
+  /** Once it aborts, nothing more is started. */
+  signal?: AbortSignal
 }
 
 export type LocalServer = {
@@ -50,10 +52,19 @@ export async function startServer({
 }: ServerOptions): Promise<LocalServer> {
   const where = ['--config', resolve(repository, config), '--persist-to', resolve(persist_to)]
   await wrangler(['d1', 'migrations', 'apply', 'DB', '--local', ...where], env)
+  options.signal?.throwIfAborted()
   const port = options.port ?? (await freePort())
   const bound = Object.entries(vars).flatMap(([name, value]) => ['--var', `${name}:${value}`])
-  const own = ['--ip', '127.0.0.1', '--port', String(port), '--inspector-port', '0', '--show-interactive-dev-session=false']
-  const group = new ProcessGroup(process.execPath, [wranglerScript, 'dev', ...where, ...own, ...bound, ...(options.args ?? [])], {
+  const own = [
+    '--ip',
+    '127.0.0.1',
+    '--port',
+    String(port),
+    '--inspector-port',
+    String(options.inspector_port ?? 0),
+    '--show-interactive-dev-session=false',
+  ]
+  const group = new ProcessGroup(process.execPath, [wranglerScript, 'dev', ...where, ...own, ...bound], {
     cwd: repository,
     env: wranglerEnv(env),
   })
@@ -98,6 +109,7 @@ async function ready(url: string, { log, ended, ready_ms }: { log: () => string;
 
 async function healthy(url: string): Promise<boolean> {
   const response = await fetch(`${url}/health`, { signal: AbortSignal.timeout(5000) }).catch(() => null)
-  await response?.body?.cancel()
+  // To the end: a body that is cancelled shows as a broken pipe in the server's output.
+  await response?.text().catch(() => {})
   return response?.ok ?? false
 }

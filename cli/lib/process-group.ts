@@ -3,6 +3,7 @@ import { promisify } from 'node:util'
 
 const POLL_MS = 25
 const groups = new Set<number>()
+let watching = false
 
 /**
  * A child process and all that it starts, as one group (POSIX): wrangler starts a second Node, two workerds and esbuild, and a signal to wrangler alone leaves
@@ -13,7 +14,8 @@ export class ProcessGroup {
   readonly #id: number
 
   constructor(command: string, args: readonly string[], options: { cwd: string; env: NodeJS.ProcessEnv }) {
-    if (groups.size === 0) endWithParent()
+    if (!watching) endWithParent()
+    watching = true
     this.child = spawn(command, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
     // 0 where it could not be spawned: the child tells that by its `error` event.
     this.#id = this.child.pid ?? 0

@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
+import { ProcessGroup } from './process-group.ts'
 
 export const repository = resolve(dirname(fileURLToPath(import.meta.url)), '../..')
 
@@ -22,12 +22,18 @@ export const wranglerEnv = (own: Record<string, string> = {}): NodeJS.ProcessEnv
 })
 
 /** Runs a wrangler command to its end. Rejects with its output. */
-export function wrangler(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
-  return new Promise((resolve, reject) => {
-    execFile(process.execPath, [wranglerScript, ...args], { cwd: repository, env: wranglerEnv(env) }, (error, stdout, stderr) => {
-      const output = stripVTControlCharacters(stdout + stderr)
-      if (error) reject(new Error(`wrangler ${args.join(' ')} failed:\n${output}`))
-      else resolve(output)
-    })
-  })
+export async function wrangler(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
+  const group = new ProcessGroup(process.execPath, [wranglerScript, ...args], { cwd: repository, env: wranglerEnv(env) })
+  let output = ''
+  const add = (text: string) => (output += stripVTControlCharacters(text))
+  group.child.stdout?.setEncoding('utf8').on('data', add)
+  group.child.stderr?.setEncoding('utf8').on('data', add)
+  group.child.once('error', (error) => add(`${error.message}\n`))
+  const { promise: closed, resolve } = Promise.withResolvers<number | null>()
+  // `close` comes after the last output, `error` alone where it could not be started.
+  group.child.once('close', resolve).once('error', () => resolve(null))
+  const code = await closed
+  await group.stop()
+  if (code !== 0) throw new Error(`wrangler ${args.join(' ')} failed:\n${output}`)
+  return output
 }

@@ -41,11 +41,12 @@ CREATE TABLE `events` (
 	`told` integer DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `events_claim` ON `events` (`due_at`,`seq`) WHERE status = 'pending';--> statement-breakpoint
+CREATE INDEX `events_claim` ON `events` (`seq`,`due_at`) WHERE status = 'pending';--> statement-breakpoint
+CREATE INDEX `events_delayed` ON `events` (`due_at`) WHERE status = 'pending' AND due_at > 0;--> statement-breakpoint
 CREATE INDEX `events_lease` ON `events` (`ack_token`,`lease_until`) WHERE status = 'processing';--> statement-breakpoint
 CREATE INDEX `events_context` ON `events` (`seq`) WHERE in_context = 1;--> statement-breakpoint
 CREATE INDEX `events_outbox` ON `events` (`seq`) WHERE told < revision;--> statement-breakpoint
-CREATE UNIQUE INDEX `events_scope_id` ON `events` (`scope`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `events_id` ON `events` (`id`);--> statement-breakpoint
 CREATE TABLE `log` (
 	`seq` integer PRIMARY KEY NOT NULL,
 	`at` integer NOT NULL,

@@ -18,7 +18,7 @@ export const blockAddress = defineTool({
   timeout_ms: 10_000,
   async execute({ address, reason }, { env, fetch, scope, signal, idempotence_key, now, parameters }) {
     // Thrown, not returned: the journal answers a repeated call by what it returned, also once the scope allows it.
-    if (parameters?.['allow_private'] !== true && isPrivateAddress(address))
+    if (parameters['allow_private'] !== true && isPrivateAddress(address))
       throw new Error(`${address} is a private address: it is not blocked`)
     const webhook = webhookOf(env.BLOCK_WEBHOOK_URL)
     await env.DB.prepare('INSERT OR IGNORE INTO blocks (scope, address, reason, blocked_at) VALUES (?, ?, ?, ?)')

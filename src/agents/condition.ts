@@ -1,3 +1,4 @@
+import { messageOf } from '../protocol/message-of.ts'
 import { Environment, type ASTNode } from '@marcbachmann/cel-js'
 import type { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
@@ -99,5 +100,3 @@ function tally(names: readonly string[]): Map<string, bigint> {
   most.get = (name) => Map.prototype.get.call(most, name) ?? 0n
   return most
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -12,7 +12,7 @@ export function isPrivateAddress(address: string): boolean {
 }
 
 const PRIVATE_V4 = /^(?:0|10|127|169\.254|192\.168|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])|2(?:2[4-9]|[345]\d))\./
-const PRIVATE_V6 = /^(?:::1?$|f[cd]|fe[89ab]|ff)/
+const PRIVATE_V6 = /^(?:::1?$|f[cd]|fe[89a-f]|ff)/
 
 /** An IPv4 address within an IPv6 one (`::ffff:a00:1`), in its own notation. */
 function dotted(...halves: (string | undefined)[]): string {

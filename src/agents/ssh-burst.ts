@@ -37,9 +37,8 @@ export function tracesOf(lines: readonly LogLine[]): Trace[] {
   return lines.flatMap((event) => {
     const parsed = sshLineOf(event)
     if (!parsed || !HOSTILE.has(parsed.kind)) return []
-    // Each connection has a process of its own; a line that names none stands for itself.
-    const pid = parseSyslog(event.line)?.pid ?? event.pid
-    const connection = pid === undefined ? event.id : `${event.host}[${pid}]`
+    // Each connection has a process of its own. Lines that name none are taken for one connection's, so that only refused passwords count.
+    const connection = `${event.host}[${parseSyslog(event.line)?.pid ?? event.pid ?? ''}]`
     return [{ id: event.id, at: Date.parse(event.timestamp), address: parsed.address, connection, times: parsed.times }]
   })
 }

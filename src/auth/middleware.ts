@@ -16,7 +16,10 @@ export const authenticated = (source: KeySource) =>
   createMiddleware<AuthEnv>(async (c, next) => {
     if (c.get('principal') as Principal | undefined) return next()
     const outcome = await authenticate(c.req.header('Authorization') ?? null, { ...source(c.env), admin_key: c.env.REFLEX_ADMIN_KEY })
-    if (!outcome.ok) throw new Problem({ ...refusals[outcome.reason], detail: outcome.detail })
+    if (!outcome.ok) {
+      await limitRate(c.env, `guess:${c.req.header('CF-Connecting-IP') ?? ''}`, 'this address')
+      throw new Problem({ ...refusals[outcome.reason], detail: outcome.detail })
+    }
     c.set('principal', outcome.principal)
     await next()
   })
@@ -38,13 +41,16 @@ export const ticketed = (redeem: (env: Env, scope: string, ticket: string) => Pr
   })
 
 const TICKET = /^rft_[0-9a-f]{64}$/
-const BAD_TICKET = 'This ticket is not known here: it was used already, is older than 60 s, or was issued for another scope. Ask for a new one.'
+const BAD_TICKET =
+  'This ticket is not known here: it was used already, is older than 60 s, or was issued for another scope. Ask for a new one.'
 
 /** Any of the roles is enough. */
 export const requires = (...roles: readonly string[]) =>
   createMiddleware<AuthEnv>(async (c, next) => {
     if (!roles.some((role) => hasRole(c.var.principal, role))) {
-      throw forbidden(`This needs the role ${roles.join(' or ')}; the key ${c.var.principal.name} has: ${c.var.principal.roles.join(', ') || 'none'}.`)
+      throw forbidden(
+        `This needs the role ${roles.join(' or ')}; the key ${c.var.principal.name} has: ${c.var.principal.roles.join(', ') || 'none'}.`,
+      )
     }
     await next()
   })

@@ -14,7 +14,7 @@ export const eventTable = (table = 'events'): string[] => [
   `CREATE TABLE IF NOT EXISTS ${table} (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, scope TEXT NOT NULL, type TEXT NOT NULL,
     source TEXT NOT NULL, timestamp TEXT NOT NULL, trace_id TEXT NOT NULL, payload TEXT NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0,
     error TEXT, due_at INTEGER NOT NULL DEFAULT 0, lease_until INTEGER, ack_token TEXT, accepted_at INTEGER NOT NULL, ended_at INTEGER, UNIQUE (scope, id))`,
-  `CREATE INDEX IF NOT EXISTS ${table}_claim ON ${table} (due_at, seq) WHERE status = 'pending'`,
+  `CREATE INDEX IF NOT EXISTS ${table}_claim ON ${table} (seq, due_at) WHERE status = 'pending'`,
   `CREATE INDEX IF NOT EXISTS ${table}_lease ON ${table} (ack_token, lease_until) WHERE status = 'processing'`,
 ]
 
@@ -38,7 +38,7 @@ export function eventStatements(table = 'events', alsoSet = '') {
     claim: ({ ack_token, now, lease_ms, limit, types, scope }: Claim): Statement => ({
       sql: `UPDATE ${table} SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2${alsoSet}
         WHERE seq IN (SELECT seq FROM ${table} WHERE status = 'pending' AND due_at <= ?3
-          AND (?5 IS NULL OR type IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR scope = ?6) ORDER BY due_at, seq LIMIT ?4)
+          AND (?5 IS NULL OR type IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR scope = ?6) ORDER BY seq LIMIT ?4)
         RETURNING seq, payload, attempts, ack_token`,
       params: [ack_token, now + lease_ms, now, limit, types ? JSON.stringify(types) : null, scope ?? null],
     }),

@@ -4,7 +4,9 @@ import { z } from 'zod'
 const MAX_NAME = 128
 /** A point in time; a local time, without its zone, is none. */
 const instant = z.iso.datetime({ offset: true })
-export const scopeName = z.string().regex(/^[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /')
+export const scopeName = z
+  .string()
+  .regex(/^(?!\.{1,2}$)[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /, and neither . nor ..')
 
 /** Trace context: `trace_id` is 32 hex digits as in W3C trace context; the other two are ids of events. */
 const eventMeta = z.object({

@@ -39,7 +39,7 @@ export function keywordFilter(keywords: readonly string[]): Filter {
 
 type Limit = { window_s: number; limit: number; key?: (event: Event) => string }
 /** Passes `limit` events of a key within `window_s`, by their own timestamps. One that passed passes again: a retry is no news. */
-export function rateLimitFilter({ limit, window_s, key = () => '' }: Limit): Filter {
+export function rateLimitFilter({ limit, window_s, key = ({ scope }) => scope }: Limit): Filter {
   const window_ms = window_s * 1000
   const passed = new Map<string, { id: string; at: number }[]>()
   return (event) => {

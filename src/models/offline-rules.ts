@@ -25,7 +25,11 @@ export function answerOfflineAsJson(rules: readonly OfflineRule[], request: Offl
   return answer.tool && !isJsonObject(answer.text) ? { tool: answer.tool } : answer
 }
 
-function firstAnswer(rules: readonly OfflineRule[], request: OfflineRequest, fits: (answer: OfflineAnswer) => boolean): OfflineAnswer | null {
+function firstAnswer(
+  rules: readonly OfflineRule[],
+  request: OfflineRequest,
+  fits: (answer: OfflineAnswer) => boolean,
+): OfflineAnswer | null {
   for (const rule of rules) {
     const answer = rule.answer(request)
     if (answer === null || (answer.text === undefined && answer.tool === undefined) || !fits(answer)) continue

@@ -2,10 +2,15 @@
 export const limits = {
   body_bytes: 1024 * 1024,
   event_bytes: 100_000,
+  idempotence_key: 512,
   events_per_request: 1000,
   queue_message_bytes: 100_000,
   /** What one SQL parameter may carry; SQLite gives up near 2 MB. */
   sql_json_bytes: 1_000_000,
+  /** What of a context is in memory, in one turn or in one answer, beside the limit on its count. */
+  context_bytes: 8_000_000,
+  /** What is read of the log, or told to D1, at once. */
+  page_bytes: 4_000_000,
   log_page: 1000,
   page: 100,
   claim: 1000,

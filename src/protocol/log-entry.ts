@@ -29,8 +29,23 @@ export type EntryBody =
   | { kind: 'event-discarded'; by: string }
   | { kind: 'event-claimed'; attempts: number; lease_until: string; by: string }
   /** `saw` names what the decision is made from: the context's events as ranges of `seq`, how many, and the scratch. */
-  | { kind: 'turn-started'; turn_id: string; agent: string; attempts: number; saw: { seqs: [number, number][]; count: number; scratch: unknown } }
-  | { kind: 'turn-ended'; turn_id: string; status: TurnEnd; result: unknown; error: string | null; cleared: number; usage: Usage; scratch: unknown }
+  | {
+      kind: 'turn-started'
+      turn_id: string
+      agent: string
+      attempts: number
+      saw: { seqs: [number, number][]; count: number; scratch: unknown }
+    }
+  | {
+      kind: 'turn-ended'
+      turn_id: string
+      status: TurnEnd
+      result: unknown
+      error: string | null
+      cleared: number
+      usage: Usage
+      scratch: unknown
+    }
   | {
       kind: 'model-called'
       turn_id: string
@@ -43,7 +58,15 @@ export type EntryBody =
       usage: Usage
     }
   | { kind: 'effect-started'; effect_id: string; tool: string; input: unknown; idempotence_key: string | null; cause: Cause }
-  | { kind: 'effect-ended'; effect_id: string; tool: string; status: EffectEnd; output: unknown; error: string | null; idempotence_key: string | null }
+  | {
+      kind: 'effect-ended'
+      effect_id: string
+      tool: string
+      status: EffectEnd
+      output: unknown
+      error: string | null
+      idempotence_key: string | null
+    }
   | { kind: 'reply-sent'; turn_id: string; content: string }
   | { kind: 'turn-cancelled'; turn_id: string; reason: string; by: string }
   | { kind: 'settings-changed'; by: string; patch: SettingsPatch; settings: Settings }

@@ -1,17 +1,26 @@
 import { Cron } from 'croner'
 import { z } from 'zod'
 
-const cron = z.string().min(1).max(200).superRefine((expression, context) => {
-  try {
-    if (new Cron(expression, { timezone: 'UTC', paused: true }).nextRun() === null) context.addIssue('this cron expression never comes due')
-  } catch (error) {
-    context.addIssue(`not a cron expression: ${error instanceof Error ? error.message : String(error)}`)
-  }
-})
+const cron = z
+  .string()
+  .min(1)
+  .max(200)
+  .superRefine((expression, context) => {
+    try {
+      if (new Cron(expression, { timezone: 'UTC', paused: true }).nextRun() === null)
+        context.addIssue('this cron expression never comes due')
+    } catch (error) {
+      context.addIssue(`not a cron expression: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  })
 
 /** When a timer ticks: every so many seconds, by a cron expression in UTC, or once. */
 export const schedule = z.union(
-  [z.strictObject({ every_s: z.number().min(1).max(31_536_000) }), z.strictObject({ cron }), z.strictObject({ at: z.iso.datetime({ offset: true }) })],
+  [
+    z.strictObject({ every_s: z.number().min(1).max(31_536_000) }),
+    z.strictObject({ cron }),
+    z.strictObject({ at: z.iso.datetime({ offset: true }) }),
+  ],
   'a timer is {"every_s": seconds}, {"cron": "0 6 * * *"} or {"at": "2026-01-01T00:00:00Z"}',
 )
 export type Schedule = z.infer<typeof schedule>

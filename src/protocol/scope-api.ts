@@ -41,7 +41,14 @@ export type ScopeState = {
   outbox: { waiting: number; last_error: string | null }
   last_seq: number
 }
-export type ContextView = { scope: string; created_at: string; last_action_at: string | null; events: Event[]; count: number; scratch: Record<string, unknown> }
+export type ContextView = {
+  scope: string
+  created_at: string
+  last_action_at: string | null
+  events: Event[]
+  count: number
+  scratch: Record<string, unknown>
+}
 export type Timer = { name: string; schedule: Schedule; next_at: string; fired: number }
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 export type Refused<Reason extends string> = { ok: false; reason: Reason; detail: string }
@@ -59,11 +66,18 @@ export interface ScopeApi {
   readLog(after: number, limit: number, before?: number): Promise<{ entries: string[]; last_seq: number }>
   event(id: string): Promise<EventRecord | null>
   configure(patch: SettingsPatch, by: string): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>>
-  claim(request: { limit: number; lease_s: number; types?: string[] | undefined }, by: string): Promise<{ ok: true; deliveries: Delivery[] } | Refused<'not_pull'>>
+  claim(
+    request: { limit: number; lease_s: number; types?: string[] | undefined },
+    by: string,
+  ): Promise<{ ok: true; deliveries: Delivery[] } | Refused<'not_pull'>>
   ack(tokens: string[]): Promise<{ acked: string[]; stale: string[] }>
   nack(token: string, error: string): Promise<{ ok: true; status: string; due_at: string | null } | Refused<'stale'>>
   cancel(reason: string, by: string): Promise<{ cancelled: boolean; turn_id: string | null; events: number }>
-  setTimer(name: string, schedule: Schedule, by: string): Promise<{ ok: true; created: boolean; timer: Timer } | Refused<'never_due' | 'too_many'>>
+  setTimer(
+    name: string,
+    schedule: Schedule,
+    by: string,
+  ): Promise<{ ok: true; created: boolean; timer: Timer } | Refused<'never_due' | 'too_many'>>
   timers(): Promise<Timer[]>
   timer(name: string): Promise<Timer | null>
   removeTimer(name: string, by: string): Promise<boolean>

@@ -64,5 +64,5 @@ export const defaultSettings: Settings = {
 
 export function mergeSettings(current: SettingsPatch, patch: SettingsPatch): SettingsPatch {
   const merged = { ...current, ...patch }
-  return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined)) as SettingsPatch
+  return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined))
 }

@@ -4,7 +4,9 @@ import { scopeName, type Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 
 /** What the consumers rely on; the events themselves were parsed when they were accepted. */
-export const queueMessage = z.object({ scope: scopeName, events: z.array(z.looseObject({ id: z.string(), scope: scopeName, type: z.string() })).min(1) })
+export const queueMessage = z
+  .object({ scope: scopeName, events: z.array(z.looseObject({ id: z.string(), scope: scopeName, type: z.string() })).min(1) })
+  .refine(({ scope, events }) => events.every((event) => event.scope === scope), 'every event is of the scope that the message names')
 
 const encoder = new TextEncoder()
 

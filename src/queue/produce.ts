@@ -16,7 +16,12 @@ let armedAt = 0
  * The queue path. Durable before it is answered: the queue must take every event, and beside it D1 notes them as `queued`, so that the sweep finds what the
  * queue loses. Returns the keys (`scope id`) that D1 knows from before, as far as it answered in time.
  */
-export async function enqueue(env: Env, context: Pick<ExecutionContext, 'waitUntil'>, events: readonly Event[], now: number): Promise<Set<string>> {
+export async function enqueue(
+  env: Env,
+  context: Pick<ExecutionContext, 'waitUntil'>,
+  events: readonly Event[],
+  now: number,
+): Promise<Set<string>> {
   const noted = markQueued(env.DB, events, now).catch((error: unknown) => {
     console.warn(JSON.stringify({ message: 'D1 did not note queued events, the queue alone has them', error: String(error) }))
     return null

@@ -1,4 +1,5 @@
 import type { Env } from '../bindings.ts'
+import { messageOf } from '../protocol/message-of.ts'
 import { forgetEvents, lateQueued, markSentAgain } from '../store/events.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
 import { send } from './produce.ts'
@@ -8,16 +9,49 @@ export const LATE_MS = 30_000
 const OVERDUE_MS = 60_000
 const DAY_MS = 86_400_000
 const RETENTION_DAYS = 30
+/** Of a few hundred events each. */
+const MOST_ROUNDS = 100
 
-/** Finds what is stuck anywhere and puts it right. Idempotent, and safe beside another sweep. */
+/** Finds what is stuck anywhere and puts it right. Idempotent, and safe beside another sweep; one step's failure does not keep the others from theirs. */
 export async function sweep(env: Env, now: number): Promise<{ sent_again: number; poked: number; forgotten: number }> {
-  const late = await lateQueued(env.DB, now - LATE_MS)
-  await send(env, late.map(({ event }) => event))
-  await markSentAgain(env.DB, late.map(({ seq }) => seq), now)
-  const overdue = await overdueScopes(env.DB, now - OVERDUE_MS)
-  const poked = await Promise.all(overdue.map((scope) => poke(env, scope)))
-  const forgotten = await forgetEvents(env.DB, now - RETENTION_DAYS * DAY_MS)
-  return { sent_again: late.length, poked: poked.filter(Boolean).length, forgotten }
+  const sent_again = await step('sending again', () => sendAgain(env, now))
+  const poked = await step('waking overdue scopes', async () => {
+    const overdue = await overdueScopes(env.DB, now - OVERDUE_MS)
+    return (await Promise.all(overdue.map((scope) => poke(env, scope)))).filter(Boolean).length
+  })
+  const forgotten = await step('forgetting', () => forgetEvents(env.DB, now - RETENTION_DAYS * DAY_MS))
+  return { sent_again, poked, forgotten }
+}
+
+/** In batches that fit into memory, until nothing is late any more: what was sent again is not late. */
+async function sendAgain(env: Env, now: number): Promise<number> {
+  let sent = 0
+  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    const late = await lateQueued(env.DB, now - LATE_MS)
+    if (late.length === 0) break
+    await send(
+      env,
+      late.map(({ event }) => event),
+    )
+    await markSentAgain(
+      env.DB,
+      late.map(({ seq }) => seq),
+      now,
+    )
+    sent += late.length
+  }
+  return sent
+}
+
+async function step(name: string, work: () => Promise<number>): Promise<number> {
+  try {
+    return await work()
+  } catch (error) {
+    console.error(
+      JSON.stringify({ message: 'a step of the sweep failed, the next sweep tries again', step: name, error: messageOf(error) }),
+    )
+    return 0
+  }
 }
 
 async function poke(env: Env, scope: string): Promise<boolean> {
@@ -26,7 +60,9 @@ async function poke(env: Env, scope: string): Promise<boolean> {
     await setWake(env.DB, scope, wake_at)
     return true
   } catch (error) {
-    console.warn(JSON.stringify({ message: 'an overdue scope could not be woken, the next sweep tries again', scope, error: String(error) }))
+    console.warn(
+      JSON.stringify({ message: 'an overdue scope could not be woken, the next sweep tries again', scope, error: messageOf(error) }),
+    )
     return false
   }
 }

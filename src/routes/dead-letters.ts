@@ -13,7 +13,9 @@ const tags = ['Dead letters']
 const letter = z
   .object({
     id: z.string(),
-    origin: z.enum(['scope', 'queue']).meta({ description: '`scope`: it gave the event up. `queue`: it could not be delivered to its scope.' }),
+    origin: z
+      .enum(['scope', 'queue'])
+      .meta({ description: '`scope`: it gave the event up. `queue`: it could not be delivered to its scope.' }),
     scope: z.string().nullable(),
     event_id: z.string().nullable(),
     type: z.string().nullable(),
@@ -67,12 +69,14 @@ const retryMany = createRoute({
   description: 'The newest ones that match, `limit` at most. Their events go back to their scopes with their attempts at zero.',
   ...guard({ roles: ['operator'], body: 'json' }),
   request: {
-    body: jsonRequest(
-      z.strictObject({ scope: scopeName.optional(), type, limit: z.int().min(1).max(1000).default(100) }),
-      { scope: 'default' },
-    ),
+    body: jsonRequest(z.strictObject({ scope: scopeName.optional(), type, limit: z.int().min(1).max(1000).default(100) }), {
+      scope: 'default',
+    }),
   },
-  responses: { 200: json(z.object({ retried: z.int(), failed: z.array(failure) }), 'How many go again, and which cannot.'), ...problems(400, 413, 415) },
+  responses: {
+    200: json(z.object({ retried: z.int(), failed: z.array(failure) }), 'How many go again, and which cannot.'),
+    ...problems(400, 413, 415),
+  },
 })
 
 const retry = createRoute({
@@ -82,7 +86,10 @@ const retry = createRoute({
   summary: 'Retry a dead letter',
   ...guard({ roles: ['operator'] }),
   request: { params: letterPath },
-  responses: { 200: json(z.object({ id: z.string(), scope: z.string(), event_id: z.string(), status: z.literal('retried') }), 'It goes again.'), ...problems(404, 409) },
+  responses: {
+    200: json(z.object({ id: z.string(), scope: z.string(), event_id: z.string(), status: z.literal('retried') }), 'It goes again.'),
+    ...problems(404, 409),
+  },
 })
 
 const discard = createRoute({
@@ -99,7 +106,12 @@ const discard = createRoute({
 export const deadLetterRoutes = resource()
   .openapi(list, async (c) => {
     const { limit, cursor, ...query } = c.req.valid('query')
-    const letters = await listDeadLetters(c.env.DB, { ...query, patterns: c.var.principal.scopes, before: beforeOf(cursor), limit: limit + 1 })
+    const letters = await listDeadLetters(c.env.DB, {
+      ...query,
+      patterns: c.var.principal.scopes,
+      before: beforeOf(cursor),
+      limit: limit + 1,
+    })
     const page = letters.slice(0, limit)
     const last = letters.length > limit ? page.at(-1) : undefined
     return c.json({ items: page.map(present), next_cursor: last ? `${last.dead_lettered_at}.${last.id}` : null }, 200)
@@ -136,7 +148,7 @@ async function mine({ DB }: Env, principal: Principal, id: string): Promise<Dead
 }
 
 function present({ payload, event_id, dead_lettered_at, ...letter }: DeadLetter) {
-  const content = event_id === null ? { payload } : { event: JSON.parse(payload) as Event }
+  const content: { payload: string } | { event: Event } = event_id === null ? { payload } : { event: JSON.parse(payload) }
   return { ...letter, event_id, ...content, dead_lettered_at: new Date(dead_lettered_at).toISOString() }
 }
 

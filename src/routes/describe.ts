@@ -45,10 +45,11 @@ type Meaning = keyof typeof meanings
 type ProblemResponse = { description: string; content: { 'application/problem+json': { schema: typeof problem } } }
 
 /** The problems that a guarded route may answer with: the usual ones, and its own. */
-export function problems<const Status extends Meaning = never>(...statuses: Status[]): Record<Status | 401 | 403 | 429, ProblemResponse> {
-  const all = [401, 403, 429, ...statuses] as const
+export function problems<const Status extends Meaning = never>(...statuses: Status[]): Record<Status | 401 | 403 | 429, ProblemResponse>
+export function problems(...statuses: Meaning[]): Partial<Record<Meaning, ProblemResponse>> {
   const content = { 'application/problem+json': { schema: problem } }
-  return Object.fromEntries(all.map((status) => [status, { description: meanings[status], content }])) as unknown as ReturnType<typeof problems<Status>>
+  const all = [401, 403, 429, ...statuses] as const
+  return Object.fromEntries(all.map((status) => [status, { description: meanings[status], content }]))
 }
 
 export const json = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
@@ -61,14 +62,15 @@ export const jsonRequest = <Schema extends z.ZodType>(schema: Schema, example: z
 })
 
 export const scopePath = z.object({ scope: scopeName.meta({ description: 'Percent-encoded: `team-a/x` is `team-a%2Fx`.' }) })
-export const pageLimit = (most: number, standard = Math.min(100, most)) => z.coerce.number<string>().int().min(1).max(most).default(standard)
+export const pageLimit = (most: number, standard = Math.min(100, most)) =>
+  z.coerce.number<string>().int().min(1).max(most).default(standard)
 export const instant = z.iso
   .datetime({ offset: true, error: 'a time is ISO 8601 with its zone, such as 2026-11-21T05:00:00Z' })
   .transform((time) => new Date(time).toISOString())
 export const paged = <Item extends z.ZodType>(item: Item) => z.object({ items: z.array(item), next_cursor: z.string().nullable() })
 
 /** An answer that is JSON text already. */
-export function jsonText<Body>(text: string): Response & TypedResponse<JSONParsed<Body>, 200, 'json'> {
-  const response: unknown = new Response(text, { headers: { 'Content-Type': 'application/json' } })
-  return response as Response & TypedResponse<JSONParsed<Body>, 200, 'json'>
+export function jsonText<Body>(text: string): Response & TypedResponse<JSONParsed<Body>, 200, 'json'>
+export function jsonText(text: string): Response {
+  return new Response(text, { headers: { 'Content-Type': 'application/json' } })
 }

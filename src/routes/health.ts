@@ -71,7 +71,10 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   ])
   const status = database.ok && queue.ok ? ('ok' as const) : ('degraded' as const)
   const model = env.REFLEX_MODEL ?? 'offline'
-  return c.json({ status, database, queue, inboxes, dead_letters, model, agents: agents.map(({ name }) => name), event_types: [...eventTypes] }, 200)
+  return c.json(
+    { status, database, queue, inboxes, dead_letters, model, agents: agents.map(({ name }) => name), event_types: [...eventTypes] },
+    200,
+  )
 })
 
 async function parts({ DB, EVENTS }: { DB: D1Database; EVENTS: Pick<Queue, 'metrics'> }) {

@@ -11,7 +11,11 @@ import { notFound } from './refusals.ts'
 const tags = ['Keys']
 const fields = {
   name: keyName.meta({ description: 'Also the `source` of the events that are sent with it.' }),
-  roles: z.array(roleName).min(1).max(32).meta({ description: 'admin ⊃ operator ⊃ publisher and viewer; other names are for the policies of skills.' }),
+  roles: z
+    .array(roleName)
+    .min(1)
+    .max(32)
+    .meta({ description: 'admin ⊃ operator ⊃ publisher and viewer; other names are for the policies of skills.' }),
   scopes: z.array(scopePattern).min(1).max(100).meta({ description: 'Patterns: `*` stands for any characters.' }),
 }
 const listedKey = z.object({ id: z.string(), ...fields, created_at: z.iso.datetime() }).openapi('Key')
@@ -61,7 +65,7 @@ export const keyRoutes = resource()
   .openapi(list, async (c) => {
     const { items, next_cursor } = await listKeys(c.env.DB, c.req.valid('query'))
     const mine = items.filter((key) => coversKey(c.var.principal, key))
-    return c.json({ items: mine.map((key) => ({ ...key, created_at: new Date(key.created_at).toISOString() })), next_cursor }, 200)
+    return c.json({ items: mine.map(present), next_cursor }, 200)
   })
   .openapi(remove, async (c) => {
     const { id } = c.req.valid('param')
@@ -71,8 +75,11 @@ export const keyRoutes = resource()
     return c.body(null, 204)
   })
 
+const present = ({ created_at, ...key }: ListedKey) => ({ ...key, created_at: new Date(created_at).toISOString() })
+
 /** An admin of some scopes neither sees nor deletes keys that reach beyond them. */
-const coversKey = (principal: Principal, { scopes }: Pick<ListedKey, 'scopes'>): boolean => scopes.every((pattern) => coversScope(principal, pattern))
+const coversKey = (principal: Principal, { scopes }: Pick<ListedKey, 'scopes'>): boolean =>
+  scopes.every((pattern) => coversScope(principal, pattern))
 
 function tooWide(principal: Principal, pattern: string): Problem {
   const detail = `The key ${principal.name} does not cover ${pattern}, and so cannot create a key for it.`

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { Problem } from '../protocol/problem.ts'
+import { isTransient } from './transient.ts'
 
 export { fromZod, Problem, type FieldError, type ProblemOptions, type ProblemType } from '../protocol/problem.ts'
 
@@ -14,6 +15,11 @@ export function problemResponse({ status, type, title, detail, errors, headers }
 export function handleError(error: Error, c: Context): Response {
   if (error instanceof Problem) return answer(c, problemResponse(error))
   if (error instanceof HTTPException) return answer(c, problemResponse(fromHttpException(error)))
+  if (isTransient(error)) {
+    console.warn(JSON.stringify({ level: 'warn', event: 'request_unavailable', path: c.req.path, error: error.message }))
+    return answer(c, problemResponse(away))
+  }
+
   const instance = `urn:uuid:${crypto.randomUUID()}`
   const { name, message, stack } = error
   console.error(
@@ -27,6 +33,15 @@ export function handleNotFound(c: Context): Response {
   const detail = `There is nothing at ${c.req.method} ${c.req.path}. The routes are described at /v1/docs.`
   return answer(c, problemResponse(new Problem({ status: 404, type: 'urn:reflex:problem:not-found', title: 'Not found', detail })))
 }
+
+const away = new Problem({
+  status: 503,
+  type: 'urn:reflex:problem:unavailable',
+  title: 'Temporarily unavailable',
+  detail:
+    'A part of the platform did not answer, or is being replaced. Try again; events sent under the same ids again are not taken twice.',
+  headers: { 'Retry-After': '1' },
+})
 
 const internal = new Problem({
   status: 500,

@@ -15,7 +15,7 @@ const claim = createRoute({
   tags,
   summary: 'Claim events',
   description:
-    "For a scope whose setting `consumer` is `pull`: the oldest events that are due, each under a lease. What is not acknowledged before the lease runs out goes to " +
+    'For a scope whose setting `consumer` is `pull`: the oldest events that are due, each under a lease. What is not acknowledged before the lease runs out goes to ' +
     'the next claim, and the attempt counts.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'optional' }),
   request: {
@@ -39,8 +39,16 @@ const ack = createRoute({
   summary: 'Acknowledge claimed events',
   description: 'They end as `completed`. A token that was settled already, or whose lease has run out, is stale and changes nothing.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
-  request: { params: scopePath, body: jsonRequest(z.strictObject({ ack_tokens: z.array(token).min(1).max(limits.claim) }), { ack_tokens: ['the ack_token of a delivery'] }) },
-  responses: { 200: json(z.object({ acked: z.array(z.string()), stale: z.array(z.string()) }), 'Each token, as it was taken.'), ...problems(400, 413, 415) },
+  request: {
+    params: scopePath,
+    body: jsonRequest(z.strictObject({ ack_tokens: z.array(token).min(1).max(limits.claim) }), {
+      ack_tokens: ['the ack_token of a delivery'],
+    }),
+  },
+  responses: {
+    200: json(z.object({ acked: z.array(z.string()), stale: z.array(z.string()) }), 'Each token, as it was taken.'),
+    ...problems(400, 413, 415),
+  },
 })
 
 const nack = createRoute({
@@ -58,7 +66,10 @@ const nack = createRoute({
     }),
   },
   responses: {
-    200: json(z.object({ status: z.string(), due_at: z.iso.datetime().nullable() }), 'Where it went: `pending` until `due_at`, or `dead_lettered`.'),
+    200: json(
+      z.object({ status: z.string(), due_at: z.iso.datetime().nullable() }),
+      'Where it went: `pending` until `due_at`, or `dead_lettered`.',
+    ),
     ...problems(400, 409, 413, 415),
   },
 })

@@ -11,7 +11,12 @@ type WithEvent = DeadLetter & { scope: string; event_id: string }
 export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[], by: string): Promise<Retried> {
   const readable = letters.filter(hasEvent)
   const unreadable = letters.filter((letter) => !hasEvent(letter))
-  const scopes = await Promise.all(Array.from(Map.groupBy(readable, ({ scope }) => scope), ([scope, group]) => retryScope(env, scope, group, by)))
+  const scopes = await Promise.all(
+    Array.from(
+      Map.groupBy(readable, ({ scope }) => scope),
+      ([scope, group]) => retryScope(env, scope, group, by),
+    ),
+  )
   const retried = scopes.flatMap((outcome) => outcome.retried)
   await deleteDeadLetters(env.DB, retried)
   return { retried, failed: [...unreadable.map(({ id }) => ({ id, reason: UNREADABLE })), ...scopes.flatMap(({ failed }) => failed)] }
@@ -24,7 +29,12 @@ const hasEvent = (letter: DeadLetter): letter is WithEvent => letter.scope !== n
 async function retryScope(env: Env, scope: string, letters: readonly WithEvent[], by: string): Promise<Retried> {
   const stub = scopeStub(env, scope)
   try {
-    const reopened = new Set(await stub.reopen(letters.map(({ event_id }) => event_id), by))
+    const reopened = new Set(
+      await stub.reopen(
+        letters.map(({ event_id }) => event_id),
+        by,
+      ),
+    )
     const rest = letters.filter(({ event_id }) => !reopened.has(event_id))
     const refused = rest.length === 0 ? null : await acceptAnew(stub, rest)
     if (refused === null) return { retried: [...letters], failed: [] }
@@ -37,9 +47,7 @@ async function retryScope(env: Env, scope: string, letters: readonly WithEvent[]
 
 /** What the scope never had, or has forgotten by now. What it has in another state is a duplicate there: it was retried before. */
 async function acceptAnew(stub: ScopeApi, letters: readonly WithEvent[]): Promise<string | null> {
-  const accepted = await stub.accept(
-    letters.map(({ payload }) => JSON.parse(payload) as Event),
-    'queue',
-  )
+  const events = letters.map(({ payload }): Event => JSON.parse(payload))
+  const accepted = await stub.accept(events, 'queue')
   return accepted.ok ? null : `The scope's inbox is full: it holds ${accepted.depth} of ${accepted.limit} events.`
 }

@@ -14,7 +14,8 @@ const publish = createRoute({
   path: '/v1/scopes/{scope}/events',
   tags: ['Scopes'],
   summary: 'Send events to one scope, directly',
-  description: 'Answered once the inbox has the events. With `wait=outcome` it is answered once each has its outcome, or with receipts when the time is up.',
+  description:
+    'Answered once the inbox has the events. With `wait=outcome` it is answered once each has its outcome, or with receipts when the time is up.',
   ...guard({ roles: ['publisher'], scoped: true }),
   request: {
     params: scopePath,

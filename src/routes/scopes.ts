@@ -40,7 +40,13 @@ const configure = createRoute({
   summary: "Change a scope's settings",
   description: 'A merge patch: what is named changes, and null goes back to the default.',
   ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
-  request: { params: scopePath, body: jsonRequest(described<SettingsPatch>(plainSchema(settingsPatch)), { instructions: 'You answer in one sentence.', when: 'last_1m.total >= 3' }) },
+  request: {
+    params: scopePath,
+    body: jsonRequest(described<SettingsPatch>(plainSchema(settingsPatch)), {
+      instructions: 'You answer in one sentence.',
+      when: 'last_1m.total >= 3',
+    }),
+  },
   responses: { 200: json(z.object({ scope: z.string(), settings }), 'The settings as they are now.'), ...problems(400, 413, 415) },
 })
 
@@ -61,7 +67,8 @@ const log = createRoute({
   path: '/v1/scopes/{scope}/log',
   tags,
   summary: 'Read the log, oldest first',
-  description: 'What the scope saw, decided and did. `next_cursor` is the `after` of the next page; null means that this was the end so far.',
+  description:
+    'What the scope saw, decided and did. `next_cursor` is the `after` of the next page; null means that this was the end so far.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: {
     params: scopePath,
@@ -91,7 +98,12 @@ const cancel = createRoute({
   summary: 'Stop the turn in flight',
   description: 'Durable: the turn stays cancelled across a restart. Its events end as `cancelled`. The body may be left out.',
   ...guard({ roles: ['operator'], scoped: true, body: 'optional' }),
-  request: { params: scopePath, body: jsonRequest(z.strictObject({ reason: z.string().min(1).max(1000).default('cancelled by an operator') }), { reason: 'it went astray' }) },
+  request: {
+    params: scopePath,
+    body: jsonRequest(z.strictObject({ reason: z.string().min(1).max(1000).default('cancelled by an operator') }), {
+      reason: 'it went astray',
+    }),
+  },
   responses: {
     200: json(z.object({ cancelled: z.boolean(), turn_id: z.string().nullable(), events: z.int() }), 'What was stopped, if anything was.'),
     ...problems(400, 413, 415),
@@ -116,10 +128,11 @@ export const scopeRoutes = resource()
   .openapi(context, async (c) => c.json(await scopeStub(c.env, c.var.scope).context(c.req.valid('query').limit), 200))
   .openapi(log, async (c) => {
     const { after, before, limit } = c.req.valid('query')
-    const { entries } = await scopeStub(c.env, c.var.scope).readLog(after, limit, before)
+    const { entries, last_seq } = await scopeStub(c.env, c.var.scope).readLog(after, limit, before)
     // The entries are JSON text already, up to a thousand of them: only the last one is parsed.
-    const last = entries.length < limit ? undefined : entries.at(-1)
-    const next_cursor = last === undefined ? null : String((JSON.parse(last) as { seq: number }).seq)
+    const last = entries.at(-1)
+    const seq = last === undefined ? last_seq : place.parse(JSON.parse(last)).seq
+    const next_cursor = seq < Math.min(last_seq, (before ?? Number.POSITIVE_INFINITY) - 1) ? String(seq) : null
     return jsonText<LogPage>(`{"items":[${entries.join(',')}],"next_cursor":${JSON.stringify(next_cursor)}}`)
   })
   .openapi(event, async (c) => {
@@ -133,4 +146,5 @@ export const scopeRoutes = resource()
     return c.json(await scopeStub(c.env, scope).cancel(c.req.valid('json').reason, principal.name), 200)
   })
 
+const place = z.object({ seq: z.int() })
 type LogPage = { items: z.infer<typeof logEntry>[]; next_cursor: string | null }

@@ -43,7 +43,8 @@ const stream = createRoute({
   path: '/v1/scopes/{scope}/stream',
   tags,
   summary: 'Follow the log as server-sent events',
-  description: 'Each event is named `log`, its `id` is the `seq`, its data the entry. A `Last-Event-ID` header resumes, as an EventSource sends it by itself.',
+  description:
+    'Each event is named `log`, its `id` is the `seq`, its data the entry. A `Last-Event-ID` header resumes, as an EventSource sends it by itself.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath, query: z.object({ after, ticket }) },
   responses: {
@@ -74,7 +75,7 @@ export const socketRoutes = resource()
   .openapi(stream, async (c) => {
     const { scope, principal } = c.var
     const after = lastEventId(c.req.header('Last-Event-ID')) ?? c.req.valid('query').after ?? null
-    return (await open(c.env, scope, { connection_id: principal.name, source: principal.name, may_send: false, after })) as never
+    return open(c.env, scope, { connection_id: principal.name, source: principal.name, may_send: false, after })
   })
   .openapi(issueTicket, async (c) => {
     const issued = await scopeStub(c.env, c.var.scope).issueTicket(c.var.principal)
@@ -88,7 +89,8 @@ function open(env: Env, scope: string, connect: Connect, headers: Record<string,
   return scopeStub(env, scope).fetch('https://scope/', { headers: { ...headers, 'x-reflex-connect': ascii(JSON.stringify(connect)) } })
 }
 
-export const redeemTicket = (env: Env, scope: string, ticket: string): Promise<Principal | null> => scopeStub(env, scope).redeemTicket(ticket)
+export const redeemTicket = (env: Env, scope: string, ticket: string): Promise<Principal | null> =>
+  scopeStub(env, scope).redeemTicket(ticket)
 
 /** A header carries no more; JSON can say the rest with escapes. */
 const ascii = (json: string): string => json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

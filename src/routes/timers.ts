@@ -1,4 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import type { Problem } from '../protocol/problem.ts'
 import { schedule } from '../protocol/schedule.ts'
 import { guard, json, jsonRequest, problems, resource, scopePath } from './describe.ts'
 import { conflict, invalid, notFound } from './refusals.ts'
@@ -63,13 +64,8 @@ export const timerRoutes = resource()
   .openapi(set, async (c) => {
     const { scope, principal } = c.var
     const outcome = await scopeStub(c.env, scope).setTimer(c.req.valid('param').name, c.req.valid('json'), principal.name)
-    if (outcome.ok) return outcome.created ? c.json(outcome.timer, 201) : c.json(outcome.timer, 200)
-    switch (outcome.reason) {
-      case 'never_due':
-        throw invalid(outcome.detail)
-      case 'too_many':
-        throw conflict('too-many-timers', outcome.detail)
-    }
+    if (!outcome.ok) throw refusals[outcome.reason](outcome.detail)
+    return outcome.created ? c.json(outcome.timer, 201) : c.json(outcome.timer, 200)
   })
   .openapi(list, async (c) => c.json({ items: await scopeStub(c.env, c.var.scope).timers(), next_cursor: null }, 200))
   .openapi(get, async (c) => {
@@ -83,5 +79,10 @@ export const timerRoutes = resource()
     if (!(await scopeStub(c.env, scope).removeTimer(name, c.var.principal.name))) throw noTimer(scope, name)
     return c.body(null, 204)
   })
+
+const refusals: Record<'never_due' | 'too_many', (detail: string) => Problem> = {
+  never_due: (detail) => invalid(detail),
+  too_many: (detail) => conflict('too-many-timers', detail),
+}
 
 const noTimer = (scope: string, name: string) => notFound(`The scope ${scope} has no timer ${name}.`)

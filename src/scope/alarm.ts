@@ -26,7 +26,8 @@ export class Alarm {
 
   /** Sees to it that the alarm comes at `at` or before; cheap when it does already. */
   by(at: number): void {
-    if (this.#at !== null && this.#at <= at) return
+    // One whose time has passed may have been lost.
+    if (this.#at !== null && this.#at <= at && this.#at >= this.#now()) return
     this.#set(at)
   }
 

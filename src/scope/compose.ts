@@ -1,3 +1,4 @@
+import { messageOf } from '../protocol/message-of.ts'
 import { eventSchema, eventTypes } from '../agents/registry.ts'
 import type { Env } from '../bindings.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
@@ -6,6 +7,7 @@ import { Budget } from './budget.ts'
 import { Counters } from './counters.ts'
 import { Database } from './database.ts'
 import { Effects } from './effects.ts'
+import { InboxView } from './inbox-view.ts'
 import { Inbox } from './inbox.ts'
 import { Intake } from './intake.ts'
 import { Log } from './log.ts'
@@ -41,19 +43,33 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const log = new Log(database, now)
   log.redact(settings().redact)
   const inbox = new Inbox(database)
+  const view = new InboxView(database)
   const memory = new WorkingMemory(database, scope, now, settings().context_limit)
   const report = () => ({ scope, agent: agent().name, open: inbox.open })
   const outbox = new Outbox({ database, db: env.DB, alarm, now, scope: report, wake: () => alarm.next() })
   const unit = unitOfWork({ database, counters, changed: () => outbox.changed(), reset: (error) => abort(context, scope, error) })
   const waiters = new Waiters()
-  const settlement = new Settlement({ inbox, log, counters, waiters, alarm, settings, now, random })
+  const settlement = new Settlement({ inbox, memory, log, counters, waiters, alarm, settings, now, random })
   const effects = new Effects({ scope, env, settings, database, log, counters, locks: new ScopedLocks(), unit, now })
   const budget = new Budget(database, settings, now)
   const timers = new Timers({ database, log, scope, now })
   const thinking = () => turns.current !== null
   const perception = new Perception({ inbox, memory, log, settlement, agent, settings, thinking })
   const turns: Turns = new Turns({
-    ...{ database, inbox, memory, log, counters, settlement, perception, effects, alarm, unit, agent, settings, now },
+    database,
+    inbox,
+    view,
+    memory,
+    log,
+    counters,
+    settlement,
+    perception,
+    effects,
+    alarm,
+    unit,
+    agent,
+    settings,
+    now,
     deps: (turn) => turnDeps({ env, scope, agent, settings, store: events, effects, budget, log, counters, sockets, unit, now }, turn),
   })
   const intake = new Intake({ scope, inbox, log, counters, perception, turns, settings, unit, now })
@@ -63,19 +79,40 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const sockets: Sockets = new Sockets({ context, log, rules, accept: (accepted) => intake.accept(accepted, 'socket'), now })
   const streams = new Streams(log)
   const tickets = new Tickets(database, now)
-  const retention = new Retention({ inbox, log, effects, settings, now })
-  alarm.source((at) => inbox.nextDue(at))
+  const retention = new Retention({ inbox, memory, log, effects, settings, now })
+  alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())
   return {
-    ...{ database, store, counters, alarm, log, inbox, memory, outbox, unit, waiters, effects, budget, timers, perception, turns, intake, pull },
-    ...{ sockets, streams, tickets, retention, now },
+    database,
+    store,
+    counters,
+    alarm,
+    log,
+    inbox,
+    view,
+    memory,
+    outbox,
+    unit,
+    waiters,
+    effects,
+    budget,
+    timers,
+    perception,
+    turns,
+    intake,
+    pull,
+    sockets,
+    streams,
+    tickets,
+    retention,
+    now,
   }
 }
 
 /** Memory and disk may differ: the next request builds the object anew from what is on disk. */
 function abort(context: DurableObjectState, scope: string, error: unknown): void {
-  const reason = error instanceof Error ? error.message : String(error)
+  const reason = messageOf(error)
   console.error(JSON.stringify({ message: 'a unit of work failed, the object starts anew', scope, error: reason }))
   context.abort(`the scope starts anew after a failure: ${reason}`)
 }

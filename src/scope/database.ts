@@ -1,6 +1,7 @@
 import type { Statement } from '../core/event-statements.ts'
 
-export type Row = Record<string, SqlStorageValue>
+/** No table of a scope holds blobs. */
+export type Row = Record<string, string | number | null>
 
 /** A scope's SQLite: synchronous, so that what is done in one go is seen and kept as one. */
 export class Database {
@@ -11,7 +12,7 @@ export class Database {
   }
 
   run({ sql, params }: Statement): Row[] {
-    return this.#storage.sql.exec(sql, ...params).toArray()
+    return this.#storage.sql.exec<Row>(sql, ...params).toArray()
   }
 
   all<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {

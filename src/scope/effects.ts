@@ -1,3 +1,4 @@
+import { messageOf } from '../protocol/message-of.ts'
 import { createHash } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 import { z } from 'zod'
@@ -27,7 +28,20 @@ export type EffectRequest = {
   timeout_ms: number
 }
 
-type Parts = { scope: string; env: Env; settings: () => Settings; database: Database; log: Log; counters: Counters; locks: ScopedLocks; unit: UnitOfWork; now: () => number }
+/** How long a tool that was told to stop may hold the lane up. */
+const GRACE_MS = 2000
+
+type Parts = {
+  scope: string
+  env: Env
+  settings: () => Settings
+  database: Database
+  log: Log
+  counters: Counters
+  locks: ScopedLocks
+  unit: UnitOfWork
+  now: () => number
+}
 type Journalled = { id: string; status: 'started' | 'ok' | 'failed' | 'unknown'; output: string | null; error: string | null }
 type Done = { status: EffectEnd; output: unknown; error: string | null }
 
@@ -66,7 +80,12 @@ export class Effects {
       lost.map(({ id, tool, idempotence_key, head }) => ({
         ...(JSON.parse(head) as EntryHead),
         kind: 'effect-ended',
-        ...{ effect_id: id, tool, status: 'unknown', output: null, error, idempotence_key },
+        effect_id: id,
+        tool,
+        status: 'unknown',
+        output: null,
+        error,
+        idempotence_key,
       })),
     )
   }
@@ -74,8 +93,20 @@ export class Effects {
   /** Tools of this turn whose effects may or may not have happened, and carry no key. */
   unknownIn(turn_id: string): string[] {
     return this.#parts.database
-      .all<{ tool: string }>(`SELECT tool FROM effects WHERE turn_id = ? AND status = 'unknown' AND idempotence_key IS NULL`, turn_id)
+      .all<{ tool: string }>(
+        `SELECT tool FROM effects WHERE turn_id = ? AND status IN ('unknown', 'started') AND idempotence_key IS NULL`,
+        turn_id,
+      )
       .map(({ tool }) => tool)
+  }
+
+  /** A person looked, and has these turns' events tried again: what may have happened is taken not to have. What is recorded as done stays done. */
+  release(turn_ids: readonly string[]): void {
+    this.#parts.database.all(
+      `UPDATE effects SET status = 'failed', error = 'may have happened; its event was retried by hand' WHERE status = 'unknown' AND idempotence_key IS NULL
+        AND turn_id IN (SELECT value FROM json_each(?))`,
+      JSON.stringify(turn_ids),
+    )
   }
 
   forgetTurn(turn_id: string): void {
@@ -93,8 +124,10 @@ export class Effects {
 
   async #serialised(request: EffectRequest): Promise<unknown> {
     request.signal.throwIfAborted()
-    const key = request.definition.idempotence_key?.(request.input, this.#parts.scope) ?? null
-    const arguments_hash = createHash('sha256').update(JSON.stringify(request.input) ?? 'undefined').digest('hex')
+    const key = keyOf(request, this.#parts.scope)
+    const arguments_hash = createHash('sha256')
+      .update(JSON.stringify(request.input) ?? 'undefined')
+      .digest('hex')
     const earlier = key === null ? this.#ofEarlierTurns(request, arguments_hash) : this.#byKey(request.tool, key)
     if (earlier?.status === 'ok') return this.#reuse(request, earlier, key)
     if (earlier?.status === 'unknown' && key === null) {
@@ -103,7 +136,10 @@ export class Effects {
     return this.#execute(request, { id: earlier && key !== null ? earlier.id : uuidv7(), key, arguments_hash })
   }
 
-  async #execute(request: EffectRequest, { id, key, arguments_hash }: { id: string; key: string | null; arguments_hash: string }): Promise<unknown> {
+  async #execute(
+    request: EffectRequest,
+    { id, key, arguments_hash }: { id: string; key: string | null; arguments_hash: string },
+  ): Promise<unknown> {
     const { unit, now, env, scope, settings } = this.#parts
     const { tool, definition, input, turn_id } = request
     const head = childHead(request.head)
@@ -112,18 +148,21 @@ export class Effects {
     const timeout_ms = definition.timeout_ms ?? request.timeout_ms
     const end = (done: Done) => unit(() => this.#end({ id, tool, key, head, started, turn_id }, done))
     let stopped = false
+    let work: Promise<unknown> = Promise.resolve()
     try {
       const output = await withDeadline(
         (signal) => {
           signal.addEventListener('abort', () => (stopped = true), { once: true })
           const { parameters } = settings()
-          return definition.execute(input, { env, fetch: outbound, scope, parameters, signal, idempotence_key: key, now })
+          return (work = definition.execute(input, { env, fetch: outbound, scope, parameters, signal, idempotence_key: key, now }))
         },
         { signal: request.signal, timeout_ms, what: `effect ${tool}` },
       )
       end(recordable(output))
       return output
     } catch (error) {
+      // The lane is not free while a tool that was told to stop is still at it, unless it does not listen (G4).
+      if (stopped) await Promise.race([work.catch(() => null), scheduler.wait(GRACE_MS)])
       // A stopped effect may have happened or not; one that failed by itself says that it did not.
       end({ status: stopped ? 'unknown' : 'failed', output: null, error: messageOf(error) })
       throw error
@@ -148,14 +187,31 @@ export class Effects {
     log.append([{ ...row.head, kind: 'effect-started', effect_id: row.id, tool, input: log.clean(input), idempotence_key: row.key, cause }])
   }
 
-  #end(effect: { id: string; tool: string; key: string | null; head: EntryHead; started: number; turn_id: string | null }, done: Done): void {
+  #end(
+    effect: { id: string; tool: string; key: string | null; head: EntryHead; started: number; turn_id: string | null },
+    done: Done,
+  ): void {
     const { database, log, counters, now } = this.#parts
     const { id, tool, key, head, started } = effect
     const output = JSON.stringify(done.output ?? null)
-    database.all('UPDATE effects SET status = ?2, output = ?3, error = ?4, ended_at = ?5 WHERE id = ?1', id, done.status, output, done.error, now())
+    database.all(
+      'UPDATE effects SET status = ?2, output = ?3, error = ?4, ended_at = ?5 WHERE id = ?1',
+      id,
+      done.status,
+      output,
+      done.error,
+      now(),
+    )
     if (done.status !== 'ok') counters.add({ effects_failed: 1 })
     const duration_ms = now() - started
-    const entry = { effect_id: id, tool, status: done.status, output: log.clean(done.output ?? null), error: done.error, idempotence_key: key }
+    const entry = {
+      effect_id: id,
+      tool,
+      status: done.status,
+      output: log.clean(done.output ?? null),
+      error: done.error,
+      idempotence_key: key,
+    }
     log.append([{ ...head, duration_ms, kind: 'effect-ended', ...entry }])
   }
 
@@ -164,13 +220,24 @@ export class Effects {
     const { tool, turn_id } = request
     if (turn_id !== null) this.#reused.set(turn_id, (this.#reused.get(turn_id) ?? new Set()).add(earlier.id))
     const output: unknown = earlier.output === null ? null : JSON.parse(earlier.output)
-    const entry = { effect_id: earlier.id, tool, status: 'reused' as const, output: log.clean(output), error: earlier.error, idempotence_key: key }
+    const entry = {
+      effect_id: earlier.id,
+      tool,
+      status: 'reused' as const,
+      output: log.clean(output),
+      error: earlier.error,
+      idempotence_key: key,
+    }
     unit(() => log.append([{ ...childHead(request.head), kind: 'effect-ended', ...entry }]))
     return output
   }
 
   #byKey(tool: string, key: string): Journalled | undefined {
-    return this.#parts.database.first<Journalled>('SELECT id, status, output, error FROM effects WHERE tool = ? AND idempotence_key = ?', tool, key)
+    return this.#parts.database.first<Journalled>(
+      'SELECT id, status, output, error FROM effects WHERE tool = ? AND idempotence_key = ?',
+      tool,
+      key,
+    )
   }
 
   #ofEarlierTurns({ tool, turn_id, earlier_turns }: EffectRequest, arguments_hash: string): Journalled | undefined {
@@ -188,12 +255,23 @@ export class Effects {
   }
 }
 
+function keyOf({ tool, definition, input }: EffectRequest, scope: string): string | null {
+  if (!definition.idempotence_key) return null
+  const key: unknown = definition.idempotence_key(input, scope)
+  if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotence_key) return key
+  throw new TypeError(`the idempotence key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)
+}
+
 /** The effect happened, whatever its output is: what cannot be recorded is said, not failed. */
 function recordable(output: unknown): Done {
   try {
     const text = JSON.stringify(output ?? null)
     if (text.length <= limits.result_bytes) return { status: 'ok', output: JSON.parse(text), error: null }
-    return { status: 'ok', output: null, error: `the output of ${text.length} characters is larger than ${limits.result_bytes} and was not recorded` }
+    return {
+      status: 'ok',
+      output: null,
+      error: `the output of ${text.length} characters is larger than ${limits.result_bytes} and was not recorded`,
+    }
   } catch (error) {
     return { status: 'ok', output: null, error: `the output could not be recorded: ${messageOf(error)}` }
   }
@@ -201,5 +279,3 @@ function recordable(output: unknown): Done {
 
 // As a method of another object, `fetch` itself refuses to be called.
 const outbound: typeof fetch = (input, init) => fetch(input, init)
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

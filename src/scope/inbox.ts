@@ -1,28 +1,38 @@
 import type { Event } from '../core/event.ts'
 import { eventStatements } from '../core/event-statements.ts'
-import type { EventRecord, EventStatus, Outcome, OutcomeStatus } from '../protocol/event-record.ts'
+import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
+import { limits } from '../protocol/limits.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
-import type { Depth } from '../protocol/scope-api.ts'
 import type { Database, Row } from './database.ts'
 
-export type Stored = { seq: number; event: Event; attempts: number }
+/** `text` is the event's JSON, as it is stored. */
+export type Stored = { seq: number; event: Event; attempts: number; text: string }
+/** What is stored of a fresh event: pending, or ended by the filters already. */
+export type Judged = { stored: Stored; status: 'pending' | OutcomeStatus; in_context: boolean; outcome: Outcome | null }
 export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
 export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
 
 /** A lease that no clock ends: a turn's claim is given back by whoever ends the turn, or by the next start of the object. */
-const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
+export const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
-const turnToken = (turn_id: string): string => `turn:${turn_id}:`
+const INSERT = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, revision)
+  SELECT value->>0, event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, value->>1, value->>2,
+    value->>3, ?2, CASE WHEN value->>1 <> 'pending' THEN ?2 END, ?2 FROM (SELECT value, value->4 AS event FROM json_each(?1))`
+const TURN = 'turn:'
+const turnToken = (turn_id: string): string => `${TURN}${turn_id}:`
 
 /** The scope's durable EventStore: core's statements on its own SQLite, in its own transactions (G1, G3). */
 export class Inbox {
   readonly #database: Database
   readonly #statements = eventStatements('events', ', revision = revision + 1')
+  /** The last `seq` that was given, also to an event that retention has dropped. */
+  #last: number
   #open: number
 
   constructor(database: Database) {
     this.#database = database
-    this.#open = this.#count(`status IN ('pending', 'processing')`)
+    this.#last = database.first<{ seq: number }>(`SELECT seq FROM sqlite_sequence WHERE name = 'events'`)?.seq ?? 0
+    this.#open = database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE status IN ('pending', 'processing')`)?.n ?? 0
   }
 
   /** Events without an outcome. */
@@ -30,38 +40,54 @@ export class Inbox {
     return this.#open
   }
 
-  /** Stores what is new, in order; what is not returned is a duplicate (G3). */
-  publish(events: readonly Event[], now: number): Stored[] {
+  /** Those that the scope does not have yet, each with its place in the order of acceptance; the others are duplicates (G3). */
+  fresh(events: readonly Event[]): Stored[] {
     const byId = new Map<string, Event>()
     for (const event of events) if (!byId.has(event.id)) byId.set(event.id, event)
-    const stored: Stored[] = []
-    for (const chunk of jsonChunks(Array.from(byId.values(), (event) => JSON.stringify(event)))) {
-      const { sql, params } = this.#statements.publish([], now)
-      for (const row of this.#database.run({ sql, params: [chunk, ...params.slice(1)] })) {
-        const event = byId.get(String(row['id']))
-        if (event) stored.push({ seq: Number(row['seq']), event, attempts: 0 })
-      }
-    }
-    this.#open += stored.length
-    return stored.sort((left, right) => left.seq - right.seq)
+    const known = this.#database.all<{ id: string }>(
+      'SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?))',
+      JSON.stringify(Array.from(byId.keys())),
+    )
+    for (const { id } of known) byId.delete(id)
+    return Array.from(byId.values(), (event, index) => ({ seq: this.#last + 1 + index, event, attempts: 0, text: JSON.stringify(event) }))
+  }
+
+  /** Stores fresh events as the filters have judged them: one row written for each, with its first state. */
+  insert(judged: readonly Judged[], now: number): void {
+    const rows = judged.map(
+      ({ stored: { seq, text }, status, in_context, outcome }) =>
+        `[${seq},${JSON.stringify(status)},${in_context ? 1 : 0},${outcome ? JSON.stringify(JSON.stringify(outcome)) : null},${text}]`,
+    )
+    for (const chunk of jsonChunks(rows)) this.#database.all(INSERT, chunk, now)
+    this.#last += judged.length
+    this.#open += judged.filter(({ status }) => status === 'pending').length
   }
 
   /** Due events that no filter has seen: a filter failed, or the scope was set to `pull` when they came. */
   unperceived(now: number, limit: number): Stored[] {
     return this.#database
-      .all<Row>(
-        `SELECT seq, payload, attempts FROM events WHERE status = 'pending' AND due_at <= ? AND in_context = 0 ORDER BY due_at, seq LIMIT ?`,
+      .all(
+        `SELECT seq, payload, attempts FROM events WHERE status = 'pending' AND due_at <= ? AND in_context = 0 ORDER BY seq LIMIT ?`,
         now,
         limit,
       )
       .map(toStored)
-      .sort((left, right) => left.seq - right.seq)
   }
 
+  /** The oldest due events of the context, within `limit` and a bound on their size: what a turn claims, it is shown. */
   claimForTurn(turn_id: string, now: number, limit: number): Stored[] {
-    const claim = this.#statements.claim({ ack_token: turnToken(turn_id), now, lease_ms: UNTIL_SETTLED - now, limit })
     return this.#database
-      .run(claim)
+      .all(
+        `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2, revision = revision + 1
+          WHERE seq IN (SELECT seq FROM (SELECT seq, sum(length(payload)) OVER (ORDER BY seq) - length(payload) AS before FROM (SELECT seq, payload FROM events
+            WHERE status = 'pending' AND in_context = 1 AND due_at <= ?3 ORDER BY seq LIMIT ?4)) WHERE before < ?5)
+          RETURNING seq, payload, attempts`,
+        turnToken(turn_id),
+        UNTIL_SETTLED,
+        now,
+        limit,
+        limits.context_bytes,
+      )
       .map(toStored)
       .sort((left, right) => left.seq - right.seq)
   }
@@ -75,6 +101,7 @@ export class Inbox {
 
   /** The `seq` of an event that is claimed under this token. */
   claimedBy(ack_token: string): number | null {
+    if (ack_token.startsWith(TURN)) return null
     const row = this.#database.first<{ seq: number }>(`SELECT seq FROM events WHERE status = 'processing' AND ack_token = ?`, ack_token)
     return row?.seq ?? null
   }
@@ -95,7 +122,10 @@ export class Inbox {
   }
 
   /** Sends a failed turn's events back with backoff, or to the dead letters once their attempts are spent. */
-  fail(stored: readonly Stored[], failure: { turn_id: string; error: string; max_attempts: number; now: number; jitter: number }): Failed[] {
+  fail(
+    stored: readonly Stored[],
+    failure: { turn_id: string; error: string; max_attempts: number; now: number; jitter: number },
+  ): Failed[] {
     const ack_tokens = stored.map(({ seq }) => turnToken(failure.turn_id) + seq)
     const rows = this.#database.run(this.#statements.nack({ ...failure, ack_tokens }))
     this.#database.all(
@@ -113,10 +143,15 @@ export class Inbox {
         WHERE seq IN (SELECT value FROM json_each(?1)) RETURNING ack_token`,
       JSON.stringify(seqs),
     )
-    return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: claimed.map((row) => row.ack_token) })), failure.error)
+    return this.#failed(
+      this.#database.run(this.#statements.nack({ ...failure, ack_tokens: claimed.map((row) => row.ack_token) })),
+      failure.error,
+    )
   }
 
+  /** A turn's own tokens can be read in the log: they settle nothing here. */
   nack(ack_token: string, failure: { error: string; max_attempts: number; now: number; jitter: number }): Failed[] {
+    if (ack_token.startsWith(TURN)) return []
     return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: [ack_token] })), failure.error)
   }
 
@@ -128,7 +163,8 @@ export class Inbox {
   /** Gives a turn's events back as if it had never begun: the attempt does not count. `parked` says why they wait until `due_at`. */
   release(turn_id: string, { due_at, parked, interrupted }: { due_at: number; parked?: string; interrupted?: boolean }): Settled[] {
     return this.#database.all<Settled>(
-      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = ?2, parked = ?3, interruptions = interruptions + ?4, turns = json_insert(coalesce(turns, '[]'), '$[#]', ?5),
+      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = CASE WHEN ?4 THEN ?2 + (1000 << min(interruptions, 8)) ELSE ?2 END, parked = ?3,
+        interruptions = interruptions + ?4, turns = CASE WHEN EXISTS (SELECT 1 FROM effects WHERE turn_id = ?5) THEN json_insert(coalesce(turns, '[]'), '$[#]', ?5) ELSE turns END,
         ack_token = NULL, lease_until = NULL, revision = revision + 1
         WHERE status = 'processing' AND ack_token >= ?1 AND ack_token < ?1 || ':' RETURNING seq, id, trace_id, attempts`,
       turnToken(turn_id),
@@ -137,6 +173,11 @@ export class Inbox {
       interrupted ? 1 : 0,
       turn_id,
     )
+  }
+
+  /** Events of the context that wait for a turn. */
+  waiting(): number[] {
+    return this.#database.all<{ seq: number }>(`SELECT seq FROM events WHERE status = 'pending' AND in_context = 1`).map(({ seq }) => seq)
   }
 
   /** What waits for a budget may go on at once. */
@@ -180,10 +221,9 @@ export class Inbox {
 
   reopen(ids: readonly string[]): Settled[] {
     const rows = this.#database.all<Settled>(
-      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL, turns = NULL,
+      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL,
         revision = revision + 1
-        WHERE scope = (SELECT json_extract(value, '$') FROM state WHERE key = 'scope') AND id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered'
-        RETURNING seq, id, trace_id, attempts`,
+        WHERE id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
       JSON.stringify(ids),
     )
     this.#open += rows.length
@@ -193,66 +233,17 @@ export class Inbox {
   discard(ids: readonly string[]): Settled[] {
     return this.#database.all<Settled>(
       `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true')), revision = revision + 1
-        WHERE scope = (SELECT json_extract(value, '$') FROM state WHERE key = 'scope') AND id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered'
-        RETURNING seq, id, trace_id, attempts`,
+        WHERE id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
       JSON.stringify(ids),
     )
-  }
-
-  record(scope: string, id: string): EventRecord | null {
-    const row = this.#database.first<Row>('SELECT * FROM events WHERE scope = ? AND id = ?', scope, id)
-    if (!row) return null
-    const ended = row['ended_at']
-    return {
-      event: JSON.parse(String(row['payload'])) as Event,
-      status: String(row['status']) as EventStatus,
-      attempts: Number(row['attempts']),
-      error: row['error'] === null ? null : String(row['error']),
-      outcome: row['outcome'] === null ? null : (JSON.parse(String(row['outcome'])) as Outcome),
-      accepted_at: new Date(Number(row['accepted_at'])).toISOString(),
-      ended_at: ended === null ? null : new Date(Number(ended)).toISOString(),
-    }
-  }
-
-  /** Ids, of those named, that have their outcome or are not known. */
-  settled(scope: string, ids: readonly string[]): Set<string> {
-    const open = this.#database.all<{ id: string }>(
-      `SELECT id FROM events WHERE scope = ? AND id IN (SELECT value FROM json_each(?)) AND status IN ('pending', 'processing')`,
-      scope,
-      JSON.stringify(ids),
-    )
-    const waiting = new Set(open.map(({ id }) => id))
-    return new Set(ids.filter((id) => !waiting.has(id)))
-  }
-
-  depth(now: number): Depth {
-    const pending = this.#count(`status = 'pending'`)
-    const delayed = this.#count(`status = 'pending' AND due_at > ${now}`)
-    return { pending: pending - delayed, delayed, processing: this.#count(`status = 'processing'`) }
-  }
-
-  /** When the next event comes due for a retry, or a lease ends. */
-  nextDue(now: number): number | null {
-    const retry = this.#database.first<{ at: number | null }>(`SELECT min(due_at) AS at FROM events WHERE status = 'pending' AND due_at > ?`, now)?.at
-    const lease = this.#database.first<{ at: number | null }>(`SELECT min(lease_until) AS at FROM events WHERE status = 'processing'`)?.at
-    const times = [retry, lease === UNTIL_SETTLED ? null : lease].filter((at) => at !== null && at !== undefined)
-    return times.length > 0 ? Math.min(...times) : null
-  }
-
-  /** How long what is pending has waited: for the debounce. */
-  window(now: number): { first: number; last: number } | null {
-    const row = this.#database.first<{ first: number | null; last: number | null }>(
-      `SELECT min(accepted_at) AS first, max(accepted_at) AS last FROM events WHERE status = 'pending' AND due_at <= ?`,
-      now,
-    )
-    return row?.first === null || row?.last === null || !row ? null : { first: row.first, last: row.last }
   }
 
   /** Drops up to `limit` of the oldest events that ended before `before`, are told to D1 and have left the context. */
   forget(before: number, limit: number): number {
     return this.#database.all(
-      `DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?2)
-        AND accepted_at < ?1 AND ended_at IS NOT NULL AND told = revision AND in_context = 0 RETURNING seq`,
+      `DELETE FROM events WHERE seq IN (SELECT seq FROM events
+        WHERE seq < coalesce((SELECT seq FROM events WHERE accepted_at >= ?1 ORDER BY seq LIMIT 1), ${UNTIL_SETTLED})
+        AND ended_at IS NOT NULL AND told = revision AND in_context = 0 ORDER BY seq LIMIT ?2) RETURNING seq`,
       before,
       limit,
     ).length
@@ -279,14 +270,11 @@ export class Inbox {
     }
     return failed.sort((left, right) => left.seq - right.seq)
   }
-
-  #count(condition: string): number {
-    return this.#database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE ${condition}`)?.n ?? 0
-  }
 }
 
 const toStored = (row: Row): Stored => ({
   seq: Number(row['seq']),
   event: JSON.parse(String(row['payload'])) as Event,
   attempts: Number(row['attempts']),
+  text: String(row['payload']),
 })

@@ -1,3 +1,4 @@
+import { limits } from '../protocol/limits.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
 import { redact } from '../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../protocol/log-entry.ts'
@@ -46,16 +47,27 @@ export class Log {
       return { seq, text: JSON.stringify({ seq, at, ...entry } satisfies LogEntry) }
     })
     for (const chunk of jsonChunks(texts.map(({ text }) => text))) {
-      this.#database.all(`INSERT INTO log (seq, at, kind, entry) SELECT value->>'seq', ?2, value->>'kind', value FROM json_each(?1)`, chunk, now)
+      this.#database.all(
+        `INSERT INTO log (seq, at, kind, entry) SELECT value->>'seq', ?2, value->>'kind', value FROM json_each(?1)`,
+        chunk,
+        now,
+      )
     }
     this.#last += entries.length
     for (const listener of this.#listeners) listener(texts)
     return this.#last
   }
 
-  /** Entries after `after` and up to `before`, oldest first, as JSON text. */
+  /** Entries after `after` and before `before`, oldest first, as JSON text: at most `limit`, and about a page's bytes. */
   read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER): { seq: number; text: string }[] {
-    return this.#database.all('SELECT seq, entry AS text FROM log WHERE seq > ? AND seq < ? ORDER BY seq LIMIT ?', after, before, limit)
+    return this.#database.all(
+      `SELECT seq, text FROM (SELECT seq, entry AS text, sum(length(entry)) OVER (ORDER BY seq) - length(entry) AS before
+        FROM (SELECT seq, entry FROM log WHERE seq > ? AND seq < ? ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
+      after,
+      before,
+      limit,
+      limits.page_bytes,
+    )
   }
 
   /** When the oldest entry was written, in ms. */

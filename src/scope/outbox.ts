@@ -1,15 +1,24 @@
+import { messageOf } from '../protocol/message-of.ts'
+import { limits } from '../protocol/limits.ts'
 import { type Report, type ScopeReport, tell } from '../store/tell.ts'
 import type { Alarm } from './alarm.ts'
 import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 
 /** How long changes gather before they are told: D1's log follows within about a second. */
-const GATHER_MS = 250
+const GATHER_MS = 400
 const LONGEST_PAUSE_MS = 30_000
 const TELL_TIMEOUT_MS = 15_000
-const BATCH = 500
+const BATCH = 1000
 
-type Parts = { database: Database; db: D1Database; alarm: Alarm; now: () => number; scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>; wake: () => number | null }
+type Parts = {
+  database: Database
+  db: D1Database
+  alarm: Alarm
+  now: () => number
+  scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>
+  wake: () => number | null
+}
 
 /**
  * Tells D1 of every event's state, behind the scope's back: D1 may be away for minutes, and nothing here waits for it.
@@ -23,6 +32,8 @@ export class Outbox {
   #telling = false
   #failures = 0
   #error: string | null = null
+  /** What D1 was last told of the scope itself. */
+  #told = ''
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -49,6 +60,11 @@ export class Outbox {
     return this.#due !== null && this.#due <= this.#parts.now()
   }
 
+  /** Whatever waits is told now: the sweep asks for it. */
+  hurry(): void {
+    if (!this.#telling) this.#due = this.#parts.now()
+  }
+
   async flush(): Promise<void> {
     if (this.#telling) return
     this.#telling = true
@@ -59,26 +75,31 @@ export class Outbox {
       this.#error = null
     } catch (error) {
       this.#failures += 1
-      this.#error = error instanceof Error ? error.message : String(error)
+      this.#error = messageOf(error)
       const pause = Math.min(LONGEST_PAUSE_MS, 1000 * 2 ** (this.#failures - 1))
       console.warn(JSON.stringify({ message: 'D1 could not be told, it will be again', pause_ms: pause, error: this.#error }))
       this.#due = this.#parts.now() + pause
     } finally {
       this.#telling = false
     }
+    // What changed while D1 was being told.
+    if (this.#due === null && this.waiting > 0) this.#due = this.#parts.now() + GATHER_MS
     this.#parts.alarm.rearm()
   }
 
   async #tellSome(): Promise<boolean> {
     const { database, db, now, scope, wake } = this.#parts
     const rows = database.all<Omit<Report, 'discarded'> & { seq: number; discarded: number | null }>(
-      `SELECT seq, id, scope, type, source, timestamp, trace_id, payload, status, attempts, error, accepted_at, ended_at, revision,
-        outcome->>'discarded' AS discarded FROM events WHERE told < revision ORDER BY seq LIMIT ?`,
+      `SELECT seq, id, payload, status, attempts, error, accepted_at, ended_at, revision, outcome->>'discarded' AS discarded
+        FROM (SELECT *, sum(length(payload)) OVER (ORDER BY seq) - length(payload) AS before
+          FROM (SELECT * FROM events WHERE told < revision ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
       BATCH,
+      limits.page_bytes,
     )
-    if (rows.length === 0) return false
-    const reports = rows.map(({ seq: _, ...row }) => ({ ...row, discarded: Boolean(row.discarded) }))
-    const report = { ...scope(), wake_at: wake(), updated_at: now() }
+    const reports = rows.map(({ seq: _seq, ...row }) => ({ ...row, discarded: Boolean(row.discarded) }))
+    const about = { ...scope(), wake_at: wake() }
+    if (rows.length === 0 && JSON.stringify(about) === this.#told) return false
+    const report = { ...about, updated_at: now() }
     const signal = new AbortController().signal
     await withDeadline(() => tell(db, reports, report), { signal, timeout_ms: TELL_TIMEOUT_MS, what: 'telling D1' })
     database.all(
@@ -86,6 +107,7 @@ export class Outbox {
         WHERE events.seq = told_now.seq`,
       JSON.stringify(rows.map(({ seq, revision }) => [seq, revision])),
     )
-    return rows.length === BATCH
+    this.#told = JSON.stringify(about)
+    return rows.length > 0
   }
 }

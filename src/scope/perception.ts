@@ -1,5 +1,7 @@
+import { messageOf } from '../protocol/message-of.ts'
 import { relevant } from '../core/filter.ts'
 import type { Agent } from '../agents/define-agent.ts'
+import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Inbox, Stored } from './inbox.ts'
 import type { Log } from './log.ts'
@@ -17,7 +19,14 @@ type Parts = {
   thinking: () => boolean
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : String(error))
+/**
+ * What perceiving an event came to: it joined the context, and waits for a turn (`end` is null) or has ended; no filter wanted it; a filter failed; or nothing
+ * perceives here.
+ */
+export type Verdict =
+  | { joined: true; end: { status: OutcomeStatus; outcome: Outcome } | null }
+  | { joined: false; end: { status: OutcomeStatus; outcome: Outcome } }
+  | { joined: false; end: null; error: string | null }
 
 /** Step 2: filters decide what joins the DecisionContext. Synchronous and short: it never waits for a turn (G4). */
 export class Perception {
@@ -27,25 +36,43 @@ export class Perception {
     this.#parts = parts
   }
 
-  /** Within a unit of work; `stored` is in order of acceptance (G2). Returns how many events now wait for a turn. */
-  perceive(stored: readonly Stored[]): number {
-    const { settings, memory, inbox, settlement } = this.#parts
-    if (settings().consumer === 'pull' || stored.length === 0) return 0
-    const matched: Stored[] = []
-    const ignored: number[] = []
-    for (const one of stored) {
-      const verdict = this.#filter(one)
-      if (verdict.relevant === true) matched.push(one)
-      else if (verdict.relevant === false) ignored.push(one.seq)
-      else settlement.failed(inbox.failPerceiving([one.seq], settlement.failure(verdict.error)), verdict.error)
-    }
-    if (matched.length > 0) memory.keep(matched)
-    settlement.end(ignored, 'ignored', { by: 'filter' })
+  /** Events in order of acceptance (G2). What joins is in the live context from here on; keeping it is the caller's. */
+  judge(stored: readonly Stored[]): Verdict[] {
+    if (this.#parts.settings().consumer === 'pull') return stored.map(() => ({ joined: false, end: null, error: null }))
     const reason = this.#withoutTurn()
-    if (reason === null) return matched.length
-    settlement.end(matched.map(({ seq }) => seq), 'completed', { by: 'perceive', reason })
-    this.trim()
-    return 0
+    const end = reason === null ? null : { status: 'completed' as const, outcome: { by: 'perceive' as const, reason } }
+    return stored.map((one) => this.#filter(one) ?? { joined: true, end })
+  }
+
+  /** Events that are stored already and that no filter has seen yet. Within a unit of work; returns how many now wait for a turn. */
+  perceive(stored: readonly Stored[]): number {
+    const { memory } = this.#parts
+    const verdicts = this.judge(stored)
+    const joined = stored.filter((_, index) => verdicts[index]?.joined)
+    if (joined.length > 0) memory.keep(joined)
+    for (const [index, { seq }] of stored.entries()) {
+      const verdict = verdicts[index]
+      if (verdict?.end) this.#parts.settlement.end([seq], verdict.end.status, verdict.end.outcome)
+    }
+    this.retryFailed(stored, verdicts)
+    return joined.length
+  }
+
+  /** Where no turn will come any more (another agent serves the scope now), what waits for one has only been perceived. */
+  endWaiting(): void {
+    const { inbox, settlement, settings, agent } = this.#parts
+    if (settings().consumer === 'pull' || agent().trigger !== null) return
+    settlement.end(inbox.waiting(), 'completed', { by: 'perceive', reason: `agent ${agent().name} has no trigger` })
+  }
+
+  /** Sends what a filter failed on back for another attempt, or to the dead letters. */
+  retryFailed(stored: readonly Stored[], verdicts: readonly Verdict[]): void {
+    const { inbox, settlement } = this.#parts
+    for (const [index, { seq }] of stored.entries()) {
+      const verdict = verdicts[index]
+      if (!verdict || !('error' in verdict) || verdict.error === null) continue
+      settlement.failed(inbox.failPerceiving([seq], settlement.failure(verdict.error)), verdict.error)
+    }
   }
 
   /** Bounds the context; what leaves was considered already. */
@@ -55,16 +82,16 @@ export class Perception {
     if (count > 0) log.append([{ ...scopeHead(), kind: 'context-trimmed', count, context_limit: settings().context_limit }])
   }
 
-  /** A filter sees the event in the context's company, before it joins. */
-  #filter(one: Stored): { relevant: true } | { relevant: false } | { relevant: null; error: string } {
+  /** A filter sees the event in the context's company, before it joins. Null where it has joined. */
+  #filter(one: Stored): Verdict | null {
     const { agent, memory } = this.#parts
     try {
-      if (!relevant(agent().filters, one.event, memory.live)) return { relevant: false }
+      if (!relevant(agent().filters, one.event, memory.live)) return IGNORED
     } catch (error) {
-      return { relevant: null, error: `a filter of agent ${agent().name} failed: ${messageOf(error)}` }
+      return { joined: false, end: null, error: `a filter of agent ${agent().name} failed: ${messageOf(error)}` }
     }
     memory.add(one)
-    return { relevant: true }
+    return null
   }
 
   #withoutTurn(): string | null {
@@ -74,3 +101,5 @@ export class Perception {
     return null
   }
 }
+
+const IGNORED: Verdict = { joined: false, end: { status: 'ignored', outcome: { by: 'filter' } } }

@@ -21,7 +21,11 @@ export class Pull {
   claim({ limit, lease_s, types }: ClaimRequest, by: string): { ok: true; deliveries: Delivery[] } | Refused<'not_pull'> {
     const { inbox, log, settings, alarm, now } = this.#parts
     if (settings().consumer !== 'pull') {
-      return { ok: false, reason: 'not_pull', detail: 'this scope runs its own turns; PATCH it with {"consumer": "pull"} to claim its events' }
+      return {
+        ok: false,
+        reason: 'not_pull',
+        detail: 'this scope runs its own turns; PATCH it with {"consumer": "pull"} to claim its events',
+      }
     }
     this.expire()
     const lease_ms = lease_s * 1000
@@ -31,7 +35,9 @@ export class Pull {
       claimed.map(({ event, attempts }) => ({
         ...eventHead({ id: event.id, trace_id: event.meta.trace_id }),
         kind: 'event-claimed',
-        ...{ attempts, lease_until, by },
+        attempts,
+        lease_until,
+        by,
       })),
     )
     if (claimed.length > 0) alarm.by(now() + lease_ms)

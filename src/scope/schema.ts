@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm'
 import { index, integer, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 
 /**
- * The inbox: the columns up to `ended_at` are those of core's EventStore. `in_context` marks the DecisionContext's events, `revision` counts
- * changes and `told` is the last revision that D1 has: the outbox is the rows where the two differ. `turns` are the ids, a JSON array, of
+ * The inbox: the columns up to `ended_at` are those of core's EventStore. `in_context` marks the DecisionContext's events, `revision` grows with
+ * each change, from the time of acceptance on, so that an id that comes again after it was forgotten is newer than what D1 has of it; `told` is the last revision that D1 has: the outbox is the rows where the two differ. `turns` are the ids, a JSON array, of
  * those that considered the event and did not end well, `interruptions` how often the object died or was reset during one.
  */
 export const events = sqliteTable(
@@ -34,10 +34,13 @@ export const events = sqliteTable(
     told: integer().notNull().default(0),
   },
   (table) => [
-    unique('events_scope_id').on(table.scope, table.id),
+    unique('events_id').on(table.id),
     index('events_claim')
-      .on(table.due_at, table.seq)
+      .on(table.seq, table.due_at)
       .where(sql`status = 'pending'`),
+    index('events_delayed')
+      .on(table.due_at)
+      .where(sql`status = 'pending' AND due_at > 0`),
     index('events_lease')
       .on(table.ack_token, table.lease_until)
       .where(sql`status = 'processing'`),

@@ -19,14 +19,24 @@ export class ScopeEventStore extends SqlEventStore {
 
   override async publish(...events: Event[]): Promise<Receipt[]> {
     const receipts = await Promise.all(
-      Array.from(Map.groupBy(events, ({ scope }) => scope), async ([scope, group]) => {
-        const accepted =
-          scope === this.#parts.scope ? this.#parts.intake.accept(group, 'agent') : await this.#parts.env.SCOPE.getByName(scope).accept(group, 'agent')
-        if (!accepted.ok) throw new Error(`the inbox of scope ${scope} is full (${accepted.depth} of ${accepted.limit})`)
-        return accepted.receipts
-      }),
+      Array.from(
+        Map.groupBy(events, ({ scope }) => scope),
+        async ([scope, group]) => {
+          const accepted =
+            scope === this.#parts.scope
+              ? this.#parts.intake.accept(group, 'agent')
+              : await this.#parts.env.SCOPE.getByName(scope).accept(group, 'agent')
+          if (!accepted.ok) throw new Error(`the inbox of scope ${scope} is full (${accepted.depth} of ${accepted.limit})`)
+          return accepted.receipts
+        },
+      ),
     )
     return receipts.flat().map(({ id, scope, status }) => ({ id, scope, status: status === 'duplicate' ? 'duplicate' : 'accepted' }))
+  }
+
+  /** Its own statements would claim behind the scope's back. */
+  override subscribe(): never {
+    throw new Error('events of a scope come to its trigger; to claim them, set the scope to pull and use its API')
   }
 
   override async ack(token: string): Promise<boolean> {

@@ -36,20 +36,20 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async outcomes(ids: string[], timeout_ms: number): Promise<Waited> {
-    const { inbox, waiters } = this.#parts
-    const done = inbox.settled(this.#name, ids)
+    const { view, waiters } = this.#parts
+    const done = view.settled(ids)
     const settled = await waiters.wait(new Set(ids.filter((id) => !done.has(id))), Math.min(timeout_ms, limits.wait_ms))
     return { settled, records: ids.flatMap((id) => this.#record(id) ?? []) }
   }
 
   async state(): Promise<ScopeState> {
-    const { inbox, counters, turns, store, log, sockets, outbox, memory, budget, now } = this.#parts
+    const { view, counters, turns, store, log, sockets, outbox, memory, budget, now } = this.#parts
     const turn = turns.current
     return {
       scope: this.#name,
       agent: store.agent.name,
       settings: store.settings,
-      inbox: inbox.depth(now()),
+      inbox: view.depth(now()),
       context: { events: memory.count },
       counters: counters.counts,
       turn: turn && { turn_id: turn.turn_id, since: new Date(turn.since).toISOString(), events: turn.claimed.length },
@@ -82,17 +82,26 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async configure(patch: SettingsPatch, by: string) {
-    const { store, unit, log, memory, inbox, intake, turns, alarm } = this.#parts
+    const { store, unit, log, memory, inbox, perception, intake, turns, alarm } = this.#parts
     const changed = unit(() => {
       const result = store.change(patch)
       if (!result.ok) return result
       log.redact(result.settings.redact)
-      log.append([{ ...scopeHead(), kind: 'settings-changed', by, patch: log.clean(patch) as SettingsPatch, settings: log.clean(result.settings) as typeof result.settings }])
+      log.append([
+        {
+          ...scopeHead(),
+          kind: 'settings-changed',
+          by,
+          patch: log.clean(patch) as SettingsPatch,
+          settings: log.clean(result.settings) as typeof result.settings,
+        },
+      ])
       inbox.unpark()
       return result
     })
     if (!changed.ok) return changed
     memory.resize(changed.settings.context_limit)
+    unit(() => perception.endWaiting())
     intake.perceiveWaiting()
     turns.consider()
     alarm.rearm()
@@ -135,9 +144,10 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async reopen(ids: string[], by: string) {
-    const { unit, inbox, log, intake, turns } = this.#parts
+    const { unit, inbox, log, intake, turns, effects } = this.#parts
     const rows = unit(() => {
       const reopened = inbox.reopen(ids)
+      effects.release(inbox.earlierTurns(reopened.map(({ seq }) => seq)))
       log.append(reopened.map((row) => ({ ...eventHead(row), kind: 'event-reopened', by })))
       return reopened
     })
@@ -164,6 +174,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async poke(): Promise<{ wake_at: number | null }> {
+    this.#parts.outbox.hurry()
     await this.alarm()
     return { wake_at: this.#parts.alarm.next() }
   }
@@ -216,13 +227,14 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     this.#parts = compose(this.ctx, this.env, this.#name)
     const { unit, turns, alarm } = this.#parts
     unit(() => turns.recover())
-    alarm.rearm()
+    this.#parts.intake.perceiveWaiting()
     turns.consider()
+    alarm.rearm()
   }
 
   #record(id: string) {
-    const { inbox, log } = this.#parts
-    const record = inbox.record(this.#name, id)
+    const { view, log } = this.#parts
+    const record = view.record(id)
     if (record?.outcome?.by !== 'turn') return record
     // The result stands once in the log, not in each event of its turn.
     const entry = log.entry(record.outcome.log_seq)

@@ -40,7 +40,8 @@ export class SettingsStore {
   }
 
   #wrong({ agent, when, tools }: SettingsPatch): string | null {
-    if (agent && !agents.some(({ name }) => name === agent)) return `agent: there is no agent ${agent}; there are ${agents.map(({ name }) => name).join(', ')}`
+    if (agent && !agents.some(({ name }) => name === agent))
+      return `agent: there is no agent ${agent}; there are ${agents.map(({ name }) => name).join(', ')}`
     const error = when ? conditionError(when) : null
     if (error !== null) return `when: ${error}`
     const serving = agentOf(this.#scope, agent ?? undefined)

@@ -4,10 +4,21 @@ import type { Alarm } from './alarm.ts'
 import type { Counters } from './counters.ts'
 import type { Failed, Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
+import type { WorkingMemory } from './working-memory.ts'
 import { endedEntries, failedEntries } from './outcome-entries.ts'
 import type { Waiters } from './waiters.ts'
 
-type Parts = { inbox: Inbox; log: Log; counters: Counters; waiters: Waiters; alarm: Alarm; settings: () => Settings; now: () => number; random: () => number }
+type Parts = {
+  inbox: Inbox
+  memory: WorkingMemory
+  log: Log
+  counters: Counters
+  waiters: Waiters
+  alarm: Alarm
+  settings: () => Settings
+  now: () => number
+  random: () => number
+}
 
 /** How events end, or come back for another attempt: on disk, in the log, in the counters, and told to whoever waits (G1). */
 export class Settlement {
@@ -19,8 +30,9 @@ export class Settlement {
 
   end(seqs: readonly number[], status: OutcomeStatus, outcome: Outcome, error: string | null = null): number {
     if (seqs.length === 0) return 0
-    const { inbox, log, counters, waiters, now } = this.#parts
+    const { inbox, memory, log, counters, waiters, now } = this.#parts
     const rows = inbox.end(seqs, status, outcome, now(), error)
+    if (status === 'cancelled' || status === 'dead_lettered') memory.leave(seqs)
     log.append(endedEntries(rows, status, outcome, error))
     counters.add({ [status]: rows.length })
     waiters.settled(rows.map(({ id }) => id))
@@ -36,8 +48,9 @@ export class Settlement {
   /** Records events that the inbox has sent back to pending or to the dead letters. */
   failed(rows: readonly Failed[], error: string): void {
     if (rows.length === 0) return
-    const { log, counters, waiters, alarm } = this.#parts
+    const { memory, log, counters, waiters, alarm } = this.#parts
     const dead = rows.filter(({ status }) => status === 'dead_lettered')
+    if (dead.length > 0) memory.leave(dead.map(({ seq }) => seq))
     log.append(failedEntries(rows, error))
     counters.add({ dead_lettered: dead.length, retried: rows.length - dead.length })
     waiters.settled(dead.map(({ id }) => id))

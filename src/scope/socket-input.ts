@@ -1,11 +1,13 @@
+import { messageOf } from '../protocol/message-of.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 import { parseEvent, type EventRules } from '../protocol/parse-event.ts'
 import type { FieldError } from '../protocol/problem.ts'
 
-export type SocketInput = { ok: true; event: Event } | { ok: false; errors: FieldError[] }
+/** `id` is the refused event's, where it could be read. */
+export type SocketInput = { ok: true; event: Event } | { ok: false; id: string | null; errors: FieldError[] }
 
-const refused = (message: string): SocketInput => ({ ok: false, errors: [{ path: '', message }] })
+const refused = (message: string): SocketInput => ({ ok: false, id: null, errors: [{ path: '', message }] })
 
 /** What a client sent on a socket: an event, or `{"content": "…"}`, which is a `ws.message` of its connection. It never throws. */
 export function readSocketInput(message: string | ArrayBuffer, connection_id: string, rules: EventRules): SocketInput {
@@ -15,11 +17,13 @@ export function readSocketInput(message: string | ArrayBuffer, connection_id: st
   try {
     value = JSON.parse(message)
   } catch (error) {
-    return refused(`not JSON: ${error instanceof Error ? error.message : String(error)}`)
+    return refused(`not JSON: ${messageOf(error)}`)
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refused('send one event, or {"content": "…"}, as a JSON object')
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return refused('send one event, or {"content": "…"}, as a JSON object')
   const input = value as Record<string, unknown>
   const shorthand = !('type' in input) && 'content' in input
-  const chat = { connection_id, source: `ws:${connection_id}`, ...input, type: 'ws.message' }
-  return parseEvent(shorthand ? chat : input, rules)
+  const chat = { connection_id, source: `ws:${connection_id}`.slice(0, 128), ...input, type: 'ws.message' }
+  const parsed = parseEvent(shorthand ? chat : input, rules)
+  return parsed.ok ? parsed : { ok: false, id: typeof input['id'] === 'string' ? input['id'].slice(0, 128) : null, errors: parsed.errors }
 }

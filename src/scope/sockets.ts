@@ -6,8 +6,9 @@ import type { Accepted, Connect } from '../protocol/scope-api.ts'
 import type { Log } from './log.ts'
 import { readSocketInput } from './socket-input.ts'
 
-/** What a socket is, across hibernation. `cursor` is set while it still catches up with the log: the last `seq` that it was sent. */
-type Attachment = { connection_id: string; source: string; may_send: boolean; cursor: number | null }
+/** What a socket is, across hibernation. `cursor` is set while it still catches up with the log: the last `seq` that it was sent. `live_after` is
+ * the last that it needs not be told any more. */
+type Attachment = { connection_id: string; source: string; may_send: boolean; cursor: number | null; live_after: number }
 
 type Parts = {
   context: DurableObjectState
@@ -18,6 +19,9 @@ type Parts = {
 }
 
 const PAGE = 500
+const GATHER_MS = 5
+
+type Entry = { seq: number; text: string }
 
 /**
  * WebSockets, hibernating. Every log entry goes to every socket as it is written; an event is acknowledged once it is durable: the object's output gate holds
@@ -26,6 +30,7 @@ const PAGE = 500
 export class Sockets {
   readonly #parts: Parts
   readonly #attachments = new Map<WebSocket, Attachment>()
+  #gathered: Entry[] = []
   readonly #sent = new WeakMap<WebSocket, { second: number; messages: number }>()
 
   constructor(parts: Parts) {
@@ -37,9 +42,7 @@ export class Sockets {
       this.#attachments.set(socket, attachment)
       if (attachment.cursor !== null) void this.#catchUp(socket, attachment)
     }
-    parts.log.listen((entries) => {
-      if (this.#attachments.size > 0) this.send(...entries.map(({ text }) => frame(text)))
-    })
+    parts.log.listen((entries) => this.#gather(entries))
   }
 
   get count(): number {
@@ -49,7 +52,7 @@ export class Sockets {
   connect({ connection_id, source, may_send, after }: Connect): Response {
     if (this.count >= limits.sockets_per_scope) return new Response(null, { status: 503, headers: { 'retry-after': '30' } })
     const { 0: client, 1: server } = new WebSocketPair()
-    const attachment: Attachment = { connection_id, source, may_send, cursor: after }
+    const attachment: Attachment = { connection_id, source, may_send, cursor: after, live_after: this.#parts.log.last }
     this.#parts.context.acceptWebSocket(server)
     server.serializeAttachment(attachment)
     this.#attachments.set(server, attachment)
@@ -59,17 +62,20 @@ export class Sockets {
 
   message(socket: WebSocket, message: string | ArrayBuffer): void {
     const attachment = this.#attachments.get(socket)
-    if (!attachment) return
+    if (!attachment) return closeQuietly(socket)
     const { connection_id, source, may_send } = attachment
     if (!may_send) return this.#refuse(socket, [{ path: '', message: 'this key may only receive here: sending needs the role publisher' }])
     if (this.#tooFast(socket)) {
-      return this.#refuse(socket, [{ path: '', message: `at most ${limits.socket_messages_per_second} messages a second; this one was not accepted` }])
+      return this.#refuse(socket, [
+        { path: '', message: `at most ${limits.socket_messages_per_second} messages a second; this one was not accepted` },
+      ])
     }
     const input = readSocketInput(message, connection_id, this.#parts.rules(source))
-    if (!input.ok) return this.#refuse(socket, input.errors)
+    if (!input.ok) return this.#refuse(socket, input.errors, input.id)
     const accepted = this.#parts.accept([input.event])
     if (!accepted.ok) {
-      return this.#refuse(socket, [{ path: '', message: `the inbox is full (${accepted.depth} of ${accepted.limit}); send ${input.event.id} again later` }])
+      const full = `the inbox is full (${accepted.depth} of ${accepted.limit}); send the event again later`
+      return this.#refuse(socket, [{ path: '', message: full }], input.event.id)
     }
     for (const { id, status } of accepted.receipts) this.#deliver(socket, JSON.stringify({ type: 'ack', id, status }))
   }
@@ -78,15 +84,30 @@ export class Sockets {
     this.#attachments.delete(socket)
   }
 
-  /** To every socket that is not still catching up. */
-  send(...texts: string[]): void {
-    for (const [socket, { cursor }] of this.#attachments) {
-      if (cursor === null) for (const text of texts) this.#deliver(socket, text)
+  /** What no log keeps, to every socket. */
+  send(text: string): void {
+    for (const socket of this.#attachments.keys()) this.#deliver(socket, text)
+  }
+
+  /** Acknowledgements go first; a few milliseconds of the log go together. */
+  #gather(entries: readonly Entry[]): void {
+    if (this.#attachments.size === 0) return
+    if (this.#gathered.length === 0) setTimeout(() => this.#tell(), GATHER_MS)
+    this.#gathered.push(...entries)
+  }
+
+  #tell(): void {
+    const entries = this.#gathered
+    this.#gathered = []
+    for (const [socket, { cursor, live_after }] of this.#attachments) {
+      // One that catches up reads them itself, and one that has caught up meanwhile has read some.
+      if (cursor !== null) continue
+      for (const { seq, text } of entries) if (seq > live_after) this.#deliver(socket, frame(text))
     }
   }
 
-  #refuse(socket: WebSocket, errors: FieldError[]): void {
-    this.#deliver(socket, JSON.stringify({ type: 'error', errors }))
+  #refuse(socket: WebSocket, errors: FieldError[], id: string | null = null): void {
+    this.#deliver(socket, JSON.stringify({ type: 'error', ...(id === null ? {} : { id }), errors }))
   }
 
   /** Page by page, other work in between; live once it has seen the log's end. */
@@ -94,7 +115,8 @@ export class Sockets {
     while (attachment.cursor !== null && this.#attachments.has(socket)) {
       const entries = this.#parts.log.read(attachment.cursor, PAGE)
       for (const { text } of entries) this.#deliver(socket, frame(text))
-      attachment.cursor = entries.length < PAGE ? null : (entries.at(-1)?.seq ?? null)
+      attachment.live_after = this.#parts.log.last
+      attachment.cursor = entries.at(-1)?.seq ?? null
       if (this.#attachments.has(socket)) socket.serializeAttachment(attachment)
       await scheduler.wait(0)
     }
@@ -104,8 +126,9 @@ export class Sockets {
     try {
       socket.send(text)
     } catch {
-      // Gone: the client resumes by `?after=` when it comes back.
+      // Gone, or as good as that: the client resumes by `?after=` when it comes back.
       this.#attachments.delete(socket)
+      closeQuietly(socket)
     }
   }
 
@@ -115,6 +138,14 @@ export class Sockets {
     const messages = sent?.second === second ? sent.messages + 1 : 1
     this.#sent.set(socket, { second, messages })
     return messages > limits.socket_messages_per_second
+  }
+}
+
+function closeQuietly(socket: WebSocket): void {
+  try {
+    socket.close(1011, 'sending failed')
+  } catch {
+    // It is closed already.
   }
 }
 

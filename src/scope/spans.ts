@@ -43,4 +43,10 @@ export const childHead = (parent: EntryHead, duration_ms: number | null = null):
 })
 
 /** For what an operator does to the scope, outside of any event's trace. */
-export const scopeHead = (): EntryHead => ({ trace_id: '0'.repeat(32), span_id: newSpanId(), parent_id: null, event_ids: [], duration_ms: null })
+export const scopeHead = (): EntryHead => ({
+  trace_id: '0'.repeat(32),
+  span_id: newSpanId(),
+  parent_id: null,
+  event_ids: [],
+  duration_ms: null,
+})

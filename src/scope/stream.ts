@@ -39,7 +39,9 @@ export class Streams {
       },
       { highWaterMark: 1 },
     )
-    return new Response(stream, { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' } })
+    return new Response(stream, {
+      headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
+    })
   }
 
   /** True when something was written, false when it is time to show the line is alive. */

@@ -18,10 +18,16 @@ export class Tickets {
     const now = this.#now()
     this.#database.all('DELETE FROM tickets WHERE expires_at <= ?', now)
     const open = this.#database.first<{ n: number }>('SELECT count(*) AS n FROM tickets')?.n ?? 0
-    if (open >= limits.tickets_per_scope) return { ok: false, reason: 'too_many', detail: 'too many tickets of this scope are unused; wait a minute' }
+    if (open >= limits.tickets_per_scope)
+      return { ok: false, reason: 'too_many', detail: 'too many tickets of this scope are unused; wait a minute' }
     const ticket = `rft_${randomHex(32)}`
     const expires_at = now + limits.ticket_ms
-    this.#database.all('INSERT INTO tickets (hash, principal, expires_at) VALUES (?, ?, ?)', hashOf(ticket), JSON.stringify(caller), expires_at)
+    this.#database.all(
+      'INSERT INTO tickets (hash, principal, expires_at) VALUES (?, ?, ?)',
+      hashOf(ticket),
+      JSON.stringify(caller),
+      expires_at,
+    )
     return { ok: true, ticket, expires_at: new Date(expires_at).toISOString() }
   }
 

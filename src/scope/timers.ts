@@ -43,7 +43,11 @@ export class Timers {
       next_at,
     )
     this.#log.append([{ ...scopeHead(), kind: 'timer-set', timer_name: name, schedule, next_at: new Date(next_at).toISOString(), by }])
-    return { ok: true, created: !existing, timer: { name, schedule, next_at: new Date(next_at).toISOString(), fired: existing?.fired ?? 0 } }
+    return {
+      ok: true,
+      created: !existing,
+      timer: { name, schedule, next_at: new Date(next_at).toISOString(), fired: existing?.fired ?? 0 },
+    }
   }
 
   list(): Timer[] {

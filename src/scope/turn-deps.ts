@@ -6,6 +6,7 @@ import type { EventStore } from '../core/event-store.ts'
 import { meter } from '../models/meter.ts'
 import type { ModelCall } from '../models/model-call.ts'
 import { resolveModel } from '../models/resolve-model.ts'
+import { limits } from '../protocol/limits.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Budget } from './budget.ts'
 import type { Counters } from './counters.ts'
@@ -45,7 +46,14 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
     return effects.run({ tool: name, definition, input, cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms })
   }
   const deps: Omit<AgentDeps, 'model'> = {
-    ...{ env, scope, store, signal, turn_id, now, call, db: env.DB },
+    env,
+    scope,
+    store: during(store, signal),
+    signal,
+    turn_id,
+    now,
+    call,
+    db: env.DB,
     context: turn.seen.context,
     attempt: Math.max(...turn.claimed.map(({ attempts }) => attempts)),
     settings: settings(),
@@ -53,6 +61,7 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
     tools: toolSet(agent(), allowed, call),
     reply: (content) => {
       signal.throwIfAborted()
+      if (content.length > limits.result_bytes) throw new RangeError(`a reply is at most ${limits.result_bytes} characters`)
       unit(() => log.append([{ ...childHead(head), kind: 'reply-sent', turn_id, content }]))
     },
     stream: (delta) => {
@@ -63,6 +72,23 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
   // The model is made when it is first asked for: a scope that only counts needs none, however it is configured.
   let model: LanguageModelV4 | undefined
   return Object.defineProperty(deps, 'model', { enumerable: true, get: () => (model ??= turnModel(parts, turn)) }) as AgentDeps
+}
+
+/** A turn that was stopped publishes and settles nothing any more. */
+function during(store: EventStore, signal: AbortSignal): EventStore {
+  const live =
+    <Arguments extends unknown[], Result>(method: (...given: Arguments) => Result) =>
+    (...given: Arguments) => {
+      signal.throwIfAborted()
+      return method(...given)
+    }
+  return {
+    publish: live((...events) => store.publish(...events)),
+    subscribe: live((subscription) => store.subscribe(subscription)),
+    ack: live((token) => store.ack(token)),
+    nack: live((token, error) => store.nack(token, error)),
+    replay: live((span) => store.replay(span)),
+  }
 }
 
 function turnModel(parts: Parts, turn: Turn): LanguageModelV4 {
@@ -92,14 +118,36 @@ function recordCall({ log, counters, budget, unit }: Parts, turn: Turn, modelCal
   unit(() => {
     budget.spend(input_tokens + output_tokens)
     counters.add({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
-    const entry = { turn_id: turn.turn_id, model, status, prompt_hash, content: log.clean(content), finish_reason, error, usage }
+    const entry = {
+      turn_id: turn.turn_id,
+      model,
+      status,
+      prompt_hash,
+      content: log.clean(content.map(readable)),
+      finish_reason,
+      error,
+      usage,
+    }
     log.append([{ ...childHead(turn.head, duration_ms), kind: 'model-called', ...entry }])
   })
+}
+
+/** A tool call's input is JSON in a text: what it keeps secret is found only once it is read. */
+function readable(part: unknown): unknown {
+  if (typeof part !== 'object' || part === null || !('input' in part) || typeof part.input !== 'string') return part
+  try {
+    return { ...part, input: JSON.parse(part.input) as unknown }
+  } catch {
+    return part
+  }
 }
 
 function toolSet(agent: Agent, allowed: ReadonlySet<string>, call: AgentDeps['call']): ToolSet {
   const entries = Object.entries(agent.tools).filter(([name]) => allowed.has(name))
   return Object.fromEntries(
-    entries.map(([name, { description, input }]) => [name, tool({ description, inputSchema: input, execute: (value: unknown) => call(name, value) })]),
-  ) as ToolSet
+    entries.map(([name, { description, input }]) => [
+      name,
+      tool({ description, inputSchema: input, execute: (value: unknown) => call(name, value) }),
+    ]),
+  )
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../protocol/message-of.ts'
 import { findModelRefused } from '../models/model-refused.ts'
 import { limits } from '../protocol/limits.ts'
 import { TooLate } from './deadline.ts'
@@ -5,12 +6,20 @@ import { isPlatformFault } from './platform-fault.ts'
 import type { Ending } from './turn.ts'
 
 /** A trigger's result must be JSON, for the log and for replay: what is not is the trigger's failure, not a silent loss. */
-export function endingOf(result: unknown): Ending {
+export function endingOf(result: unknown, scratch: unknown): Ending {
+  try {
+    // What it remembers must be JSON, too; found out here, where it is the trigger's failure and not the scope's.
+    if ((JSON.stringify(scratch) ?? '').length > limits.result_bytes)
+      return failed(`the scratch is larger than ${limits.result_bytes} characters`)
+  } catch (error) {
+    return failed(`the scratch cannot be serialised as JSON: ${messageOf(error)}`)
+  }
   if (result === null || result === undefined) return { status: 'none', result: null, error: null }
   try {
     const text = JSON.stringify(result) as string | undefined
     if (text === undefined) return failed(`the trigger returned a ${typeof result}, which cannot be serialised as JSON`)
-    if (text.length > limits.result_bytes) return failed(`the trigger returned ${text.length} characters; the most is ${limits.result_bytes}`)
+    if (text.length > limits.result_bytes)
+      return failed(`the trigger returned ${text.length} characters; the most is ${limits.result_bytes}`)
     return { status: 'result', result: JSON.parse(text), error: null }
   } catch (error) {
     return failed(`the trigger returned what cannot be serialised as JSON: ${messageOf(error)}`)
@@ -26,8 +35,3 @@ export function endingOfError(error: unknown): Ending {
 }
 
 const failed = (error: string): Ending => ({ status: 'failed', result: null, error })
-
-function messageOf(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : `thrown: ${String(error)}`
-  return text.slice(0, 4000)
-}

@@ -19,6 +19,6 @@ export type Turn = {
 export type TurnRecord = { turn_id: string; head: EntryHead; since: number }
 
 /** How a trigger ended, before it is settled. */
-export type Ending = { status: TurnEnd; result: unknown; error: string | null; until?: number | null }
+export type Ending = { status: Exclude<TurnEnd, 'cancelled' | 'lost'>; result: unknown; error: string | null; until?: number | null }
 
 export const noUsage = (): Usage => ({ input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 })

@@ -1,12 +1,15 @@
 import { v7 as uuidv7 } from 'uuid'
 import type { Agent, AgentDeps } from '../agents/define-agent.ts'
 import { newSpanId } from '../core/event.ts'
+import { messageOf } from '../protocol/message-of.ts'
+import type { TurnEnd } from '../protocol/log-entry.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Alarm } from './alarm.ts'
 import type { Counters } from './counters.ts'
 import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import type { Effects } from './effects.ts'
+import type { InboxView } from './inbox-view.ts'
 import type { Inbox, Stored } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { Perception } from './perception.ts'
@@ -18,14 +21,19 @@ import type { UnitOfWork } from './unit-of-work.ts'
 import { toRanges, type WorkingMemory } from './working-memory.ts'
 
 const HEARTBEAT_MS = 20_000
+/** From one turn's start to the next, at least: a turn costs two commits, and an idle scope still starts its first one at once. */
+const TURN_GAP_MS = 20
 /** After this many deaths of the object in the middle of its turn, an event is taken to be their cause. */
 const MOST_INTERRUPTIONS = 10
+/** Newer events interrupt as often as this in a row. */
+const MOST_INTERRUPTS = 10
 /** How long events wait for a budget that no clock renews; a change of the settings wakes them before. */
 const PARKED_MS = 86_400_000
 
 type Parts = {
   database: Database
   inbox: Inbox
+  view: InboxView
   memory: WorkingMemory
   log: Log
   counters: Counters
@@ -51,11 +59,14 @@ export class Turns {
   readonly #parts: Parts
   #current: Turn | null = null
   #scheduled = false
+  #started = 0
+  #interrupts = 0
   #debounce: ReturnType<typeof setTimeout> | undefined
 
   constructor(parts: Parts) {
     this.#parts = parts
     parts.alarm.source((now) => (this.#current ? now + HEARTBEAT_MS : null))
+    parts.alarm.source((now) => (this.#scheduled ? now + 1000 : null))
     parts.alarm.source((now) => this.#debounced(now))
   }
 
@@ -71,13 +82,14 @@ export class Turns {
     if (start !== null && start > now()) return this.#later(start)
     this.#scheduled = true
     alarm.by(now() + 1000)
-    // In a task of its own: what was accepted is acknowledged first, and what arrives together is considered together.
-    setTimeout(() => this.#start(), 0)
+    // In a task of its own: what was accepted is acknowledged first. What arrives in quick succession is considered together.
+    setTimeout(() => this.#start(), Math.max(0, this.#started + TURN_GAP_MS - now()))
   }
 
   /** New events joined the context. */
   arrived(): void {
-    if (this.#current && this.#parts.settings().overlap === 'interrupt') this.#interrupt(this.#current)
+    if (this.#current && this.#parts.settings().overlap === 'interrupt' && this.#interrupts < MOST_INTERRUPTS)
+      this.#interrupt(this.#current)
     this.consider()
   }
 
@@ -98,7 +110,7 @@ export class Turns {
 
   /** On waking, within a unit of work: what was in flight goes back to pending, or is given up where repeating it is not safe. */
   recover(): void {
-    const { database, inbox, log, settlement, effects, now } = this.#parts
+    const { database, inbox, log, effects, now } = this.#parts
     effects.recover()
     const record = database.read<TurnRecord | null>('turn', null)
     if (!record) return
@@ -109,8 +121,14 @@ export class Turns {
     const entry = { turn_id, status: 'lost' as const, result: null, error, cleared: 0, usage: noUsage(), scratch: null }
     log.append([{ ...head, duration_ms, kind: 'turn-ended', ...entry }])
     database.write('turn', null)
-    const often = inbox.interrupted(lost.map(({ seq }) => seq), MOST_INTERRUPTIONS)
-    const reason = `the server died ${MOST_INTERRUPTIONS} times while a turn considered this event`
+    this.#endOftenInterrupted(lost.map(({ seq }) => seq))
+  }
+
+  /** Interruptions burn no attempt, but an event that is there each time may be their cause, and nothing is tried for ever. */
+  #endOftenInterrupted(seqs: readonly number[]): void {
+    const { inbox, settlement } = this.#parts
+    const often = inbox.interrupted(seqs, MOST_INTERRUPTIONS)
+    const reason = `the server died, or a connection was lost, ${MOST_INTERRUPTIONS} times while a turn considered this event`
     settlement.end(often, 'dead_lettered', { by: 'failure', reason }, reason)
   }
 
@@ -119,6 +137,7 @@ export class Turns {
     const turn = this.#current ? null : this.#parts.unit(() => this.#claim())
     if (!turn) return
     this.#current = turn
+    this.#started = turn.since
     this.#parts.alarm.by(this.#parts.now() + HEARTBEAT_MS)
     void this.#run(turn)
   }
@@ -130,7 +149,10 @@ export class Turns {
     const earlier_turns = inbox.earlierTurns(seqsOf(due))
     const claimed = this.#withoutUnsafe(due, earlier_turns)
     if (claimed.length === 0) return null
-    const head = turnHead(claimed.map(({ event }) => event), newSpanId())
+    const head = turnHead(
+      claimed.map(({ event }) => event),
+      newSpanId(),
+    )
     const seen = memory.view(claimed)
     const controller = new AbortController()
     const since = now()
@@ -150,15 +172,16 @@ export class Turns {
     try {
       const timeout_ms = settings().turn_timeout_ms
       const work = async () => (trigger ? trigger(turn.seen.context, deps(turn)) : null)
-      ending = endingOf(await withDeadline(work, { signal: turn.signal, timeout_ms, what: 'the turn' }))
+      ending = endingOf(await withDeadline(work, { signal: turn.signal, timeout_ms, what: 'the turn' }), turn.seen.context.scratch)
     } catch (error) {
       ending = endingOfError(error)
       // At its timeout, before anything else happens: whatever the trigger goes on to do has no effect.
-      turn.stop(error instanceof Error ? error : new Error('the turn failed'))
+      turn.stop(error instanceof Error ? error : new Error(messageOf(error)))
     }
     // Cancelled or interrupted meanwhile: it was settled then.
     if (this.#current !== turn) return
     this.#parts.unit(() => this.#settle(turn, ending))
+    this.#interrupts = 0
     turn.stop(new Error('the turn has ended'))
     this.#next()
   }
@@ -180,10 +203,12 @@ export class Turns {
         return this.#ended(turn, ending, 0)
       }
       case 'interrupted': {
-        inbox.release(turn_id, { due_at: now() + 1000, interrupted: true })
-        return this.#ended(turn, ending, 0)
+        inbox.release(turn_id, { due_at: now(), interrupted: true })
+        this.#ended(turn, ending, 0)
+        return this.#endOftenInterrupted(seqsOf(claimed))
       }
-      default: {
+      case 'failed':
+      case 'timeout': {
         this.#ended(turn, ending, 0)
         const error = ending.error ?? 'the turn failed'
         settlement.failed(inbox.fail(claimed, { turn_id, ...settlement.failure(error) }), error)
@@ -191,7 +216,7 @@ export class Turns {
     }
   }
 
-  #ended(turn: Turn, { status, result, error }: Ending, cleared: number): void {
+  #ended(turn: Turn, { status, result, error }: { status: TurnEnd; result: unknown; error: string | null }, cleared: number): void {
     const { log, counters, database, now, effects, memory } = this.#parts
     const { turn_id, head, since, usage } = turn
     const entry = { turn_id, status, result: log.clean(result), error, cleared, usage, scratch: log.clean(memory.live.scratch) }
@@ -217,9 +242,10 @@ export class Turns {
     return given.size === 0 ? due : due.filter(({ seq }) => !given.has(seq))
   }
 
-  /** Overlap policy `interrupt`: everything is considered again, together with what arrived. */
+  /** Overlap policy `interrupt`: everything is considered again, together with what arrived. Where events never cease, a turn is let through in the end. */
   #interrupt(turn: Turn): void {
     const { unit, inbox } = this.#parts
+    this.#interrupts += 1
     unit(() => {
       inbox.release(turn.turn_id, { due_at: 0 })
       this.#ended(turn, { status: 'interrupted', result: null, error: 'events arrived, and the overlap policy is interrupt' }, 0)
@@ -235,8 +261,8 @@ export class Turns {
   /** When a debounced turn may start; null where nothing waits for that. */
   #debounced(now: number): number | null {
     const { overlap, consumer } = this.#parts.settings()
-    if (typeof overlap === 'string' || this.#current || consumer === 'pull') return null
-    const window = this.#parts.inbox.window(now)
+    if (typeof overlap === 'string' || this.#current || consumer === 'pull' || this.#parts.agent().trigger === null) return null
+    const window = this.#parts.view.window(now)
     if (!window) return null
     return Math.min(window.last + overlap.debounce.quiet_ms, window.first + overlap.debounce.max_ms)
   }

@@ -1,6 +1,7 @@
 import { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
-import type { Database, Row } from './database.ts'
+import { limits } from '../protocol/limits.ts'
+import type { Database } from './database.ts'
 import type { Stored } from './inbox.ts'
 
 export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
@@ -10,7 +11,7 @@ const TRIM_STEP = 100
 
 /**
  * The scope's DecisionContext. On disk it is the events marked `in_context` in order of acceptance (G2), and `scratch`; both survive eviction. In memory
- * it is the newest of them, as many as the limit allows: filters and reflexes see those. A turn sees what it considers and what came before.
+ * it is the newest of them, about as many as the limit allows: filters and reflexes see those. A turn sees what it considers and what came before.
  */
 export class WorkingMemory {
   readonly #database: Database
@@ -19,6 +20,8 @@ export class WorkingMemory {
   #limit: number
   #live: DecisionContext
   #seqs: number[] = []
+  #sizes: number[] = []
+  #size = 0
   #count = 0
 
   constructor(database: Database, scope: string, now: () => number, limit: number) {
@@ -44,19 +47,18 @@ export class WorkingMemory {
   }
 
   /** In order of acceptance, also where a retried event finds younger ones there already. */
-  add({ seq, event }: Stored): void {
+  add({ seq, event, text }: Stored): void {
     this.#count += 1
-    if (seq > (this.#seqs.at(-1) ?? 0)) {
-      this.#seqs.push(seq)
-      this.#live.add(event)
-    } else {
-      const place = this.#seqs.findIndex((other) => other > seq)
-      this.#seqs.splice(place, 0, seq)
-      this.#live.events.splice(place, 0, event)
-    }
-    if (this.#seqs.length > this.#limit) {
+    this.#size += text.length
+    const later = this.#seqs.findLastIndex((other) => other < seq) + 1
+    this.#seqs.splice(later, 0, seq)
+    this.#sizes.splice(later, 0, text.length)
+    this.#live.events.splice(later, 0, event)
+    // Room for what trim lets pile up, so that a turn's view is here and not on disk; but never more than memory can hold.
+    while (this.#seqs.length > this.#limit + 2 * TRIM_STEP || (this.#size > limits.context_bytes && this.#seqs.length > 1)) {
       this.#seqs.shift()
       this.#live.events.shift()
+      this.#size -= this.#sizes.shift() ?? 0
     }
   }
 
@@ -70,7 +72,8 @@ export class WorkingMemory {
 
   /** A copy for one turn: it neither sees what comes later, nor changes what others see. */
   view(claimed: readonly Stored[]): Seen {
-    const { events, seqs } = this.#count <= this.#seqs.length ? { events: this.#live.events, seqs: this.#seqs } : this.#upTo(claimed.at(-1)?.seq ?? 0)
+    const whole = this.#count <= this.#seqs.length
+    const { events, seqs } = whole ? { events: this.#live.events, seqs: this.#seqs } : this.#shown(claimed)
     const scratch = structuredClone(this.#live.scratch)
     const { created_at, last_action_at } = this.#live
     const context = new DecisionContext({ scope: this.#scope, events: [...events], scratch, created_at, last_action_at, now: this.#now })
@@ -83,6 +86,16 @@ export class WorkingMemory {
     this.#live.last_action_at = this.#now()
     this.#database.write('last_action_at', this.#live.last_action_at)
     return gone
+  }
+
+  /** What was given up or cancelled leaves: it must not be thought about again in the company of what comes next. */
+  leave(seqs: readonly number[]): void {
+    this.#drop('seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
+  }
+
+  /** Lets go what was accepted before `before` (ms) and considered. */
+  expire(before: number): void {
+    this.#drop('accepted_at < ?', before)
   }
 
   /** Lets the oldest considered events go where the context has outgrown its limit. */
@@ -119,32 +132,45 @@ export class WorkingMemory {
     this.#count -= gone.size
     const kept = this.#seqs.map((seq) => !gone.has(seq))
     this.#live.events = this.#live.events.filter((_, index) => kept[index])
+    this.#sizes = this.#sizes.filter((_, index) => kept[index])
     this.#seqs = this.#seqs.filter((_, index) => kept[index])
+    this.#size = this.#sizes.reduce((sum, size) => sum + size, 0)
     // Older events that had no place in memory have one now.
-    if (this.#seqs.length < Math.min(this.#count, this.#limit)) this.#live = this.#load()
+    if (gone.size > 0 && this.#seqs.length < Math.min(this.#count, this.#limit)) this.#live = this.#load()
     return gone.size
   }
 
   #load(): DecisionContext {
     this.#count = this.#database.first<{ n: number }>('SELECT count(*) AS n FROM events WHERE in_context = 1')?.n ?? 0
-    const { events, seqs } = this.#newest(this.#limit, Number.MAX_SAFE_INTEGER)
-    this.#seqs = seqs
+    const rows = this.#newest(this.#limit + 2 * TRIM_STEP, Number.MAX_SAFE_INTEGER)
+    const events = rows.map(({ event }) => event)
+    this.#seqs = rows.map(({ seq }) => seq)
+    this.#sizes = rows.map(({ size }) => size)
+    this.#size = this.#sizes.reduce((sum, size) => sum + size, 0)
     const created_at = this.#database.read<number | null>('created_at', null) ?? this.#now()
     const last_action_at = this.#database.read<number | null>('last_action_at', null)
     const scratch = this.#database.read<Record<string, unknown>>('scratch', {})
     return new DecisionContext({ scope: this.#scope, events, scratch, created_at, last_action_at, now: this.#now })
   }
 
-  /** With a backlog, a turn sees up to the last event that it considers; the rest is for the next turn. */
-  #upTo(seq: number): { events: Event[]; seqs: number[] } {
-    return this.#newest(4 * this.#limit, seq)
+  /** With a backlog, a turn is shown all that it considers, and of what came before as much as the limits allow; the rest is for the next turn. */
+  #shown(claimed: readonly Stored[]): { events: Event[]; seqs: number[] } {
+    const own = new Set(claimed.map(({ seq }) => seq))
+    const others = this.#newest(this.#limit, claimed.at(-1)?.seq ?? 0).filter(({ seq }) => !own.has(seq))
+    const shown = [...others, ...claimed].sort((left, right) => left.seq - right.seq)
+    return { events: shown.map(({ event }) => event), seqs: shown.map(({ seq }) => seq) }
   }
 
-  #newest(limit: number, upTo: number): { events: Event[]; seqs: number[] } {
-    const rows = this.#database
-      .all<Row>('SELECT seq, payload FROM events WHERE in_context = 1 AND seq <= ? ORDER BY seq DESC LIMIT ?', upTo, limit)
-      .reverse()
-    return { events: rows.map((row) => JSON.parse(String(row['payload'])) as Event), seqs: rows.map((row) => Number(row['seq'])) }
+  #newest(limit: number, upTo: number): { seq: number; event: Event; size: number }[] {
+    return this.#database
+      .all<{ seq: number; payload: string }>(
+        `SELECT seq, payload FROM (SELECT seq, payload, sum(length(payload)) OVER (ORDER BY seq DESC) AS bytes
+          FROM (SELECT seq, payload FROM events WHERE in_context = 1 AND seq <= ? ORDER BY seq DESC LIMIT ?)) WHERE bytes <= ? ORDER BY seq`,
+        upTo,
+        limit,
+        limits.context_bytes,
+      )
+      .map(({ seq, payload }) => ({ seq, event: JSON.parse(payload) as Event, size: payload.length }))
   }
 }
 

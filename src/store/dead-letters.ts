@@ -7,7 +7,11 @@ import { deadLetters } from './schema.ts'
 export type DeadLetter = typeof deadLetters.$inferSelect
 
 /** A message's events as dead letters, or the message itself where it holds none that can be read. */
-export function deadLettersOf(events: readonly Event[], message: { id: string; attempts: number; body: unknown }, error: string): DeadLetter[] {
+export function deadLettersOf(
+  events: readonly Event[],
+  message: { id: string; attempts: number; body: unknown },
+  error: string,
+): DeadLetter[] {
   const common = { origin: 'queue' as const, error, attempts: message.attempts, dead_lettered_at: Date.now() }
   if (events.length === 0) {
     const payload = (JSON.stringify(message.body) ?? 'null').slice(0, 200_000)
@@ -75,9 +79,7 @@ export async function findDeadLetter(db: D1Database, id: string): Promise<DeadLe
 export async function deleteDeadLetters(db: D1Database, letters: readonly Pick<DeadLetter, 'id' | 'dead_lettered_at'>[]): Promise<void> {
   if (letters.length === 0) return
   await db
-    .prepare(
-      `DELETE FROM dead_letters WHERE (id, dead_lettered_at) IN (SELECT value->>'id', value->>'dead_lettered_at' FROM json_each(?))`,
-    )
+    .prepare(`DELETE FROM dead_letters WHERE (id, dead_lettered_at) IN (SELECT value->>'id', value->>'dead_lettered_at' FROM json_each(?))`)
     .bind(JSON.stringify(letters.map(({ id, dead_lettered_at }) => ({ id, dead_lettered_at }))))
     .run()
 }

@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, lt, or, sql, type SQL } from 'drizzle-orm'
+import { and, desc, eq, gte, lt, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { AnySQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { eventStatements, type Statement } from '../core/event-statements.ts'
@@ -8,6 +8,10 @@ import { jsonChunks } from '../protocol/json-chunks.ts'
 import { events } from './schema.ts'
 
 const BATCH = 1000
+/** At most 100 kB each. */
+const LATE_BATCH = 200
+/** The condition of the index of statuses, to the letter: SQLite uses it only where a query says the same. */
+const UNUSUAL = `status NOT IN ('completed', 'ignored')`
 
 /** Notes events as `queued`, in one statement for each megabyte. Returns the keys (`scope id`) of those that were known before. */
 export async function markQueued(db: D1Database, list: readonly Event[], now: number): Promise<Set<string>> {
@@ -23,8 +27,11 @@ export async function markQueued(db: D1Database, list: readonly Event[], now: nu
 /** Events that were noted as queued before `before`, or sent again before it, oldest first. */
 export async function lateQueued(db: D1Database, before: number): Promise<{ seq: number; event: Event }[]> {
   const { results } = await db
-    .prepare(`SELECT seq, payload FROM events WHERE status = 'queued' AND coalesce(queued_at, accepted_at) < ? ORDER BY seq LIMIT ?`)
-    .bind(before, BATCH)
+    .prepare(
+      `SELECT seq, payload FROM events WHERE status = 'queued' AND ${UNUSUAL} AND coalesce(queued_at, accepted_at) < ?
+        ORDER BY coalesce(queued_at, accepted_at) LIMIT ?`,
+    )
+    .bind(before, LATE_BATCH)
     .all<{ seq: number; payload: string }>()
   return results.map(({ seq, payload }) => ({ seq, event: JSON.parse(payload) as Event }))
 }
@@ -38,15 +45,15 @@ export async function markSentAgain(db: D1Database, seqs: readonly number[], now
 }
 
 export async function anyQueued(db: D1Database): Promise<boolean> {
-  return (await db.prepare(`SELECT 1 FROM events WHERE status = 'queued' LIMIT 1`).first()) !== null
+  return (await db.prepare(`SELECT 1 FROM events WHERE status = 'queued' AND ${UNUSUAL} LIMIT 1`).first()) !== null
 }
 
 /** Drops up to a thousand of the oldest ended events accepted before `before`. */
 export async function forgetEvents(db: D1Database, before: number): Promise<number> {
   const { meta } = await db
     .prepare(
-      `DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?2) AND accepted_at < ?1
-        AND status NOT IN ('queued', 'pending', 'processing', 'dead_lettered')`,
+      `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq < coalesce((SELECT seq FROM events WHERE accepted_at >= ?1 ORDER BY seq LIMIT 1), 9e15)
+        AND status NOT IN ('queued', 'pending', 'processing', 'dead_lettered') ORDER BY seq LIMIT ?2)`,
     )
     .bind(before, BATCH)
     .run()
@@ -87,6 +94,7 @@ export async function listEvents(db: D1Database, query: EventQuery) {
     query.scope === undefined ? undefined : eq(events.scope, query.scope),
     query.type === undefined ? undefined : eq(events.type, query.type),
     query.status === undefined ? undefined : eq(events.status, query.status),
+    query.status === undefined || ['completed', 'ignored'].includes(query.status) ? undefined : sql.raw(UNUSUAL),
     query.since === undefined ? undefined : gte(events.timestamp, query.since),
     query.until === undefined ? undefined : lt(events.timestamp, query.until),
     query.before === undefined ? undefined : lt(events.seq, query.before),
@@ -103,12 +111,17 @@ export async function listEvents(db: D1Database, query: EventQuery) {
 /** Scopes that one of the patterns matches: GLOB's `*` is the patterns' own. */
 export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQL | undefined {
   if (patterns.includes('*')) return undefined
-  if (patterns.length === 0) return sql`false`
-  return or(...patterns.map((pattern) => sql`${column} GLOB ${pattern}`))
+  return sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE ${column} GLOB value)`
 }
 
 /** Core's EventStore over D1's log: for history. */
 export function history(db: D1Database): SqlEventStore {
-  const run = async ({ sql: text, params }: Statement) => (await db.prepare(text).bind(...params).all()).results
+  const run = async ({ sql: text, params }: Statement) =>
+    (
+      await db
+        .prepare(text)
+        .bind(...params)
+        .all()
+    ).results
   return new SqlEventStore({ run })
 }

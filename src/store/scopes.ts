@@ -6,7 +6,10 @@ import { scopes } from './schema.ts'
 const MOST_OVERDUE = 100
 
 /** Scopes in order of their names, after `after`. */
-export async function listScopes(db: D1Database, { patterns, after, limit }: { patterns: readonly string[]; after: string; limit: number }) {
+export async function listScopes(
+  db: D1Database,
+  { patterns, after, limit }: { patterns: readonly string[]; after: string; limit: number },
+) {
   const rows = await drizzle(db)
     .select({ scope: scopes.scope, agent: scopes.agent, open: scopes.open, updated_at: scopes.updated_at })
     .from(scopes)
@@ -18,7 +21,12 @@ export async function listScopes(db: D1Database, { patterns, after, limit }: { p
 
 /** Scopes whose alarm should have come before `before`. */
 export async function overdueScopes(db: D1Database, before: number): Promise<string[]> {
-  const rows = await drizzle(db).select({ scope: scopes.scope }).from(scopes).where(lt(scopes.wake_at, before)).orderBy(asc(scopes.wake_at)).limit(MOST_OVERDUE)
+  const rows = await drizzle(db)
+    .select({ scope: scopes.scope })
+    .from(scopes)
+    .where(lt(scopes.wake_at, before))
+    .orderBy(asc(scopes.wake_at))
+    .limit(MOST_OVERDUE)
   return rows.map(({ scope }) => scope)
 }
 

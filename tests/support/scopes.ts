@@ -29,7 +29,7 @@ export async function send(stub: Stub, ...events: Event[]): Promise<string[]> {
 export async function sendAndSettle(stub: Stub, ...events: Event[]): Promise<EventRecord[]> {
   const waited = await stub.outcomes(await send(stub, ...events), 20_000)
   expect(waited.settled).toBe(true)
-  return waited.records as EventRecord[]
+  return waited.records
 }
 
 export async function logOf(stub: Stub): Promise<LogEntry[]> {

@@ -2,12 +2,12 @@ import { generateText } from 'ai'
 import { z } from 'zod'
 import { defineAgent, type Agent, type AgentDeps } from '../../src/agents/define-agent.ts'
 import { defineTool } from '../../src/agents/define-tool.ts'
-import { eventType, type Event } from '../../src/core/event.ts'
+import { eventType } from '../../src/core/event.ts'
 import type { DecisionContext } from '../../src/core/decision-context.ts'
 
 export const note = eventType('test.note', { text: z.string() })
 
-type Behaviour = (context: DecisionContext<Event>, deps: AgentDeps) => Promise<unknown>
+type Behaviour = (context: DecisionContext, deps: AgentDeps) => Promise<unknown>
 
 /** What a scope's trigger does, set by each test for its own scope. */
 export const behaviours = new Map<string, Behaviour>()
@@ -16,11 +16,15 @@ export const effects: { scope: string; text: string; key: string | null; started
 export const effectGates = new Map<string, Promise<void>>()
 
 const input = z.object({ text: z.string() })
-const perform = async ({ text }: { text: string }, { scope, idempotence_key, signal }: { scope: string; idempotence_key: string | null; signal: AbortSignal }) => {
+const perform = async (
+  { text }: { text: string },
+  { scope, idempotence_key, signal }: { scope: string; idempotence_key: string | null; signal: AbortSignal },
+) => {
   const record = { scope, text, key: idempotence_key, started: performance.now(), ended: 0 }
   effects.push(record)
   if (text === 'throw') throw new Error('the tool failed')
   if (text === 'hang') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+  if (text === 'deaf') await scheduler.wait(300)
   await effectGates.get(scope)
   await scheduler.wait(5)
   record.ended = performance.now()
@@ -42,6 +46,7 @@ export const testAgent: Agent = defineAgent({
   tools: {
     act: defineTool({ description: 'does it', input, execute: perform }),
     act_once: defineTool({ description: 'does it once', input, idempotence_key: ({ text }) => `once:${text}`, execute: perform }),
+    act_deaf: defineTool({ description: 'does not listen', input, timeout_ms: 50, execute: perform }),
     act_quickly: defineTool({ description: 'does it within 50 ms', input, timeout_ms: 50, execute: perform }),
   },
   settings: { turn_timeout_ms: 5000 },
@@ -50,6 +55,7 @@ export const testAgent: Agent = defineAgent({
       name: 'by the prompt',
       answer({ text }) {
         if (text === 'fail') throw new Error('the model is down')
+        if (text === 'call a tool') return { tool: { name: 'act', input: { text: 'secret plan' } } }
         return { text: `you said ${text}` }
       },
     },

@@ -3,11 +3,22 @@ import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 /** From top to bottom: a file imports from its own floor's folder or from floors below. */
-const FLOORS = [['index.ts'], ['app.ts'], ['routes', 'scope'], ['queue', 'auth'], ['agents', 'store', 'reflexes', 'traces'], ['bindings.ts'], ['models', 'protocol'], ['core']]
+const FLOORS = [
+  ['index.ts'],
+  ['app.ts'],
+  ['routes', 'scope'],
+  ['queue', 'auth'],
+  ['agents', 'store', 'reflexes', 'traces'],
+  ['bindings.ts'],
+  ['models', 'protocol'],
+  ['core'],
+]
 const floorOf = (room: string): number => FLOORS.findIndex((rooms) => rooms.includes(room))
 const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
 const importsOf = (file: string): string[] =>
-  [...readFileSync(path.join('src', file), 'utf8').matchAll(/from '(\.{1,2}\/[^']+)'/g)].map(([, target = '']) => path.join(path.dirname(file), target))
+  [...readFileSync(path.join('src', file), 'utf8').matchAll(/from '(\.{1,2}\/[^']+)'/g)].map(([, target = '']) =>
+    path.join(path.dirname(file), target),
+  )
 
 describe('the house', () => {
   test.each(files)('%s imports downwards only', (file) => {

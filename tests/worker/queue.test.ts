@@ -8,12 +8,15 @@ import { sweep } from '../../src/queue/sweep.ts'
 import { freshScope, note, runAlarm, stubOf, until } from '../support/scopes.ts'
 
 async function deliver(queue: string, bodies: unknown[], attempts = 1) {
-  const batch = createMessageBatch(queue, bodies.map((body, index) => ({ id: `m${index}-${crypto.randomUUID()}`, timestamp: new Date(), attempts, body })))
+  const batch = createMessageBatch(
+    queue,
+    bodies.map((body, index) => ({ id: `m${index}-${crypto.randomUUID()}`, timestamp: new Date(), attempts, body })),
+  )
   const context = createExecutionContext()
-  await worker.queue(batch as never, env)
+  await worker.queue(batch, env)
   return getQueueResult(batch, context)
 }
-const row = (scope: string) => env.DB.prepare('SELECT * FROM events WHERE scope = ?').bind(scope).first<Record<string, unknown>>()
+const row = (scope: string) => env.DB.prepare('SELECT * FROM events WHERE scope = ?').bind(scope).first()
 const letters = async (scope: string) => (await env.DB.prepare('SELECT * FROM dead_letters WHERE scope = ?').bind(scope).all()).results
 
 beforeEach(async () => {
@@ -24,7 +27,11 @@ describe('the consumer', () => {
   test('delivers a batch scope by scope, and drops what a redelivered message brings twice', async () => {
     const [one, two] = [freshScope(), freshScope()]
     const [a, b, c] = [note(one, 'a'), note(one, 'b'), note(two, 'c')]
-    const bodies = [{ scope: one, events: [a] }, { scope: two, events: [c] }, { scope: one, events: [b] }]
+    const bodies = [
+      { scope: one, events: [a] },
+      { scope: two, events: [c] },
+      { scope: one, events: [b] },
+    ]
     expect((await deliver('reflex-events', bodies)).explicitAcks).toHaveLength(3)
     expect((await deliver('reflex-events', bodies.slice(0, 1))).explicitAcks).toHaveLength(1)
     expect(await stubOf(one).outcomes([a.id, b.id], 5000)).toMatchObject({ settled: true })
@@ -40,13 +47,16 @@ describe('the consumer', () => {
       expect(result.explicitAcks).toHaveLength(2)
       expect(result.retryMessages).toEqual([])
       const { results } = await env.DB.prepare('SELECT * FROM dead_letters WHERE scope IS NULL').all()
-      expect(results).toMatchObject([{ origin: 'queue', payload: JSON.stringify(body), error: expect.stringContaining('could not be read') }])
+      expect(results).toMatchObject([
+        { origin: 'queue', payload: JSON.stringify(body), error: expect.stringContaining('could not be read') },
+      ])
     },
   )
 
   test('a full inbox sends the message back', async () => {
     const scope = freshScope()
-    await stubOf(scope).configure({ consumer: 'pull', inbox_limit: 1 }, 'test')
+    await stubOf(scope).configure({ consumer: 'pull', inbox_limit: 2 }, 'test')
+    expect((await deliver('reflex-events', [{ scope, events: [note(scope, 'first')] }])).explicitAcks).toHaveLength(1)
     const result = await deliver('reflex-events', [{ scope, events: [note(scope, 'a'), note(scope, 'b')] }])
     expect(result.explicitAcks).toEqual([])
     expect(result.retryMessages).toHaveLength(1)
@@ -57,7 +67,18 @@ describe('the consumer', () => {
     const [a, b] = [note(lost, 'a'), note(delivered, 'b')]
     await stubOf(delivered).accept([b], 'queue')
     await until(async () => (await row(delivered))?.['status'] === 'completed', 'D1 knows')
-    expect((await deliver('reflex-dead-letters', [{ scope: lost, events: [a] }, { scope: delivered, events: [b] }], 6)).explicitAcks).toHaveLength(2)
+    expect(
+      (
+        await deliver(
+          'reflex-dead-letters',
+          [
+            { scope: lost, events: [a] },
+            { scope: delivered, events: [b] },
+          ],
+          6,
+        )
+      ).explicitAcks,
+    ).toHaveLength(2)
     expect(await letters(lost)).toMatchObject([{ origin: 'queue', event_id: a.id, attempts: 6 }])
     expect(await row(lost)).toMatchObject({ status: 'dead_lettered' })
     expect(await letters(delivered)).toEqual([])
@@ -91,7 +112,7 @@ describe('the queue path', () => {
     const event = note(scope, 'a')
     await env.DB.exec('ALTER TABLE events RENAME TO events_away')
     try {
-      await enqueue(env, createExecutionContext(), [event], Date.now())
+      expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual(new Set())
       await until(async () => (await stubOf(scope).event(event.id))?.status === 'completed', 'the scope has it')
     } finally {
       await env.DB.exec('ALTER TABLE events_away RENAME TO events')
@@ -99,7 +120,10 @@ describe('the queue path', () => {
   })
 
   test('packs many events of one scope into a message, none over the limit', () => {
-    const events = [...Array.from({ length: 300 }, (_, index) => note('a', `${index}`.repeat(100))), ...Array.from({ length: 3 }, () => note('b', '€'.repeat(20_000)))]
+    const events = [
+      ...Array.from({ length: 300 }, (_, index) => note('a', `${index}`.repeat(100))),
+      ...Array.from({ length: 3 }, () => note('b', '€'.repeat(20_000))),
+    ]
     const packed = pack(events)
     expect(packed.length).toBeLessThan(10)
     for (const { message, bytes } of packed) {
@@ -133,7 +157,9 @@ describe('the sweep', () => {
     await stub.setTimer('beat', { every_s: 3600 }, 'ops')
     await stub.accept([note(scope, 'a')], 'http')
     await until(async () => row(scope), 'D1 knows the scope')
-    await env.DB.prepare('UPDATE scopes SET wake_at = ? WHERE scope = ?').bind(Date.now() - 120_000, scope).run()
+    await env.DB.prepare('UPDATE scopes SET wake_at = ? WHERE scope = ?')
+      .bind(Date.now() - 120_000, scope)
+      .run()
     expect((await sweep(env, Date.now())).poked).toBe(1)
     expect((await sweep(env, Date.now())).poked).toBe(0)
   })

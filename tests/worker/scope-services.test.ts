@@ -1,9 +1,22 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { entriesOf, evict, freshScope, hurry, inObject, logOf, note, runAlarm, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import {
+  entriesOf,
+  evict,
+  freshScope,
+  hurry,
+  inObject,
+  logOf,
+  note,
+  runAlarm,
+  send,
+  sendAndSettle,
+  stubOf,
+  until,
+} from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
 
-const inD1 = async (id: string) => env.DB.prepare('SELECT status, attempts, error, revision FROM events WHERE id = ?').bind(id).first<Record<string, unknown>>()
+const inD1 = async (id: string) => env.DB.prepare('SELECT status, attempts, error, revision FROM events WHERE id = ?').bind(id).first()
 
 describe('timers', () => {
   test('tick as events, each once, whatever wakes the scope', async () => {
@@ -23,7 +36,10 @@ describe('timers', () => {
     const first = await stub.setTimer('a', { cron: '0 6 * * *' }, 'ops')
     expect(await stub.setTimer('a', { cron: '0 6 * * *' }, 'ops')).toEqual({ ...first, created: false })
     expect(await entriesOf(stub, 'timer-set')).toHaveLength(1)
-    expect(await stub.setTimer('a', { cron: '0 7 * * *' }, 'ops')).toMatchObject({ created: false, timer: { schedule: { cron: '0 7 * * *' } } })
+    expect(await stub.setTimer('a', { cron: '0 7 * * *' }, 'ops')).toMatchObject({
+      created: false,
+      timer: { schedule: { cron: '0 7 * * *' } },
+    })
   })
 
   test('with {at} tick once and are gone; one in the past is refused', async () => {
@@ -120,14 +136,17 @@ describe('the pull loop', () => {
     expect(await stubOf(freshScope()).claim({ limit: 1, lease_s: 1 }, 'x')).toMatchObject({ ok: false, reason: 'not_pull' })
     const ids = await send(stub, note(scope, 'a'), note(scope, 'noise'))
     await stub.configure({ consumer: null }, 'test')
-    expect(await stub.outcomes(ids, 5000)).toMatchObject({ records: [{ status: 'completed', outcome: { by: 'turn' } }, { status: 'ignored' }] })
+    expect(await stub.outcomes(ids, 5000)).toMatchObject({
+      records: [{ status: 'completed', outcome: { by: 'turn' } }, { status: 'ignored' }],
+    })
   })
 
   test('ten thousand events wait in an inbox and a claim still takes the oldest', async () => {
     const { scope, stub } = await pulling()
     const first = note(scope, 'first')
     await send(stub, first)
-    for (let batch = 0; batch < 20; batch += 1) await send(stub, ...Array.from({ length: 500 }, (_, index) => note(scope, `${batch}:${index}`)))
+    for (let batch = 0; batch < 20; batch += 1)
+      await send(stub, ...Array.from({ length: 500 }, (_, index) => note(scope, `${batch}:${index}`)))
     expect((await stub.state()).inbox.pending).toBe(10_001)
     expect((await claim(stub, 1))[0]?.event.id).toBe(first.id)
   }, 60_000)
@@ -138,7 +157,9 @@ describe('the outbox', () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     await stub.configure({ max_attempts: 1 }, 'test')
-    behaviours.set(scope, async (context) => (context.events.some((event) => (event as never as { text: string }).text === 'bad') ? Promise.reject(new Error('bad')) : null))
+    behaviours.set(scope, async (context) =>
+      context.events.some((event) => (event as never as { text: string }).text === 'bad') ? Promise.reject(new Error('bad')) : null,
+    )
     const [good] = await sendAndSettle(stub, note(scope, 'good'))
     const [bad] = await sendAndSettle(stub, note(scope, 'bad'))
     await until(async () => (await inD1(bad!.event.id))?.['status'] === 'dead_lettered', 'D1 knows of the dead letter')
@@ -159,7 +180,10 @@ describe('the outbox', () => {
     const [bad] = await sendAndSettle(stub, note(scope, 'bad'))
     await until(async () => (await inD1(bad!.event.id))?.['status'] === 'dead_lettered', 'D1 knows')
     expect(await stub.discard([bad!.event.id], 'ops')).toEqual([bad!.event.id])
-    await until(async () => (await env.DB.prepare('SELECT * FROM dead_letters WHERE scope = ?').bind(scope).first()) === null, 'the letter is gone')
+    await until(
+      async () => (await env.DB.prepare('SELECT * FROM dead_letters WHERE scope = ?').bind(scope).first()) === null,
+      'the letter is gone',
+    )
     expect(await stub.event(bad!.event.id)).toMatchObject({ status: 'dead_lettered', outcome: { discarded: true } })
   })
 
@@ -203,7 +227,12 @@ describe('the outbox', () => {
     const id = record!.event.id
     await until(async () => (await inD1(id))?.['status'] === 'completed', 'D1 is told')
     const { tell } = await import('../../src/store/tell.ts')
-    const late = { ...(await env.DB.prepare('SELECT * FROM events WHERE id = ?').bind(id).first()), status: 'pending', revision: 1, discarded: false }
+    const late = {
+      ...(await env.DB.prepare('SELECT * FROM events WHERE id = ?').bind(id).first()),
+      status: 'pending',
+      revision: 1,
+      discarded: false,
+    }
     await tell(env.DB, [late as never], { scope, agent: 'x', open: 1, wake_at: null, updated_at: 0 })
     expect(await inD1(id)).toMatchObject({ status: 'completed' })
   })
@@ -233,11 +262,16 @@ describe('retention', () => {
 describe('settings', () => {
   test('are merged, null goes back to the default, and each change is in the log', async () => {
     const stub = stubOf(freshScope())
-    expect(await stub.configure({ max_attempts: 7, instructions: 'be brief' }, 'ops')).toMatchObject({ settings: { max_attempts: 7, instructions: 'be brief' } })
+    expect(await stub.configure({ max_attempts: 7, instructions: 'be brief' }, 'ops')).toMatchObject({
+      settings: { max_attempts: 7, instructions: 'be brief' },
+    })
     await evict(stub)
     const changed = await stub.configure({ max_attempts: null }, 'ops')
     expect(changed).toMatchObject({ settings: { max_attempts: 3, instructions: 'be brief', turn_timeout_ms: 5000 } })
-    expect(await entriesOf(stub, 'settings-changed')).toMatchObject([{ by: 'ops', patch: { max_attempts: 7 } }, { patch: { max_attempts: null } }])
+    expect(await entriesOf(stub, 'settings-changed')).toMatchObject([
+      { by: 'ops', patch: { max_attempts: 7 } },
+      { patch: { max_attempts: null } },
+    ])
   })
 
   test.each([

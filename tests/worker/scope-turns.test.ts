@@ -54,7 +54,11 @@ describe('accepting', () => {
     expect((await stub.outcomes([good.id], 5000)).records).toMatchObject([{ status: 'completed' }])
     expect(await stub.event(bad.id)).toMatchObject({ status: 'pending', attempts: 1 })
     await hurry(stub)
-    expect(await stub.event(bad.id)).toMatchObject({ status: 'dead_lettered', attempts: 2, error: expect.stringContaining('the filter broke') })
+    expect(await stub.event(bad.id)).toMatchObject({
+      status: 'dead_lettered',
+      attempts: 2,
+      error: expect.stringContaining('the filter broke'),
+    })
   })
 
   test('an agent without a trigger only perceives', async () => {
@@ -119,7 +123,15 @@ describe('a turn', () => {
 
   test.each([
     ['throws', async () => Promise.reject(new Error('no idea')), 'no idea'],
-    ['returns a cycle', async () => { const cycle: Record<string, unknown> = {}; cycle['self'] = cycle; return cycle }, 'cannot be serialised'],
+    [
+      'returns a cycle',
+      async () => {
+        const cycle: Record<string, unknown> = {}
+        cycle['self'] = cycle
+        return cycle
+      },
+      'cannot be serialised',
+    ],
     ['returns a function', async () => () => 1, 'cannot be serialised'],
     ['returns a bigint', async () => ({ n: 1n }), 'cannot be serialised'],
     ['returns too much', async () => 'x'.repeat(300_000), 'the most is'],
@@ -130,11 +142,19 @@ describe('a turn', () => {
     const event = note(scope, 'a')
     await send(stub, event)
     for (let attempt = 1; attempt < 3; attempt += 1) {
-      await until(async () => (await stub.event(event.id))?.attempts === attempt && (await stub.event(event.id))?.status === 'pending', `attempt ${attempt}`)
+      await until(
+        async () => (await stub.event(event.id))?.attempts === attempt && (await stub.event(event.id))?.status === 'pending',
+        `attempt ${attempt}`,
+      )
       await hurry(stub)
     }
     const [record] = (await stub.outcomes([event.id], 5000)).records
-    expect(record).toMatchObject({ status: 'dead_lettered', attempts: 3, error: expect.stringContaining(error), outcome: { by: 'failure' } })
+    expect(record).toMatchObject({
+      status: 'dead_lettered',
+      attempts: 3,
+      error: expect.stringContaining(error),
+      outcome: { by: 'failure' },
+    })
     expect((await entriesOf(stub, 'event-retried')).map(({ attempts }) => attempts)).toEqual([1, 2])
   })
 
@@ -148,7 +168,9 @@ describe('a turn', () => {
       deps.call('act', { text: 'too late' }).then(late.resolve, late.resolve)
       await new Promise(() => {})
     })
-    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ status: 'dead_lettered', error: expect.stringContaining('longer than 30 ms') }])
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([
+      { status: 'dead_lettered', error: expect.stringContaining('longer than 30 ms') },
+    ])
     expect(String(await late.promise)).toContain('longer than 30 ms')
     expect(await entriesOf(stub, 'effect-started')).toEqual([])
     expect(await entriesOf(stub, 'turn-ended')).toMatchObject([{ status: 'timeout' }])
@@ -277,7 +299,10 @@ describe('overlap', () => {
   test('interrupt: aborted, and started again with everything, no attempt burned', async () => {
     const { stub, seen, records } = await during(freshScope(), 'interrupt')
     expect(seen).toEqual([['a'], ['a', 'b']])
-    expect(records).toMatchObject([{ status: 'completed', attempts: 1 }, { status: 'completed', attempts: 1 }])
+    expect(records).toMatchObject([
+      { status: 'completed', attempts: 1 },
+      { status: 'completed', attempts: 1 },
+    ])
     expect((await entriesOf(stub, 'turn-ended')).map(({ status }) => status)).toEqual(['interrupted', 'none'])
   })
 

@@ -3,10 +3,20 @@ import type { Connect } from '../../src/protocol/scope-api.ts'
 import { evict, freshScope, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
 
-type Frame = { type: string; id?: string; status?: string; errors?: { message: string }[]; entry?: { seq: number; kind: string }; content?: string }
+type Frame = {
+  type: string
+  id?: string
+  status?: string
+  errors?: { message: string }[]
+  entry?: { seq: number; kind: string }
+  content?: string
+}
 
 async function connect(scope: string, connect: Partial<Connect> = {}) {
-  const headers = { upgrade: 'websocket', 'x-reflex-connect': JSON.stringify({ connection_id: 'alice', source: 'alice', may_send: true, after: null, ...connect }) }
+  const headers = {
+    upgrade: 'websocket',
+    'x-reflex-connect': JSON.stringify({ connection_id: 'alice', source: 'alice', may_send: true, after: null, ...connect }),
+  }
   const { webSocket: socket, status } = await stubOf(scope).fetch('https://scope/ws', { headers })
   expect(status).toBe(101)
   if (!socket) throw new Error('no socket')
@@ -28,7 +38,9 @@ describe('a WebSocket', () => {
     const ack = await frame('ack')
     expect(ack).toMatchObject({ status: 'accepted' })
     await frame('log', ({ entry }) => entry?.kind === 'turn-ended')
-    expect(await stubOf(scope).event(ack.id!)).toMatchObject({ event: { type: 'ws.message', connection_id: 'alice', source: 'ws:alice', content: 'hello' } })
+    expect(await stubOf(scope).event(ack.id!)).toMatchObject({
+      event: { type: 'ws.message', connection_id: 'alice', source: 'ws:alice', content: 'hello' },
+    })
     expect(frames.filter(({ type }) => type === 'log').map(({ entry }) => entry?.seq)).toEqual([1, 2, 3, 4])
     const event = note(scope, 'full')
     socket.send(JSON.stringify(event))
@@ -78,7 +90,8 @@ describe('a WebSocket', () => {
   test('resumes after a sequence number without gap or repetition, also over many pages', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
-    for (let batch = 0; batch < 5; batch += 1) await sendAndSettle(stub, ...Array.from({ length: 200 }, (_, index) => note(scope, `noise ${index}`)))
+    for (let batch = 0; batch < 5; batch += 1)
+      await sendAndSettle(stub, ...Array.from({ length: 200 }, (_, index) => note(scope, `noise ${index}`)))
     const { last_seq } = await stub.state()
     const { frames } = await connect(scope, { after: 10 })
     await sendAndSettle(stub, note(scope, 'meanwhile'))
@@ -114,7 +127,7 @@ describe('a WebSocket', () => {
     const scope = freshScope()
     const { socket } = await connect(scope)
     socket.close(1000, 'bye')
-    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ status: 'completed' }])
     await until(async () => (await stubOf(scope).state()).sockets === 0, 'it is forgotten')
   })
 })

@@ -33,16 +33,19 @@ type Described = {
   responses?: Record<string, Omit<Answer, 'status'>>
 }
 
+type Paths = Record<string, Partial<Record<string, Described>>>
+
 /** The document's operations in the order of its tags, as the page shows them. */
-export function operationGroups({ paths = {}, tags = [] }: Document): Group[] {
+export function operationGroups(document: Document): Group[] {
+  // As it is served: the generator's own types leave every part open to be a reference.
+  const paths: Paths = JSON.parse(JSON.stringify(document.paths ?? {}))
   const all = Object.entries(paths).flatMap(([path, item]) =>
     methods.flatMap((method) => {
-      // What the generator made of our own routes: each of these is inline, none a reference.
-      const described = (item as Partial<Record<string, Described>> | undefined)?.[method]
+      const described = item[method]
       return described ? [{ tag: described.tags?.[0], operation: operationOf(method, path, described) }] : []
     }),
   )
-  return tags.map(({ name, description }) => ({
+  return (document.tags ?? []).map(({ name, description }) => ({
     name,
     description,
     operations: all.filter(({ tag }) => tag === name).map(({ operation }) => operation),
@@ -50,8 +53,8 @@ export function operationGroups({ paths = {}, tags = [] }: Document): Group[] {
 }
 
 function operationOf(method: string, path: string, described: Described): Operation {
-  const answers = Object.entries(described.responses ?? {}).map(([status, answer]) => ({ status, ...answer }))
-  const types = answers.flatMap(({ content = {} }) => Object.keys(content))
+  const answers = Object.entries(described.responses ?? {}).map(([status, answer]) => Object.assign({ status }, answer))
+  const types = new Set(answers.flatMap(({ content = {} }) => Object.keys(content)))
   return {
     anchor: `${method}${path}`.replaceAll(/[^a-z0-9]+/gi, '-').replace(/-$/, ''),
     method,
@@ -63,6 +66,6 @@ function operationOf(method: string, path: string, described: Described): Operat
     parameters: described.parameters ?? [],
     body: described.requestBody,
     answers,
-    streams: types.includes('text/event-stream') || types.includes('application/x-ndjson'),
+    streams: types.has('text/event-stream') || types.has('application/x-ndjson'),
   }
 }

@@ -11,82 +11,133 @@ export function docsPage(document: Document): string {
   const schemas = Object.entries((document.components?.schemas ?? {}) as Record<string, Schema>)
   const { title, description } = document.info
   const page = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} API</title>
-<style>${{ html: style }}</style>
-</head>
-<body>
-<nav aria-label="Routes">${groups.map(menu)}<h2><a href="#schemas">Shapes</a></h2></nav>
-<main>
-<h1>${title} API</h1>
-${prose(description)}
-<p>The same for programs: <a href="/v1/openapi.json">/v1/openapi.json</a> (OpenAPI ${document.openapi}).</p>
-<pre>export REFLEX=http://localhost:8787 KEY=…</pre>
-${groups.map(section)}
-<section id="schemas"><h2>Shapes</h2>${schemas.map(([name, schema]) => shape(name, schema))}</section>
-</main>
-</body>
-</html>
-`
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${title} API</title>
+        <style>
+          ${{ html: style }}
+        </style>
+      </head>
+      <body>
+        <nav aria-label="Routes">
+          ${groups.map(menu)}
+          <h2><a href="#schemas">Shapes</a></h2>
+        </nav>
+        <main>
+          <h1>${title} API</h1>
+          ${prose(description)}
+          <p>The same for programs: <a href="/v1/openapi.json">/v1/openapi.json</a> (OpenAPI ${document.openapi}).</p>
+          <pre>export REFLEX=http://localhost:8787 KEY=…</pre>
+          ${groups.map(section)}
+          <section id="schemas">
+            <h2>Shapes</h2>
+            ${schemas.map(([name, schema]) => shape(name, schema))}
+          </section>
+        </main>
+      </body>
+    </html> `
   return page.html
 }
 
 const menu = ({ name, operations }: Group): Html =>
-  html`<h2>${name}</h2><ul>${operations.map(({ anchor, summary }) => html`<li><a href="#${anchor}">${summary}</a></li>`)}</ul>`
+  html`<h2>${name}</h2>
+    <ul>
+      ${operations.map(({ anchor, summary }) => html`<li><a href="#${anchor}">${summary}</a></li>`)}
+    </ul>`
 
 const section = ({ name, description, operations }: Group): Html =>
-  html`<section><h2>${name}</h2>${prose(description)}${operations.map(article)}</section>`
+  html`<section>
+    <h2>${name}</h2>
+    ${prose(description)}${operations.map(article)}
+  </section>`
 
 function article(operation: Operation): Html {
   const { anchor, method, path, summary, description, open, roles, parameters, body, answers } = operation
   const access = open ? html`<span class="role">no key needed</span>` : html`<span class="role">role ${roles.join(' or ')}</span>`
   return html`<article id="${anchor}">
-<h3><a href="#${anchor}">${summary}</a></h3>
-<p class="route"><span class="method ${method}">${method.toUpperCase()}</span> <code>${path}</code> ${access}</p>
-${prose(description)}
-${parameters.length > 0 ? html`<h4>Parameters</h4><div class="wide"><table>${parameters.map(parameterRow)}</table></div>` : undefined}
-${body ? html`<h4>Body</h4>${prose(body.description)}${medias(body.content)}` : undefined}
-<h4>Answers</h4>${answers.filter(isSuccess).map(answerBlock)}
-<div class="wide"><table>${answers.filter((answer) => !isSuccess(answer)).map(answerRow)}</table></div>
-<h4>Example</h4><pre>${curlCommand(operation)}</pre>
-</article>`
+    <h3><a href="#${anchor}">${summary}</a></h3>
+    <p class="route"><span class="method ${method}">${method.toUpperCase()}</span> <code>${path}</code> ${access}</p>
+    ${prose(description)}
+    ${
+      parameters.length > 0
+        ? html`<h4>Parameters</h4>
+            <div class="wide">
+              <table>
+                ${parameters.map(parameterRow)}
+              </table>
+            </div>`
+        : undefined
+    }
+    ${
+      body
+        ? html`<h4>Body</h4>
+            ${prose(body.description)}${medias(body.content)}`
+        : undefined
+    }
+    <h4>Answers</h4>
+    ${answers.filter(isSuccess).map(answerBlock)}
+    <div class="wide">
+      <table>
+        ${answers.filter((answer) => !isSuccess(answer)).map(answerRow)}
+      </table>
+    </div>
+    <h4>Example</h4>
+    <pre>${curlCommand(operation)}</pre>
+  </article>`
 }
 
 const isSuccess = ({ status }: Answer): boolean => Number(status) < 400
 
 function parameterRow({ name, in: place, required, description, schema = {} }: Parameter): Html {
   const limits = limitsText(schema)
-  return html`<tr><th scope="row"><code>${name}</code></th><td>${place}${required ? '' : ', optional'}</td><td><code>${schemaText(schema)}</code>${
-    limits ? ` ${limits}` : ''
-  }</td><td>${inline(description ?? '')}</td></tr>`
+  return html`<tr>
+    <th scope="row"><code>${name}</code></th>
+    <td>${place}${required ? '' : ', optional'}</td>
+    <td><code>${schemaText(schema)}</code>${limits ? ` ${limits}` : ''}</td>
+    <td>${inline(description ?? '')}</td>
+  </tr>`
 }
 
-const answerBlock = ({ status, description, content }: Answer): Html => html`<p><strong>${status}</strong> ${inline(description)}</p>${medias(content ?? {})}`
+const answerBlock = ({ status, description, content }: Answer): Html =>
+  html`<p><strong>${status}</strong> ${inline(description)}</p>
+    ${medias(content ?? {})}`
 
 const answerRow = ({ status, description, content = {} }: Answer): Html =>
-  html`<tr><th scope="row">${status}</th><td>${inline(description)}</td><td>${Object.values(content).map(({ schema }) => named(schema))}</td></tr>`
+  html`<tr>
+    <th scope="row">${status}</th>
+    <td>${inline(description)}</td>
+    <td>${Object.values(content).map(({ schema }) => named(schema))}</td>
+  </tr>`
 
 function medias(content: Record<string, Media>): Html[] {
   return Object.entries(content).map(([type, { schema, example }]) => {
-    const sample = example === undefined || type === 'application/json' ? undefined : html`<pre>${typeof example === 'string' ? example : JSON.stringify(example)}</pre>`
-    return html`<div class="media"><span class="type">${type}</span>${schema ? html`<pre>${linked(schemaText(schema))}</pre>` : undefined}${sample}</div>`
+    const sample =
+      example === undefined || type === 'application/json'
+        ? undefined
+        : html`<pre>${typeof example === 'string' ? example : JSON.stringify(example)}</pre>`
+    return html`<div class="media">
+      <span class="type">${type}</span>${schema ? html`<pre>${linked(schemaText(schema))}</pre>` : undefined}${sample}
+    </div>`
   })
 }
 
 const named = (schema: Schema | undefined): Html => (schema?.$ref === undefined ? html`` : shapeLink(referenceName(schema.$ref)))
 
 const shape = (name: string, schema: Schema): Html =>
-  html`<article id="shape-${name}"><h3>${name}</h3>${prose(schema.description)}<pre>${linked(schemaText(schema))}</pre></article>`
+  html`<article id="shape-${name}">
+    <h3>${name}</h3>
+    ${prose(schema.description)}
+    <pre>${linked(schemaText(schema))}</pre>
+  </article>`
 
 /** Names of shapes in a type lead to them. They alone begin with a capital letter there, outside of comments and quotes. */
 function linked(text: string): Html[] {
   return text.split('\n').map((line, index) => {
     const [code = '', ...comment] = line.split('  // ')
     const pieces = code.split(/("[^"]*"|\b[A-Z]\w+\b)/).map((piece) => (/^[A-Z]\w+$/.test(piece) ? shapeLink(piece) : html`${piece}`))
-    const note = comment.length > 0 ? html`  <i>${comment.join('  // ')}</i>` : html``
+    const note = comment.length > 0 ? html` <i>${comment.join('  // ')}</i>` : html``
     return html`${index > 0 ? '\n' : ''}${pieces}${note}`
   })
 }

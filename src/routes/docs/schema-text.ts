@@ -14,7 +14,15 @@ export type Schema = {
   description?: string
   default?: unknown
 } & Limits
-type Limits = { minimum?: number; maximum?: number; exclusiveMinimum?: number; minLength?: number; maxLength?: number; minItems?: number; maxItems?: number }
+type Limits = {
+  minimum?: number
+  maximum?: number
+  exclusiveMinimum?: number
+  minLength?: number
+  maxLength?: number
+  minItems?: number
+  maxItems?: number
+}
 
 /** A schema as a reader of code would write the type: `{ id: string, attempts: integer, error: string | null }`. */
 export function schemaText(schema: Schema, indent = ''): string {
@@ -32,7 +40,16 @@ export function schemaText(schema: Schema, indent = ''): string {
 export const referenceName = ($ref: string): string => $ref.split('/').at(-1) ?? $ref
 
 /** What a value must keep to beside its type. */
-export function limitsText({ minimum, maximum, exclusiveMinimum, minLength, maxLength, minItems, maxItems, default: standard }: Schema): string {
+export function limitsText({
+  minimum,
+  maximum,
+  exclusiveMinimum,
+  minLength,
+  maxLength,
+  minItems,
+  maxItems,
+  default: standard,
+}: Schema): string {
   const pieces = [
     range(minimum ?? (exclusiveMinimum === undefined ? undefined : `more than ${exclusiveMinimum}`), maximum),
     range(minLength, maxLength, 'characters'),

@@ -3,8 +3,7 @@ export const style = `
 :root { color-scheme: light dark; --ink: light-dark(#1b1f24, #e4e7eb); --dim: light-dark(#57606a, #9aa4b0); --ground: light-dark(#fff, #14171b);
   --panel: light-dark(#f4f6f8, #1d2127); --line: light-dark(#d9dee4, #333a43); --link: light-dark(#0b57b0, #7db5ff) }
 * { box-sizing: border-box }
-html { scroll-behavior: smooth; scroll-padding-top: 1rem }
-@media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto } }
+html { scroll-padding-top: 1rem }
 body { margin: 0; display: grid; grid-template-columns: 17rem minmax(0, 1fr); background: var(--ground); color: var(--ink); font: 16px/1.55 system-ui, sans-serif }
 nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; padding: 1.25rem 1rem 3rem; border-right: 1px solid var(--line); font-size: .875rem }
 nav h2 { margin: 1.25rem 0 .25rem; font-size: .875rem }
@@ -32,7 +31,8 @@ pre i { color: var(--dim); font-style: normal }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-size: .9rem }
 th, td { padding: .3rem 1rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top }
-th { font-weight: 600; white-space: nowrap }
+th, .wide td:nth-child(2):has(+ td + td) { white-space: nowrap }
+th { font-weight: 600 }
 @media (max-width: 50rem) { body { display: block } nav { position: static; height: auto; border-right: 0; border-bottom: 1px solid var(--line) } main { padding: 1.25rem 1rem 4rem } }
 @media print { body { display: block } nav { display: none } }
 `

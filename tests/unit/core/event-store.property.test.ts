@@ -56,7 +56,7 @@ class Model {
   claimable(): Modelled | undefined {
     for (const event of this.events) if (event.lease_until !== null && event.lease_until <= this.now) this.fail(event)
     const due = this.events.filter((event) => event.status === 'pending' && event.due_at <= this.now)
-    return due.sort((left, right) => left.due_at - right.due_at || left.seq - right.seq)[0]
+    return due.sort((left, right) => left.seq - right.seq)[0]
   }
 
   claim(event: Modelled, ack_token: string): void {

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto'
+import { CliError, messageOf, tellFailure } from './lib/cli-error.ts'
+import { interruption, unlessAborted, type Interruption } from './lib/interruption.ts'
+import { startServer, type LocalServer } from './lib/local-server.ts'
+import { painter, type Output } from './lib/paint.ts'
+import { temporaryFolder } from './lib/temporary-folder.ts'
+import { FAILING_SCOPE } from './demo/failing-scope.ts'
+import { howToTalk } from './demo/keep.ts'
+import { help, parseOptions, type DemoOptions } from './demo/options.ts'
+import { presenterFor } from './demo/presenter.ts'
+import { readAuthLog } from './demo/read-log.ts'
+import { report } from './demo/report.ts'
+import { runDemo } from './demo/run-demo.ts'
+import { initialState } from './demo/state.ts'
+import type { Summary } from './demo/summary.ts'
+
+const interrupted = interruption()
+
+async function main(args: string[]): Promise<number> {
+  let json = args.includes('--json')
+  try {
+    const options = parseOptions(args)
+    json = options.json
+    if (options.help) console.log(help)
+    else await demo(options, interrupted)
+    if (interrupted.signal.aborted) process.stderr.write('The server has ended, and its state is removed.\n')
+    return 0
+  } catch (error) {
+    return failed(error, json)
+  }
+}
+
+async function demo(options: DemoOptions, { signal }: Interruption): Promise<void> {
+  const started = performance.now()
+  const output: Output = options.json ? process.stderr : process.stdout
+  const log = await unlessAborted(signal, readAuthLog(options, Date.now()))
+  const state = initialState({ total: log.events.length, scopes: log.scopes, failing: FAILING_SCOPE })
+  const presenter = presenterFor(output, { file: log.name, state, started })
+  const folder = temporaryFolder('reflex-demo-')
+  const key = `demo-${randomUUID().replaceAll('-', '')}`
+  const starting = startServer({ persist_to: folder.path, vars: variables(key), signal })
+  try {
+    const server = await unlessAborted(signal, starting)
+    const summary = await unlessAborted(signal, runDemo({ server, key, log, state, options, presenter, signal, started }))
+    presenter.close()
+    show(summary, options, output)
+    if (options.keep) await keepUp({ server, key, scope: log.scopes[0] ?? '', output, signal })
+  } finally {
+    presenter.close()
+    // Also one that is still coming up when Ctrl-C is pressed.
+    const server = await starting.catch(() => null)
+    await server?.stop()
+    folder.remove()
+  }
+}
+
+/** They win over what .dev.vars says: the demo asks no model, and tells no firewall. */
+const variables = (key: string) => ({ REFLEX_ADMIN_KEY: key, REFLEX_MODEL: 'offline', BLOCK_WEBHOOK_URL: '' })
+
+function show(summary: Summary, { json, keep }: DemoOptions, output: Output): void {
+  if (json) return void process.stdout.write(`${JSON.stringify(summary)}\n`)
+  const columns = output.isTTY ? (output.columns ?? 80) : Number.POSITIVE_INFINITY
+  output.write(`${report(summary, { columns, paint: painter(output), kept: keep }).join('\n')}\n`)
+}
+
+type Kept = { server: LocalServer; key: string; scope: string; output: Output; signal: AbortSignal }
+
+async function keepUp({ server, key, scope, output, signal }: Kept): Promise<void> {
+  output.write(`\n${howToTalk({ url: server.url, key, scope }).join('\n')}\n`)
+  const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+  await Promise.race([stopped, server.ended])
+  if (!signal.aborted) throw new CliError('The server ended by itself.', 'Start it again with npm run demo -- --keep, or npm run dev.')
+}
+
+function failed(error: unknown, json: boolean): number {
+  const { signal, name, exitCode } = interrupted
+  const paint = painter(process.stderr)
+  if (signal.aborted) {
+    const by = name() === 'SIGINT' ? 'Ctrl-C' : name()
+    process.stderr.write(`${paint('yellow', `Stopped by ${by}.`)} The server has ended too; nothing is left behind.\n`)
+    return exitCode()
+  }
+  const hint = error instanceof CliError ? error.hint : 'If node_modules is incomplete, npm ci sets it right.'
+  if (json) process.stdout.write(`${JSON.stringify({ ok: false, error: messageOf(error), hint })}\n`)
+  return tellFailure('The demo failed:', error instanceof CliError ? error : new CliError(messageOf(error), hint, error))
+}
+
+// A reader that has seen enough, such as `head`, closes the pipe: that is no failure to report.
+process.stdout.on('error', () => process.exit(141))
+process.stderr.on('error', () => process.exit(141))
+process.exitCode = await main(process.argv.slice(2))
+// Connections that the server was killed under may keep a handle for a while.
+process.exit()

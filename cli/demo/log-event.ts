@@ -1,0 +1,28 @@
+import { parseSyslog, syslogTime } from '../../src/agents/ssh-line.ts'
+
+/** An event as it is sent: the id names the line, so that a batch that is sent twice is perceived once. */
+export type LineEvent = { id: string; type: 'log.line'; scope: string; source: string; timestamp: string; host: string; line: string }
+export type Left = 'empty' | 'no syslog line' | 'too long'
+
+/** What the event type `log.line` allows. */
+const MOST_CHARS = 8192
+const MOST_HOST = 100
+
+/** A line of an auth log as an event for its host's scope, or why it is none. `number` counts from 1. */
+export function lineEvent(text: string, number: number, now: number): LineEvent | Left {
+  const line = text.trimEnd()
+  if (line === '') return 'empty'
+  if (line.length > MOST_CHARS) return 'too long'
+  const header = parseSyslog(line)
+  const timestamp = header && syslogTime(header.time, now)
+  if (!header || !timestamp) return 'no syslog line'
+  const { host } = header
+  return { id: `line-${number}`, type: 'log.line', scope: scopeOf(host), source: 'demo', timestamp, host: host.slice(0, MOST_HOST), line }
+}
+
+/** A scope's name has fewer characters to choose from than a host's may. */
+export const scopeOf = (host: string): string =>
+  `ssh/${host
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._:@-]/g, '-')
+    .slice(0, MOST_HOST)}`

@@ -1,0 +1,141 @@
+import type { EntryKind, LogEntry, TurnEnd } from '../../src/protocol/log-entry.ts'
+import { tallyOf, type Block, type Decision, type DemoState, type Failure, type ScopeTally } from './state.ts'
+
+type Entry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
+
+/** What is kept of decisions and failures: more than any picture shows. */
+const MOST_KEPT = 50
+
+/** The state after one more entry of a scope's log. An entry that was seen before, as after a resume, changes nothing. */
+export function reduce(state: DemoState, scope: string, entry: LogEntry): DemoState {
+  if (entry.seq <= tallyOf(state, scope).last_seq) return state
+  return tally(apply(state, scope, entry), scope, { last_seq: entry.seq })
+}
+
+export const sent = (state: DemoState, lines: number): DemoState => ({
+  ...state,
+  lines: { ...state.lines, sent: state.lines.sent + lines },
+})
+
+function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
+  switch (entry.kind) {
+    case 'event-accepted':
+      return add(state, scope, 'accepted')
+    case 'event-ended':
+      return endEvent(state, scope, entry)
+    case 'event-retried':
+      return { ...add(state, scope, 'retried'), retries: [...state.retries, failureOf(scope, entry)].slice(-MOST_KEPT) }
+    case 'turn-started':
+      return startTurn(state, scope, entry)
+    case 'turn-ended':
+      return endTurn(state, scope, entry)
+    case 'model-called':
+      return callModel(state, entry)
+    case 'effect-started':
+      return startEffect(state, entry)
+    case 'effect-ended':
+      return {
+        ...spend(state, 'effects', entry.duration_ms),
+        effects: { ...state.effects, [entry.status]: state.effects[entry.status] + 1 },
+      }
+    case 'context-trimmed':
+    case 'event-claimed':
+    case 'event-discarded':
+    case 'event-reopened':
+    case 'reply-sent':
+    case 'settings-changed':
+    case 'timer-removed':
+    case 'timer-set':
+    case 'turn-cancelled':
+      return state
+    default:
+      return state
+  }
+}
+
+function endEvent(state: DemoState, scope: string, entry: Entry<'event-ended'>): DemoState {
+  const counted = add(state, scope, entry.status === 'completed' ? 'considered' : entry.status)
+  const ended = scope === state.failing ? counted : { ...counted, last_ended_at: entry.at }
+  return entry.status === 'dead_lettered' ? { ...ended, dead: [...ended.dead, failureOf(scope, entry)].slice(-MOST_KEPT) } : ended
+}
+
+const failureOf = (scope: string, { event_ids, attempts, error, at }: Entry<'event-ended' | 'event-retried'>): Failure => ({
+  scope,
+  event_id: event_ids[0] ?? '',
+  attempts,
+  error: error ?? '',
+  at,
+})
+
+function startTurn(state: DemoState, scope: string, { saw }: Entry<'turn-started'>): DemoState {
+  const begun = tally(add(state, scope, 'turns'), scope, { window: saw.count })
+  if (scope === state.failing) return begun
+  const { smallest, largest } = state.windows
+  const windows = { smallest: Math.min(smallest || saw.count, saw.count), largest: Math.max(largest, saw.count) }
+  return { ...begun, windows, turns: { ...state.turns, started: state.turns.started + 1 } }
+}
+
+function endTurn(state: DemoState, scope: string, entry: Entry<'turn-ended'>): DemoState {
+  const decision = decisionOf(scope, entry, tallyOf(state, scope).window ?? entry.event_ids.length)
+  const blocks = decision.blocked.map((address): Block => ({
+    address,
+    scope,
+    at: entry.at,
+    reason: state.reasons[address] ?? decision.why,
+  }))
+  const ended = tally(entry.status === 'result' ? add(state, scope, 'acted') : state, scope, { window: null })
+  const counted =
+    scope === state.failing ? ended : { ...spend(ended, 'turns', entry.duration_ms), turns: countTurn(state.turns, entry.status) }
+  return { ...counted, blocked: [...state.blocked, ...blocks], decisions: [...state.decisions, decision].slice(-MOST_KEPT) }
+}
+
+function countTurn(turns: DemoState['turns'], status: TurnEnd): DemoState['turns'] {
+  if (status === 'result') return { ...turns, acted: turns.acted + 1 }
+  if (status === 'none') return { ...turns, none: turns.none + 1 }
+  if (status === 'failed' || status === 'timeout') return { ...turns, failed: turns.failed + 1 }
+  return { ...turns, other: turns.other + 1 }
+}
+
+function callModel(state: DemoState, { model: name, status, usage, duration_ms }: Entry<'model-called'>): DemoState {
+  const { model } = state
+  const cost_usd = model.cost_usd === null || usage.cost_usd === null ? null : model.cost_usd + usage.cost_usd
+  return {
+    ...spend(state, 'model', duration_ms),
+    model: {
+      calls: model.calls + 1,
+      failed: model.failed + (status === 'failed' ? 1 : 0),
+      input_tokens: model.input_tokens + usage.input_tokens,
+      output_tokens: model.output_tokens + usage.output_tokens,
+      cost_usd,
+      name,
+    },
+  }
+}
+
+function startEffect(state: DemoState, { tool, input }: Entry<'effect-started'>): DemoState {
+  const effects = { ...state.effects, started: state.effects.started + 1 }
+  const { address, reason } = fieldsOf(input)
+  if (tool !== 'block' || typeof address !== 'string' || typeof reason !== 'string') return { ...state, effects }
+  return { ...state, effects, reasons: { ...state.reasons, [address]: reason } }
+}
+
+function decisionOf(scope: string, { at, status, result, error }: Entry<'turn-ended'>, window: number): Decision {
+  const { blocked, summary } = fieldsOf(result)
+  const addresses = Array.isArray(blocked) ? blocked.filter((one) => typeof one === 'string') : []
+  return { at, scope, status, window, blocked: addresses, why: error ?? (typeof summary === 'string' ? summary : '') }
+}
+
+const fieldsOf = (value: unknown): Record<string, unknown> => (typeof value === 'object' && value !== null ? { ...value } : {})
+
+const spend = (state: DemoState, on: keyof DemoState['spent_ms'], ms: number | null): DemoState => ({
+  ...state,
+  spent_ms: { ...state.spent_ms, [on]: state.spent_ms[on] + (ms ?? 0) },
+})
+
+const tally = (state: DemoState, scope: string, change: Partial<ScopeTally>): DemoState => ({
+  ...state,
+  scopes: { ...state.scopes, [scope]: { ...tallyOf(state, scope), ...change } },
+})
+
+type Counted = 'accepted' | 'ignored' | 'considered' | 'dead_lettered' | 'cancelled' | 'retried' | 'turns' | 'acted'
+const add = (state: DemoState, scope: string, name: Counted): DemoState => tally(state, scope, { [name]: tallyOf(state, scope)[name] + 1 })

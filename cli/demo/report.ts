@@ -1,0 +1,109 @@
+import type { Paint } from '../lib/paint.ts'
+import { count, counted, cut, duration, harmless, wrap } from '../lib/text.ts'
+import { FAILING_ATTEMPTS, FAILING_SCOPE } from './failing-scope.ts'
+import { EXAMPLE } from './options.ts'
+import { addresses } from './state.ts'
+import type { Summary } from './summary.ts'
+import { effectsLine, modelLine, shortened, turnsLine } from './wording.ts'
+
+type Look = { columns: number; paint: Paint; kept: boolean }
+type Place = { width: number; paint: Paint }
+
+const MOST_BLOCKED = 12
+const MOST_SAID = 500
+const LABEL = 10
+
+/** The end of the demo, for people. `columns` is Infinity where lines are not to be cut. */
+export function report(summary: Summary, { columns, paint, kept }: Look): string[] {
+  const place = { width: columns - 1, paint }
+  const row = ([label, text]: [string, string]) => `  ${paint('dim', label.padEnd(LABEL))}${cut(text, place.width - LABEL - 2)}`
+  const parts = [conclusion(summary, place), figures(summary).map(row), blocks(summary, place), said(summary, place), dead(summary, place)]
+  if (!kept) parts.push(next(summary, paint))
+  return parts
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join('\n'))
+    .join('\n\n')
+    .split('\n')
+}
+
+function conclusion({ lines, file, blocked, model, times_ms }: Summary, { width, paint }: Place): string[] {
+  const many = counted(addresses(blocked), 'address', 'addresses')
+  const read = `Reflex read ${counted(lines.sent, 'line')} of ${harmless(file)} in ${duration(times_ms.work)} and blocked ${many}.`
+  const told = model.asked
+    ? `The model ${model.name} was asked ${counted(model.calls, 'time')}.`
+    : 'No model was asked: the offline model answered, by rules, with no network.'
+  const skipped = Object.entries(lines.left_out).map(([why, number]) => `${counted(number, 'line')} (${why})`)
+  const rest = skipped.length > 0 ? [`Not sent: ${skipped.join(', ')}.`] : []
+  return [...wrap(read, width).map((line) => paint('bold', line)), ...wrap(told, width).map((line) => paint('yellow', line)), ...rest]
+}
+
+function figures({ events, turns, model, effects, blocked, events_per_second, speed, times_ms }: Summary): [string, string][] {
+  const trouble = [
+    ...(events.dead_lettered > 0 ? [`${count(events.dead_lettered)} dead-lettered`] : []),
+    ...(events.cancelled > 0 ? [`${count(events.cancelled)} cancelled`] : []),
+  ]
+  const parts = [`${count(events.ignored)} ignored by filters`, `${count(events.considered)} considered in turns`, ...trouble]
+  const windows = { smallest: turns.smallest_window, largest: turns.largest_window }
+  return [
+    ['events', `${count(events.accepted)} accepted = ${parts.join(' + ')}`],
+    ['turns', turnsLine(turns, windows)],
+    ['model', modelLine(model)],
+    ['effects', effectsLine(effects, addresses(blocked))],
+    ...(events.retried > 0 ? [['retries', counted(events.retried, 'event')] satisfies [string, string]] : []),
+    ['rate', `${count(events_per_second)} events/s, from the first request to the last outcome${speed === null ? '' : ' (--speed)'}`],
+    [
+      'time',
+      `${duration(times_ms.all)}: start ${duration(times_ms.start)}, events ${duration(times_ms.work)}, dead letter ${duration(times_ms.dead_letter)}`,
+    ],
+    ['', `in turns ${duration(times_ms.turns)}: model ${duration(times_ms.model)}, effects ${duration(times_ms.effects)}`],
+  ]
+}
+
+function blocks({ blocked, events }: Summary, { width, paint }: Place): string[] {
+  if (blocked.length === 0) return [nothingBlocked(events)]
+  const grouped = Array.from(Map.groupBy(blocked, ({ address }) => address).values())
+  const shown = grouped.slice(0, MOST_BLOCKED)
+  const column = Math.max(...shown.map(([block]) => block?.address.length ?? 0)) + 2
+  const rows = shown.map(([block, ...others]) => {
+    const { address = '', reason = '' } = block ?? {}
+    const where = others.length > 0 ? `on ${count(others.length + 1)} hosts: ` : ''
+    return `  ${paint('green', harmless(address).padEnd(column))}${cut(where + shortened(reason), width - column - 2)}`
+  })
+  const more = grouped.length - shown.length
+  return [paint('bold', 'Blocked'), ...rows, ...(more > 0 ? [paint('dim', `  and ${count(more)} more: --json lists them all`)] : [])]
+}
+
+function said({ said: text }: Summary, { width, paint }: Place): string[] {
+  if (text === null) return []
+  return [
+    paint('bold', 'What the last of these turns said'),
+    ...wrap(cut(shortened(text), MOST_SAID), width - 2).map((line) => `  ${line}`),
+  ]
+}
+
+function nothingBlocked({ considered }: Summary['events']): string {
+  if (considered === 0) return 'Nothing was blocked: no line of this log is one that sshd writes about a login.'
+  return 'Nothing was blocked: no public address failed 5 times within 10 minutes.'
+}
+
+function dead({ dead_letters }: Summary, { width, paint }: Place): string[] {
+  const inner = width - 2
+  const why = `One event was sent to fail: the condition of ${FAILING_SCOPE} divides by zero. It was tried ${FAILING_ATTEMPTS} times and given up. GET /v1/dlq has it:`
+  const letters = dead_letters.map(({ event_id, error }) => `${event_id}: ${shortened(error)}`)
+  return [
+    paint('bold', 'Dead letters'),
+    ...wrap(why, inner).map((line) => `  ${line}`),
+    ...letters.flatMap((letter) => wrap(letter, inner).map((line) => `  ${paint('yellow', line)}`)),
+  ]
+}
+
+function next({ file }: Summary, paint: Paint): string[] {
+  const commands = [
+    ['npm run demo -- --speed 50', 'watch it, 50 lines a second'],
+    ['npm run demo -- --keep', 'then talk to the server with curl'],
+    ...(file === EXAMPLE ? [['npm run demo -- --file /var/log/auth.log', 'read your own log'] as const] : []),
+    ['npm run dev', 'write an agent: src/agents/'],
+  ] as const
+  const column = Math.max(...commands.map(([command]) => command.length)) + 2
+  return [paint('bold', 'Try next'), ...commands.map(([command, what]) => `  ${paint('cyan', command.padEnd(column))}${what}`)]
+}

@@ -1,0 +1,38 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Api } from '../lib/api.ts'
+import type { LineEvent } from './log-event.ts'
+
+const MOST_EVENTS = 100
+/** Half of what a request may carry. */
+const MOST_CHARS = 250_000
+
+type Sending = { events: readonly LineEvent[]; speed: number | null; signal: AbortSignal; onSent: (lines: number) => void }
+
+/** Sends the events batch by batch, each once the one before was taken: a scope then gets its lines in the log's order. */
+export async function sendLines(api: Api, { events, speed, signal, onSent }: Sending): Promise<void> {
+  const started = performance.now()
+  let sent = 0
+  // Some ten batches a second, so that a slow pace is an even one.
+  for (const batch of batches(events, speed === null ? MOST_EVENTS : Math.ceil(speed / 10))) {
+    if (speed !== null) await wait(Math.max(0, started + (sent / speed) * 1000 - performance.now()), undefined, { signal })
+    await api.json<unknown>('/v1/events', { method: 'POST', body: batch, signal })
+    sent += batch.length
+    onSent(batch.length)
+  }
+}
+
+export function* batches(events: readonly LineEvent[], most: number): Generator<LineEvent[]> {
+  let batch: LineEvent[] = []
+  let chars = 0
+  for (const event of events) {
+    const size = JSON.stringify(event).length
+    if (batch.length >= Math.min(most, MOST_EVENTS) || (batch.length > 0 && chars + size > MOST_CHARS)) {
+      yield batch
+      batch = []
+      chars = 0
+    }
+    batch.push(event)
+    chars += size
+  }
+  if (batch.length > 0) yield batch
+}

@@ -1,0 +1,84 @@
+import type { ScopeState } from '../../src/protocol/scope-api.ts'
+import type { DeadLetter } from './failing-scope.ts'
+import { totals, type Block, type DemoState } from './state.ts'
+
+/** Where the demo's own time went, in ms. `work` is from the first request to the last outcome. */
+export type Times = { start: number; send: number; work: number; dead_letter: number; all: number }
+
+export type Summary = {
+  ok: true
+  file: string
+  lines: { total: number; sent: number; left_out: Record<string, number> }
+  model: {
+    name: string
+    asked: boolean
+    note: string
+    calls: number
+    failed: number
+    input_tokens: number
+    output_tokens: number
+    cost_usd: number | null
+  }
+  events: {
+    accepted: number
+    ignored: number
+    considered: number
+    dead_lettered: number
+    cancelled: number
+    retried: number
+    duplicates: number
+  }
+  turns: DemoState['turns'] & { smallest_window: number; largest_window: number }
+  effects: DemoState['effects']
+  blocked: readonly Block[]
+  /** What the last turn that acted said of it; null where none did. */
+  said: string | null
+  dead_letters: readonly DeadLetter[]
+  events_per_second: number
+  /** Lines a second that were asked for; null where they went as fast as they could. */
+  speed: number | null
+  times_ms: Times & { turns: number; model: number; effects: number }
+  scopes: { scope: string; agent: string; counters: ScopeState['counters'] }[]
+}
+
+export type Outcome = {
+  file: string
+  left_out: Record<string, number>
+  speed: number | null
+  state: DemoState
+  /** Of the log's scopes, once all events had their outcome. */
+  scopes: readonly ScopeState[]
+  dead_letters: readonly DeadLetter[]
+  times: Times
+}
+
+/** What the demo came to. Counts are the scopes' own counters; what was decided, and how long it took, is from their logs. */
+export function summarise({ file, left_out, speed, state, scopes, dead_letters, times }: Outcome): Summary {
+  const sum = (name: keyof ScopeState['counters']) => scopes.reduce((total, { counters }) => total + counters[name], 0)
+  const { name, ...model } = state.model
+  const asked = name !== null && name !== 'offline'
+  return {
+    ok: true,
+    file,
+    lines: { ...state.lines, left_out },
+    model: { name: name ?? 'offline', asked, note: asked ? 'a model was asked' : 'rules answered, no model was asked', ...model },
+    events: {
+      accepted: sum('accepted'),
+      ignored: sum('ignored'),
+      considered: sum('completed'),
+      dead_lettered: sum('dead_lettered'),
+      cancelled: sum('cancelled'),
+      retried: sum('retried'),
+      duplicates: sum('duplicates'),
+    },
+    turns: { ...state.turns, smallest_window: state.windows.smallest, largest_window: state.windows.largest },
+    effects: state.effects,
+    blocked: state.blocked,
+    said: state.decisions.findLast(({ status, why }) => status === 'result' && why !== '')?.why ?? null,
+    dead_letters,
+    events_per_second: times.work > 0 ? Math.round((totals(state).accepted * 1000) / times.work) : 0,
+    speed,
+    times_ms: { ...times, ...state.spent_ms },
+    scopes: scopes.map(({ scope, agent, counters }) => ({ scope, agent, counters })),
+  }
+}

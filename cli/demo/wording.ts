@@ -1,0 +1,46 @@
+import { count, counted, dollars, harmless, listed } from '../lib/text.ts'
+import type { Decision, DemoState } from './state.ts'
+
+/** What a turn came to. */
+export function decided({ status, blocked, why }: Decision): string {
+  if (status === 'none') return 'nothing to act on'
+  if (status === 'result') return blocked.length > 0 ? `blocked ${listed(blocked, 3)}` : `acted: ${shortened(why)}`
+  const again = status === 'failed' || status === 'timeout' ? '' : ', its events are considered again'
+  return `${status}${again}: ${shortened(why)}`
+}
+
+/** All turns in one line. */
+export function turnsLine(turns: DemoState['turns'], { smallest, largest }: DemoState['windows']): string {
+  const parts = [`${count(turns.acted)} acted`, `${count(turns.none)} found nothing`]
+  if (turns.failed > 0) parts.push(`${count(turns.failed)} failed`)
+  if (turns.other > 0) parts.push(`${count(turns.other)} began anew`)
+  return `${count(turns.started)}: ${parts.join(', ')}${largest > 0 ? `; windows of ${count(smallest)} to ${count(largest)} events` : ''}`
+}
+
+/** All model calls in one line: nobody shall take the rules' answers for a model's. */
+export function modelLine({ name, calls, failed, input_tokens, output_tokens, cost_usd }: DemoState['model']): string {
+  const who = name === null || name === 'offline' ? 'offline, no model was asked' : name
+  const failures = failed > 0 ? ` (${count(failed)} failed)` : ''
+  return `${who}: ${counted(calls, 'call')}${failures}, ${counted(input_tokens + output_tokens, 'token')}, ${dollars(cost_usd)}`
+}
+
+export function effectsLine({ started, ok, failed, unknown, reused }: DemoState['effects'], blocked: number): string {
+  const parts = [`${count(ok)} done`]
+  if (failed + unknown > 0) parts.push(`${count(failed + unknown)} failed`)
+  if (reused > 0) parts.push(`${count(reused)} answered from the journal`)
+  return `${count(started)} started: ${parts.join(', ')}; ${counted(blocked, 'address', 'addresses')} blocked`
+}
+
+const INSTANT = /(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z/g
+const SAME_DAY = /(\d{4})-(\d\d)-(\d\d) (\d\d:\d\d:\d\d) to \1-\2-\3 (\d\d:\d\d:\d\d)/g
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** A reason's first line with its times as the log writes them, and its span once: what the log does not say, the year, is left out. */
+export function shortened(reason: string): string {
+  const [first = ''] = reason.split('\n')
+  const spaced = harmless(first).replaceAll(INSTANT, '$1 $2')
+  return spaced.replaceAll(SAME_DAY, (_, _year, month: string, day: string, from: string, to: string) => {
+    const date = `${MONTHS[Number(month) - 1]} ${day.replace(/^0/, ' ')}`
+    return from === to ? `${date} ${from}` : `${date} ${from} to ${to}`
+  })
+}

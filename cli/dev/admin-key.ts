@@ -1,0 +1,29 @@
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseEnv } from 'node:util'
+
+/** `own` is a key that is not in .dev.vars and has to be given to the server. */
+export type AdminKey = { key: string; own: boolean }
+
+/** The key of .dev.vars; else one of our own, the same at each start on this state. */
+export function adminKey(folders: { repository: string; state: string }): AdminKey {
+  const configured = parseEnv(textOf(join(folders.repository, '.dev.vars')))['REFLEX_ADMIN_KEY']?.trim()
+  if (configured) return { key: configured, own: false }
+  const path = join(folders.state, 'admin-key')
+  const kept = textOf(path).trim()
+  if (kept !== '') return { key: kept, own: true }
+  const key = `dev-${randomUUID().replaceAll('-', '')}`
+  mkdirSync(folders.state, { recursive: true })
+  writeFileSync(path, `${key}\n`, { mode: 0o600 })
+  return { key, own: true }
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
+    throw error
+  }
+}

@@ -1,0 +1,22 @@
+/** What wrangler says again and again; the rest is the user's to see. */
+const NOISE = [
+  /^Your Worker has access to the following bindings:/,
+  /^Binding\s+Resource\s+Mode/,
+  /^env\.\w+ /,
+  /^⎔ Connection status updated/,
+]
+
+/** Passes wrangler's output on line by line, without its tables of bindings and the empty lines around them. */
+export function quieter(write: (text: string) => unknown): (text: string) => void {
+  let rest = ''
+  let empty = true
+  return (text) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      if (NOISE.some((pattern) => pattern.test(line)) || (empty && line.trim() === '')) continue
+      empty = line.trim() === ''
+      write(`${line}\n`)
+    }
+  }
+}

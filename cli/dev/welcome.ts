@@ -1,0 +1,23 @@
+import type { Paint } from '../lib/paint.ts'
+
+type Started = { url: string; key: string; own_key: boolean; state: string; model: string; paint: Paint }
+
+/** What a developer needs first. The lines of the shell work as they stand. */
+export function welcome({ url, key, own_key, state, model, paint }: Started): string[] {
+  const row = (label: string, text: string) => `  ${paint('dim', label.padEnd(8))}${text}`
+  return [
+    paint('bold', `Reflex is up at ${url}`),
+    '',
+    row('docs', `${url}/v1/docs`),
+    row('health', `${url}/health`),
+    row('state', `${state}, kept between runs`),
+    row('model', model === 'offline' ? 'offline: rules answer, no model is asked (REFLEX_MODEL in .dev.vars changes that)' : model),
+    row('key', own_key ? `made for this state, as .dev.vars has no REFLEX_ADMIN_KEY` : 'REFLEX_ADMIN_KEY of .dev.vars'),
+    '',
+    `KEY=${/^[\w.:@/+=-]+$/.test(key) ? key : `'${key.replaceAll("'", String.raw`'\''`)}'`}`,
+    `curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' '${url}/v1/scopes/chat%2Fme/events?wait=outcome' \\`,
+    `  -d '{"type": "ws.message", "connection_id": "me", "content": "hello"}'`,
+    '',
+    paint('dim', 'Ctrl-C ends it.'),
+  ]
+}

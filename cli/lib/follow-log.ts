@@ -1,0 +1,56 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { LogEntry } from '../../src/protocol/log-entry.ts'
+import type { Api } from './api.ts'
+import { CliError } from './cli-error.ts'
+import { sseParser } from './sse.ts'
+
+const RECONNECT_MS = 250
+/** The server says that it is there every 15 s. */
+const SILENCE_MS = 40_000
+
+export type Follow = { scope: string; signal: AbortSignal; onEntry: (entry: LogEntry) => void }
+
+/** Follows a scope's log from its beginning until the signal aborts. A broken connection is resumed behind the last entry that was seen. */
+export async function followLog(api: Api, { scope, signal, onEntry }: Follow): Promise<void> {
+  let last = 0
+  const seen = (entry: LogEntry) => {
+    if (entry.seq <= last) return
+    last = entry.seq
+    onEntry(entry)
+  }
+  while (!signal.aborted) {
+    try {
+      await readStream(api, `/v1/scopes/${encodeURIComponent(scope)}/stream?after=${last}`, { last, signal, seen })
+    } catch (error) {
+      if (error instanceof CliError) throw error
+    }
+    await wait(RECONNECT_MS, undefined, { signal }).catch(() => {})
+  }
+}
+
+type Reader = { last: number; signal: AbortSignal; seen: (entry: LogEntry) => void }
+
+async function readStream(api: Api, path: string, { last, signal, seen }: Reader): Promise<void> {
+  const silence = new AbortController()
+  const both = AbortSignal.any([signal, silence.signal])
+  const timer = setTimeout(() => silence.abort(), SILENCE_MS)
+  try {
+    const response = await api.open(path, { accept: 'text/event-stream', 'last-event-id': String(last) }, both)
+    // Of no use now, but it may be soon: as good as a connection that broke.
+    if (response.status >= 500) return void (await response.text())
+    if (!response.ok || !response.body)
+      throw new CliError(`GET ${path} was answered ${response.status}: ${(await response.text()).slice(0, 500)}`)
+    const parse = sseParser()
+    const decoder = new TextDecoder()
+    for await (const bytes of response.body) {
+      timer.refresh()
+      for (const { event, data } of parse(decoder.decode(bytes, { stream: true }))) {
+        if (event !== 'log') continue
+        const entry: LogEntry = JSON.parse(data)
+        seen(entry)
+      }
+    }
+  } finally {
+    clearTimeout(timer)
+  }
+}

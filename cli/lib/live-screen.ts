@@ -1,0 +1,47 @@
+import type { Output } from './paint.ts'
+
+const HIDE_CURSOR = '\u001b[?25l'
+const SHOW_CURSOR = '\u001b[?25h'
+/** A terminal that knows these shows the frame when it is whole; others ignore them. */
+const BEGIN_FRAME = '\u001b[?2026h'
+const END_FRAME = '\u001b[?2026l'
+const CLEAR_TO_LINE_END = '\u001b[K'
+const CLEAR_BELOW = '\u001b[J'
+
+/** A picture that is drawn over the one before, at the place where the terminal is. Lines must be shorter than the terminal is wide. */
+export class LiveScreen {
+  readonly #output: Output
+  #widths: number[] = []
+  #shown = ''
+
+  constructor(output: Output) {
+    this.#output = output
+  }
+
+  draw(lines: readonly string[]): void {
+    const frame = lines.map((line) => `${line}${CLEAR_TO_LINE_END}\n`).join('')
+    if (frame === this.#shown) return
+    const hide = this.#shown === '' ? HIDE_CURSOR : ''
+    this.#output.write(`${hide}${BEGIN_FRAME}${this.#home()}${frame}${CLEAR_BELOW}${END_FRAME}`)
+    this.#shown = frame
+    this.#widths = lines.map((line) => visibleLength(line))
+  }
+
+  /** Takes the picture away and gives the cursor back. */
+  erase(): void {
+    if (this.#shown === '') return
+    this.#output.write(`${this.#home()}${CLEAR_BELOW}${SHOW_CURSOR}`)
+    this.#shown = ''
+    this.#widths = []
+  }
+
+  /** A terminal that became narrower has broken the lines of the last picture. */
+  #home(): string {
+    const columns = this.#output.columns ?? 80
+    const rows = this.#widths.reduce((sum, width) => sum + Math.max(1, Math.ceil(width / columns)), 0)
+    return rows > 0 ? `\u001b[${rows}A\r` : ''
+  }
+}
+
+// oxlint-disable-next-line no-control-regex -- colour codes are what is looked for
+const visibleLength = (line: string): number => line.replaceAll(/\u001b\[[\d;]*m/g, '').length

@@ -1,0 +1,16 @@
+import { styleText } from 'node:util'
+
+export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
+export type Paint = (colour: Colour, text: string) => string
+export type Output = { isTTY?: boolean; columns?: number; rows?: number; write: (text: string) => unknown }
+
+export const plainPaint: Paint = (_, text) => text
+
+/** A place where a picture can be drawn again and again. */
+export const isTerminal = ({ isTTY }: Output, env: NodeJS.ProcessEnv = process.env): boolean => isTTY === true && env['TERM'] !== 'dumb'
+
+/** Colour on a terminal only, and not where NO_COLOR is set (no-color.org). */
+export function painter(output: Output, env: NodeJS.ProcessEnv = process.env): Paint {
+  if (!isTerminal(output, env) || env['NO_COLOR']) return plainPaint
+  return (colour, text) => styleText(colour, text, { validateStream: false })
+}

@@ -1,0 +1,22 @@
+export type ServerSentEvent = { id: string | null; event: string; data: string }
+
+/** Reads Reflex's streams, whose lines end with a plain line feed: feed it pieces of text, it returns the events that are whole. */
+export function sseParser(): (piece: string) => ServerSentEvent[] {
+  let rest = ''
+  return (piece) => {
+    const blocks = (rest + piece).split('\n\n')
+    rest = blocks.pop() ?? ''
+    return blocks.flatMap((block) => parseBlock(block) ?? [])
+  }
+}
+
+function parseBlock(block: string): ServerSentEvent | null {
+  const fields = block.split('\n').flatMap((line) => {
+    const [, name = '', value = ''] = /^([^:]+)(?:: ?(.*))?$/.exec(line) ?? []
+    return name === '' ? [] : [{ name, value }]
+  })
+  const last = (name: string) => fields.findLast((field) => field.name === name)?.value
+  const data = fields.flatMap(({ name, value }) => (name === 'data' ? [value] : []))
+  if (data.length === 0) return null
+  return { id: last('id') ?? null, event: last('event') ?? 'message', data: data.join('\n') }
+}

@@ -1,0 +1,49 @@
+/** Log lines, names and errors hold what strangers typed: no byte of theirs may steer the terminal. */
+export const harmless = (text: string): string =>
+  // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+  text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, '?')
+
+/** Cut to a width, with a mark where something is missing. */
+export const cut = (text: string, width: number): string => (text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`)
+
+/** Cut in the middle: an error's end often says the most. */
+export function cutMiddle(text: string, width: number): string {
+  if (text.length <= width) return text
+  const tail = Math.floor((width - 1) / 2)
+  return `${text.slice(0, Math.max(0, width - 1 - tail))}…${tail > 0 ? text.slice(-tail) : ''}`
+}
+
+export const count = (value: number): string => Math.round(value).toLocaleString('en-US')
+
+/** `1 line`, `2,000 lines`. */
+export const counted = (value: number, one: string, many = `${one}s`): string => `${count(value)} ${value === 1 ? one : many}`
+
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`
+  return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`
+}
+
+export const dollars = (usd: number | null): string => (usd === null ? 'price unknown' : usd === 0 ? '$0' : `$${usd.toFixed(4)}`)
+
+export function bar(share: number, width: number): string {
+  const full = Math.round(Math.min(1, Math.max(0, share)) * width)
+  return '█'.repeat(full) + '░'.repeat(width - full)
+}
+
+/** `a, b and 3 more`. */
+export function listed(names: readonly string[], most: number): string {
+  if (names.length <= most) return names.join(', ')
+  return `${names.slice(0, most).join(', ')} and ${count(names.length - most)} more`
+}
+
+/** Broken at spaces into lines of at most `width`; a word that is longer stands alone. */
+export function wrap(text: string, width: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}

@@ -1,0 +1,10 @@
+/** A name as it stands in a path. `hc` puts parameters there as they are. */
+export const inPath = (name: string): string => encodeURIComponent(name)
+
+export const scopeAddress = (base_url: string, scope: string, rest: string): string =>
+  `${base_url.replace(/\/+$/, '')}/v1/scopes/${inPath(scope)}/${rest}`
+
+export function socketAddress(base_url: string, scope: string, query: Record<string, string | undefined>): string {
+  const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)
+  return `${scopeAddress(base_url, scope, 'ws').replace(/^http/, 'ws')}?${new URLSearchParams(given).toString()}`
+}

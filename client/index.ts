@@ -1,0 +1,17 @@
+import { hc } from 'hono/client'
+import type { App } from '../src/app.ts'
+
+export { connectScope, type Ack, type Connection, type ConnectOptions, type Delta } from './socket.ts'
+export { inPath } from './address.ts'
+export type { EventInput } from '../src/routes/event-body.ts'
+export type { LogEntry } from '../src/protocol/log-entry.ts'
+
+type Options = { fetch?: typeof fetch }
+
+/**
+ * Every route, typed: `client.v1.scopes[':scope'].$get({param: {scope: inPath('team-a/x')}})`. It answers with a Response, whose `json()` is typed by
+ * its status.
+ */
+export function createClient(base_url: string, key: string, options: Options = {}) {
+  return hc<App>(base_url, { ...options, headers: { Authorization: `Bearer ${key}` } })
+}

@@ -1,0 +1,127 @@
+import ReconnectingWebSocket from 'partysocket/ws'
+import { v7 as uuidv7 } from 'uuid'
+import type { LogEntry } from '../src/protocol/log-entry.ts'
+import type { EventInput } from '../src/routes/event-body.ts'
+import { socketAddress } from './address.ts'
+import { Outgoing, type Ack } from './outgoing.ts'
+import { askTicket, TicketRefused } from './ticket.ts'
+
+export type { Ack } from './outgoing.ts'
+
+/** A piece of an answer as it is being made. What counts is the entry that follows. */
+export type Delta = { turn_id: string; content: string }
+type Credential = { key: string } | { ticket: () => Promise<string> }
+export type ConnectOptions = Credential & {
+  base_url: string
+  scope: string
+  /** The last `seq` seen. Without it, the log is followed from now on, as of the first entry that comes. */
+  after?: number
+  connection_id?: string
+  onEntry?: (entry: LogEntry) => void
+  onDelta?: (delta: Delta) => void
+  /** Also when a connection fails: it is tried again by itself, unless the key is refused. */
+  onError?: (error: Error) => void
+  onOpen?: () => void
+}
+export type Connection = {
+  /** Resolves once the event is durable. Rejects where the scope refuses it, and on close. It survives lost connections. */
+  send: (event: EventInput | { content: string; id?: string }) => Promise<Ack>
+  close: () => void
+  /** Where the next connection goes on. */
+  readonly last_seq: number | null
+}
+
+type Frame =
+  | { type: 'log'; entry: LogEntry }
+  | ({ type: 'ack' } & Ack)
+  | ({ type: 'delta' } & Delta)
+  | { type: 'error'; id?: string; errors: { path: string; message: string }[] }
+
+const PING_MS = 20_000
+
+/** Follows a scope and speaks to it, over as many connections as it takes: nothing is missed, nothing is said twice. */
+export function connectScope(options: ConnectOptions): Connection {
+  const { base_url, scope, connection_id, onEntry, onDelta, onError, onOpen } = options
+  const outgoing = new Outgoing()
+  let last_seq = options.after ?? null
+  let heard = true
+  let closed: Error | undefined
+
+  const socket = new ReconnectingWebSocket(address, null, {
+    minReconnectionDelay: 250 + Math.random() * 250,
+    maxReconnectionDelay: 10_000,
+    reconnectionDelayGrowFactor: 1.7,
+    connectionTimeout: 10_000,
+  })
+  socket.addEventListener('open', () => {
+    heard = true
+    for (const text of outgoing.texts) socket.send(text)
+    onOpen?.()
+  })
+  socket.addEventListener('message', ({ data }) => {
+    heard = true
+    if (data === 'pong') return
+    const frame: Frame = JSON.parse(String(data))
+    receive(frame)
+  })
+  socket.addEventListener('error', ({ message }) => onError?.(new Error(message || `the connection to ${scope} failed`)))
+  const pulse = setInterval(beat, PING_MS)
+
+  async function address(): Promise<string> {
+    try {
+      const ticket = 'ticket' in options ? await options.ticket() : await askTicket(base_url, scope, options.key)
+      return socketAddress(base_url, scope, { ticket, connection_id, after: last_seq === null ? undefined : String(last_seq) })
+    } catch (error) {
+      if (error instanceof TicketRefused) close(error)
+      throw error
+    }
+  }
+
+  function receive(frame: Frame): void {
+    switch (frame.type) {
+      case 'log':
+        if (last_seq !== null && frame.entry.seq <= last_seq) return
+        last_seq = frame.entry.seq
+        return onEntry?.(frame.entry)
+      case 'ack':
+        return outgoing.acknowledged({ id: frame.id, status: frame.status })
+      case 'delta':
+        return onDelta?.({ turn_id: frame.turn_id, content: frame.content })
+      case 'error': {
+        const error = new Error(frame.errors.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; '))
+        if (!outgoing.refused(error, frame.id)) onError?.(error)
+      }
+    }
+  }
+
+  /** A connection can be dead without having been closed: one that answers no ping is left for a new one. */
+  function beat(): void {
+    if (socket.readyState !== socket.OPEN) return
+    if (!heard) return socket.reconnect()
+    heard = false
+    socket.send('ping')
+  }
+
+  function close(reason = new Error('the connection was closed before this was acknowledged')): void {
+    clearInterval(pulse)
+    closed = reason
+    socket.close()
+    outgoing.abandon(reason)
+  }
+
+  return {
+    send(event) {
+      const id = event.id ?? uuidv7()
+      if (closed) return Promise.reject(closed)
+      const text = JSON.stringify({ ...event, id })
+      const { answered, known } = outgoing.add(id, text)
+      // Else it goes with the next connection.
+      if (!known && socket.readyState === socket.OPEN) socket.send(text)
+      return answered
+    },
+    close: () => close(),
+    get last_seq() {
+      return last_seq
+    },
+  }
+}

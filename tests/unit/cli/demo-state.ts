@@ -1,0 +1,51 @@
+import { reduce, sent } from '../../../cli/demo/reduce.ts'
+import { initialState, type DemoState } from '../../../cli/demo/state.ts'
+import type { LogEntry } from '../../../src/protocol/log-entry.ts'
+import {
+  accepted,
+  blockEnded,
+  blockStarted,
+  buried,
+  considered,
+  ignored,
+  modelCalled,
+  retried,
+  turnEnded,
+  turnFailed,
+  turnStarted,
+} from './log-entries.ts'
+
+export const REASON = '6 failed logins from 2025-12-10T07:13:43.000Z to 2025-12-10T07:13:56.000Z as "root"'
+export const newState = (scopes: readonly string[] = ['ssh/web-1']): DemoState =>
+  initialState({ total: 4, scopes, failing: 'demo/failing' })
+
+export const after = (state: DemoState, scope: string, entries: readonly LogEntry[]): DemoState =>
+  entries.reduce((current, entry) => reduce(current, scope, entry), state)
+
+/** Four lines: one ignored, two considered by a turn that blocked an address, one that still waits. And the event that failed. */
+export function busyState(): DemoState {
+  const logged = after(sent(newState(), 4), 'ssh/web-1', [
+    accepted(),
+    accepted(),
+    accepted(),
+    accepted(),
+    ignored(),
+    turnStarted(2),
+    modelCalled(),
+    blockStarted('203.0.113.7', REASON),
+    blockEnded('203.0.113.7'),
+    considered(),
+    considered(),
+    turnEnded({ summary: 'blocked it', blocked: ['203.0.113.7'], considered: ['203.0.113.7'] }),
+  ])
+  const error = 'Error: the condition could not be evaluated: division by zero\n>  1 | 1 / 0'
+  return after(logged, 'demo/failing', [
+    accepted(),
+    turnStarted(1),
+    turnFailed(error),
+    retried(error),
+    turnStarted(1),
+    turnFailed(error),
+    buried(error),
+  ])
+}

@@ -1,0 +1,59 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { databaseId } from '../../../cli/deploy/database-id.ts'
+import { deployedUrl } from '../../../cli/deploy/deployed-url.ts'
+import { adminKey } from '../../../cli/dev/admin-key.ts'
+import { welcome } from '../../../cli/dev/welcome.ts'
+import { plainPaint } from '../../../cli/lib/paint.ts'
+
+describe('the development server’s key', () => {
+  let repository = ''
+  beforeEach(() => (repository = mkdtempSync(path.join(tmpdir(), 'reflex-key-'))))
+  afterEach(() => rmSync(repository, { recursive: true }))
+  const folders = () => ({ repository, state: path.join(repository, 'state') })
+
+  test('is that of .dev.vars', () => {
+    writeFileSync(path.join(repository, '.dev.vars'), '# mine\nREFLEX_ADMIN_KEY="a key"\nREFLEX_MODEL=offline\n')
+    expect(adminKey(folders())).toEqual({ key: 'a key', own: false })
+  })
+
+  test('else is made once for the state, for its owner only', () => {
+    writeFileSync(path.join(repository, '.dev.vars'), 'REFLEX_ADMIN_KEY=\n')
+    const { key, own } = adminKey(folders())
+    expect(key).toMatch(/^dev-[0-9a-f]{32}$/)
+    expect(own).toBe(true)
+    expect(adminKey(folders())).toEqual({ key, own: true })
+    expect(statSync(path.join(repository, 'state/admin-key')).mode & 0o777).toBe(0o600)
+  })
+
+  test.each([
+    ['dev-12ab', 'KEY=dev-12ab'],
+    ["it's $mine", String.raw`KEY='it'\''s $mine'`],
+  ])('%j is printed so that a shell takes it', (key, line) => {
+    expect(welcome({ url: 'http://127.0.0.1:1', key, own_key: true, state: '.reflex', model: 'offline', paint: plainPaint })).toContain(
+      line,
+    )
+  })
+})
+
+describe('deploying', () => {
+  test('needs a database_id that is none of zeros', () => {
+    expect(databaseId('database_id = "00000000-0000-0000-0000-000000000000"')).toBeNull()
+    expect(databaseId('database_name = "x"\n# database_id = "5f3c"\n')).toBeNull()
+    expect(databaseId('[[d1_databases]]\n  database_id = "5f3c0b9e-0000-4000-8000-000000000000"\n')).toBe(
+      '5f3c0b9e-0000-4000-8000-000000000000',
+    )
+  })
+
+  test('this repository holds the placeholder', () => {
+    expect(databaseId(readFileSync('wrangler.toml', 'utf8'))).toBeNull()
+  })
+
+  test('finds the URL in what wrangler wrote', () => {
+    const lines = [{ type: 'wrangler-session' }, { type: 'deploy', targets: ['schedule: * * * * *', 'https://reflex.me.workers.dev'] }]
+    expect(deployedUrl(`${lines.map((line) => JSON.stringify(line)).join('\n')}\n`)).toBe('https://reflex.me.workers.dev')
+    expect(deployedUrl('')).toBeNull()
+  })
+})

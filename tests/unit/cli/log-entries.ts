@@ -1,0 +1,62 @@
+import type { EntryBody, LogEntry } from '../../../src/protocol/log-entry.ts'
+
+let seq = 0
+const head = {
+  at: '2026-11-21T07:41:52.781Z',
+  trace_id: '0'.repeat(32),
+  span_id: '0'.repeat(16),
+  parent_id: null,
+  event_ids: ['line-1'],
+  duration_ms: 5,
+}
+const usage = { input_tokens: 200, output_tokens: 50, cost_usd: 0, model_calls: 1 }
+
+/** A log entry with a `seq` after that of the entry before. */
+export const entry = (body: EntryBody): LogEntry => ({ seq: (seq += 1), ...head, ...body })
+
+export const accepted = (): LogEntry => entry({ kind: 'event-accepted', event_type: 'log.line', source: 'demo', via: 'queue' })
+export const ignored = (): LogEntry =>
+  entry({ kind: 'event-ended', status: 'ignored', attempts: 0, outcome: { by: 'filter' }, error: null })
+export const considered = (): LogEntry =>
+  entry({ kind: 'event-ended', status: 'completed', attempts: 1, outcome: { by: 'turn', turn_id: 'turn', log_seq: 9 }, error: null })
+export const buried = (error: string): LogEntry =>
+  entry({ kind: 'event-ended', status: 'dead_lettered', attempts: 2, outcome: { by: 'failure', reason: error }, error })
+export const retried = (error: string): LogEntry => entry({ kind: 'event-retried', attempts: 1, error, due_at: head.at })
+export const turnStarted = (count: number): LogEntry =>
+  entry({ kind: 'turn-started', turn_id: 'turn', agent: 'ssh-guard', attempts: 1, saw: { seqs: [[1, count]], count, scratch: {} } })
+export const turnEnded = (result: unknown): LogEntry => turnEnding(result === null ? 'none' : 'result', result, null)
+export const turnFailed = (error: string): LogEntry => turnEnding('failed', null, error)
+export const modelCalled = (cost_usd: number | null = 0): LogEntry =>
+  entry({
+    kind: 'model-called',
+    turn_id: 'turn',
+    model: 'offline',
+    status: 'ok',
+    prompt_hash: '',
+    content: [],
+    finish_reason: 'stop',
+    error: null,
+    usage: { ...usage, cost_usd },
+  })
+export const blockStarted = (address: string, reason: string): LogEntry =>
+  entry({
+    kind: 'effect-started',
+    effect_id: address,
+    tool: 'block',
+    input: { address, reason },
+    idempotence_key: null,
+    cause: { turn_id: 'turn' },
+  })
+export const blockEnded = (address: string): LogEntry =>
+  entry({
+    kind: 'effect-ended',
+    effect_id: address,
+    tool: 'block',
+    status: 'ok',
+    output: { blocked: true, address },
+    error: null,
+    idempotence_key: null,
+  })
+
+const turnEnding = (status: 'result' | 'none' | 'failed', result: unknown, error: string | null): LogEntry =>
+  entry({ kind: 'turn-ended', turn_id: 'turn', status, result, error, cleared: 0, usage, scratch: {} })

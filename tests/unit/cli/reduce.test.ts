@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { reduce } from '../../../cli/demo/reduce.ts'
+import { tallyOf, totals } from '../../../cli/demo/state.ts'
+import { after, busyState, newState, REASON } from './demo-state.ts'
+import { accepted, blockStarted, buried, modelCalled, retried, turnEnded, turnFailed, turnStarted } from './log-entries.ts'
+
+const SCOPE = 'ssh/web-1'
+
+describe('the state of the demo', () => {
+  test('counts each event once, by its outcome', () => {
+    const counts = { accepted: 4, ignored: 1, considered: 2, dead_lettered: 0, cancelled: 0, retried: 0, waiting: 1 }
+    expect(totals(busyState())).toEqual(counts)
+  })
+
+  test('an entry that comes again after a resume changes nothing', () => {
+    const entry = accepted()
+    const once = reduce(newState(), SCOPE, entry)
+    expect(reduce(once, SCOPE, entry)).toBe(once)
+  })
+
+  test('is never changed in place', () => {
+    const state = newState()
+    const before = structuredClone(state)
+    after(state, SCOPE, [accepted(), turnStarted(1), blockStarted('192.0.2.1', 'x'), turnEnded({ blocked: ['192.0.2.1'] })])
+    expect(state).toEqual(before)
+  })
+
+  test('knows what a turn blocked, and why from the call of the tool', () => {
+    expect(busyState().blocked).toEqual([{ address: '203.0.113.7', reason: REASON, scope: SCOPE, at: '2026-11-21T07:41:52.781Z' }])
+  })
+
+  test('a block whose call was not seen has the summary for a reason', () => {
+    expect(after(newState(), SCOPE, [turnEnded({ summary: 'as before', blocked: ['192.0.2.1'] })]).blocked).toMatchObject([
+      { reason: 'as before' },
+    ])
+  })
+
+  test('tells turns that acted, found nothing and failed apart, and how much they saw', () => {
+    const entries = [turnStarted(9), turnEnded(null), turnStarted(40), turnEnded({ blocked: [] }), turnStarted(3), turnFailed('no')]
+    const { turns, windows, decisions } = after(newState(), SCOPE, entries)
+    expect(turns).toEqual({ started: 3, acted: 1, none: 1, failed: 1, other: 0 })
+    expect(windows).toEqual({ smallest: 3, largest: 40 })
+    expect(decisions.map(({ window }) => window)).toEqual([9, 40, 3])
+  })
+
+  test('a turn in flight shows its window until it ends', () => {
+    const started = after(newState(), SCOPE, [turnStarted(12)])
+    expect(tallyOf(started, SCOPE).window).toBe(12)
+    expect(tallyOf(after(started, SCOPE, [turnEnded(null)]), SCOPE).window).toBeNull()
+  })
+
+  test('a result of another shape is no trouble', () => {
+    expect(after(newState(), SCOPE, [turnEnded('done'), turnEnded({ blocked: [1, 'x'], summary: 2 })]).blocked).toMatchObject([
+      { address: 'x' },
+    ])
+  })
+
+  test('the event that fails on purpose is kept out of the log’s numbers', () => {
+    const { turns, retries, dead, last_ended_at } = after(newState(), 'demo/failing', [
+      accepted(),
+      turnStarted(1),
+      turnFailed('no'),
+      retried('no'),
+      buried('no'),
+    ])
+    expect({ turns, last_ended_at }).toMatchObject({ turns: { started: 0, failed: 0 }, last_ended_at: null })
+    expect([retries.length, dead.length]).toEqual([1, 1])
+  })
+
+  test('an unknown price makes the cost unknown, not zero', () => {
+    expect(after(newState(), SCOPE, [modelCalled(0.25), modelCalled(0.5)]).model).toMatchObject({
+      calls: 2,
+      cost_usd: 0.75,
+      input_tokens: 400,
+    })
+    expect(after(newState(), SCOPE, [modelCalled(0.25), modelCalled(null)]).model.cost_usd).toBeNull()
+  })
+})

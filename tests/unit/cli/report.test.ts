@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest'
+import { report } from '../../../cli/demo/report.ts'
+import { summarise, type Summary } from '../../../cli/demo/summary.ts'
+import { plainPaint } from '../../../cli/lib/paint.ts'
+import { defaultSettings } from '../../../src/protocol/settings.ts'
+import type { ScopeState } from '../../../src/protocol/scope-api.ts'
+import { busyState } from './demo-state.ts'
+
+const counters: ScopeState['counters'] = {
+  accepted: 4,
+  duplicates: 0,
+  completed: 3,
+  ignored: 1,
+  dead_lettered: 0,
+  cancelled: 0,
+  retried: 0,
+  turns: 2,
+  turns_failed: 0,
+  effects: 1,
+  effects_failed: 0,
+  model_calls: 1,
+  input_tokens: 200,
+  output_tokens: 50,
+  cost_usd: 0,
+}
+const scope: ScopeState = {
+  scope: 'ssh/web-1',
+  agent: 'ssh-guard',
+  settings: defaultSettings,
+  inbox: { pending: 0, processing: 0, delayed: 0 },
+  context: { events: 0 },
+  counters,
+  turn: null,
+  llm_tokens_remaining: null,
+  sockets: 0,
+  outbox: { waiting: 0, last_error: null },
+  last_seq: 9,
+}
+const letter = {
+  id: '1',
+  scope: 'demo/failing',
+  event_id: 'fails-on-purpose',
+  type: 'ws.message',
+  attempts: 2,
+  dead_lettered_at: '2026-11-21T07:41:53.000Z',
+}
+
+const summary = (change: Partial<Summary> = {}): Summary => ({
+  ...summarise({
+    file: 'examples/ssh-auth.log',
+    left_out: {},
+    speed: null,
+    state: busyState(),
+    scopes: [scope],
+    dead_letters: [{ ...letter, error: 'Error: division by zero\n\n>    1 | 1 / 0' }],
+    times: { start: 5000, send: 900, work: 1000, dead_letter: 20, all: 6100 },
+  }),
+  ...change,
+})
+const text = (of: Summary, columns = 80, kept = false) => report(of, { columns, paint: plainPaint, kept })
+
+describe('the summary', () => {
+  test('counts by the scopes’ own counters', () => {
+    const { events, events_per_second, model, scopes } = summary()
+    expect(events).toEqual({ accepted: 4, ignored: 1, considered: 3, dead_lettered: 0, cancelled: 0, retried: 0, duplicates: 0 })
+    expect(events_per_second).toBe(4)
+    expect(model).toMatchObject({ name: 'offline', asked: false, note: 'rules answered, no model was asked', calls: 1 })
+    expect(scopes).toEqual([{ scope: 'ssh/web-1', agent: 'ssh-guard', counters }])
+  })
+})
+
+describe('the report', () => {
+  test('says what was read and blocked, that no model was asked, and what to do next', () => {
+    expect(text(summary())).toEqual([
+      'Reflex read 4 lines of examples/ssh-auth.log in 1.00 s and blocked 1 address.',
+      'No model was asked: the offline model answered, by rules, with no network.',
+      '',
+      '  events    4 accepted = 1 ignored by filters + 3 considered in turns',
+      '  turns     1: 1 acted, 0 found nothing; windows of 2 to 2 events',
+      '  model     offline, no model was asked: 1 call, 250 tokens, $0',
+      '  effects   1 started: 1 done; 1 address blocked',
+      '  rate      4 events/s, from the first request to the last outcome',
+      '  time      6.10 s: start 5.00 s, events 1.00 s, dead letter 20 ms',
+      '            in turns 5 ms: model 5 ms, effects 5 ms',
+      '',
+      'Blocked',
+      '  203.0.113.7  6 failed logins from Dec 10 07:13:43 to 07:13:56 as "root"',
+      '',
+      'What the last of these turns said',
+      '  blocked it',
+      '',
+      'Dead letters',
+      '  One event was sent to fail: the condition of demo/failing divides by zero. It',
+      '  was tried 2 times and given up. GET /v1/dlq has it:',
+      '  fails-on-purpose: Error: division by zero',
+      '',
+      'Try next',
+      '  npm run demo -- --speed 50                watch it, 50 lines a second',
+      '  npm run demo -- --keep                    then talk to the server with curl',
+      '  npm run demo -- --file /var/log/auth.log  read your own log',
+      '  npm run dev                               write an agent: src/agents/',
+    ])
+  })
+
+  test('fits the terminal', () => {
+    const many = Array.from({ length: 40 }, (_, index) => ({
+      address: `2001:db8::${index}`,
+      reason: 'x'.repeat(300),
+      scope: 'ssh/a',
+      at: '',
+    }))
+    const lines = text(summary({ blocked: many, file: 'a/path/'.repeat(9) }))
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThan(80)
+    expect(lines).toContain('  and 28 more: --json lists them all')
+  })
+
+  test('an address that several hosts blocked is one line', () => {
+    const block = { address: '203.0.113.9', reason: 'again and again', at: '' }
+    const lines = text(
+      summary({
+        blocked: [
+          { ...block, scope: 'ssh/a' },
+          { ...block, scope: 'ssh/b' },
+        ],
+      }),
+    )
+    expect(lines[0]).toContain('blocked 1 address.')
+    expect(lines).toContain('  203.0.113.9  on 2 hosts: again and again')
+  })
+
+  test('says where nothing was blocked, and why', () => {
+    const { events } = summary()
+    expect(text(summary({ blocked: [] }))).toContain('Nothing was blocked: no public address failed 5 times within 10 minutes.')
+    expect(text(summary({ blocked: [], events: { ...events, considered: 0 } })).join()).toContain(
+      'no line of this log is one that sshd writes',
+    )
+  })
+
+  test('counts lines that were not sent, and tells a model that was asked', () => {
+    const { lines, model } = summary()
+    const all = text(
+      summary({ lines: { ...lines, left_out: { 'too long': 2 } }, model: { ...model, name: 'm', asked: true, calls: 3 } }),
+    ).join('\n')
+    expect(all).toContain('Not sent: 2 lines (too long).')
+    expect(all).toContain('The model m was asked 3 times.')
+    expect(all).not.toContain('No model was asked')
+  })
+
+  test('does not tell to keep a server that is kept', () => {
+    expect(text(summary(), 80, true).join()).not.toContain('--keep')
+  })
+})

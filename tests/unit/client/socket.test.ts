@@ -1,0 +1,198 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { connectScope, type Connection, type ConnectOptions } from '../../../client/socket.ts'
+
+class FakeSocket extends EventTarget {
+  static readonly all: FakeSocket[] = []
+  readonly url: URL
+  readonly sent: string[] = []
+  readyState = 0
+  binaryType = 'blob'
+
+  constructor(url: string) {
+    super()
+    this.url = new URL(url)
+    FakeSocket.all.push(this)
+  }
+
+  open(): this {
+    this.readyState = 1
+    this.dispatchEvent(new Event('open'))
+    return this
+  }
+  receive(frame: object): void {
+    this.dispatchEvent(new MessageEvent('message', { data: JSON.stringify(frame) }))
+  }
+  drop(): void {
+    this.readyState = 3
+    this.dispatchEvent(new Event('close'))
+  }
+  send(text: string): void {
+    this.sent.push(text)
+  }
+  close(): void {
+    this.readyState = 3
+  }
+}
+
+const refusal = (status: number, detail: string) => Response.json({ detail }, { status })
+let tickets = 0
+const server = vi.fn<typeof fetch>()
+let connection: Connection | undefined
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  vi.stubGlobal('WebSocket', FakeSocket)
+  vi.stubGlobal('fetch', server)
+  tickets = 0
+  server.mockReset().mockImplementation(async () => Response.json({ ticket: `t${(tickets += 1)}` }, { status: 201 }))
+  FakeSocket.all.length = 0
+})
+afterEach(() => {
+  connection?.close()
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+
+function connect(options: Partial<ConnectOptions> = {}): Connection {
+  connection = connectScope({ base_url: 'http://reflex.test/', scope: 'team-a/x', key: 'secret', ...options })
+  connection.send({ content: 'unheard' }).catch(() => undefined)
+  return connection
+}
+
+/** The next socket that the client makes, once its pause is over. */
+async function nextSocket(): Promise<FakeSocket> {
+  const known = FakeSocket.all.length
+  for (let waited = 0; FakeSocket.all.length === known && waited < 60_000; waited += 100) await vi.advanceTimersByTimeAsync(100)
+  const socket = FakeSocket.all[known]
+  if (!socket) throw new Error('the client made no connection')
+  return socket
+}
+
+const entry = (seq: number) => ({ type: 'log', entry: { seq } })
+const ids = (socket: FakeSocket): string[] => socket.sent.map((text): string => JSON.parse(text).id)
+
+test('each connection is opened with a ticket of its own, and goes on behind the last entry', async () => {
+  const seen: number[] = []
+  const { last_seq } = connect({ after: 3, connection_id: 'bob', onEntry: ({ seq }) => seen.push(seq) })
+  expect(last_seq).toBe(3)
+  const first = (await nextSocket()).open()
+  expect(first.url.href).toBe('ws://reflex.test/v1/scopes/team-a%2Fx/ws?ticket=t1&connection_id=bob&after=3')
+  expect(server.mock.calls[0]).toMatchObject([
+    'http://reflex.test/v1/scopes/team-a%2Fx/tickets',
+    { method: 'POST', headers: { Authorization: 'Bearer secret' } },
+  ])
+  first.receive(entry(4))
+  first.receive(entry(5))
+  first.drop()
+  const second = (await nextSocket()).open()
+  expect(second.url.search).toBe('?ticket=t2&connection_id=bob&after=5')
+  second.receive(entry(5))
+  second.receive(entry(6))
+  expect(seen).toEqual([4, 5, 6])
+  expect(connection?.last_seq).toBe(6)
+})
+
+test('a ticket provider stands in for a key', async () => {
+  connection = connectScope({ base_url: 'https://reflex.test', scope: 's', ticket: async () => 'given' })
+  expect((await nextSocket()).url.href).toBe('wss://reflex.test/v1/scopes/s/ws?ticket=given')
+  expect(server).not.toHaveBeenCalled()
+})
+
+test('an event is sent until it is acknowledged, always under one id', async () => {
+  const { send } = connect()
+  const early = send({ content: 'early', id: 'a' })
+  const first = (await nextSocket()).open()
+  expect(ids(first)).toEqual([expect.any(String), 'a'])
+  first.receive({ type: 'ack', id: ids(first)[0], status: 'accepted' })
+  const late = send({ type: 'ws.message', connection_id: 'c', content: 'late', id: 'b' })
+  expect(ids(first).at(-1)).toBe('b')
+  first.drop()
+  const offline = send({ content: 'offline', id: 'c' })
+  const second = (await nextSocket()).open()
+  expect(ids(second)).toEqual(['a', 'b', 'c'])
+  second.receive({ type: 'ack', id: 'a', status: 'duplicate' })
+  second.receive({ type: 'ack', id: 'b', status: 'accepted' })
+  second.receive({ type: 'ack', id: 'c', status: 'accepted' })
+  expect(await Promise.all([early, late, offline])).toEqual([
+    { id: 'a', status: 'duplicate' },
+    { id: 'b', status: 'accepted' },
+    { id: 'c', status: 'accepted' },
+  ])
+})
+
+test('what the scope refuses is told to who sent it', async () => {
+  const onError = vi.fn<(error: Error) => void>()
+  connection = connectScope({ base_url: 'http://reflex.test', scope: 's', key: 'k', onError })
+  const socket = (await nextSocket()).open()
+  const bad = connection.send({ type: 'no.such' })
+  const good = connection.send({ content: 'hello', id: 'good' })
+  socket.receive({ type: 'error', errors: [{ path: 'type', message: 'unknown type' }] })
+  socket.receive({ type: 'ack', id: 'good', status: 'accepted' })
+  await expect(bad).rejects.toThrow('type: unknown type')
+  expect(await good).toMatchObject({ id: 'good' })
+  expect(onError).not.toHaveBeenCalled()
+  socket.receive({ type: 'error', errors: [{ path: '', message: 'out of the blue' }] })
+  expect(onError).toHaveBeenCalledWith(new Error('out of the blue'))
+})
+
+test('pieces of an answer are told as they come', async () => {
+  const deltas: string[] = []
+  connect({ onDelta: ({ content }) => deltas.push(content) })
+  const socket = (await nextSocket()).open()
+  socket.receive({ type: 'delta', turn_id: 't', content: 'Hel' })
+  socket.receive({ type: 'delta', turn_id: 't', content: 'lo' })
+  expect(deltas).toEqual(['Hel', 'lo'])
+})
+
+test('a key that is refused ends it, a server that is away does not', async () => {
+  const onError = vi.fn<(error: Error) => void>()
+  server.mockResolvedValueOnce(refusal(503, 'away')).mockRejectedValueOnce(new Error('fetch failed'))
+  connect({ onError })
+  const socket = (await nextSocket()).open()
+  expect(onError.mock.calls.map(([{ message }]) => message)).toEqual(['no ticket for team-a/x: away', 'fetch failed'])
+  const pending = connection?.send({ content: 'hello' })
+  const failed = pending?.catch((error: Error) => error.message)
+  server.mockResolvedValue(refusal(403, 'it does not cover the scope'))
+  socket.drop()
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(await failed).toContain('does not cover')
+
+  expect(server).toHaveBeenCalledTimes(4)
+})
+
+test('a connection that answers no ping is left for a new one', async () => {
+  connect()
+  const socket = (await nextSocket()).open()
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(socket.sent.at(-1)).toBe('ping')
+  socket.dispatchEvent(new MessageEvent('message', { data: 'pong' }))
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(FakeSocket.all).toHaveLength(1)
+  await vi.advanceTimersByTimeAsync(20_100)
+  expect(FakeSocket.all).toHaveLength(2)
+})
+
+test('closing ends it, and what was not acknowledged fails', async () => {
+  const { send, close } = connect()
+  const socket = (await nextSocket()).open()
+  const failed = send({ content: 'hello' }).catch((error: Error) => error.message)
+  close()
+  expect(await failed).toContain('closed')
+
+  expect(socket.readyState).toBe(3)
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(FakeSocket.all).toHaveLength(1)
+  await expect(send({ content: 'too late' })).rejects.toThrow('closed')
+})
+
+test('the same event, sent again before its answer, goes out once', async () => {
+  const { send } = connect()
+  const socket = (await nextSocket()).open()
+  const both = Promise.all([send({ content: 'hello', id: 'a' }), send({ content: 'hello', id: 'a' })])
+  expect(ids(socket).filter((id) => id === 'a')).toHaveLength(1)
+  socket.receive({ type: 'ack', id: 'a', status: 'accepted' })
+  expect(await both).toEqual([
+    { id: 'a', status: 'accepted' },
+    { id: 'a', status: 'accepted' },
+  ])
+})
