@@ -6,7 +6,7 @@ import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 
 /** How long changes gather before they are told: D1's log follows within about a second. */
-const GATHER_MS = 400
+const GATHER_MS = 800
 const LONGEST_PAUSE_MS = 30_000
 const TELL_TIMEOUT_MS = 15_000
 const BATCH = 1000
