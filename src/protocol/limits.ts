@@ -12,7 +12,6 @@ export const limits = {
   /** What is read of the log, or told to D1, at once. */
   page_bytes: 4_000_000,
   log_page: 1000,
-  page: 100,
   claim: 1000,
   wait_ms: 30_000,
   result_bytes: 256_000,

@@ -7,7 +7,6 @@ import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from '
 import { conflict, notFound } from './refusals.ts'
 import { retryDeadLetters } from './retry-dead-letters.ts'
 import { event } from './schemas.ts'
-import { scopeStub } from './scope-stub.ts'
 
 const tags = ['Dead letters']
 const letter = z
@@ -135,7 +134,7 @@ export const deadLetterRoutes = resource()
     const { principal } = c.var
     const found = await mine(c.env, principal, c.req.valid('param').id)
     if (found.origin === 'scope' && found.scope !== null && found.event_id !== null) {
-      await scopeStub(c.env, found.scope).discard([found.event_id], principal.name)
+      await c.env.SCOPE.getByName(found.scope).discard([found.event_id], principal.name)
     }
     await deleteDeadLetters(c.env.DB, [found])
     return c.body(null, 204)

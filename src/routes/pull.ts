@@ -3,7 +3,6 @@ import { limits } from '../protocol/limits.ts'
 import { guard, json, jsonRequest, problems, resource, scopePath } from './describe.ts'
 import { conflict } from './refusals.ts'
 import { event } from './schemas.ts'
-import { scopeStub } from './scope-stub.ts'
 
 const tags = ['Pull loop']
 const token = z.string().min(1).max(256)
@@ -77,14 +76,14 @@ const nack = createRoute({
 export const pullRoutes = resource()
   .openapi(claim, async (c) => {
     const { scope, principal } = c.var
-    const claimed = await scopeStub(c.env, scope).claim(c.req.valid('json'), principal.name)
+    const claimed = await c.env.SCOPE.getByName(scope).claim(c.req.valid('json'), principal.name)
     if (!claimed.ok) throw conflict('not-pull', claimed.detail)
     return c.json({ deliveries: claimed.deliveries }, 200)
   })
-  .openapi(ack, async (c) => c.json(await scopeStub(c.env, c.var.scope).ack(c.req.valid('json').ack_tokens), 200))
+  .openapi(ack, async (c) => c.json(await c.env.SCOPE.getByName(c.var.scope).ack(c.req.valid('json').ack_tokens), 200))
   .openapi(nack, async (c) => {
     const { ack_token, error } = c.req.valid('json')
-    const refused = await scopeStub(c.env, c.var.scope).nack(ack_token, error)
+    const refused = await c.env.SCOPE.getByName(c.var.scope).nack(ack_token, error)
     if (!refused.ok) throw conflict('stale-token', refused.detail)
     return c.json({ status: refused.status, due_at: refused.due_at }, 200)
   })

@@ -2,7 +2,6 @@ import type { Env } from '../bindings.ts'
 import type { Event } from '../core/event.ts'
 import type { ScopeApi } from '../protocol/scope-api.ts'
 import { deleteDeadLetters, type DeadLetter } from '../store/dead-letters.ts'
-import { scopeStub } from './scope-stub.ts'
 
 type Retried = { retried: DeadLetter[]; failed: { id: string; reason: string }[] }
 type WithEvent = DeadLetter & { scope: string; event_id: string }
@@ -27,7 +26,7 @@ const UNREADABLE = 'It holds no event that could be read: there is nothing to se
 const hasEvent = (letter: DeadLetter): letter is WithEvent => letter.scope !== null && letter.event_id !== null
 
 async function retryScope(env: Env, scope: string, letters: readonly WithEvent[], by: string): Promise<Retried> {
-  const stub = scopeStub(env, scope)
+  const stub = env.SCOPE.getByName(scope)
   try {
     const reopened = new Set(
       await stub.reopen(

@@ -7,7 +7,6 @@ import { eventRules } from './event-rules.ts'
 import { readEvents } from './parse-events.ts'
 import { inboxFull } from './refusals.ts'
 import { outcomes, receipts } from './schemas.ts'
-import { scopeStub } from './scope-stub.ts'
 
 const publish = createRoute({
   method: 'post',
@@ -36,7 +35,7 @@ export const scopeEventRoutes = resource().openapi(publish, async (c) => {
   const { scope, principal } = c.var
   const { wait, timeout_ms } = c.req.valid('query')
   const events = await readEvents(c.req.raw, eventRules(principal, scope))
-  const stub = scopeStub(c.env, scope)
+  const stub = c.env.SCOPE.getByName(scope)
   const answer = await stub.accept(events, 'http')
   if (!answer.ok) throw inboxFull(scope, answer)
   const accepted = answer.receipts.filter(({ status }) => status === 'accepted').length

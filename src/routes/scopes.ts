@@ -8,7 +8,6 @@ import { invalid, notFound } from './refusals.ts'
 import { described, plainSchema } from './plain-schema.ts'
 import { refuseInvalid } from './refuse-invalid.ts'
 import { contextView, logEntry, scopeState, scopeSummary, settings } from './scope-schemas.ts'
-import { scopeStub } from './scope-stub.ts'
 
 const tags = ['Scopes']
 
@@ -117,18 +116,18 @@ export const scopeRoutes = resource()
     const items = rows.slice(0, limit)
     return c.json({ items, next_cursor: rows.length > limit ? (items.at(-1)?.scope ?? null) : null }, 200)
   })
-  .openapi(state, async (c) => c.json(await scopeStub(c.env, c.var.scope).state(), 200))
+  .openapi(state, async (c) => c.json(await c.env.SCOPE.getByName(c.var.scope).state(), 200))
   .openapi(configure, async (c) => {
     const { scope, principal } = c.var
     const patch = refuseInvalid({ target: 'json', ...settingsPatch.safeParse(await c.req.json()) })
-    const changed = await scopeStub(c.env, scope).configure(patch, principal.name)
+    const changed = await c.env.SCOPE.getByName(scope).configure(patch, principal.name)
     if (!changed.ok) throw invalid(changed.detail)
     return c.json({ scope, settings: changed.settings }, 200)
   })
-  .openapi(context, async (c) => c.json(await scopeStub(c.env, c.var.scope).context(c.req.valid('query').limit), 200))
+  .openapi(context, async (c) => c.json(await c.env.SCOPE.getByName(c.var.scope).context(c.req.valid('query').limit), 200))
   .openapi(log, async (c) => {
     const { after, before, limit } = c.req.valid('query')
-    const { entries, last_seq } = await scopeStub(c.env, c.var.scope).readLog(after, limit, before)
+    const { entries, last_seq } = await c.env.SCOPE.getByName(c.var.scope).readLog(after, limit, before)
     // The entries are JSON text already, up to a thousand of them: only the last one is parsed.
     const last = entries.at(-1)
     const seq = last === undefined ? last_seq : place.parse(JSON.parse(last)).seq
@@ -137,13 +136,13 @@ export const scopeRoutes = resource()
   })
   .openapi(event, async (c) => {
     const { scope, id } = c.req.valid('param')
-    const record = await scopeStub(c.env, scope).event(id)
+    const record = await c.env.SCOPE.getByName(scope).event(id)
     if (!record) throw notFound(`The scope ${scope} has no event ${id}.`)
     return c.json(record, 200)
   })
   .openapi(cancel, async (c) => {
     const { scope, principal } = c.var
-    return c.json(await scopeStub(c.env, scope).cancel(c.req.valid('json').reason, principal.name), 200)
+    return c.json(await c.env.SCOPE.getByName(scope).cancel(c.req.valid('json').reason, principal.name), 200)
   })
 
 const place = z.object({ seq: z.int() })

@@ -5,7 +5,6 @@ import { Problem } from '../protocol/problem.ts'
 import type { Connect } from '../protocol/scope-api.ts'
 import { guard, json, problems, resource, scopePath } from './describe.ts'
 import { conflict } from './refusals.ts'
-import { scopeStub } from './scope-stub.ts'
 
 const tags = ['Live']
 const seq = z.coerce.number<string>().int().min(0).optional()
@@ -78,7 +77,7 @@ export const socketRoutes = resource()
     return open(c.env, scope, { connection_id: principal.name, source: principal.name, may_send: false, after })
   })
   .openapi(issueTicket, async (c) => {
-    const issued = await scopeStub(c.env, c.var.scope).issueTicket(c.var.principal)
+    const issued = await c.env.SCOPE.getByName(c.var.scope).issueTicket(c.var.principal)
     if (!issued.ok) throw conflict('too-many-tickets', issued.detail)
     c.header('Cache-Control', 'no-store')
     return c.json({ ticket: issued.ticket, expires_at: issued.expires_at }, 201)
@@ -86,11 +85,11 @@ export const socketRoutes = resource()
 
 /** Whose connection this is. The object trusts this header, so nothing of the caller's own request is passed on. */
 function open(env: Env, scope: string, connect: Connect, headers: Record<string, string> = {}): Promise<Response> {
-  return scopeStub(env, scope).fetch('https://scope/', { headers: { ...headers, 'x-reflex-connect': ascii(JSON.stringify(connect)) } })
+  return env.SCOPE.getByName(scope).fetch('https://scope/', { headers: { ...headers, 'x-reflex-connect': ascii(JSON.stringify(connect)) } })
 }
 
 export const redeemTicket = (env: Env, scope: string, ticket: string): Promise<Principal | null> =>
-  scopeStub(env, scope).redeemTicket(ticket)
+  env.SCOPE.getByName(scope).redeemTicket(ticket)
 
 /** A header carries no more; JSON can say the rest with escapes. */
 const ascii = (json: string): string => json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -3,7 +3,6 @@ import type { Problem } from '../protocol/problem.ts'
 import { schedule } from '../protocol/schedule.ts'
 import { guard, json, jsonRequest, problems, resource, scopePath } from './describe.ts'
 import { conflict, invalid, notFound } from './refusals.ts'
-import { scopeStub } from './scope-stub.ts'
 
 const tags = ['Timers']
 const name = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'a timer is named by 1 to 64 characters of A-Z a-z 0-9 . _ : and -')
@@ -63,20 +62,20 @@ const remove = createRoute({
 export const timerRoutes = resource()
   .openapi(set, async (c) => {
     const { scope, principal } = c.var
-    const outcome = await scopeStub(c.env, scope).setTimer(c.req.valid('param').name, c.req.valid('json'), principal.name)
+    const outcome = await c.env.SCOPE.getByName(scope).setTimer(c.req.valid('param').name, c.req.valid('json'), principal.name)
     if (!outcome.ok) throw refusals[outcome.reason](outcome.detail)
     return outcome.created ? c.json(outcome.timer, 201) : c.json(outcome.timer, 200)
   })
-  .openapi(list, async (c) => c.json({ items: await scopeStub(c.env, c.var.scope).timers(), next_cursor: null }, 200))
+  .openapi(list, async (c) => c.json({ items: await c.env.SCOPE.getByName(c.var.scope).timers(), next_cursor: null }, 200))
   .openapi(get, async (c) => {
     const { scope, name } = c.req.valid('param')
-    const found = await scopeStub(c.env, scope).timer(name)
+    const found = await c.env.SCOPE.getByName(scope).timer(name)
     if (!found) throw noTimer(scope, name)
     return c.json(found, 200)
   })
   .openapi(remove, async (c) => {
     const { scope, name } = c.req.valid('param')
-    if (!(await scopeStub(c.env, scope).removeTimer(name, c.var.principal.name))) throw noTimer(scope, name)
+    if (!(await c.env.SCOPE.getByName(scope).removeTimer(name, c.var.principal.name))) throw noTimer(scope, name)
     return c.body(null, 204)
   })
 
