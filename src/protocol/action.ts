@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { checkJson } from '../protocol/check-json.ts'
+import { checkJson } from './check-json.ts'
 
 const name = z.string().min(1).max(128)
 const text = z.string().max(16_384)

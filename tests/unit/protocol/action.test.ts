@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseAction } from '../../../src/reflexes/action.ts'
+import { parseAction } from '../../../src/protocol/action.ts'
 
 const valid = [
   { action_type: 'call_tool', tool: 'block_address', args: { address: '203.0.113.1' } },
