@@ -16,9 +16,10 @@ export async function concurrently<Item>(items: readonly Item[], work: (item: It
   )
 }
 
+/** Asks seldom: asking is work, too, for the server that is measured. */
 export async function until(
   reached: () => Promise<boolean>,
-  { pause_ms = 10, timeout_ms = 120_000, what = 'the end' } = {},
+  { pause_ms = 25, timeout_ms = 120_000, what = 'the end' } = {},
 ): Promise<void> {
   const end = performance.now() + timeout_ms
   while (!(await reached())) {
