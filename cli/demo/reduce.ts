@@ -38,11 +38,18 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
         ...spend(state, 'effects', entry.duration_ms),
         effects: { ...state.effects, [entry.status]: state.effects[entry.status] + 1 },
       }
+    case 'action-ended':
     case 'context-trimmed':
     case 'event-claimed':
     case 'event-discarded':
     case 'event-reopened':
+    case 'reflex-compared':
+    case 'reflex-fired':
+    case 'reflex-moved':
+    case 'reflex-overruled':
+    case 'reflex-passed':
     case 'reply-sent':
+    case 'scratch-set':
     case 'settings-changed':
     case 'timer-removed':
     case 'timer-set':

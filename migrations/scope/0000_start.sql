@@ -1,3 +1,16 @@
+CREATE TABLE `actions` (
+	`id` text PRIMARY KEY NOT NULL,
+	`seq` integer NOT NULL,
+	`reflex_id` text NOT NULL,
+	`version` integer NOT NULL,
+	`idempotence_key` text,
+	`task` text NOT NULL,
+	`at` integer NOT NULL,
+	`ended_at` integer
+);
+--> statement-breakpoint
+CREATE INDEX `actions_waiting` ON `actions` (`at`) WHERE ended_at IS NULL;--> statement-breakpoint
+CREATE UNIQUE INDEX `actions_key` ON `actions` (`reflex_id`,`idempotence_key`);--> statement-breakpoint
 CREATE TABLE `effects` (
 	`id` text PRIMARY KEY NOT NULL,
 	`turn_id` text,
@@ -54,6 +67,14 @@ CREATE TABLE `log` (
 	`entry` text NOT NULL
 );
 --> statement-breakpoint
+CREATE INDEX `log_reflexes` ON `log` ((entry->>'$.event_ids[0]')) WHERE kind IN ('reflex-fired', 'reflex-passed');--> statement-breakpoint
+CREATE TABLE `programs` (
+	`id` text NOT NULL,
+	`version` integer NOT NULL,
+	`program` text NOT NULL,
+	PRIMARY KEY(`id`, `version`)
+);
+--> statement-breakpoint
 CREATE TABLE `state` (
 	`key` text PRIMARY KEY NOT NULL,
 	`value` text NOT NULL
@@ -71,4 +92,12 @@ CREATE TABLE `timers` (
 	`set_at` integer NOT NULL,
 	`next_at` integer NOT NULL,
 	`fired` integer DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `trials` (
+	`seq` integer NOT NULL,
+	`reflex_id` text NOT NULL,
+	`version` integer NOT NULL,
+	`action` text NOT NULL,
+	PRIMARY KEY(`seq`, `reflex_id`, `version`)
 );

@@ -38,6 +38,8 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
   /** System 2. Without one the agent only perceives. */
   trigger?: Trigger<AgentEvent<Schemas>>
   tools?: Record<string, ToolDefinition>
+  /** Whether it may write reflexes and change its own chain. A scope's setting `tools` decides that for itself. */
+  writes_reflexes?: boolean
   settings?: Partial<Omit<Settings, 'agent'>>
   /** How the offline model answers this agent's prompts. */
   offline?: readonly OfflineRule[]

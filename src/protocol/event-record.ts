@@ -1,4 +1,5 @@
 import type { Event } from '../core/event.ts'
+import type { Action } from './action.ts'
 
 export const outcomeStatuses = ['completed', 'ignored', 'dead_lettered', 'cancelled'] as const
 export type OutcomeStatus = (typeof outcomeStatuses)[number]
@@ -6,13 +7,15 @@ export const eventStatuses = ['queued', 'pending', 'processing', ...outcomeStatu
 export type EventStatus = (typeof eventStatuses)[number]
 
 /**
- * How an event ended. `turn`: with the turn's id, and its result once read (null: it decided to do nothing). `perceive`: it joined the context of an agent
+ * How an event ended. `turn`: with the turn's id, and its result once read (null: it decided to do nothing). `reflex`: with its action
+ * once read; `reused` where its key was carried out before. `perceive`: it joined the context of an agent
  * that starts no turn, or under the overlap policy `drop`.
  */
 export type Outcome =
   | { by: 'filter' }
   | { by: 'perceive'; reason: string }
   | { by: 'turn'; turn_id: string; log_seq: number; result?: unknown }
+  | { by: 'reflex'; reflex_id: string; version: number; log_seq: number; reused?: true; action?: Action }
   | { by: 'pull' }
   | { by: 'cancel'; reason: string }
   | { by: 'failure'; reason: string; discarded?: boolean }

@@ -1,3 +1,5 @@
+import type { Action } from './action.ts'
+import type { Act, Decision, ReflexState } from './reflex.ts'
 import type { Settings, SettingsPatch } from './settings.ts'
 import type { Outcome, OutcomeStatus } from './event-record.ts'
 import type { Schedule } from './schedule.ts'
@@ -45,6 +47,8 @@ export type EntryBody =
       cleared: number
       usage: Usage
       scratch: unknown
+      /** What it did, as far as it can be compared with what a reflex would do. */
+      acts: Act[]
     }
   | {
       kind: 'model-called'
@@ -67,14 +71,47 @@ export type EntryBody =
       error: string | null
       idempotence_key: string | null
     }
-  | { kind: 'reply-sent'; turn_id: string; content: string }
+  | { kind: 'reply-sent'; turn_id: string | null; reflex_id: string | null; content: string }
+  /** `context` is what it saw, null where the entry of another reflex with the same `context_hash` just before has it. `state` is the version's: in `shadow` the action is not carried out. */
+  | ({ kind: 'reflex-fired'; action: Action } & ReflexRunEntry)
+  | ({ kind: 'reflex-passed'; reason: PassReason; error: string | null } & ReflexRunEntry)
+  /** How a reflex's action ended, where it took the effect lane. */
+  | {
+      kind: 'action-ended'
+      reflex_id: string
+      version: number
+      action_type: Action['action_type']
+      status: ActionEnd
+      error: string | null
+    }
+  /** What a reflex in shadow would have done, beside what was decided; `agreed` is null where the two cannot be compared. */
+  | { kind: 'reflex-compared'; reflex_id: string; version: number; action: Action; decision: Decision; agreed: boolean | null }
+  | { kind: 'reflex-overruled'; reflex_id: string; version: number; turn_id: string; reason: string }
+  /** The scope promoted or demoted a version by itself, by what it has seen of it. */
+  | { kind: 'reflex-moved'; reflex_id: string; version: number; from: ReflexState; to: ReflexState; reason: string }
+  | { kind: 'scratch-set'; key: string; value: unknown; reflex_id: string }
   | { kind: 'turn-cancelled'; turn_id: string; reason: string; by: string }
   | { kind: 'settings-changed'; by: string; patch: SettingsPatch; settings: Settings }
   | { kind: 'timer-set'; timer_name: string; schedule: Schedule; next_at: string; by: string }
   | { kind: 'timer-removed'; timer_name: string; by: string }
   | { kind: 'context-trimmed'; count: number; context_limit: number }
 
-export type Via = 'http' | 'queue' | 'socket' | 'timer' | 'agent'
+/** The version is null where the chain names what is not there. */
+type ReflexRunEntry = {
+  reflex_id: string
+  version: number | null
+  hash: string | null
+  state: 'active' | 'shadow' | null
+  context_hash: string | null
+  context: unknown
+  fuel: number
+  duration_us: number
+}
+/** `refused`: it wants what this scope does not allow. `cooldown`, `rate`: the chain does not let it run yet. `suspended`: it failed too often here. `fuel`: so many events came at once that they used up what reflexes may compute. */
+export type PassReason = 'null' | 'error' | 'limit' | 'invalid_action' | 'refused' | 'cooldown' | 'rate' | 'missing' | 'suspended' | 'fuel'
+export type ActionEnd = 'ok' | 'failed' | 'unknown' | 'reused'
+
+export type Via = 'http' | 'queue' | 'socket' | 'timer' | 'agent' | 'reflex'
 export type LogEntry = { seq: number; at: string } & EntryHead & EntryBody
 /** An entry before it has its place in the log. */
 export type NewEntry = EntryHead & EntryBody

@@ -2,6 +2,7 @@ import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
 import type { EventRecord } from './event-record.ts'
 import type { Via } from './log-entry.ts'
+import type { ReflexMetrics } from './reflex-metrics.ts'
 import type { Schedule } from './schedule.ts'
 import type { Settings, SettingsPatch } from './settings.ts'
 
@@ -19,6 +20,7 @@ export type Counters = Record<
   | 'retried'
   | 'turns'
   | 'turns_failed'
+  | 'reflex_actions'
   | 'effects'
   | 'effects_failed'
   | 'model_calls'
@@ -49,6 +51,8 @@ export type ContextView = {
   count: number
   scratch: Record<string, unknown>
 }
+/** What each version of a reflex has done in this scope. */
+export type ScopeMetrics = { scope: string; counters: Counters; reflexes: { reflex_id: string; version: number; metrics: ReflexMetrics }[] }
 export type Timer = { name: string; schedule: Schedule; next_at: string; fired: number }
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 export type Refused<Reason extends string> = { ok: false; reason: Reason; detail: string }
@@ -85,6 +89,11 @@ export interface ScopeApi {
   reopen(ids: string[], by: string): Promise<string[]>
   /** The outcome stays `dead_lettered`; it is only no longer listed. */
   discard(ids: string[], by: string): Promise<string[]>
+  /** These reflexes have a new version or state. */
+  reflexesChanged(ids: string[]): Promise<void>
+  /** Events as reflexes saw or would have seen them, oldest first, each as the JSON of a Recording; `next` is the `after` of the next page. */
+  recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
+  metrics(): Promise<ScopeMetrics>
   issueTicket(caller: Caller): Promise<{ ok: true; ticket: string; expires_at: string } | Refused<'too_many'>>
   redeemTicket(ticket: string): Promise<Caller | null>
   /** Sets right what a lost alarm left lying; says when it wants to wake next, in ms. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { reflexReference } from './reflex.ts'
 
 /** What happens to events that arrive while a turn is in flight; `debounce` also delays the start of a turn. Times in ms. */
 export const overlap = z.union([
@@ -33,6 +34,8 @@ const fields = {
   when: z.string().max(2000),
   /** Names of the agent's tools that this scope may use; all of them unless set. */
   tools: z.array(z.string().min(1).max(64)).max(100),
+  /** System 1: the reflexes that see an event before any model does, in order of priority. */
+  reflexes: z.array(reflexReference).max(100),
   /** The agent's own parameters. */
   parameters: z.record(z.string().min(1).max(64), z.json()),
 }
@@ -59,6 +62,7 @@ export const defaultSettings: Settings = {
   retention_days: 7,
   token_budget: null,
   redact: [],
+  reflexes: [],
   parameters: {},
 }
 

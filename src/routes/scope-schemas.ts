@@ -22,6 +22,7 @@ const counters = z.object({
   retried: count,
   turns: count,
   turns_failed: count,
+  reflex_actions: count.meta({ description: 'Events that a reflex decided, with no model.' }),
   effects: count,
   effects_failed: count,
   model_calls: count,

@@ -4,6 +4,7 @@ import type { Env } from '../bindings.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
 import { Alarm } from './alarm.ts'
 import { Budget } from './budget.ts'
+import { Configuration } from './configuration.ts'
 import { Counters } from './counters.ts'
 import { Database } from './database.ts'
 import { Effects } from './effects.ts'
@@ -20,6 +21,8 @@ import { SettingsStore } from './settings-store.ts'
 import { Settlement } from './settlement.ts'
 import { Sockets } from './sockets.ts'
 import { Streams } from './stream.ts'
+import { composeSystem1 } from './system-1/compose.ts'
+import { Records } from './system-1/records.ts'
 import { Tickets } from './tickets.ts'
 import { Timers } from './timers.ts'
 import { turnDeps } from './turn-deps.ts'
@@ -43,18 +46,62 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const log = new Log(database, now)
   log.redact(settings().redact)
   const inbox = new Inbox(database)
+  const records = new Records(database)
   const view = new InboxView(database)
   const memory = new WorkingMemory(database, scope, now, settings().context_limit)
   const report = () => ({ scope, agent: agent().name, open: inbox.open })
-  const outbox = new Outbox({ database, db: env.DB, alarm, now, scope: report, wake: () => alarm.next() })
-  const unit = unitOfWork({ database, counters, changed: () => outbox.changed(), reset: (error) => abort(context, scope, error) })
+  const outbox = new Outbox({
+    database,
+    db: env.DB,
+    alarm,
+    now,
+    scope: report,
+    wake: () => alarm.next(),
+    also: (db) => upkeep.tellSums(db),
+  })
+  const save = () => {
+    counters.save()
+    records.save()
+  }
+  const unit = unitOfWork({ database, save, changed: () => outbox.changed(), reset: (error) => abort(context, scope, error) })
   const waiters = new Waiters()
-  const settlement = new Settlement({ inbox, memory, log, counters, waiters, alarm, settings, now, random })
+  const settlement = new Settlement({
+    inbox,
+    memory,
+    log,
+    counters,
+    waiters,
+    alarm,
+    settings,
+    now,
+    random,
+    undecided: (rows) => proving.decided(rows, null),
+  })
   const effects = new Effects({ scope, env, settings, database, log, counters, locks: new ScopedLocks(), unit, now })
   const budget = new Budget(database, settings, now)
   const timers = new Timers({ database, log, scope, now })
   const thinking = () => turns.current !== null
-  const perception = new Perception({ inbox, memory, log, settlement, agent, settings, thinking })
+  const { programs, upkeep, toolbox, proving, recordings, actions, chain, reflexes } = composeSystem1({
+    scope,
+    env,
+    database,
+    records,
+    log,
+    memory,
+    counters,
+    settlement,
+    effects,
+    budget,
+    alarm,
+    unit,
+    agent,
+    settings,
+    now,
+    turns: () => turns,
+    configuration: () => configuration,
+    accept: (accepted) => intake.accept(accepted, 'reflex'),
+  })
+  const perception = new Perception({ inbox, memory, log, settlement, chain, reflexes, agent, settings, thinking })
   const turns: Turns = new Turns({
     database,
     inbox,
@@ -64,28 +111,53 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     counters,
     settlement,
     perception,
+    proving,
     effects,
     alarm,
     unit,
     agent,
     settings,
     now,
-    deps: (turn) => turnDeps({ env, scope, agent, settings, store: events, effects, budget, log, counters, sockets, unit, now }, turn),
+    deps: (turn) =>
+      turnDeps({ env, scope, agent, settings, store: events, effects, budget, log, counters, sockets, toolbox, proving, unit, now }, turn),
   })
-  const intake = new Intake({ scope, inbox, log, counters, perception, turns, settings, unit, now })
+  const act = () => {
+    upkeep.touch()
+    actions.run()
+  }
+  const intake = new Intake({ scope, inbox, memory, log, counters, perception, reflexes, act, turns, settings, unit, now })
+  const configuration: Configuration = new Configuration({
+    store,
+    unit,
+    log,
+    memory,
+    inbox,
+    perception,
+    intake,
+    turns,
+    programs,
+    upkeep,
+    alarm,
+  })
   const pull = new Pull({ inbox, log, settlement, alarm, settings, now })
   const events = new ScopeEventStore({ env, scope, database, intake, pull, unit })
   const rules = (source: string) => ({ union: eventSchema, types: eventTypes, defaults: { now: now(), source }, scope })
   const sockets: Sockets = new Sockets({ context, log, rules, accept: (accepted) => intake.accept(accepted, 'socket'), now })
   const streams = new Streams(log)
   const tickets = new Tickets(database, now)
-  const retention = new Retention({ inbox, memory, log, effects, settings, now })
+  const retention = new Retention({ inbox, memory, log, effects, actions, settings, now })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())
   return {
     database,
     store,
+    configuration,
+    records,
+    programs,
+    upkeep,
+    recordings,
+    actions,
     counters,
     alarm,
     log,

@@ -11,6 +11,7 @@ const ZERO: Counts = {
   retried: 0,
   turns: 0,
   turns_failed: 0,
+  reflex_actions: 0,
   effects: 0,
   effects_failed: 0,
   model_calls: 0,

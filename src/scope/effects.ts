@@ -1,5 +1,4 @@
 import { messageOf } from '../protocol/message-of.ts'
-import { createHash } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 import { z } from 'zod'
 import type { ToolDefinition } from '../agents/define-tool.ts'
@@ -10,6 +9,7 @@ import type { Cause, EffectEnd, EntryHead } from '../protocol/log-entry.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Counters } from './counters.ts'
 import type { Database } from './database.ts'
+import { argumentsHash } from './system-1/acts.ts'
 import { withDeadline } from './deadline.ts'
 import type { Log } from './log.ts'
 import { childHead } from './spans.ts'
@@ -21,6 +21,8 @@ export type EffectRequest = {
   input: unknown
   cause: Cause
   turn_id: string | null
+  /** Given by whoever asks, for a tool that has no key of its own. */
+  key?: string | null
   /** Turns that considered the same events before: what they did is not done again. */
   earlier_turns: readonly string[]
   head: EntryHead
@@ -125,9 +127,7 @@ export class Effects {
   async #serialised(request: EffectRequest): Promise<unknown> {
     request.signal.throwIfAborted()
     const key = keyOf(request, this.#parts.scope)
-    const arguments_hash = createHash('sha256')
-      .update(JSON.stringify(request.input) ?? 'undefined')
-      .digest('hex')
+    const arguments_hash = argumentsHash(request.input)
     const earlier = key === null ? this.#ofEarlierTurns(request, arguments_hash) : this.#byKey(request.tool, key)
     if (earlier?.status === 'ok') return this.#reuse(request, earlier, key)
     if (earlier?.status === 'unknown' && key === null) {
@@ -255,8 +255,8 @@ export class Effects {
   }
 }
 
-function keyOf({ tool, definition, input }: EffectRequest, scope: string): string | null {
-  if (!definition.idempotence_key) return null
+function keyOf({ tool, definition, input, key: given = null }: EffectRequest, scope: string): string | null {
+  if (!definition.idempotence_key) return given
   const key: unknown = definition.idempotence_key(input, scope)
   if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotence_key) return key
   throw new TypeError(`the idempotence key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)

@@ -8,17 +8,20 @@ import type { Database, Row } from './database.ts'
 /** `text` is the event's JSON, as it is stored. */
 export type Stored = { seq: number; event: Event; attempts: number; text: string }
 /** What is stored of a fresh event: pending, or ended by the filters already. */
-export type Judged = { stored: Stored; status: 'pending' | OutcomeStatus; in_context: boolean; outcome: Outcome | null }
+export type Judged = { stored: Stored; status: 'pending' | 'processing' | OutcomeStatus; in_context: boolean; outcome: Outcome | null }
 export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
 export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
 
 /** A lease that no clock ends: a turn's claim is given back by whoever ends the turn, or by the next start of the object. */
 export const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
-const INSERT = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, revision)
+const INSERT = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, revision, ack_token, lease_until)
   SELECT value->>0, event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, value->>1, value->>2,
-    value->>3, ?2, CASE WHEN value->>1 <> 'pending' THEN ?2 END, ?2 FROM (SELECT value, value->4 AS event FROM json_each(?1))`
+    value->>3, ?2, CASE WHEN value->>1 NOT IN ('pending', 'processing') THEN ?2 END, ?2, CASE value->>1 WHEN 'processing' THEN 'reflex:' || (value->>0) END,
+    CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END FROM (SELECT value, value->4 AS event FROM json_each(?1))`
 const TURN = 'turn:'
+/** What only the scope itself settles. */
+const OWN = /^(?:turn|reflex):/
 const turnToken = (turn_id: string): string => `${TURN}${turn_id}:`
 
 /** The scope's durable EventStore: core's statements on its own SQLite, in its own transactions (G1, G3). */
@@ -60,7 +63,7 @@ export class Inbox {
     )
     for (const chunk of jsonChunks(rows)) this.#database.all(INSERT, chunk, now)
     this.#last += judged.length
-    this.#open += judged.filter(({ status }) => status === 'pending').length
+    this.#open += judged.filter(({ status }) => status === 'pending' || status === 'processing').length
   }
 
   /** Due events that no filter has seen: a filter failed, or the scope was set to `pull` when they came. */
@@ -101,7 +104,7 @@ export class Inbox {
 
   /** The `seq` of an event that is claimed under this token. */
   claimedBy(ack_token: string): number | null {
-    if (ack_token.startsWith(TURN)) return null
+    if (OWN.test(ack_token)) return null
     const row = this.#database.first<{ seq: number }>(`SELECT seq FROM events WHERE status = 'processing' AND ack_token = ?`, ack_token)
     return row?.seq ?? null
   }
@@ -151,7 +154,7 @@ export class Inbox {
 
   /** A turn's own tokens can be read in the log: they settle nothing here. */
   nack(ack_token: string, failure: { error: string; max_attempts: number; now: number; jitter: number }): Failed[] {
-    if (ack_token.startsWith(TURN)) return []
+    if (OWN.test(ack_token)) return []
     return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: [ack_token] })), failure.error)
   }
 

@@ -7,8 +7,11 @@ import type { Inbox, Judged, Stored } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { Perception, Verdict } from './perception.ts'
 import { eventHead } from './spans.ts'
+import type { Left } from './system-1/fire.ts'
+import type { ReflexOutcome } from './system-1/reflex-outcome.ts'
 import type { Turns } from './turns.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
+import type { WorkingMemory } from './working-memory.ts'
 
 type Parts = {
   scope: string
@@ -16,6 +19,10 @@ type Parts = {
   log: Log
   counters: Counters
   perception: Perception
+  reflexes: ReflexOutcome
+  memory: WorkingMemory
+  /** Reflexes' actions wait for the effect lane. */
+  act: () => void
   turns: Turns
   settings: () => Settings
   unit: UnitOfWork
@@ -37,12 +44,13 @@ export class Intake {
 
   /** All of them, or none: a full inbox refuses; an empty one takes any batch, or one larger than the limit could never come in. Ticks of timers are always taken: there are few, and no sender could send them again. */
   accept(events: readonly Event[], via: Via): Accepted {
-    const { inbox, settings, unit, turns } = this.#parts
+    const { inbox, settings, unit, turns, act } = this.#parts
     const limit = settings().inbox_limit
     const full = inbox.open > 0 && inbox.open + events.length > limit
     if (full && via !== 'timer' && inbox.open + inbox.fresh(events).length > limit)
       return { ok: false, reason: 'inbox_full', depth: inbox.open, limit }
     const { fresh, waiting } = unit(() => this.#store(events, via))
+    act()
     if (waiting > 0) turns.arrived()
     return {
       ok: true,
@@ -57,7 +65,7 @@ export class Intake {
 
   /** What waited for a filter: after a failure of one, or a change of the settings. */
   perceiveWaiting(): void {
-    const { inbox, perception, unit, turns, now, settings } = this.#parts
+    const { inbox, perception, unit, turns, now, settings, act } = this.#parts
     if (settings().consumer === 'pull') return
     let waiting = 0
     for (;;) {
@@ -65,37 +73,56 @@ export class Intake {
       if (stored.length > 0) waiting += unit(() => perception.perceive(stored))
       if (stored.length < PERCEIVE_BATCH) break
     }
+    act()
     if (waiting > 0) turns.arrived()
   }
 
   #store(events: readonly Event[], via: Via): { fresh: Set<string>; waiting: number } {
-    const { inbox, log, counters, perception, now } = this.#parts
+    const { inbox, log, counters, perception, reflexes, now } = this.#parts
     const stored = inbox.fresh(events)
     const verdicts = perception.judge(stored)
-    const judged = stored.map((one, index) => judgedBy(one, verdicts[index]))
+    const entries = stored.map((one) => acceptedEntry(one, via))
+    const places: number[] = []
+    const judged = stored.map((one, index) => {
+      const verdict = verdicts[index]
+      const decided = verdict?.joined ? verdict.decided : null
+      const place = log.last + 1 + entries.length
+      places.push(place)
+      if (decided) entries.push(...decided.entries)
+      return this.#judged(one, verdict, reflexes.leaves(decided, place))
+    })
     inbox.insert(judged, now())
     const ended = judged.filter(({ outcome }) => outcome !== null)
-    log.append([...stored.map((one) => acceptedEntry(one, via)), ...ended.flatMap(endedEntry)])
+    log.append([...entries, ...ended.flatMap(endedEntry)])
     counters.add({ accepted: stored.length, duplicates: events.length - stored.length })
-    for (const { status } of ended) if (status !== 'pending') counters.add({ [status]: 1 })
+    for (const { status } of ended) if (status !== 'pending' && status !== 'processing') counters.add({ [status]: 1 })
     perception.retryFailed(stored, verdicts)
+    for (const [index, one] of stored.entries()) {
+      const verdict = verdicts[index]
+      if (verdict?.joined && verdict.decided) reflexes.begin(one, verdict.decided, places[index] ?? 0)
+    }
     if (ended.length > 0) perception.trim()
     return {
       fresh: new Set(stored.map(({ event }) => event.id)),
       waiting: judged.filter(({ status, in_context }) => in_context && status === 'pending').length,
     }
   }
+
+  /** A reflex that fired goes before what perceiving came to. */
+  #judged(stored: Stored, verdict: Verdict | undefined, left: Left | null): Judged {
+    const consumed = verdict?.joined === true && left?.status === 'completed' && verdict.decided?.fire?.action.consume === true
+    if (consumed) this.#parts.memory.take(stored.seq)
+    return {
+      stored,
+      status: left?.status ?? verdict?.end?.status ?? 'pending',
+      in_context: (verdict?.joined ?? false) && !consumed,
+      outcome: left ? left.outcome : (verdict?.end?.outcome ?? null),
+    }
+  }
 }
 
-const judgedBy = (stored: Stored, verdict: Verdict | undefined): Judged => ({
-  stored,
-  status: verdict?.end?.status ?? 'pending',
-  in_context: verdict?.joined ?? false,
-  outcome: verdict?.end?.outcome ?? null,
-})
-
 function endedEntry({ stored: { event }, status, outcome }: Judged): NewEntry[] {
-  if (status === 'pending' || outcome === null) return []
+  if (status === 'pending' || status === 'processing' || outcome === null) return []
   return [{ ...headOf(event), kind: 'event-ended', status, attempts: 0, outcome, error: null }]
 }
 

@@ -18,6 +18,8 @@ type Parts = {
   now: () => number
   scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>
   wake: () => number | null
+  /** What else of this scope D1 is to know. */
+  also: (db: D1Database) => Promise<void>
 }
 
 /**
@@ -71,6 +73,7 @@ export class Outbox {
     this.#due = null
     try {
       while (await this.#tellSome());
+      await this.#parts.also(this.#parts.db)
       this.#failures = 0
       this.#error = null
     } catch (error) {

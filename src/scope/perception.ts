@@ -6,6 +6,9 @@ import type { Settings } from '../protocol/settings.ts'
 import type { Inbox, Stored } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { Settlement } from './settlement.ts'
+import type { Chain } from './system-1/chain.ts'
+import type { Decided } from './system-1/fire.ts'
+import type { ReflexOutcome } from './system-1/reflex-outcome.ts'
 import { scopeHead } from './spans.ts'
 import type { WorkingMemory } from './working-memory.ts'
 
@@ -14,6 +17,8 @@ type Parts = {
   memory: WorkingMemory
   log: Log
   settlement: Settlement
+  chain: Chain
+  reflexes: ReflexOutcome
   agent: () => Agent
   settings: () => Settings
   thinking: () => boolean
@@ -24,9 +29,10 @@ type Parts = {
  * perceives here.
  */
 export type Verdict =
-  | { joined: true; end: { status: OutcomeStatus; outcome: Outcome } | null }
-  | { joined: false; end: { status: OutcomeStatus; outcome: Outcome } }
+  | { joined: true; end: End | null; decided: Decided | null }
+  | { joined: false; end: End }
   | { joined: false; end: null; error: string | null }
+type End = { status: OutcomeStatus; outcome: Outcome }
 
 /** Step 2: filters decide what joins the DecisionContext. Synchronous and short: it never waits for a turn (G4). */
 export class Perception {
@@ -41,21 +47,29 @@ export class Perception {
     if (this.#parts.settings().consumer === 'pull') return stored.map(() => ({ joined: false, end: null, error: null }))
     const reason = this.#withoutTurn()
     const end = reason === null ? null : { status: 'completed' as const, outcome: { by: 'perceive' as const, reason } }
-    return stored.map((one) => this.#filter(one) ?? { joined: true, end })
+    const decide = this.#parts.chain.empty ? null : this.#parts.chain.batch()
+    return stored.map((one) => this.#filter(one) ?? { joined: true, end, decided: decide?.(one) ?? null })
   }
 
   /** Events that are stored already and that no filter has seen yet. Within a unit of work; returns how many now wait for a turn. */
   perceive(stored: readonly Stored[]): number {
-    const { memory } = this.#parts
+    const { memory, reflexes, settlement, log } = this.#parts
     const verdicts = this.judge(stored)
     const joined = stored.filter((_, index) => verdicts[index]?.joined)
     if (joined.length > 0) memory.keep(joined)
-    for (const [index, { seq }] of stored.entries()) {
+    let waiting = 0
+    for (const [index, one] of stored.entries()) {
       const verdict = verdicts[index]
-      if (verdict?.end) this.#parts.settlement.end([seq], verdict.end.status, verdict.end.outcome)
+      const first = log.last + 1
+      if (verdict?.joined && verdict.decided) log.append(verdict.decided.entries)
+      const left = verdict?.joined ? reflexes.leaves(verdict.decided, first) : null
+      if (left) reflexes.leave(one, left)
+      else if (verdict?.end) settlement.end([one.seq], verdict.end.status, verdict.end.outcome)
+      if (verdict?.joined && verdict.decided) reflexes.begin(one, verdict.decided, first)
+      if (verdict?.joined && (left?.status ?? verdict.end?.status ?? 'pending') === 'pending') waiting += 1
     }
     this.retryFailed(stored, verdicts)
-    return joined.length
+    return waiting
   }
 
   /** Where no turn will come any more (another agent serves the scope now), what waits for one has only been perceived. */

@@ -2,13 +2,22 @@ import type { Settings } from '../protocol/settings.ts'
 import type { Effects } from './effects.ts'
 import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
+import type { Actions } from './system-1/actions.ts'
 import type { WorkingMemory } from './working-memory.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 const BATCH = 1000
 
-type Parts = { inbox: Inbox; memory: WorkingMemory; log: Log; effects: Effects; settings: () => Settings; now: () => number }
+type Parts = {
+  inbox: Inbox
+  memory: WorkingMemory
+  log: Log
+  effects: Effects
+  actions: Actions
+  settings: () => Settings
+  now: () => number
+}
 
 /** Forgets, once an hour at most and in small steps, what is older than the scope retains. An id is a duplicate for just as long (G3). */
 export class Retention {
@@ -28,12 +37,12 @@ export class Retention {
 
   /** Within a unit of work. Where more is left than one step takes, the next step comes a second later. */
   sweep(): void {
-    const { inbox, memory, log, effects, settings, now } = this.#parts
+    const { inbox, memory, log, effects, actions, settings, now } = this.#parts
     const due = this.nextDue()
     if (due === null || now() < due) return
     const before = now() - settings().retention_days * DAY_MS
     memory.expire(before)
-    const gone = [inbox.forget(before, BATCH), log.forget(before, BATCH), effects.forget(before, BATCH)]
+    const gone = [inbox.forget(before, BATCH), log.forget(before, BATCH), effects.forget(before, BATCH), actions.forget(before, BATCH)]
     this.#earliest = now() + (gone.some((count) => count === BATCH) ? 1000 : HOUR_MS)
   }
 }

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { index, integer, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 
 /**
  * The inbox: the columns up to `ended_at` are those of core's EventStore. `in_context` marks the DecisionContext's events, `revision` grows with
@@ -54,12 +54,21 @@ export const events = sqliteTable(
 )
 
 /** The append-only record of what the scope saw, decided and did. `entry` is the whole entry as JSON. */
-export const log = sqliteTable('log', {
-  seq: integer().primaryKey(),
-  at: integer().notNull(),
-  kind: text().notNull(),
-  entry: text().notNull(),
-})
+export const log = sqliteTable(
+  'log',
+  {
+    seq: integer().primaryKey(),
+    at: integer().notNull(),
+    kind: text().notNull(),
+    entry: text().notNull(),
+  },
+  () => [
+    // What a reflex saw of an event, for evaluating another one on it.
+    index('log_reflexes')
+      .on(sql`(entry->>'$.event_ids[0]')`)
+      .where(sql`kind IN ('reflex-fired', 'reflex-passed')`),
+  ],
+)
 
 /** Small values that the object must find again: its name, settings, counters, scratch, the turn in flight. */
 export const state = sqliteTable('state', { key: text().primaryKey(), value: text().notNull() })
@@ -105,3 +114,39 @@ export const tickets = sqliteTable('tickets', {
   principal: text().notNull(),
   expires_at: integer().notNull(),
 })
+
+/** The versions in the chain, as D1 had them when the scope last looked. `program` is a ReflexVersion as JSON. */
+export const programs = sqliteTable(
+  'programs',
+  { id: text().notNull(), version: integer().notNull(), program: text().notNull() },
+  (table) => [primaryKey({ columns: [table.id, table.version] })],
+)
+
+/** Actions of reflexes that take the effect lane, or carry a key: a row is written with the event's acceptance and ended with its settlement. */
+export const actions = sqliteTable(
+  'actions',
+  {
+    id: text().primaryKey(),
+    seq: integer().notNull(),
+    reflex_id: text().notNull(),
+    version: integer().notNull(),
+    idempotence_key: text(),
+    /** What is needed to carry it out after a crash: the action, the log's head and place. */
+    task: text().notNull(),
+    at: integer().notNull(),
+    ended_at: integer(),
+  },
+  (table) => [
+    unique('actions_key').on(table.reflex_id, table.idempotence_key),
+    index('actions_waiting')
+      .on(table.at)
+      .where(sql`ended_at IS NULL`),
+  ],
+)
+
+/** What reflexes in shadow would have done about events that nobody has decided on yet. */
+export const trials = sqliteTable(
+  'trials',
+  { seq: integer().notNull(), reflex_id: text().notNull(), version: integer().notNull(), action: text().notNull() },
+  (table) => [primaryKey({ columns: [table.seq, table.reflex_id, table.version] })],
+)

@@ -82,30 +82,21 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async configure(patch: SettingsPatch, by: string) {
-    const { store, unit, log, memory, inbox, perception, intake, turns, alarm } = this.#parts
-    const changed = unit(() => {
-      const result = store.change(patch)
-      if (!result.ok) return result
-      log.redact(result.settings.redact)
-      log.append([
-        {
-          ...scopeHead(),
-          kind: 'settings-changed',
-          by,
-          patch: log.clean(patch) as SettingsPatch,
-          settings: log.clean(result.settings) as typeof result.settings,
-        },
-      ])
-      inbox.unpark()
-      return result
-    })
-    if (!changed.ok) return changed
-    memory.resize(changed.settings.context_limit)
-    unit(() => perception.endWaiting())
-    intake.perceiveWaiting()
-    turns.consider()
-    alarm.rearm()
-    return changed
+    return this.#parts.configuration.change(patch, by)
+  }
+
+  async reflexesChanged(ids: string[]) {
+    const { programs, upkeep, unit } = this.#parts
+    unit(() => programs.resume(ids))
+    await upkeep.refresh()
+  }
+
+  async recordings(request: { since: number; after: number; limit: number }) {
+    return this.#parts.recordings.read(request)
+  }
+
+  async metrics() {
+    return { scope: this.#name, counters: this.#parts.counters.counts, reflexes: this.#parts.records.all() }
   }
 
   async claim(request: ClaimRequest, by: string) {
@@ -201,7 +192,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   /** Everything that is due. The next alarm is set first: whatever fails here comes again. */
   override async alarm(): Promise<void> {
-    const { alarm, unit, pull, retention, timers, intake, turns, outbox } = this.#parts
+    const { alarm, unit, pull, retention, timers, intake, turns, outbox, upkeep, actions } = this.#parts
     alarm.woke()
     unit(() => {
       pull.expire()
@@ -212,6 +203,8 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     turns.consider()
     // In the background: D1 may be slow, and the next alarm would have to wait for it.
     if (outbox.due) this.ctx.waitUntil(outbox.flush())
+    if (upkeep.due) this.ctx.waitUntil(upkeep.run())
+    actions.run()
     alarm.rearm()
   }
 
@@ -225,8 +218,9 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
       database.write('created_at', Date.now())
     }
     this.#parts = compose(this.ctx, this.env, this.#name)
-    const { unit, turns, alarm } = this.#parts
+    const { unit, turns, alarm, actions } = this.#parts
     unit(() => turns.recover())
+    actions.run()
     this.#parts.intake.perceiveWaiting()
     turns.consider()
     alarm.rearm()
@@ -235,9 +229,11 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   #record(id: string) {
     const { view, log } = this.#parts
     const record = view.record(id)
-    if (record?.outcome?.by !== 'turn') return record
-    // The result stands once in the log, not in each event of its turn.
-    const entry = log.entry(record.outcome.log_seq)
-    return { ...record, outcome: { ...record.outcome, result: entry?.kind === 'turn-ended' ? entry.result : null } }
+    const outcome = record?.outcome
+    if (!record || (outcome?.by !== 'turn' && outcome?.by !== 'reflex')) return record
+    // What was decided stands once in the log, not in each event.
+    const entry = log.entry(outcome.log_seq)
+    if (outcome.by === 'turn') return { ...record, outcome: { ...outcome, result: entry?.kind === 'turn-ended' ? entry.result : null } }
+    return { ...record, outcome: { ...outcome, ...(entry?.kind === 'reflex-fired' && { action: entry.action }) } }
   }
 }

@@ -5,6 +5,7 @@ import type { Agent } from '../agents/define-agent.ts'
 import type { Refused } from '../protocol/scope-api.ts'
 import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../protocol/settings.ts'
 import type { Database } from './database.ts'
+import { reflexToolNames } from './system-1/guidance.ts'
 
 /** The scope's settings: what was set here, over its agent's own, over the defaults. */
 export class SettingsStore {
@@ -39,16 +40,17 @@ export class SettingsStore {
     return { ok: true, settings: this.#settings }
   }
 
-  #wrong({ agent, when, tools }: SettingsPatch): string | null {
+  #wrong({ agent, when, tools, reflexes }: SettingsPatch): string | null {
     if (agent && !agents.some(({ name }) => name === agent))
       return `agent: there is no agent ${agent}; there are ${agents.map(({ name }) => name).join(', ')}`
     const error = when ? conditionError(when) : null
     if (error !== null) return `when: ${error}`
     const serving = agentOf(this.#scope, agent ?? undefined)
-    const unknown = tools?.find((tool) => !Object.hasOwn(serving.tools, tool))
-    if (unknown !== undefined) {
-      return `tools: agent ${serving.name} has no tool ${unknown}; it has ${Object.keys(serving.tools).join(', ') || 'none'}`
-    }
+    const known = [...Object.keys(serving.tools), ...reflexToolNames]
+    const unknown = tools?.find((tool) => !known.includes(tool))
+    if (unknown !== undefined) return `tools: agent ${serving.name} has no tool ${unknown}; there are ${known.join(', ')}`
+    const twice = reflexes?.find(({ id }, index) => reflexes.findIndex((other) => other.id === id) !== index)
+    if (twice !== undefined) return `reflexes: ${twice.id} stands twice in the chain`
     return null
   }
 }

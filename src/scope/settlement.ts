@@ -2,7 +2,7 @@ import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Alarm } from './alarm.ts'
 import type { Counters } from './counters.ts'
-import type { Failed, Inbox } from './inbox.ts'
+import type { Failed, Inbox, Settled } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { WorkingMemory } from './working-memory.ts'
 import { endedEntries, failedEntries } from './outcome-entries.ts'
@@ -18,6 +18,8 @@ type Parts = {
   settings: () => Settings
   now: () => number
   random: () => number
+  /** Nobody will decide on these any more. */
+  undecided: (rows: readonly Settled[]) => void
 }
 
 /** How events end, or come back for another attempt: on disk, in the log, in the counters, and told to whoever waits (G1). */
@@ -30,9 +32,12 @@ export class Settlement {
 
   end(seqs: readonly number[], status: OutcomeStatus, outcome: Outcome, error: string | null = null): number {
     if (seqs.length === 0) return 0
-    const { inbox, memory, log, counters, waiters, now } = this.#parts
+    const { inbox, memory, log, counters, waiters, now, undecided } = this.#parts
     const rows = inbox.end(seqs, status, outcome, now(), error)
-    if (status === 'cancelled' || status === 'dead_lettered') memory.leave(seqs)
+    if (status === 'cancelled' || status === 'dead_lettered') {
+      memory.leave(seqs)
+      undecided(rows)
+    }
     log.append(endedEntries(rows, status, outcome, error))
     counters.add({ [status]: rows.length })
     waiters.settled(rows.map(({ id }) => id))
@@ -48,9 +53,10 @@ export class Settlement {
   /** Records events that the inbox has sent back to pending or to the dead letters. */
   failed(rows: readonly Failed[], error: string): void {
     if (rows.length === 0) return
-    const { memory, log, counters, waiters, alarm } = this.#parts
+    const { memory, log, counters, waiters, alarm, undecided } = this.#parts
     const dead = rows.filter(({ status }) => status === 'dead_lettered')
     if (dead.length > 0) memory.leave(dead.map(({ seq }) => seq))
+    undecided(dead)
     log.append(failedEntries(rows, error))
     counters.add({ dead_lettered: dead.length, retried: rows.length - dead.length })
     waiters.settled(dead.map(({ id }) => id))

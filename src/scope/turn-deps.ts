@@ -1,4 +1,4 @@
-import type { LanguageModelV4 } from '@ai-sdk/provider'
+import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { tool, wrapLanguageModel, type ToolSet } from 'ai'
 import type { Agent, AgentDeps } from '../agents/define-agent.ts'
 import type { Env } from '../bindings.ts'
@@ -14,6 +14,10 @@ import type { Effects } from './effects.ts'
 import type { Log } from './log.ts'
 import type { Sockets } from './sockets.ts'
 import { childHead } from './spans.ts'
+import { keyOf } from './system-1/acts.ts'
+import { reflexGuidance } from './system-1/guidance.ts'
+import type { Proving } from './system-1/proving.ts'
+import type { Toolbox } from './toolbox.ts'
 import type { Turn } from './turn.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
 
@@ -28,27 +32,42 @@ type Parts = {
   log: Log
   counters: Counters
   sockets: Sockets
+  toolbox: Toolbox
+  proving: Proving
   unit: UnitOfWork
   now: () => number
 }
 
 /** What one turn's trigger may use. Once the turn has ended its signal is aborted, and none of this does anything any more. */
 export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
-  const { env, scope, agent, settings, store, effects, log, sockets, unit, now } = parts
+  const { env, scope, settings, store, effects, log, sockets, unit, toolbox, proving, now } = parts
   const { turn_id, signal, head, earlier_turns } = turn
-  const { tools } = agent()
-  const allowed = new Set(settings().tools ?? Object.keys(tools))
 
   const call = async (name: string, input: unknown): Promise<unknown> => {
-    const definition = allowed.has(name) && Object.hasOwn(tools, name) ? tools[name] : undefined
-    if (!definition) throw new Error(`tool ${name} is not allowed in scope ${scope}; allowed: ${[...allowed].join(', ') || 'none'}`)
+    const found = toolbox.find(name)
+    if (!found.ok) throw new Error(found.detail)
+    const { definition } = found
     const timeout_ms = settings().effect_timeout_ms
-    return effects.run({ tool: name, definition, input, cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms })
+    const output = await effects.run({
+      tool: name,
+      definition,
+      input,
+      cause: { turn_id },
+      turn_id,
+      earlier_turns,
+      head,
+      signal,
+      timeout_ms,
+    })
+    const named = keyOf(toolbox.all, scope)(name, input)
+    if (named) turn.acts.push({ act: 'call_tool', tool: name, ...named })
+    unit(() => proving.undone(name, input, turn_id, now()))
+    return output
   }
   const deps: Omit<AgentDeps, 'model'> = {
     env,
     scope,
-    store: during(store, signal),
+    store: during(store, turn),
     signal,
     turn_id,
     now,
@@ -58,11 +77,12 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
     attempt: Math.max(...turn.claimed.map(({ attempts }) => attempts)),
     settings: settings(),
     fetch: (input, init) => fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal }),
-    tools: toolSet(agent(), allowed, call),
+    tools: toolSet(toolbox, call),
     reply: (content) => {
       signal.throwIfAborted()
       if (content.length > limits.result_bytes) throw new RangeError(`a reply is at most ${limits.result_bytes} characters`)
-      unit(() => log.append([{ ...childHead(head), kind: 'reply-sent', turn_id, content }]))
+      turn.acts.push({ act: 'reply', content })
+      unit(() => log.append([{ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }]))
     },
     stream: (delta) => {
       signal.throwIfAborted()
@@ -75,7 +95,7 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
 }
 
 /** A turn that was stopped publishes and settles nothing any more. */
-function during(store: EventStore, signal: AbortSignal): EventStore {
+function during(store: EventStore, { signal, acts }: Turn): EventStore {
   const live =
     <Arguments extends unknown[], Result>(method: (...given: Arguments) => Result) =>
     (...given: Arguments) => {
@@ -83,7 +103,11 @@ function during(store: EventStore, signal: AbortSignal): EventStore {
       return method(...given)
     }
   return {
-    publish: live((...events) => store.publish(...events)),
+    publish: live(async (...events) => {
+      const receipts = await store.publish(...events)
+      acts.push(...events.map(({ type }) => ({ act: 'emit_event' as const, event_type: type })))
+      return receipts
+    }),
     subscribe: live((subscription) => store.subscribe(subscription)),
     ack: live((token) => store.ack(token)),
     nack: live((token, error) => store.nack(token, error)),
@@ -100,11 +124,18 @@ function turnModel(parts: Parts, turn: Turn): LanguageModelV4 {
       specificationVersion: 'v4',
       transformParams: async ({ params }) => {
         turn.signal.throwIfAborted()
-        return { ...params, abortSignal: params.abortSignal ? AbortSignal.any([params.abortSignal, turn.signal]) : turn.signal }
+        const prompt = guided(params)
+        return { ...params, prompt, abortSignal: params.abortSignal ? AbortSignal.any([params.abortSignal, turn.signal]) : turn.signal }
       },
     },
   })
   return meter(stoppable, { allow: () => budget.allow(), record: (modelCall) => recordCall(parts, turn, modelCall), now, name })
+}
+
+/** A model that may write reflexes is told when that pays. */
+function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageModelV4CallOptions['prompt'] {
+  if (!tools.some(({ name }) => name === 'write_reflex')) return prompt
+  return [{ role: 'system', content: reflexGuidance }, ...prompt]
 }
 
 /** A call counts even when its turn has ended meanwhile: it was paid for. */
@@ -142,12 +173,13 @@ function readable(part: unknown): unknown {
   }
 }
 
-function toolSet(agent: Agent, allowed: ReadonlySet<string>, call: AgentDeps['call']): ToolSet {
-  const entries = Object.entries(agent.tools).filter(([name]) => allowed.has(name))
+function toolSet(toolbox: Toolbox, call: AgentDeps['call']): ToolSet {
   return Object.fromEntries(
-    entries.map(([name, { description, input }]) => [
-      name,
-      tool({ description, inputSchema: input, execute: (value: unknown) => call(name, value) }),
-    ]),
+    toolbox
+      .entries()
+      .map(([name, { description, input }]) => [
+        name,
+        tool({ description, inputSchema: input, execute: (value: unknown) => call(name, value) }),
+      ]),
   )
 }

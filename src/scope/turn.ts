@@ -1,3 +1,4 @@
+import type { Act } from '../protocol/reflex.ts'
 import type { EntryHead, TurnEnd, Usage } from '../protocol/log-entry.ts'
 import type { Stored } from './inbox.ts'
 import type { Seen } from './working-memory.ts'
@@ -13,6 +14,8 @@ export type Turn = {
   signal: AbortSignal
   stop: (reason: Error) => void
   usage: Usage
+  /** What it has done so far. */
+  acts: Act[]
 }
 
 /** What is on disk of it, so that the next start of the object can say what was lost. */

@@ -15,6 +15,7 @@ import type { Log } from './log.ts'
 import type { Perception } from './perception.ts'
 import type { Settlement } from './settlement.ts'
 import { turnHead } from './spans.ts'
+import type { Proving } from './system-1/proving.ts'
 import { type Ending, noUsage, type Turn, type TurnRecord } from './turn.ts'
 import { endingOf, endingOfError } from './turn-ending.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
@@ -39,6 +40,7 @@ type Parts = {
   counters: Counters
   settlement: Settlement
   perception: Perception
+  proving: Proving
   effects: Effects
   alarm: Alarm
   unit: UnitOfWork
@@ -61,6 +63,7 @@ export class Turns {
   #scheduled = false
   #started = 0
   #interrupts = 0
+  #urgent = false
   #debounce: ReturnType<typeof setTimeout> | undefined
 
   constructor(parts: Parts) {
@@ -78,7 +81,7 @@ export class Turns {
   consider(): void {
     const { settings, agent, inbox, now, alarm } = this.#parts
     if (this.#current || this.#scheduled || settings().consumer === 'pull' || agent().trigger === null || inbox.open === 0) return
-    const start = this.#debounced(now())
+    const start = this.#urgent ? null : this.#debounced(now())
     if (start !== null && start > now()) return this.#later(start)
     this.#scheduled = true
     alarm.by(now() + 1000)
@@ -89,8 +92,20 @@ export class Turns {
   /** New events joined the context. */
   arrived(): void {
     if (this.#current && this.#parts.settings().overlap === 'interrupt' && this.#interrupts < MOST_INTERRUPTS)
-      this.#interrupt(this.#current)
+      this.#interrupt(this.#current, 'events arrived, and the overlap policy is interrupt')
     this.consider()
+  }
+
+  /** A reflex wants a turn, debounce or not. */
+  escalate(): void {
+    this.#urgent = true
+    this.consider()
+  }
+
+  /** A reflex goes before the turn in flight: what that considered is considered again. */
+  preempt(reason: string): void {
+    if (this.#current) this.#interrupt(this.#current, reason)
+    this.#next()
   }
 
   /** Durable: once this returns, the turn and its events have ended, whatever the trigger still does. */
@@ -118,7 +133,7 @@ export class Turns {
     const lost = inbox.release(turn_id, { due_at: 0, interrupted: true })
     const duration_ms = now() - since
     const error = 'the server died, was reset or was evicted during this turn'
-    const entry = { turn_id, status: 'lost' as const, result: null, error, cleared: 0, usage: noUsage(), scratch: null }
+    const entry = { turn_id, status: 'lost' as const, result: null, error, cleared: 0, usage: noUsage(), scratch: null, acts: [] }
     log.append([{ ...head, duration_ms, kind: 'turn-ended', ...entry }])
     database.write('turn', null)
     this.#endOftenInterrupted(lost.map(({ seq }) => seq))
@@ -134,6 +149,7 @@ export class Turns {
 
   #start(): void {
     this.#scheduled = false
+    this.#urgent = false
     const turn = this.#current ? null : this.#parts.unit(() => this.#claim())
     if (!turn) return
     this.#current = turn
@@ -162,7 +178,7 @@ export class Turns {
     database.write('turn', { turn_id, head, since } satisfies TurnRecord)
     counters.add({ turns: 1 })
     const stop = (reason: Error) => controller.abort(reason)
-    return { turn_id, head, since, claimed, earlier_turns, seen, signal: controller.signal, stop, usage: noUsage() }
+    return { turn_id, head, since, claimed, earlier_turns, seen, signal: controller.signal, stop, usage: noUsage(), acts: [] }
   }
 
   async #run(turn: Turn): Promise<void> {
@@ -187,12 +203,16 @@ export class Turns {
   }
 
   #settle(turn: Turn, ending: Ending): void {
-    const { memory, settlement, inbox, perception, log, now } = this.#parts
+    const { memory, settlement, inbox, perception, proving, log, now } = this.#parts
     const { turn_id, claimed, seen } = turn
     switch (ending.status) {
       case 'result':
       case 'none': {
-        memory.mergeScratch(seen.scratch, seen.context.scratch)
+        turn.acts.push(...memory.mergeScratch(seen.scratch, seen.context.scratch))
+        proving.decided(
+          claimed.map(({ seq, event }) => ({ seq, id: event.id, trace_id: event.meta.trace_id })),
+          { by: 'turn', acts: turn.acts },
+        )
         // Its place in the log is known before it is written: outcomes point to it, and the context is cleared of what has ended.
         settlement.end(seqsOf(claimed), 'completed', { by: 'turn', turn_id, log_seq: log.last + claimed.length + 1 })
         this.#ended(turn, ending, ending.status === 'result' ? memory.clear(seen.seqs) : 0)
@@ -219,7 +239,8 @@ export class Turns {
   #ended(turn: Turn, { status, result, error }: { status: TurnEnd; result: unknown; error: string | null }, cleared: number): void {
     const { log, counters, database, now, effects, memory } = this.#parts
     const { turn_id, head, since, usage } = turn
-    const entry = { turn_id, status, result: log.clean(result), error, cleared, usage, scratch: log.clean(memory.live.scratch) }
+    const acts = log.clean(turn.acts) as Turn['acts']
+    const entry = { turn_id, status, result: log.clean(result), error, cleared, usage, scratch: log.clean(memory.live.scratch), acts }
     log.append([{ ...head, duration_ms: now() - since, kind: 'turn-ended', ...entry }])
     if (status === 'failed' || status === 'timeout') counters.add({ turns_failed: 1 })
     database.write('turn', null)
@@ -243,14 +264,14 @@ export class Turns {
   }
 
   /** Overlap policy `interrupt`: everything is considered again, together with what arrived. Where events never cease, a turn is let through in the end. */
-  #interrupt(turn: Turn): void {
+  #interrupt(turn: Turn, reason: string): void {
     const { unit, inbox } = this.#parts
     this.#interrupts += 1
     unit(() => {
       inbox.release(turn.turn_id, { due_at: 0 })
-      this.#ended(turn, { status: 'interrupted', result: null, error: 'events arrived, and the overlap policy is interrupt' }, 0)
+      this.#ended(turn, { status: 'interrupted', result: null, error: reason }, 0)
     })
-    turn.stop(new Error('the turn was interrupted by newer events'))
+    turn.stop(new Error(`the turn was interrupted: ${reason}`))
   }
 
   #next(): void {

@@ -1,4 +1,3 @@
-import type { Counters } from './counters.ts'
 import type { Database } from './database.ts'
 
 /** Runs synchronous work that is kept as a whole or not at all. */
@@ -8,12 +7,12 @@ export type UnitOfWork = <Result>(work: () => Result) => Result
  * After work that threw half way, memory and disk may differ: `reset` drops the object, and the next request builds it from what is on disk. Expected
  * failures never get here; they are data.
  */
-export function unitOfWork({ database, counters, changed, reset }: Parts): UnitOfWork {
+export function unitOfWork({ database, save, changed, reset }: Parts): UnitOfWork {
   return (work) => {
     try {
       const result = database.transaction(() => {
         const made = work()
-        counters.save()
+        save()
         return made
       })
       changed()
@@ -25,4 +24,5 @@ export function unitOfWork({ database, counters, changed, reset }: Parts): UnitO
   }
 }
 
-type Parts = { database: Database; counters: Counters; changed: () => void; reset: (error: unknown) => void }
+/** `save` writes what is counted in memory, in the same transaction. */
+type Parts = { database: Database; save: () => void; changed: () => void; reset: (error: unknown) => void }

@@ -1,5 +1,6 @@
 import { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
+import type { Act } from '../protocol/reflex.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Database } from './database.ts'
 import type { Stored } from './inbox.ts'
@@ -8,6 +9,7 @@ export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<s
 
 /** Considered events beyond the limit leave in steps of this many, not one by one. */
 const TRIM_STEP = 100
+const LONGEST_ACT = 1000
 
 /**
  * The scope's DecisionContext. On disk it is the events marked `in_context` in order of acceptance (G2), and `scratch`; both survive eviction. In memory
@@ -62,6 +64,22 @@ export class WorkingMemory {
     }
   }
 
+  /** Takes back what was just added: its reflex has consumed it. */
+  take(seq: number): void {
+    const at = this.#seqs.lastIndexOf(seq)
+    if (at < 0) return
+    this.#count -= 1
+    this.#size -= this.#sizes[at] ?? 0
+    this.#seqs.splice(at, 1)
+    this.#sizes.splice(at, 1)
+    this.#live.events.splice(at, 1)
+  }
+
+  setScratch(key: string, value: unknown): void {
+    this.#live.scratch = { ...this.#live.scratch, [key]: value }
+    this.#database.write('scratch', this.#live.scratch)
+  }
+
   /** Makes durable that these are in the context. */
   keep(stored: readonly Stored[]): void {
     this.#database.all(
@@ -108,19 +126,21 @@ export class WorkingMemory {
   }
 
   /** Takes over what a turn changed in its copy of the scratch, key by key, so that what others wrote meanwhile stays. */
-  mergeScratch(before: Record<string, unknown>, after: Record<string, unknown>): void {
+  mergeScratch(before: Record<string, unknown>, after: Record<string, unknown>): Act[] {
     const scratch = { ...this.#live.scratch }
-    let changed = false
+    const acts: Act[] = []
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
       const value = JSON.stringify(after[key])
       if (value === JSON.stringify(before[key])) continue
-      changed = true
       if (value === undefined) delete scratch[key]
       else scratch[key] = JSON.parse(value)
+      // A long value stands in the scratch of the turn's entry already.
+      if ((value?.length ?? 0) <= LONGEST_ACT) acts.push({ act: 'set_scratch', key, value: scratch[key] ?? null })
     }
-    if (!changed) return
+    if (JSON.stringify(scratch) === JSON.stringify(this.#live.scratch)) return acts
     this.#live.scratch = scratch
     this.#database.write('scratch', scratch)
+    return acts
   }
 
   #drop(condition: string, parameter: string | number): number {

@@ -59,4 +59,4 @@ export const blockEnded = (address: string): LogEntry =>
   })
 
 const turnEnding = (status: 'result' | 'none' | 'failed', result: unknown, error: string | null): LogEntry =>
-  entry({ kind: 'turn-ended', turn_id: 'turn', status, result, error, cleared: 0, usage, scratch: {} })
+  entry({ kind: 'turn-ended', turn_id: 'turn', status, result, error, cleared: 0, usage, scratch: {}, acts: [] })

@@ -16,6 +16,7 @@ const counters: ScopeState['counters'] = {
   retried: 0,
   turns: 2,
   turns_failed: 0,
+  reflex_actions: 0,
   effects: 1,
   effects_failed: 0,
   model_calls: 1,

@@ -1,0 +1,69 @@
+import type { Refused } from '../protocol/scope-api.ts'
+import type { Settings, SettingsPatch } from '../protocol/settings.ts'
+import type { Alarm } from './alarm.ts'
+import type { Inbox } from './inbox.ts'
+import type { Intake } from './intake.ts'
+import type { Log } from './log.ts'
+import type { Perception } from './perception.ts'
+import type { SettingsStore } from './settings-store.ts'
+import { scopeHead } from './spans.ts'
+import type { Programs } from './system-1/programs.ts'
+import type { Upkeep } from './system-1/upkeep.ts'
+import type { Turns } from './turns.ts'
+import type { UnitOfWork } from './unit-of-work.ts'
+import type { WorkingMemory } from './working-memory.ts'
+
+type Parts = {
+  store: SettingsStore
+  unit: UnitOfWork
+  log: Log
+  memory: WorkingMemory
+  inbox: Inbox
+  perception: Perception
+  intake: Intake
+  turns: Turns
+  programs: Programs
+  upkeep: Upkeep
+  alarm: Alarm
+}
+
+/** A change of the settings, and all that follows from it. */
+export class Configuration {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  async change(patch: SettingsPatch, by: string): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
+    const { unit, memory, inbox, perception, intake, turns, upkeep, programs, alarm } = this.#parts
+    const changed = unit(() => {
+      const result = this.#change(patch, by)
+      if (!result.ok) return result
+      programs.forgetLinks()
+      if (patch.reflexes !== undefined) programs.resume()
+      inbox.unpark()
+      return result
+    })
+    if (!changed.ok) return changed
+    memory.resize(changed.settings.context_limit)
+    // Before it is answered: the chain that was asked for sees the next event.
+    if (patch.reflexes !== undefined) await upkeep.rechained()
+    unit(() => perception.endWaiting())
+    intake.perceiveWaiting()
+    turns.consider()
+    alarm.rearm()
+    return changed
+  }
+
+  #change(patch: SettingsPatch, by: string): ReturnType<SettingsStore['change']> {
+    const { store, log } = this.#parts
+    const result = store.change(patch)
+    if (!result.ok) return result
+    const { settings } = result
+    log.redact(settings.redact)
+    const shown = { patch: log.clean(patch) as SettingsPatch, settings: log.clean(settings) as Settings }
+    log.append([{ ...scopeHead(), kind: 'settings-changed', by, ...shown }])
+    return result
+  }
+}

@@ -1,0 +1,86 @@
+import type { Agent } from '../../agents/define-agent.ts'
+import type { Env } from '../../bindings.ts'
+import type { Event } from '../../core/event.ts'
+import type { Accepted } from '../../protocol/scope-api.ts'
+import type { Settings } from '../../protocol/settings.ts'
+import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
+import type { Alarm } from '../alarm.ts'
+import type { Budget } from '../budget.ts'
+import type { Counters } from '../counters.ts'
+import type { Database } from '../database.ts'
+import type { Effects } from '../effects.ts'
+import type { Log } from '../log.ts'
+import type { Settlement } from '../settlement.ts'
+import { Toolbox } from '../toolbox.ts'
+import type { Turns } from '../turns.ts'
+import type { UnitOfWork } from '../unit-of-work.ts'
+import type { WorkingMemory } from '../working-memory.ts'
+import type { Configuration } from '../configuration.ts'
+import { Actions } from './actions.ts'
+import { Chain } from './chain.ts'
+import { HeldEvents } from './held-events.ts'
+import { Programs } from './programs.ts'
+import { Proving } from './proving.ts'
+import { Recordings } from './recordings.ts'
+import type { Records } from './records.ts'
+import { ReflexOutcome } from './reflex-outcome.ts'
+import { Situation } from './situation.ts'
+import { ownedReflexes, reflexTools } from './tools.ts'
+import { Upkeep } from './upkeep.ts'
+import { Windows } from './windows.ts'
+
+type Parts = {
+  scope: string
+  env: Env
+  database: Database
+  records: Records
+  log: Log
+  memory: WorkingMemory
+  counters: Counters
+  settlement: Settlement
+  effects: Effects
+  budget: Budget
+  alarm: Alarm
+  unit: UnitOfWork
+  agent: () => Agent
+  settings: () => Settings
+  turns: () => Turns
+  configuration: () => Configuration
+  accept: (events: readonly Event[]) => Accepted
+  now: () => number
+}
+
+/** System 1 of a scope. The sandbox is only made once a reflex runs. */
+export function composeSystem1(parts: Parts) {
+  const { scope, env, database, records, log, memory, budget, alarm, unit, agent, settings, turns, now } = parts
+  const sandbox = isolateSandbox
+  const programs = new Programs(database, scope, settings)
+  const upkeep = new Upkeep({ scope, env, database, programs, records, settings, unit, alarm, now })
+  const toolbox: Toolbox = new Toolbox({ scope, agent, settings, own: () => own })
+  const proving = new Proving({ ...parts, programs, toolbox, moved: (version, state, reason) => upkeep.moved(version, state, reason) })
+  const recordings = new Recordings({ scope, database, agent, toolbox })
+  const own = reflexTools({
+    ...parts,
+    programs,
+    proving,
+    recordings,
+    upkeep,
+    sandbox,
+    configure: (patch, by) => parts.configuration().change(patch, by),
+    turn_id: () => turns().current?.turn_id ?? null,
+  })
+  const held = new HeldEvents(database)
+  const turn = {
+    cancel: (reason: string, by: string) => void turns().cancel(reason, by),
+    preempt: (reason: string) => turns().preempt(reason),
+    consider: () => turns().consider(),
+    escalate: () => turns().escalate(),
+  }
+  const actions = new Actions({ ...parts, held, proving, toolbox, turn })
+  const thinking = () => turns().current
+  const situation = new Situation({ memory, windows: new Windows(database), budget, agent, owned: () => ownedReflexes(database), thinking })
+  const carriedOut = (version: { id: string }, key: string) => actions.carriedOut(version.id, key)
+  const chain = new Chain({ scope, programs, situation, records, proving, toolbox, agent, sandbox, carriedOut, log, now })
+  const reflexes = new ReflexOutcome({ scope, actions, proving, held, memory, settlement: parts.settlement, toolbox, agent })
+  return { programs, upkeep, toolbox, proving, recordings, actions, chain, reflexes }
+}

@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto'
+import { eventSchema, eventTypes } from '../../agents/registry.ts'
+import type { ToolDefinition } from '../../agents/define-tool.ts'
+import type { Event } from '../../core/event.ts'
+import { derive } from '../../core/event.ts'
+import { limits } from '../../protocol/limits.ts'
+import { parseEvent } from '../../protocol/parse-event.ts'
+import type { Action } from '../../protocol/action.ts'
+import { reflexId, type ReflexVersion } from '../../protocol/reflex.ts'
+import { matchesScope } from '../../protocol/scope-pattern.ts'
+import type { Toolbox } from '../toolbox.ts'
+
+/** An action that may be carried out: at once, within the event's own transaction, or in the effect lane. */
+export type Permitted = { ok: true; lane: false } | { ok: true; lane: true; work: LaneWork }
+export type LaneWork = { kind: 'tool'; tool: string; input: unknown } | { kind: 'event'; event: Event }
+export type Permission = Permitted | { ok: false; detail: string }
+
+type Asked = {
+  scope: string
+  event: Event
+  version: ReflexVersion
+  toolbox: Toolbox
+  has_trigger: boolean
+  scratch: Readonly<Record<string, unknown>>
+  now: number
+}
+
+const refused = (detail: string): Permission => ({ ok: false, detail })
+const at_once: Permission = { ok: true, lane: false }
+
+/** The checks that a turn's own actions pass: deny by default, and every refusal says why. */
+export function permit(action: Action, asked: Asked): Permission {
+  switch (action.action_type) {
+    case 'call_tool':
+      return tool(asked, action.tool, action.args)
+    case 'emit_event':
+      return emission(action, asked)
+    case 'write_artifact':
+      if (action.artifact_type !== 'reflex')
+        return refused(`there are no artifacts of type ${action.artifact_type} here: the type is reflex`)
+      if (!reflexId.safeParse(action.artifact_id).success) return refused(`${action.artifact_id} is no id of a reflex`)
+      return tool(asked, 'write_reflex', { id: action.artifact_id, code: action.content })
+    case 'invoke_artifact':
+      return invocation(action, asked)
+    case 'run_skill':
+      return refused(`skill ${action.skill_id} cannot be run: this scope has no skills`)
+    case 'escalate':
+      return asked.has_trigger ? at_once : refused('the agent of this scope has no trigger: there is nobody to escalate to')
+    case 'set_scratch':
+      return note(action, asked)
+    case 'reply':
+    case 'cancel_turn':
+      break
+  }
+  return at_once
+}
+
+function tool({ toolbox }: Asked, name: string, input: unknown): Permission {
+  const found = toolbox.find(name)
+  if (!found.ok) return refused(found.detail)
+  return accepts(found.definition, name, input)
+}
+
+function accepts(definition: ToolDefinition, name: string, input: unknown): Permission {
+  const parsed = definition.input.safeParse(input)
+  if (parsed.success) return { ok: true, lane: true, work: { kind: 'tool', tool: name, input } }
+  const [issue] = parsed.error.issues
+  return refused(`tool ${name} does not take these arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim())
+}
+
+/** Document 2's own example of an agent that changes its chain. */
+function invocation({ artifact_id, method, args }: Extract<Action, { action_type: 'invoke_artifact' }>, asked: Asked): Permission {
+  if (method !== 'update_agent_config') return refused(`artifact ${artifact_id} has no method ${method} here: there is update_agent_config`)
+  return tool(asked, 'update_agent_config', args[0] ?? {})
+}
+
+function note({ key, value }: Extract<Action, { action_type: 'set_scratch' }>, { scratch }: Asked): Permission {
+  if (key === '__proto__') return refused('__proto__ is a name that no field may have')
+  const size = JSON.stringify({ ...scratch, [key]: value }).length
+  return size <= limits.result_bytes ? at_once : refused(`the scratch would be larger than ${limits.result_bytes} characters`)
+}
+
+/** A child of the event at hand, under an id that a repetition has again. */
+function emission(action: Extract<Action, { action_type: 'emit_event' }>, { scope, event, version, now }: Asked): Permission {
+  const key = action.idempotence_key ?? event.id
+  const id = createHash('sha256')
+    .update(JSON.stringify([scope, version.id, key]))
+    .digest('hex')
+    .slice(0, 32)
+  const rules = { union: eventSchema, types: eventTypes, defaults: { now, source: `reflex:${version.id}`.slice(0, 128), scope } }
+  const parsed = parseEvent(derive(event, { scope, source: rules.defaults.source, ...action.event, id }, now), rules)
+  if (!parsed.ok)
+    return refused(`the event is not valid: ${parsed.errors.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')}`)
+  const target = parsed.event.scope
+  if (target !== scope && !version.scopes.some((pattern) => matchesScope(pattern, target)))
+    return refused(`the owner of reflex ${version.id} may not touch scope ${target}`)
+  return { ok: true, lane: true, work: { kind: 'event', event: parsed.event } }
+}

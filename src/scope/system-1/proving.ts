@@ -1,0 +1,206 @@
+import type { Agent } from '../../agents/define-agent.ts'
+import type { Action } from '../../protocol/action.ts'
+import type { Decision, ReflexState, ReflexVersion } from '../../protocol/reflex.ts'
+import { agreement } from '../../reflexes/agreement.ts'
+import { countRun } from '../../reflexes/metrics.ts'
+import { promotable, shouldDemote } from '../../reflexes/promotion.ts'
+import type { ReflexRun } from '../../reflexes/run-reflex.ts'
+import type { Counters } from '../counters.ts'
+import type { Database } from '../database.ts'
+import type { Stored } from '../inbox.ts'
+import type { Log } from '../log.ts'
+import { childHead, eventHead, scopeHead } from '../spans.ts'
+import type { Toolbox } from '../toolbox.ts'
+import { keyOf } from './acts.ts'
+import type { Programs } from './programs.ts'
+import type { Records } from './records.ts'
+
+/** So often in a row at its limit, and a reflex acts no more: each time costs the scope some tens of milliseconds. */
+const MOST_LIMITS = 3
+
+type Parts = {
+  scope: string
+  database: Database
+  programs: Programs
+  records: Records
+  counters: Counters
+  toolbox: Toolbox
+  agent: () => Agent
+  log: Log
+  /** D1 is to be told of the version's new state. */
+  moved: (version: ReflexVersion, state: ReflexState, reason: string) => void
+}
+type Trial = { seq: number; reflex_id: string; version: number; action: string }
+
+/** How a reflex earns its place, and loses it: what it does, or in shadow would have done, is held against what was decided (all within units of work). */
+export class Proving {
+  readonly #parts: Parts
+  #waiting: number
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#waiting = parts.database.first<{ n: number }>('SELECT count(*) AS n FROM trials')?.n ?? 0
+  }
+
+  ran(version: ReflexVersion, run: Pick<ReflexRun, 'reason' | 'fuel' | 'duration_us'>): void {
+    const { metrics, trial } = this.#parts.records.of(version)
+    countRun(metrics, run)
+    trial.runs += 1
+    if (run.reason !== 'fired') trial.passed[run.reason] += 1
+    trial.limits = run.reason === 'limit' ? trial.limits + 1 : 0
+    if (version.state === 'shadow') {
+      metrics.shadow.runs += 1
+      if (run.reason === 'fired') metrics.shadow.fired += 1
+    }
+    if (trial.limits >= MOST_LIMITS) this.#demote(version, `it was stopped at its limit ${MOST_LIMITS} times in a row`, 'draft')
+    else this.#judge(version)
+  }
+
+  /** An action was carried out, or its effect failed. */
+  acted(version: ReflexVersion, ok: boolean): void {
+    const { metrics, trial } = this.#parts.records.of(version)
+    metrics.acted += 1
+    trial.acted += 1
+    if (!ok) {
+      metrics.failed += 1
+      trial.failed += 1
+    } else this.#save(metrics)
+    this.#judge(version)
+  }
+
+  /** What reflexes in shadow would have done about an event: compared at once where a reflex acted, else once a turn has decided. */
+  watch({ seq, event }: Stored, trials: readonly { version: ReflexVersion; action: Action }[], decision: Decision | null): void {
+    for (const { version, action } of trials) {
+      if (decision) this.#compare(version, action, decision, eventHead({ id: event.id, trace_id: event.meta.trace_id }))
+      else {
+        const { database } = this.#parts
+        database.all(
+          'INSERT OR REPLACE INTO trials (seq, reflex_id, version, action) VALUES (?, ?, ?, ?)',
+          seq,
+          version.id,
+          version.version,
+          JSON.stringify(action),
+        )
+        this.#waiting += 1
+      }
+    }
+  }
+
+  /** A turn has decided on these events; null where nobody ever will. */
+  decided(events: readonly { seq: number; id: string; trace_id: string }[], decision: Decision | null): void {
+    if (this.#waiting === 0 || events.length === 0) return
+    const { database, programs } = this.#parts
+    const rows = database.all<Trial>(
+      'DELETE FROM trials WHERE seq IN (SELECT value FROM json_each(?)) RETURNING seq, reflex_id, version, action',
+      JSON.stringify(events.map(({ seq }) => seq)),
+    )
+    this.#waiting -= rows.length
+    const bySeq = new Map(events.map((event) => [event.seq, event]))
+    for (const row of rows) {
+      const version = programs.versions.find(({ id, version: number }) => id === row.reflex_id && number === row.version)
+      const event = bySeq.get(row.seq)
+      if (!version || !event) continue
+      if (decision) this.#compare(version, JSON.parse(row.action) as Action, decision, eventHead(event))
+      else this.#parts.records.of(version).metrics.shadow.undecided += 1
+    }
+  }
+
+  /** A later turn took back what a reflex did, or says that it was wrong. False where the chain has no such reflex that acts. */
+  overruled(reflex_id: string, turn_id: string, reason: string): boolean {
+    const { programs, records, log } = this.#parts
+    const version = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting
+    if (!version) return false
+    const { metrics, trial } = records.of(version)
+    metrics.overruled += 1
+    trial.overruled += 1
+    log.append([{ ...scopeHead(), kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason }])
+    this.#judge(version)
+    return true
+  }
+
+  /** A turn's tool call: whose latest actions it takes back. */
+  undone(tool: string, input: unknown, turn_id: string, now: number): void {
+    const { toolbox, programs, records } = this.#parts
+    const undoes = toolbox.all[tool]?.undoes
+    if (!undoes) return
+    const values = (given: unknown) =>
+      undoes.match.map((field) => JSON.stringify((given as Record<string, unknown> | null)?.[field])).join()
+    for (const { acting } of programs.links) {
+      if (!acting) continue
+      const did = records.recent(acting.id, now).some(({ action }) => {
+        return action.action_type === 'call_tool' && action.tool === undoes.tool && values(action.args) === values(input)
+      })
+      if (did) this.overruled(acting.id, turn_id, `a turn called ${tool}, which takes back its ${undoes.tool}`)
+    }
+  }
+
+  #compare(version: ReflexVersion, action: Action, decision: Decision, head: ReturnType<typeof eventHead>): void {
+    const { toolbox, records, log, scope } = this.#parts
+    const agreed = agreement(action, decision, keyOf(toolbox.all, scope))
+    const { metrics } = records.of(version)
+    metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
+    log.append([
+      {
+        ...childHead(head),
+        kind: 'reflex-compared',
+        reflex_id: version.id,
+        version: version.version,
+        action: log.clean(action) as Action,
+        decision: log.clean(decision) as Decision,
+        agreed,
+      },
+    ])
+    this.#promote(version)
+  }
+
+  #judge(version: ReflexVersion): void {
+    if (version.state !== 'active') return
+    const reason = shouldDemote(this.#parts.records.of(version).trial)
+    if (reason !== null) this.#demote(version, reason)
+  }
+
+  /** Where its owner has no say, it is only this scope that does without it. In shadow it goes on showing what it would do; what costs too much does not even run. */
+  #demote(version: ReflexVersion, reason: string, to: ReflexState = 'shadow'): void {
+    const { programs } = this.#parts
+    if (version.state === 'retired' || version.state === to) return
+    if (!programs.covers(version)) {
+      programs.suspend(version, reason)
+      return this.#log(version, version.state, reason)
+    }
+    this.#move(version, to, reason)
+  }
+
+  /** What an agent wrote acts once it has shown that it decides as is decided; what a person put into shadow waits for that person. */
+  #promote(version: ReflexVersion): void {
+    const { programs, records } = this.#parts
+    if (version.state !== 'shadow' || version.provenance.scope === null || !programs.covers(version)) return
+    // One that was demoted has shown what it does: a person decides.
+    if (version.state_reason !== null) return
+    const { metrics } = records.of(version)
+    if (!promotable(metrics).ok) return
+    const { agreed, disagreed } = metrics.shadow
+    this.#move(version, 'active', `in shadow ${agreed} of ${agreed + disagreed} of its actions were what was decided`)
+  }
+
+  #move(version: ReflexVersion, to: ReflexState, reason: string): void {
+    const { programs, moved } = this.#parts
+    programs.move(version, to, reason)
+    moved(version, to, reason)
+    this.#log(version, to, reason)
+  }
+
+  #log({ id, version, state }: ReflexVersion, to: ReflexState, reason: string): void {
+    this.#parts.log.append([{ ...scopeHead(), kind: 'reflex-moved', reflex_id: id, version, from: state, to, reason }])
+  }
+
+  /** An event that a reflex decides is one that no turn thinks about: what a turn costs here on average is saved. */
+  #save(metrics: ReturnType<Records['of']>['metrics']): void {
+    const { agent, counters } = this.#parts
+    if (agent().trigger === null) return
+    const { turns, model_calls, input_tokens, output_tokens, cost_usd } = counters.counts
+    const share = (sum: number) => (turns === 0 ? 0 : sum / turns)
+    metrics.model_calls_saved += turns === 0 ? 1 : share(model_calls)
+    metrics.tokens_saved += share(input_tokens + output_tokens)
+    metrics.cost_saved_usd += share(cost_usd)
+  }
+}

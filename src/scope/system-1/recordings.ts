@@ -1,0 +1,121 @@
+import type { Event } from '../../core/event.ts'
+import type { LogEntry } from '../../protocol/log-entry.ts'
+import type { Outcome } from '../../protocol/event-record.ts'
+import type { Decision, Recording } from '../../protocol/reflex.ts'
+import type { ReflexContext, WindowCounts } from '../../reflexes/reflex-context.ts'
+import type { Agent } from '../../agents/define-agent.ts'
+import type { Database } from '../database.ts'
+import type { Toolbox } from '../toolbox.ts'
+import { actOf, keyOf } from './acts.ts'
+
+const RECENT = 10
+const SPANS = { '10s': 10_000, '1m': 60_000, '10m': 600_000 } as const
+const MOST_COUNTED = 1000
+
+type Row = {
+  seq: number
+  id: string
+  payload: string
+  accepted_at: number
+  outcome: string | null
+  entry: string | null
+  decision: string | null
+}
+type Page = { recordings: string[]; next: number | null }
+type Parts = { scope: string; database: Database; agent: () => Agent; toolbox: Toolbox }
+
+/**
+ * Events as reflexes saw them, or would have seen them, with what was decided then: for evaluating a reflex on the past. Where the chain ran, the context is the
+ * one in the log; where there was none yet, it is rebuilt from the inbox.
+ */
+export class Recordings {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Accepted since `since` (ms) and after the place `after`, oldest first; those that a filter kept out are not among them. */
+  read({ since, after, limit }: { since: number; after: number; limit: number }): Page {
+    const rows = this.#parts.database.all<Row>(
+      `SELECT seq, id, payload, accepted_at, outcome,
+          (SELECT entry FROM log WHERE kind IN ('reflex-fired', 'reflex-passed') AND (entry->>'$.event_ids[0]') = events.id AND entry->>'$.context' IS NOT NULL ORDER BY log.seq LIMIT 1) AS entry,
+          (SELECT entry FROM log WHERE log.seq = outcome->>'log_seq') AS decision
+        FROM events WHERE seq > ? AND accepted_at >= ? AND status NOT IN ('ignored') ORDER BY seq LIMIT ?`,
+      after,
+      since,
+      limit,
+    )
+    const last = rows.at(-1)
+    return { recordings: rows.map((row) => JSON.stringify(this.#recording(row))), next: last && rows.length === limit ? last.seq : null }
+  }
+
+  /** The newest `limit` of those since `since`, oldest first. */
+  latest(since: number, limit: number): { recordings: Recording[] } {
+    const first = this.#parts.database.first<{ seq: number | null }>(
+      `SELECT min(seq) AS seq FROM (SELECT seq FROM events WHERE status <> 'ignored' ORDER BY seq DESC LIMIT ?)`,
+      limit,
+    )
+    const { recordings } = this.read({ since, after: (first?.seq ?? 1) - 1, limit })
+    return { recordings: recordings.map((text) => JSON.parse(text) as Recording) }
+  }
+
+  #recording({ seq, id, payload, accepted_at, outcome, entry, decision }: Row): Recording {
+    const logged = entry === null ? null : (JSON.parse(entry) as LogEntry & { kind: 'reflex-fired' })
+    return {
+      seq,
+      event_id: id,
+      at: new Date(accepted_at).toISOString(),
+      source: logged ? 'recorded' : 'rebuilt',
+      context: logged ? logged.context : this.#rebuilt(seq, JSON.parse(payload) as Event, accepted_at),
+      decision: this.#decision(
+        outcome === null ? null : (JSON.parse(outcome) as Outcome),
+        decision === null ? null : (JSON.parse(decision) as LogEntry),
+      ),
+    }
+  }
+
+  #decision(outcome: Outcome | null, entry: LogEntry | null): Decision | null {
+    if (outcome?.by === 'turn' && entry?.kind === 'turn-ended') return { by: 'turn', acts: entry.acts }
+    if (outcome?.by !== 'reflex' || entry?.kind !== 'reflex-fired') return null
+    return { by: 'reflex', acts: [actOf(entry.action, keyOf(this.#parts.toolbox.all, this.#parts.scope))] }
+  }
+
+  #rebuilt(seq: number, event: Event, at: number): ReflexContext {
+    const { database, agent } = this.#parts
+    const before = database.all<{ at: number; type: string; source: string }>(
+      `SELECT accepted_at AS at, type, source FROM events WHERE seq <= ? AND accepted_at >= ? AND status <> 'ignored' ORDER BY seq DESC LIMIT ${MOST_COUNTED}`,
+      seq,
+      at - SPANS['10m'],
+    )
+    const recent = database.all<{ payload: string }>(
+      `SELECT payload FROM events WHERE seq <= ? AND status <> 'ignored' ORDER BY seq DESC LIMIT ${RECENT}`,
+      seq,
+    )
+    const within = (span: number): WindowCounts => {
+      const rows = before.filter((row) => row.at >= at - span)
+      return { total: rows.length, by_type: tally(rows.map(({ type }) => type)), by_source: tally(rows.map(({ source }) => source)) }
+    }
+    return {
+      agent_id: agent().name,
+      tick: seq,
+      balance: 0,
+      llm_tokens_remaining: null,
+      recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event).reverse(),
+      pending_purchases: [],
+      pending_contracts: [],
+      owned_artifacts: [],
+      event: event,
+      window: { '10s': within(SPANS['10s']), '1m': within(SPANS['1m']), '10m': within(SPANS['10m']) },
+      recent_actions: [],
+      scratch: {},
+      thinking: null,
+    }
+  }
+}
+
+function tally(names: readonly string[]): Record<string, number> {
+  const sums = new Map<string, number>()
+  for (const name of names) sums.set(name, (sums.get(name) ?? 0) + 1)
+  return Object.fromEntries(sums)
+}

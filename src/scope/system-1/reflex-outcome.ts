@@ -1,0 +1,55 @@
+import type { Agent } from '../../agents/define-agent.ts'
+import type { Stored } from '../inbox.ts'
+import type { Settlement } from '../settlement.ts'
+import type { Toolbox } from '../toolbox.ts'
+import type { WorkingMemory } from '../working-memory.ts'
+import type { Actions } from './actions.ts'
+import { actOf, keyOf } from './acts.ts'
+import { leftBy, type Decided, type Left } from './fire.ts'
+import type { HeldEvents } from './held-events.ts'
+import type { Proving } from './proving.ts'
+
+type Parts = {
+  scope: string
+  actions: Actions
+  proving: Proving
+  held: HeldEvents
+  memory: WorkingMemory
+  settlement: Settlement
+  toolbox: Toolbox
+  agent: () => Agent
+}
+
+/** What the chain's decision means for its event: how it is left, and what begins once that is stored. */
+export class ReflexOutcome {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** `first` is the log's place of the decision's first entry. Null where no reflex fired. */
+  leaves(decided: Decided | null, first: number): Left | null {
+    return decided?.fire ? leftBy(decided.fire, first + decided.fired) : null
+  }
+
+  /** For an event that was stored before. */
+  leave({ seq }: Stored, left: Left): void {
+    const { held, settlement } = this.#parts
+    if (left.status === 'processing') held.hold(seq)
+    else if (left.status === 'completed') settlement.end([seq], left.status, left.outcome)
+  }
+
+  begin(stored: Stored, { fire, fired, trials }: Decided, first: number): void {
+    const { actions, proving, toolbox, scope, agent, memory } = this.#parts
+    if (fire && !fire.reused) actions.begin(fire, stored, first + fired)
+    const acting = fire && fire.action.action_type !== 'escalate' ? fire : null
+    // What is consumed at once has left the context already where it is new.
+    if (acting && !acting.permitted.lane && acting.action.consume) memory.leave([stored.seq])
+    if (trials.length === 0) return
+    const decision = acting ? { by: 'reflex' as const, acts: [actOf(acting.action, keyOf(toolbox.all, scope))] } : null
+    proving.watch(stored, trials, decision)
+    if (!decision && agent().trigger === null)
+      proving.decided([{ seq: stored.seq, id: stored.event.id, trace_id: stored.event.meta.trace_id }], null)
+  }
+}

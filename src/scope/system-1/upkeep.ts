@@ -1,0 +1,160 @@
+import type { Env } from '../../bindings.ts'
+import { messageOf } from '../../protocol/message-of.ts'
+import type { ReflexState, ReflexVersion } from '../../protocol/reflex.ts'
+import type { Settings } from '../../protocol/settings.ts'
+import { setReflexState } from '../../store/change-reflexes.ts'
+import { tellReflexMetrics } from '../../store/reflex-metrics.ts'
+import { scopesUsing, setUses } from '../../store/reflex-uses.ts'
+import { resolveReflexes } from '../../store/reflexes.ts'
+import type { Alarm } from '../alarm.ts'
+import type { Database } from '../database.ts'
+import { withDeadline } from '../deadline.ts'
+import type { UnitOfWork } from '../unit-of-work.ts'
+import type { Programs } from './programs.ts'
+import type { Records } from './records.ts'
+
+/** How old the chain's programs may be when events come: a change is told at once, but the telling may be lost. */
+const STALE_MS = 60_000
+const RETRY_MS = 5000
+const TIMEOUT_MS = 15_000
+const MOST_SCOPES = 100
+
+type Move = { id: string; version: number; state: ReflexState; reason: string }
+type Parts = {
+  scope: string
+  env: Env
+  database: Database
+  programs: Programs
+  records: Records
+  settings: () => Settings
+  unit: UnitOfWork
+  alarm: Alarm
+  now: () => number
+}
+
+/**
+ * Keeps the chain and D1 in step: reads what the chain's references stand for now, tells which reflexes are used here, what became of them, and their sums. Kept
+ * state: the moves that D1 has not been told of. D1 may be away: the chain goes on with what it has, and this tries again.
+ */
+export class Upkeep {
+  readonly #parts: Parts
+  #moves: Move[]
+  #read_at = 0
+  #due: number | null = null
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#moves = parts.database.read<Move[]>('reflex_moves', [])
+    if (this.#moves.length > 0) this.#due = parts.now()
+    parts.alarm.source(() => this.#due)
+  }
+
+  /** Within a unit of work. */
+  moved({ id, version }: ReflexVersion, state: ReflexState, reason: string): void {
+    const { database, alarm, now } = this.#parts
+    this.#moves.push({ id, version, state, reason })
+    database.write('reflex_moves', this.#moves)
+    this.#due = now()
+    alarm.by(this.#due)
+  }
+
+  get due(): boolean {
+    return this.#due !== null && this.#due <= this.#parts.now()
+  }
+
+  /** Events came: are the programs that see them fresh? */
+  touch(): void {
+    const { settings, now, alarm } = this.#parts
+    if (settings().reflexes.length === 0 || this.#due !== null || now() - this.#read_at < STALE_MS) return
+    this.#due = now()
+    alarm.by(this.#due)
+  }
+
+  /** Reads the chain's programs anew; where D1 does not answer, those at hand stay, and it is tried again. */
+  async refresh(): Promise<boolean> {
+    const { env, programs, settings, unit, now } = this.#parts
+    const references = settings().reflexes
+    try {
+      const signal = new AbortController().signal
+      const read = () => (references.length === 0 ? Promise.resolve([]) : resolveReflexes(env.DB, references))
+      const versions = await withDeadline(read, { signal, timeout_ms: TIMEOUT_MS, what: 'reading reflexes' })
+      // The chain may have been set anew meanwhile: whoever did that reads for itself.
+      if (settings().reflexes === references) unit(() => programs.replace(this.#withMoves(versions)))
+      this.#read_at = now()
+      return true
+    } catch (error) {
+      this.#failed('reflexes could not be read, the scope goes on with those it has', error)
+      return false
+    }
+  }
+
+  /** The chain was set anew. */
+  async rechained(): Promise<void> {
+    const { env, scope, settings } = this.#parts
+    await this.refresh()
+    try {
+      await setUses(env.DB, scope, Array.from(new Set(settings().reflexes.map(({ id }) => id))))
+    } catch (error) {
+      this.#failed('D1 could not be told which reflexes are used here', error)
+    }
+  }
+
+  /** Everything that is due; from the alarm. */
+  async run(): Promise<void> {
+    this.#due = null
+    const { settings } = this.#parts
+    await this.#tellMoves()
+    if (settings().reflexes.length > 0) await this.rechained()
+    this.#parts.alarm.rearm()
+  }
+
+  /** With the outbox: the sums that changed. */
+  async tellSums(db: D1Database): Promise<void> {
+    const { records, scope, now } = this.#parts
+    const names = Array.from(records.untold)
+    if (names.length === 0) return
+    records.untold.clear()
+    try {
+      await tellReflexMetrics(
+        db,
+        scope,
+        names.map((name) => records.entry(name)),
+        now(),
+      )
+    } catch (error) {
+      for (const name of names) records.untold.add(name)
+      throw error
+    }
+  }
+
+  /** What this scope has decided about versions stands, until D1 has been told. */
+  #withMoves(versions: readonly ReflexVersion[]): ReflexVersion[] {
+    return versions.map((version) => {
+      const move = this.#moves.findLast(({ id, version: number }) => id === version.id && number === version.version)
+      return move ? { ...version, state: move.state, state_reason: move.reason } : version
+    })
+  }
+
+  async #tellMoves(): Promise<void> {
+    const { env, scope, unit, database, now } = this.#parts
+    for (const move of this.#moves) {
+      try {
+        await setReflexState(env.DB, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() })
+        const others = (await scopesUsing(env.DB, move.id, MOST_SCOPES)).filter((other) => other !== scope)
+        // Who is not reached looks for itself within a minute of its next event.
+        await Promise.allSettled(others.map((other) => env.SCOPE.getByName(other).reflexesChanged([move.id])))
+      } catch (error) {
+        return this.#failed('D1 could not be told of a reflex that moved', error)
+      }
+      this.#moves = this.#moves.filter((one) => one !== move)
+      unit(() => database.write('reflex_moves', this.#moves))
+    }
+  }
+
+  #failed(message: string, error: unknown): void {
+    const { now, alarm } = this.#parts
+    console.warn(JSON.stringify({ message, scope: this.#parts.scope, error: messageOf(error) }))
+    this.#due = now() + RETRY_MS
+    alarm.by(this.#due)
+  }
+}

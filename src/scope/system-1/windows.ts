@@ -1,0 +1,99 @@
+import type { WindowCounts } from '../../reflexes/reflex-context.ts'
+import type { Database } from '../database.ts'
+
+type Seen = { at: number; type: string; source: string }
+type Span = { ms: number; from: number; by_type: Map<string, number>; by_source: Map<string, number> }
+
+/** Beyond so many the oldest are counted no more. */
+const MOST_SEEN = 20_000
+/** A table of counts names so many, the event's own among them. */
+const MOST_NAMES = 50
+const SPANS = { '10s': 10_000, '1m': 60_000, '10m': 600_000 } as const
+
+/** How many events the scope has perceived lately, by its own clock. Nothing is kept before it is first asked; after an eviction the inbox still knows. */
+export class Windows {
+  readonly #database: Database
+  #seen: Seen[] | null = null
+  #spans: Record<keyof typeof SPANS, Span> = fresh()
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  /** Counts one more. `before` is its place in the inbox: what stands there from before is read at the first one. */
+  add(event: { type: string; source: string }, at: number, before: number): void {
+    const seen = (this.#seen ??= this.#load(at, before))
+    const one = { at, type: event.type, source: event.source }
+    seen.push(one)
+    for (const span of Object.values(this.#spans)) count(span, one, 1)
+    if (seen.length > MOST_SEEN * 2) this.#compact(seen)
+  }
+
+  counts(now: number, own: { type: string; source: string }): Record<keyof typeof SPANS, WindowCounts> {
+    const seen = this.#seen ?? []
+    const of = (name: keyof typeof SPANS): WindowCounts => {
+      const span = this.#spans[name]
+      const oldest = Math.max(0, seen.length - MOST_SEEN)
+      for (let first = seen[span.from]; first && (first.at < now - span.ms || span.from < oldest); first = seen[(span.from += 1)])
+        count(span, first, -1)
+      return {
+        total: seen.length - span.from,
+        by_type: table(span.by_type, own.type),
+        by_source: table(span.by_source, own.source),
+      }
+    }
+    return { '10s': of('10s'), '1m': of('1m'), '10m': of('10m') }
+  }
+
+  #load(now: number, before: number): Seen[] {
+    const rows = this.#database.all<Seen>(
+      `SELECT at, type, source FROM (SELECT seq, accepted_at AS at, type, source, status FROM events WHERE seq < ? ORDER BY seq DESC LIMIT ${MOST_SEEN})
+        WHERE at >= ? AND status <> 'ignored' ORDER BY seq`,
+      before,
+      now - SPANS['10m'],
+    )
+    this.#spans = fresh()
+    for (const row of rows) for (const span of Object.values(this.#spans)) count(span, row, 1)
+    return rows
+  }
+
+  #compact(seen: Seen[]): void {
+    const spans = Object.values(this.#spans)
+    const gone = seen.length - MOST_SEEN
+    for (const span of spans) {
+      for (; span.from < gone; span.from += 1) {
+        const one = seen[span.from]
+        if (one) count(span, one, -1)
+      }
+      span.from -= gone
+    }
+    seen.splice(0, gone)
+  }
+}
+
+function fresh(): Record<keyof typeof SPANS, Span> {
+  const span = (ms: number): Span => ({ ms, from: 0, by_type: new Map(), by_source: new Map() })
+  return { '10s': span(SPANS['10s']), '1m': span(SPANS['1m']), '10m': span(SPANS['10m']) }
+}
+
+function count({ by_type, by_source }: Span, { type, source }: Seen, change: 1 | -1): void {
+  for (const [names, name] of [
+    [by_type, type],
+    [by_source, source],
+  ] as const) {
+    const sum = (names.get(name) ?? 0) + change
+    if (sum === 0) names.delete(name)
+    else names.set(name, sum)
+  }
+}
+
+function table(names: ReadonlyMap<string, number>, own: string): Record<string, number> {
+  const shown: [string, number][] = []
+  const mine = names.get(own)
+  if (mine !== undefined) shown.push([own, mine])
+  for (const [name, sum] of names) {
+    if (shown.length >= MOST_NAMES) break
+    if (name !== own) shown.push([name, sum])
+  }
+  return Object.fromEntries(shown)
+}
