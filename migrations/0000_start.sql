@@ -55,6 +55,45 @@ CREATE TABLE `keys` (
 	`created_at` integer NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE `reflex_metrics` (
+	`reflex_id` text NOT NULL,
+	`version` integer NOT NULL,
+	`scope` text NOT NULL,
+	`metrics` text NOT NULL,
+	`updated_at` integer NOT NULL,
+	PRIMARY KEY(`reflex_id`, `version`, `scope`)
+);
+--> statement-breakpoint
+CREATE TABLE `reflex_uses` (
+	`reflex_id` text NOT NULL,
+	`scope` text NOT NULL,
+	PRIMARY KEY(`reflex_id`, `scope`)
+);
+--> statement-breakpoint
+CREATE INDEX `reflex_uses_scope` ON `reflex_uses` (`scope`);--> statement-breakpoint
+CREATE TABLE `reflex_versions` (
+	`id` text NOT NULL,
+	`version` integer NOT NULL,
+	`hash` text NOT NULL,
+	`code` text NOT NULL,
+	`description` text NOT NULL,
+	`state` text NOT NULL,
+	`state_reason` text,
+	`state_at` integer NOT NULL,
+	`provenance` text NOT NULL,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`id`, `version`)
+);
+--> statement-breakpoint
+CREATE INDEX `reflex_versions_state` ON `reflex_versions` (`id`,`state`,`version`);--> statement-breakpoint
+CREATE TABLE `reflexes` (
+	`id` text PRIMARY KEY NOT NULL,
+	`owner` text NOT NULL,
+	`scopes` text NOT NULL,
+	`created_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `reflexes_owner` ON `reflexes` (`owner`,`id`);--> statement-breakpoint
 CREATE TABLE `scopes` (
 	`scope` text PRIMARY KEY NOT NULL,
 	`agent` text NOT NULL,

@@ -1,5 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
+import { reflexStates, type Provenance } from '../protocol/reflex.ts'
+import type { ReflexMetrics } from '../protocol/reflex-metrics.ts'
 
 /**
  * D1's log of events: `queued` by the queue path, then told by the scopes' outboxes. The columns up to `ended_at` are those
@@ -90,4 +92,52 @@ export const blocks = sqliteTable(
     blocked_at: integer().notNull(),
   },
   (table) => [primaryKey({ columns: [table.scope, table.address] })],
+)
+
+export const reflexes = sqliteTable(
+  'reflexes',
+  {
+    id: text().primaryKey(),
+    owner: text().notNull(),
+    scopes: text({ mode: 'json' }).$type<string[]>().notNull(),
+    created_at: integer().notNull(),
+  },
+  (table) => [index('reflexes_owner').on(table.owner, table.id)],
+)
+
+/** Of a version only its state ever changes; `state_at` is when it last did. */
+export const reflexVersions = sqliteTable(
+  'reflex_versions',
+  {
+    id: text().notNull(),
+    version: integer().notNull(),
+    hash: text().notNull(),
+    code: text().notNull(),
+    description: text().notNull(),
+    state: text({ enum: reflexStates }).notNull(),
+    state_reason: text(),
+    state_at: integer().notNull(),
+    provenance: text({ mode: 'json' }).$type<Provenance>().notNull(),
+    created_at: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.id, table.version] }), index('reflex_versions_state').on(table.id, table.state, table.version)],
+)
+
+/** Which scopes have a reflex in their chains: they are told when it changes. */
+export const reflexUses = sqliteTable('reflex_uses', { reflex_id: text().notNull(), scope: text().notNull() }, (table) => [
+  primaryKey({ columns: [table.reflex_id, table.scope] }),
+  index('reflex_uses_scope').on(table.scope),
+])
+
+/** What each scope has told of each version, as sums since it first ran there. */
+export const reflexMetrics = sqliteTable(
+  'reflex_metrics',
+  {
+    reflex_id: text().notNull(),
+    version: integer().notNull(),
+    scope: text().notNull(),
+    metrics: text({ mode: 'json' }).$type<ReflexMetrics>().notNull(),
+    updated_at: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
 )

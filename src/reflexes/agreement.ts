@@ -1,0 +1,46 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Action } from '../protocol/action.ts'
+import type { Act, Decision } from '../protocol/reflex.ts'
+
+/** What names a tool call, null where the scope's agent has no such tool or the tool does not take such arguments. */
+export type KeyOf = (tool: string, args: unknown) => { idempotence_key: string | null; arguments_hash: string } | null
+
+/** Whether the same act is among those that were decided. Null where the action is of a kind that cannot be compared. */
+export function agreement(action: Action, { acts }: Decision, keyOf: KeyOf): boolean | null {
+  switch (action.action_type) {
+    case 'call_tool':
+      return agreesInCall(
+        keyOf(action.tool, action.args),
+        acts.filter(isAct('call_tool')).filter(({ tool }) => tool === action.tool),
+      )
+    case 'reply':
+      return acts.filter(isAct('reply')).some(({ content }) => plain(content) === plain(action.content))
+    case 'emit_event':
+      return acts.filter(isAct('emit_event')).some(({ event_type }) => event_type === action.event.type)
+    case 'set_scratch':
+      return acts.filter(isAct('set_scratch')).some(({ key, value }) => key === action.key && isDeepStrictEqual(value, action.value))
+    case 'escalate':
+    case 'cancel_turn':
+    case 'run_skill':
+    case 'write_artifact':
+    case 'invoke_artifact':
+      break
+  }
+  return null
+}
+
+/** Under keys, the same key is the same effect, however its arguments are written. */
+function agreesInCall(own: ReturnType<KeyOf>, calls: readonly Extract<Act, { act: 'call_tool' }>[]): boolean {
+  if (own === null) return false
+  return calls.some(({ idempotence_key, arguments_hash }) => {
+    const keyed = own.idempotence_key !== null && idempotence_key !== null
+    return keyed ? own.idempotence_key === idempotence_key : own.arguments_hash === arguments_hash
+  })
+}
+
+const isAct =
+  <Kind extends Act['act']>(kind: Kind) =>
+  (act: Act): act is Extract<Act, { act: Kind }> =>
+    act.act === kind
+
+const plain = (text: string): string => text.trim().replaceAll(/\s+/g, ' ').toLowerCase()
