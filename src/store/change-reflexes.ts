@@ -50,16 +50,15 @@ export async function setReflexState(
 async function insertVersion(db: D1Database, draft: NewVersion, holder: Holder) {
   const { id, owner, scopes, hash, code, description, state, provenance, now } = draft
   const database = drizzle(db)
+  // The columns in the schema's order.
+  const version = sql`SELECT ${id}, newest + 1, ${hash}, ${code}, ${description}, ${state}, NULL, ${now}, ${JSON.stringify(provenance)}, ${now}
+    FROM (SELECT coalesce(max(version), 0) AS newest FROM reflex_versions WHERE id = ${id})
+    WHERE newest < ${MOST_VERSIONS}
+      AND EXISTS (SELECT 1 FROM reflexes WHERE id = ${id} AND owner = ${holder.owner} AND scopes = ${JSON.stringify(holder.scopes)})
+      AND NOT EXISTS (SELECT 1 FROM reflex_versions WHERE id = ${id} AND version = newest AND hash = ${hash} AND description = ${description})`
   const [, rows, [newest]] = await database.batch([
     database.insert(reflexes).values({ id, owner, scopes, created_at: now }).onConflictDoNothing(),
-    database.all<{ version: number }>(sql`
-      INSERT INTO reflex_versions (id, version, hash, code, description, state, state_reason, state_at, provenance, created_at)
-      SELECT ${id}, newest + 1, ${hash}, ${code}, ${description}, ${state}, NULL, ${now}, ${JSON.stringify(provenance)}, ${now}
-      FROM (SELECT coalesce(max(version), 0) AS newest FROM reflex_versions WHERE id = ${id})
-      WHERE newest < ${MOST_VERSIONS}
-        AND EXISTS (SELECT 1 FROM reflexes WHERE id = ${id} AND owner = ${holder.owner} AND scopes = ${JSON.stringify(holder.scopes)})
-        AND NOT EXISTS (SELECT 1 FROM reflex_versions WHERE id = ${id} AND version = newest AND hash = ${hash} AND description = ${description})
-      RETURNING version`),
+    database.insert(reflexVersions).select(version).returning({ version: reflexVersions.version }),
     newestWhere(db, eq(reflexVersions.id, id)),
   ])
   return { inserted: rows.length > 0, newest }
