@@ -16,6 +16,9 @@ const listed = {
   provenance: reflexVersions.provenance,
   created_at: reflexVersions.created_at,
 }
+const whole = { ...listed, code: reflexVersions.code }
+const ofVersion = eq(reflexes.id, reflexVersions.id)
+
 export type ListedReflex = Omit<ReflexVersion, 'code'>
 /** Times in ms; `state_at` is when the version came into its state. */
 export type VersionSummary = Pick<ReflexVersion, 'version' | 'hash' | 'state' | 'state_reason' | 'created_at'> & { state_at: number }
@@ -27,13 +30,13 @@ export async function findReflex(db: D1Database, id: string, version?: number): 
 }
 
 export const newestWhere = (db: D1Database, condition: SQL | undefined) =>
-  wholeVersions(db).where(condition).orderBy(desc(reflexVersions.version)).limit(1)
-
-const wholeVersions = (db: D1Database) =>
   drizzle(db)
-    .select({ ...listed, code: reflexVersions.code })
+    .select(whole)
     .from(reflexVersions)
-    .innerJoin(reflexes, eq(reflexes.id, reflexVersions.id))
+    .innerJoin(reflexes, ofVersion)
+    .where(condition)
+    .orderBy(desc(reflexVersions.version))
+    .limit(1)
 
 /** Newest first. */
 export async function listVersions(db: D1Database, id: string): Promise<VersionSummary[]> {
@@ -94,5 +97,10 @@ export async function resolveReflexes(
       (SELECT max(version) FROM reflex_versions AS v WHERE v.id = wanted.id AND v.state = 'shadow') AS shadow
       FROM wanted WHERE version IS NULL)
     SELECT id, version FROM wanted UNION SELECT id, active FROM followed UNION SELECT id, shadow FROM followed WHERE shadow > coalesce(active, 0)`
-  return wholeVersions(db).where(sql`(${reflexVersions.id}, ${reflexVersions.version}) IN (${wanted})`)
+  // As a condition, IN (…), it would have every version there is looked at.
+  return drizzle(db)
+    .select(whole)
+    .from(sql`(${wanted}) AS wanted`)
+    .innerJoin(reflexVersions, and(eq(reflexVersions.id, sql`wanted.id`), eq(reflexVersions.version, sql`wanted.version`)))
+    .innerJoin(reflexes, ofVersion)
 }
