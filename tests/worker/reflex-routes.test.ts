@@ -96,7 +96,7 @@ describe('a reflex is refused', () => {
     ['with none', { code: 'function reflex() { return null }' }, 'code', /exactly one parameter/],
     ['that imports', { code: 'import "x"\nfunction reflex(context) { return null }' }, 'code', /imports nothing/],
     ['that fails on the sample', { code: 'function reflex(context) {\n  return context.no.such\n}' }, 'code', /^line 2, .*TypeError/],
-    ['that never ends', { code: 'function reflex(context) { for (;;); }' }, 'code', /units of fuel/],
+    ['that never ends', { code: 'function reflex(context) { for (;;); }' }, 'code', /it was stopped after/],
     ['that returns no action', { code: 'function reflex(context) { return { action_type: "launch" } }' }, 'code', /action_type/],
     ['that is too long', { code: `${' '.repeat(64 * 1024)}${replying('x')}` }, 'code', /65536/],
     ['that is no text', { code: `${replying('x')}// \u0000` }, 'code', /NUL/],
@@ -246,7 +246,7 @@ describe('a run', () => {
   })
 
   test.each<[string, string, object, string, RegExp]>([
-    ['that never ends', hostile, { event: { content: 'x' } }, 'limit', /units of fuel/],
+    ['that never ends', hostile, { event: { content: 'x' } }, 'limit', /it was stopped after/],
     ['on a context too large', echo, { event: { content: 'x'.repeat(70_000) } }, 'limit', /larger than 65536/],
     ['that throws', echo, { event: null }, 'error', /TypeError/],
     [
@@ -289,8 +289,9 @@ describe('a copy', () => {
   })
 
   test.each(['alice', 'bob'])('does not take the place of another reflex (of %s)', async (owner) => {
-    const [id, there] = [await registered({}, alice), await registered({}, owner === 'alice' ? alice : bob)]
+    const [id, there] = [await registered({}, alice), await registered({ code: replying('there') }, owner === 'alice' ? alice : bob)]
     expect(await post(id, 'copy', { id: there }, bob)).toMatchObject(problem(409, 'id-taken'))
+    expect((await get(there)).body.versions).toHaveLength(1)
   })
 
   test.each(['templates', 'a/b', ''])('is not made under the id «%s»', async (id) => {
