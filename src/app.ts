@@ -12,6 +12,12 @@ import { keySource } from './routes/key-source.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { handleError } from './routes/problem.ts'
 import { pullRoutes } from './routes/pull.ts'
+import { reflexEvaluateRoutes } from './routes/reflex-evaluate.ts'
+import { reflexMetricsRoutes } from './routes/reflex-metrics.ts'
+import { reflexRegisterRoutes } from './routes/reflex-register.ts'
+import { reflexRunRoutes } from './routes/reflex-run.ts'
+import { reflexStateRoutes } from './routes/reflex-state.ts'
+import { reflexRoutes } from './routes/reflexes.ts'
 import { refuseInvalid } from './routes/refuse-invalid.ts'
 import { scopeEventRoutes } from './routes/scope-events.ts'
 import { scopeRoutes } from './routes/scopes.ts'
@@ -39,6 +45,12 @@ export const app = open
   .route('/', socketRoutes)
   .route('/', pullRoutes)
   .route('/', timerRoutes)
+  .route('/', reflexRoutes)
+  .route('/', reflexRegisterRoutes)
+  .route('/', reflexRunRoutes)
+  .route('/', reflexStateRoutes)
+  .route('/', reflexMetricsRoutes)
+  .route('/', reflexEvaluateRoutes)
   .route('/', deadLetterRoutes)
   .route('/', keyRoutes)
 app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)

@@ -69,3 +69,6 @@ export type Recording = {
   context: unknown
   decision: Decision | null
 }
+
+/** What names a tool call, so that two decisions are found to be the same one. Null where there is no such tool, or it does not take such arguments. */
+export type KeyOf = (tool: string, args: unknown) => { idempotence_key: string | null; arguments_hash: string } | null

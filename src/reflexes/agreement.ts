@@ -1,9 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Action } from '../protocol/action.ts'
-import type { Act, Decision } from '../protocol/reflex.ts'
-
-/** What names a tool call, null where the scope's agent has no such tool or the tool does not take such arguments. */
-export type KeyOf = (tool: string, args: unknown) => { idempotence_key: string | null; arguments_hash: string } | null
+import type { Act, Decision, KeyOf } from '../protocol/reflex.ts'
 
 /** Whether the same act is among those that were decided. Null where the action is of a kind that cannot be compared. */
 export function agreement(action: Action, { acts }: Decision, keyOf: KeyOf): boolean | null {

@@ -1,12 +1,12 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { createKey } from '../auth/key.ts'
 import { coversScope, keyName, roleName, type Principal } from '../auth/principal.ts'
-import { Problem } from '../protocol/problem.ts'
+import type { Problem } from '../protocol/problem.ts'
 import { scopePattern } from '../protocol/scope-pattern.ts'
 import { deleteKey, findKey, insertKey, keyCursor, listKeys, type ListedKey } from '../store/keys.ts'
 import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from './describe.ts'
 import { forgetKey } from './key-source.ts'
-import { notFound } from './refusals.ts'
+import { forbidden, notFound } from './refusals.ts'
 
 const tags = ['Keys']
 const fields = {
@@ -82,6 +82,5 @@ const coversKey = (principal: Principal, { scopes }: Pick<ListedKey, 'scopes'>):
   scopes.every((pattern) => coversScope(principal, pattern))
 
 function tooWide(principal: Principal, pattern: string): Problem {
-  const detail = `The key ${principal.name} does not cover ${pattern}, and so cannot create a key for it.`
-  return new Problem({ status: 403, type: 'urn:reflex:problem:forbidden', title: 'Forbidden', detail })
+  return forbidden(`The key ${principal.name} does not cover ${pattern}, and so cannot create a key for it.`)
 }

@@ -8,6 +8,9 @@ export const invalid = (detail: string, errors?: FieldError[]): Problem =>
 export const notFound = (detail: string): Problem =>
   new Problem({ status: 404, type: 'urn:reflex:problem:not-found', title: 'Not found', detail })
 
+export const forbidden = (detail: string, errors?: FieldError[]): Problem =>
+  new Problem({ status: 403, type: 'urn:reflex:problem:forbidden', title: 'Forbidden', detail, ...(errors ? { errors } : {}) })
+
 export const conflict = (kind: string, detail: string): Problem =>
   new Problem({ status: 409, type: `urn:reflex:problem:${kind}`, title: 'Conflict', detail })
 
@@ -32,5 +35,5 @@ export function demandCoverage(principal: Principal, events: readonly Pick<Event
   if (scope === undefined) return
   const detail = `The key ${principal.name} does not cover the scope ${scope}.`
   const errors = [{ ...(events.length > 1 ? { index } : {}), path: 'scope', message: 'is not covered by the key' }]
-  throw new Problem({ status: 403, type: 'urn:reflex:problem:forbidden', title: 'Forbidden', detail, errors })
+  throw forbidden(detail, errors)
 }

@@ -12,7 +12,7 @@ import type { SettingsPatch } from '../protocol/settings.ts'
 import { compose, type Collaborators } from './compose.ts'
 import { Database } from './database.ts'
 import type { ClaimRequest } from './pull.ts'
-import { eventHead, scopeHead } from './spans.ts'
+import { eventHead } from './spans.ts'
 
 /**
  * One scope: the unit of memory and of serialisation. It is thin: it hands each call to the collaborator whose it is, in one unit of work.

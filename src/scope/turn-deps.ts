@@ -14,7 +14,7 @@ import type { Effects } from './effects.ts'
 import type { Log } from './log.ts'
 import type { Sockets } from './sockets.ts'
 import { childHead } from './spans.ts'
-import { keyOf } from './system-1/acts.ts'
+import { toolKeys } from '../agents/tool-keys.ts'
 import { reflexGuidance } from './system-1/guidance.ts'
 import type { Proving } from './system-1/proving.ts'
 import type { Toolbox } from './toolbox.ts'
@@ -59,7 +59,7 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
       signal,
       timeout_ms,
     })
-    const named = keyOf(toolbox.all, scope)(name, input)
+    const named = toolKeys(toolbox.all, scope)(name, input)
     if (named) turn.acts.push({ act: 'call_tool', tool: name, ...named })
     unit(() => proving.undone(name, input, turn_id, now()))
     return output

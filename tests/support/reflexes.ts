@@ -1,36 +1,53 @@
 import { env } from 'cloudflare:workers'
-import { agentOwner, type ReflexState, type ReflexVersion } from '../../src/protocol/reflex.ts'
+import type { ReflexVersion } from '../../src/protocol/reflex.ts'
 import { hashCode } from '../../src/reflexes/hash-code.ts'
-import { createReflexVersion } from '../../src/store/change-reflexes.ts'
+import { createReflexVersion, type CreatedVersion, type NewVersion } from '../../src/store/change-reflexes.ts'
+import { call, type Answer } from './http.ts'
 
-let count = 0
-export const freshReflex = (): string => `reflex-${(count += 1)}-${crypto.randomUUID().slice(0, 8)}`
+/** An id that no other test has. */
+export const freshId = (kind = 'reflex'): string => `${kind}-${crypto.randomUUID().slice(0, 13)}`
 
-/** `body` is the inside of `function reflex(context)`. Written by the agent of `scope` where that is given, else by an operator. */
-export async function register(
-  body: string,
-  {
-    id = freshReflex(),
-    state = 'active',
-    scope = null,
-    scopes = ['*'],
-  }: { id?: string; state?: ReflexState; scope?: string | null; scopes?: string[] } = {},
-): Promise<ReflexVersion> {
-  const code = `function reflex(context) {\n${body}\n}\n`
-  const created = await createReflexVersion(env.DB, {
-    id,
+export const replying = (content: string): string =>
+  `function reflex(context) {\n  return { action_type: 'reply', content: '${content}' }\n}\n`
+
+/** One valid body, with an id of its own. */
+export const buildReflex = (fields: Record<string, unknown> = {}) => ({ id: freshId(), code: replying('hello'), ...fields })
+
+export const register = (fields: Record<string, unknown> = {}, key?: string): Promise<Answer> =>
+  call('/v1/reflexes', { json: buildReflex(fields), ...(key === undefined ? {} : { key }) })
+
+export async function registered(fields: Record<string, unknown> = {}, key?: string): Promise<string> {
+  const { status, body, text } = await register(fields, key)
+  if (status !== 201) throw new Error(text)
+  return String(body.id)
+}
+
+/** Straight into the store, as by the key `alice` of every scope. */
+export async function create(fields: Partial<NewVersion> = {}): Promise<CreatedVersion> {
+  const code = fields.code ?? replying('hello')
+  return createReflexVersion(env.DB, {
+    id: freshId(),
     code,
     hash: await hashCode(code),
     description: '',
-    owner: scope === null ? 'ops' : agentOwner(scope),
-    scopes: scope === null ? scopes : [scope],
-    state,
-    provenance: { by: scope === null ? 'ops' : 'test-agent', scope, template: null, origin: null },
-    now: Date.now(),
+    owner: 'alice',
+    scopes: ['*'],
+    state: 'active',
+    provenance: { by: 'alice', scope: null, template: null, origin: null },
+    now: 1,
+    ...fields,
   })
+}
+
+export async function createVersion(fields: Partial<NewVersion> = {}): Promise<ReflexVersion> {
+  const created = await create(fields)
   if (!created.ok) throw new Error(created.detail)
   return created.version
 }
 
-export const calls = (tool: string, text = 'context.event.text'): string =>
-  `return { action_type: 'call_tool', tool: ${JSON.stringify(tool)}, args: { text: ${text} } }`
+/** As the agent of a scope writes them. */
+export const byAgent = (scope: string): Partial<NewVersion> => ({
+  owner: `scope:${scope}`,
+  scopes: [scope],
+  provenance: { by: 'test-agent', scope, template: null, origin: null },
+})

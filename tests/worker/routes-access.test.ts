@@ -36,6 +36,16 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['PUT', '/v1/scopes/{scope}/timers/{name}', 'operator'],
   ['GET', '/v1/scopes/{scope}/timers/{name}', 'operator'],
   ['DELETE', '/v1/scopes/{scope}/timers/{name}', 'operator'],
+  ['GET', '/v1/scopes/{scope}/metrics', 'viewer'],
+  ['POST', '/v1/reflexes', 'operator'],
+  ['GET', '/v1/reflexes', 'viewer'],
+  ['GET', '/v1/reflexes/templates', 'viewer'],
+  ['GET', '/v1/reflexes/{ref}', 'viewer'],
+  ['POST', '/v1/reflexes/{ref}/run', 'viewer'],
+  ['POST', '/v1/reflexes/{ref}/state', 'operator'],
+  ['POST', '/v1/reflexes/{ref}/copy', 'operator'],
+  ['GET', '/v1/reflexes/{ref}/metrics', 'viewer'],
+  ['POST', '/v1/reflexes/{ref}/evaluate', 'viewer'],
   ['GET', '/v1/dlq', 'operator'],
   ['GET', '/v1/dlq/{id}', 'operator'],
   ['POST', '/v1/dlq/{id}/retry', 'operator'],
@@ -48,7 +58,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
 
 const scope = 'access/one'
 const address = (path: string, of = scope) =>
-  path.replace('{scope}', encodeURIComponent(of)).replace('{id}', 'none').replace('{name}', 'none')
+  path.replace('{scope}', encodeURIComponent(of)).replace('{id}', 'none').replace('{name}', 'none').replace('{ref}', 'none')
 const keys = new Map<Role, string>()
 let elsewhere = ''
 

@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { behaviours, effectGates, effects } from '../support/test-agents.ts'
-import { calls, freshReflex, register } from '../support/reflexes.ts'
+import { calls, write } from '../support/chain.ts'
+import { freshId } from '../support/reflexes.ts'
 import { crash, entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 
 const acting = async (body: string, more: Record<string, unknown> = {}, scope = freshScope()) => {
-  const { id } = await register(body)
+  const { id } = await write(body)
   const stub = stubOf(scope)
   expect(await stub.configure({ reflexes: [{ id, ...more }] }, 'ops')).toMatchObject({ ok: true })
   return { id, scope, stub }
@@ -66,8 +67,8 @@ describe('a reflex of the chain', () => {
 
   test('is passed over where it is missing, and the next one acts', async () => {
     const scope = freshScope()
-    const { id } = await register(calls('act'))
-    const missing = freshReflex()
+    const { id } = await write(calls('act'))
+    const missing = freshId()
     await stubOf(scope).configure({ reflexes: [{ id: missing }, { id }] }, 'ops')
     expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex', reflex_id: id } }])
     expect(await entriesOf(stubOf(scope), 'reflex-passed')).toMatchObject([{ reflex_id: missing, reason: 'missing', version: null }])
@@ -75,8 +76,8 @@ describe('a reflex of the chain', () => {
 
   test('comes in order of priority: the first valid action wins', async () => {
     const scope = freshScope()
-    const [first, second] = [await register('return null'), await register(calls('act', '"second"'))]
-    const third = await register(calls('act', '"third"'))
+    const [first, second] = [await write('return null'), await write(calls('act', '"second"'))]
+    const third = await write(calls('act', '"third"'))
     await stubOf(scope).configure({ reflexes: [first, second, third].map(({ id }) => ({ id })) }, 'ops')
     await sendAndSettle(stubOf(scope), note(scope, 'a'))
     expect(did(scope)).toEqual(['second'])
@@ -84,7 +85,7 @@ describe('a reflex of the chain', () => {
 
   test('is switched by the settings, at once', async () => {
     const { scope, stub } = await acting(calls('act', '"old"'))
-    const { id } = await register(calls('act', '"new"'))
+    const { id } = await write(calls('act', '"new"'))
     await sendAndSettle(stub, note(scope, 'a'))
     await stub.configure({ reflexes: [{ id }] }, 'ops')
     await sendAndSettle(stub, note(scope, 'b'))
@@ -95,7 +96,7 @@ describe('a reflex of the chain', () => {
 
   test('follows its newest active version, once the scope is told', async () => {
     const { id, scope, stub } = await acting(calls('act', '"one"'))
-    await register(calls('act', '"two"'), { id })
+    await write(calls('act', '"two"'), { id })
     await stub.reflexesChanged([id])
     await sendAndSettle(stub, note(scope, 'a'))
     expect(did(scope)).toEqual(['two'])
@@ -103,7 +104,7 @@ describe('a reflex of the chain', () => {
 
   test('stays at the version that the chain names', async () => {
     const { id, scope, stub } = await acting(calls('act', '"one"'), { version: 1 })
-    await register(calls('act', '"two"'), { id })
+    await write(calls('act', '"two"'), { id })
     await stub.reflexesChanged([id])
     await sendAndSettle(stub, note(scope, 'a'))
     expect(did(scope)).toEqual(['one'])
@@ -111,7 +112,7 @@ describe('a reflex of the chain', () => {
 
   test('of an owner who may not touch the scope runs only where its version is named', async () => {
     const scope = freshScope()
-    const { id } = await register(calls('act'), { scopes: ['elsewhere/*'] })
+    const { id } = await write(calls('act'), { scopes: ['elsewhere/*'] })
     await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
     await sendAndSettle(stubOf(scope), note(scope, 'a'))
     expect(did(scope)).toEqual([])
@@ -138,7 +139,7 @@ describe('a reflex of the chain', () => {
       recent_events: [{ text: 'a' }, { text: 'b' }],
       event: { text: 'b' },
       window: { '10s': { total: 2, by_type: { 'test.note': 2 }, by_source: { test: 2 } }, '1m': { total: 2 }, '10m': { total: 2 } },
-      recent_actions: [{ action: { action_type: 'set_scratch' }, seconds_ago: 0 }],
+      recent_actions: [{ action: { action_type: 'set_scratch' }, seconds_ago: expect.any(Number) }],
       thinking: null,
     })
   })
@@ -304,7 +305,7 @@ describe('the proving ground', () => {
 
   test('runs a reflex in shadow without acting, and says whether the turn agreed', async () => {
     const scope = freshScope()
-    const { id } = await register(calls('act_once'), { state: 'shadow' })
+    const { id } = await write(calls('act_once'), { state: 'shadow' })
     await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
     decide(scope, 'same')
     expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ outcome: { by: 'turn' } }])
@@ -319,7 +320,7 @@ describe('the proving ground', () => {
   test('promotes what an agent wrote once it has agreed often enough, and tells D1', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
-    const { id } = await register(calls('act_once'), { state: 'shadow', scope })
+    const { id } = await write(calls('act_once'), { state: 'shadow', scope })
     await stub.configure({ reflexes: [{ id }] }, 'ops')
     decide(scope, 'same')
     for (let index = 0; index < 20; index += 1) await sendAndSettle(stub, note(scope, `${index}`))
@@ -334,7 +335,7 @@ describe('the proving ground', () => {
   test('leaves what a person put into shadow there', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
-    const { id } = await register(calls('act_once'), { state: 'shadow' })
+    const { id } = await write(calls('act_once'), { state: 'shadow' })
     await stub.configure({ reflexes: [{ id }] }, 'ops')
     decide(scope, 'same')
     for (let index = 0; index < 22; index += 1) await sendAndSettle(stub, note(scope, `${index}`))
@@ -354,7 +355,7 @@ describe('the proving ground', () => {
 
   test('only suspends here what another owns', async () => {
     const scope = freshScope()
-    const { id } = await register('throw 1', { scopes: ['elsewhere/*'] })
+    const { id } = await write('throw 1', { scopes: ['elsewhere/*'] })
     await stubOf(scope).configure({ reflexes: [{ id, version: 1 }] }, 'ops')
     behaviours.set(scope, async () => null)
     await sendAndSettle(stubOf(scope), ...'abcdef'.split('').map((text) => note(scope, text)))
@@ -371,7 +372,7 @@ describe('recordings', () => {
     const stub = stubOf(scope)
     behaviours.set(scope, async (_, deps) => ({ did: await deps.call('act_once', { text: 'x' }) }))
     await sendAndSettle(stub, note(scope, 'before'))
-    const { id } = await register(`if (context.event.text === 'fire') { ${calls('act')} } return null`)
+    const { id } = await write(`if (context.event.text === 'fire') { ${calls('act')} } return null`)
     await stub.configure({ reflexes: [{ id }] }, 'ops')
     await sendAndSettle(stub, note(scope, 'pass'))
     await sendAndSettle(stub, note(scope, 'fire'))

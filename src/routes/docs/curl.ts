@@ -1,7 +1,7 @@
 import type { Operation, Parameter } from './operations.ts'
 
 /** Names in a path, as an example would have them. */
-const samples: Record<string, string> = { scope: 'default', id: '01a1fd07-7a9e-763b-9352-18e70e5f5083', name: 'daily' }
+const samples: Record<string, string> = { scope: 'default', id: '01a1fd07-7a9e-763b-9352-18e70e5f5083', name: 'daily', ref: 'greet' }
 
 /** A command that calls an operation, with `$REFLEX` for the address and `$KEY` for the key. */
 export function curlCommand({ method, path, open, parameters, body, streams }: Operation): string {

@@ -13,6 +13,10 @@ const tags = [
   { name: 'Live', description: 'Follow a scope as it works, and speak to it.' },
   { name: 'Pull loop', description: 'Write your own loop, in any language: claim events, settle them by their tokens.' },
   { name: 'Timers', description: 'Ticks by interval, by cron expression, or once.' },
+  {
+    name: 'Reflexes',
+    description: 'Small sandboxed programs that act at once and without a model: register, try, evaluate and watch them.',
+  },
   { name: 'Dead letters', description: 'What nothing could deal with: look at it, retry it, discard it.' },
   { name: 'Keys', description: 'Who may do what, and where.' },
   { name: 'Health', description: 'Whether it is alive, ready and well.' },

@@ -1,23 +1,5 @@
-import { createHash } from 'node:crypto'
-import type { ToolDefinition } from '../../agents/define-tool.ts'
 import type { Action } from '../../protocol/action.ts'
-import type { Act } from '../../protocol/reflex.ts'
-import type { KeyOf } from '../../reflexes/agreement.ts'
-
-export const argumentsHash = (input: unknown): string =>
-  createHash('sha256')
-    .update(JSON.stringify(input) ?? 'undefined')
-    .digest('hex')
-
-/** What names a tool call: how two decisions are found to be the same one. Null where there is no such tool, or it does not take such input. */
-export function keyOf(tools: Readonly<Record<string, ToolDefinition>>, scope: string): KeyOf {
-  return (tool, args) => {
-    const definition = Object.hasOwn(tools, tool) ? tools[tool] : undefined
-    const parsed = definition?.input.safeParse(args)
-    if (!definition || !parsed?.success) return null
-    return { idempotence_key: definition.idempotence_key?.(parsed.data, scope) ?? null, arguments_hash: argumentsHash(parsed.data) }
-  }
-}
+import type { Act, KeyOf } from '../../protocol/reflex.ts'
 
 /** An action as an act, once it is carried out. */
 export function actOf(action: Action, identify: KeyOf): Act {

@@ -11,7 +11,7 @@ import type { Stored } from '../inbox.ts'
 import type { Log } from '../log.ts'
 import { childHead, eventHead, scopeHead } from '../spans.ts'
 import type { Toolbox } from '../toolbox.ts'
-import { keyOf } from './acts.ts'
+import { toolKeys } from '../../agents/tool-keys.ts'
 import type { Programs } from './programs.ts'
 import type { Records } from './records.ts'
 
@@ -136,7 +136,7 @@ export class Proving {
 
   #compare(version: ReflexVersion, action: Action, decision: Decision, head: ReturnType<typeof eventHead>): void {
     const { toolbox, records, log, scope } = this.#parts
-    const agreed = agreement(action, decision, keyOf(toolbox.all, scope))
+    const agreed = agreement(action, decision, toolKeys(toolbox.all, scope))
     const { metrics } = records.of(version)
     metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
     log.append([

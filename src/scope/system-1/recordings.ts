@@ -6,7 +6,8 @@ import type { ReflexContext, WindowCounts } from '../../reflexes/reflex-context.
 import type { Agent } from '../../agents/define-agent.ts'
 import type { Database } from '../database.ts'
 import type { Toolbox } from '../toolbox.ts'
-import { actOf, keyOf } from './acts.ts'
+import { toolKeys } from '../../agents/tool-keys.ts'
+import { actOf } from './acts.ts'
 
 const RECENT = 10
 const SPANS = { '10s': 10_000, '1m': 60_000, '10m': 600_000 } as const
@@ -78,7 +79,7 @@ export class Recordings {
   #decision(outcome: Outcome | null, entry: LogEntry | null): Decision | null {
     if (outcome?.by === 'turn' && entry?.kind === 'turn-ended') return { by: 'turn', acts: entry.acts }
     if (outcome?.by !== 'reflex' || entry?.kind !== 'reflex-fired') return null
-    return { by: 'reflex', acts: [actOf(entry.action, keyOf(this.#parts.toolbox.all, this.#parts.scope))] }
+    return { by: 'reflex', acts: [actOf(entry.action, toolKeys(this.#parts.toolbox.all, this.#parts.scope))] }
   }
 
   #rebuilt(seq: number, event: Event, at: number): ReflexContext {
@@ -101,7 +102,7 @@ export class Recordings {
       tick: seq,
       balance: 0,
       llm_tokens_remaining: null,
-      recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event).reverse(),
+      recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event).toReversed(),
       pending_purchases: [],
       pending_contracts: [],
       owned_artifacts: [],

@@ -4,7 +4,8 @@ import type { Settlement } from '../settlement.ts'
 import type { Toolbox } from '../toolbox.ts'
 import type { WorkingMemory } from '../working-memory.ts'
 import type { Actions } from './actions.ts'
-import { actOf, keyOf } from './acts.ts'
+import { toolKeys } from '../../agents/tool-keys.ts'
+import { actOf } from './acts.ts'
 import { leftBy, type Decided, type Left } from './fire.ts'
 import type { HeldEvents } from './held-events.ts'
 import type { Proving } from './proving.ts'
@@ -47,7 +48,7 @@ export class ReflexOutcome {
     // What is consumed at once has left the context already where it is new.
     if (acting && !acting.permitted.lane && acting.action.consume) memory.leave([stored.seq])
     if (trials.length === 0) return
-    const decision = acting ? { by: 'reflex' as const, acts: [actOf(acting.action, keyOf(toolbox.all, scope))] } : null
+    const decision = acting ? { by: 'reflex' as const, acts: [actOf(acting.action, toolKeys(toolbox.all, scope))] } : null
     proving.watch(stored, trials, decision)
     if (!decision && agent().trigger === null)
       proving.decided([{ seq: stored.seq, id: stored.event.id, trace_id: stored.event.meta.trace_id }], null)

@@ -99,7 +99,7 @@ function writing({ scope, env, database, unit, agent, sandbox, upkeep, now }: Pa
   }
 }
 
-function reading({ scope, env, database, programs, records, recordings, sandbox, now }: Parts) {
+function reading({ env, database, programs, records, recordings, sandbox, now }: Parts) {
   return {
     list_reflexes: defineTool({
       description: 'Lists the reflexes of your chain with what they have done, those that you own, and others that match q.',

@@ -1,0 +1,77 @@
+import type { Action } from '../protocol/action.ts'
+import type { Act, Recording, KeyOf } from '../protocol/reflex.ts'
+import { agreement } from './agreement.ts'
+import { countSample, emptyHistogram, percentiles, type Percentiles } from './histogram.ts'
+import type { ReflexRun } from './run-reflex.ts'
+
+/** How many errors and disagreements are told. */
+const MOST_TOLD = 5
+
+export type EvaluationReport = {
+  /** `undecided`: what was decided about them is still open. */
+  contexts: { recorded: number; rebuilt: number; undecided: number }
+  fires: number
+  passes: { null: number; error: number; limit: number; invalid_action: number }
+  /** `not_compared`: fires that have no decision to be compared with, or are of a kind that cannot be. `rate` is null where none was compared. */
+  agreement: { agreed: number; disagreed: number; not_compared: number; rate: number | null }
+  /** Contexts in which it passed although something was done. */
+  missed: number
+  errors: { event_id: string; message: string }[]
+  fuel: Percentiles
+  disagreements: { event_id: string; action: Action; decided: Act[] }[]
+}
+
+/** Holds what a reflex does on recorded contexts against what was decided then. */
+export class Evaluation {
+  readonly #keyOf: KeyOf
+  readonly #counts = { fires: 0, missed: 0, agreed: 0, disagreed: 0, not_compared: 0 }
+  readonly #contexts = { recorded: 0, rebuilt: 0, undecided: 0 }
+  readonly #passes = { null: 0, error: 0, limit: 0, invalid_action: 0 }
+  readonly #errors: EvaluationReport['errors'] = []
+  readonly #disagreements: EvaluationReport['disagreements'] = []
+  readonly #fuel = emptyHistogram()
+
+  constructor(keyOf: KeyOf) {
+    this.#keyOf = keyOf
+  }
+
+  add(recording: Omit<Recording, 'context'>, run: ReflexRun): void {
+    this.#contexts[recording.source] += 1
+    if (recording.decision === null) this.#contexts.undecided += 1
+    countSample(this.#fuel, run.fuel)
+    if (run.reason === 'fired') this.#fired(recording, run.action)
+    else this.#passed(recording, run.reason, run.error)
+  }
+
+  report(): EvaluationReport {
+    const { fires, missed, ...counts } = this.#counts
+    const compared = counts.agreed + counts.disagreed
+    return {
+      contexts: { ...this.#contexts },
+      fires,
+      passes: { ...this.#passes },
+      agreement: { ...counts, rate: compared === 0 ? null : counts.agreed / compared },
+      missed,
+      errors: [...this.#errors],
+      fuel: percentiles(this.#fuel),
+      disagreements: [...this.#disagreements],
+    }
+  }
+
+  #fired({ event_id, decision }: Omit<Recording, 'context'>, action: Action | null): void {
+    this.#counts.fires += 1
+    const agrees = action === null || decision === null ? null : agreement(action, decision, this.#keyOf)
+    if (action === null || decision === null || agrees === null) this.#counts.not_compared += 1
+    else if (agrees) this.#counts.agreed += 1
+    else {
+      this.#counts.disagreed += 1
+      if (this.#disagreements.length < MOST_TOLD) this.#disagreements.push({ event_id, action, decided: decision.acts })
+    }
+  }
+
+  #passed({ event_id, decision }: Omit<Recording, 'context'>, reason: keyof EvaluationReport['passes'], error: string | null): void {
+    this.#passes[reason] += 1
+    if (reason === 'null' && decision !== null && decision.acts.length > 0) this.#counts.missed += 1
+    if (error !== null && this.#errors.length < MOST_TOLD) this.#errors.push({ event_id, message: error })
+  }
+}

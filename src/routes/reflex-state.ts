@@ -1,0 +1,58 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { reflexState, type ReflexState, type ReflexVersion } from '../protocol/reflex.ts'
+import { mergeMetrics } from '../reflexes/metrics.ts'
+import { promotable } from '../reflexes/promotion.ts'
+import { setReflexState } from '../store/change-reflexes.ts'
+import { metricsOf } from '../store/reflex-metrics.ts'
+import { guard, json, jsonRequest, problems, resource } from './describe.ts'
+import { demandControl } from './reflex-access.ts'
+import { reflexAt, reflexPath } from './reflex-ref.ts'
+import { listedReflex, presentListed } from './reflex-schemas.ts'
+import { conflict, notFound } from './refusals.ts'
+import { tellScopes } from './tell-scopes.ts'
+
+const change = createRoute({
+  method: 'post',
+  path: '/v1/reflexes/{ref}/state',
+  tags: ['Reflexes'],
+  summary: "Change a version's state",
+  description:
+    'By the owner or an admin; of what an agent wrote, by who operates its scope. Such a version has to show itself in shadow before it acts: at least 20 fires that could be compared, 95 % ' +
+    'of them as was decided, and at most 1 % of runs that fail. `force` has it act anyway. Other versions stay as they are.',
+  ...guard({ roles: ['operator'], body: 'json' }),
+  request: {
+    params: reflexPath,
+    body: jsonRequest(
+      z.strictObject({ state: reflexState, reason: z.string().min(1).max(1000).optional(), force: z.boolean().default(false) }),
+      {
+        state: 'shadow',
+        reason: 'to be watched for a day',
+      },
+    ),
+  },
+  responses: { 200: json(listedReflex, 'The version as it is now.'), ...problems(400, 404, 409, 413, 415) },
+})
+
+export const reflexStateRoutes = resource().openapi(change, async (c) => {
+  const { state, reason = null, force } = c.req.valid('json')
+  const found = await reflexAt(c.env.DB, c.req.valid('param').ref)
+  demandControl(c.var.principal, found)
+  if (!force) await demandProof(c.env.DB, found, state)
+  const { id, version } = found
+  const changed = await setReflexState(c.env.DB, { id, version, state, reason, now: Date.now() })
+  if (!changed) throw notFound(`There is no reflex ${id}@${version} any more.`)
+  await tellScopes(c.env, id)
+  const { code: _code, ...listed } = changed
+  return c.json(presentListed(listed), 200)
+})
+
+async function demandProof(db: D1Database, { id, version, state, provenance }: ReflexVersion, wanted: ReflexState): Promise<void> {
+  if (wanted !== 'active' || state === 'active' || provenance.scope === null) return
+  const told = (await metricsOf(db, id)).filter((row) => row.version === version)
+  const shown = promotable(mergeMetrics(told.map(({ metrics }) => metrics)))
+  if (shown.ok) return
+  const detail =
+    `The agent of ${provenance.scope} wrote ${id}@${version}, and it has not shown enough in shadow to act. It lacks: ${shown.missing.join('; ')}. ` +
+    'Let it run in shadow, or send "force": true.'
+  throw conflict('not-proven', detail)
+}

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import type { Action } from '../../../src/protocol/action.ts'
+import type { Act } from '../../../src/protocol/reflex.ts'
+import type { KeyOf } from '../../../src/protocol/reflex.ts'
+import { agreement } from '../../../src/reflexes/agreement.ts'
+
+/** `once` carries a key, that of its argument `of`; `free` has none; there is no other tool. */
+const keyOf: KeyOf = (tool, args) => {
+  const { of } = args as { of?: string }
+  if (!['once', 'free'].includes(tool)) return null
+  return { idempotence_key: tool === 'once' ? `once:${of}` : null, arguments_hash: JSON.stringify(args) }
+}
+const asked = (tool: string, args: Record<string, unknown>): Action => ({ action_type: 'call_tool', tool, args })
+const called = (tool: string, arguments_hash: string, idempotence_key: string | null = null): Act => ({
+  act: 'call_tool',
+  tool,
+  arguments_hash,
+  idempotence_key,
+})
+const agrees = (action: Action, ...acts: Act[]) => agreement(action, { by: 'turn', acts }, keyOf)
+const reply = (content: string): Action => ({ action_type: 'reply', content })
+const replied = (content: string): Act => ({ act: 'reply', content })
+const noted = (key: string, value: unknown): Act => ({ act: 'set_scratch', key, value })
+
+const comparable: [what: string, action: Action, decided: Act, agrees: boolean][] = [
+  ['the same call', asked('free', { a: 1 }), called('free', '{"a":1}'), true],
+  ['a call with other arguments', asked('free', { a: 1 }), called('free', '{"a":2}'), false],
+  ['a call of another tool', asked('free', { a: 1 }), called('once', '{"a":1}'), false],
+  ['a call under the same key', asked('once', { of: 'x', why: 'other' }), called('once', '{"of":"x"}', 'once:x'), true],
+  ['a call under another key', asked('once', { of: 'x' }), called('once', '{"of":"x"}', 'once:y'), false],
+  ['the same call, recorded without its key', asked('once', { of: 'x' }), called('once', '{"of":"x"}'), true],
+  ['a call without a key, recorded with one', asked('free', { a: 1 }), called('free', '{"a":1}', 'once:x'), true],
+  ['a call of a tool that is not there', asked('none', {}), called('none', '{}'), false],
+  ['the same reply', reply('Hello'), replied('Hello'), true],
+  ['a reply that is spaced and capitalised differently', reply('  hello\n there '), replied('Hello there'), true],
+  ['another reply', reply('hello'), replied('hello!'), false],
+  [
+    'an event of the same type',
+    { action_type: 'emit_event', event: { type: 'a.b', n: 1 } },
+    { act: 'emit_event', event_type: 'a.b' },
+    true,
+  ],
+  ['an event of another type', { action_type: 'emit_event', event: { type: 'a.b' } }, { act: 'emit_event', event_type: 'a.c' }, false],
+  ['the same note', { action_type: 'set_scratch', key: 'k', value: { a: [1], b: null } }, noted('k', { b: null, a: [1] }), true],
+  ['another value', { action_type: 'set_scratch', key: 'k', value: { a: [1, 2] } }, noted('k', { a: [2, 1] }), false],
+  ['a note under another key', { action_type: 'set_scratch', key: 'k', value: 1 }, noted('l', 1), false],
+  ['an act of another kind', reply('hello'), noted('hello', 'hello'), false],
+]
+
+describe('an action and a decision', () => {
+  test.each(comparable)('%s', (_what, action, decided, expected) => {
+    expect(agrees(action, decided)).toBe(expected)
+    expect(agrees(action, { act: 'other', action_type: 'escalate' }, decided)).toBe(expected)
+    expect(agrees(action)).toBe(false)
+  })
+
+  test.each<Action>([
+    { action_type: 'escalate', reason: 'x' },
+    { action_type: 'cancel_turn', reason: 'x' },
+    { action_type: 'run_skill', skill_id: 'a@1', inputs: {} },
+    { action_type: 'write_artifact', artifact_id: 'a', artifact_type: 'text', content: '' },
+    { action_type: 'invoke_artifact', artifact_id: 'a', method: 'm', args: [] },
+  ])('cannot be compared where the action is $action_type', (action) => {
+    expect(agrees(action, { act: 'other', action_type: action.action_type })).toBeNull()
+    expect(agrees(action)).toBeNull()
+  })
+})

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { evaluateRecordings, type RecordingPage } from '../../../src/reflexes/evaluate-recordings.ts'
+import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
+import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
+import { reflexOf } from '../../support/programs.ts'
+import { sandboxModule } from '../../support/sandbox-module.ts'
+
+const sandbox = new QuickJsSandbox(sandboxModule)
+const program = reflexOf('return null')
+const recording = (seq: number) =>
+  JSON.stringify({ seq, event_id: `e${seq}`, at: '', source: 'rebuilt', context: sampleContext, decision: null })
+/** Ten recordings, three a page; `next` is the last one's seq. */
+const read = async (after: number): Promise<RecordingPage> => {
+  const seqs = Array.from({ length: 10 }, (_, index) => index + 1)
+    .filter((seq) => seq > after)
+    .slice(0, 3)
+  const last = seqs.at(-1) ?? 10
+  return { recordings: seqs.map(recording), next: last < 10 ? last : null }
+}
+const evaluate = (limits?: { contexts: number; fuel: number }) =>
+  evaluateRecordings({ sandbox, program, keyOf: () => null, read, ...(limits ? { limits } : {}) })
+
+test('an evaluation reads page after page to the end', async () => {
+  expect(await evaluate()).toMatchObject({ contexts: { rebuilt: 10, undecided: 10 }, truncated: false })
+})
+
+test.each([
+  [4, true],
+  [9, true],
+  [10, false],
+])('with at most %i contexts it is truncated: %s', async (contexts, truncated) => {
+  expect(await evaluate({ contexts, fuel: 1e9 })).toMatchObject({ contexts: { rebuilt: contexts }, truncated })
+})
+
+test('it stops when its fuel is used up', async () => {
+  const { fuel } = sandbox.run(program, sampleContext)
+  expect(await evaluate({ contexts: 100, fuel: fuel * 3 })).toMatchObject({ contexts: { rebuilt: 3 }, truncated: true })
+})
