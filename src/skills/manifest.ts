@@ -20,7 +20,7 @@ import { signature } from './manifest/signature.ts'
 const expressions = z.array(expressionText).max(32).default([])
 
 const compat = z.strictObject({
-  env: z.array(label).max(16).optional(),
+  env: z.array(label).min(1).max(16).optional(),
   toolset: label.optional(),
   repo: reference.optional(),
   project: reference.optional(),

@@ -7,13 +7,14 @@ export type Probe = (...args: Json[]) => unknown
 export type Probes = Readonly<Record<string, Probe>>
 
 /** A call as it was made, for the log; a replay is answered from it. */
-export type ProbeCall = { probe: string; args: Json[] } & ({ result: Json } | { error: string })
+export type ProbeCall = { probe: string; args: Json[] } & Answer
+type Answer = { result: Json } | { error: string }
 
 export type ProbeOptions = {
   probes?: Probes | undefined
   /** A replay's: these calls are answered in their order and no probe is called. */
   recorded?: readonly ProbeCall[] | undefined
-  /** Takes out of what is recorded what must not be. */
+  /** Takes out of what is recorded what must not be in it. An expression, too, gets a result without it: else a replay would decide otherwise. */
   hide?: ((value: Json) => Json) | undefined
 }
 
@@ -35,14 +36,16 @@ export function probeSession({ probes = {}, recorded, hide = (value) => value }:
       if (calls.length >= MOST_CALLS) throw new Error(`one decision calls at most ${MOST_CALLS} probes`)
       const args = celArgs.map(fromCel)
       const shown = args.map(hide)
-      const call = left ? record(take(left, name, shown)) : record({ probe: name, args: shown, ...answer(probes, name, args) })
+      const call = left
+        ? record(take(left, name, shown))
+        : record({ probe: name, args: shown, ...hidden(answer(probes, name, args), hide) })
       if ('error' in call) throw new Error(`the probe ${name} failed: ${call.error}`)
       return toCel(call.result)
     },
   }
 }
 
-function answer(probes: Probes, name: string, args: readonly Json[]): { result: Json } | { error: string } {
+function answer(probes: Probes, name: string, args: readonly Json[]): Answer {
   const probe = Object.hasOwn(probes, name) ? probes[name] : undefined
   if (!probe) return { error: `there is no probe called ${name}` }
   try {
@@ -51,6 +54,11 @@ function answer(probes: Probes, name: string, args: readonly Json[]): { result: 
     return { error: messageOf(error) }
   }
 }
+
+const hidden = (answered: Answer, hide: (value: Json) => Json): Answer =>
+  'error' in answered ? { error: textOf(hide(answered.error)) } : { result: hide(answered.result) }
+
+const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 function take(left: ProbeCall[], name: string, args: readonly Json[]): ProbeCall {
   const wanted = canonicalJson(args)
