@@ -87,6 +87,12 @@ describe('a block of the protocol', () => {
     expect(parseAsp(text).map((block) => (block.kind === 'propose' ? block.skill_id : block.kind))).toEqual(['a', 'b', 'malformed', 'c'])
   })
 
+  test('that ends in a line says nothing about the rest of the line', () => {
+    const block = propose(`\n${json}\n`)
+    expect(kindsOf(`${block}> ${block}`)).toEqual(['propose', 'propose'])
+    expect(kindsOf(`${block}\`\`\`\n${block}`)).toEqual(['propose', 'propose'])
+  })
+
   test('is not started by one that is broken before it', () => {
     expect(kindsOf(`<SKILL_PROPOSE>oops ${propose(json)} ${propose(json)}`)).toEqual(['malformed'])
     expect(kindsOf(`<SKILL_PROPOSE>${propose(json)}</SKILL_PROPOSE> ${propose(json)}`)).toEqual(['malformed', 'propose'])

@@ -33,14 +33,11 @@ export class World {
     this.#died = Promise.withResolvers()
     const running = runPlan({ run_id: 'run-1', plan: compiled.plan, ports: this.#ports(), ...(signal ? { signal } : {}) })
     const ended = Promise.race([running, this.#died.promise])
-    let over = false
-    void ended.then(
-      () => (over = true),
-      () => (over = true),
-    )
-    while (!over) {
+    const state = { over: false }
+    void ended.finally(() => (state.over = true)).catch(() => null)
+    while (!state.over) {
       await new Promise((resolve) => setImmediate(resolve))
-      if (!over) this.#tick()
+      if (!state.over) this.#tick()
     }
     return ended
   }

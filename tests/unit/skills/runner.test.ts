@@ -322,6 +322,12 @@ describe('a key', () => {
     expect(await run(world, manifest, { inputs: { who: 'bob' } })).toMatchObject({ status: 'ok' })
   })
 
+  test('writes only what its outputs have', async () => {
+    const world = new World()
+    world.good.set('deploy.container.appservice:once:ann', {})
+    expect(await run(world, threeSteps({ 'plan.idempotence_key': KEY }), { inputs: who })).toMatchObject({ status: 'reused', writes: [] })
+  })
+
   test('is not remembered where the run failed', async () => {
     const world = new World()
     world.tools = { third: failing }
