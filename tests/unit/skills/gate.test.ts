@@ -116,7 +116,7 @@ describe('the gate', () => {
     ['a deny_if that is broken', { probes: { deploy_window: () => 'open' } }, 'deny', 'policy', { need: 'not_denied' }],
     ['a deny_if that is no bool', withManifest({ 'policy.deny_if': ['ctx.subscription'] }), 'deny', 'policy', { need: 'not_denied' }],
     ['a region that is not known', withManifest({ 'policy.residency': ['eu'] }), 'deny', 'policy', { need: 'residency', any_of: ['eu'] }],
-    ['a retired version', { state: 'retired' }, 'deny', 'policy', { need: 'state', state: 'retired' }],
+    ['a deprecated version', { state: 'deprecated' }, 'deny', 'policy', { need: 'state', state: 'deprecated' }],
     ['a candidate', { state: 'candidate' }, 'needs_promotion', 'policy', { need: 'promotion' }],
     ['a candidate and another role', { state: 'candidate', roles: [] }, 'deny', 'policy', { need: 'role' }],
     [

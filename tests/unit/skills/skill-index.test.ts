@@ -22,7 +22,7 @@ const skill = fc
   .record({
     id: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
     version: fc.constantFrom('1.0.0', '1.1.0', '2.0.0'),
-    state: fc.constantFrom<SkillState>('active', 'active', 'active', 'candidate', 'retired'),
+    state: fc.constantFrom<SkillState>('active', 'active', 'active', 'candidate', 'deprecated'),
     compat: fc.record(
       {
         env: fc.subarray(['staging', 'prod'], { minLength: 1 }),
@@ -75,7 +75,7 @@ describe('an index of skills', () => {
   })
 
   test('counts the active ones', () => {
-    const skills = (['active', 'candidate', 'active', 'retired'] as const).map((state) => ({ state, manifest: deployManifest() }))
+    const skills = (['active', 'candidate', 'active', 'deprecated'] as const).map((state) => ({ state, manifest: deployManifest() }))
     expect(new SkillIndex(skills).size).toBe(2)
   })
 })
