@@ -102,6 +102,19 @@ export class Effects {
       .map(({ tool }) => tool)
   }
 
+  /** What the journal says of this actor's latest effect; undefined where none began. */
+  lastOf(turn_id: string): { status: string; idempotence_key: string | null } | undefined {
+    return this.#parts.database.first(
+      'SELECT status, idempotence_key FROM effects WHERE turn_id = ? ORDER BY started_at DESC LIMIT 1',
+      turn_id,
+    )
+  }
+
+  /** For what is no tool, and must overlap none (G4). */
+  async exclusively<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+    return this.#parts.locks.run('effects', work, { signal })
+  }
+
   /** A person looked, and has these turns' events tried again: what may have happened is taken not to have. What is recorded as done stays done. */
   release(turn_ids: readonly string[]): void {
     this.#parts.database.all(

@@ -61,7 +61,7 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
     })
     const named = toolKeys(toolbox.all, scope)(name, input)
     if (named) turn.acts.push({ act: 'call_tool', tool: name, ...named })
-    unit(() => proving.undone(name, input, turn_id, now()))
+    unit(() => proving.undone(name, input, turn_id))
     return output
   }
   const deps: Omit<AgentDeps, 'model'> = {

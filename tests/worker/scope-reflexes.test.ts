@@ -356,7 +356,7 @@ describe('the proving ground', () => {
   test('only suspends here what another owns', async () => {
     const scope = freshScope()
     const { id } = await write('throw 1', { scopes: ['elsewhere/*'] })
-    await stubOf(scope).configure({ reflexes: [{ id, version: 1 }] }, 'ops')
+    await stubOf(scope).configure({ reflexes: [{ id, version: 1 }] }, 'someone')
     behaviours.set(scope, async () => null)
     await sendAndSettle(stubOf(scope), ...'abcdef'.split('').map((text) => note(scope, text)))
     expect((await entriesOf(stubOf(scope), 'reflex-passed')).at(-1)).toMatchObject({ reason: 'suspended' })

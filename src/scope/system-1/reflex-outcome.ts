@@ -1,7 +1,6 @@
 import type { Stored } from '../inbox.ts'
 import type { Settlement } from '../settlement.ts'
 import type { Toolbox } from '../toolbox.ts'
-import type { WorkingMemory } from '../working-memory.ts'
 import type { Actions } from './actions.ts'
 import { toolKeys } from '../../agents/tool-keys.ts'
 import { actOf } from './acts.ts'
@@ -14,7 +13,6 @@ type Parts = {
   actions: Actions
   proving: Proving
   held: HeldEvents
-  memory: WorkingMemory
   settlement: Settlement
   toolbox: Toolbox
 }
@@ -41,11 +39,9 @@ export class ReflexOutcome {
 
   /** `waits`: a turn will decide on the event. */
   begin(stored: Stored, { fire, fired, trials }: Decided, { first, waits }: { first: number; waits: boolean }): void {
-    const { actions, proving, toolbox, scope, memory } = this.#parts
+    const { actions, proving, toolbox, scope } = this.#parts
     if (fire && !fire.reused) actions.begin(fire, stored, first + fired)
     const acting = fire && fire.action.action_type !== 'escalate' ? fire : null
-    // What is consumed at once has left the context already where it is new.
-    if (acting && !acting.permitted.lane && acting.action.consume) memory.leave([stored.seq])
     if (trials.length === 0) return
     const decision = acting ? { by: 'reflex' as const, acts: [actOf(acting.action, toolKeys(toolbox.all, scope))] } : null
     proving.watch(stored, trials, decision)

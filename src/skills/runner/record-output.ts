@@ -2,7 +2,7 @@ import { checkJson } from '../../protocol/check-json.ts'
 import type { Json } from '../json.ts'
 import type { RecordedOutput } from './ports.ts'
 
-export const OUTPUT_BYTES = 5 * 1024 * 1024
+export const OUTPUT_BYTES = 1024 * 1024
 
 /** What a tool gave, as JSON; null where it cannot be written as such. */
 export async function recordOutput(output: unknown): Promise<RecordedOutput | null> {
