@@ -99,7 +99,9 @@ export class Intake {
     perception.retryFailed(stored, verdicts)
     for (const [index, one] of stored.entries()) {
       const verdict = verdicts[index]
-      if (verdict?.joined && verdict.decided) reflexes.begin(one, verdict.decided, places[index] ?? 0)
+      if (verdict?.joined && verdict.decided) {
+        reflexes.begin(one, verdict.decided, { first: places[index] ?? 0, waits: judged[index]?.status === 'pending' })
+      }
     }
     if (ended.length > 0) perception.trim()
     return {

@@ -65,8 +65,9 @@ export class Perception {
       const left = verdict?.joined ? reflexes.leaves(verdict.decided, first) : null
       if (left) reflexes.leave(one, left)
       else if (verdict?.end) settlement.end([one.seq], verdict.end.status, verdict.end.outcome)
-      if (verdict?.joined && verdict.decided) reflexes.begin(one, verdict.decided, first)
-      if (verdict?.joined && (left?.status ?? verdict.end?.status ?? 'pending') === 'pending') waiting += 1
+      const waits = verdict?.joined === true && (left?.status ?? verdict.end?.status ?? 'pending') === 'pending'
+      if (verdict?.joined && verdict.decided) reflexes.begin(one, verdict.decided, { first, waits })
+      if (waits) waiting += 1
     }
     this.retryFailed(stored, verdicts)
     return waiting

@@ -392,7 +392,11 @@ describe('recordings', () => {
 describe('while D1 is away', () => {
   const away = async (work: () => Promise<void>) => {
     await env.DB.exec('ALTER TABLE reflex_versions RENAME TO away')
-    await work().finally(() => env.DB.exec('ALTER TABLE away RENAME TO reflex_versions'))
+    try {
+      await work()
+    } finally {
+      await env.DB.exec('ALTER TABLE away RENAME TO reflex_versions')
+    }
   }
 
   test('a chain acts on, also after an eviction', async () => {

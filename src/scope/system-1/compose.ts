@@ -81,6 +81,6 @@ export function composeSystem1(parts: Parts) {
   const situation = new Situation({ memory, windows: new Windows(database), budget, agent, owned: () => ownedReflexes(database), thinking })
   const carriedOut = (version: { id: string }, key: string) => actions.carriedOut(version.id, key)
   const chain = new Chain({ scope, programs, situation, records, proving, toolbox, agent, sandbox, carriedOut, log, now })
-  const reflexes = new ReflexOutcome({ scope, actions, proving, held, memory, settlement: parts.settlement, toolbox, agent })
+  const reflexes = new ReflexOutcome({ scope, actions, proving, held, memory, settlement: parts.settlement, toolbox })
   return { programs, upkeep, toolbox, proving, recordings, actions, chain, reflexes }
 }

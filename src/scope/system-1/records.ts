@@ -29,12 +29,13 @@ export class Records {
   readonly #versions = new Map<string, Version>()
   readonly #changed = new Set<string>()
   #names: Set<string>
-  /** Versions whose sums D1 has not been told. */
-  readonly untold = new Set<string>()
+  /** Versions whose sums D1 may not have been told. */
+  readonly untold: Set<string>
 
   constructor(database: Database) {
     this.#database = database
     this.#names = new Set(database.all<{ key: string }>(`SELECT key FROM state WHERE key GLOB 'metrics:*'`).map(({ key }) => key.slice(8)))
+    this.untold = new Set(this.#names)
   }
 
   /** The newest last. `who` is the reflex's id, or `id@version` for one that only watches. */

@@ -41,6 +41,8 @@ export class Upkeep {
   #moves: Move[]
   #read_at = 0
   #due: number | null = null
+  /** What was told before the object slept may have been lost: told once more. */
+  #uses_told = false
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -90,10 +92,16 @@ export class Upkeep {
 
   /** The chain was set anew. */
   async rechained(): Promise<void> {
-    const { env, scope, settings } = this.#parts
+    this.#uses_told = false
     await this.refresh()
+    await this.#tellUses()
+  }
+
+  async #tellUses(): Promise<void> {
+    const { env, scope, settings } = this.#parts
     try {
       await setUses(env.DB, scope, Array.from(new Set(settings().reflexes.map(({ id }) => id))))
+      this.#uses_told = true
     } catch (error) {
       this.#failed('D1 could not be told which reflexes are used here', error)
     }
@@ -104,7 +112,8 @@ export class Upkeep {
     this.#due = null
     const { settings } = this.#parts
     await this.#tellMoves()
-    if (settings().reflexes.length > 0) await this.rechained()
+    if (settings().reflexes.length > 0) await this.refresh()
+    if (!this.#uses_told) await this.#tellUses()
     this.#parts.alarm.rearm()
   }
 
