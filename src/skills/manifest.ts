@@ -106,9 +106,6 @@ export const manifestSchema = z.strictObject({
 })
 export type Manifest = z.infer<typeof manifestSchema>
 
-/** Only active skills are shown to a model and run; a candidate waits for its promotion. */
-export type SkillState = 'candidate' | 'active' | 'deprecated'
-
 export const MANIFEST_BYTES = 128_000
 
 export type ParsedManifest = { ok: true; manifest: Manifest } | { ok: false; errors: FieldError[] }

@@ -1,7 +1,8 @@
+import type { SkillState } from '../protocol/skill.ts'
 import { isCompatible, type Place } from './gate/compat.ts'
 import { canonicalJson } from './json.ts'
 import { holdsKeyword } from './keyword.ts'
-import type { Compat, Manifest, SkillState } from './manifest.ts'
+import type { Compat, Manifest } from './manifest.ts'
 import { cuesOf, wordsOf, type Cues } from './score.ts'
 
 export type IndexedSkill = { manifest: Manifest; state: SkillState }
