@@ -77,7 +77,18 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     random,
     undecided: (rows) => proving.decided(rows, null),
   })
-  const effects = new Effects({ scope, env, settings, database, log, counters, locks: new ScopedLocks(), unit, now })
+  const effects = new Effects({
+    scope,
+    env,
+    settings,
+    database,
+    log,
+    counters,
+    locks: new ScopedLocks(),
+    unit,
+    tools: () => toolbox.all,
+    now,
+  })
   const budget = new Budget(database, settings, now)
   const timers = new Timers({ database, log, scope, now })
   const thinking = () => turns.current !== null
@@ -119,7 +130,26 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     settings,
     now,
     deps: (turn) =>
-      turnDeps({ env, scope, agent, settings, store: events, effects, budget, log, counters, sockets, toolbox, proving, unit, now }, turn),
+      turnDeps(
+        {
+          env,
+          scope,
+          agent,
+          settings,
+          store: events,
+          effects,
+          budget,
+          log,
+          counters,
+          sockets,
+          toolbox,
+          proving,
+          waits: (tool, key) => actions.waits(tool, key),
+          unit,
+          now,
+        },
+        turn,
+      ),
   })
   const act = () => {
     upkeep.touch()

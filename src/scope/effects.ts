@@ -13,6 +13,7 @@ import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import type { Log } from './log.ts'
 import { childHead } from './spans.ts'
+import { releaseUndone } from './undone.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
 
 export type EffectRequest = {
@@ -42,6 +43,7 @@ type Parts = {
   counters: Counters
   locks: ScopedLocks
   unit: UnitOfWork
+  tools: () => Readonly<Record<string, ToolDefinition>>
   now: () => number
 }
 type Journalled = { id: string; status: 'started' | 'ok' | 'failed' | 'unknown'; output: string | null; error: string | null }
@@ -111,6 +113,11 @@ export class Effects {
     )
   }
 
+  /** Whether a call under this key would be answered from the journal. */
+  done(tool: string, key: string): boolean {
+    return this.#byKey(tool, key)?.status === 'ok'
+  }
+
   forgetTurn(turn_id: string): void {
     this.#reused.delete(turn_id)
   }
@@ -146,7 +153,11 @@ export class Effects {
     const started = now()
     unit(() => this.#begin(request, { id, key, arguments_hash, head, started }))
     const timeout_ms = definition.timeout_ms ?? request.timeout_ms
-    const end = (done: Done) => unit(() => this.#end({ id, tool, key, head, started, turn_id }, done))
+    const end = (done: Done) =>
+      unit(() => {
+        this.#end({ id, tool, key, head, started, turn_id }, done)
+        if (done.status === 'ok') releaseUndone(this.#parts, definition, input)
+      })
     let stopped = false
     let work: Promise<unknown> = Promise.resolve()
     try {

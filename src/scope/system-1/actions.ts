@@ -4,6 +4,7 @@ import type { Env } from '../../bindings.ts'
 import type { Event } from '../../core/event.ts'
 import type { Outcome } from '../../protocol/event-record.ts'
 import type { ActionEnd, EntryHead } from '../../protocol/log-entry.ts'
+import { toolKeys } from '../../agents/tool-keys.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import type { Accepted } from '../../protocol/scope-api.ts'
 import type { ReflexVersion } from '../../protocol/reflex.ts'
@@ -86,6 +87,15 @@ export class Actions {
   carriedOut(reflex_id: string, idempotence_key: string): boolean {
     const known = 'SELECT 1 AS known FROM actions WHERE reflex_id = ? AND idempotence_key = ?'
     return this.#parts.database.first(known, reflex_id, idempotence_key) !== undefined
+  }
+
+  /** Whether a call of this tool under this key waits, or is under way. */
+  waits(tool: string, key: string): boolean {
+    const { toolbox, scope } = this.#parts
+    const named = toolKeys(toolbox.all, scope)
+    return this.#waiting.some(
+      ({ task: { work } }) => work.kind === 'tool' && work.tool === tool && named(tool, work.input)?.idempotence_key === key,
+    )
   }
 
   /** Within the unit of work that accepts the event, once it is stored and logged. */
