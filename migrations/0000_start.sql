@@ -1,3 +1,23 @@
+CREATE TABLE `approvals` (
+	`id` text PRIMARY KEY NOT NULL,
+	`scope` text NOT NULL,
+	`skill_id` text NOT NULL,
+	`version` text NOT NULL,
+	`manifest_hash` text NOT NULL,
+	`inputs_hash` text NOT NULL,
+	`inputs` text NOT NULL,
+	`why` text NOT NULL,
+	`requested_by` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	`status` text NOT NULL,
+	`decided_by` text,
+	`decided_at` integer,
+	`reason` text
+);
+--> statement-breakpoint
+CREATE INDEX `approvals_status` ON `approvals` (`status`,`created_at`,`id`);--> statement-breakpoint
+CREATE INDEX `approvals_age` ON `approvals` (`created_at`,`id`);--> statement-breakpoint
 CREATE TABLE `blocks` (
 	`scope` text NOT NULL,
 	`address` text NOT NULL,
@@ -102,4 +122,28 @@ CREATE TABLE `scopes` (
 	`updated_at` integer NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `scopes_wake` ON `scopes` (`wake_at`);
+CREATE INDEX `scopes_wake` ON `scopes` (`wake_at`);--> statement-breakpoint
+CREATE TABLE `skill_versions` (
+	`id` text NOT NULL,
+	`version` text NOT NULL,
+	`precedence` text NOT NULL,
+	`manifest` text NOT NULL,
+	`hash` text NOT NULL,
+	`state` text NOT NULL,
+	`state_reason` text,
+	`state_at` integer NOT NULL,
+	`revision` integer DEFAULT 0 NOT NULL,
+	`provenance` text NOT NULL,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`id`, `version`)
+);
+--> statement-breakpoint
+CREATE INDEX `skill_versions_precedence` ON `skill_versions` (`id`,`precedence`);--> statement-breakpoint
+CREATE INDEX `skill_versions_state` ON `skill_versions` (`id`,`state`,`precedence`);--> statement-breakpoint
+CREATE INDEX `skill_versions_revision` ON `skill_versions` (`revision`);--> statement-breakpoint
+CREATE TABLE `skills` (
+	`id` text PRIMARY KEY NOT NULL,
+	`owner` text NOT NULL,
+	`scopes` text NOT NULL,
+	`created_at` integer NOT NULL
+);

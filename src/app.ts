@@ -2,7 +2,10 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
 import { authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
 import { notFoundIn } from './routes/allowed-methods.ts'
+import { approvalRoutes } from './routes/approvals.ts'
+import { bulletinRoutes } from './routes/bulletin.ts'
 import { deadLetterRoutes } from './routes/dead-letters.ts'
+import { decideApprovalRoutes } from './routes/decide-approvals.ts'
 import { bearer, documentInfo, type Document } from './routes/docs/document.ts'
 import { docsRoutes } from './routes/docs/routes.ts'
 import { eventShapes } from './routes/event-body.ts'
@@ -21,6 +24,9 @@ import { reflexRoutes } from './routes/reflexes.ts'
 import { refuseInvalid } from './routes/refuse-invalid.ts'
 import { scopeEventRoutes } from './routes/scope-events.ts'
 import { scopeRoutes } from './routes/scopes.ts'
+import { skillRegisterRoutes } from './routes/skill-register.ts'
+import { skillStateRoutes } from './routes/skill-state.ts'
+import { skillRoutes } from './routes/skills.ts'
 import { redeemTicket, socketRoutes } from './routes/sockets.ts'
 import { timerRoutes } from './routes/timers.ts'
 
@@ -51,6 +57,12 @@ export const app = open
   .route('/', reflexStateRoutes)
   .route('/', reflexMetricsRoutes)
   .route('/', reflexEvaluateRoutes)
+  .route('/', skillRoutes)
+  .route('/', skillRegisterRoutes)
+  .route('/', skillStateRoutes)
+  .route('/', bulletinRoutes)
+  .route('/', approvalRoutes)
+  .route('/', decideApprovalRoutes)
   .route('/', deadLetterRoutes)
   .route('/', keyRoutes)
 app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)

@@ -5,12 +5,13 @@ CREATE TABLE `actions` (
 	`version` integer NOT NULL,
 	`idempotence_key` text,
 	`task` text NOT NULL,
+	`attempts` integer DEFAULT 0 NOT NULL,
 	`at` integer NOT NULL,
 	`ended_at` integer
 );
 --> statement-breakpoint
+CREATE INDEX `actions_key` ON `actions` (`reflex_id`,`idempotence_key`) WHERE idempotence_key IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `actions_waiting` ON `actions` (`at`) WHERE ended_at IS NULL;--> statement-breakpoint
-CREATE UNIQUE INDEX `actions_key` ON `actions` (`reflex_id`,`idempotence_key`);--> statement-breakpoint
 CREATE TABLE `effects` (
 	`id` text PRIMARY KEY NOT NULL,
 	`turn_id` text,
@@ -73,6 +74,38 @@ CREATE TABLE `programs` (
 	`version` integer NOT NULL,
 	`program` text NOT NULL,
 	PRIMARY KEY(`id`, `version`)
+);
+--> statement-breakpoint
+CREATE TABLE `skill_outputs` (
+	`idempotence_key` text PRIMARY KEY NOT NULL,
+	`outputs` text NOT NULL,
+	`at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `skill_runs` (
+	`run_id` text PRIMARY KEY NOT NULL,
+	`skill_id` text NOT NULL,
+	`version` text NOT NULL,
+	`cause` text NOT NULL,
+	`inputs_hash` text NOT NULL,
+	`idempotence_key` text,
+	`request` text NOT NULL,
+	`status` text NOT NULL,
+	`result` text,
+	`started_at` integer NOT NULL,
+	`ended_at` integer
+);
+--> statement-breakpoint
+CREATE INDEX `skill_runs_skill` ON `skill_runs` (`skill_id`,`started_at`);--> statement-breakpoint
+CREATE INDEX `skill_runs_cause` ON `skill_runs` (`cause`);--> statement-breakpoint
+CREATE INDEX `skill_runs_open` ON `skill_runs` (`started_at`) WHERE ended_at IS NULL;--> statement-breakpoint
+CREATE TABLE `skill_steps` (
+	`run_id` text NOT NULL,
+	`phase` text NOT NULL,
+	`place` integer NOT NULL,
+	`begun` text,
+	`ended` text,
+	PRIMARY KEY(`run_id`, `phase`, `place`)
 );
 --> statement-breakpoint
 CREATE TABLE `state` (

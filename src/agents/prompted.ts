@@ -20,6 +20,8 @@ export const prompted = defineAgent({
       tools: deps.tools,
       stopWhen: isStepCount(8),
       abortSignal: deps.signal,
+      // A turn that fails is tried again as a whole, with pauses that grow: not three times within itself, too.
+      maxRetries: 0,
     })
     // A model that spent all its steps on tools has said nothing.
     if (text !== '') deps.reply(text)

@@ -87,8 +87,8 @@ export type EntryBody =
   /** What a reflex in shadow would have done, beside what was decided; `agreed` is null where the two cannot be compared. */
   | { kind: 'reflex-compared'; reflex_id: string; version: number; action: Action; decision: Decision; agreed: boolean | null }
   | { kind: 'reflex-overruled'; reflex_id: string; version: number; turn_id: string; reason: string }
-  /** The scope promoted or demoted a version by itself, by what it has seen of it. */
-  | { kind: 'reflex-moved'; reflex_id: string; version: number; from: ReflexState; to: ReflexState; reason: string }
+  /** The scope promoted or demoted a version by itself, by what it has seen of it; `suspended`: for this scope alone, where it has no say about the version. */
+  | { kind: 'reflex-moved'; reflex_id: string; version: number; from: ReflexState; to: ReflexState | 'suspended'; reason: string }
   | { kind: 'scratch-set'; key: string; value: unknown; reflex_id: string }
   | { kind: 'turn-cancelled'; turn_id: string; reason: string; by: string }
   | { kind: 'settings-changed'; by: string; patch: SettingsPatch; settings: Settings }
@@ -107,8 +107,19 @@ type ReflexRunEntry = {
   fuel: number
   duration_us: number
 }
-/** `refused`: it wants what this scope does not allow. `cooldown`, `rate`: the chain does not let it run yet. `suspended`: it failed too often here. `fuel`: so many events came at once that they used up what reflexes may compute. */
-export type PassReason = 'null' | 'error' | 'limit' | 'invalid_action' | 'refused' | 'cooldown' | 'rate' | 'missing' | 'suspended' | 'fuel'
+/** `refused`: it wants what this scope does not allow. `cooldown`, `rate`: the chain does not let it run yet. `suspended`: it failed too often here. `fuel`: so many events came at once that they used up what reflexes may compute. `too_large`: the event and the scratch are more than a reflex can be shown. */
+export type PassReason =
+  | 'null'
+  | 'error'
+  | 'limit'
+  | 'invalid_action'
+  | 'refused'
+  | 'cooldown'
+  | 'rate'
+  | 'missing'
+  | 'suspended'
+  | 'fuel'
+  | 'too_large'
 export type ActionEnd = 'ok' | 'failed' | 'unknown' | 'reused'
 
 export type Via = 'http' | 'queue' | 'socket' | 'timer' | 'agent' | 'reflex'

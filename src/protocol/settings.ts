@@ -11,6 +11,8 @@ export const overlap = z.union([
 
 const tokenBudget = z.strictObject({ tokens: z.int().min(0), per: z.enum(['hour', 'day', 'total']) })
 
+const anyFields = z.record(z.string().min(1).max(128), z.json())
+
 const fields = {
   /** The agent that serves this scope, by name; else the first whose pattern matches. */
   agent: z.string().min(1).max(64),
@@ -36,12 +38,41 @@ const fields = {
   tools: z.array(z.string().min(1).max(64)).max(100),
   /** System 1: the reflexes that see an event before any model does, in order of priority. */
   reflexes: z.array(reflexReference).max(100),
+  /** Where the scope's agent works, for the gate: a skill names what it is for. */
+  project: z.string().min(1).max(200),
+  env: z.union([z.string().min(1).max(64), z.array(z.string().min(1).max(64)).max(16)]),
+  toolset: z.string().min(1).max(64),
+  repo: z.string().min(1).max(300),
+  /** What is being worked for: cues by which skills are chosen. */
+  goal_labels: z.array(z.string().min(1).max(64)).max(50),
+  /** What a turn's blackboard begins with. */
+  blackboard: z.strictObject({ ctx: anyFields, env: anyFields, work: anyFields, policy: anyFields }).partial(),
+  /** Hosts that HTTP and MCP tools may reach: `api.example.com`, or `*.example.com` for those below it. */
+  allowed_hosts: z
+    .array(
+      z
+        .string()
+        .regex(
+          /^(?:\*\.)?[a-z0-9.-]{1,253}(?::\d{1,5})?$/,
+          'a host is a name in lower case, with `*.` before it or a port behind it at most',
+        ),
+    )
+    .max(100),
   /** The agent's own parameters. */
   parameters: z.record(z.string().min(1).max(64), z.json()),
 }
 
 /** What a scope runs with, its agent's defaults filled in. */
-export const settings = z.strictObject(fields).partial({ agent: true, instructions: true, when: true, tools: true })
+export const settings = z.strictObject(fields).partial({
+  agent: true,
+  instructions: true,
+  when: true,
+  tools: true,
+  project: true,
+  env: true,
+  toolset: true,
+  repo: true,
+})
 export type Settings = z.infer<typeof settings>
 
 /** A merge patch: what is named changes, null goes back to the default. */
@@ -63,6 +94,9 @@ export const defaultSettings: Settings = {
   token_budget: null,
   redact: [],
   reflexes: [],
+  goal_labels: [],
+  blackboard: {},
+  allowed_hosts: [],
   parameters: {},
 }
 

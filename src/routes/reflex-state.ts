@@ -5,7 +5,7 @@ import { promotable } from '../reflexes/promotion.ts'
 import { setReflexState } from '../store/change-reflexes.ts'
 import { metricsOf } from '../store/reflex-metrics.ts'
 import { guard, json, jsonRequest, problems, resource } from './describe.ts'
-import { demandControl } from './reflex-access.ts'
+import { demandControl } from './owner-access.ts'
 import { reflexAt, reflexPath } from './reflex-ref.ts'
 import { listedReflex, presentListed } from './reflex-schemas.ts'
 import { conflict, notFound } from './refusals.ts'
@@ -36,7 +36,7 @@ const change = createRoute({
 export const reflexStateRoutes = resource().openapi(change, async (c) => {
   const { state, reason = null, force } = c.req.valid('json')
   const found = await reflexAt(c.env.DB, c.req.valid('param').ref)
-  demandControl(c.var.principal, found)
+  demandControl(c.var.principal, { kind: 'reflex', ...found })
   if (!force) await demandProof(c.env.DB, found, state)
   const { id, version } = found
   const changed = await setReflexState(c.env.DB, { id, version, state, reason, now: Date.now() })

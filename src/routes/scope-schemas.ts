@@ -6,7 +6,9 @@ const time = z.iso.datetime()
 const count = z.int()
 
 /** Any JSON is recursive: the generator would not come to an end. */
-export const settings = fullSettings.extend({ parameters: z.record(z.string(), z.unknown()) }).openapi('Settings')
+export const settings = fullSettings
+  .extend({ parameters: z.record(z.string(), z.unknown()), blackboard: z.record(z.string(), z.record(z.string(), z.unknown()).optional()) })
+  .openapi('Settings')
 
 export const scopeSummary = z
   .object({ scope: z.string(), agent: z.string(), open: count.meta({ description: 'Events without an outcome.' }), updated_at: time })

@@ -92,7 +92,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const budget = new Budget(database, settings, now)
   const timers = new Timers({ database, log, scope, now })
   const thinking = () => turns.current !== null
-  const { programs, upkeep, toolbox, proving, recordings, actions, chain, reflexes } = composeSystem1({
+  const { programs, upkeep, windows, toolbox, proving, recordings, actions, chain, reflexes } = composeSystem1({
     scope,
     env,
     database,
@@ -111,6 +111,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     turns: () => turns,
     configuration: () => configuration,
     accept: (accepted) => intake.accept(accepted, 'reflex'),
+    trim: () => perception.trim(),
   })
   const perception = new Perception({ inbox, memory, log, settlement, chain, reflexes, agent, settings, thinking })
   const turns: Turns = new Turns({
@@ -155,7 +156,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     upkeep.touch()
     actions.run()
   }
-  const intake = new Intake({ scope, inbox, memory, log, counters, perception, reflexes, act, turns, settings, unit, now })
+  const intake = new Intake({ scope, inbox, log, counters, perception, reflexes, act, turns, settings, unit, now })
   const configuration: Configuration = new Configuration({
     store,
     unit,
@@ -167,6 +168,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     turns,
     programs,
     upkeep,
+    windows,
     alarm,
   })
   const pull = new Pull({ inbox, log, settlement, alarm, settings, now })

@@ -9,6 +9,7 @@ import type { SettingsStore } from './settings-store.ts'
 import { scopeHead } from './spans.ts'
 import type { Programs } from './system-1/programs.ts'
 import type { Upkeep } from './system-1/upkeep.ts'
+import type { Windows } from './system-1/windows.ts'
 import type { Turns } from './turns.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
 import type { WorkingMemory } from './working-memory.ts'
@@ -24,6 +25,7 @@ type Parts = {
   turns: Turns
   programs: Programs
   upkeep: Upkeep
+  windows: Windows
   alarm: Alarm
 }
 
@@ -36,19 +38,26 @@ export class Configuration {
   }
 
   async change(patch: SettingsPatch, by: string): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
-    const { unit, memory, inbox, perception, intake, turns, upkeep, programs, alarm } = this.#parts
+    const { unit, memory, inbox, perception, intake, turns, upkeep, programs, windows, alarm } = this.#parts
+    const before = JSON.stringify(this.#parts.store.settings.reflexes)
     const changed = unit(() => {
       const result = this.#change(patch, by)
       if (!result.ok) return result
       programs.forgetLinks()
-      if (patch.reflexes !== undefined) programs.resume()
+      if (patch.reflexes !== undefined) {
+        programs.resume()
+        programs.setBy(by)
+      }
       inbox.unpark()
       return result
     })
     if (!changed.ok) return changed
     memory.resize(changed.settings.context_limit)
-    // Before it is answered: the chain that was asked for sees the next event.
-    if (patch.reflexes !== undefined) await upkeep.rechained()
+    // Before it is answered: the chain that was asked for sees the next event. Another agent may bring another chain, too.
+    if (patch.reflexes !== undefined || JSON.stringify(changed.settings.reflexes) !== before) {
+      windows.forget()
+      await upkeep.rechained()
+    }
     unit(() => perception.endWaiting())
     intake.perceiveWaiting()
     turns.consider()

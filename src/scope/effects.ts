@@ -13,6 +13,7 @@ import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import type { Log } from './log.ts'
 import { childHead } from './spans.ts'
+import { recordable, type Done } from './recordable.ts'
 import { releaseUndone } from './undone.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
 
@@ -47,7 +48,6 @@ type Parts = {
   now: () => number
 }
 type Journalled = { id: string; status: 'started' | 'ok' | 'failed' | 'unknown'; output: string | null; error: string | null }
-type Done = { status: EffectEnd; output: unknown; error: string | null }
 
 /**
  * The effect lane: one effect of this scope at a time (G4), each journalled before and after (G8).
@@ -102,6 +102,19 @@ export class Effects {
         turn_id,
       )
       .map(({ tool }) => tool)
+  }
+
+  /** What the journal says of this actor's latest effect; undefined where none began. */
+  lastOf(turn_id: string): { status: string; idempotence_key: string | null } | undefined {
+    return this.#parts.database.first(
+      'SELECT status, idempotence_key FROM effects WHERE turn_id = ? ORDER BY started_at DESC LIMIT 1',
+      turn_id,
+    )
+  }
+
+  /** For what is no tool, and must overlap none (G4). */
+  async exclusively<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+    return this.#parts.locks.run('effects', work, { signal })
   }
 
   /** A person looked, and has these turns' events tried again: what may have happened is taken not to have. What is recorded as done stays done. */
@@ -271,21 +284,6 @@ function keyOf({ tool, definition, input, key: given = null }: EffectRequest, sc
   const key: unknown = definition.idempotence_key(input, scope)
   if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotence_key) return key
   throw new TypeError(`the idempotence key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)
-}
-
-/** The effect happened, whatever its output is: what cannot be recorded is said, not failed. */
-function recordable(output: unknown): Done {
-  try {
-    const text = JSON.stringify(output ?? null)
-    if (text.length <= limits.result_bytes) return { status: 'ok', output: JSON.parse(text), error: null }
-    return {
-      status: 'ok',
-      output: null,
-      error: `the output of ${text.length} characters is larger than ${limits.result_bytes} and was not recorded`,
-    }
-  } catch (error) {
-    return { status: 'ok', output: null, error: `the output could not be recorded: ${messageOf(error)}` }
-  }
 }
 
 // As a method of another object, `fetch` itself refuses to be called.

@@ -5,13 +5,12 @@ import type { Settings } from '../protocol/settings.ts'
 import type { Counters } from './counters.ts'
 import type { Inbox, Judged, Stored } from './inbox.ts'
 import type { Log } from './log.ts'
-import type { Perception, Verdict } from './perception.ts'
+import { stays, type Perception, type Verdict } from './perception.ts'
 import { eventHead } from './spans.ts'
 import type { Left } from './system-1/fire.ts'
 import type { ReflexOutcome } from './system-1/reflex-outcome.ts'
 import type { Turns } from './turns.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
-import type { WorkingMemory } from './working-memory.ts'
 
 type Parts = {
   scope: string
@@ -20,7 +19,6 @@ type Parts = {
   counters: Counters
   perception: Perception
   reflexes: ReflexOutcome
-  memory: WorkingMemory
   /** Reflexes' actions wait for the effect lane. */
   act: () => void
   turns: Turns
@@ -89,7 +87,7 @@ export class Intake {
       const place = log.last + 1 + entries.length
       places.push(place)
       if (decided) entries.push(...decided.entries)
-      return this.#judged(one, verdict, reflexes.leaves(decided, place))
+      return judgedBy(one, verdict, reflexes.leaves(decided, place))
     })
     inbox.insert(judged, now())
     const ended = judged.filter(({ outcome }) => outcome !== null)
@@ -99,7 +97,9 @@ export class Intake {
     perception.retryFailed(stored, verdicts)
     for (const [index, one] of stored.entries()) {
       const verdict = verdicts[index]
-      if (verdict?.joined && verdict.decided) reflexes.begin(one, verdict.decided, places[index] ?? 0)
+      if (verdict?.joined && verdict.decided) {
+        reflexes.begin(one, verdict.decided, { first: places[index] ?? 0, waits: judged[index]?.status === 'pending' })
+      }
     }
     if (ended.length > 0) perception.trim()
     return {
@@ -107,19 +107,15 @@ export class Intake {
       waiting: judged.filter(({ status, in_context }) => in_context && status === 'pending').length,
     }
   }
-
-  /** A reflex that fired goes before what perceiving came to. */
-  #judged(stored: Stored, verdict: Verdict | undefined, left: Left | null): Judged {
-    const consumed = verdict?.joined === true && left?.status === 'completed' && verdict.decided?.fire?.action.consume === true
-    if (consumed) this.#parts.memory.take(stored.seq)
-    return {
-      stored,
-      status: left?.status ?? verdict?.end?.status ?? 'pending',
-      in_context: (verdict?.joined ?? false) && !consumed,
-      outcome: left ? left.outcome : (verdict?.end?.outcome ?? null),
-    }
-  }
 }
+
+/** A reflex that fired goes before what perceiving came to. */
+const judgedBy = (stored: Stored, verdict: Verdict | undefined, left: Left | null): Judged => ({
+  stored,
+  status: left?.status ?? verdict?.end?.status ?? 'pending',
+  in_context: stays(verdict),
+  outcome: left ? left.outcome : (verdict?.end?.outcome ?? null),
+})
 
 function endedEntry({ stored: { event }, status, outcome }: Judged): NewEntry[] {
   if (status === 'pending' || status === 'processing' || outcome === null) return []

@@ -48,14 +48,14 @@ export class Perception {
     const reason = this.#withoutTurn()
     const end = reason === null ? null : { status: 'completed' as const, outcome: { by: 'perceive' as const, reason } }
     const decide = this.#parts.chain.empty ? null : this.#parts.chain.batch()
-    return stored.map((one) => this.#filter(one) ?? { joined: true, end, decided: decide?.(one) ?? null })
+    return stored.map((one) => this.#filter(one) ?? { joined: true, end, decided: decide ? this.#decide(one, decide(one)) : null })
   }
 
   /** Events that are stored already and that no filter has seen yet. Within a unit of work; returns how many now wait for a turn. */
   perceive(stored: readonly Stored[]): number {
     const { memory, reflexes, settlement, log } = this.#parts
     const verdicts = this.judge(stored)
-    const joined = stored.filter((_, index) => verdicts[index]?.joined)
+    const joined = stored.filter((_, index) => stays(verdicts[index]))
     if (joined.length > 0) memory.keep(joined)
     let waiting = 0
     for (const [index, one] of stored.entries()) {
@@ -65,10 +65,12 @@ export class Perception {
       const left = verdict?.joined ? reflexes.leaves(verdict.decided, first) : null
       if (left) reflexes.leave(one, left)
       else if (verdict?.end) settlement.end([one.seq], verdict.end.status, verdict.end.outcome)
-      if (verdict?.joined && verdict.decided) reflexes.begin(one, verdict.decided, first)
-      if (verdict?.joined && (left?.status ?? verdict.end?.status ?? 'pending') === 'pending') waiting += 1
+      const waits = verdict?.joined === true && (left?.status ?? verdict.end?.status ?? 'pending') === 'pending'
+      if (verdict?.joined && verdict.decided) reflexes.begin(one, verdict.decided, { first, waits })
+      if (waits) waiting += 1
     }
     this.retryFailed(stored, verdicts)
+    this.trim()
     return waiting
   }
 
@@ -108,6 +110,15 @@ export class Perception {
     return null
   }
 
+  /** What a reflex noted or consumed is so for the next event already. */
+  #decide(one: Stored, decided: Decided): Decided {
+    const { memory } = this.#parts
+    const { fire } = decided
+    if (decided.consumed) memory.take(one.seq)
+    if (fire && !fire.reused && fire.action.action_type === 'set_scratch') memory.setScratch(fire.action.key, fire.action.value)
+    return decided
+  }
+
   #withoutTurn(): string | null {
     const { agent, settings, thinking } = this.#parts
     if (agent().trigger === null) return `agent ${agent().name} has no trigger`
@@ -115,5 +126,8 @@ export class Perception {
     return null
   }
 }
+
+/** Whether the event is in the context. */
+export const stays = (verdict: Verdict | undefined): boolean => verdict?.joined === true && verdict.decided?.consumed !== true
 
 const IGNORED: Verdict = { joined: false, end: { status: 'ignored', outcome: { by: 'filter' } } }

@@ -133,11 +133,14 @@ export const actions = sqliteTable(
     idempotence_key: text(),
     /** What is needed to carry it out after a crash: the action, the log's head and place. */
     task: text().notNull(),
+    attempts: integer().notNull().default(0),
     at: integer().notNull(),
     ended_at: integer(),
   },
   (table) => [
-    unique('actions_key').on(table.reflex_id, table.idempotence_key),
+    index('actions_key')
+      .on(table.reflex_id, table.idempotence_key)
+      .where(sql`idempotence_key IS NOT NULL`),
     index('actions_waiting')
       .on(table.at)
       .where(sql`ended_at IS NULL`),
@@ -150,3 +153,49 @@ export const trials = sqliteTable(
   { seq: integer().notNull(), reflex_id: text().notNull(), version: integer().notNull(), action: text().notNull() },
   (table) => [primaryKey({ columns: [table.seq, table.reflex_id, table.version] })],
 )
+
+/** Runs of skills: a row is written before the first step, and ended with the run's result. `request` is all that is needed to go on after a crash. */
+export const skillRuns = sqliteTable(
+  'skill_runs',
+  {
+    run_id: text().primaryKey(),
+    skill_id: text().notNull(),
+    version: text().notNull(),
+    /** The turn, reflex or approval that it was for: the same one asking again is given the same run. */
+    cause: text().notNull(),
+    inputs_hash: text().notNull(),
+    idempotence_key: text(),
+    request: text().notNull(),
+    status: text().notNull(),
+    result: text(),
+    started_at: integer().notNull(),
+    ended_at: integer(),
+  },
+  (table) => [
+    index('skill_runs_skill').on(table.skill_id, table.started_at),
+    index('skill_runs_cause').on(table.cause),
+    index('skill_runs_open')
+      .on(table.started_at)
+      .where(sql`ended_at IS NULL`),
+  ],
+)
+
+/** The journal of a run's steps: written before a step's tool is called, and when it has ended. */
+export const skillSteps = sqliteTable(
+  'skill_steps',
+  {
+    run_id: text().notNull(),
+    phase: text({ enum: ['step', 'compensation'] }).notNull(),
+    place: integer().notNull(),
+    begun: text(),
+    ended: text(),
+  },
+  (table) => [primaryKey({ columns: [table.run_id, table.phase, table.place] })],
+)
+
+/** The last good outputs under an idempotence key. */
+export const skillOutputs = sqliteTable('skill_outputs', {
+  idempotence_key: text().primaryKey(),
+  outputs: text().notNull(),
+  at: integer().notNull(),
+})

@@ -32,6 +32,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async accept(events: Event[], via: Via): Promise<Accepted> {
+    await this.#parts.upkeep.ready()
     return this.#parts.intake.accept(events, via)
   }
 

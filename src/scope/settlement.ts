@@ -36,8 +36,8 @@ export class Settlement {
     const rows = inbox.end(seqs, status, outcome, now(), error)
     if (status === 'cancelled' || status === 'dead_lettered') {
       memory.leave(seqs)
-      undecided(rows)
     }
+    if (outcome.by !== 'turn' && outcome.by !== 'reflex') undecided(rows)
     log.append(endedEntries(rows, status, outcome, error))
     counters.add({ [status]: rows.length })
     waiters.settled(rows.map(({ id }) => id))

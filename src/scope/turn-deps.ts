@@ -64,7 +64,7 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
     })
     const keys = named(name, input)
     if (keys) turn.acts.push({ act: 'call_tool', tool: name, ...keys })
-    unit(() => proving.undone(name, input, turn_id, now()))
+    unit(() => proving.undone(name, input, turn_id))
     return output
   }
   const deps: Omit<AgentDeps, 'model'> = {

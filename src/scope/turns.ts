@@ -102,9 +102,9 @@ export class Turns {
     this.consider()
   }
 
-  /** A reflex goes before the turn in flight: what that considered is considered again. */
+  /** A reflex goes before the turn in flight: what that considered is considered again. A turn that was interrupted often is let through. */
   preempt(reason: string): void {
-    if (this.#current) this.#interrupt(this.#current, reason)
+    if (this.#current && this.#interrupts < MOST_INTERRUPTS) this.#interrupt(this.#current, reason)
     this.#next()
   }
 

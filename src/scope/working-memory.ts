@@ -66,9 +66,9 @@ export class WorkingMemory {
 
   /** Takes back what was just added: its reflex has consumed it. */
   take(seq: number): void {
+    this.#count -= 1
     const at = this.#seqs.lastIndexOf(seq)
     if (at < 0) return
-    this.#count -= 1
     this.#size -= this.#sizes[at] ?? 0
     this.#seqs.splice(at, 1)
     this.#sizes.splice(at, 1)

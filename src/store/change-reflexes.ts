@@ -35,15 +35,20 @@ export async function createReflexVersion(db: D1Database, draft: NewVersion): Pr
   return { ok: false, reason: 'too_many_versions', detail }
 }
 
-/** The version in its new state, or null where there is none. Others stay as they are: of several active ones the newest acts. */
+/** With `from`, only a version that is in that state changes: whoever else changed it meanwhile was right. */
+export type StateChange = { id: string; version: number; from?: ReflexState; state: ReflexState; reason: string | null; now: number }
+
+/** The version as it is now, or null where there is none. Others stay as they are: of several active ones the newest acts. */
 export async function setReflexState(
   db: D1Database,
-  { id, version, state, reason, now }: { id: string; version: number; state: ReflexState; reason: string | null; now: number },
+  { id, version, from, state, reason, now }: StateChange,
 ): Promise<ReflexVersion | null> {
   await drizzle(db)
     .update(reflexVersions)
     .set({ state, state_reason: reason, state_at: now })
-    .where(and(eq(reflexVersions.id, id), eq(reflexVersions.version, version)))
+    .where(
+      and(eq(reflexVersions.id, id), eq(reflexVersions.version, version), from === undefined ? undefined : eq(reflexVersions.state, from)),
+    )
   return findReflex(db, id, version)
 }
 

@@ -124,10 +124,13 @@ export async function listEvents(db: D1Database, query: EventQuery) {
   return rows.map(({ payload, ...row }) => ({ ...row, event: JSON.parse(payload) as Event }))
 }
 
-/** Scopes that one of the patterns matches: GLOB's `*` is the patterns' own. */
+/** Scopes that one of the patterns matches: GLOB's `*` is the patterns' own. D1 takes no GLOB pattern beyond 50 bytes; a longer one has no `*` but at its end. */
 export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQL | undefined {
   if (patterns.includes('*')) return undefined
-  return sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE ${column} GLOB value)`
+  return sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE CASE
+    WHEN length(value) <= 50 THEN ${column} GLOB value
+    WHEN substr(value, -1) = '*' THEN substr(${column}, 1, length(value) - 1) = substr(value, 1, length(value) - 1)
+    ELSE ${column} = value END)`
 }
 
 /** Core's EventStore over D1's log: for history. */

@@ -1,7 +1,9 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
+import { approvalStatuses } from '../protocol/approval.ts'
 import { reflexStates, type Provenance } from '../protocol/reflex.ts'
 import type { ReflexMetrics } from '../protocol/reflex-metrics.ts'
+import { skillStates, type SkillProvenance, type StoredManifest } from '../protocol/skill.ts'
 
 /**
  * D1's log of events: `queued` by the queue path, then told by the scopes' outboxes. The columns up to `ended_at` are those
@@ -140,4 +142,64 @@ export const reflexMetrics = sqliteTable(
     updated_at: integer().notNull(),
   },
   (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
+)
+
+export const skills = sqliteTable('skills', {
+  id: text().primaryKey(),
+  owner: text().notNull(),
+  scopes: text({ mode: 'json' }).$type<string[]>().notNull(),
+  created_at: integer().notNull(),
+})
+
+/**
+ * Of a version only its state ever changes. `precedence` sorts as semantic versions rank. `revision` counts, over all skills, how often a version became
+ * active or ceased to be: it is that of its own last change, and 0 before the first.
+ */
+export const skillVersions = sqliteTable(
+  'skill_versions',
+  {
+    id: text().notNull(),
+    version: text().notNull(),
+    precedence: text().notNull(),
+    manifest: text({ mode: 'json' }).$type<StoredManifest>().notNull(),
+    hash: text().notNull(),
+    state: text({ enum: skillStates }).notNull(),
+    state_reason: text(),
+    state_at: integer().notNull(),
+    revision: integer().notNull().default(0),
+    provenance: text({ mode: 'json' }).$type<SkillProvenance>().notNull(),
+    created_at: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.id, table.version] }),
+    index('skill_versions_precedence').on(table.id, table.precedence),
+    index('skill_versions_state').on(table.id, table.state, table.precedence),
+    index('skill_versions_revision').on(table.revision),
+  ],
+)
+
+/** What a person has to decide before a skill runs. `pending` beyond `expires_at` is as good as expired, whether or not that is written yet. */
+export const approvals = sqliteTable(
+  'approvals',
+  {
+    id: text().primaryKey(),
+    scope: text().notNull(),
+    skill_id: text().notNull(),
+    version: text().notNull(),
+    manifest_hash: text().notNull(),
+    inputs_hash: text().notNull(),
+    inputs: text({ mode: 'json' }).$type<Record<string, unknown>>().notNull(),
+    why: text().notNull(),
+    requested_by: text().notNull(),
+    created_at: integer().notNull(),
+    expires_at: integer().notNull(),
+    status: text({ enum: approvalStatuses }).notNull(),
+    decided_by: text(),
+    decided_at: integer(),
+    reason: text(),
+  },
+  (table) => [
+    index('approvals_status').on(table.status, table.created_at, table.id),
+    index('approvals_age').on(table.created_at, table.id),
+  ],
 )

@@ -8,7 +8,7 @@ const FLOORS = [
   ['app.ts'],
   ['routes', 'scope'],
   ['queue', 'auth'],
-  ['agents', 'store', 'reflexes', 'traces'],
+  ['agents', 'store', 'reflexes', 'skills', 'traces'],
   ['bindings.ts'],
   ['models', 'protocol'],
   ['core'],

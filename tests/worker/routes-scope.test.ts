@@ -52,6 +52,19 @@ describe('a scope', () => {
     for (const { scope: name } of rest.body.items) expect(name > first.body.items[0].scope).toBe(true)
   })
 
+  test.each([
+    ['a long beginning', (scope: string) => `${scope.slice(0, -4)}*`],
+    ['a long name', (scope: string) => scope],
+  ])('is listed for a key whose pattern is %s', async (_, patternOf) => {
+    const scope = freshScope(`list-${'x'.repeat(60)}`)
+    await settle(scope, message())
+    const key = await keyFor(['viewer'], [patternOf(scope)])
+    await until(async () => (await call('/v1/scopes', { key })).body.items.length > 0, 'the scope tells D1')
+    const listed = (await call('/v1/events', { key })).body.items
+    expect(listed).toMatchObject([{ scope }])
+    expect((await call('/v1/dlq', { key: await keyFor(['operator'], [patternOf(scope)]) })).status).toBe(200)
+  })
+
   test('takes settings as a merge patch, and refuses what is none', async () => {
     const scope = freshScope()
     const patch = (json: unknown) => call(scopePath(scope), { method: 'PATCH', json })

@@ -1,5 +1,7 @@
+import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { behaviours, effectGates, effects } from '../support/test-agents.ts'
+import { findReflex } from '../../src/store/reflexes.ts'
 import { calls, write } from '../support/chain.ts'
 import { freshId } from '../support/reflexes.ts'
 import { crash, entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
@@ -327,8 +329,6 @@ describe('the proving ground', () => {
     expect(await entriesOf(stub, 'reflex-moved')).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'active' }])
     expect(await sendAndSettle(stub, note(scope, 'z'))).toMatchObject([{ outcome: { by: 'reflex' } }])
     await hurry(stub)
-    const { findReflex } = await import('../../src/store/reflexes.ts')
-    const { env } = await import('cloudflare:workers')
     await until(async () => (await findReflex(env.DB, id))?.state === 'active', 'D1 knows')
   })
 
@@ -356,12 +356,10 @@ describe('the proving ground', () => {
   test('only suspends here what another owns', async () => {
     const scope = freshScope()
     const { id } = await write('throw 1', { scopes: ['elsewhere/*'] })
-    await stubOf(scope).configure({ reflexes: [{ id, version: 1 }] }, 'ops')
+    await stubOf(scope).configure({ reflexes: [{ id, version: 1 }] }, 'someone')
     behaviours.set(scope, async () => null)
     await sendAndSettle(stubOf(scope), ...'abcdef'.split('').map((text) => note(scope, text)))
     expect((await entriesOf(stubOf(scope), 'reflex-passed')).at(-1)).toMatchObject({ reason: 'suspended' })
-    const { findReflex } = await import('../../src/store/reflexes.ts')
-    const { env } = await import('cloudflare:workers')
     expect(await findReflex(env.DB, id)).toMatchObject({ state: 'active' })
   })
 })
@@ -388,5 +386,52 @@ describe('recordings', () => {
       { source: 'recorded', context: { event: { text: 'fire' } }, decision: { by: 'reflex', acts: [{ act: 'call_tool', tool: 'act' }] } },
     ])
     await inObject(stub, () => null)
+  })
+})
+
+describe('while D1 is away', () => {
+  const away = async (work: () => Promise<void>) => {
+    await env.DB.exec('ALTER TABLE reflex_versions RENAME TO away')
+    try {
+      await work()
+    } finally {
+      await env.DB.exec('ALTER TABLE away RENAME TO reflex_versions')
+    }
+  }
+
+  test('a chain acts on, also after an eviction', async () => {
+    const { id, scope, stub } = await acting(calls('act'))
+    await away(async () => {
+      await evict(stub)
+      expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex', reflex_id: id } }])
+      await stub.reflexesChanged([id])
+      expect(await sendAndSettle(stub, note(scope, 'b'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    })
+  })
+
+  test('a chain may be set, and acts once D1 is back', async () => {
+    const { id } = await write(calls('act'))
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    behaviours.set(scope, async () => null)
+    await away(async () => {
+      expect(await stub.configure({ reflexes: [{ id }] }, 'ops')).toMatchObject({ ok: true })
+      expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    })
+    await stub.reflexesChanged([id])
+    expect(await sendAndSettle(stub, note(scope, 'b'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+  })
+
+  test('a demotion stands, and D1 is told of it in the end', async () => {
+    const { id, scope, stub } = await acting('while (true) {}')
+    behaviours.set(scope, async () => null)
+    await away(async () => {
+      await sendAndSettle(stub, ...'abc'.split('').map((text) => note(scope, text)))
+      await evict(stub)
+      await sendAndSettle(stub, note(scope, 'd'))
+    })
+    expect((await entriesOf(stub, 'reflex-passed')).filter(({ reason }) => reason === 'limit')).toHaveLength(3)
+    await until(async () => (await hurry(stub), (await findReflex(env.DB, id))?.state === 'draft'), 'D1 knows')
+    expect(await findReflex(env.DB, id)).toMatchObject({ state_reason: expect.stringContaining(scope) })
   })
 })

@@ -1,13 +1,11 @@
 import { v7 as uuidv7 } from 'uuid'
 import type { Agent } from '../../agents/define-agent.ts'
-import type { Env } from '../../bindings.ts'
+import { toolKeys } from '../../agents/tool-keys.ts'
 import type { Event } from '../../core/event.ts'
 import type { Outcome } from '../../protocol/event-record.ts'
 import type { ActionEnd, EntryHead } from '../../protocol/log-entry.ts'
-import { toolKeys } from '../../agents/tool-keys.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import type { Accepted } from '../../protocol/scope-api.ts'
-import type { ReflexVersion } from '../../protocol/reflex.ts'
 import type { Settings } from '../../protocol/settings.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Counters } from '../counters.ts'
@@ -28,14 +26,17 @@ import type { Proving } from './proving.ts'
 
 const HEARTBEAT_MS = 20_000
 const AGAIN_MS = 2000
+/** So often an action is begun anew after a lost connection, or under its key where it may have happened. */
+const MOST_ATTEMPTS = 5
 
 type Parts = {
   scope: string
-  env: Env
   database: Database
   log: Log
   held: HeldEvents
   memory: WorkingMemory
+  /** Bounds the context, once an event of it has ended. */
+  trim: () => void
   counters: Counters
   settlement: Settlement
   effects: Effects
@@ -56,9 +57,8 @@ type Task = {
   log_seq: number
   action_type: Fire['action']['action_type']
   consume: boolean
-  version: ReflexVersion
 }
-type Row = { id: string; seq: number; idempotence_key: string | null; task: Task }
+type Row = { id: string; seq: number; reflex_id: string; version: number; idempotence_key: string | null; task: Task }
 
 /**
  * Carries out what reflexes decided. What changes only the scope happens in the transaction of the event's acceptance. What reaches out takes the effect
@@ -71,48 +71,42 @@ type Row = { id: string; seq: number; idempotence_key: string | null; task: Task
 export class Actions {
   readonly #parts: Parts
   #running = false
-  #waiting: Row[]
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#waiting = parts.database
-      .all<{ id: string; seq: number; idempotence_key: string | null; task: string }>(
-        'SELECT id, seq, idempotence_key, task FROM actions WHERE ended_at IS NULL ORDER BY at, id',
-      )
-      .map((row) => ({ ...row, task: JSON.parse(row.task) as Task }))
-    parts.alarm.source((now) => (this.#waiting.length > 0 ? now + (this.#running ? HEARTBEAT_MS : AGAIN_MS) : null))
+    parts.alarm.source((now) => (this.#running ? now + HEARTBEAT_MS : this.#waits() ? now + AGAIN_MS : null))
   }
 
-  /** Under this key, or about to be. */
+  /** Under this key, to its end. */
   carriedOut(reflex_id: string, idempotence_key: string): boolean {
-    const known = 'SELECT 1 AS known FROM actions WHERE reflex_id = ? AND idempotence_key = ?'
+    const known = 'SELECT 1 AS known FROM actions WHERE reflex_id = ? AND idempotence_key = ? AND ended_at IS NOT NULL'
     return this.#parts.database.first(known, reflex_id, idempotence_key) !== undefined
   }
 
   /** Whether a call of this tool under this key waits, or is under way. */
   waits(tool: string, key: string): boolean {
-    const { toolbox, scope } = this.#parts
-    const named = toolKeys(toolbox.all, scope)
-    return this.#waiting.some(
-      ({ task: { work } }) => work.kind === 'tool' && work.tool === tool && named(tool, work.input)?.idempotence_key === key,
-    )
+    const { database, toolbox, scope } = this.#parts
+    const keys = toolKeys(toolbox.all, scope)
+    return database
+      .all<{ input: string }>(`SELECT task->'$.work.input' AS input FROM actions WHERE ended_at IS NULL AND task->>'$.work.tool' = ?`, tool)
+      .some(({ input }) => keys(tool, JSON.parse(input))?.idempotence_key === key)
   }
 
   /** Within the unit of work that accepts the event, once it is stored and logged. */
   begin(fire: Fire, stored: Stored, log_seq: number): void {
     const { action, permitted, version } = fire
-    const { counters, turn } = this.#parts
+    const { counters, turn, proving } = this.#parts
     counters.add({ reflex_actions: 1 })
     if (action.preempt) turn.preempt(`reflex ${version.id} preempted it`)
     if (permitted.lane) return this.#enqueue(fire, permitted.work, stored, log_seq)
     if (action.idempotence_key !== undefined) this.#note(uuidv7(), fire, stored.seq, null)
     this.#atOnce(fire, stored)
-    this.#parts.proving.acted(version, true)
+    proving.acted(version, { ok: true, saves: action.action_type !== 'escalate' })
   }
 
   /** Begins, or goes on, with what waits for the effect lane. */
   run(): void {
-    if (this.#running || this.#waiting.length === 0) return
+    if (this.#running || !this.#waits()) return
     this.#running = true
     this.#parts.alarm.by(this.#parts.now() + HEARTBEAT_MS)
     void this.#pump()
@@ -127,8 +121,20 @@ export class Actions {
     ).length
   }
 
+  #waits(): boolean {
+    return this.#parts.database.first('SELECT 1 AS waits FROM actions WHERE ended_at IS NULL LIMIT 1') !== undefined
+  }
+
+  #next(): Row | null {
+    const row = this.#parts.database.first<Omit<Row, 'task'> & { task: string }>(
+      'SELECT id, seq, reflex_id, version, idempotence_key, task FROM actions WHERE ended_at IS NULL ORDER BY at, id LIMIT 1',
+    )
+    return row ? { ...row, task: JSON.parse(row.task) as Task } : null
+  }
+
+  /** What is noted in the scratch is there already, so that the next event's reflexes saw it. */
   #atOnce({ action, version }: Fire, { event }: Stored): void {
-    const { log, memory, turn } = this.#parts
+    const { log, turn } = this.#parts
     const head = childHead(eventHead({ id: event.id, trace_id: event.meta.trace_id }))
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
     switch (action.action_type) {
@@ -136,7 +142,6 @@ export class Actions {
         log.append([{ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content }])
         break
       case 'set_scratch':
-        memory.setScratch(action.key, action.value)
         log.append([{ ...head, kind: 'scratch-set', key: action.key, value: log.clean(action.value), reflex_id: version.id }])
         break
       case 'cancel_turn':
@@ -151,19 +156,9 @@ export class Actions {
   }
 
   #enqueue(fire: Fire, work: LaneWork, { seq, event }: Stored, log_seq: number): void {
-    const { action, version } = fire
+    const { action } = fire
     const head = childHead(eventHead({ id: event.id, trace_id: event.meta.trace_id }))
-    const task: Task = {
-      work,
-      head,
-      log_seq,
-      action_type: action.action_type,
-      consume: action.consume ?? false,
-      version: { ...version, code: '' },
-    }
-    const id = uuidv7()
-    this.#note(id, fire, seq, task)
-    this.#waiting.push({ id, seq, idempotence_key: action.idempotence_key ?? null, task })
+    this.#note(uuidv7(), fire, seq, { work, head, log_seq, action_type: action.action_type, consume: action.consume ?? false })
   }
 
   #note(id: string, { action, version }: Fire, seq: number, task: Task | null): void {
@@ -182,28 +177,51 @@ export class Actions {
   }
 
   async #pump(): Promise<void> {
-    for (let row = this.#waiting[0]; row; row = this.#waiting[0]) {
-      try {
-        await this.#perform(row)
-        this.#ended(row, 'ok', null)
-      } catch (error) {
-        // The journal knows how far it came; the alarm goes on from there.
-        if (isPlatformFault(error)) break
-        this.#ended(row, this.#parts.effects.unknownIn(row.id).length > 0 ? 'unknown' : 'failed', messageOf(error))
-      }
-      this.#waiting.shift()
+    for (let row = this.#next(); row; row = this.#next()) {
+      const end = await this.#endOf(row)
+      // The journal knows how far it came; the alarm goes on from there.
+      if (end === null) break
+      this.#ended(row, end)
+      // Whoever else wants the object comes in between.
+      await scheduler.wait(0)
     }
     this.#running = false
     this.#parts.alarm.rearm()
   }
 
-  async #perform({ id, idempotence_key, task: { work, head, version } }: Row): Promise<void> {
-    const { effects, toolbox, settings, scope, env, accept } = this.#parts
+  /** Null where it is to be tried again: it has not begun, or has a key under which it may be repeated. */
+  async #endOf(row: Row): Promise<{ status: ActionEnd; error: string | null } | null> {
+    const attempts = this.#attempt(row.id)
+    try {
+      if (attempts > MOST_ATTEMPTS)
+        throw new Error(`it was begun ${MOST_ATTEMPTS} times, and the object died or lost its connection each time`)
+      return { status: await this.#perform(row), error: null }
+    } catch (error) {
+      const last = this.#parts.effects.lastOf(row.id)
+      const unknown = last?.status === 'unknown' || last?.status === 'started'
+      const again = last === undefined ? isPlatformFault(error) : unknown && last.idempotence_key !== null
+      if (again && attempts < MOST_ATTEMPTS) return null
+      return { status: unknown ? 'unknown' : 'failed', error: messageOf(error) }
+    }
+  }
+
+  /** Counted before it begins: one that kills the object is not begun for ever. */
+  #attempt(id: string): number {
+    const { unit, database } = this.#parts
+    const row = unit(() =>
+      database.first<{ attempts: number }>('UPDATE actions SET attempts = attempts + 1 WHERE id = ? RETURNING attempts', id),
+    )
+    return row?.attempts ?? 0
+  }
+
+  async #perform({ id, reflex_id, version, idempotence_key, task: { work, head } }: Row): Promise<'ok' | 'reused'> {
+    const { effects, toolbox, settings, accept } = this.#parts
+    if (idempotence_key !== null && this.carriedOut(reflex_id, idempotence_key)) return 'reused'
+    const { signal } = new AbortController()
     if (work.kind === 'event') {
-      const accepted =
-        work.event.scope === scope ? accept([work.event]) : await env.SCOPE.getByName(work.event.scope).accept([work.event], 'reflex')
-      if (!accepted.ok) throw new Error(`the inbox of scope ${work.event.scope} is full (${accepted.depth} of ${accepted.limit})`)
-      return
+      const accepted = await effects.exclusively(async () => accept([work.event]), signal)
+      if (!accepted.ok) throw new Error(`the inbox is full (${accepted.depth} of ${accepted.limit})`)
+      return 'ok'
     }
     const found = toolbox.find(work.tool)
     if (!found.ok) throw new Error(found.detail)
@@ -211,33 +229,35 @@ export class Actions {
       tool: work.tool,
       definition: found.definition,
       input: work.input,
-      key: idempotence_key === null ? null : `${version.id}:${idempotence_key}`,
-      cause: { by: `reflex:${version.id}@${version.version}` },
+      key: idempotence_key === null ? null : `${reflex_id}:${idempotence_key}`,
+      cause: { by: `reflex:${reflex_id}@${version}` },
       // Its own earlier attempts, before a crash.
       turn_id: id,
       earlier_turns: [id],
       head,
-      signal: new AbortController().signal,
+      signal,
       timeout_ms: settings().effect_timeout_ms,
     })
+    return 'ok'
   }
 
   /** The event has its outcome, or goes the slow path; with the action's own end, in one transaction. */
-  #ended({ id, seq, task }: Row, status: ActionEnd, error: string | null): void {
-    const { unit, database, log, settlement, held, memory, proving, agent, effects, now, turn } = this.#parts
-    const { version, head, action_type, log_seq, consume } = task
+  #ended({ id, seq, reflex_id, version, task }: Row, { status, error }: { status: ActionEnd; error: string | null }): void {
+    const { unit, database, log, settlement, held, memory, proving, agent, effects, now, turn, trim } = this.#parts
+    const { head, action_type, log_seq, consume } = task
+    const ok = status === 'ok' || status === 'reused'
     unit(() => {
       database.all(
         'UPDATE actions SET ended_at = ?2, idempotence_key = CASE WHEN ?3 THEN idempotence_key END WHERE id = ?1',
         id,
         now(),
-        status === 'ok' ? 1 : 0,
+        ok ? 1 : 0,
       )
-      log.append([{ ...head, kind: 'action-ended', reflex_id: version.id, version: version.version, action_type, status, error }])
+      log.append([{ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error }])
       effects.forgetTurn(id)
-      proving.acted(version, status === 'ok')
-      if (status === 'ok') {
-        const outcome: Outcome = { by: 'reflex', reflex_id: version.id, version: version.version, log_seq }
+      if (status !== 'reused') proving.acted({ id: reflex_id, version }, { ok, saves: true })
+      if (ok) {
+        const outcome: Outcome = { by: 'reflex', reflex_id, version, log_seq, ...(status === 'reused' && { reused: true }) }
         settlement.end([seq], 'completed', outcome)
         if (consume) memory.leave([seq])
       } else if (status === 'failed' && agent().trigger !== null) {
@@ -245,10 +265,11 @@ export class Actions {
       } else {
         const reason =
           status === 'unknown'
-            ? `the effect of reflex ${version.id} ended unknown and carries no idempotence key: look whether it happened, then retry or discard this event`
-            : `the action of reflex ${version.id} failed: ${error}`
+            ? `the effect of reflex ${reflex_id} ended unknown: look whether it happened, then retry or discard this event`
+            : `the action of reflex ${reflex_id} failed: ${error}`
         settlement.end([seq], 'dead_lettered', { by: 'failure', reason }, reason)
       }
+      trim()
     })
     turn.consider()
   }

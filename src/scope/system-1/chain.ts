@@ -8,8 +8,8 @@ import type { Stored } from '../inbox.ts'
 import type { Log } from '../log.ts'
 import { childHead, eventHead } from '../spans.ts'
 import type { Toolbox } from '../toolbox.ts'
-import type { Decided, Fire } from './fire.ts'
-import { permit } from './permit.ts'
+import { consumesAtOnce, type Decided, type Fire } from './fire.ts'
+import { permit, type Permission } from './permit.ts'
 import type { Link, Programs } from './programs.ts'
 import type { Proving } from './proving.ts'
 import type { Records } from './records.ts'
@@ -17,6 +17,10 @@ import type { Seen, Situation } from './situation.ts'
 
 /** What reflexes may compute on the events of one batch, in units of fuel: about half a second, whatever they are. */
 const FUEL_A_BATCH = 100_000_000
+/** What a run costs beside its fuel: its context is copied, hashed and written down. */
+const FUEL_A_RUN = 25_000
+/** A reflex that writes reflexes is no factory. */
+const MOST_WRITTEN_A_MINUTE = 5
 
 type Parts = {
   scope: string
@@ -57,7 +61,7 @@ export class Chain {
     const { situation, programs, now } = this.#parts
     const at = now()
     const see = situation.of(stored, at)
-    const decided: Decided = { entries: [], fire: null, fired: -1, trials: [] }
+    const decided: Decided = { entries: [], fire: null, fired: -1, consumed: false, trials: [] }
     const shown = new Set<string>()
     const run = (version: ReflexVersion, state: 'active' | 'shadow') => this.#run({ stored, version, state, see, shown, batch, at })
     for (const link of programs.links) {
@@ -86,6 +90,7 @@ export class Chain {
     if (!result.fire) return
     decided.fire = result.fire
     decided.fired = decided.entries.length - 1
+    decided.consumed = consumesAtOnce(result.fire)
     records.fired(version.id, { at: now(), event_id: event.id, action: result.fire.action })
   }
 
@@ -99,20 +104,15 @@ export class Chain {
 
   #run({ stored, version, state, see, shown, batch, at }: Asked): Result {
     const { records, proving, sandbox, log, toolbox, agent, scope } = this.#parts
-    const seen = see(records.recent(state === 'active' ? version.id : `${version.id}@${version.version}`, at))
-    const run = batch.fuel > 0 ? runReflex(sandbox(), version, seen.context) : null
-    batch.fuel -= run?.fuel ?? 0
+    if (batch.fuel <= 0) return { fire: null, entry: withoutRun(stored, version, state, 'fuel', USED_UP) }
+    const who = state === 'active' ? version.id : `${version.id}@${version.version}`
+    const seen = see(records.recent(who, at))
+    if (!seen.fits) return { fire: null, entry: withoutRun(stored, version, state, 'too_large', TOO_LARGE) }
+    const run = runReflex(sandbox(), version, seen.context)
+    batch.fuel -= run.fuel + FUEL_A_RUN
     const known = shown.has(seen.hash)
     shown.add(seen.hash)
     const about = { version, state, context_hash: seen.hash, context: known ? null : log.clean(seen.context), run }
-    if (!run)
-      return {
-        fire: null,
-        entry: entryOf(stored, about, {
-          reason: 'fuel',
-          error: 'the events that came with this one used up what reflexes may compute at once',
-        }),
-      }
     const asked = {
       scope,
       event: stored.event,
@@ -122,11 +122,11 @@ export class Chain {
       scratch: seen.context.scratch,
       now: at,
     }
-    const permission = run.action ? permit(run.action, asked) : null
-    proving.ran(version, permission?.ok === false ? { ...run, reason: 'invalid_action' } : run)
+    const permission = run.action ? this.#permit(run.action, who, asked) : null
+    proving.ran(version, run, permission?.ok === false)
     if (run.action && permission?.ok) {
       const entry = { ...headOf(stored), kind: 'reflex-fired' as const, action: cleaned(log, run.action), ...fieldsOf(about) }
-      const reused = state === 'active' && this.#repeats(version, run.action, batch)
+      const reused = state === 'active' && this.#repeats(version, run.action, permission.lane ? null : batch)
       return { fire: { version, action: run.action, permitted: permission, reused }, entry }
     }
     if (permission?.ok === false) return { fire: null, entry: entryOf(stored, about, { reason: 'refused', error: permission.detail }) }
@@ -136,11 +136,17 @@ export class Chain {
     }
   }
 
-  #repeats(version: ReflexVersion, { idempotence_key }: Fire['action'], { keys }: Batch): boolean {
+  #permit(action: Fire['action'], who: string, asked: Parameters<typeof permit>[1]): Permission {
+    const written = action.action_type === 'write_artifact' ? this.#parts.records.lately(who, 'write_artifact', asked.now) : 0
+    return written < MOST_WRITTEN_A_MINUTE ? permit(action, asked) : { ok: false, detail: `it wrote ${written} artifacts within a minute` }
+  }
+
+  /** In the effect lane it is found out when its turn comes: the one before it may have failed by then. */
+  #repeats(version: ReflexVersion, { idempotence_key }: Fire['action'], batch: Batch | null): boolean {
     if (idempotence_key === undefined) return false
     const name = `${version.id} ${idempotence_key}`
-    const known = keys.has(name) || this.#parts.carriedOut(version, idempotence_key)
-    keys.add(name)
+    const known = batch?.keys.has(name) === true || this.#parts.carriedOut(version, idempotence_key)
+    batch?.keys.add(name)
     return known
   }
 }
@@ -155,7 +161,7 @@ type Asked = {
   at: number
 }
 type Result = { fire: Fire | null; entry: NewEntry }
-type About = { version: ReflexVersion; state: 'active' | 'shadow'; context_hash: string; context: unknown; run: ReflexRun | null }
+type About = { version: ReflexVersion; state: 'active' | 'shadow'; context_hash: string; context: unknown; run: ReflexRun }
 
 const headOf = ({ event }: Stored) => childHead(eventHead({ id: event.id, trace_id: event.meta.trace_id }))
 
@@ -166,8 +172,8 @@ const fieldsOf = ({ version, state, context_hash, context, run }: About) => ({
   state,
   context_hash,
   context,
-  fuel: run?.fuel ?? 0,
-  duration_us: run?.duration_us ?? 0,
+  fuel: run.fuel,
+  duration_us: run.duration_us,
 })
 
 const entryOf = (stored: Stored, about: About, why: { reason: PassReason; error: string | null }): NewEntry => ({
@@ -175,6 +181,30 @@ const entryOf = (stored: Stored, about: About, why: { reason: PassReason; error:
   kind: 'reflex-passed',
   ...why,
   ...fieldsOf(about),
+})
+
+const USED_UP = 'the events that came with this one used up what reflexes may compute at once'
+const TOO_LARGE = 'the event and the scratch are larger than what a reflex can be shown'
+
+const withoutRun = (
+  stored: Stored,
+  version: ReflexVersion,
+  state: 'active' | 'shadow',
+  reason: PassReason,
+  error: string | null,
+): NewEntry => ({
+  ...headOf(stored),
+  kind: 'reflex-passed',
+  reason,
+  error,
+  reflex_id: version.id,
+  version: version.version,
+  hash: version.hash,
+  state,
+  context_hash: null,
+  context: null,
+  fuel: 0,
+  duration_us: 0,
 })
 
 const passedEntry = (

@@ -47,6 +47,7 @@ type Parts = {
   turns: () => Turns
   configuration: () => Configuration
   accept: (events: readonly Event[]) => Accepted
+  trim: () => void
   now: () => number
 }
 
@@ -78,9 +79,10 @@ export function composeSystem1(parts: Parts) {
   }
   const actions = new Actions({ ...parts, held, proving, toolbox, turn })
   const thinking = () => turns().current
-  const situation = new Situation({ memory, windows: new Windows(database), budget, agent, owned: () => ownedReflexes(database), thinking })
+  const windows = new Windows(database)
+  const situation = new Situation({ memory, windows, budget, agent, owned: () => ownedReflexes(database), thinking })
   const carriedOut = (version: { id: string }, key: string) => actions.carriedOut(version.id, key)
   const chain = new Chain({ scope, programs, situation, records, proving, toolbox, agent, sandbox, carriedOut, log, now })
-  const reflexes = new ReflexOutcome({ scope, actions, proving, held, memory, settlement: parts.settlement, toolbox, agent })
-  return { programs, upkeep, toolbox, proving, recordings, actions, chain, reflexes }
+  const reflexes = new ReflexOutcome({ scope, actions, proving, held, settlement: parts.settlement, toolbox })
+  return { programs, upkeep, windows, toolbox, proving, recordings, actions, chain, reflexes }
 }

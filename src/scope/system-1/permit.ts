@@ -7,7 +7,6 @@ import { limits } from '../../protocol/limits.ts'
 import { parseEvent } from '../../protocol/parse-event.ts'
 import type { Action } from '../../protocol/action.ts'
 import { reflexId, type ReflexVersion } from '../../protocol/reflex.ts'
-import { matchesScope } from '../../protocol/scope-pattern.ts'
 import type { Toolbox } from '../toolbox.ts'
 
 /** An action that may be carried out: at once, within the event's own transaction, or in the effect lane. */
@@ -80,19 +79,25 @@ function note({ key, value }: Extract<Action, { action_type: 'set_scratch' }>, {
   return size <= limits.result_bytes ? at_once : refused(`the scratch would be larger than ${limits.result_bytes} characters`)
 }
 
-/** A child of the event at hand, under an id that a repetition has again. */
+/** Reflexes that answer each other's events stop here. */
+const DEEPEST = 10
+const EMITTED = /^[0-9a-f]{32}-(\d+)$/
+
+/**
+ * A child of the event at hand, under an id that a repetition has again, and that says how many reflexes stand behind it. Only into this scope: what leaves it is
+ * for a turn to decide, whose agent somebody deployed.
+ */
 function emission(action: Extract<Action, { action_type: 'emit_event' }>, { scope, event, version, now }: Asked): Permission {
+  const source = `reflex:${version.id}`.slice(0, 128)
+  const depth = event.source.startsWith('reflex:') ? Number(EMITTED.exec(event.id)?.[1] ?? 0) + 1 : 1
+  if (depth > DEEPEST)
+    return refused(`${DEEPEST} reflexes stand behind this event already, each called by the one before: this looks like a loop`)
   const key = action.idempotence_key ?? event.id
-  const id = createHash('sha256')
+  const hash = createHash('sha256')
     .update(JSON.stringify([scope, version.id, key]))
     .digest('hex')
-    .slice(0, 32)
-  const rules = { union: eventSchema, types: eventTypes, defaults: { now, source: `reflex:${version.id}`.slice(0, 128), scope } }
-  const parsed = parseEvent(derive(event, { scope, source: rules.defaults.source, ...action.event, id }, now), rules)
-  if (!parsed.ok)
-    return refused(`the event is not valid: ${parsed.errors.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')}`)
-  const target = parsed.event.scope
-  if (target !== scope && !version.scopes.some((pattern) => matchesScope(pattern, target)))
-    return refused(`the owner of reflex ${version.id} may not touch scope ${target}`)
-  return { ok: true, lane: true, work: { kind: 'event', event: parsed.event } }
+  const child = derive(event, { ...action.event, id: `${hash.slice(0, 32)}-${depth}`, scope: action.event['scope'] ?? scope, source }, now)
+  const parsed = parseEvent(child, { union: eventSchema, types: eventTypes, defaults: { now, source, scope }, scope })
+  if (parsed.ok) return { ok: true, lane: true, work: { kind: 'event', event: parsed.event } }
+  return refused(`the event is not valid: ${parsed.errors.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')}`)
 }

@@ -24,6 +24,7 @@ export class Programs {
   #versions: ReflexVersion[]
   #suspended: Record<string, string>
   #links: Link[] | null = null
+  #set_by: string
 
   constructor(database: Database, scope: string, settings: () => Settings) {
     this.#database = database
@@ -33,6 +34,7 @@ export class Programs {
       .all<{ program: string }>('SELECT program FROM programs')
       .map(({ program }) => JSON.parse(program) as ReflexVersion)
     this.#suspended = database.read('suspended', {})
+    this.#set_by = database.read('chain_set_by', '')
   }
 
   get links(): readonly Link[] {
@@ -46,6 +48,17 @@ export class Programs {
   /** The settings changed. */
   forgetLinks(): void {
     this.#links = null
+  }
+
+  /** Who set the chain: what is found out here about a reflex of his own is true of it everywhere. */
+  setBy(name: string): void {
+    this.#set_by = name
+    this.#database.write('chain_set_by', name)
+  }
+
+  /** Whether this scope may change the version's state for all: its agent wrote it, or its owner put it here. Others only do without it here. */
+  governs({ owner, provenance }: ReflexVersion): boolean {
+    return provenance.scope === this.#scope || (provenance.scope === null && owner === this.#set_by)
   }
 
   /** What D1 has of the chain's references now. Within a unit of work. Says whether anything is different. */
@@ -65,17 +78,19 @@ export class Programs {
     return true
   }
 
+  /** The version as the scope has it; undefined where it is no longer in the chain. */
+  find({ id, version }: { id: string; version: number }): ReflexVersion | undefined {
+    return this.#versions.find((one) => one.id === id && one.version === version)
+  }
+
   /** Takes over a new state before D1 knows of it. */
-  move(moved: ReflexVersion, state: ReflexVersion['state'], reason: string): void {
-    const version = { ...moved, state, state_reason: reason }
-    this.#versions = this.#versions.map((one) => (one.id === version.id && one.version === version.version ? version : one))
+  move({ id, version }: { id: string; version: number }, state: ReflexVersion['state'], state_reason: string): void {
+    const known = this.find({ id, version })
+    if (!known) return
+    const moved = { ...known, state, state_reason }
+    this.#versions = this.#versions.map((one) => (one === known ? moved : one))
     this.#links = null
-    this.#database.all(
-      'UPDATE programs SET program = ?3 WHERE id = ?1 AND version = ?2',
-      version.id,
-      version.version,
-      JSON.stringify(version),
-    )
+    this.#database.all('UPDATE programs SET program = ?3 WHERE id = ?1 AND version = ?2', id, version, JSON.stringify(moved))
   }
 
   /** It acts no longer in this scope, whatever its state elsewhere, until it changes or the chain is set anew. */
@@ -104,9 +119,14 @@ export class Programs {
     const allowed = known.filter((one) => pinned !== undefined || this.covers(one)).sort((left, right) => right.version - left.version)
     const active = allowed.find(({ state }) => state === 'active') ?? null
     const suspended = active ? this.#suspended[nameOf(active)] : undefined
-    const watching = allowed.filter(({ state, version }) => state === 'shadow' && version > (active?.version ?? 0)).slice(0, 1)
+    const watching = allowed
+      .filter((one) => one.state === 'shadow' && one.version > (active?.version ?? 0) && this.#suspended[nameOf(one)] === undefined)
+      .slice(0, 1)
     if (active && suspended === undefined) return { reference, acting: active, watching, absent: null }
     if (suspended !== undefined) return { reference, acting: null, watching, absent: { reason: 'suspended', detail: suspended } }
+    const shadowed = allowed.find((one) => this.#suspended[nameOf(one)] !== undefined)
+    if (shadowed && watching.length === 0)
+      return { reference, acting: null, watching, absent: { reason: 'suspended', detail: this.#suspended[nameOf(shadowed)] ?? '' } }
     const absent = watching.length > 0 ? null : { reason: 'missing' as const, detail: missing(reference, known, allowed) }
     return { reference, acting: null, watching, absent }
   }

@@ -30,6 +30,7 @@ type Parts = {
   /** D1 is to be told of the version's new state. */
   moved: (version: ReflexVersion, state: ReflexState, reason: string) => void
 }
+type Comparison = { version: ReflexVersion; action: Action; decision: Decision; seen: Map<string, number> }
 type Trial = { seq: number; reflex_id: string; version: number; action: string }
 
 /** How a reflex earns its place, and loses it: what it does, or in shadow would have done, is held against what was decided (all within units of work). */
@@ -42,36 +43,41 @@ export class Proving {
     this.#waiting = parts.database.first<{ n: number }>('SELECT count(*) AS n FROM trials')?.n ?? 0
   }
 
-  ran(version: ReflexVersion, run: Pick<ReflexRun, 'reason' | 'fuel' | 'duration_us'>): void {
+  /** `refused`: it wanted what this scope does not allow, which says nothing about the reflex. */
+  ran(version: ReflexVersion, run: Pick<ReflexRun, 'reason' | 'fuel' | 'duration_us'>, refused: boolean): void {
     const { metrics, trial } = this.#parts.records.of(version)
-    countRun(metrics, run)
+    countRun(metrics, refused ? { ...run, reason: 'invalid_action' } : run)
     trial.runs += 1
     if (run.reason !== 'fired') trial.passed[run.reason] += 1
     trial.limits = run.reason === 'limit' ? trial.limits + 1 : 0
     if (version.state === 'shadow') {
       metrics.shadow.runs += 1
-      if (run.reason === 'fired') metrics.shadow.fired += 1
+      if (run.reason === 'fired' && !refused) metrics.shadow.fired += 1
     }
     if (trial.limits >= MOST_LIMITS) this.#demote(version, `it was stopped at its limit ${MOST_LIMITS} times in a row`, 'draft')
     else this.#judge(version)
   }
 
-  /** An action was carried out, or its effect failed. */
-  acted(version: ReflexVersion, ok: boolean): void {
+  /** An action was carried out, or its effect failed. `saves`: no turn thinks about its event. */
+  acted(of: { id: string; version: number }, { ok, saves }: { ok: boolean; saves: boolean }): void {
+    const version = this.#parts.programs.find(of)
+    // Taken out of the chain meanwhile: nothing more is to be found out about it here.
+    if (!version) return
     const { metrics, trial } = this.#parts.records.of(version)
     metrics.acted += 1
     trial.acted += 1
     if (!ok) {
       metrics.failed += 1
       trial.failed += 1
-    } else this.#save(metrics)
+    } else if (saves) this.#save(metrics)
     this.#judge(version)
   }
 
   /** What reflexes in shadow would have done about an event: compared at once where a reflex acted, else once a turn has decided. */
   watch({ seq, event }: Stored, trials: readonly { version: ReflexVersion; action: Action }[], decision: Decision | null): void {
     for (const { version, action } of trials) {
-      if (decision) this.#compare(version, action, decision, eventHead({ id: event.id, trace_id: event.meta.trace_id }))
+      if (decision)
+        this.#compare({ version, action, decision, seen: new Map() }, eventHead({ id: event.id, trace_id: event.meta.trace_id }))
       else {
         const { database } = this.#parts
         database.all(
@@ -95,21 +101,22 @@ export class Proving {
       JSON.stringify(events.map(({ seq }) => seq)),
     )
     this.#waiting -= rows.length
+    const seen = new Map<string, number>()
     const bySeq = new Map(events.map((event) => [event.seq, event]))
     for (const row of rows) {
-      const version = programs.versions.find(({ id, version: number }) => id === row.reflex_id && number === row.version)
+      const version = programs.find({ id: row.reflex_id, version: row.version })
       const event = bySeq.get(row.seq)
       if (!version || !event) continue
-      if (decision) this.#compare(version, JSON.parse(row.action) as Action, decision, eventHead(event))
+      if (decision) this.#compare({ version, action: JSON.parse(row.action) as Action, decision, seen }, eventHead(event))
       else this.#parts.records.of(version).metrics.shadow.undecided += 1
     }
   }
 
-  /** A later turn took back what a reflex did, or says that it was wrong. False where the chain has no such reflex that acts. */
-  overruled(reflex_id: string, turn_id: string, reason: string): boolean {
+  /** A later turn says that what a reflex did was wrong. False where the chain has no such reflex, or it has done nothing lately that was not overruled before. */
+  overruled(reflex_id: string, turn_id: string, reason: string, fits: (action: Action) => boolean = () => true): boolean {
     const { programs, records, log } = this.#parts
     const version = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting
-    if (!version) return false
+    if (!version || !records.overrule(version.id, fits)) return false
     const { metrics, trial } = records.of(version)
     metrics.overruled += 1
     trial.overruled += 1
@@ -119,24 +126,33 @@ export class Proving {
   }
 
   /** A turn's tool call: whose latest actions it takes back. */
-  undone(tool: string, input: unknown, turn_id: string, now: number): void {
-    const { toolbox, programs, records } = this.#parts
+  undone(tool: string, input: unknown, turn_id: string): void {
+    const { toolbox, programs } = this.#parts
     const undoes = toolbox.all[tool]?.undoes
     if (!undoes) return
-    const values = (given: unknown) =>
-      undoes.match.map((field) => JSON.stringify((given as Record<string, unknown> | null)?.[field])).join()
+    const fieldOf = (given: unknown, field: string): string | undefined =>
+      JSON.stringify((given as Record<string, unknown> | null)?.[field])
+    const fits = (action: Action): boolean =>
+      action.action_type === 'call_tool' &&
+      action.tool === undoes.tool &&
+      undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(action.args, field) === fieldOf(input, field))
     for (const { acting } of programs.links) {
-      if (!acting) continue
-      const did = records.recent(acting.id, now).some(({ action }) => {
-        return action.action_type === 'call_tool' && action.tool === undoes.tool && values(action.args) === values(input)
-      })
-      if (did) this.overruled(acting.id, turn_id, `a turn called ${tool}, which takes back its ${undoes.tool}`)
+      if (acting) this.overruled(acting.id, turn_id, `a turn called ${tool}, which takes back its ${undoes.tool}`, fits)
     }
   }
 
-  #compare(version: ReflexVersion, action: Action, decision: Decision, head: ReturnType<typeof eventHead>): void {
+  /** `seen` counts what each reflex wanted in this decision before: one act that was decided does not prove the same wish twenty times. */
+  #compare({ version, action, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
     const { toolbox, records, log, scope } = this.#parts
-    const agreed = agreement(action, decision, toolKeys(toolbox.all, scope))
+    const identify = toolKeys(toolbox.all, scope)
+    const named = action.action_type === 'call_tool' ? identify(action.tool, action.args) : null
+    const keyed = named !== null && named.idempotence_key !== null
+    const wish = JSON.stringify([version.id, version.version, keyed ? named.idempotence_key : action])
+    const before = seen.get(wish) ?? 0
+    seen.set(wish, before + 1)
+    const matching = decision.acts.filter((act) => agreement(action, { ...decision, acts: [act] }, identify) === true).length
+    const comparable = agreement(action, decision, identify) !== null && !(keyed && before > 0)
+    const agreed = comparable ? matching > before : null
     const { metrics } = records.of(version)
     metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
     log.append([
@@ -159,21 +175,20 @@ export class Proving {
     if (reason !== null) this.#demote(version, reason)
   }
 
-  /** Where its owner has no say, it is only this scope that does without it. In shadow it goes on showing what it would do; what costs too much does not even run. */
+  /** Where this scope has no say, it only does without it. In shadow it goes on showing what it would do; what costs too much does not even run. */
   #demote(version: ReflexVersion, reason: string, to: ReflexState = 'shadow'): void {
-    const { programs } = this.#parts
+    const { programs, records } = this.#parts
     if (version.state === 'retired' || version.state === to) return
-    if (!programs.covers(version)) {
-      programs.suspend(version, reason)
-      return this.#log(version, version.state, reason)
-    }
-    this.#move(version, to, reason)
+    records.tryAnew(version)
+    if (programs.governs(version)) return this.#move(version, to, reason)
+    programs.suspend(version, reason)
+    this.#log(version, 'suspended', reason)
   }
 
   /** What an agent wrote acts once it has shown that it decides as is decided; what a person put into shadow waits for that person. */
   #promote(version: ReflexVersion): void {
     const { programs, records } = this.#parts
-    if (version.state !== 'shadow' || version.provenance.scope === null || !programs.covers(version)) return
+    if (version.state !== 'shadow' || version.provenance.scope === null || !programs.governs(version)) return
     // One that was demoted has shown what it does: a person decides.
     if (version.state_reason !== null) return
     const { metrics } = records.of(version)
@@ -189,7 +204,7 @@ export class Proving {
     this.#log(version, to, reason)
   }
 
-  #log({ id, version, state }: ReflexVersion, to: ReflexState, reason: string): void {
+  #log({ id, version, state }: ReflexVersion, to: ReflexState | 'suspended', reason: string): void {
     this.#parts.log.append([{ ...scopeHead(), kind: 'reflex-moved', reflex_id: id, version, from: state, to, reason }])
   }
 

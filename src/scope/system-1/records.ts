@@ -5,7 +5,7 @@ import { emptyMetrics } from '../../reflexes/metrics.ts'
 import type { RecentAction } from '../../reflexes/reflex-context.ts'
 import type { Database } from '../database.ts'
 
-type Fire = { at: number; event_id: string; action: Action }
+type Fire = { at: number; event_id: string; action: Action; overruled?: true }
 /** An action as its reflex is shown it later; a long one without its content, or ten of them would fill the context. */
 const LONGEST = 1000
 /** `minute` counts from the epoch. */
@@ -29,12 +29,13 @@ export class Records {
   readonly #versions = new Map<string, Version>()
   readonly #changed = new Set<string>()
   #names: Set<string>
-  /** Versions whose sums D1 has not been told. */
-  readonly untold = new Set<string>()
+  /** Versions whose sums D1 may not have been told. */
+  readonly untold: Set<string>
 
   constructor(database: Database) {
     this.#database = database
     this.#names = new Set(database.all<{ key: string }>(`SELECT key FROM state WHERE key GLOB 'metrics:*'`).map(({ key }) => key.slice(8)))
+    this.untold = new Set(this.#names)
   }
 
   /** The newest last. `who` is the reflex's id, or `id@version` for one that only watches. */
@@ -45,6 +46,26 @@ export class Records {
       event_id,
       action,
     }))
+  }
+
+  /** Starts a version's trial anew: it was demoted, or suspended. */
+  tryAnew({ id, version, state }: { id: string; version: number; state: string }): void {
+    this.of({ id, version, state }).trial = emptyTrial(state)
+  }
+
+  /** Marks the latest action that fits, once; false where there is none. */
+  overrule(who: string, fits: (action: Action) => boolean): boolean {
+    const history = this.#history(who)
+    const fire = history.fires.findLast(({ overruled, action }) => !overruled && fits(action))
+    if (!fire) return false
+    fire.overruled = true
+    this.#changed.add(`history:${who}`)
+    return true
+  }
+
+  /** Actions of this type within the last minute, of those that are remembered. */
+  lately(who: string, action_type: Action['action_type'], now: number): number {
+    return this.#history(who).fires.filter(({ at, action }) => action.action_type === action_type && now - at < 60_000).length
   }
 
   heldBack(who: string, { cooldown_s, rate = DEFAULT_RATE }: ReflexReference, now: number): 'cooldown' | 'rate' | null {

@@ -1,8 +1,6 @@
-import type { Agent } from '../../agents/define-agent.ts'
 import type { Stored } from '../inbox.ts'
 import type { Settlement } from '../settlement.ts'
 import type { Toolbox } from '../toolbox.ts'
-import type { WorkingMemory } from '../working-memory.ts'
 import type { Actions } from './actions.ts'
 import { toolKeys } from '../../agents/tool-keys.ts'
 import { actOf } from './acts.ts'
@@ -15,10 +13,8 @@ type Parts = {
   actions: Actions
   proving: Proving
   held: HeldEvents
-  memory: WorkingMemory
   settlement: Settlement
   toolbox: Toolbox
-  agent: () => Agent
 }
 
 /** What the chain's decision means for its event: how it is left, and what begins once that is stored. */
@@ -41,16 +37,14 @@ export class ReflexOutcome {
     else if (left.status === 'completed') settlement.end([seq], left.status, left.outcome)
   }
 
-  begin(stored: Stored, { fire, fired, trials }: Decided, first: number): void {
-    const { actions, proving, toolbox, scope, agent, memory } = this.#parts
+  /** `waits`: a turn will decide on the event. */
+  begin(stored: Stored, { fire, fired, trials }: Decided, { first, waits }: { first: number; waits: boolean }): void {
+    const { actions, proving, toolbox, scope } = this.#parts
     if (fire && !fire.reused) actions.begin(fire, stored, first + fired)
     const acting = fire && fire.action.action_type !== 'escalate' ? fire : null
-    // What is consumed at once has left the context already where it is new.
-    if (acting && !acting.permitted.lane && acting.action.consume) memory.leave([stored.seq])
     if (trials.length === 0) return
     const decision = acting ? { by: 'reflex' as const, acts: [actOf(acting.action, toolKeys(toolbox.all, scope))] } : null
     proving.watch(stored, trials, decision)
-    if (!decision && agent().trigger === null)
-      proving.decided([{ seq: stored.seq, id: stored.event.id, trace_id: stored.event.meta.trace_id }], null)
+    if (!decision && !waits) proving.decided([{ seq: stored.seq, id: stored.event.id, trace_id: stored.event.meta.trace_id }], null)
   }
 }

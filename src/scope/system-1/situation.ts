@@ -19,7 +19,8 @@ type Parts = {
   owned: () => string[]
   thinking: () => { since: number } | null
 }
-export type Seen = { context: ReflexContext; hash: string }
+/** `fits`: the sandbox takes it. */
+export type Seen = { context: ReflexContext; hash: string; fits: boolean }
 
 /** What reflexes see of the scope when an event is at hand: a copy, small enough for the sandbox. */
 export class Situation {
@@ -62,12 +63,13 @@ function recentOf(events: readonly Event[], event: Event): ReflexContext['recent
   return last.at(-1) === event ? last : [...last.filter((one) => one !== event).slice(1 - RECENT), event]
 }
 
-/** Large events leave from the oldest on, until the rest fits. */
+/** Large events leave `recent_events` from the oldest on, until the rest fits. */
 function fitted(context: ReflexContext): Seen {
   for (let from = 0; ; from += 1) {
     const shown = from === 0 ? context : { ...context, recent_events: context.recent_events.slice(from) }
     const text = JSON.stringify(shown)
     const fits = text.length * 3 <= sandboxLimits.context_bytes || encoder.encode(text).length <= sandboxLimits.context_bytes
-    if (fits || shown.recent_events.length <= 1) return { context: shown, hash: createHash('sha256').update(text).digest('hex') }
+    if (!fits && shown.recent_events.length > 0) continue
+    return { context: shown, hash: createHash('sha256').update(text).digest('hex'), fits }
   }
 }

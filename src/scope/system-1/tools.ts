@@ -26,6 +26,8 @@ import type { Upkeep } from './upkeep.ts'
 /** A scope's agent owns so many reflexes at most. */
 const MOST_OWNED = 100
 const MOST_TRIED = 100
+/** What one test may compute: the scope does nothing else meanwhile. */
+const MOST_FUEL = 20_000_000
 const HOURS = 24
 
 type Parts = {
@@ -141,17 +143,21 @@ function reading({ env, database, programs, records, recordings, sandbox, now }:
         const { recordings: page } = recordings.latest(now() - HOURS * 3_600_000, events)
         if (page.length === 0)
           return { ok: true, runs: [dryRun(sandbox(), program).run], note: 'nothing has happened here yet: this ran on a sample' }
-        const runs = page.map(({ event_id, context, decision }) => {
-          const { action, reason, error } = runReflex(sandbox(), program, context as ReflexContext)
-          return { event_id, action, reason, error, decided: decision?.acts ?? null }
-        })
+        const runs: object[] = []
+        let spent = 0
+        for (const { event_id, context, decision } of page) {
+          if (spent > MOST_FUEL) return { ok: true, runs, note: `it computes so much that it was tried on ${runs.length} events only` }
+          const { action, reason, error, fuel } = runReflex(sandbox(), program, context as ReflexContext)
+          spent += fuel
+          runs.push({ event_id, action, reason, error, decided: decision?.acts ?? null })
+        }
         return { ok: true, runs }
       },
     }),
   }
 }
 
-function changing({ scope, env, proving, configure, upkeep, programs, turn_id, unit, now, agent }: Parts) {
+function changing({ scope, env, database, proving, configure, upkeep, programs, turn_id, unit, now, agent }: Parts) {
   return {
     update_agent_config: defineTool({
       description: 'Sets your chain: the reflexes that see each event before you do, in order. An empty list takes them all away.',
@@ -178,6 +184,13 @@ function changing({ scope, env, proving, configure, upkeep, programs, turn_id, u
           return { retired: false, reason: `${id} is ${found.owner}'s: take it out of your chain instead` }
         const versions = version === undefined ? await listVersions(env.DB, id) : [found]
         for (const one of versions) await setReflexState(env.DB, { id, version: one.version, state: 'retired', reason, now: now() })
+        if (version === undefined)
+          unit(() =>
+            database.write(
+              'owned_reflexes',
+              ownedReflexes(database).filter((owned) => owned !== id),
+            ),
+          )
         await upkeep.refresh()
         return { retired: true, id, versions: versions.map((one) => one.version) }
       },
@@ -187,7 +200,9 @@ function changing({ scope, env, proving, configure, upkeep, programs, turn_id, u
       input: z.strictObject({ id: reflexId, reason: z.string().min(1).max(500) }),
       async execute({ id, reason }) {
         const noted = unit(() => proving.overruled(id, turn_id() ?? 'none', reason))
-        return noted ? { noted: true } : { noted: false, reason: `no reflex ${id} acts in your chain` }
+        return noted
+          ? { noted: true }
+          : { noted: false, reason: `no reflex ${id} of your chain did anything lately that was not overruled before` }
       },
     }),
   }

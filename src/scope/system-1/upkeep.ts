@@ -17,9 +17,11 @@ import type { Records } from './records.ts'
 const STALE_MS = 60_000
 const RETRY_MS = 5000
 const TIMEOUT_MS = 15_000
+/** Events wait no longer for a chain that was never read. */
+const READY_MS = 1000
 const MOST_SCOPES = 100
 
-type Move = { id: string; version: number; state: ReflexState; reason: string }
+type Move = { id: string; version: number; from: ReflexState; state: ReflexState; reason: string }
 type Parts = {
   scope: string
   env: Env
@@ -40,7 +42,10 @@ export class Upkeep {
   readonly #parts: Parts
   #moves: Move[]
   #read_at = 0
+  #reading = 0
   #due: number | null = null
+  /** What was told before the object slept may have been lost: told once more. */
+  #uses_told = false
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -50,9 +55,9 @@ export class Upkeep {
   }
 
   /** Within a unit of work. */
-  moved({ id, version }: ReflexVersion, state: ReflexState, reason: string): void {
+  moved({ id, version, state: from }: ReflexVersion, state: ReflexState, reason: string): void {
     const { database, alarm, now } = this.#parts
-    this.#moves.push({ id, version, state, reason })
+    this.#moves.push({ id, version, from, state, reason })
     database.write('reflex_moves', this.#moves)
     this.#due = now()
     alarm.by(this.#due)
@@ -70,30 +75,47 @@ export class Upkeep {
     alarm.by(this.#due)
   }
 
+  /** Before the first events of a scope whose agent brings a chain along: it is read now, if D1 answers soon. */
+  async ready(): Promise<void> {
+    if (this.#read_at > 0 || this.#parts.programs.versions.length > 0 || this.#parts.settings().reflexes.length === 0) return
+    await this.refresh(READY_MS)
+  }
+
   /** Reads the chain's programs anew; where D1 does not answer, those at hand stay, and it is tried again. */
-  async refresh(): Promise<boolean> {
-    const { env, programs, settings, unit, now } = this.#parts
-    const references = settings().reflexes
+  async refresh(timeout_ms = TIMEOUT_MS): Promise<void> {
+    const { programs, unit, now, env } = this.#parts
+    const references = this.#references()
+    this.#reading += 1
+    const reading = this.#reading
     try {
-      const signal = new AbortController().signal
-      const read = () => (references.length === 0 ? Promise.resolve([]) : resolveReflexes(env.DB, references))
-      const versions = await withDeadline(read, { signal, timeout_ms: TIMEOUT_MS, what: 'reading reflexes' })
-      // The chain may have been set anew meanwhile: whoever did that reads for itself.
-      if (settings().reflexes === references) unit(() => programs.replace(this.#withMoves(versions)))
+      const versions = await timely(() => resolveReflexes(env.DB, this.#parts.settings().reflexes), timeout_ms)
+      // An older answer, or one about another chain, is none.
+      if (reading !== this.#reading || references !== this.#references()) return
       this.#read_at = now()
-      return true
+      unit(() => programs.replace(this.#withMoves(versions)))
     } catch (error) {
+      this.#read_at ||= 1
       this.#failed('reflexes could not be read, the scope goes on with those it has', error)
-      return false
     }
+  }
+
+  #references(): string {
+    return JSON.stringify(this.#parts.settings().reflexes.map(({ id, version }) => [id, version]))
   }
 
   /** The chain was set anew. */
   async rechained(): Promise<void> {
-    const { env, scope, settings } = this.#parts
+    this.#uses_told = false
     await this.refresh()
+    await this.#tellUses()
+  }
+
+  async #tellUses(): Promise<void> {
+    const { env, scope, settings } = this.#parts
     try {
-      await setUses(env.DB, scope, Array.from(new Set(settings().reflexes.map(({ id }) => id))))
+      const ids = Array.from(new Set(settings().reflexes.map(({ id }) => id)))
+      await timely(() => setUses(env.DB, scope, ids))
+      this.#uses_told = true
     } catch (error) {
       this.#failed('D1 could not be told which reflexes are used here', error)
     }
@@ -104,7 +126,8 @@ export class Upkeep {
     this.#due = null
     const { settings } = this.#parts
     await this.#tellMoves()
-    if (settings().reflexes.length > 0) await this.rechained()
+    if (settings().reflexes.length > 0) await this.refresh()
+    if (!this.#uses_told) await this.#tellUses()
     this.#parts.alarm.rearm()
   }
 
@@ -131,7 +154,8 @@ export class Upkeep {
   #withMoves(versions: readonly ReflexVersion[]): ReflexVersion[] {
     return versions.map((version) => {
       const move = this.#moves.findLast(({ id, version: number }) => id === version.id && number === version.version)
-      return move ? { ...version, state: move.state, state_reason: move.reason } : version
+      // Whoever changed it meanwhile was right.
+      return move && version.state === move.from ? { ...version, state: move.state, state_reason: move.reason } : version
     })
   }
 
@@ -139,8 +163,8 @@ export class Upkeep {
     const { env, scope, unit, database, now } = this.#parts
     for (const move of this.#moves) {
       try {
-        await setReflexState(env.DB, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() })
-        const others = (await scopesUsing(env.DB, move.id, MOST_SCOPES)).filter((other) => other !== scope)
+        await timely(() => setReflexState(env.DB, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() }))
+        const others = (await timely(() => scopesUsing(env.DB, move.id, MOST_SCOPES))).filter((other) => other !== scope)
         // Who is not reached looks for itself within a minute of its next event.
         await Promise.allSettled(others.map((other) => env.SCOPE.getByName(other).reflexesChanged([move.id])))
       } catch (error) {
@@ -158,3 +182,6 @@ export class Upkeep {
     alarm.by(this.#due)
   }
 }
+
+const timely = <Result>(work: () => Promise<Result>, timeout_ms = TIMEOUT_MS): Promise<Result> =>
+  withDeadline(work, { signal: new AbortController().signal, timeout_ms, what: 'D1' })

@@ -20,9 +20,14 @@ export class Windows {
     this.#database = database
   }
 
-  /** Counts one more. `before` is its place in the inbox: what stands there from before is read at the first one. */
-  add(event: { type: string; source: string }, at: number, before: number): void {
-    const seen = (this.#seen ??= this.#load(at, before))
+  /** The chain was set anew: what came while there was none is read from the inbox. */
+  forget(): void {
+    this.#seen = null
+  }
+
+  /** Counts one more. `seq` is its place in the inbox: the others that stand there are read at the first one. */
+  add(event: { type: string; source: string }, at: number, seq: number): void {
+    const seen = (this.#seen ??= this.#load(at, seq))
     const one = { at, type: event.type, source: event.source }
     seen.push(one)
     for (const span of Object.values(this.#spans)) count(span, one, 1)
@@ -45,11 +50,11 @@ export class Windows {
     return { '10s': of('10s'), '1m': of('1m'), '10m': of('10m') }
   }
 
-  #load(now: number, before: number): Seen[] {
+  #load(now: number, own: number): Seen[] {
     const rows = this.#database.all<Seen>(
-      `SELECT at, type, source FROM (SELECT seq, accepted_at AS at, type, source, status FROM events WHERE seq < ? ORDER BY seq DESC LIMIT ${MOST_SEEN})
+      `SELECT at, type, source FROM (SELECT seq, accepted_at AS at, type, source, status FROM events WHERE seq <> ? ORDER BY seq DESC LIMIT ${MOST_SEEN})
         WHERE at >= ? AND status <> 'ignored' ORDER BY seq`,
-      before,
+      own,
       now - SPANS['10m'],
     )
     this.#spans = fresh()

@@ -28,6 +28,16 @@ describe('a scope pattern', () => {
     expect(matchesScope(pattern, scope)).toBe(expected)
   })
 
+  test.each([
+    [`${'a'.repeat(127)}*`, true],
+    ['a'.repeat(128), true],
+    [`*${'a'.repeat(49)}`, true],
+    [`*${'a'.repeat(50)}`, false],
+    [`a*${'b'.repeat(60)}*`, false],
+  ])('%s is allowed: %s, for D1 matches no longer one with a * within', (pattern, allowed) => {
+    expect(scopePattern.safeParse(pattern).success).toBe(allowed)
+  })
+
   test('agrees with the definition, on any pattern and scope', () => {
     const text = (letters: string[]) => fc.array(fc.constantFrom(...letters), { maxLength: 12 }).map((parts) => parts.join(''))
     fc.assert(

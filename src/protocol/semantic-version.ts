@@ -1,0 +1,30 @@
+const VERSION = /^(\d+)\.(\d+)\.(\d+)(?:-([^+]+))?(?:\+.+)?$/
+
+/**
+ * A text that sorts by code units as semantic versions rank: 1.9.0 before 1.10.0, and 1.0.0-rc.1 before 1.0.0. Build metadata ranks nothing, but no
+ * two versions have the same text. Every separator is below all that a version is made of, so that what ends first is first.
+ */
+export function precedenceOf(version: string): string {
+  const [, major, minor, patch, prerelease] = VERSION.exec(version) ?? []
+  if (major === undefined || minor === undefined || patch === undefined) throw new RangeError(`${version} is no semantic version`)
+  const rank = prerelease === undefined ? RELEASE : `-${prerelease.split('.').map(identifier).join('!')}`
+  return `${[major, minor, patch].map(number).join('')}${rank} ${version}`
+}
+
+/** By precedence, the lowest first. */
+export function compareVersions(left: string, right: string): number {
+  const [one, other] = [precedenceOf(left), precedenceOf(right)]
+  return one < other ? -1 : Number(one > other)
+}
+
+/** Above the `-` that a prerelease begins with. */
+const RELEASE = '~'
+
+/** Numbers rank below words. */
+const identifier = (text: string): string => (/^\d+$/.test(text) ? `0${number(text)}` : `1${text}`)
+
+/** The count of its digits first: a longer number is greater. */
+function number(digits: string): string {
+  const plain = digits.replace(/^0+(?=\d)/, '')
+  return `${String(plain.length).padStart(2, '0')}${plain}`
+}

@@ -1,0 +1,96 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { coversScope, type Principal } from '../auth/principal.ts'
+import { scopeName } from '../core/event.ts'
+import { approvalStatus, type Approval } from '../protocol/approval.ts'
+import { findApproval, listApprovals } from '../store/approvals.ts'
+import { guard, json, paged, pageLimit, problems, resource } from './describe.ts'
+import { notFound } from './refusals.ts'
+
+const tags = ['Approvals']
+const time = z.iso.datetime()
+
+export const approval = z
+  .object({
+    id: z.string(),
+    scope: z.string(),
+    skill_id: z.string(),
+    version: z.string(),
+    manifest_hash: z.string(),
+    inputs_hash: z.string().meta({ description: 'What is approved is this version with these inputs, and nothing else.' }),
+    inputs: z.record(z.string(), z.unknown()).meta({ description: 'Secrets in them are masked.' }),
+    why: z.string(),
+    requested_by: z.string(),
+    created_at: time,
+    expires_at: time,
+    status: approvalStatus,
+    decided_by: z.string().nullable(),
+    decided_at: time.nullable(),
+    reason: z.string().nullable(),
+  })
+  .openapi('Approval')
+
+export const approvalPath = z.object({ id: z.string().min(1).max(128) })
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/approvals',
+  tags,
+  summary: 'List approvals, newest first',
+  description: 'What waits for somebody to decide, and what was decided, in the scopes that the key covers.',
+  ...guard({ roles: ['operator'] }),
+  request: {
+    query: z.object({
+      status: approvalStatus.optional(),
+      scope: scopeName.optional(),
+      limit: pageLimit(1000),
+      cursor: z
+        .string()
+        .regex(/^\d{1,15}\..{1,128}$/, 'take the next_cursor of the page before')
+        .optional(),
+    }),
+  },
+  responses: { 200: json(paged(approval), 'A page.'), ...problems(400) },
+})
+
+const find = createRoute({
+  method: 'get',
+  path: '/v1/approvals/{id}',
+  tags,
+  summary: 'Get an approval',
+  ...guard({ roles: ['operator'] }),
+  request: { params: approvalPath },
+  responses: { 200: json(approval, 'The approval.'), ...problems(404) },
+})
+
+export const approvalRoutes = resource()
+  .openapi(list, async (c) => {
+    const { limit, cursor, ...query } = c.req.valid('query')
+    const { scopes: patterns } = c.var.principal
+    const found = await listApprovals(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit: limit + 1, now: Date.now() })
+    const page = found.slice(0, limit)
+    const last = found.length > limit ? page.at(-1) : undefined
+    return c.json({ items: page.map(presentApproval), next_cursor: last ? `${last.created_at}.${last.id}` : null }, 200)
+  })
+  .openapi(find, async (c) => c.json(presentApproval(await myApproval(c.env.DB, c.var.principal, c.req.valid('param').id)), 200))
+
+/** One that the key does not cover is not there for it. */
+export async function myApproval(db: D1Database, principal: Principal, id: string): Promise<Approval> {
+  const found = await findApproval(db, id, Date.now())
+  if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no approval ${id} in the scopes of this key.`)
+  return found
+}
+
+export const presentApproval = ({ created_at, expires_at, decided_at, ...rest }: Approval) => ({
+  ...rest,
+  created_at: iso(created_at),
+  expires_at: iso(expires_at),
+  decided_at: decided_at === null ? null : iso(decided_at),
+})
+
+function beforeOf(cursor: string | undefined): { at: number; id: string } | undefined {
+  if (cursor === undefined) return undefined
+  const dot = cursor.indexOf('.')
+  return { at: Number(cursor.slice(0, dot)), id: cursor.slice(dot + 1) }
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString()

@@ -1,0 +1,64 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { buildBulletin } from '../skills/bulletin.ts'
+import { placeOf } from '../skills/place-of.ts'
+import { SkillCopy } from '../skills/skill-copy.ts'
+import { SkillIndex } from '../skills/skill-index.ts'
+import { activeSkills } from '../store/active-skills.ts'
+import { guard, json, problems, resource, scopePath } from './describe.ts'
+
+const bulletin = z
+  .object({
+    text: z.string().meta({ description: 'For the system prompt; empty where no skill fits.' }),
+    tokens: z.int().meta({ description: 'An estimate.' }),
+    cards: z.array(
+      z.object({
+        skill_id: z.string(),
+        version: z.string(),
+        text: z.string(),
+        tokens: z.int(),
+        shortened: z.boolean().meta({ description: 'Not all that there is to say fitted.' }),
+        score: z.number(),
+      }),
+    ),
+  })
+  .openapi('Bulletin')
+
+const show = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/bulletin',
+  tags: ['Skills'],
+  summary: 'Show what a model would be told of skills',
+  description:
+    "The active skills that fit where the scope's agent works and what is being said, at most five, best first: by its settings `project`, `env`, `toolset`, `repo` and `goal_labels`. " +
+    'What went well lately counts only in the scope itself.',
+  ...guard({ roles: ['viewer'], scoped: true }),
+  request: {
+    params: scopePath,
+    query: z.object({
+      text: z.string().max(10_000).default('').meta({ description: 'What is being said.', example: 'deploy the latest to staging' }),
+    }),
+  },
+  responses: { 200: json(bulletin, 'The bulletin.'), ...problems(400) },
+})
+
+export const bulletinRoutes = resource().openapi(show, async (c) => {
+  const { scope } = c.var
+  const skills = new SkillCopy()
+  const [{ settings }] = await Promise.all([
+    c.env.SCOPE.getByName(scope).state(),
+    skills.catchUp((since_revision) => activeSkills(c.env.DB, { scope, since_revision })),
+  ])
+  if (skills.unreadable.length > 0) {
+    console.warn(JSON.stringify({ message: 'manifests that the schema no longer takes are left out', scope, skills: skills.unreadable }))
+  }
+  const compat = placeOf(settings)
+  const { text, tokens, cards } = buildBulletin({
+    index: new SkillIndex(skills.newestFor(compat).map(({ manifest }) => ({ manifest, state: 'active' }))),
+    text: c.req.valid('query').text,
+    goal_labels: settings.goal_labels,
+    entity_types: [],
+    compat,
+    recent_success: new Set(),
+  })
+  return c.json({ text, tokens, cards }, 200)
+})

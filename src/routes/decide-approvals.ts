@@ -1,0 +1,80 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Principal } from '../auth/principal.ts'
+import type { Env } from '../bindings.ts'
+import type { Approval, ApprovalListener } from '../protocol/approval.ts'
+import { messageOf } from '../protocol/message-of.ts'
+import { decideApproval } from '../store/approvals.ts'
+import { approval, approvalPath, myApproval, presentApproval } from './approvals.ts'
+import { guard, json, jsonRequest, problems, resource } from './describe.ts'
+import { conflict, notFound } from './refusals.ts'
+
+const decision = {
+  method: 'post' as const,
+  tags: ['Approvals'],
+  ...guard({ roles: ['operator'], body: 'optional' }),
+  request: {
+    params: approvalPath,
+    body: jsonRequest(z.strictObject({ reason: z.string().min(1).max(1000).optional() }), { reason: 'checked with the team' }),
+  },
+  responses: { 200: json(approval, 'The approval as it is now.'), ...problems(400, 404, 409, 413, 415) },
+}
+
+const approve = createRoute({
+  ...decision,
+  path: '/v1/approvals/{id}/approve',
+  summary: 'Approve a run of a skill',
+  description:
+    'That version with those inputs, once. Of several decisions one is taken, and none of what has expired. The body may be left out.',
+})
+
+const reject = createRoute({
+  ...decision,
+  path: '/v1/approvals/{id}/reject',
+  summary: 'Reject a run of a skill',
+  description: 'The agent is told so, and the reason. The body may be left out.',
+})
+
+export const decideApprovalRoutes = resource()
+  .openapi(approve, async (c) => {
+    const { id } = c.req.valid('param')
+    const { reason = null } = c.req.valid('json')
+    return c.json(presentApproval(await decide(c.env, c.var.principal, { id, status: 'approved', reason })), 200)
+  })
+  .openapi(reject, async (c) => {
+    const { id } = c.req.valid('param')
+    const { reason = null } = c.req.valid('json')
+    return c.json(presentApproval(await decide(c.env, c.var.principal, { id, status: 'rejected', reason })), 200)
+  })
+
+type Decision = { id: string; status: 'approved' | 'rejected'; reason: string | null }
+
+async function decide(env: Env, principal: Principal, { id, status, reason }: Decision): Promise<Approval> {
+  await myApproval(env.DB, principal, id)
+  const decided = await decideApproval(env.DB, { id, status, by: principal.name, reason, now: Date.now() })
+  if (decided.ok) {
+    await tellScope(env, decided.approval)
+    return decided.approval
+  }
+  switch (decided.reason) {
+    case 'decided':
+      throw conflict('already-decided', decided.detail)
+    case 'expired':
+      throw conflict('approval-expired', decided.detail)
+    case 'not_found':
+      break
+  }
+  throw notFound(decided.detail)
+}
+
+/** The decision stands in D1, whether or not the scope can be told: one that waits has to look there by itself, too. */
+async function tellScope(env: Env, { id, scope }: Approval): Promise<void> {
+  // To be connected: once ScopeApi extends ApprovalListener, the stub is one and the annotation goes.
+  const stub: Pick<Fetcher, 'fetch'> & Partial<ApprovalListener> = env.SCOPE.getByName(scope)
+  try {
+    await stub.approvalDecided?.(id)
+  } catch (error) {
+    console.warn(
+      JSON.stringify({ message: 'a scope could not be told of a decision, it will look by itself', scope, id, error: messageOf(error) }),
+    )
+  }
+}

@@ -1,0 +1,18 @@
+import type { SkillVersion } from '../protocol/skill.ts'
+import { skillId, skillVersion } from '../skills/manifest/names.ts'
+import { findSkill } from '../store/skills.ts'
+import { refPath, type Ref } from './ref-path.ts'
+import { notFound } from './refusals.ts'
+
+export const skillPath = refPath({
+  kind: 'skill',
+  without: 'the newest active version, or the newest where none is active',
+  id: skillId,
+  version: skillVersion,
+})
+
+export async function skillAt(db: D1Database, { id, version }: Ref<string>): Promise<SkillVersion> {
+  const found = await findSkill(db, id, version)
+  if (!found) throw notFound(`There is no skill ${version === undefined ? id : `${id}@${version}`}.`)
+  return found
+}

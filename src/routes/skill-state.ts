@@ -1,0 +1,55 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { skillState, type SkillVersion } from '../protocol/skill.ts'
+import { setSkillState } from '../store/change-skills.ts'
+import { listSkillVersions } from '../store/skills.ts'
+import { guard, json, jsonRequest, problems, resource } from './describe.ts'
+import { demandControl } from './owner-access.ts'
+import type { Ref } from './ref-path.ts'
+import { conflict, notFound } from './refusals.ts'
+import { skillAt, skillPath } from './skill-ref.ts'
+import { changedSkill, presentVersion } from './skill-schemas.ts'
+
+/** How many versions a refusal names. */
+const MOST_NAMED = 10
+
+const change = createRoute({
+  method: 'post',
+  path: '/v1/skills/{ref}/state',
+  tags: ['Skills'],
+  summary: "Change a version's state",
+  description:
+    'By the owner or an admin; of what an agent made, by who operates its scope. A candidate becomes `active` or `deprecated`, an active version `deprecated`, and a deprecated one ' +
+    '`active` again; none becomes a candidate. The version has to be named where there are several. The scopes follow within seconds.',
+  ...guard({ roles: ['operator'], body: 'json' }),
+  request: {
+    params: skillPath,
+    body: jsonRequest(z.strictObject({ state: skillState, reason: z.string().min(1).max(1000).optional() }), {
+      state: 'active',
+      reason: 'it passed its tests',
+    }),
+  },
+  responses: { 200: json(changedSkill, 'The version as it is now.'), ...problems(400, 404, 409, 413, 415) },
+})
+
+export const skillStateRoutes = resource().openapi(change, async (c) => {
+  const { state, reason = null } = c.req.valid('json')
+  const found = await theVersion(c.env.DB, c.req.valid('param').ref)
+  demandControl(c.var.principal, { kind: 'skill', ...found })
+  const { id, version } = found
+  const changed = await setSkillState(c.env.DB, { id, version, state, reason, now: Date.now() })
+  if (changed.ok) return c.json(presentVersion(changed.version), 200)
+  throw changed.reason === 'not_found' ? notFound(changed.detail) : conflict('state-not-allowed', changed.detail)
+})
+
+/** Whoever changes a state has one version in mind: an id alone would stand for another one as soon as there is a newer. */
+async function theVersion(db: D1Database, ref: Ref<string>): Promise<SkillVersion> {
+  const found = await skillAt(db, ref)
+  if (ref.version !== undefined) return found
+  const versions = await listSkillVersions(db, ref.id)
+  if (versions.length <= 1) return found
+  const named = versions.slice(0, MOST_NAMED).map(({ version, state }) => `${version} (${state})`)
+  throw conflict(
+    'several-versions',
+    `The skill ${ref.id} has several versions: name one, as in ${ref.id}@${found.version}. There are ${named.join(', ')}.`,
+  )
+}

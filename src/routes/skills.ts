@@ -1,0 +1,61 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { skillState } from '../protocol/skill.ts'
+import { manifestJsonSchema } from '../skills/manifest.ts'
+import { skillId } from '../skills/manifest/names.ts'
+import { listSkills, listSkillVersions } from '../store/skills.ts'
+import { guard, json, paged, pageLimit, problems, resource } from './describe.ts'
+import { skillAt, skillPath } from './skill-ref.ts'
+import { listedSkill, presentListed, presentSkill, skill } from './skill-schemas.ts'
+
+const tags = ['Skills']
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/skills',
+  tags,
+  summary: 'List skills, by id',
+  description:
+    'Of each the newest active version, or the newest where none is active, without its manifest; with `state`, the newest one in that state.',
+  ...guard({ roles: ['viewer'] }),
+  request: {
+    query: z.object({
+      q: z.string().min(1).max(200).optional().meta({ description: 'Is looked for in ids and descriptions, in capitals or not.' }),
+      state: skillState.optional(),
+      limit: pageLimit(1000),
+      cursor: skillId.optional(),
+    }),
+  },
+  responses: { 200: json(paged(listedSkill), 'A page.'), ...problems(400) },
+})
+
+const schema = createRoute({
+  method: 'get',
+  path: '/v1/skills/schema',
+  tags,
+  summary: "Get a manifest's JSON Schema",
+  description:
+    'What a manifest is made of, for editors and for whoever writes one. Whether its parts fit together is checked when it is registered.',
+  ...guard({ roles: ['viewer'] }),
+  responses: { 200: json(z.record(z.string(), z.unknown()), 'JSON Schema, draft 2020-12.'), ...problems() },
+})
+
+const find = createRoute({
+  method: 'get',
+  path: '/v1/skills/{ref}',
+  tags,
+  summary: 'Get a skill',
+  ...guard({ roles: ['viewer'] }),
+  request: { params: skillPath },
+  responses: { 200: json(skill, 'The version, with its manifest, and what versions there are.'), ...problems(400, 404) },
+})
+
+export const skillRoutes = resource()
+  .openapi(list, async (c) => {
+    const { items, next_cursor } = await listSkills(c.env.DB, c.req.valid('query'))
+    return c.json({ items: items.map(presentListed), next_cursor }, 200)
+  })
+  .openapi(schema, (c) => c.json({ ...manifestJsonSchema() }, 200))
+  .openapi(find, async (c) => {
+    const found = await skillAt(c.env.DB, c.req.valid('param').ref)
+    return c.json(presentSkill(found, await listSkillVersions(c.env.DB, found.id)), 200)
+  })

@@ -1,0 +1,54 @@
+import type { Journal, JournalEntry, Phase, StepBegin, StepEnd } from '../../skills/runner/ports.ts'
+import type { Database } from '../database.ts'
+import type { UnitOfWork } from '../unit-of-work.ts'
+
+type Row = { phase: Phase; place: number; begun: string | null; ended: string | null }
+
+/**
+ * The durable journal of a plan's steps. If the process dies before `begin` is written, the step was not begun; before `end`, it may have happened, and the
+ * runner decides by its key; after `end`, it is never run again (G8). The output gate lets nothing out before a write is on disk.
+ */
+export class RunJournal implements Journal {
+  readonly #database: Database
+  readonly #unit: UnitOfWork
+
+  constructor(database: Database, unit: UnitOfWork) {
+    this.#database = database
+    this.#unit = unit
+  }
+
+  async load(run_id: string): Promise<JournalEntry[]> {
+    return this.#database
+      .all<Row>('SELECT phase, place, begun, ended FROM skill_steps WHERE run_id = ? ORDER BY phase DESC, place', run_id)
+      .map((row) => ({
+        phase: row.phase,
+        index: row.place,
+        begun: row.begun === null ? null : (JSON.parse(row.begun) as StepBegin),
+        end: row.ended === null ? null : (JSON.parse(row.ended) as StepEnd),
+      }))
+  }
+
+  async begin(run_id: string, begin: StepBegin): Promise<void> {
+    this.#unit(() =>
+      this.#database.all(
+        `INSERT INTO skill_steps (run_id, phase, place, begun) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET begun = ?4`,
+        run_id,
+        begin.phase,
+        begin.index,
+        JSON.stringify(begin),
+      ),
+    )
+  }
+
+  async end(run_id: string, { phase, index }: { phase: Phase; index: number }, end: StepEnd): Promise<void> {
+    this.#unit(() =>
+      this.#database.all(
+        `INSERT INTO skill_steps (run_id, phase, place, ended) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET ended = ?4`,
+        run_id,
+        phase,
+        index,
+        JSON.stringify(end),
+      ),
+    )
+  }
+}

@@ -1,0 +1,76 @@
+const FENCE = /^ {0,3}(`{3,}|~{3,})/
+const QUOTED_LINE = /^ {0,3}>/
+
+/**
+ * Tells of places in ascending order whether they are quoted: within a code fence (one that is never closed goes on to the end), within code between
+ * backticks on one line, or in a line that begins with `>`. It looks at each character once, whatever is asked.
+ */
+export class Quoting {
+  readonly #text: string
+  #fence: string | null = null
+  /** Where the line at hand begins, ends, and is looked at up to. */
+  #line = 0
+  #end: number
+  #scanned = 0
+  #ticks = 0
+  #next_tick = -1
+  /** The line began within a block, so that its beginning says nothing. */
+  #midline = false
+
+  constructor(text: string) {
+    this.#text = text
+    this.#end = this.#lineEnd(0)
+  }
+
+  isQuoted(at: number): boolean {
+    while (this.#end < at) this.#nextLine()
+    for (; this.#scanned < at; this.#scanned++) if (this.#text[this.#scanned] === '`') this.#ticks += 1
+    if (this.#fence !== null) return true
+    return this.#isQuotedLine() || (this.#ticks % 2 === 1 && this.#tickFrom(at) < this.#end)
+  }
+
+  /** What was before `at` is a block, whose fences and quotes are its own; unless the block itself stands in a fence. */
+  skipTo(at: number): void {
+    if (this.#fence !== null) return
+    if (this.#end < at) {
+      this.#ticks = 0
+      this.#midline = true
+      this.#line = at
+      this.#end = this.#lineEnd(at)
+    }
+    this.#scanned = at
+  }
+
+  #nextLine(): void {
+    if (!this.#midline) this.#fence = fenceAfter(this.#text.slice(this.#line, this.#end), this.#fence)
+    this.#midline = false
+    this.#line = this.#end + 1
+    this.#end = this.#lineEnd(this.#line)
+    this.#scanned = this.#line
+    this.#ticks = 0
+  }
+
+  #isQuotedLine(): boolean {
+    return !this.#midline && QUOTED_LINE.test(this.#text.slice(this.#line, this.#line + 4))
+  }
+
+  #tickFrom(at: number): number {
+    if (this.#next_tick < at) {
+      const found = this.#text.indexOf('`', at)
+      this.#next_tick = found < 0 ? this.#text.length : found
+    }
+    return this.#next_tick
+  }
+
+  #lineEnd(from: number): number {
+    const found = this.#text.indexOf('\n', from)
+    return found < 0 ? this.#text.length : found
+  }
+}
+
+function fenceAfter(line: string, fence: string | null): string | null {
+  const found = FENCE.exec(line)?.[1]
+  if (found === undefined) return fence
+  if (fence === null) return found
+  return found.startsWith(fence) && line.trim() === found ? null : fence
+}

@@ -1,0 +1,54 @@
+import { Environment } from '@marcbachmann/cel-js'
+import type { ProbeSession } from './probes.ts'
+
+/** An invariant, a guard and a policy are short. */
+const limits = { maxAstNodes: 200, maxDepth: 24, maxListElements: 50, maxMapEntries: 20, maxCallArguments: 8 }
+
+const arithmetic = {
+  '+': (left: number, right: number) => left + right,
+  '-': (left: number, right: number) => left - right,
+  '*': (left: number, right: number) => left * right,
+  '/': (left: number, right: number) => left / right,
+}
+
+/** JSON knows one kind of number and CEL two, which it does not add up by itself. */
+function baseEnvironment(): Environment {
+  const environment = new Environment({ unlistedVariablesAreDyn: true, homogeneousAggregateLiterals: false, limits })
+  for (const [sign, compute] of Object.entries(arithmetic)) {
+    const handler = (left: bigint | number, right: bigint | number) => compute(Number(left), Number(right))
+    environment.registerOperator(`int ${sign} double: double`, handler)
+    environment.registerOperator(`double ${sign} int: double`, handler)
+  }
+  return environment
+}
+
+const base = baseEnvironment()
+
+/** Evaluation is synchronous, so that one variable tells the functions on whose behalf they are called. */
+let current: ProbeSession | null = null
+
+export function withProbes<Result>(session: ProbeSession, evaluate: () => Result): Result {
+  const before = current
+  current = session
+  try {
+    return evaluate()
+  } finally {
+    current = before
+  }
+}
+
+/** An environment in which each of `names` is a function of any number of arguments that asks the session at hand. */
+export function environmentWith(names: ReadonlySet<string>): Environment {
+  if (names.size === 0) return base
+  const environment = base.clone()
+  for (const name of names) {
+    for (let count = 0; count <= limits.maxCallArguments; count++) {
+      const handler = (...args: unknown[]): unknown => {
+        if (!current) throw new Error(`${name} is called outside of an evaluation`)
+        return current.call(name, args)
+      }
+      environment.registerFunction(`${name}(${Array(count).fill('dyn').join(', ')}): dyn`, handler, { async: false })
+    }
+  }
+  return environment
+}

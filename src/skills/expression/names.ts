@@ -1,0 +1,71 @@
+import type { ASTNode } from '@marcbachmann/cel-js'
+import type { Path } from '../path.ts'
+
+/** What an expression reads (each the longest path that is written out), which functions it calls, and what in it is not allowed. */
+export type NamesOf = { paths: Path[]; functions: Set<string>; refused: string | null }
+
+const ITERATING: readonly string[] = ['all', 'exists', 'exists_one', 'filter']
+/** CEL ends always, but may take ages: iterations within iterations, `cel.bind` and `map` that double a text, regular expressions that backtrack. */
+const REFUSED = new Set(['map', 'bind', 'matches', 'split', 'join', 'bytes', 'json', 'block'])
+export const METHODS: readonly string[] = [...ITERATING, 'size', 'startsWith', 'endsWith', 'contains', 'lowerAscii', 'upperAscii', 'trim']
+export const FUNCTIONS: readonly string[] = ['has', 'size', 'int', 'double', 'string', 'bool', 'type', 'dyn', 'timestamp', 'duration']
+
+/** Names of functions that stand for something in CEL, so that no probe can have them. */
+export const isTaken = (name: string): boolean => FUNCTIONS.includes(name) || METHODS.includes(name) || REFUSED.has(name)
+
+export function namesOf(ast: ASTNode): NamesOf {
+  const found: NamesOf = { paths: [], functions: new Set(), refused: null }
+  walk(ast, found, null)
+  return found
+}
+
+/** `bound` is the variable of the iteration that the node stands in. */
+function walk(node: ASTNode, found: NamesOf, bound: string | null): void {
+  const path = pathOf(node)
+  if (path) {
+    if (path[0] !== bound) found.paths.push(path)
+    return
+  }
+  if (node.op === 'call') return walkCall(node.args, found, bound)
+  if (node.op === 'rcall') return walkMethod(node.args, found, bound)
+  for (const child of childrenOf(node.args)) walk(child, found, bound)
+}
+
+function walkCall([name, args]: [string, ASTNode[]], found: NamesOf, bound: string | null): void {
+  if (!isTaken(name)) found.functions.add(name)
+  else if (!FUNCTIONS.includes(name)) found.refused ??= `the function ${name} is not available`
+  for (const child of args) walk(child, found, bound)
+}
+
+function walkMethod([name, receiver, args]: [string, ASTNode, ASTNode[]], found: NamesOf, bound: string | null): void {
+  walk(receiver, found, bound)
+  if (!METHODS.includes(name)) found.refused ??= `the function ${name} is not available; there are ${METHODS.join(', ')}`
+  if (!ITERATING.includes(name)) {
+    for (const child of args) walk(child, found, bound)
+    return
+  }
+  const [variable, ...rest] = args
+  if (bound !== null) found.refused ??= `${name} stands within another iteration: that could take too long`
+  if (variable?.op !== 'id') found.refused ??= `the first argument of ${name} is the name of a variable`
+  for (const child of rest) walk(child, found, variable?.op === 'id' ? variable.args : bound)
+}
+
+/** `a.b["c"]` as its parts, as far as they are written out; a number may be an index or a key, and ends the path. */
+function pathOf(node: ASTNode): string[] | null {
+  if (node.op === 'id') return [node.args]
+  if (node.op === '.') {
+    const before = pathOf(node.args[0])
+    return before ? [...before, node.args[1]] : null
+  }
+  if (node.op !== '[]' || node.args[1].op !== 'value' || typeof node.args[1].args !== 'string') return null
+  const before = pathOf(node.args[0])
+  return before ? [...before, node.args[1].args] : null
+}
+
+/** The nodes among a node's arguments, which are nodes, lists of them and plain values. */
+function childrenOf(args: unknown): ASTNode[] {
+  if (Array.isArray(args)) return args.flatMap(childrenOf)
+  return isNode(args) ? [args] : []
+}
+
+const isNode = (value: unknown): value is ASTNode => typeof value === 'object' && value !== null && 'op' in value

@@ -1,0 +1,49 @@
+import type { Json } from '../json.ts'
+
+const DEEPEST = 32
+/** An iteration may look at each item of one list for each item of another. */
+const LONGEST_LIST = 1000
+const MOST_NODES = 5000
+const LONGEST_STRING = 20_000
+
+/** Thrown where a value is larger than an expression may look at. */
+export class TooLarge extends Error {
+  override readonly name = 'TooLarge'
+}
+
+/** JSON as CEL knows it: whole numbers are its integers, objects are maps, so that no name leads to a prototype. */
+export function toCel(value: unknown): unknown {
+  let nodes = 0
+  const convert = (inner: unknown, depth: number): unknown => {
+    if (++nodes > MOST_NODES) throw new TooLarge(`holds more than ${MOST_NODES} values`)
+    if (depth > DEEPEST) throw new TooLarge(`is nested deeper than ${DEEPEST} levels`)
+    if (typeof inner === 'number') return Number.isSafeInteger(inner) ? BigInt(inner) : inner
+    if (typeof inner === 'string' && inner.length > LONGEST_STRING) throw new TooLarge(`holds a string longer than ${LONGEST_STRING}`)
+    if (typeof inner === 'string' || typeof inner === 'boolean' || inner === null) return inner
+    if (Array.isArray(inner) && inner.length > LONGEST_LIST) throw new TooLarge(`holds a list of more than ${LONGEST_LIST}`)
+    if (Array.isArray(inner)) return inner.map((item) => convert(item, depth + 1))
+    if (typeof inner !== 'object' || inner instanceof Promise) throw new TypeError(`${typeof inner} is not JSON`)
+    return new Map(
+      Object.entries(inner)
+        .filter(([, field]) => field !== undefined)
+        .map(([name, field]) => [name, convert(field, depth + 1)]),
+    )
+  }
+  return convert(value, 0)
+}
+
+/** The way back, for what a probe is called with. */
+export function fromCel(value: unknown): Json {
+  if (typeof value === 'bigint') return Number(value)
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' || value === null) return value
+  if (Array.isArray(value)) return value.map(fromCel)
+  if (value instanceof Map) return Object.fromEntries(Array.from(value, ([name, inner]) => [String(name), fromCel(inner)]))
+  if (isPlainObject(value)) return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, fromCel(inner)]))
+  throw new TypeError('only JSON can be handed to a probe')
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
+}

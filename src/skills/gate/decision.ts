@@ -1,0 +1,99 @@
+import type { SkillState } from '../../protocol/skill.ts'
+import type { Blackboard } from '../blackboard.ts'
+import type { ProbeCall, Probes } from '../expression/probes.ts'
+import type { InputSource } from '../inputs.ts'
+import type { JsonFields } from '../json.ts'
+import type { Manifest } from '../manifest.ts'
+import type { ScoreComponent, ScoreName } from '../score.ts'
+import type { Question } from '../slots.ts'
+import type { Place } from './compat.ts'
+import type { Sensitive } from './sensitive.ts'
+
+/** All that a decision is made from: the same request gives the same decision. Times in ms. */
+export type GateRequest = {
+  manifest: Manifest
+  state: SkillState
+  /** Where the skill would run. */
+  compat: Place
+  inputs: JsonFields
+  inputs_from: InputSource
+  /** What was said: keywords are looked for in it. */
+  text: string
+  goal_labels: readonly string[]
+  entity_types: readonly string[]
+  blackboard: Blackboard
+  /** The tools that are there. */
+  tools: readonly string[]
+  recent_success: boolean
+  /** Every role of the caller, those that another one implies included. */
+  roles: readonly string[]
+  last_run_at: number | null
+  /** Runs of this skill that have not ended. */
+  running: number
+  /** Someone who may has approved this run. */
+  approved?: boolean
+  probes?: Probes
+  /** A replay's: the probe calls of the decision that it repeats. */
+  recorded?: readonly ProbeCall[]
+  default_tau_ratio?: number
+  now: number
+}
+
+export const STAGES = ['compat', 'preconditions', 'score', 'policy'] as const
+export type Stage = (typeof STAGES)[number]
+
+/** `refused`: a stage before the policy failed. `clarify`: nothing is wrong but that slots are missing. */
+export type Verdict = 'allow' | 'deny' | 'needs_approval' | 'needs_promotion' | 'refused' | 'clarify'
+
+/** One thing that was looked at. */
+export type Check = { check: string; passed: boolean; detail: string }
+export type StageResult = { stage: Stage; status: 'passed' | 'failed' | 'not_reached'; checks: Check[] }
+
+/** What would have to change for the stage to pass. Values of secret slots and what looks like a secret are never in it. */
+export type Need = { message: string } & (
+  | { need: 'compat'; field: keyof Place }
+  | { need: 'json' }
+  | { need: 'slot'; slot: string; parsable: boolean }
+  | { need: 'slot_type'; slot: string; type: string }
+  | { need: 'no_such_slot'; slot: string }
+  | { need: 'tool'; tool: string }
+  | { need: 'data'; path: string }
+  | { need: 'invariant'; expression: string; values: { path: string; value: string }[] }
+  | { need: 'cooldown'; until: number }
+  | { need: 'concurrency'; running: number; max: number }
+  | { need: 'score'; short_by: number; cues: ScoreName[] }
+  | { need: 'policy_field'; field: string }
+  | { need: 'role'; any_of: string[] }
+  | { need: 'slot_not_from_model'; slot: string }
+  | { need: 'slot_without_secret'; slot: string; looks_like: Sensitive }
+  | { need: 'residency'; any_of: string[] }
+  | { need: 'not_denied'; expression: string; values: { path: string; value: string }[] }
+  | { need: 'state'; state: SkillState }
+  | { need: 'promotion' }
+  | { need: 'approval'; expression: string }
+)
+
+export type GateDecision = {
+  skill_id: string
+  version: string
+  verdict: Verdict
+  /** The stage that it stopped at; null where it is allowed. */
+  stage: Stage | null
+  reason: string
+  /** All four, in order. */
+  stages: StageResult[]
+  /** Null where this stage was not reached. */
+  score: { score: number; tau: number; components: ScoreComponent[] } | null
+  needs: Need[]
+  /** The needs in words. */
+  to_pass: string[]
+  /** Where the verdict is `clarify`: what to ask, for each missing slot. */
+  questions: Question[]
+  /** Those of the missing slots that a pinned parser may fill. */
+  parsable: string[]
+  /** What the probes were asked and answered, for the log. */
+  probes: ProbeCall[]
+  decided_at: number
+}
+
+export type StageOutcome = { checks: Check[]; needs: Need[] }

@@ -1,0 +1,41 @@
+import { isJsonFields, type Json, type JsonFields } from '../json.ts'
+import type { Manifest } from '../manifest.ts'
+import { isSecretName, sensitiveIn } from './sensitive.ts'
+
+const HIDDEN = '[secret]'
+const SHORTEST = 4
+const LONGEST_SHOWN = 200
+
+export type Mask = { value(value: Json): Json; text(text: string): string }
+
+/** Takes the values of secret inputs, and what looks like a secret, out of whatever is told or recorded about a decision or a run. */
+export function maskOf(manifest: Manifest, inputs: JsonFields): Mask {
+  const secrets = manifest.signature.inputs.filter(({ secret }) => secret).flatMap(({ name }) => leavesOf(inputs[name] ?? null))
+  const texts = secrets.filter((secret) => secret.length >= SHORTEST)
+  const text = (shown: string): string => {
+    const hidden = texts.reduce((left, secret) => left.replaceAll(secret, HIDDEN), shown)
+    return sensitiveIn(hidden, { emails: false }) === null ? hidden : HIDDEN
+  }
+  const value = (shown: Json): Json => {
+    if (typeof shown === 'string') return secrets.includes(shown) ? HIDDEN : text(shown)
+    if (typeof shown === 'number') return secrets.includes(String(shown)) || sensitiveIn(shown, { emails: false }) ? HIDDEN : shown
+    if (Array.isArray(shown)) return shown.map(value)
+    if (!isJsonFields(shown)) return shown
+    return Object.fromEntries(Object.entries(shown).map(([name, inner]) => [text(name), isSecretName(name, inner) ? HIDDEN : value(inner)]))
+  }
+  return { value, text }
+}
+
+/** For a sentence: a value that is masked and short. */
+export function shownValue(mask: Mask, value: unknown): string {
+  if (value === undefined) return '(nothing)'
+  const text = JSON.stringify(mask.value(value as Json))
+  return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text
+}
+
+function leavesOf(value: Json): string[] {
+  if (typeof value === 'string') return [value]
+  if (typeof value === 'number') return [String(value)]
+  if (Array.isArray(value)) return value.flatMap(leavesOf)
+  return isJsonFields(value) ? Object.values(value).flatMap(leavesOf) : []
+}

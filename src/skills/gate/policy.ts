@@ -1,0 +1,120 @@
+import { evaluate } from '../expression.ts'
+import type { Check, GateRequest, Need, StageOutcome, Verdict } from './decision.ts'
+import { inWords, shownValues, type Facts } from './preconditions.ts'
+import { sensitiveIn } from './sensitive.ts'
+
+export type PolicyOutcome = StageOutcome & { verdict: Extract<Verdict, 'allow' | 'deny' | 'needs_approval' | 'needs_promotion'> }
+
+/** Whoever may not, may not: promotion and approval are asked for only where nothing denies. */
+export function policyOutcome(request: GateRequest, facts: Facts): PolicyOutcome {
+  const parts = [
+    rolesOutcome(request),
+    sensitiveOutcome(request, facts),
+    residencyOutcome(request),
+    deniedOutcome(request, facts),
+    stateOutcome(request),
+  ]
+  const checks = parts.flatMap((part) => part.checks)
+  const needs = parts.flatMap((part) => part.needs)
+  if (needs.length > 0) return { verdict: 'deny', checks, needs }
+  if (request.state === 'candidate') {
+    const message = 'promote this version: it is a candidate'
+    return {
+      verdict: 'needs_promotion',
+      checks: [...checks, { check: 'promotion', passed: false, detail: message }],
+      needs: [{ need: 'promotion', message }],
+    }
+  }
+  const approval = approvalOutcome(request, facts)
+  return { verdict: approval.verdict, checks: [...checks, ...approval.checks], needs: approval.needs }
+}
+
+/** Closed until someone says who may. */
+function rolesOutcome({ manifest: { policy }, roles }: GateRequest): StageOutcome {
+  const allowed = policy.allow_roles ?? []
+  if (allowed.length === 0) {
+    const message = 'set policy.allow_roles: without it nobody may run the skill'
+    return outcome({ check: 'roles', detail: message, needs: [{ need: 'policy_field', field: 'policy.allow_roles', message }] })
+  }
+  const has = allowed.find((role) => roles.includes(role))
+  if (has !== undefined) return outcome({ check: 'roles', detail: `the caller is ${has}`, needs: [] })
+  const message = `the caller must have the role ${allowed.join(' or ')}`
+  return outcome({ check: 'roles', detail: message, needs: [{ need: 'role', any_of: [...allowed], message }] })
+}
+
+/** What a model sends has been in its context, and what a plan is called with is recorded: no secret may come either way, but by a binding. */
+function sensitiveOutcome({ manifest, inputs_from }: GateRequest, { bound }: Facts): StageOutcome {
+  const emails = manifest.policy.pii === 'deny'
+  const needs = manifest.signature.inputs.flatMap(({ name, secret }): Need[] => {
+    const value = bound.inputs[name]
+    if (value === undefined) return []
+    if (secret && bound.from[name] === 'given' && inputs_from === 'model') {
+      return [
+        { need: 'slot_not_from_model', slot: name, message: `${name} is secret: bind it to the blackboard; a model must not give it` },
+      ]
+    }
+    const looks_like = secret ? null : sensitiveIn(value, { emails })
+    if (looks_like === null) return []
+    return [
+      { need: 'slot_without_secret', slot: name, looks_like, message: `${name} holds what looks like a ${looks_like.replace('_', ' ')}` },
+    ]
+  })
+  return outcome({ check: 'sensitive values', detail: needs.map(({ message }) => message).join('; ') || 'none', needs })
+}
+
+function residencyOutcome({ manifest: { policy }, blackboard }: GateRequest): StageOutcome {
+  if (policy.residency === undefined) return { checks: [], needs: [] }
+  const region = Object.hasOwn(blackboard.env, 'region') ? blackboard.env['region'] : undefined
+  if (typeof region === 'string' && policy.residency.includes(region)) return outcome({ check: 'residency', detail: region, needs: [] })
+  const message = `env.region must be ${policy.residency.join(' or ') || 'one that policy.residency names'}`
+  return outcome({ check: 'residency', detail: message, needs: [{ need: 'residency', any_of: [...policy.residency], message }] })
+}
+
+/** An expression that cannot be evaluated denies. */
+function deniedOutcome({ manifest: { policy } }: GateRequest, facts: Facts): StageOutcome {
+  const outcomes = policy.deny_if.map((expression): StageOutcome => {
+    const evaluation = evaluate(expression, facts.scope, facts.session)
+    const check = `deny_if ${expression}`
+    if (evaluation.ok && !evaluation.value) return outcome({ check, detail: 'does not hold', needs: [] })
+    const values = shownValues(expression, facts)
+    const why = evaluation.ok ? `holds: ${inWords(values)}` : `cannot be evaluated: ${facts.mask.text(evaluation.detail)}`
+    return outcome({
+      check,
+      detail: why,
+      needs: [{ need: 'not_denied', expression, values, message: `${expression} must not hold: it ${why}` }],
+    })
+  })
+  return { checks: outcomes.flatMap(({ checks }) => checks), needs: outcomes.flatMap(({ needs }) => needs) }
+}
+
+function stateOutcome({ state }: GateRequest): StageOutcome {
+  if (state !== 'deprecated') return outcome({ check: 'state', detail: state, needs: [] })
+  const message = 'use another version: this one is deprecated'
+  return outcome({ check: 'state', detail: message, needs: [{ need: 'state', state, message }] })
+}
+
+function approvalOutcome({ manifest: { policy }, approved = false }: GateRequest, facts: Facts): PolicyOutcome {
+  const checks: Check[] = []
+  for (const expression of policy.needs_approval_if) {
+    const evaluation = evaluate(expression, facts.scope, facts.session)
+    const check = `needs_approval_if ${expression}`
+    if (!evaluation.ok) {
+      const message = `${expression} cannot be evaluated: ${facts.mask.text(evaluation.detail)}`
+      const needs: Need[] = [{ need: 'not_denied', expression, values: shownValues(expression, facts), message }]
+      return { verdict: 'deny', checks: [...checks, { check, passed: false, detail: message }], needs }
+    }
+    checks.push({ check, passed: !evaluation.value || approved, detail: evaluation.value ? 'holds' : 'does not hold' })
+    if (!evaluation.value || approved) continue
+    return {
+      verdict: 'needs_approval',
+      checks,
+      needs: [{ need: 'approval', expression, message: `someone must approve it, for ${expression}` }],
+    }
+  }
+  return { verdict: 'allow', checks, needs: [] }
+}
+
+const outcome = ({ check, detail, needs }: { check: string; detail: string; needs: Need[] }): StageOutcome => ({
+  checks: [{ check, passed: needs.length === 0, detail }],
+  needs,
+})

@@ -1,0 +1,33 @@
+export type Path = readonly string[]
+
+/** `work.items.0.name` as its parts; null where it is no path. */
+export function parsePath(text: string): string[] | null {
+  return /^[\w-]+(?:\.[\w-]+){0,15}$/.test(text) ? text.split('.') : null
+}
+
+export const pathText = (path: Path): string => path.join('.')
+
+/** What stands at `path`. Own properties only: no path leads to a prototype. `at` is the first part that is not there. */
+export function readPath(root: unknown, path: Path): { found: true; value: unknown } | { found: false; at: string } {
+  let value = root
+  for (const [index, name] of path.entries()) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name) || isLength(value, name)) {
+      return { found: false, at: pathText(path.slice(0, index + 1)) }
+    }
+    value = (value as Record<string, unknown>)[name]
+  }
+  return value === undefined ? { found: false, at: pathText(path) } : { found: true, value }
+}
+
+/** A copy of `root` with `value` at `path`; what is no object on the way is replaced by one. */
+export function withPath(root: unknown, path: Path, value: unknown): unknown {
+  const [name, ...rest] = path
+  if (name === undefined) return value
+  const fields = typeof root === 'object' && root !== null && !Array.isArray(root) ? (root as Record<string, unknown>) : {}
+  const inner = Object.hasOwn(fields, name) ? fields[name] : undefined
+  // fromEntries defines each field, where an assignment to `__proto__` would set the prototype.
+  return Object.fromEntries([...Object.entries(fields).filter(([other]) => other !== name), [name, withPath(inner, rest, value)]])
+}
+
+/** The own property of lists that is none of JSON's. */
+const isLength = (value: object, name: string): boolean => Array.isArray(value) && name === 'length'

@@ -1,0 +1,97 @@
+import { messageOf } from '../../protocol/message-of.ts'
+import type { JsonFields } from '../json.ts'
+import type { RunnerPorts, StepEnd, StepReason } from './ports.ts'
+import { recordOutput } from './record-output.ts'
+import { withinTime, type Within } from './within-time.ts'
+
+export type StepCall = {
+  ports: RunnerPorts
+  tool: string
+  args: JsonFields
+  timeout_ms: number
+  idempotence_key: string | null
+  max_attempts: number
+  backoff_ms: number
+  /** What is left of the plan's budget; null for compensation, which has none. */
+  left_ms: (() => number) | null
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Calls a tool until it ends well, may not be tried again, or the time is up. What was cut off may have happened: it is tried again only under a key,
+ * by which the tool knows it.
+ */
+export async function callStep(call: StepCall): Promise<StepEnd> {
+  const { ports, max_attempts, backoff_ms } = call
+  const started = ports.now()
+  let cost_usd = 0
+  for (let attempt = 1; ; attempt++) {
+    const ended = await attemptCall(call)
+    cost_usd += ended.cost_usd
+    const end = { ...ended.end, cost_usd, attempts: attempt, duration_ms: ports.now() - started }
+    if (!ended.again || attempt >= max_attempts || call.signal?.aborted) return end
+    const pause = backoff_ms * 2 ** (attempt - 1)
+    if (call.left_ms && pause >= call.left_ms()) return end
+    if (!(await pauseFor(pause, call))) return end
+  }
+}
+
+type Attempt = { end: Pick<StepEnd, 'status' | 'reason' | 'output' | 'error'>; cost_usd: number; again: boolean }
+
+async function attemptCall(call: StepCall): Promise<Attempt> {
+  const { ports, tool, args, idempotence_key, signal } = call
+  const left = call.left_ms ? call.left_ms() : Infinity
+  const timeout_ms = Math.max(0, Math.min(call.timeout_ms, left))
+  const within = await withinTime((stop) => ports.callTool(tool, args, { signal: stop, timeout_ms, idempotence_key }), {
+    timeout_ms,
+    wait: (ms, stop) => ports.wait(ms, stop),
+    signal,
+  })
+  return attemptOf(within, call, left < call.timeout_ms)
+}
+
+async function attemptOf(within: Within<{ output: unknown; cost_usd: number }>, call: StepCall, over_budget: boolean): Promise<Attempt> {
+  const { tool, timeout_ms, idempotence_key, ports } = call
+  switch (within.ended) {
+    case 'done':
+      return doneAttempt(within.value, tool)
+    case 'threw':
+      return failed('failed', 'tool', messageOf(within.error), { again: ports.isRetryable(within.error), cost_usd: costIn(within.error) })
+    case 'timeout':
+      if (over_budget) return failed('timeout', 'budget_latency', `${tool} was stopped: the latency budget is spent`, { again: false })
+      return failed('timeout', 'timeout', `${tool} took longer than ${timeout_ms} ms`, { again: idempotence_key !== null })
+    case 'aborted':
+      break
+  }
+  return failed('timeout', 'cancelled', `${tool} was stopped: the run was cancelled`, { again: false })
+}
+
+async function doneAttempt(value: { output: unknown; cost_usd: number }, tool: string): Promise<Attempt> {
+  const output = await recordOutput(value.output)
+  const cost_usd = costIn(value)
+  if (output === null) return failed('failed', 'output', `what ${tool} gave is not JSON`, { again: false, cost_usd })
+  return { end: { status: 'ok', reason: null, output, error: null }, cost_usd, again: false }
+}
+
+function failed(
+  status: 'failed' | 'timeout',
+  reason: StepReason,
+  error: string,
+  { again, cost_usd = 0 }: { again: boolean; cost_usd?: number },
+): Attempt {
+  return { end: { status, reason, output: null, error }, cost_usd, again }
+}
+
+/** What a call cost, also one that failed; nothing where it does not say a sensible number. */
+function costIn(value: unknown): number {
+  const cost = typeof value === 'object' && value !== null && 'cost_usd' in value ? value.cost_usd : 0
+  return typeof cost === 'number' && Number.isFinite(cost) && cost > 0 ? cost : 0
+}
+
+/** Whether the pause came to its end. */
+async function pauseFor(ms: number, { ports, signal }: StepCall): Promise<boolean> {
+  if (ms === 0) return true
+  const { promise: never } = Promise.withResolvers<never>()
+  const { ended } = await withinTime(() => never, { timeout_ms: ms, wait: (time, stop) => ports.wait(time, stop), signal })
+  return ended === 'timeout'
+}

@@ -1,0 +1,89 @@
+import type { Change, Blackboard } from '../blackboard.ts'
+import type { Evaluation, ExpressionScope } from '../expression.ts'
+import type { Json, JsonFields } from '../json.ts'
+import type { CompiledPlan } from '../plan.ts'
+
+export type Phase = 'step' | 'compensation'
+
+/** What a tool gave, as it is kept. What is too large is known by its hash only and cannot be used in templates. */
+export type RecordedOutput = { kind: 'json'; value: Json } | { kind: 'too_large'; sha256: string; bytes: number }
+
+/**
+ * `failed`: it says that it did not happen, or was not begun. `timeout`: it was cut off and may have happened. `unknown`: the process died while it ran.
+ */
+export type StepStatus = 'ok' | 'skipped' | 'failed' | 'timeout' | 'unknown'
+export type StepReason = 'tool' | 'timeout' | 'output' | 'guard' | 'template' | 'budget_cost' | 'budget_latency' | 'cancelled' | 'lost'
+
+export type StepEnd = {
+  status: StepStatus
+  reason: StepReason | null
+  output: RecordedOutput | null
+  error: string | null
+  cost_usd: number
+  attempts: number
+  duration_ms: number
+}
+
+export type StepBegin = { phase: Phase; index: number; tool: string; idempotence_key: string | null; at: number }
+/** One step or compensation of a run; `begun` is null where it ended without being begun, `end` where its end was not written. */
+export type JournalEntry = { phase: Phase; index: number; begun: StepBegin | null; end: StepEnd | null }
+
+/** Durable before it resolves. A second `begin` or `end` of the same phase and index replaces the first. */
+export type Journal = {
+  load(run_id: string): Promise<readonly JournalEntry[]>
+  begin(run_id: string, begin: StepBegin): Promise<void>
+  end(run_id: string, place: { phase: Phase; index: number }, end: StepEnd): Promise<void>
+}
+
+export type ToolOptions = { signal: AbortSignal; timeout_ms: number; idempotence_key: string | null }
+
+export type RunnerPorts = {
+  journal: Journal
+  /** Throws where the effect did not happen. It should stop when the signal aborts; it is not waited for then. */
+  callTool(tool: string, args: JsonFields, options: ToolOptions): Promise<{ output: unknown; cost_usd: number }>
+  /** Whether what a tool threw may go better the next time. */
+  isRetryable(error: unknown): boolean
+  evaluate(expression: string, scope: ExpressionScope): Evaluation
+  /** The outputs that the key was last remembered with; null where it never was. */
+  lastGood(idempotence_key: string): Promise<JsonFields | null>
+  remember(idempotence_key: string, outputs: JsonFields): Promise<void>
+  now(): number
+  /** Resolves after that many ms; rejects when the signal aborts. */
+  wait(ms: number, signal: AbortSignal): Promise<void>
+  /** What is told of a run; values of secret inputs are not in it. */
+  log(entry: RunEntry): void
+}
+
+export type RunEntry = { kind: string; run_id: string; skill_id: string; version: string } & JsonFields
+
+export type Run = {
+  run_id: string
+  plan: CompiledPlan
+  ports: RunnerPorts
+  /** Aborts the plan: the step at hand is cut off, and what was done is compensated. */
+  signal?: AbortSignal
+}
+
+/**
+ * `reused`: nothing ran, the key has good outputs. `failed`: nothing happened. `partial_failure`: something did or may have, and compensation was run.
+ * `unknown`: the same, and of one step it is not known because the process died.
+ */
+export type RunStatus = 'ok' | 'reused' | 'failed' | 'partial_failure' | 'unknown'
+
+export type StepReport = { name: string; tool: string } & Omit<StepEnd, 'output'>
+export type CompensationReport = { index: number; undoes: string | null; tool: string; status: StepStatus; error: string | null }
+
+export type RunResult = {
+  status: RunStatus
+  /** Why it is neither `ok` nor `reused`. */
+  reason: StepReason | 'result' | null
+  detail: string | null
+  outputs: JsonFields
+  blackboard: Blackboard
+  writes: Change[]
+  cost_usd: number
+  /** Of the time that the run was at work: what lies between a crash and the resumption does not count. */
+  latency_ms: number
+  steps: StepReport[]
+  compensation: CompensationReport[]
+}

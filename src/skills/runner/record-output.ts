@@ -1,0 +1,27 @@
+import { checkJson } from '../../protocol/check-json.ts'
+import type { Json } from '../json.ts'
+import type { RecordedOutput } from './ports.ts'
+
+export const OUTPUT_BYTES = 1024 * 1024
+
+/** What a tool gave, as JSON; null where it cannot be written as such. */
+export async function recordOutput(output: unknown): Promise<RecordedOutput | null> {
+  const text = jsonText(output)
+  if (text === null) return null
+  const bytes = new TextEncoder().encode(text)
+  if (bytes.length > OUTPUT_BYTES) {
+    const digest = await crypto.subtle.digest('SHA-256', bytes)
+    const sha256 = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
+    return { kind: 'too_large', sha256, bytes: bytes.length }
+  }
+  const value = JSON.parse(text) as Json
+  return checkJson(value).ok ? { kind: 'json', value } : null
+}
+
+function jsonText(output: unknown): string | null {
+  try {
+    return JSON.stringify(output ?? null) ?? null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,76 @@
+import type { JsonFields } from '../json.ts'
+import { guardScope, resolveStep, type CompiledStep, type StepOutputs } from '../plan.ts'
+import { callStep } from './call-step.ts'
+import type { JournalEntry, Run, StepEnd, StepReason, StepStatus } from './ports.ts'
+
+export type Progress = { outputs: StepOutputs; spent_usd: number; spent_ms: () => number }
+
+/** Runs one step to its end, which is in the journal when this resolves. */
+export async function runStep(
+  run: Run,
+  step: CompiledStep,
+  { progress, entry }: { progress: Progress; entry: JournalEntry | undefined },
+): Promise<StepEnd> {
+  const begun = entry !== undefined && entry.begun !== null
+  const idempotence_key = keyFor(run, step.name)
+  const prepared = begun && idempotence_key === null ? { ok: false as const, end: LOST } : prepare(run, step, { progress, begun })
+  const end = prepared.ok ? await call(run, step, { args: prepared.args, progress, idempotence_key }) : prepared.end
+  await run.ports.journal.end(run.run_id, { phase: 'step', index: step.index }, end)
+  return end
+}
+
+async function call(
+  run: Run,
+  { index, tool, timeout_ms, retry }: CompiledStep,
+  { args, progress, idempotence_key }: { args: JsonFields; progress: Progress; idempotence_key: string | null },
+): Promise<StepEnd> {
+  const { ports, run_id, plan, signal } = run
+  await ports.journal.begin(run_id, { phase: 'step', index, tool, idempotence_key, at: ports.now() })
+  const { max_attempts, backoff_ms } = retry ?? { max_attempts: 1, backoff_ms: 0 }
+  const left_ms = () => plan.budget.max_latency_ms - progress.spent_ms()
+  return callStep({ ports, tool, args, timeout_ms, idempotence_key, max_attempts, backoff_ms, left_ms, signal })
+}
+
+type Prepared = { ok: true; args: JsonFields } | { ok: false; end: StepEnd }
+
+/** All that can stop a step before it begins. One that was begun may have happened: no guard and no budget can undo that any more. */
+function prepare(run: Run, step: CompiledStep, { progress, begun }: { progress: Progress; begun: boolean }): Prepared {
+  const { plan, ports } = run
+  const resolved = resolveStep(step, plan, progress.outputs)
+  const spent = begun ? null : stopFor(run, progress)
+  if (spent) return { ok: false, end: spent }
+  if (step.guard !== undefined && !begun) {
+    const guard = ports.evaluate(step.guard, guardScope(plan, progress.outputs, resolved))
+    if (!guard.ok) return stopped('failed', 'guard', `the guard ${step.guard} cannot be evaluated: ${guard.detail}`)
+    if (!guard.value) return stopped('skipped', 'guard', null)
+  }
+  return resolved.ok ? resolved : stopped('failed', 'template', resolved.detail)
+}
+
+function stopFor({ plan: { budget }, signal }: Run, { spent_usd, spent_ms }: Progress): StepEnd | null {
+  if (signal?.aborted) return notBegun('failed', 'cancelled', 'the run was cancelled')
+  if (spent_usd > budget.max_cost_usd) return notBegun('failed', 'budget_cost', `${spent_usd} of ${budget.max_cost_usd} USD are spent`)
+  if (spent_ms() < budget.max_latency_ms) return null
+  return notBegun('failed', 'budget_latency', `${spent_ms()} of ${budget.max_latency_ms} ms are spent`)
+}
+
+const stopped = (status: StepStatus, reason: StepReason, detail: string | null): Prepared => ({
+  ok: false,
+  end: notBegun(status, reason, detail),
+})
+
+export const notBegun = (status: StepStatus, reason: StepReason, error: string | null): StepEnd => ({
+  status,
+  reason,
+  output: null,
+  error,
+  cost_usd: 0,
+  attempts: 0,
+  duration_ms: 0,
+})
+
+const LOST = notBegun('unknown', 'lost', 'the process died while the step ran, and it has no idempotence key: it is not run again')
+
+/** The key of one step in one run: a resumed run repeats it, another run does not, for what an earlier one did may have been undone. */
+export const keyFor = ({ plan, run_id }: Run, name: string): string | null =>
+  plan.idempotence_key === null ? null : `${plan.idempotence_key}:${run_id}:${name}`

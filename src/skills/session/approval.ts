@@ -1,0 +1,55 @@
+import { bindInputs } from '../inputs.ts'
+import { hashJson, type JsonFields } from '../json.ts'
+import type { Manifest } from '../manifest.ts'
+import type { SessionContext } from './context.ts'
+import type { Case, Decided } from './decide.ts'
+import type { ApprovedRun, FoundSkill } from './ports.ts'
+
+/** Parks a run that somebody has to approve, with all its inputs but the secret ones, and gives its id. */
+export async function park(context: SessionContext, proposed: Case, { decision, inputs, recent_success }: Decided): Promise<string> {
+  const { skill, request, manifest_hash, proposal_id, why } = proposed
+  const { id: skill_id, version } = skill.manifest
+  const shown = shownInputs(skill.manifest, inputs, context)
+  const approval_id = await context.ports.approvals.park({
+    proposal_id,
+    skill_id,
+    version,
+    manifest_hash,
+    inputs: shown,
+    inputs_hash: await hashJson(shown),
+    why,
+    reason: decision.reason,
+    from: request.from,
+    roles: [...request.roles],
+    text: request.text,
+    goal_labels: [...(request.goal_labels ?? context.settings.goal_labels ?? [])],
+    entity_types: [...(request.entity_types ?? context.settings.entity_types ?? [])],
+    recent_success,
+    trace_id: context.settings.trace_id,
+    parked_at: context.ports.now(),
+  })
+  context.log('approval-requested', { proposal_id, approval_id, skill_id, version, manifest_hash, reason: decision.reason })
+  return approval_id
+}
+
+/** Why what was approved is not what would run now; null where it is. */
+export async function differenceFrom(
+  approval: ApprovedRun,
+  { skill, manifest_hash }: { skill: FoundSkill; manifest_hash: string },
+  context: SessionContext,
+): Promise<string | null> {
+  const { skill_id, version, inputs, inputs_hash } = approval
+  const name = `${skill_id}@${version}`
+  if (skill.state !== 'active') return `${name} is ${skill.state} by now: propose another version`
+  if (manifest_hash !== approval.manifest_hash) return `the manifest of ${name} is not the one that was approved`
+  const bound = await hashJson(shownInputs(skill.manifest, inputs, context))
+  if ((await hashJson(inputs)) !== inputs_hash || bound !== inputs_hash) return `the inputs of ${name} are not those that were approved`
+  return null
+}
+
+/** What would be bound, without the secrets. */
+function shownInputs(manifest: Manifest, inputs: JsonFields, { blackboard }: SessionContext): JsonFields {
+  const bound = bindInputs(manifest, inputs, blackboard).inputs
+  const secret = new Set(manifest.signature.inputs.filter((input) => input.secret).map(({ name }) => name))
+  return Object.fromEntries(Object.entries(bound).filter(([name]) => !secret.has(name)))
+}

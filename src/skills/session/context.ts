@@ -1,0 +1,91 @@
+import type { Blackboard, Change, Seeded } from '../blackboard.ts'
+import type { Place } from '../gate/compat.ts'
+import type { Json, JsonFields } from '../json.ts'
+import type { Manifest } from '../manifest.ts'
+import type { PolicyMode } from './enforcement.ts'
+import type { SessionPorts } from './ports.ts'
+
+export const MOST_PROPOSALS = 8
+/** Skills within skills, by way of tools that start turns of their own. */
+export const DEEPEST_CHAIN = 3
+
+export type SessionSettings = {
+  trace_id: string
+  /** Where the agent runs. */
+  place: Place
+  /** From `seedBlackboard`; it is logged as the session begins, and never seeded again. */
+  seeded: Pick<Extract<Seeded, { ok: true }>, 'blackboard' | 'sources' | 'overridden'>
+  goal_labels?: readonly string[]
+  entity_types?: readonly string[]
+  /** Cards in the bulletin. */
+  k_cards?: number
+  /** The share of what its cues can score that a skill without a `tau` of its own must reach. */
+  tau?: number
+  policy_mode?: PolicyMode
+  /** The skills within which this turn was started, outermost first. */
+  ancestors?: readonly string[]
+  max_proposals?: number
+  /** Places on the blackboard whose values are never logged: see `secretPathsOf`. */
+  secret_paths?: readonly string[]
+}
+
+/** What a session's parts share: its ports, its settings and the one blackboard. */
+export class SessionContext {
+  readonly ports: SessionPorts
+  readonly settings: SessionSettings
+  #blackboard: Blackboard
+  #revision = 0
+
+  constructor(settings: SessionSettings, ports: SessionPorts) {
+    this.ports = ports
+    this.settings = settings
+    this.#blackboard = settings.seeded.blackboard
+  }
+
+  get blackboard(): Blackboard {
+    return this.#blackboard
+  }
+
+  /** How often it was written to: a decision names the revision that it was made over. */
+  get revision(): number {
+    return this.#revision
+  }
+
+  keep(blackboard: Blackboard): void {
+    this.#blackboard = blackboard
+    this.#revision += 1
+  }
+
+  log(kind: string, fields: JsonFields): void {
+    this.ports.log({ ...(this.ports.redact(fields) as JsonFields), kind, trace_id: this.settings.trace_id })
+  }
+
+  logSeed(): void {
+    const { seeded, secret_paths = [] } = this.settings
+    const hide = (path: string, value: Json): Json => withoutSecrets(value, path, secret_paths)
+    const blackboard = hide('', seeded.blackboard)
+    const overridden = seeded.overridden.map((change): Json => hiddenChange(change, hide))
+    this.log('blackboard-seeded', { revision: this.#revision, blackboard, sources: seeded.sources, overridden })
+  }
+}
+
+/** Where a manifest's secret inputs are bound to. */
+export function secretPathsOf({ signature: { inputs, blackboard_bindings } }: Manifest): string[] {
+  return inputs.flatMap(({ name, secret }) => {
+    const path = Object.hasOwn(blackboard_bindings.inputs, name) ? blackboard_bindings.inputs[name] : undefined
+    return secret && path !== undefined ? [path] : []
+  })
+}
+
+function hiddenChange({ path, change, before, after }: Change, hide: (path: string, value: Json) => Json): Json {
+  return { path, change, before: hide(path, before), after: hide(path, after) }
+}
+
+function withoutSecrets(value: Json, path: string, secret_paths: readonly string[]): Json {
+  if (secret_paths.some((secret) => path === secret || path.startsWith(`${secret}.`))) return '[secret]'
+  const leadsOn = path === '' || secret_paths.some((secret) => secret.startsWith(`${path}.`))
+  if (!leadsOn || typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, withoutSecrets(inner, path === '' ? name : `${path}.${name}`, secret_paths)]),
+  )
+}

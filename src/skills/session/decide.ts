@@ -1,0 +1,90 @@
+import type { GateDecision, GateRequest } from '../gate/decision.ts'
+import { decide } from '../gate.ts'
+import { maskOf, type Mask } from '../gate/mask.ts'
+import { bindInputs } from '../inputs.ts'
+import type { Json, JsonFields } from '../json.ts'
+import type { Manifest } from '../manifest.ts'
+import { fillSlots } from '../slots.ts'
+import type { SessionContext } from './context.ts'
+import { isEnforced } from './enforcement.ts'
+import type { FoundSkill, SkillUsage } from './ports.ts'
+import type { ProposalRequest } from './proposal.ts'
+
+/** One proposal of a skill that there is. */
+export type Case = {
+  proposal_id: string
+  skill: FoundSkill
+  manifest_hash: string
+  inputs: JsonFields
+  why: string
+  request: ProposalRequest
+  /** Somebody approved it: it is relevant because that person says so, and was as it was parked. */
+  approval: { approval_id: string; recent_success: boolean } | null
+}
+
+export type Decided = { decision: GateDecision; inputs: JsonFields; enforced: boolean; recent_success: boolean; usage: SkillUsage }
+
+/** The gate; where nothing but slots is missing that a pinned parser may fill, the parsers and the gate again. Each decision is logged. */
+export async function deliberate(context: SessionContext, proposed: Case): Promise<Decided> {
+  const first = decideOnce(context, proposed)
+  const { decision } = first
+  if (proposed.request.dry_run || decision.verdict !== 'clarify' || decision.parsable.length === 0) return first
+  const { manifest } = proposed.skill
+  const { signal, text } = proposed.request
+  const { ports, blackboard } = context
+  const ask = (request: Parameters<typeof ports.ask>[0]) => ports.ask(request, signal)
+  const filled = await fillSlots({ manifest, given: proposed.inputs, blackboard, text, ask })
+  const head = { proposal_id: proposed.proposal_id, skill_id: manifest.id, version: manifest.version }
+  context.log('skill-slots-parsed', { ...head, attempts: filled.attempts })
+  return decideOnce(context, { ...proposed, inputs: filled.inputs })
+}
+
+function decideOnce(context: SessionContext, proposed: Case): Decided {
+  const request = gateRequest(context, proposed)
+  const decision = decide({ ...request, probes: context.ports.probes })
+  const enforced = isEnforced(decision, context.settings.policy_mode ?? 'enforce')
+  logDecision(context, proposed, { request, decision, enforced })
+  const { recent_success, last_run_at, running } = request
+  return { decision, inputs: proposed.inputs, enforced, recent_success, usage: { last_run_at, running } }
+}
+
+function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, inputs, request, approval }: Case): GateRequest {
+  const { id } = skill.manifest
+  return {
+    manifest: skill.manifest,
+    state: skill.state,
+    compat: settings.place,
+    inputs,
+    inputs_from: request.from === 'caller' ? 'caller' : 'model',
+    text: request.text,
+    goal_labels: request.goal_labels ?? settings.goal_labels ?? [],
+    entity_types: request.entity_types ?? settings.entity_types ?? [],
+    blackboard,
+    tools: ports.tools(),
+    recent_success: approval?.recent_success ?? ports.registry.recentSuccess().has(id),
+    roles: request.roles,
+    ...ports.registry.usage(id),
+    approved: approval !== null,
+    ...(settings.tau === undefined ? {} : { default_tau_ratio: settings.tau }),
+    now: ports.now(),
+  }
+}
+
+/** All that it was decided from, but the manifest and the blackboard, which are named by hash and by revision. */
+function logDecision(
+  context: SessionContext,
+  { proposal_id, manifest_hash, why, request: { from, dry_run }, approval }: Case,
+  { request, decision, enforced }: { request: GateRequest; decision: GateDecision; enforced: boolean },
+): void {
+  const { manifest, inputs, blackboard, ...rest } = request
+  const mask = maskFor(manifest, inputs, context)
+  const approval_id = approval?.approval_id ?? null
+  const head = { proposal_id, skill_id: manifest.id, version: manifest.version, manifest_hash, from, why: mask.text(why), approval_id }
+  const asked = mask.value({ ...rest, inputs } as unknown as Json)
+  const decided = decision as unknown as Json
+  const { revision } = context
+  context.log('skill-decided', { ...head, dry_run: dry_run ?? false, enforced, revision, request: asked, decision: decided })
+}
+
+export const maskFor = (manifest: Manifest, inputs: JsonFields, { blackboard }: Pick<SessionContext, 'blackboard'>): Mask =>
+  maskOf(manifest, bindInputs(manifest, inputs, blackboard).inputs)

@@ -1,0 +1,98 @@
+import type { Blackboard } from '../blackboard.ts'
+import type { Probes } from '../expression/probes.ts'
+import type { Json, JsonFields } from '../json.ts'
+import type { SkillState } from '../../protocol/skill.ts'
+import type { Manifest } from '../manifest.ts'
+import type { RunnerPorts, RunStatus } from '../runner/ports.ts'
+import type { SkillIndex } from '../skill-index.ts'
+import type { ParseRequest } from '../slots.ts'
+import type { DecisionReport } from './result.ts'
+
+export type FoundSkill = { manifest: Manifest; state: SkillState }
+
+/** `running` counts the runs that have begun and not ended, lost ones included. */
+export type SkillUsage = { last_run_at: number | null; running: number }
+
+export type SkillRegistryPort = {
+  index(): SkillIndex
+  /** Without a version, the one that a proposal of the id means. */
+  find(id: string, version?: string): FoundSkill | null | Promise<FoundSkill | null>
+  /** Ids of the skills whose last run went well. */
+  recentSuccess(): ReadonlySet<string>
+  /** Answered from memory, and as `runs.begin` and `runs.end` left it: a decision that it has overtaken is made again. */
+  usage(id: string): SkillUsage
+}
+
+/** Who brought the proposal. What a reflex proposes stands in the log, as what a model says does: neither may give a secret. */
+export type ProposedBy = 'model' | 'caller' | 'reflex'
+
+/** A run that waits for a person. Values of secret inputs are not in it: they come from the blackboard again when it is run. */
+export type ParkedRun = {
+  proposal_id: string
+  skill_id: string
+  version: string
+  manifest_hash: string
+  inputs: JsonFields
+  /** Of `inputs`: what is approved is what runs. */
+  inputs_hash: string
+  why: string
+  /** For what somebody has to approve it. */
+  reason: string
+  from: ProposedBy
+  roles: string[]
+  text: string
+  goal_labels: string[]
+  entity_types: string[]
+  recent_success: boolean
+  trace_id: string
+  parked_at: number
+}
+export type ApprovedRun = ParkedRun & { approval_id: string }
+
+/** All that a run is resumed from, beside its journal. It holds values of secret inputs: it is for the storage, not for a log. */
+export type RunRecord = {
+  run_id: string
+  proposal_id: string
+  skill_id: string
+  version: string
+  manifest_hash: string
+  inputs: JsonFields
+  blackboard: Blackboard
+  from: ProposedBy
+  decision: DecisionReport
+  approval_id: string | null
+  trace_id: string
+  started_at: number
+}
+
+export type RunsPort = {
+  /** Durable when it resolves; what `usage` answers counts it as soon as it is called. */
+  begin(record: RunRecord): Promise<void>
+  end(run_id: string, end: { skill_id: string; status: RunStatus; ended_at: number }): Promise<void>
+}
+
+/** `chain` are the skills within which this one runs, itself the last: what a tool starts in its turn belongs there. */
+export type RunIdentity = { run_id: string; skill_id: string; version: string; trace_id: string; chain: readonly string[] }
+
+/** What the host gives of the runner's ports; the session adds the clock, the probes and the log. */
+export type HostRunnerPorts = Omit<RunnerPorts, 'evaluate' | 'now' | 'log'>
+
+/** Kinds are noun-verb. No value of a secret input is in it. */
+export type SessionEntry = { kind: string; trace_id: string } & JsonFields
+
+export type SessionPorts = {
+  registry: SkillRegistryPort
+  runner(run: RunIdentity): HostRunnerPorts
+  runs: RunsPort
+  approvals: { park(run: ParkedRun): Promise<string> }
+  /** The names of the tools that plans may call. */
+  tools(): readonly string[]
+  probes: Probes
+  /** Calls the model that a pinned parser names, at temperature 0, and gives its whole answer. */
+  ask(request: ParseRequest, signal: AbortSignal | undefined): Promise<string>
+  log(entry: SessionEntry): void
+  /** Takes out of what is logged what must not be in it; what a manifest calls secret is taken out anyway. */
+  redact(value: Json): Json
+  now(): number
+  newId(): string
+}

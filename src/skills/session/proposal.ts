@@ -1,0 +1,25 @@
+import type { JsonFields } from '../json.ts'
+import type { ProposedBy } from './ports.ts'
+
+/** `skill_id` may name a version: `deploy.container@1.3.0`. */
+export type SkillProposal = { skill_id: string; inputs: JsonFields; why: string }
+
+export type ProposalRequest = {
+  from: ProposedBy
+  /** Every role of whoever the turn is for, those that another one implies included. */
+  roles: readonly string[]
+  /** What was said: keywords are looked for in it, and pinned parsers read it. Never what a model said. */
+  text: string
+  goal_labels?: readonly string[]
+  entity_types?: readonly string[]
+  /** Decides, and that is all: nothing runs or waits, and no model is asked. */
+  dry_run?: boolean
+  /** Stops the run at hand, which is then compensated. */
+  signal?: AbortSignal | undefined
+}
+
+/** `id@version` as its parts. */
+export function skillName(written: string): { id: string; version: string | undefined } {
+  const [id = '', version] = written.split('@', 2)
+  return { id, version }
+}

@@ -1,0 +1,89 @@
+import type { Check, GateDecision, Stage, Verdict } from '../gate/decision.ts'
+import { STAGES } from '../gate/decision.ts'
+import type { JsonFields } from '../json.ts'
+import type { CompensationReport, RunResult, RunStatus, StepStatus } from '../runner/ports.ts'
+import type { Question } from '../slots.ts'
+
+/** `failed`: it ran and nothing happened. `unknown`: the process died while it ran, or it cannot be told any more what it did. */
+export type ProposalStatus = 'ok' | 'refused' | 'clarify' | 'needs_approval' | 'partial_failure' | 'failed' | 'unknown'
+
+export type StageReport = { stage: Stage; verdict: 'passed' | 'failed' | 'not_reached'; reason: string | null; checks: Check[] }
+
+/** The gate's decision as it is told to whoever proposed. `enforced` is false where the policy was only observed. */
+export type DecisionReport = {
+  verdict: Verdict
+  stages: StageReport[]
+  score: number | null
+  tau: number | null
+  to_pass: string[]
+  enforced: boolean
+}
+
+/** `planned`: of a dry run, which runs nothing. */
+export type StepSummary = { index: number; tool: string; status: StepStatus | 'planned'; duration_ms: number }
+
+/** The one answer to one proposal. */
+export type ProposalResult = {
+  proposal_id: string
+  skill_id: string
+  /** Null where there is no such skill. */
+  version: string | null
+  status: ProposalStatus
+  /** Why it is not ok, in words. */
+  reason: string | null
+  outputs: JsonFields
+  questions: Question[]
+  approval_id: string | null
+  decision: DecisionReport
+  steps: StepSummary[]
+  compensation: CompensationReport[]
+  /** Nothing ran: the outputs are those of an earlier run under the same idempotence key. */
+  idempotent: boolean
+  run_id: string | null
+  cost_usd: number
+  trace_id: string
+}
+
+export type ProposalHead = Pick<ProposalResult, 'proposal_id' | 'skill_id' | 'version' | 'trace_id'>
+
+export function reportOf(decision: GateDecision, enforced: boolean): DecisionReport {
+  const stages = decision.stages.map(({ stage, status, checks }): StageReport => {
+    const failed = checks.filter(({ passed }) => !passed).map(({ detail }) => detail)
+    return { stage, verdict: status, reason: status === 'failed' ? failed.join('; ') : null, checks }
+  })
+  const { verdict, score, to_pass } = decision
+  return { verdict, stages, score: score?.score ?? null, tau: score?.tau ?? null, to_pass, enforced }
+}
+
+/** Refused before the gate was asked. */
+export function unreached(to_pass: string): DecisionReport {
+  const stages = STAGES.map((stage): StageReport => ({ stage, verdict: 'not_reached', reason: null, checks: [] }))
+  return { verdict: 'refused', stages, score: null, tau: null, to_pass: [to_pass], enforced: true }
+}
+
+type Answered = Partial<ProposalResult> & Pick<ProposalResult, 'status' | 'decision'>
+
+export function answer(head: ProposalHead, answered: Answered): ProposalResult {
+  const nothing = { outputs: {}, questions: [], approval_id: null, steps: [], compensation: [] }
+  return { ...head, reason: null, ...nothing, idempotent: false, run_id: null, cost_usd: 0, ...answered }
+}
+
+const statuses: Record<RunStatus, ProposalStatus> = {
+  ok: 'ok',
+  reused: 'ok',
+  failed: 'failed',
+  partial_failure: 'partial_failure',
+  unknown: 'unknown',
+}
+
+export function ranAs(run: RunResult): Omit<Answered, 'decision'> {
+  return {
+    status: statuses[run.status],
+    reason: run.detail ?? run.reason,
+    outputs: run.outputs,
+    steps: run.steps.map(({ tool, status, duration_ms }, index) => ({ index, tool, status, duration_ms })),
+    compensation: run.compensation,
+    idempotent: run.status === 'reused',
+    cost_usd: run.cost_usd,
+  }
+}

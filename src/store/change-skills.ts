@@ -1,0 +1,94 @@
+import { and, eq, inArray, sql } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import type { Refused } from '../protocol/scope-api.ts'
+import { matchesScope } from '../protocol/scope-pattern.ts'
+import { precedenceOf } from '../protocol/semantic-version.ts'
+import { statesAfter, statesBefore, type SkillState, type SkillVersion } from '../protocol/skill.ts'
+import { skills, skillVersions } from './schema.ts'
+import { findSkill } from './skills.ts'
+
+export const MOST_SKILL_VERSIONS = 1000
+
+/** `may_take_over`: an admin adds versions to what another owns, who stays its owner. `now` in ms. */
+export type NewSkillVersion = Pick<SkillVersion, 'manifest' | 'hash' | 'owner' | 'scopes' | 'provenance'> & {
+  now: number
+  may_take_over?: boolean
+}
+/** `created` is false where the version was there already, with the same content. */
+export type RegisteredSkill =
+  | { ok: true; version: SkillVersion; created: boolean }
+  | Refused<'not_owner' | 'other_content' | 'too_many_versions'>
+type Holder = Pick<SkillVersion, 'owner' | 'scopes'>
+
+/**
+ * Adds a version as a candidate. What a version holds never changes: of several that come at once with different content one is taken. A skill belongs to
+ * who registered it first, for good; only who covers all its scopes adds to it, for a key's name alone is no proof that it is as wide as the owner's.
+ */
+export async function registerSkill(db: D1Database, draft: NewSkillVersion): Promise<RegisteredSkill> {
+  const { id, version } = draft.manifest
+  const holder = (await drizzle(db).select().from(skills).where(eq(skills.id, id)).get()) ?? draft
+  const refusal = refusalOf(draft, holder)
+  if (refusal !== null) return { ok: false, reason: 'not_owner', detail: refusal }
+  const inserted = await insertVersion(db, draft, holder)
+  const found = await findSkill(db, id, version)
+  if (found) return asRegistered(draft, found, inserted)
+  // Either somebody registered this id between the look and the transaction, or there is no room: its holder never changes, so that looking once more says which.
+  const now = await drizzle(db).select().from(skills).where(eq(skills.id, id)).get()
+  if (!now) throw new Error(`the skill ${id} is not there although it was written`)
+  if (!isSame(now, holder)) return registerSkill(db, draft)
+  const detail = `The skill ${id} has ${MOST_SKILL_VERSIONS} versions, and no room for more. Register it under another id to go on.`
+  return { ok: false, reason: 'too_many_versions', detail }
+}
+
+/** The version in its new state, from one that it may follow. In the state that it is in already, it stays as it is. */
+export async function setSkillState(
+  db: D1Database,
+  { id, version, state, reason, now }: { id: string; version: string; state: SkillState; reason: string | null; now: number },
+): Promise<{ ok: true; version: SkillVersion } | Refused<'not_found' | 'not_allowed'>> {
+  const next = sql`(SELECT max(revision) + 1 FROM skill_versions)`
+  const revision = sql`CASE WHEN 'active' IN (${state}, ${skillVersions.state}) THEN ${next} ELSE ${skillVersions.revision} END`
+  const changed = await drizzle(db)
+    .update(skillVersions)
+    .set({ state, state_reason: reason, state_at: now, revision })
+    .where(and(eq(skillVersions.id, id), eq(skillVersions.version, version), inArray(skillVersions.state, statesBefore(state))))
+    .returning({ id: skillVersions.id })
+  const found = await findSkill(db, id, version)
+  if (!found) return { ok: false, reason: 'not_found', detail: `There is no skill ${id}@${version}.` }
+  if (changed.length > 0 || found.state === state) return { ok: true, version: found }
+  const allowed = statesAfter(found.state).join(' or ')
+  return { ok: false, reason: 'not_allowed', detail: `${id}@${version} is ${found.state}, and can only become ${allowed}, not ${state}.` }
+}
+
+async function insertVersion(db: D1Database, draft: NewSkillVersion, holder: Holder): Promise<boolean> {
+  const { manifest, hash, owner, scopes, provenance, now } = draft
+  const { id, version } = manifest
+  const database = drizzle(db)
+  // The columns in the schema's order.
+  const row = sql`SELECT ${id}, ${version}, ${precedenceOf(version)}, ${JSON.stringify(manifest)}, ${hash}, 'candidate', NULL, ${now}, 0,
+      ${JSON.stringify(provenance)}, ${now}
+    WHERE EXISTS (SELECT 1 FROM skills WHERE id = ${id} AND owner = ${holder.owner} AND scopes = ${JSON.stringify(holder.scopes)})
+      AND (SELECT count(*) FROM skill_versions WHERE id = ${id}) < ${MOST_SKILL_VERSIONS}`
+  const [, rows] = await database.batch([
+    database.insert(skills).values({ id, owner, scopes, created_at: now }).onConflictDoNothing(),
+    database.insert(skillVersions).select(row).onConflictDoNothing().returning({ version: skillVersions.version }),
+  ])
+  return rows.length > 0
+}
+
+function asRegistered(draft: NewSkillVersion, found: SkillVersion, inserted: boolean): RegisteredSkill {
+  const refusal = refusalOf(draft, found)
+  if (refusal !== null) return { ok: false, reason: 'not_owner', detail: refusal }
+  if (inserted || found.hash === draft.hash) return { ok: true, version: found, created: inserted }
+  const detail = `There is a ${found.id}@${found.version} already, with other content, and a version never changes. Register this one under a higher version.`
+  return { ok: false, reason: 'other_content', detail }
+}
+
+function refusalOf({ manifest: { id }, owner, scopes, may_take_over = false }: NewSkillVersion, holder: Holder): string | null {
+  if (holder.owner !== owner && !may_take_over) return `The skill ${id} is ${holder.owner}'s. Take another id.`
+  const beyond = holder.scopes.find((pattern) => !scopes.some((own) => matchesScope(own, pattern)))
+  if (beyond === undefined) return null
+  return `The skill ${id} may act in ${beyond}, which this key does not cover. Take another id.`
+}
+
+const isSame = (one: Holder, other: Holder): boolean =>
+  one.owner === other.owner && JSON.stringify(one.scopes) === JSON.stringify(other.scopes)

@@ -1,0 +1,79 @@
+import { and, asc, desc, eq, gt, or, sql, type SQL } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import type { Page } from '../protocol/scope-api.ts'
+import type { SkillState, SkillVersion } from '../protocol/skill.ts'
+import { skills, skillVersions } from './schema.ts'
+
+const listed = {
+  id: skillVersions.id,
+  version: skillVersions.version,
+  hash: skillVersions.hash,
+  owner: skills.owner,
+  scopes: skills.scopes,
+  state: skillVersions.state,
+  state_reason: skillVersions.state_reason,
+  state_at: skillVersions.state_at,
+  provenance: skillVersions.provenance,
+  created_at: skillVersions.created_at,
+}
+const whole = { ...listed, manifest: skillVersions.manifest }
+const described = sql<string>`coalesce(${skillVersions.manifest}->>'description', '')`
+const ofVersion = eq(skills.id, skillVersions.id)
+
+export type ListedSkill = Omit<SkillVersion, 'manifest'> & { description: string }
+export type SkillVersionSummary = Pick<SkillVersion, 'version' | 'hash' | 'state' | 'state_reason' | 'state_at' | 'created_at'>
+
+/** Unless a version is named, the newest active one; where none is active, the newest. */
+export async function findSkill(db: D1Database, id: string, version?: string): Promise<SkillVersion | null> {
+  const wanted = and(eq(skillVersions.id, id), version === undefined ? undefined : eq(skillVersions.version, version))
+  const isActive = sql`${skillVersions.state} = 'active'`
+  const found = await drizzle(db)
+    .select(whole)
+    .from(skillVersions)
+    .innerJoin(skills, ofVersion)
+    .where(wanted)
+    .orderBy(desc(isActive), desc(skillVersions.precedence))
+    .limit(1)
+    .get()
+  return found ?? null
+}
+
+/** Newest first. */
+export async function listSkillVersions(db: D1Database, id: string): Promise<SkillVersionSummary[]> {
+  const { version, hash, state, state_reason, state_at, created_at, precedence } = skillVersions
+  return drizzle(db)
+    .select({ version, hash, state, state_reason, state_at, created_at })
+    .from(skillVersions)
+    .where(eq(skillVersions.id, id))
+    .orderBy(desc(precedence))
+}
+
+/** `q` is looked for in ids and descriptions, in capitals or not; `cursor` is the last id of the page before. */
+export type SkillQuery = { q?: string | undefined; state?: SkillState | undefined; cursor?: string | undefined; limit: number }
+
+/** By id, of each the newest version in `state`; without a state what `findSkill` gives. */
+export async function listSkills(db: D1Database, { q, state, cursor, limit }: SkillQuery): Promise<Page<ListedSkill>> {
+  const shown = state === undefined ? sql`coalesce(${newest('active')}, ${newest()})` : newest(state)
+  const rows = await drizzle(db)
+    .select({ ...listed, description: described })
+    .from(skills)
+    .innerJoin(skillVersions, and(eq(skillVersions.id, skills.id), eq(skillVersions.precedence, shown)))
+    .where(
+      and(
+        cursor === undefined ? undefined : gt(skills.id, cursor),
+        // D1 takes no LIKE pattern beyond 50 bytes.
+        q === undefined ? undefined : or(contains(sql`${skills.id}`, q), contains(described, q)),
+      ),
+    )
+    .orderBy(asc(skills.id))
+    .limit(limit + 1)
+  const items = rows.slice(0, limit)
+  return { items, next_cursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null }
+}
+
+function newest(state?: SkillState): SQL {
+  const inState = state === undefined ? sql.empty() : sql`AND other.state = ${state}`
+  return sql`(SELECT max(precedence) FROM skill_versions AS other WHERE other.id = ${skills.id} ${inState})`
+}
+
+const contains = (column: SQL, text: string): SQL => sql`instr(lower(${column}), lower(${text})) > 0`

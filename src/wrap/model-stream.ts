@@ -1,0 +1,57 @@
+import type { LanguageModelV4, LanguageModelV4StreamPart, LanguageModelV4StreamResult } from '@ai-sdk/provider'
+import { RoundStream, type FinishPart } from './round-stream.ts'
+import type { Rounds } from './rounds.ts'
+
+/** The rounds as one stream: it begins when the model's own does, and ends once. A reader that gives up aborts `left`: then nothing more is called. */
+export async function streamRounds(model: LanguageModelV4, rounds: Rounds, left: AbortController): Promise<LanguageModelV4StreamResult> {
+  const first = await model.doStream(rounds.next())
+  return { ...first, stream: streamOf(allParts({ model, rounds, first: first.stream }), left) }
+}
+
+type Streaming = { model: LanguageModelV4; rounds: Rounds; first: ReadableStream<LanguageModelV4StreamPart> }
+
+async function* allParts({ model, rounds, first }: Streaming): AsyncGenerator<LanguageModelV4StreamPart> {
+  let stream = first
+  let said = ''
+  for (let round = 1; ; round++) {
+    const current = new RoundStream(rounds, { round, said })
+    for await (const part of stream) yield* current.pass(part)
+    const finish = current.finish
+    // Without a finish part the answer is not whole: nothing is acted upon.
+    if (!finish) return yield* current.rest(rounds.broken(current.content))
+    const end = await rounds.ended({ content: current.content, finish: finish.finishReason, usage: finish.usage })
+    yield* current.rest(end)
+    if (!end.again) return yield finished(finish, { rounds, unified: end.finish })
+    said = current.said
+    stream = (await model.doStream(rounds.next())).stream
+  }
+}
+
+function finished(
+  { providerMetadata, ...finish }: FinishPart,
+  { rounds, unified }: { rounds: Rounds; unified: FinishPart['finishReason'] },
+): FinishPart {
+  return { ...finish, finishReason: unified, usage: rounds.usage, ...rounds.metadata(providerMetadata) }
+}
+
+function streamOf<Part>(parts: AsyncGenerator<Part>, left: AbortController): ReadableStream<Part> {
+  return new ReadableStream<Part>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await parts.next()
+          if (done) controller.close()
+          else controller.enqueue(value)
+        } catch (error) {
+          controller.error(error)
+        }
+      },
+      cancel(reason) {
+        left.abort(reason)
+        // Not waited for: a model that does not hear the signal would keep the reader.
+        parts.return(undefined).catch(() => null)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}

@@ -1,0 +1,80 @@
+import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Content, LanguageModelV4GenerateResult } from '@ai-sdk/provider'
+import { wrapLanguageModel } from 'ai'
+import { ModelTurn, type ModelTurnOptions } from './model-turn.ts'
+import { streamRounds } from './model-stream.ts'
+import { Rounds, seam, textOf, type RoundEnd } from './rounds.ts'
+import { markWrapped, refuseWrapped } from './wrapped.ts'
+
+/** Gives the turn that a call belongs to. */
+export type TurnOf = (params: LanguageModelV4CallOptions) => ModelTurn
+
+/** The model with the skills of one session, for one turn. */
+export function modelForSession(model: LanguageModelV4, options: ModelTurnOptions): LanguageModelV4 {
+  const turn = new ModelTurn(options)
+  return modelForTurns(model, () => turn)
+}
+
+/**
+ * The same model, with skills: it is told of them once per turn, what it proposes is decided on and run, and it goes on with the result. The caller gets
+ * one answer, without blocks; `providerMetadata.reflex` says what became of the proposals. Throws where the model is wrapped already.
+ */
+export function modelForTurns(model: LanguageModelV4, turnOf: TurnOf): LanguageModelV4 {
+  refuseWrapped(model, 'the model')
+  const wrapped = wrapLanguageModel({
+    model,
+    middleware: {
+      specificationVersion: 'v4',
+      wrapGenerate: ({ params }) => generateRounds(model, new Rounds(turnOf(params), params)),
+      wrapStream: ({ params }) => {
+        const left = new AbortController()
+        const abortSignal = params.abortSignal ? AbortSignal.any([params.abortSignal, left.signal]) : left.signal
+        return streamRounds(model, new Rounds(turnOf(params), { ...params, abortSignal }), left)
+      },
+    },
+  })
+  return markWrapped(wrapped)
+}
+
+async function generateRounds(model: LanguageModelV4, rounds: Rounds): Promise<LanguageModelV4GenerateResult> {
+  const content: LanguageModelV4Content[] = []
+  const warnings: LanguageModelV4GenerateResult['warnings'] = []
+  for (;;) {
+    const result = await model.doGenerate(rounds.next())
+    const end = await rounds.ended({ content: result.content, finish: result.finishReason, usage: result.usage })
+    content.push(...visibleContent(result.content, end, { before: textOf(content), rounds }))
+    warnings.push(...result.warnings)
+    if (end.again) continue
+    return {
+      ...result,
+      content,
+      warnings,
+      finishReason: end.finish,
+      usage: rounds.usage,
+      ...rounds.metadata(result.providerMetadata),
+    }
+  }
+}
+
+/** The parts of a round that are the caller's: text up to the cut, then what stands for the rest; no tool call of the protocol's own. */
+function visibleContent(
+  content: readonly LanguageModelV4Content[],
+  { visible, cut_at }: RoundEnd,
+  { before, rounds }: { before: string; rounds: Rounds },
+): LanguageModelV4Content[] {
+  const parts: LanguageModelV4Content[] = []
+  let at = 0
+  let said = before
+  const say = (part: Extract<LanguageModelV4Content, { type: 'text' }>, text: string): void => {
+    if (text === '') return
+    parts.push({ ...part, text: seam(said === before ? before : '', text) + text })
+    said += text
+  }
+  for (const part of content) {
+    if (part.type === 'text') {
+      say(part, part.text.slice(0, Math.max(0, cut_at - at)))
+      at += part.text.length
+    } else if (part.type !== 'tool-call' || !rounds.isOwn(part)) parts.push(part)
+  }
+  say({ type: 'text', text: '' }, visible.slice(cut_at))
+  return parts
+}

@@ -1,0 +1,108 @@
+import type { LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import { AnswerParts } from './answer-parts.ts'
+import { HeldText } from './held-text.ts'
+import { seam, type RoundEnd, type Rounds } from './rounds.ts'
+
+export type FinishPart = Extract<LanguageModelV4StreamPart, { type: 'finish' }>
+type TextPart = Extract<LanguageModelV4StreamPart, { type: 'text-start' | 'text-delta' | 'text-end' }>
+
+/** One round's stream on its way to the caller: text as far as it may pass, and all else at once but what is the protocol's own. */
+export class RoundStream {
+  finish: FinishPart | null = null
+  readonly #rounds: Rounds
+  readonly #round: number
+  readonly #parts = new AnswerParts()
+  readonly #held = new HeldText()
+  /** Texts that the caller was told of, and the native calls that it is not. */
+  readonly #begun = new Set<string>()
+  readonly #starts = new Map<string, TextPart>()
+  readonly #own = new Set<string>()
+  readonly #before: string
+  #said: string
+
+  constructor(rounds: Rounds, { round, said }: { round: number; said: string }) {
+    this.#rounds = rounds
+    this.#round = round
+    this.#before = said
+    this.#said = said
+  }
+
+  get content(): LanguageModelV4Content[] {
+    return this.#parts.content
+  }
+
+  /** All text that the caller was given so far. */
+  get said(): string {
+    return this.#said
+  }
+
+  *pass(part: LanguageModelV4StreamPart): Generator<LanguageModelV4StreamPart> {
+    this.#parts.add(part)
+    switch (part.type) {
+      case 'text-start':
+        this.#starts.set(part.id, part)
+        return
+      case 'text-delta':
+        return yield* this.#delta(part, this.#rounds.readsText ? this.#held.push(part.delta) : part.delta)
+      case 'text-end':
+        return yield* this.#end(part)
+      case 'finish':
+        this.finish = part
+        return
+      case 'stream-start':
+      case 'response-metadata':
+        if (this.#round === 1) yield part
+        return
+      default:
+        if (!this.#isOwn(part)) yield this.#renamed(part)
+    }
+  }
+
+  /** What was held and turned out to be the caller's, and what stands for the rest. */
+  *rest({ visible, cut_at }: Pick<RoundEnd, 'visible' | 'cut_at'>): Generator<LanguageModelV4StreamPart> {
+    const text = visible.slice(this.#rounds.readsText ? this.#held.passed : cut_at)
+    if (text === '') return
+    const id = `reflex-${this.#round}`
+    yield { type: 'text-start', id }
+    yield { type: 'text-delta', id, delta: this.#spoken(text) }
+    yield { type: 'text-end', id }
+  }
+
+  *#delta(part: Extract<TextPart, { type: 'text-delta' }>, text: string): Generator<LanguageModelV4StreamPart> {
+    if (text === '') return
+    const id = this.#idOf(part.id)
+    if (!this.#begun.has(part.id)) {
+      this.#begun.add(part.id)
+      yield { ...(this.#starts.get(part.id) ?? { type: 'text-start' }), id } as LanguageModelV4StreamPart
+    }
+    yield { ...part, id, delta: this.#spoken(text) }
+  }
+
+  *#end(part: Extract<TextPart, { type: 'text-end' }>): Generator<LanguageModelV4StreamPart> {
+    if (this.#begun.delete(part.id)) yield { ...part, id: this.#idOf(part.id) }
+  }
+
+  #spoken(text: string): string {
+    const spoken = this.#said === this.#before ? seam(this.#before, text) + text : text
+    this.#said += spoken
+    return spoken
+  }
+
+  #isOwn(part: LanguageModelV4StreamPart): boolean {
+    if (part.type === 'tool-call') return this.#rounds.isOwn(part)
+    if (part.type === 'tool-input-start' && this.#rounds.isOwn(part)) this.#own.add(part.id)
+    return (
+      (part.type === 'tool-input-start' || part.type === 'tool-input-delta' || part.type === 'tool-input-end') && this.#own.has(part.id)
+    )
+  }
+
+  #renamed(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart {
+    const isReasoning = part.type === 'reasoning-start' || part.type === 'reasoning-delta' || part.type === 'reasoning-end'
+    return isReasoning ? { ...part, id: this.#idOf(part.id) } : part
+  }
+
+  /** Each round's model counts its parts anew. */
+  #idOf(id: string): string {
+    return this.#round === 1 ? id : `${this.#round}:${id}`
+  }
+}

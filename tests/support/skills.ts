@@ -1,0 +1,63 @@
+import { env } from 'cloudflare:workers'
+import type { SkillState, SkillVersion } from '../../src/protocol/skill.ts'
+import { hashManifest, manifestSchema } from '../../src/skills/manifest.ts'
+import { registerSkill, setSkillState, type NewSkillVersion, type RegisteredSkill } from '../../src/store/change-skills.ts'
+import { deployWith } from '../unit/skills/deploy-manifest.ts'
+import { call, type Answer } from './http.ts'
+import { freshId } from './reflexes.ts'
+
+/** The document's example with tools that this deployment has, an id of its own, and what is named by its path changed. */
+export const buildManifest = (changes: Record<string, unknown> = {}): unknown =>
+  deployWith({
+    id: freshId('skill'),
+    'preconditions.tools_available': ['act'],
+    'preconditions.invariants': [],
+    'plan.steps.0.tool': 'act',
+    'plan.steps.1.tool': 'act_once',
+    'plan.steps.2.tool': 'block',
+    'plan.compensation.0.tool': 'act',
+    'policy.deny_if': [],
+    ...changes,
+  })
+
+export const register = (
+  changes: Record<string, unknown> = {},
+  { key, query = '' }: { key?: string; query?: string } = {},
+): Promise<Answer> => call(`/v1/skills${query}`, { json: buildManifest(changes), ...(key === undefined ? {} : { key }) })
+
+export async function registered(changes: Record<string, unknown> = {}, key?: string): Promise<string> {
+  const { status, body, text } = await register(changes, key === undefined ? {} : { key })
+  if (status !== 201) throw new Error(text)
+  return String(body.id)
+}
+
+export const changeTo = (state: string, ref: string, { key, ...more }: { key?: string; reason?: string } = {}): Promise<Answer> =>
+  call(`/v1/skills/${ref}/state`, { json: { state, ...more }, ...(key === undefined ? {} : { key }) })
+
+type Draft = Partial<NewSkillVersion> & { changes?: Record<string, unknown> }
+
+/** Straight into the store, as by the key `alice` of every scope. */
+export async function put({ changes = {}, ...fields }: Draft = {}): Promise<RegisteredSkill> {
+  const manifest = manifestSchema.parse(buildManifest(changes))
+  const hash = await hashManifest(manifest)
+  return registerSkill(env.DB, {
+    manifest,
+    hash,
+    owner: 'alice',
+    scopes: ['*'],
+    provenance: { by: 'alice', scope: null },
+    now: 1,
+    ...fields,
+  })
+}
+
+/** One that is in the store, brought to its state. */
+export async function putVersion({ state = 'candidate', ...draft }: Draft & { state?: SkillState } = {}): Promise<SkillVersion> {
+  const created = await put(draft)
+  if (!created.ok) throw new Error(created.detail)
+  if (state === 'candidate') return created.version
+  const { id, version } = created.version
+  const changed = await setSkillState(env.DB, { id, version, state, reason: null, now: 2 })
+  if (!changed.ok) throw new Error(changed.detail)
+  return changed.version
+}

@@ -1,0 +1,217 @@
+import { env } from 'cloudflare:workers'
+import { describe, expect, test } from 'vitest'
+import { skillStates, type SkillState } from '../../src/protocol/skill.ts'
+import { activeSkills } from '../../src/store/active-skills.ts'
+import { MOST_SKILL_VERSIONS, setSkillState } from '../../src/store/change-skills.ts'
+import { findSkill, listSkills, listSkillVersions } from '../../src/store/skills.ts'
+import { freshId } from '../support/reflexes.ts'
+import { put, putVersion } from '../support/skills.ts'
+
+const versionsOf = async (id: string) => (await listSkillVersions(env.DB, id)).map(({ version, state }) => `${version} ${state}`)
+const setTo = (state: SkillState, { id, version }: { id: string; version: string }, now = 9) =>
+  setSkillState(env.DB, { id, version, state, reason: 'because', now })
+
+describe('a version', () => {
+  test('is a candidate, and is found as it was put', async () => {
+    const version = await putVersion({ now: 5 })
+    expect(version).toMatchObject({ owner: 'alice', scopes: ['*'], state: 'candidate', state_reason: null, state_at: 5, created_at: 5 })
+    expect(version.manifest).toMatchObject({ id: version.id, version: '1.3.0', activation: { max_concurrency: 3 } })
+    expect(await findSkill(env.DB, version.id, '1.3.0')).toEqual(version)
+    expect(await findSkill(env.DB, version.id, '1.3.1')).toBeNull()
+    expect(await findSkill(env.DB, freshId())).toBeNull()
+  })
+
+  test('with the same content again stays as it is; other content is refused', async () => {
+    const id = freshId('skill')
+    const first = await putVersion({ changes: { id }, now: 5 })
+    expect(await put({ changes: { id }, now: 6 })).toEqual({ ok: true, created: false, version: first })
+    const refused = await put({ changes: { id, description: 'other' } })
+    expect(refused).toMatchObject({ ok: false, reason: 'other_content', detail: expect.stringContaining(`${id}@1.3.0`) })
+    expect(await findSkill(env.DB, id)).toEqual(first)
+    expect(await put({ changes: { id, description: 'other', version: '1.3.1' } })).toMatchObject({ ok: true, created: true })
+  })
+
+  test('that comes at once with different contents is one of them', async () => {
+    const id = freshId('skill')
+    const all = await Promise.all(Array.from({ length: 8 }, (_, index) => put({ changes: { id, description: `number ${index}` } })))
+    expect(all.filter((one) => one.ok && one.created)).toHaveLength(1)
+    expect(all.filter((one) => !one.ok && one.reason === 'other_content')).toHaveLength(7)
+    const taken = all.findIndex(({ ok }) => ok)
+    expect((await findSkill(env.DB, id))?.manifest.description).toBe(`number ${taken}`)
+  })
+
+  test('that comes at once with the same content is created once', async () => {
+    const id = freshId('skill')
+    const all = await Promise.all(Array.from({ length: 8 }, () => put({ changes: { id } })))
+    expect(all.map((one) => one.ok && one.created).filter(Boolean)).toHaveLength(1)
+    expect(all.every(({ ok }) => ok)).toBe(true)
+  })
+
+  test('of a new id belongs to one owner, whoever comes at once', async () => {
+    const id = freshId('skill')
+    const owners = ['alice', 'bob', 'carol']
+    const all = await Promise.all(owners.map((owner, index) => put({ owner, changes: { id, version: `1.0.${index}` } })))
+    expect(all.filter((one) => !one.ok && one.reason === 'not_owner')).toHaveLength(2)
+    expect(await versionsOf(id)).toHaveLength(1)
+  })
+
+  test.each<[string, object, boolean]>([
+    ['its owner', {}, true],
+    ['somebody else', { owner: 'bob' }, false],
+    ['an admin', { owner: 'bob', may_take_over: true }, true],
+    ['an admin of other scopes', { owner: 'bob', may_take_over: true, scopes: ['team-b/*'] }, false],
+    ['a narrower key of the same name', { scopes: ['team-a/x'] }, false],
+    ['a wider key of the same name', { scopes: ['team-*'] }, true],
+  ])('is added by %s or not', async (_who, fields, ok) => {
+    const { id } = await putVersion({ scopes: ['team-a/*'] })
+    const added = await put({ changes: { id, version: '2.0.0' }, scopes: ['team-a/*'], ...fields })
+    expect(added.ok).toBe(ok)
+    expect(await findSkill(env.DB, id, '2.0.0')).toEqual(ok ? expect.objectContaining({ owner: 'alice', scopes: ['team-a/*'] }) : null)
+  })
+
+  test('finds no room beside a thousand others', async () => {
+    const { id } = await putVersion()
+    const others = JSON.stringify(Array.from({ length: MOST_SKILL_VERSIONS - 1 }, (_, index) => `0.0.${index}`))
+    const copies = `INSERT INTO skill_versions SELECT ?1, value, value, '{}', hash, state, NULL, 0, 0, provenance, 0
+      FROM skill_versions AS one, json_each(?2) WHERE one.id = ?1`
+    await env.DB.prepare(copies).bind(id, others).run()
+    expect(await put({ changes: { id } })).toMatchObject({ ok: true, created: false })
+    expect(await put({ changes: { id, version: '2.0.0' } })).toMatchObject({ ok: false, reason: 'too_many_versions' })
+  })
+})
+
+describe('versions', () => {
+  test('are in the order of semantic versions, whenever they came', async () => {
+    const id = freshId('skill')
+    for (const version of ['1.10.0', '1.9.0', '1.10.0-rc.2', '1.10.0-rc.10']) await putVersion({ changes: { id, version } })
+    expect(await versionsOf(id)).toEqual(['1.10.0 candidate', '1.10.0-rc.10 candidate', '1.10.0-rc.2 candidate', '1.9.0 candidate'])
+  })
+
+  test.each<[Record<string, SkillState>, string]>([
+    [{ '1.9.0': 'candidate', '1.10.0': 'candidate' }, '1.10.0'],
+    [{ '1.9.0': 'active', '1.10.0': 'candidate' }, '1.9.0'],
+    [{ '1.9.0': 'active', '1.10.0': 'active', '1.11.0': 'deprecated' }, '1.10.0'],
+    [{ '1.9.0': 'deprecated', '1.10.0': 'deprecated' }, '1.10.0'],
+  ])('%j stand for %s where none is named', async (states, expected) => {
+    const id = freshId('skill')
+    for (const [version, state] of Object.entries(states)) await putVersion({ changes: { id, version }, state })
+    expect(await findSkill(env.DB, id)).toMatchObject({ version: expected })
+    expect((await listSkills(env.DB, { q: id, limit: 5 })).items).toMatchObject([{ id, version: expected }])
+  })
+})
+
+describe('a state', () => {
+  const allowed = ['candidate active', 'candidate deprecated', 'active deprecated', 'deprecated active']
+  const pairs = skillStates.flatMap((from) => skillStates.map((to): [SkillState, SkillState] => [from, to]))
+
+  test.each(pairs)('%s becomes %s or not', async (from, to) => {
+    const before = await putVersion({ state: from })
+    const changed = await setTo(to, before)
+    if (from === to) expect(changed).toEqual({ ok: true, version: before })
+    else if (allowed.includes(`${from} ${to}`)) {
+      expect(changed).toEqual({ ok: true, version: { ...before, state: to, state_reason: 'because', state_at: 9 } })
+    } else {
+      const next = allowed.filter((pair) => pair.startsWith(from)).map((pair) => pair.split(' ')[1])
+      expect(changed).toMatchObject({ ok: false, reason: 'not_allowed', detail: expect.stringContaining(next.join(' or ')) })
+      expect(await findSkill(env.DB, before.id)).toEqual(before)
+    }
+  })
+
+  test('is that of one version, and of none that is not there', async () => {
+    const one = await putVersion()
+    const other = await putVersion({ changes: { id: one.id, version: '2.0.0' } })
+    await setTo('active', one)
+    expect(await versionsOf(one.id)).toEqual(['2.0.0 candidate', '1.3.0 active'])
+    expect(await setTo('active', { ...other, version: '3.0.0' })).toMatchObject({ ok: false, reason: 'not_found' })
+  })
+})
+
+describe('a list', () => {
+  test('has one version of each, by id, page by page', async () => {
+    const mark = freshId('list')
+    const ids = ['a', 'b', 'c', 'd', 'e'].map((letter) => `${mark}.${letter}`)
+    for (const id of ids) await putVersion({ changes: { id }, state: id.endsWith('c') ? 'active' : 'candidate' })
+    await putVersion({ changes: { id: `${mark}.c`, version: '2.0.0' } })
+    const seen: string[] = []
+    for (let cursor: string | null | undefined = undefined; cursor !== null;) {
+      const page: Awaited<ReturnType<typeof listSkills>> = await listSkills(env.DB, { q: mark, limit: 2, cursor })
+      expect(page.items.length).toBeLessThanOrEqual(2)
+      seen.push(...page.items.map(({ id, version }) => `${id}@${version}`))
+      cursor = page.next_cursor
+    }
+    expect(seen).toEqual(ids.map((id) => `${id}@1.3.0`))
+    const inState = async (state: SkillState) =>
+      (await listSkills(env.DB, { q: mark, state, limit: 9 })).items.map(({ id, version }) => `${id}@${version}`)
+    expect(await inState('active')).toEqual([`${mark}.c@1.3.0`])
+    expect(await inState('candidate')).toEqual(ids.map((id) => `${id}@${id.endsWith('c') ? '2.0.0' : '1.3.0'}`))
+    expect(await inState('deprecated')).toEqual([])
+  })
+
+  test('is searched in ids and descriptions, in capitals or not', async () => {
+    const mark = crypto.randomUUID()
+    const { id } = await putVersion({ changes: { description: `Does ${mark.toUpperCase()} well` } })
+    const found = async (q: string) => (await listSkills(env.DB, { q, limit: 9 })).items
+    expect(await found(mark)).toMatchObject([{ id, description: `Does ${mark.toUpperCase()} well` }])
+    expect(await found(id.toUpperCase())).toMatchObject([{ id }])
+    expect(await found(`${mark}!`)).toEqual([])
+    expect(Object.keys((await found(mark))[0] ?? {})).not.toContain('manifest')
+  })
+})
+
+describe('the active skills', () => {
+  const changesSince = (since_revision: number, scope = 'default', limit = 50) => activeSkills(env.DB, { scope, since_revision, limit })
+  const newest = async (): Promise<number> => {
+    let { revision, more } = await changesSince(0, 'default', 1000)
+    while (more) ({ revision, more } = await changesSince(revision, 'default', 1000))
+    return revision
+  }
+  const told = ({ changes }: Awaited<ReturnType<typeof changesSince>>) =>
+    changes.map(({ id, version, manifest }) => `${id}@${version} ${manifest === null ? 'ended' : String(manifest.version)}`)
+
+  test('change with what becomes active and what ceases to be, and with nothing else', async () => {
+    const before = await newest()
+    const one = await putVersion()
+    expect(await changesSince(before)).toEqual({ changes: [], revision: before, more: false })
+    await setTo('active', one)
+    const after = await changesSince(before)
+    expect(after).toEqual({
+      changes: [{ id: one.id, version: '1.3.0', hash: one.hash, manifest: one.manifest }],
+      revision: before + 1,
+      more: false,
+    })
+    await setTo('active', one)
+    expect(await changesSince(after.revision)).toMatchObject({ changes: [], revision: after.revision })
+    await setTo('deprecated', one)
+    expect(told(await changesSince(after.revision))).toEqual([`${one.id}@1.3.0 ended`])
+    // What a copy never had, it is told of once, without its manifest.
+    expect(told(await changesSince(before))).toEqual([`${one.id}@1.3.0 ended`])
+  })
+
+  test('come in pages, and one that changes meanwhile comes again at the end', async () => {
+    const before = await newest()
+    const [a, b, c] = [await putVersion({ state: 'active' }), await putVersion({ state: 'active' }), await putVersion({ state: 'active' })]
+    const first = await changesSince(before, 'default', 2)
+    expect([told(first), first.more]).toEqual([[`${a.id}@1.3.0 1.3.0`, `${b.id}@1.3.0 1.3.0`], true])
+    await setTo('deprecated', a)
+    const second = await changesSince(first.revision, 'default', 2)
+    expect([told(second), second.more]).toEqual([[`${c.id}@1.3.0 1.3.0`, `${a.id}@1.3.0 ended`], false])
+  })
+
+  test('have a revision of their own each, whoever changes at once', async () => {
+    const before = await newest()
+    const versions = await Promise.all(Array.from({ length: 6 }, () => putVersion()))
+    await Promise.all(versions.map((version) => setTo('active', version)))
+    const { changes, revision } = await changesSince(before)
+    expect([changes.length, revision]).toEqual([6, before + 6])
+  })
+
+  test('are those whose owner covers the scope', async () => {
+    const before = await newest()
+    const mine = await putVersion({ scopes: ['team-a/*'], state: 'active' })
+    await putVersion({ scopes: ['team-b/*', 'c'], state: 'active' })
+    const { changes, revision } = await changesSince(before, 'team-a/x')
+    expect([changes.map(({ id }) => id), revision]).toEqual([[mine.id], before + 2])
+    expect((await changesSince(before, 'c')).changes).toHaveLength(1)
+    expect((await changesSince(before, 'default')).changes).toEqual([])
+  })
+})
