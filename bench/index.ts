@@ -9,11 +9,26 @@ import type { Bench } from './figure.ts'
 import { fullInbox } from './full-inbox.ts'
 import { queuePath } from './queue-path.ts'
 import { reflexClient } from './reflex-client.ts'
+import { reflexCold, reflexFirst, reflexHostile, reflexMemory, reflexWarm } from './reflex-sandbox.ts'
+import { reflexSocket } from './reflex-socket.ts'
 import { lineOf, table, type Line } from './report.ts'
+import { sandboxClient, type SandboxClient } from './sandbox-client.ts'
 import { socket } from './socket.ts'
 import { turnOverhead } from './turn-overhead.ts'
 
-const figures = [queuePath, directPath, socket, turnOverhead, fullInbox]
+const figures = [
+  queuePath,
+  directPath,
+  socket,
+  reflexSocket,
+  reflexWarm,
+  reflexFirst,
+  reflexCold,
+  reflexMemory,
+  reflexHostile,
+  turnOverhead,
+  fullInbox,
+]
 const usage = `npm run bench -- [--only ${figures.map(({ name }) => name).join('|')}]… [--quick] [--json] [--strict]
 
 Prints design.md's figures as ratios to a bare Worker, both under wrangler dev, in turns. It always exits with 0, but for --strict where a target is missed.`
@@ -49,7 +64,9 @@ async function run(): Promise<Line[]> {
     progress('starting both servers')
     const reflex = reflexClient(await start('reflex', { vars: { REFLEX_ADMIN_KEY: KEY } }), KEY)
     const bare = bareClient(await start('bare', { config: 'bench/bare/wrangler.toml' }))
-    return await measureAll({ reflex, bare, quick: options.quick, runs: options.quick ? 2 : 5 })
+    let client: Promise<SandboxClient> | undefined
+    const sandbox = () => (client ??= start('sandbox', { config: 'bench/sandbox/wrangler.toml' }).then(sandboxClient))
+    return await measureAll({ reflex, bare, sandbox, quick: options.quick, runs: options.quick ? 2 : 5 })
   } catch (error) {
     for (const server of servers) console.error(`\n--- ${server.url}, the end of its log:\n${server.log().slice(-4000)}`)
     throw error

@@ -17,6 +17,7 @@ export function reflexClient(url: string, key: string) {
     async outcome(scope: string, body: string): Promise<Pick<EventRecord, 'status' | 'error'>[]> {
       return JSON.parse(await post(at(scope, '/events?wait=outcome'), body)).events
     },
+    register: (reflex: { id: string; code: string }) => post(`${url}/v1/reflexes`, JSON.stringify(reflex)),
     configure: (scope: string, patch: Record<string, unknown>) =>
       send(at(scope), { method: 'PATCH', headers, body: JSON.stringify(patch) }),
     async log(scope: string, after: number): Promise<Page<LogEntry>> {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { connect, exchange } from './exchange.ts'
 import type { Figure } from './figure.ts'
 import { alternate, median } from './samples.ts'
 
@@ -19,41 +20,12 @@ export const socket: Figure = {
   },
 }
 
-async function connect(url: string): Promise<WebSocket> {
-  const connection = new WebSocket(url)
-  await new Promise((resolve, reject) => {
-    connection.addEventListener('open', resolve)
-    connection.addEventListener('error', () => reject(new Error(`no WebSocket at ${url.replace(/\?.*/, '')}`)))
-  })
-  return connection
-}
-
-/** One after the other: the next is sent when the one before is answered. */
-async function medianOf(connection: WebSocket, count: number): Promise<number> {
+/** Ours acknowledges by id and tells what the scope logs, too; the bare one echoes. */
+export async function medianOf(connection: WebSocket, count: number): Promise<number> {
   const times: number[] = []
-  for (let index = 0; index < count; index += 1) times.push(await exchange(connection))
-  return median(times)
-}
-
-function exchange(connection: WebSocket): Promise<number> {
-  const id = randomUUID()
-  const text = JSON.stringify({ id, type: 'ws.message', connection_id: 'bench', content: 'hello' })
-  const { promise, resolve, reject } = Promise.withResolvers<number>()
-  const start = performance.now()
-  const late = setTimeout(() => reject(new Error(`no answer to event ${id} on the WebSocket within 10 s`)), 10_000)
-  const heard = ({ data }: MessageEvent) => {
-    const ms = performance.now() - start
-    const message = JSON.parse(String(data))
-    // Ours acknowledges by id and tells what the scope logs, too; the bare one echoes.
-    if (message.id === id) resolve(ms)
+  for (let index = 0; index < count; index += 1) {
+    const id = randomUUID()
+    times.push(await exchange(connection, { id, answers: (message) => message.id === id }))
   }
-  const closed = ({ code, reason }: CloseEvent) => reject(new Error(`the WebSocket was closed: ${code} ${reason}`))
-  connection.addEventListener('message', heard)
-  connection.addEventListener('close', closed)
-  connection.send(text)
-  return promise.finally(() => {
-    clearTimeout(late)
-    connection.removeEventListener('message', heard)
-    connection.removeEventListener('close', closed)
-  })
+  return median(times)
 }

@@ -1,4 +1,5 @@
 import { FAILING_SCOPE } from './failing-scope.ts'
+import { REFLEX } from './set-reflex.ts'
 
 type Kept = { url: string; key: string; scope: string }
 
@@ -16,6 +17,10 @@ export function howToTalk({ url, key, scope }: Kept): string[] {
     `curl -s -H "Authorization: Bearer $KEY" $URL/v1/scopes/${path}`,
     `curl -s -H "Authorization: Bearer $KEY" "$URL/v1/scopes/${path}/context?limit=3"`,
     `curl -s -H "Authorization: Bearer $KEY" "$URL/v1/scopes/${path}/log?limit=1000" | grep -o '"summary":"[^}]*' | tail -1`,
+    '',
+    '# what the reflex has done, and why it fired or passed on each event',
+    `curl -s -H "Authorization: Bearer $KEY" $URL/v1/reflexes/${REFLEX}/metrics`,
+    `curl -s -H "Authorization: Bearer $KEY" "$URL/v1/scopes/${path}/log?limit=1000" | grep -o '"kind":"reflex-fired","action":[^}]*}' | tail -3`,
     '',
     '# send it a line, and follow its log from the beginning (Ctrl-C ends that)',
     `curl -s -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" $URL/v1/events \\`,

@@ -8,6 +8,7 @@ export type DemoOptions = {
   limit: number
   speed: number | null
   timeout_s: number
+  reflex: boolean
   keep: boolean
   json: boolean
   help: boolean
@@ -16,14 +17,16 @@ export type DemoOptions = {
 export const help = `Usage: npm run demo -- [options]
 
 Starts Reflex on this machine (no network, state in a temporary folder), sends
-it an SSH log line by line, and shows what its agent ssh-guard decides and does.
-Ends by itself and leaves nothing behind.
+it an SSH log line by line, and shows what is decided and done: at once by a
+reflex, and by its agent ssh-guard, which thinks, where no reflex is sure. Ends
+by itself and leaves nothing behind.
 
   --file PATH    an sshd auth log, such as /var/log/auth.log
                  [${EXAMPLE}]
   --limit N      send its first N lines [100000]
   --speed N      send N lines a second, to watch it [as fast as it goes]
   --timeout S    give up after S seconds without any progress [60]
+  --no-reflex    let the agent think about every line
   --keep         leave the server up until Ctrl-C, and show how to talk to it
   --json         one JSON summary on stdout, progress on stderr
   --help         this
@@ -36,6 +39,7 @@ const options = {
   limit: { type: 'string', default: '100000' },
   speed: { type: 'string' },
   timeout: { type: 'string', default: '60' },
+  'no-reflex': { type: 'boolean', default: false },
   keep: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
@@ -43,12 +47,13 @@ const options = {
 
 /** Throws a CliError that names what is wrong. */
 export function parseOptions(args: string[]): DemoOptions {
-  const { file, limit, speed, timeout, keep, json, help } = parsed(args)
+  const { file, limit, speed, timeout, 'no-reflex': without, keep, json, help } = parsed(args)
   return {
     file: file ?? null,
     limit: positive('--limit', limit),
     speed: speed === undefined ? null : positive('--speed', speed),
     timeout_s: positive('--timeout', timeout),
+    reflex: !without,
     keep,
     json,
     help,

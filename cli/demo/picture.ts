@@ -1,7 +1,8 @@
 import type { Colour, Paint } from '../lib/paint.ts'
 import { bar, count, counted, cut, cutMiddle, duration, harmless } from '../lib/text.ts'
-import { addresses, totals, waitingIn, type Decision, type DemoState, type ScopeTally } from './state.ts'
-import { decided, effectsLine, modelLine, turnsLine } from './wording.ts'
+import { reflexFigures } from './reflex-tally.ts'
+import { addressesBy, totals, waitingIn, type Decision, type DemoState, type ScopeTally } from './state.ts'
+import { blockedLine, decided, effectsLine, modelLine, reflexesLine, turnsLine } from './wording.ts'
 
 export type Phase = 'starting' | 'sending' | 'waiting' | 'finishing'
 export type View = { state: DemoState; phase: Phase; file: string; elapsed_ms: number; columns: number; rows: number; paint: Paint }
@@ -32,9 +33,10 @@ const WHAT_COMES = [
   'What comes, once the server is up (some seconds):',
   '  1  each line is an event, sent over HTTP to the scope of its host',
   '  2  filters drop what says nothing of a login; the rest joins the context',
-  '  3  a turn looks at it: has an address failed too often, and what to do?',
-  '  4  what it decides is done, one effect at a time: an address is blocked',
-  '  5  one event is sent to fail: it is retried, then a dead letter',
+  '  3  a reflex sees it: a small program that acts at once, or passes',
+  '  4  what it passes a turn looks at: has an address failed too often?',
+  '  5  what is decided is done, one effect at a time: an address is blocked',
+  '  6  one event is sent to fail: it is retried, then a dead letter',
 ]
 
 const section = (lines: readonly string[]): string[] => (lines.length > 0 ? ['', ...lines] : [])
@@ -55,7 +57,7 @@ function heading({ state, phase, file, elapsed_ms, paint }: View, width: number)
 
 function figures({ state, paint }: View, width: number): string[] {
   const { lines, retries, dead } = state
-  const { accepted, ignored, considered, dead_lettered, cancelled, waiting } = totals(state)
+  const { accepted, ignored, reflexed, considered, dead_lettered, cancelled, waiting } = totals(state)
   const progress = `${count(lines.sent)} of ${count(lines.total)} sent`
   const row = (label: string, text: string, colour?: Colour) => {
     const fitted = cut(text, width - LABEL)
@@ -65,14 +67,23 @@ function figures({ state, paint }: View, width: number): string[] {
     ...(dead_lettered > 0 ? [`${count(dead_lettered)} dead`] : []),
     ...(cancelled > 0 ? [`${count(cancelled)} cancelled`] : []),
   ]
-  const parts = [`${count(ignored)} ignored by filters`, `${count(considered)} considered`, ...others, `${count(waiting)} waiting`]
+  const parts = [
+    `${count(ignored)} filtered out`,
+    `${count(reflexed)} by reflex`,
+    `${count(considered)} by turn`,
+    ...others,
+    `${count(waiting)} waiting`,
+  ]
+  const reflexes = reflexesLine(Object.fromEntries(Object.entries(state.reflexes).map(([id, tally]) => [id, reflexFigures(tally)])))
   const filled = bar(lines.total === 0 ? 0 : lines.sent / lines.total, width - LABEL - 2 - progress.length)
   return [
     `${row('lines', '')}${paint('cyan', filled)}  ${progress}`,
-    row('events', `${count(accepted)} accepted = ${parts.join(' + ')}`),
+    row('events', `${count(accepted)} = ${parts.join(' + ')}`),
+    row('reflexes', reflexes ?? 'none has run', 'green'),
     row('turns', turnsLine(state.turns, state.windows)),
     row('model', modelLine(state.model), 'yellow'),
-    row('effects', effectsLine(state.effects, addresses(state.blocked))),
+    row('effects', effectsLine(state.effects)),
+    row('blocked', blockedLine({ reflex: addressesBy(state.blocked, 'reflex'), turn: addressesBy(state.blocked, 'turn') })),
     row('failures', `${counted(retries.length, 'retry', 'retries')}, ${counted(dead.length, 'dead letter')}; one event is sent to fail`),
   ]
 }
@@ -81,7 +92,8 @@ type Part = { width: number; paint: Paint; most: number }
 const COLUMNS: readonly (readonly [string, (tally: ScopeTally) => number])[] = [
   ['accepted', ({ accepted }) => accepted],
   ['ignored', ({ ignored }) => ignored],
-  ['considered', ({ considered }) => considered],
+  ['reflex', ({ reflexed }) => reflexed],
+  ['by turns', ({ considered }) => considered],
   ['waiting', waitingIn],
   ['dead', ({ dead_lettered }) => dead_lettered],
   ['turns', ({ turns }) => turns],
@@ -112,13 +124,15 @@ function latest(state: DemoState, { width, paint, most }: Part): string[] {
   if (most <= 0 || state.decisions.length === 0) return []
   const decisions = state.decisions.slice(-most)
   const name = Math.min(24, Math.max(...decisions.map(({ scope }) => scope.length)))
-  return [paint('dim', 'latest turns'), ...decisions.map((decision) => turnLine(decision, { width, name, paint }))]
+  return [paint('dim', 'latest decisions'), ...decisions.map((decision) => turnLine(decision, { width, name, paint }))]
 }
 
 function turnLine(decision: Decision, { width, name, paint }: { width: number; name: number; paint: Paint }): string {
   const { at, scope, status, window } = decision
   const where =
-    width < NARROW ? cut(scope, LEAST_NAME) : `${at.slice(11, 23)}  ${cut(scope, name).padEnd(name)}  ${`saw ${count(window)}`.padEnd(9)}`
+    width < NARROW
+      ? cut(scope, LEAST_NAME)
+      : `${at.slice(11, 23)}  ${cut(scope, name).padEnd(name)}  ${(window === 'reflex' ? 'reflex' : `saw ${count(window)}`).padEnd(9)}`
   const head = `${where}  `
   const colour = status === 'none' ? 'dim' : status === 'result' ? 'green' : 'yellow'
   const text = status === 'result' ? cut(decided(decision), width - head.length) : cutMiddle(decided(decision), width - head.length)

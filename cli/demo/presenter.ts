@@ -53,7 +53,9 @@ function plain(output: Output, { file, state: initial, started }: Start): Presen
     state(state) {
       const last = state.decisions.at(-1)
       if (last && last !== before.decisions.at(-1) && last.status !== 'none')
-        say(`${last.scope}: a turn saw ${counted(last.window, 'event')} and ${harmless(decided(last))}`)
+        say(
+          `${last.scope}: ${last.window === 'reflex' ? 'a reflex' : `a turn saw ${counted(last.window, 'event')} and`} ${harmless(decided(last))}`,
+        )
       if (state.lines.sent > before.lines.sent && performance.now() - said_at > PROGRESS_MS) {
         said_at = performance.now()
         say(`${count(state.lines.sent)} of ${counted(state.lines.total, 'line')} sent`)

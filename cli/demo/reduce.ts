@@ -1,5 +1,6 @@
 import type { EntryKind, LogEntry, TurnEnd } from '../../src/protocol/log-entry.ts'
-import { tallyOf, type Block, type Decision, type DemoState, type Failure, type ScopeTally } from './state.ts'
+import { countRun, noReflexTally } from './reflex-tally.ts'
+import { tallyOf, type Decision, type DemoState, type Failure, type ScopeTally } from './state.ts'
 
 type Entry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
 
@@ -34,20 +35,18 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
     case 'effect-started':
       return startEffect(state, entry)
     case 'effect-ended':
-      return {
-        ...spend(state, 'effects', entry.duration_ms),
-        effects: { ...state.effects, [entry.status]: state.effects[entry.status] + 1 },
-      }
+      return endEffect(state, scope, entry)
+    case 'reflex-fired':
+    case 'reflex-passed':
+      return runReflex(state, entry)
     case 'action-ended':
     case 'context-trimmed':
     case 'event-claimed':
     case 'event-discarded':
     case 'event-reopened':
     case 'reflex-compared':
-    case 'reflex-fired':
     case 'reflex-moved':
     case 'reflex-overruled':
-    case 'reflex-passed':
     case 'reply-sent':
     case 'scratch-set':
     case 'settings-changed':
@@ -61,7 +60,11 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
 }
 
 function endEvent(state: DemoState, scope: string, entry: Entry<'event-ended'>): DemoState {
-  const counted = add(state, scope, entry.status === 'completed' ? 'considered' : entry.status)
+  const counted = add(
+    state,
+    scope,
+    entry.status === 'completed' ? (entry.outcome.by === 'reflex' ? 'reflexed' : 'considered') : entry.status,
+  )
   const ended = scope === state.failing ? counted : { ...counted, last_ended_at: entry.at }
   return entry.status === 'dead_lettered' ? { ...ended, dead: [...ended.dead, failureOf(scope, entry)].slice(-MOST_KEPT) } : ended
 }
@@ -84,16 +87,23 @@ function startTurn(state: DemoState, scope: string, { saw }: Entry<'turn-started
 
 function endTurn(state: DemoState, scope: string, entry: Entry<'turn-ended'>): DemoState {
   const decision = decisionOf(scope, entry, tallyOf(state, scope).window ?? entry.event_ids.length)
-  const blocks = decision.blocked.map((address): Block => ({
-    address,
-    scope,
-    at: entry.at,
-    reason: state.reasons[address] ?? decision.why,
-  }))
   const ended = tally(entry.status === 'result' ? add(state, scope, 'acted') : state, scope, { window: null })
   const counted =
-    scope === state.failing ? ended : { ...spend(ended, 'turns', entry.duration_ms), turns: countTurn(state.turns, entry.status) }
-  return { ...counted, blocked: [...state.blocked, ...blocks], decisions: [...state.decisions, decision].slice(-MOST_KEPT) }
+    scope === state.failing
+      ? ended
+      : { ...spend(ended, 'turns', entry.duration_ms), turns: countTurn(state.turns, entry.status), decided: countDecided(state, entry) }
+  return decide(counted, decision)
+}
+
+const decide = (state: DemoState, decision: Decision): DemoState => ({
+  ...state,
+  decisions: [...state.decisions, decision].slice(-MOST_KEPT),
+})
+
+/** A turn that failed or began anew decided nothing. */
+function countDecided({ decided }: DemoState, { status, usage }: Entry<'turn-ended'>): DemoState['decided'] {
+  if (status !== 'result' && status !== 'none') return decided
+  return { turns: decided.turns + 1, without_model: decided.without_model + (usage.model_calls === 0 ? 1 : 0) }
 }
 
 function countTurn(turns: DemoState['turns'], status: TurnEnd): DemoState['turns'] {
@@ -119,11 +129,30 @@ function callModel(state: DemoState, { model: name, status, usage, duration_ms }
   }
 }
 
-function startEffect(state: DemoState, { tool, input }: Entry<'effect-started'>): DemoState {
+function startEffect(state: DemoState, { tool, input, effect_id, cause }: Entry<'effect-started'>): DemoState {
   const effects = { ...state.effects, started: state.effects.started + 1 }
   const { address, reason } = fieldsOf(input)
   if (tool !== 'block' || typeof address !== 'string' || typeof reason !== 'string') return { ...state, effects }
-  return { ...state, effects, reasons: { ...state.reasons, [address]: reason } }
+  const by = 'turn_id' in cause ? ('turn' as const) : ('reflex' as const)
+  return { ...state, effects, blocking: { ...state.blocking, [effect_id]: { address, reason, by } } }
+}
+
+/** An address is blocked once the effect has ended, whoever asked for it. */
+function endEffect(state: DemoState, scope: string, { at, effect_id, status, duration_ms }: Entry<'effect-ended'>): DemoState {
+  const ended = { ...spend(state, 'effects', duration_ms), effects: { ...state.effects, [status]: state.effects[status] + 1 } }
+  const { [effect_id]: call, ...blocking } = state.blocking
+  if (!call) return ended
+  if (status !== 'ok') return { ...ended, blocking }
+  const blocked = { ...ended, blocking, blocked: [...state.blocked, { ...call, scope, at }] }
+  if (call.by === 'turn') return blocked
+  return decide(blocked, { at, scope, status: 'result', window: 'reflex', blocked: [call.address], why: call.reason })
+}
+
+/** A run that watches, or that the chain held back, decides nothing. */
+function runReflex(state: DemoState, entry: Entry<'reflex-fired' | 'reflex-passed'>): DemoState {
+  if (entry.state !== 'active') return state
+  const tally = countRun(state.reflexes[entry.reflex_id] ?? noReflexTally(), entry)
+  return { ...state, reflexes: { ...state.reflexes, [entry.reflex_id]: tally } }
 }
 
 function decisionOf(scope: string, { at, status, result, error }: Entry<'turn-ended'>, window: number): Decision {
@@ -144,5 +173,5 @@ const tally = (state: DemoState, scope: string, change: Partial<ScopeTally>): De
   scopes: { ...state.scopes, [scope]: { ...tallyOf(state, scope), ...change } },
 })
 
-type Counted = 'accepted' | 'ignored' | 'considered' | 'dead_lettered' | 'cancelled' | 'retried' | 'turns' | 'acted'
+type Counted = 'accepted' | 'ignored' | 'reflexed' | 'considered' | 'dead_lettered' | 'cancelled' | 'retried' | 'turns' | 'acted'
 const add = (state: DemoState, scope: string, name: Counted): DemoState => tally(state, scope, { [name]: tallyOf(state, scope)[name] + 1 })

@@ -2,9 +2,10 @@ import type { Paint } from '../lib/paint.ts'
 import { count, counted, cut, duration, harmless, wrap } from '../lib/text.ts'
 import { FAILING_ATTEMPTS, FAILING_SCOPE } from './failing-scope.ts'
 import { EXAMPLE } from './options.ts'
-import { addresses } from './state.ts'
+import { REFLEX_FILE } from './set-reflex.ts'
+import { addresses, type Block, type Decider } from './state.ts'
 import type { Summary } from './summary.ts'
-import { effectsLine, modelLine, shortened, turnsLine } from './wording.ts'
+import { blockedLine, effectsLine, modelLine, reflexesLine, shortened, turnsLine } from './wording.ts'
 
 type Look = { columns: number; paint: Paint; kept: boolean }
 type Place = { width: number; paint: Paint }
@@ -26,29 +27,37 @@ export function report(summary: Summary, { columns, paint, kept }: Look): string
     .split('\n')
 }
 
-function conclusion({ lines, file, blocked, model, times_ms }: Summary, { width, paint }: Place): string[] {
+function conclusion({ lines, file, blocked, decisions, model, times_ms }: Summary, { width, paint }: Place): string[] {
   const many = counted(addresses(blocked), 'address', 'addresses')
   const read = `Reflex read ${counted(lines.sent, 'line')} of ${harmless(file)} in ${duration(times_ms.work)} and blocked ${many}.`
+  const needed = `${count(decisions.without_model)} of ${counted(decisions.all, 'decision')} needed no model`
   const told = model.asked
-    ? `The model ${model.name} was asked ${counted(model.calls, 'time')}.`
-    : 'No model was asked: the offline model answered, by rules, with no network.'
+    ? `${needed}; the model ${model.name} was asked ${counted(model.calls, 'time')}.`
+    : `${needed}; for the others no model was asked either: the offline model answered, by rules, with no network.`
   const skipped = Object.entries(lines.left_out).map(([why, number]) => `${counted(number, 'line')} (${why})`)
   const rest = skipped.length > 0 ? [`Not sent: ${skipped.join(', ')}.`] : []
   return [...wrap(read, width).map((line) => paint('bold', line)), ...wrap(told, width).map((line) => paint('yellow', line)), ...rest]
 }
 
-function figures({ events, turns, model, effects, blocked, events_per_second, speed, times_ms }: Summary): [string, string][] {
+function figures({ events, reflexes, turns, model, effects, blocked_by, events_per_second, speed, times_ms }: Summary): [string, string][] {
   const trouble = [
     ...(events.dead_lettered > 0 ? [`${count(events.dead_lettered)} dead-lettered`] : []),
     ...(events.cancelled > 0 ? [`${count(events.cancelled)} cancelled`] : []),
   ]
-  const parts = [`${count(events.ignored)} ignored by filters`, `${count(events.considered)} considered in turns`, ...trouble]
+  const parts = [
+    `${count(events.ignored)} filtered out`,
+    `${count(events.by_reflex)} by reflex`,
+    `${count(events.by_turn)} by turn`,
+    ...trouble,
+  ]
   const windows = { smallest: turns.smallest_window, largest: turns.largest_window }
   return [
-    ['events', `${count(events.accepted)} accepted = ${parts.join(' + ')}`],
+    ['events', `${count(events.accepted)} = ${parts.join(' + ')}`],
+    ['reflexes', reflexesLine(reflexes) ?? 'none'],
     ['turns', turnsLine(turns, windows)],
     ['model', modelLine(model)],
-    ['effects', effectsLine(effects, addresses(blocked))],
+    ['effects', effectsLine(effects)],
+    ['blocked', blockedLine(blocked_by)],
     ...(events.retried > 0 ? [['retries', counted(events.retried, 'event')] satisfies [string, string]] : []),
     ['rate', `${count(events_per_second)} events/s, from the first request to the last outcome${speed === null ? '' : ' (--speed)'}`],
     [
@@ -64,25 +73,33 @@ function blocks({ blocked, events }: Summary, { width, paint }: Place): string[]
   const grouped = Array.from(Map.groupBy(blocked, ({ address }) => address).values())
   const shown = grouped.slice(0, MOST_BLOCKED)
   const column = Math.max(...shown.map(([block]) => block?.address.length ?? 0)) + 2
-  const rows = shown.map(([block, ...others]) => {
+  const row = ([block, ...others]: readonly Block[]) => {
     const { address = '', reason = '' } = block ?? {}
     const where = others.length > 0 ? `on ${count(others.length + 1)} hosts: ` : ''
     return `  ${paint('green', harmless(address).padEnd(column))}${cut(where + shortened(reason), width - column - 2)}`
-  })
+  }
+  const part = (title: string, decider: Decider) => {
+    const rows = shown.filter(([block]) => block?.by === decider).map(row)
+    return rows.length > 0 ? [paint('bold', title), ...rows] : []
+  }
   const more = grouped.length - shown.length
-  return [paint('bold', 'Blocked'), ...rows, ...(more > 0 ? [paint('dim', `  and ${count(more)} more: --json lists them all`)] : [])]
+  return [
+    ...part('Blocked by the reflex, at once', 'reflex'),
+    ...part('Blocked by turns, which thought', 'turn'),
+    ...(more > 0 ? [paint('dim', `  and ${count(more)} more: --json lists them all`)] : []),
+  ]
 }
 
 function said({ said: text }: Summary, { width, paint }: Place): string[] {
   if (text === null) return []
   return [
-    paint('bold', 'What the last of these turns said'),
+    paint('bold', 'What the last turn that acted said'),
     ...wrap(cut(shortened(text), MOST_SAID), width - 2).map((line) => `  ${line}`),
   ]
 }
 
-function nothingBlocked({ considered }: Summary['events']): string {
-  if (considered === 0) return 'Nothing was blocked: no line of this log is one that sshd writes about a login.'
+function nothingBlocked({ by_turn }: Summary['events']): string {
+  if (by_turn === 0) return 'Nothing was blocked: no line of this log is one that sshd writes about a login.'
   return 'Nothing was blocked: no public address failed 5 times within 10 minutes.'
 }
 
@@ -102,6 +119,7 @@ function next({ file }: Summary, paint: Paint): string[] {
     ['npm run demo -- --speed 50', 'watch it, 50 lines a second'],
     ['npm run demo -- --keep', 'then talk to the server with curl'],
     ...(file === EXAMPLE ? [['npm run demo -- --file /var/log/auth.log', 'read your own log'] as const] : []),
+    [REFLEX_FILE, 'read the reflex'],
     ['npm run dev', 'write an agent: src/agents/'],
   ] as const
   const column = Math.max(...commands.map(([command]) => command.length)) + 2

@@ -10,6 +10,7 @@ import type { Presenter } from './presenter.ts'
 import type { AuthLog } from './read-log.ts'
 import { reduce, sent } from './reduce.ts'
 import { sendLines } from './send-lines.ts'
+import { setReflex } from './set-reflex.ts'
 import { tallyOf, type DemoState } from './state.ts'
 import { summarise, type Summary, type Times } from './summary.ts'
 import { waitSettled } from './wait-settled.ts'
@@ -45,6 +46,7 @@ export async function runDemo({ server, key, log, state, options, presenter, sig
   )
   void server.ended.then(() => fault.abort(serverEnded(server)))
   try {
+    if (options.reflex) await setReflex(api, log.scopes, work)
     presenter.phase('sending')
     await sendToFail(api, work)
     const [first, first_at] = [performance.now(), Date.now()]

@@ -1,9 +1,12 @@
 import type { TurnEnd } from '../../src/protocol/log-entry.ts'
+import type { ReflexTally } from './reflex-tally.ts'
 
 /** What one scope's log has told so far. */
 export type ScopeTally = {
   accepted: number
   ignored: number
+  /** Completed by a reflex that fired. */
+  reflexed: number
   /** Completed by a turn that considered them. */
   considered: number
   dead_lettered: number
@@ -16,9 +19,10 @@ export type ScopeTally = {
   window: number | null
 }
 
-/** A turn that ended: what the trigger looked at, and what it made of it. */
-export type Decision = { at: string; scope: string; status: TurnEnd; window: number; blocked: string[]; why: string }
-export type Block = { address: string; reason: string; scope: string; at: string }
+/** What was decided, and how it looked: a turn by so many events of its window, a reflex at a glance. */
+export type Decision = { at: string; scope: string; status: TurnEnd; window: number | 'reflex'; blocked: string[]; why: string }
+export type Block = { address: string; reason: string; scope: string; at: string; by: Decider }
+export type Decider = 'reflex' | 'turn'
 export type Failure = { scope: string; event_id: string; attempts: number; error: string; at: string }
 
 export type DemoState = {
@@ -27,12 +31,16 @@ export type DemoState = {
   /** The scope whose event fails on purpose; its numbers are kept apart from those of the log. */
   failing: string
   turns: { started: number; acted: number; none: number; failed: number; other: number }
+  /** Turns that came to a decision, and those among them that asked no model for it. */
+  decided: { turns: number; without_model: number }
+  /** By the reflex's id. */
+  reflexes: Readonly<Record<string, ReflexTally>>
   windows: { smallest: number; largest: number }
   spent_ms: { turns: number; model: number; effects: number }
   model: { calls: number; failed: number; input_tokens: number; output_tokens: number; cost_usd: number | null; name: string | null }
   effects: { started: number; ok: number; failed: number; unknown: number; reused: number }
-  /** Why the tool `block` was called, by address. */
-  reasons: Readonly<Record<string, string>>
+  /** Calls of the tool `block` that have no end yet, by the effect's id. */
+  blocking: Readonly<Record<string, Pick<Block, 'address' | 'reason' | 'by'>>>
   blocked: readonly Block[]
   decisions: readonly Decision[]
   retries: readonly Failure[]
@@ -44,6 +52,7 @@ export type DemoState = {
 const noTally: ScopeTally = {
   accepted: 0,
   ignored: 0,
+  reflexed: 0,
   considered: 0,
   dead_lettered: 0,
   cancelled: 0,
@@ -59,11 +68,13 @@ export const initialState = (options: { total: number; scopes: readonly string[]
   scopes: Object.fromEntries([...options.scopes, options.failing].map((scope) => [scope, noTally])),
   failing: options.failing,
   turns: { started: 0, acted: 0, none: 0, failed: 0, other: 0 },
+  decided: { turns: 0, without_model: 0 },
+  reflexes: {},
   windows: { smallest: 0, largest: 0 },
   spent_ms: { turns: 0, model: 0, effects: 0 },
   model: { calls: 0, failed: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, name: null },
   effects: { started: 0, ok: 0, failed: 0, unknown: 0, reused: 0 },
-  reasons: {},
+  blocking: {},
   blocked: [],
   decisions: [],
   retries: [],
@@ -76,15 +87,16 @@ export const tallyOf = (state: DemoState, scope: string): ScopeTally => state.sc
 /** The sums over the scopes of the log, without the one that fails on purpose. */
 export function totals(
   state: DemoState,
-): Pick<ScopeTally, 'accepted' | 'ignored' | 'considered' | 'dead_lettered' | 'cancelled' | 'retried'> & { waiting: number } {
+): Pick<ScopeTally, 'accepted' | 'ignored' | 'reflexed' | 'considered' | 'dead_lettered' | 'cancelled' | 'retried'> & { waiting: number } {
   const own = Object.entries(state.scopes).flatMap(([scope, tally]) => (scope === state.failing ? [] : [tally]))
-  const sum = (name: 'accepted' | 'ignored' | 'considered' | 'dead_lettered' | 'cancelled' | 'retried') =>
+  const sum = (name: 'accepted' | 'ignored' | 'reflexed' | 'considered' | 'dead_lettered' | 'cancelled' | 'retried') =>
     own.reduce((total, tally) => total + tally[name], 0)
   const [accepted, ignored, considered] = [sum('accepted'), sum('ignored'), sum('considered')]
   const [dead_lettered, cancelled] = [sum('dead_lettered'), sum('cancelled')]
   return {
     accepted,
     ignored,
+    reflexed: sum('reflexed'),
     considered,
     dead_lettered,
     cancelled,
@@ -94,8 +106,12 @@ export function totals(
 }
 
 /** Accepted and without an outcome yet. */
-export const waitingIn = ({ accepted, ignored, considered, dead_lettered, cancelled }: ScopeTally): number =>
-  accepted - ignored - considered - dead_lettered - cancelled
+export const waitingIn = ({ accepted, ignored, reflexed, considered, dead_lettered, cancelled }: ScopeTally): number =>
+  accepted - ignored - reflexed - considered - dead_lettered - cancelled
+
+/** How many addresses were blocked by one of the two; who was first counts. */
+export const addressesBy = (blocked: readonly Block[], by: Decider): number =>
+  addresses(blocked.filter((block, index) => block.by === by && blocked.findIndex(({ address }) => address === block.address) === index))
 
 /** How many addresses were blocked; one may be by several hosts' scopes. */
 export const addresses = (blocked: readonly Block[]): number => new Set(blocked.map(({ address }) => address)).size

@@ -1,6 +1,7 @@
 import type { ScopeState } from '../../src/protocol/scope-api.ts'
 import type { DeadLetter } from './failing-scope.ts'
-import { totals, type Block, type DemoState } from './state.ts'
+import { reflexFigures, type ReflexFigures } from './reflex-tally.ts'
+import { addressesBy, totals, type Block, type DemoState } from './state.ts'
 
 /** Where the demo's own time went, in ms. `work` is from the first request to the last outcome. */
 export type Times = { start: number; send: number; work: number; dead_letter: number; all: number }
@@ -22,15 +23,21 @@ export type Summary = {
   events: {
     accepted: number
     ignored: number
-    considered: number
+    by_reflex: number
+    by_turn: number
     dead_lettered: number
     cancelled: number
     retried: number
     duplicates: number
   }
+  /** What decided about events: a reflex that fired, or a turn. `without_model`: no model was called for it, nor the rules that stand in for one. */
+  decisions: { all: number; by_reflex: number; by_turn: number; without_model: number }
+  reflexes: Record<string, ReflexFigures>
   turns: DemoState['turns'] & { smallest_window: number; largest_window: number }
   effects: DemoState['effects']
   blocked: readonly Block[]
+  /** In addresses. */
+  blocked_by: { reflex: number; turn: number }
   /** What the last turn that acted said of it; null where none did. */
   said: string | null
   dead_letters: readonly DeadLetter[]
@@ -56,6 +63,7 @@ export type Outcome = {
 export function summarise({ file, left_out, speed, state, scopes, dead_letters, times }: Outcome): Summary {
   const sum = (name: keyof ScopeState['counters']) => scopes.reduce((total, { counters }) => total + counters[name], 0)
   const { name, ...model } = state.model
+  const by_reflex = totals(state).reflexed
   const asked = name !== null && name !== 'offline'
   return {
     ok: true,
@@ -65,16 +73,25 @@ export function summarise({ file, left_out, speed, state, scopes, dead_letters, 
     events: {
       accepted: sum('accepted'),
       ignored: sum('ignored'),
-      considered: sum('completed'),
+      by_reflex,
+      by_turn: sum('completed') - by_reflex,
       dead_lettered: sum('dead_lettered'),
       cancelled: sum('cancelled'),
       retried: sum('retried'),
       duplicates: sum('duplicates'),
     },
+    decisions: {
+      all: by_reflex + state.decided.turns,
+      by_reflex,
+      by_turn: state.decided.turns,
+      without_model: by_reflex + state.decided.without_model,
+    },
+    reflexes: Object.fromEntries(Object.entries(state.reflexes).map(([id, tally]) => [id, reflexFigures(tally)])),
     turns: { ...state.turns, smallest_window: state.windows.smallest, largest_window: state.windows.largest },
     effects: state.effects,
     blocked: state.blocked,
-    said: state.decisions.findLast(({ status, why }) => status === 'result' && why !== '')?.why ?? null,
+    blocked_by: { reflex: addressesBy(state.blocked, 'reflex'), turn: addressesBy(state.blocked, 'turn') },
+    said: state.decisions.findLast(({ status, window, why }) => status === 'result' && window !== 'reflex' && why !== '')?.why ?? null,
     dead_letters,
     events_per_second: times.work > 0 ? Math.round((totals(state).accepted * 1000) / times.work) : 0,
     speed,

@@ -1,4 +1,5 @@
 import { count, counted, dollars, harmless, listed } from '../lib/text.ts'
+import type { ReflexFigures } from './reflex-tally.ts'
 import type { Decision, DemoState } from './state.ts'
 
 /** What a turn came to. */
@@ -7,6 +8,15 @@ export function decided({ status, blocked, why }: Decision): string {
   if (status === 'result') return blocked.length > 0 ? `blocked ${listed(blocked, 3)}` : `acted: ${shortened(why)}`
   const again = status === 'failed' || status === 'timeout' ? '' : ', its events are considered again'
   return `${status}${again}: ${shortened(why)}`
+}
+
+/** What a reflex did, in one line; null where there is none. */
+export function reflexesLine(reflexes: Readonly<Record<string, ReflexFigures>>): string | null {
+  const said = Object.entries(reflexes).map(([id, { fired, passed, troubled, mean_us }]) => {
+    const failures = troubled > 0 ? ` (${count(troubled)} of them not by choice)` : ''
+    return `${harmless(id)}: ${count(fired)} fired, ${count(passed)} passed${failures}, ${count(mean_us)} µs each`
+  })
+  return said.length === 0 ? null : said.join('; ')
 }
 
 /** All turns in one line. */
@@ -24,11 +34,16 @@ export function modelLine({ name, calls, failed, input_tokens, output_tokens, co
   return `${who}: ${counted(calls, 'call')}${failures}, ${counted(input_tokens + output_tokens, 'token')}, ${dollars(cost_usd)}`
 }
 
-export function effectsLine({ started, ok, failed, unknown, reused }: DemoState['effects'], blocked: number): string {
+export function effectsLine({ started, ok, failed, unknown, reused }: DemoState['effects']): string {
   const parts = [`${count(ok)} done`]
   if (failed + unknown > 0) parts.push(`${count(failed + unknown)} failed`)
   if (reused > 0) parts.push(`${count(reused)} answered from the journal`)
-  return `${count(started)} started: ${parts.join(', ')}; ${counted(blocked, 'address', 'addresses')} blocked`
+  return `${count(started)} started: ${parts.join(', ')}`
+}
+
+/** How many addresses were blocked, and by what. */
+export function blockedLine({ reflex, turn }: { reflex: number; turn: number }): string {
+  return `${counted(reflex + turn, 'address', 'addresses')}: ${count(reflex)} by a reflex, ${count(turn)} in turns`
 }
 
 const INSTANT = /(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z/g

@@ -1,12 +1,15 @@
-import { streamText, type ModelMessage } from 'ai'
+import { isStepCount, streamText, type ModelMessage } from 'ai'
 import { z } from 'zod'
-import type { OfflineAnswer, OfflineRequest } from '../models/offline-model.ts'
+import { chatOffline } from './chat-offline.ts'
+import { reflexNote } from './chat-reflexes.ts'
 import { defineAgent, type AgentDeps } from './define-agent.ts'
 
 /** What is remembered stands in the log of every turn, so it is short: the talk's end, each message cut. */
 const MOST_MESSAGES = 20
 const MOST_CHARS = 600
 const MOST_ANSWERED = 100
+/** For one answer: some calls of tools, and the words. */
+const MOST_STEPS = 8
 
 const instructions =
   'You talk with people in a chat. Answer the last message, in the language that it was written in, briefly and to the point.'
@@ -14,13 +17,17 @@ const instructions =
 const said = z.object({ role: z.enum(['user', 'assistant']), content: z.string() })
 const memory = z.object({ history: z.array(said).default([]), answered: z.array(z.string()).default([]) })
 
-/** Answers each `ws.message` of the scopes `chat/*`, streaming, and remembers the talk. Everyone who is connected to the scope hears all of it. */
+/**
+ * Answers each `ws.message` of the scopes `chat/*`, streaming, and remembers the talk. Everyone who is connected to the scope hears all of it. What it is asked
+ * again and again it turns into reflexes, which answer before it is asked.
+ */
 export const chat = defineAgent({
   name: 'chat',
   scopes: ['chat/*'],
   filters: [(event) => event.type === 'ws.message' && event.content.trim() !== ''],
   // A turn considers as many messages as the context holds, and answers them one after the other.
   settings: { context_limit: 20, turn_timeout_ms: 300_000 },
+  writes_reflexes: true,
   offline: [{ name: 'chat', answer: chatOffline }],
 
   async trigger(context, deps) {
@@ -47,17 +54,23 @@ async function streamAnswer(messages: ModelMessage[], deps: AgentDeps): Promise<
   // Its own error handler would only print what is thrown below.
   const { stream } = streamText({
     model: deps.model,
-    instructions: deps.settings.instructions ?? instructions,
+    instructions: (deps.settings.instructions ?? instructions) + reflexNote(deps),
     messages,
+    tools: deps.tools,
+    stopWhen: isStepCount(MOST_STEPS),
     abortSignal: deps.signal,
     onError: () => {},
   })
   let text = ''
+  const say = (words: string) => {
+    text += words
+    deps.stream(words)
+  }
   for await (const part of stream) {
     if (part.type === 'error') throw part.error
-    if (part.type !== 'text-delta') continue
-    text += part.text
-    deps.stream(part.text)
+    // What it says before a tool and what it says after are paragraphs.
+    if (part.type === 'text-start' && text !== '') say('\n\n')
+    if (part.type === 'text-delta') say(part.text)
   }
   deps.signal.throwIfAborted()
   if (text === '') throw new Error('the model answered nothing')
@@ -65,13 +78,3 @@ async function streamAnswer(messages: ModelMessage[], deps: AgentDeps): Promise<
 }
 
 const cut = (text: string): string => (text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text)
-
-function chatOffline({ text, messages }: OfflineRequest): OfflineAnswer {
-  const asked = messages.filter(({ role }) => role === 'user').length
-  const before = asked > 1 ? ` I remember ${asked - 1} of your messages from before.` : ''
-  return {
-    text:
-      `You wrote ${JSON.stringify(cut(text))}.${before} I cannot think about it, but I can show how a talk goes: your message was stored, answered in a turn ` +
-      'of its own, streamed to every client of this scope and written to its log. Set REFLEX_MODEL to be answered by a language model.',
-  }
-}

@@ -20,6 +20,11 @@ export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
   tools: ToolSet
   /** Calls a tool directly. Throws where it fails, and where this scope may not use it. */
   call: (tool: string, input: unknown) => Promise<unknown>
+  /**
+   * Whether a call would change nothing, since the same one, by the tool's idempotence key, was carried out or waits for the effect lane: a reflex may have
+   * been faster. Once it was taken back, or has failed, it is not.
+   */
+  done: (tool: string, input: unknown) => boolean
   /** Sends a whole answer to whoever watches, and into the log. */
   reply: (content: string) => void
   /** Sends a piece of an answer to the sockets only, as it is being made. */

@@ -21,7 +21,10 @@ export type ToolDefinition<Input = unknown> = {
   /** Names an effect that must happen once. With a key, a call that ended is answered from the journal and a lost one runs again under the same key. */
   idempotence_key?: (input: Input, scope: string) => string
   timeout_ms?: number
-  /** It takes back what `tool` did with the same values of the fields `match`: where a reflex did that, the reflex was overruled. */
+  /**
+   * It takes back what `tool` did with the same values of the fields `match`, which may then be done again: so that tool's idempotence key is made of these
+   * fields alone. Where a reflex had done it, the reflex was overruled.
+   */
   undoes?: { tool: string; match: readonly string[] }
   execute: (input: Input, call: ToolCall) => Promise<unknown>
 }

@@ -16,6 +16,8 @@ export const burst = z.object({
   logins: z.number(),
   first: z.string(),
   last: z.string(),
+  /** It is blocked already. */
+  blocked: z.boolean(),
 })
 export type Burst = z.infer<typeof burst>
 
@@ -53,6 +55,16 @@ export function burstingAddresses(traces: readonly Trace[], { failures, window_s
   return Array.from(byAddress).flatMap(([address, tries]) => (reached(tries) ? [address] : []))
 }
 
+/** The addresses that logged in, among those that failed. */
+export function loginsOf(lines: readonly LogLine[], traces: readonly Trace[]): string[] {
+  const failed = new Set(traces.map(({ address }) => address))
+  const logins = lines.flatMap((event) => {
+    const parsed = sshLineOf(event)
+    return parsed?.kind === 'accepted' && failed.has(parsed.address) ? [parsed.address] : []
+  })
+  return Array.from(new Set(logins))
+}
+
 /** A try leaves several lines. A connection counts the passwords that were refused in it; one that only named a user counts once. */
 function triesOf(traces: readonly Trace[]): Trace[] {
   const byConnection = Map.groupBy(traces, ({ connection, address }) => `${connection} ${address}`)
@@ -81,7 +93,7 @@ const MOST_USERS = 8
 const MOST_USER_CHARS = 32
 
 /** What is known of a bursting address: its tries, carried ones included, and what else this turn's lines say of it. */
-export function burstOf(address: string, traces: readonly Trace[], lines: readonly LogLine[]): Burst {
+export function burstOf(address: string, traces: readonly Trace[], lines: readonly LogLine[]): Omit<Burst, 'blocked'> {
   const tries = triesOf(traces.filter((one) => one.address === address))
   const times = tries.map(({ at }) => at).sort((left, right) => left - right)
   const own = lines.flatMap((event) => {

@@ -8,16 +8,18 @@ const MOST_REASON = 500
 const facts = z.object({ addresses: z.array(burst) })
 const answer = z.object({ blocked: z.boolean(), reason: z.string().optional() })
 
-/** Without a model: asks to block each listed address, one a step, then says what came of it. */
+/** Without a model: asks to block each listed address, one a step, then says what came of it. It frees none: that needs judgement. */
 export function guardOffline(request: OfflineRequest): OfflineAnswer | null {
   const bursts = factsOf(request.text)
   if (bursts === null) return null
   const answers = toolAnswers(request)
-  const next = request.tools.includes('block') ? bursts[answers.length] : undefined
+  const attacking = bursts.filter(({ blocked }) => !blocked)
+  const next = request.tools.includes('block') ? attacking[answers.length] : undefined
   if (next) return { tool: { name: 'block', input: { address: next.address, reason: reasonOf(next).slice(0, MOST_REASON) } } }
-  const said = bursts.map(
-    (burst, index) => `${burst.address}: ${reasonOf(burst)}, ${answers[index] ?? 'not blocked, for the tool block is not allowed here'}`,
+  const outcomes = new Map(
+    attacking.map(({ address }, index) => [address, answers[index] ?? 'not blocked, for the tool block is not allowed here']),
   )
+  const said = bursts.map((burst) => `${burst.address}: ${reasonOf(burst)}, ${outcomes.get(burst.address) ?? 'blocked before'}`)
   const logins = bursts.filter((burst) => burst.logins > 0).map(({ address }) => address)
   const advice = logins.length > 0 ? ` Look first at ${logins.join(', ')}: a login worked from there.` : ' Allow keys only, no passwords.'
   return { text: `${said.join('; ')}.${advice}` }

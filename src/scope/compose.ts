@@ -78,7 +78,18 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     random,
     undecided: (rows) => proving.decided(rows, null),
   })
-  const effects = new Effects({ scope, env, settings, database, log, counters, locks: new ScopedLocks(), unit, now })
+  const effects = new Effects({
+    scope,
+    env,
+    settings,
+    database,
+    log,
+    counters,
+    locks: new ScopedLocks(),
+    unit,
+    tools: () => toolbox.all,
+    now,
+  })
   const budget = new Budget(database, settings, now)
   const timers = new Timers({ database, log, scope, now })
   const thinking = () => turns.current !== null
@@ -124,7 +135,24 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     now,
     deps: (turn) =>
       turnDeps(
-        { env, scope, agent, settings, store: events, effects, budget, log, counters, sockets, toolbox, proving, skills, unit, now },
+        {
+          env,
+          scope,
+          agent,
+          settings,
+          store: events,
+          effects,
+          budget,
+          log,
+          counters,
+          sockets,
+          toolbox,
+          proving,
+          skills,
+          waits: (tool, key) => actions.waits(tool, key),
+          unit,
+          now,
+        },
         turn,
       ),
   })

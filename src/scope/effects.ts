@@ -6,13 +6,15 @@ import { argumentsHash } from '../agents/tool-keys.ts'
 import type { Env } from '../bindings.ts'
 import type { ScopedLocks } from '../core/scoped-locks.ts'
 import { limits } from '../protocol/limits.ts'
-import type { Cause, EffectEnd, EntryHead } from '../protocol/log-entry.ts'
+import type { Cause, EntryHead } from '../protocol/log-entry.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Counters } from './counters.ts'
 import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import type { Log } from './log.ts'
 import { childHead } from './spans.ts'
+import { recordable, type Done } from './recordable.ts'
+import { releaseUndone } from './undone.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
 
 export type EffectRequest = {
@@ -42,10 +44,10 @@ type Parts = {
   counters: Counters
   locks: ScopedLocks
   unit: UnitOfWork
+  tools: () => Readonly<Record<string, ToolDefinition>>
   now: () => number
 }
 type Journalled = { id: string; status: 'started' | 'ok' | 'failed' | 'unknown'; output: string | null; error: string | null }
-type Done = { status: EffectEnd; output: unknown; error: string | null }
 
 /**
  * The effect lane: one effect of this scope at a time (G4), each journalled before and after (G8).
@@ -124,6 +126,11 @@ export class Effects {
     )
   }
 
+  /** Whether a call under this key would be answered from the journal. */
+  done(tool: string, key: string): boolean {
+    return this.#byKey(tool, key)?.status === 'ok'
+  }
+
   forgetTurn(turn_id: string): void {
     this.#reused.delete(turn_id)
   }
@@ -159,7 +166,11 @@ export class Effects {
     const started = now()
     unit(() => this.#begin(request, { id, key, arguments_hash, head, started }))
     const timeout_ms = definition.timeout_ms ?? request.timeout_ms
-    const end = (done: Done) => unit(() => this.#end({ id, tool, key, head, started, turn_id }, done))
+    const end = (done: Done) =>
+      unit(() => {
+        this.#end({ id, tool, key, head, started, turn_id }, done)
+        if (done.status === 'ok') releaseUndone(this.#parts, definition, input)
+      })
     let stopped = false
     let work: Promise<unknown> = Promise.resolve()
     try {
@@ -273,21 +284,6 @@ function keyOf({ tool, definition, input, key: given = null }: EffectRequest, sc
   const key: unknown = definition.idempotence_key(input, scope)
   if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotence_key) return key
   throw new TypeError(`the idempotence key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)
-}
-
-/** The effect happened, whatever its output is: what cannot be recorded is said, not failed. */
-function recordable(output: unknown): Done {
-  try {
-    const text = JSON.stringify(output ?? null)
-    if (text.length <= limits.result_bytes) return { status: 'ok', output: JSON.parse(text), error: null }
-    return {
-      status: 'ok',
-      output: null,
-      error: `the output of ${text.length} characters is larger than ${limits.result_bytes} and was not recorded`,
-    }
-  } catch (error) {
-    return { status: 'ok', output: null, error: `the output could not be recorded: ${messageOf(error)}` }
-  }
 }
 
 // As a method of another object, `fetch` itself refuses to be called.

@@ -1,6 +1,7 @@
 import type { Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 import type { EventRules } from '../protocol/parse-event.ts'
+import type { EntryKind } from '../protocol/log-entry.ts'
 import type { FieldError } from '../protocol/problem.ts'
 import type { Accepted, Connect } from '../protocol/scope-api.ts'
 import type { Log } from './log.ts'
@@ -21,7 +22,7 @@ type Parts = {
 const PAGE = 500
 const GATHER_MS = 5
 
-type Entry = { seq: number; text: string }
+type Entry = { seq: number; kind: EntryKind; text: string }
 
 /**
  * WebSockets, hibernating. Every log entry goes to every socket as it is written; an event is acknowledged once it is durable: the object's output gate holds
@@ -89,10 +90,11 @@ export class Sockets {
     for (const socket of this.#attachments.keys()) this.#deliver(socket, text)
   }
 
-  /** Acknowledgements go first; a few milliseconds of the log go together. */
+  /** Acknowledgements go first; a few milliseconds of the log go together. An answer waits for nothing but the acknowledgement. */
   #gather(entries: readonly Entry[]): void {
     if (this.#attachments.size === 0) return
     if (this.#gathered.length === 0) setTimeout(() => this.#tell(), GATHER_MS)
+    if (entries.some(({ kind }) => kind === 'reply-sent')) queueMicrotask(() => this.#tell())
     this.#gathered.push(...entries)
   }
 

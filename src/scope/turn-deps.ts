@@ -21,13 +21,16 @@ type Parts = ModelParts & {
   sockets: Sockets
   toolbox: Toolbox
   proving: Proving
+  /** Whether a reflex's call under this key waits for the effect lane. */
+  waits: (tool: string, key: string) => boolean
 }
 
 /** What one turn's trigger may use. Once the turn has ended its signal is aborted, and none of this does anything any more. */
 export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
-  const { env, scope, settings, store, effects, log, sockets, unit, toolbox, proving, now } = parts
+  const { env, scope, settings, store, effects, log, sockets, unit, toolbox, proving, waits, now } = parts
   const { turn_id, signal, head, earlier_turns } = turn
 
+  const named = toolKeys(toolbox.all, scope)
   const call = async (name: string, input: unknown): Promise<unknown> => {
     const found = toolbox.find(name)
     if (!found.ok) throw new Error(found.detail)
@@ -44,8 +47,8 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
       signal,
       timeout_ms,
     })
-    const named = toolKeys(toolbox.all, scope)(name, input)
-    if (named) turn.acts.push({ act: 'call_tool', tool: name, ...named })
+    const keys = named(name, input)
+    if (keys) turn.acts.push({ act: 'call_tool', tool: name, ...keys })
     unit(() => proving.undone(name, input, turn_id))
     return output
   }
@@ -57,6 +60,10 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
     turn_id,
     now,
     call,
+    done: (name, input) => {
+      const key = named(name, input)?.idempotence_key
+      return typeof key === 'string' && (effects.done(name, key) || waits(name, key))
+    },
     db: env.DB,
     context: turn.seen.context,
     attempt: Math.max(...turn.claimed.map(({ attempts }) => attempts)),

@@ -1,5 +1,6 @@
 import { v7 as uuidv7 } from 'uuid'
 import type { Agent } from '../../agents/define-agent.ts'
+import { toolKeys } from '../../agents/tool-keys.ts'
 import type { Event } from '../../core/event.ts'
 import type { Outcome } from '../../protocol/event-record.ts'
 import type { ActionEnd, EntryHead } from '../../protocol/log-entry.ts'
@@ -32,6 +33,7 @@ const AGAIN_MS = 2000
 const MOST_ATTEMPTS = 5
 
 type Parts = {
+  scope: string
   database: Database
   log: Log
   held: HeldEvents
@@ -83,6 +85,15 @@ export class Actions {
   carriedOut(reflex_id: string, idempotence_key: string): boolean {
     const known = 'SELECT 1 AS known FROM actions WHERE reflex_id = ? AND idempotence_key = ? AND ended_at IS NOT NULL'
     return this.#parts.database.first(known, reflex_id, idempotence_key) !== undefined
+  }
+
+  /** Whether a call of this tool under this key waits, or is under way. */
+  waits(tool: string, key: string): boolean {
+    const { database, toolbox, scope } = this.#parts
+    const keys = toolKeys(toolbox.all, scope)
+    return database
+      .all<{ input: string }>(`SELECT task->'$.work.input' AS input FROM actions WHERE ended_at IS NULL AND task->>'$.work.tool' = ?`, tool)
+      .some(({ input }) => keys(tool, JSON.parse(input))?.idempotence_key === key)
   }
 
   /** Within the unit of work that accepts the event, once it is stored and logged. */

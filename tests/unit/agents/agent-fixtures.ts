@@ -35,16 +35,24 @@ export const burst = (address: string, count: number, from_s = 0): LogLine[] =>
 
 type Row = { scope: unknown; address: unknown; reason: unknown; blocked_at: unknown }
 
-/** D1's table `blocks`, as far as one statement needs it. */
+/** D1's table `blocks`, as far as the tools' statements need it. */
 export function fakeDatabase() {
   const rows = new Map<unknown, Row>()
-  const run = async (scope: unknown, address: unknown, reason: unknown, blocked_at: unknown) => {
-    if (!rows.has(address)) rows.set(address, { scope, address, reason, blocked_at })
+  const statements: Record<string, (...values: unknown[]) => Row | null> = {
+    INSERT(scope, address, reason, blocked_at) {
+      const row = rows.get(address) ?? { scope, address, reason, blocked_at }
+      rows.set(address, row)
+      return row
+    },
+    SELECT: (_, address) => rows.get(address) ?? null,
+    DELETE: (_, address) => (rows.delete(address), null),
   }
-  const db = part<D1Database>({
-    prepare: () => part({ bind: (...values: [unknown, unknown, unknown, unknown]) => ({ run: () => run(...values) }) }),
-  })
-  return { db, rows }
+  const prepare = (sql: string) => {
+    const work = statements[sql.slice(0, 6)]
+    if (!work) throw new Error(`no statement begins like ${sql}`)
+    return part({ bind: (...values: unknown[]) => ({ run: async () => work(...values), first: async () => work(...values) }) })
+  }
+  return { db: part<D1Database>({ prepare }), rows }
 }
 
 type Options = {
@@ -63,16 +71,22 @@ export function scopeOf(agent: Agent, options: Options = {}) {
   const settings: Settings = { ...defaultSettings, ...agent.settings, ...options.settings }
   const env = part<Env>({ DB: database.db, ...options.env })
   const context = new DecisionContext<Event>({ scope: 'test/1', now: () => NOW })
+  const journal = new Set<string>()
 
   const call = async (name: string, input: unknown): Promise<unknown> => {
     log.calls.push({ tool: name, input })
     const definition = agent.tools[name]
     if (!definition) throw new Error(`no tool ${name}`)
-    return definition.execute(
+    const answer = await definition.execute(
       definition.input.parse(input),
       toolCall(definition, input, { env, signal, fetch: options.fetch ?? refuse, parameters: settings.parameters }),
     )
+    const { undoes } = definition
+    journal.add(keyOf(name, input))
+    if (undoes) journal.delete(keyOf(undoes.tool, input))
+    return answer
   }
+  const keyOf = (name: string, input: unknown): string => `${name} ${agent.tools[name]?.idempotence_key?.(input, 'test/1')}`
   const allowed = Object.entries(agent.tools).filter(([name]) => settings.tools?.includes(name) ?? true)
   const tools: ToolSet = Object.fromEntries(
     allowed.map(([name, { description, input }]) => {
@@ -99,6 +113,7 @@ export function scopeOf(agent: Agent, options: Options = {}) {
       model,
       tools,
       call,
+      done: (name: string, input: unknown) => journal.has(keyOf(name, input)),
       scope: 'test/1',
       db: env.DB,
       turn_id: 'turn-1',
@@ -112,7 +127,7 @@ export function scopeOf(agent: Agent, options: Options = {}) {
     if (result !== null) context.events = []
     return result
   }
-  return { ...log, context, rows: database.rows, turn }
+  return { ...log, context, rows: database.rows, call, turn }
 }
 
 type Call = Pick<ToolCall, 'env' | 'signal' | 'fetch' | 'parameters'>

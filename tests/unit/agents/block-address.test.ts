@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { blockAddress } from '../../../src/agents/block-address.ts'
+import { blockAddress, unblockAddress } from '../../../src/agents/block-address.ts'
 import type { ToolCall } from '../../../src/agents/define-tool.ts'
 import type { Env } from '../../../src/bindings.ts'
 import { fakeDatabase, NOW, part } from './agent-fixtures.ts'
@@ -61,7 +61,7 @@ describe('blocking an address', () => {
     expect(received).toHaveLength(2)
     expect(received[0]).toMatchObject({
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'idempotency-key': `ssh/web-1 block:${address}` },
+      headers: { 'content-type': 'application/json', 'idempotency-key': `ssh/web-1 block:${address} ${NOW}` },
       body: { scope: 'ssh/web-1', ...input },
     })
     expect(received[1]?.headers['idempotency-key']).toBe(received[0]?.headers['idempotency-key'])
@@ -140,5 +140,38 @@ describe('blocking an address', () => {
     { reason: 'x' },
   ])('does not take %j', (bad) => {
     expect(blockAddress.input.safeParse(bad).success).toBe(false)
+  })
+})
+
+describe('unblocking an address', () => {
+  it('takes the row away, and says where there is none', async () => {
+    await blockAddress.execute(input, call())
+    expect(await unblockAddress.execute({ address }, call())).toEqual({ unblocked: true, address, reported: false })
+    expect(rows.size).toBe(0)
+    expect(await unblockAddress.execute({ address }, call())).toMatchObject({ unblocked: false, reason: 'it was not blocked' })
+  })
+
+  it('tells the webhook first, so that a call that failed finds the row again', async () => {
+    const failing = await webhook(503)
+    await blockAddress.execute(input, call())
+    await expect(unblockAddress.execute({ address }, call(failing.url))).rejects.toThrow('answered 503')
+    expect(rows.size).toBe(1)
+    const { url, received } = await webhook(200)
+    expect(await unblockAddress.execute({ address }, call(url))).toMatchObject({ unblocked: true, reported: true })
+    expect(received[0]?.body).toEqual({ scope: 'ssh/web-1', address, unblock: true })
+    expect(received[0]?.headers['idempotency-key']).toBe(failing.received[0]?.headers['idempotency-key'])
+  })
+
+  it('makes the next block another one, also for whoever is told', async () => {
+    const { url, received } = await webhook(200)
+    await blockAddress.execute(input, call(url))
+    await unblockAddress.execute({ address }, call(url))
+    await blockAddress.execute(input, call(url, { now: () => NOW + 1 }))
+    const keys = received.map(({ headers }) => headers['idempotency-key'])
+    expect(keys).toEqual([
+      `ssh/web-1 block:${address} ${NOW}`,
+      `ssh/web-1 unblock:${address} ${NOW}`,
+      `ssh/web-1 block:${address} ${NOW + 1}`,
+    ])
   })
 })

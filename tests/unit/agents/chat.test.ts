@@ -44,6 +44,15 @@ describe('the chat', () => {
     expect(scope.replies).toEqual(['Hello Alice!'])
   })
 
+  it('keeps what is said before and after a tool apart', async () => {
+    const [start, first, one, end] = streams('Let me see.')
+    const [, second, two, , finish] = streams('It is blue.')
+    const script = [start, first, one, end, second, two, end, finish].flatMap((part) => part ?? [])
+    const scope = scopeOf(chat, { model: scripted(script) })
+    await scope.turn(message('my colour?'))
+    expect(scope.replies).toEqual(['Let me see.\n\nIt is blue.'])
+  })
+
   it('remembers the talk', async () => {
     const model = scripted(streams('Hello!'), streams('Blue.'))
     const scope = scopeOf(chat, { model })
@@ -131,7 +140,7 @@ describe('the chat', () => {
     await scope.turn(message('What is "CEL"?'))
     await scope.turn(message('And now?'))
     expect(scope.replies[0]).toContain(`${OFFLINE_PREFIX} You wrote "What is \\"CEL\\"?". I cannot`)
-    expect(scope.replies[1]).toContain('I remember 1 of your messages from before.')
+    expect(scope.replies[1]).toContain('You wrote "And now?".')
     expect(scope.deltas.length).toBeGreaterThan(4)
     expect(scope.deltas.join('')).toBe(scope.replies.join(''))
   })

@@ -129,7 +129,7 @@ describe('what the guard remembers', () => {
   it('considers an address again that was not blocked, once it goes on', async () => {
     const model = script(says('a colleague'), says('still a colleague'))
     const scope = scopeOf(sshGuard, { model })
-    expect(await scope.turn(...burst(address, 5))).toEqual({ summary: 'a colleague', blocked: [], considered: [address] })
+    expect(await scope.turn(...burst(address, 5))).toEqual({ summary: 'a colleague', blocked: [], unblocked: [], considered: [address] })
     expect(await scope.turn(...burst(address, 4, 60))).toBeNull()
     expect(await scope.turn(failure(address, 110))).toMatchObject({ summary: 'still a colleague' })
   })
@@ -204,7 +204,7 @@ describe('the guard and a model', () => {
 
   it('says nothing where the model said nothing', async () => {
     const scope = scopeOf(sshGuard, { model: new MockLanguageModelV4({ doGenerate: async () => blocks(address) }) })
-    expect(await scope.turn(...burst(address, 5))).toEqual({ summary: '', blocked: [address], considered: [address] })
+    expect(await scope.turn(...burst(address, 5))).toEqual({ summary: '', blocked: [address], unblocked: [], considered: [address] })
     expect(scope.replies).toEqual([])
   })
 
@@ -213,6 +213,52 @@ describe('the guard and a model', () => {
     const addresses = Array.from({ length: 30 }, (_, index) => `203.0.113.${index + 1}`)
     expect(await scope.turn(...addresses.flatMap((one) => burst(one, 5)))).toMatchObject({ considered: addresses.slice(0, 25) })
     expect(await scope.turn(failure('192.0.2.1', 60))).toMatchObject({ blocked: addresses.slice(25) })
+  })
+})
+
+describe('the guard and what is blocked already', () => {
+  const login = logLine(`Accepted password for alice from ${address} port 1 ssh2`, { at_s: 90 })
+  const frees = (...addresses: string[]) =>
+    answer({
+      content: addresses.map((one) => ({
+        type: 'tool-call',
+        toolCallId: `call-${one}`,
+        toolName: 'unblock',
+        input: JSON.stringify({ address: one }),
+      })),
+      finishReason: { unified: 'tool-calls', raw: undefined },
+    })
+
+  it('asks no model about an address that a reflex has blocked', async () => {
+    const scope = scopeOf(sshGuard, { model: script() })
+    await scope.call('block', { address, reason: 'a reflex' })
+    expect(await scope.turn(...burst(address, 9))).toBeNull()
+  })
+
+  it('may free it after a login worked, and no other; it can be blocked again', async () => {
+    const model = script(frees(other, address), says('a colleague'), blocks(address), says('no colleague'))
+    const scope = scopeOf(sshGuard, { model })
+    await scope.call('block', { address, reason: 'a reflex' })
+    expect(await scope.turn(...burst(address, 6), login)).toMatchObject({ unblocked: [address], blocked: [], considered: [address] })
+    expect(userTextOf(model.doGenerateCalls[0])).toContain('within 600 s: 0. Blocked ones from which a login worked: 1\n')
+    expect(promptOf(model.doGenerateCalls[1])).toContain(`${other} is not among the blocked addresses that logged in`)
+    expect(scope.rows.size).toBe(0)
+    expect(await scope.turn(...burst(address, 5, 100))).toMatchObject({ blocked: [address] })
+    expect(scope.rows.size).toBe(1)
+  })
+
+  it('leaves it blocked where no model can judge, and says so', async () => {
+    const scope = scopeOf(sshGuard)
+    await scope.call('block', { address, reason: 'a reflex' })
+    await scope.turn(...burst(address, 6), login)
+    expect(scope.replies[0]).toContain(`, blocked before. Look first at ${address}: a login worked from there.`)
+    expect(scope.rows.size).toBe(1)
+  })
+
+  it('has no tool for that otherwise', async () => {
+    const model = script(says('ok'))
+    await scopeOf(sshGuard, { model }).turn(...burst(address, 6), login)
+    expect(model.doGenerateCalls[0]?.tools?.map(({ name }) => name)).toEqual(['block'])
   })
 })
 

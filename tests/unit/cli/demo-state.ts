@@ -7,8 +7,11 @@ import {
   blockStarted,
   buried,
   considered,
+  endedByReflex,
   ignored,
   modelCalled,
+  reflexFired,
+  reflexPassed,
   retried,
   turnEnded,
   turnFailed,
@@ -16,20 +19,28 @@ import {
 } from './log-entries.ts'
 
 export const REASON = '6 failed logins from 2025-12-10T07:13:43.000Z to 2025-12-10T07:13:56.000Z as "root"'
+export const QUICK_REASON = '3 failed logins from 2025-12-10T07:10:02.000Z to 2025-12-10T07:10:09.000Z as "oracle"'
 export const newState = (scopes: readonly string[] = ['ssh/web-1']): DemoState =>
-  initialState({ total: 4, scopes, failing: 'demo/failing' })
+  initialState({ total: 5, scopes, failing: 'demo/failing' })
 
 export const after = (state: DemoState, scope: string, entries: readonly LogEntry[]): DemoState =>
   entries.reduce((current, entry) => reduce(current, scope, entry), state)
 
-/** Four lines: one ignored, two considered by a turn that blocked an address, one that still waits. And the event that failed. */
+/** Five lines: one filtered out, one that a reflex blocked an address for, two considered by a turn that blocked another, one that still waits. And the event that failed. */
 export function busyState(): DemoState {
-  const logged = after(sent(newState(), 4), 'ssh/web-1', [
+  const logged = after(sent(newState(), 5), 'ssh/web-1', [
+    accepted(),
     accepted(),
     accepted(),
     accepted(),
     accepted(),
     ignored(),
+    reflexPassed('null', 0),
+    reflexPassed('null', 0),
+    reflexFired('192.0.2.9', 240),
+    blockStarted('192.0.2.9', QUICK_REASON, { by: 'reflex:ssh-brute-force@1' }),
+    blockEnded('192.0.2.9'),
+    endedByReflex(),
     turnStarted(2),
     modelCalled(),
     blockStarted('203.0.113.7', REASON),

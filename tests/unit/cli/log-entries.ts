@@ -1,4 +1,4 @@
-import type { EntryBody, LogEntry } from '../../../src/protocol/log-entry.ts'
+import type { Cause, EntryBody, LogEntry } from '../../../src/protocol/log-entry.ts'
 
 let seq = 0
 const head = {
@@ -24,7 +24,8 @@ export const buried = (error: string): LogEntry =>
 export const retried = (error: string): LogEntry => entry({ kind: 'event-retried', attempts: 1, error, due_at: head.at })
 export const turnStarted = (count: number): LogEntry =>
   entry({ kind: 'turn-started', turn_id: 'turn', agent: 'ssh-guard', attempts: 1, saw: { seqs: [[1, count]], count, scratch: {} } })
-export const turnEnded = (result: unknown): LogEntry => turnEnding(result === null ? 'none' : 'result', result, null)
+export const turnEnded = (result: unknown, model_calls = 1): LogEntry =>
+  turnEnding(result === null ? 'none' : 'result', result, null, model_calls)
 export const turnFailed = (error: string): LogEntry => turnEnding('failed', null, error)
 export const modelCalled = (cost_usd: number | null = 0): LogEntry =>
   entry({
@@ -38,25 +39,45 @@ export const modelCalled = (cost_usd: number | null = 0): LogEntry =>
     error: null,
     usage: { ...usage, cost_usd },
   })
-export const blockStarted = (address: string, reason: string): LogEntry =>
+const run = {
+  reflex_id: 'ssh-brute-force',
+  version: 1,
+  hash: '0'.repeat(64),
+  context_hash: null,
+  context: null,
+  fuel: 60_000,
+}
+export const reflexFired = (address: string, duration_us = 0, state: 'active' | 'shadow' = 'active'): LogEntry =>
+  entry({ kind: 'reflex-fired', action: { action_type: 'call_tool', tool: 'block', args: { address } }, ...run, state, duration_us })
+export const reflexPassed = (reason: 'null' | 'error' = 'null', duration_us = 0): LogEntry =>
+  entry({ kind: 'reflex-passed', reason, error: null, ...run, state: 'active', duration_us })
+export const endedByReflex = (): LogEntry =>
+  entry({
+    kind: 'event-ended',
+    status: 'completed',
+    attempts: 0,
+    outcome: { by: 'reflex', reflex_id: 'ssh-brute-force', version: 1, log_seq: 9 },
+    error: null,
+  })
+export const blockStarted = (address: string, reason: string, cause: Cause = { turn_id: 'turn' }): LogEntry =>
   entry({
     kind: 'effect-started',
     effect_id: address,
     tool: 'block',
     input: { address, reason },
     idempotence_key: null,
-    cause: { turn_id: 'turn' },
+    cause,
   })
-export const blockEnded = (address: string): LogEntry =>
+export const blockEnded = (address: string, status: 'ok' | 'failed' = 'ok'): LogEntry =>
   entry({
     kind: 'effect-ended',
     effect_id: address,
     tool: 'block',
-    status: 'ok',
-    output: { blocked: true, address },
+    status,
+    output: { blocked: status === 'ok', address },
     error: null,
     idempotence_key: null,
   })
 
-const turnEnding = (status: 'result' | 'none' | 'failed', result: unknown, error: string | null): LogEntry =>
-  entry({ kind: 'turn-ended', turn_id: 'turn', status, result, error, cleared: 0, usage, scratch: {}, acts: [] })
+const turnEnding = (status: 'result' | 'none' | 'failed', result: unknown, error: string | null, model_calls = 1): LogEntry =>
+  entry({ kind: 'turn-ended', turn_id: 'turn', status, result, error, cleared: 0, usage: { ...usage, model_calls }, scratch: {}, acts: [] })

@@ -4,12 +4,30 @@ import { help as devHelp, parseOptions as devOptions } from '../../../cli/dev/op
 
 describe('options', () => {
   test('the demo has defaults for all of them', () => {
-    expect(demoOptions([])).toEqual({ file: null, limit: 100_000, speed: null, timeout_s: 60, keep: false, json: false, help: false })
+    expect(demoOptions([])).toEqual({
+      file: null,
+      limit: 100_000,
+      speed: null,
+      timeout_s: 60,
+      reflex: true,
+      keep: false,
+      json: false,
+      help: false,
+    })
   })
 
   test('the demo takes each', () => {
-    const args = ['--file', 'a.log', '--limit=5', '--speed', '50', '--timeout', '9', '--keep', '--json', '-h']
-    expect(demoOptions(args)).toEqual({ file: 'a.log', limit: 5, speed: 50, timeout_s: 9, keep: true, json: true, help: true })
+    const args = ['--file', 'a.log', '--limit=5', '--speed', '50', '--timeout', '9', '--no-reflex', '--keep', '--json', '-h']
+    expect(demoOptions(args)).toEqual({
+      file: 'a.log',
+      limit: 5,
+      speed: 50,
+      timeout_s: 9,
+      reflex: false,
+      keep: true,
+      json: true,
+      help: true,
+    })
   })
 
   test.each([[['--limit', '0']], [['--speed', 'fast']], [['--timeout', '1.5']], [['--nope']], [['auth.log']], [['--file']]])(

@@ -1,14 +1,27 @@
 import { describe, expect, test } from 'vitest'
 import { reduce } from '../../../cli/demo/reduce.ts'
-import { tallyOf, totals } from '../../../cli/demo/state.ts'
-import { after, busyState, newState, REASON } from './demo-state.ts'
-import { accepted, blockStarted, buried, modelCalled, retried, turnEnded, turnFailed, turnStarted } from './log-entries.ts'
+import { reflexFigures } from '../../../cli/demo/reflex-tally.ts'
+import { addressesBy, tallyOf, totals } from '../../../cli/demo/state.ts'
+import { after, busyState, newState, QUICK_REASON, REASON } from './demo-state.ts'
+import {
+  accepted,
+  blockEnded,
+  blockStarted,
+  buried,
+  modelCalled,
+  reflexFired,
+  reflexPassed,
+  retried,
+  turnEnded,
+  turnFailed,
+  turnStarted,
+} from './log-entries.ts'
 
 const SCOPE = 'ssh/web-1'
 
 describe('the state of the demo', () => {
   test('counts each event once, by its outcome', () => {
-    const counts = { accepted: 4, ignored: 1, considered: 2, dead_lettered: 0, cancelled: 0, retried: 0, waiting: 1 }
+    const counts = { accepted: 5, ignored: 1, reflexed: 1, considered: 2, dead_lettered: 0, cancelled: 0, retried: 0, waiting: 1 }
     expect(totals(busyState())).toEqual(counts)
   })
 
@@ -25,14 +38,50 @@ describe('the state of the demo', () => {
     expect(state).toEqual(before)
   })
 
-  test('knows what a turn blocked, and why from the call of the tool', () => {
-    expect(busyState().blocked).toEqual([{ address: '203.0.113.7', reason: REASON, scope: SCOPE, at: '2026-11-21T07:41:52.781Z' }])
+  test('knows what was blocked, by whom, and why', () => {
+    const where = { scope: SCOPE, at: '2026-11-21T07:41:52.781Z' }
+    expect(busyState().blocked).toEqual([
+      { address: '192.0.2.9', reason: QUICK_REASON, by: 'reflex', ...where },
+      { address: '203.0.113.7', reason: REASON, by: 'turn', ...where },
+    ])
   })
 
-  test('a block whose call was not seen has the summary for a reason', () => {
-    expect(after(newState(), SCOPE, [turnEnded({ summary: 'as before', blocked: ['192.0.2.1'] })]).blocked).toMatchObject([
-      { reason: 'as before' },
+  test('an address that two scopes blocked is counted for who was first', () => {
+    const [by_reflex, by_turn] = [{ by: 'reflex:r@1' }, { turn_id: 'turn' }].map((cause) => blockStarted('192.0.2.1', 'x', cause))
+    const first = after(
+      newState(['a', 'b']),
+      'a',
+      [by_turn, blockEnded('192.0.2.1')].flatMap((entry) => entry ?? []),
+    )
+    const { blocked } = after(
+      first,
+      'b',
+      [by_reflex, blockEnded('192.0.2.1')].flatMap((entry) => (entry ? [{ ...entry, seq: entry.seq + 1000 }] : [])),
+    )
+    expect(blocked.map(({ by }) => by)).toEqual(['turn', 'reflex'])
+    expect([addressesBy(blocked, 'reflex'), addressesBy(blocked, 'turn')]).toEqual([0, 1])
+  })
+
+  test('a block that failed blocked nothing', () => {
+    expect(after(newState(), SCOPE, [blockStarted('192.0.2.1', 'x'), blockEnded('192.0.2.1', 'failed')]).blocked).toEqual([])
+  })
+
+  test('counts what a reflex did, but not what it does in shadow', () => {
+    const { reflexes } = after(newState(), SCOPE, [
+      reflexFired('192.0.2.1', 1000),
+      reflexFired('192.0.2.1', 0, 'shadow'),
+      reflexPassed('null'),
+      reflexPassed('error'),
+      reflexPassed('null'),
     ])
+    expect(Object.entries(reflexes).map(([id, tally]) => ({ id, ...reflexFigures(tally) }))).toEqual([
+      { id: 'ssh-brute-force', fired: 1, passed: 3, troubled: 1, mean_us: 250, median_us: 0, median_fuel: expect.closeTo(60_000, -4) },
+    ])
+  })
+
+  test('knows which decisions needed no model', () => {
+    const entries = [turnEnded(null), turnEnded(null, 0), turnFailed('no')]
+    expect(after(newState(), SCOPE, entries).decided).toEqual({ turns: 2, without_model: 1 })
   })
 
   test('tells turns that acted, found nothing and failed apart, and how much they saw', () => {
@@ -50,8 +99,10 @@ describe('the state of the demo', () => {
   })
 
   test('a result of another shape is no trouble', () => {
-    expect(after(newState(), SCOPE, [turnEnded('done'), turnEnded({ blocked: [1, 'x'], summary: 2 })]).blocked).toMatchObject([
-      { address: 'x' },
+    const { decisions } = after(newState(), SCOPE, [turnEnded('done'), turnEnded({ blocked: [1, 'x'], summary: 2 })])
+    expect(decisions).toMatchObject([
+      { blocked: [], why: '' },
+      { blocked: ['x'], why: '' },
     ])
   })
 

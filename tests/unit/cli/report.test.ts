@@ -7,9 +7,9 @@ import type { ScopeState } from '../../../src/protocol/scope-api.ts'
 import { busyState } from './demo-state.ts'
 
 const counters: ScopeState['counters'] = {
-  accepted: 4,
+  accepted: 5,
   duplicates: 0,
-  completed: 3,
+  completed: 4,
   ignored: 1,
   dead_lettered: 0,
   cancelled: 0,
@@ -62,9 +62,13 @@ const text = (of: Summary, columns = 80, kept = false) => report(of, { columns, 
 
 describe('the summary', () => {
   test('counts by the scopes’ own counters', () => {
-    const { events, events_per_second, model, scopes } = summary()
-    expect(events).toEqual({ accepted: 4, ignored: 1, considered: 3, dead_lettered: 0, cancelled: 0, retried: 0, duplicates: 0 })
-    expect(events_per_second).toBe(4)
+    const { events, decisions, blocked_by, reflexes, events_per_second, model, scopes } = summary()
+    const counts = { accepted: 5, ignored: 1, by_reflex: 1, by_turn: 3, dead_lettered: 0, cancelled: 0, retried: 0, duplicates: 0 }
+    expect(events).toEqual(counts)
+    expect(decisions).toEqual({ all: 2, by_reflex: 1, by_turn: 1, without_model: 1 })
+    expect(blocked_by).toEqual({ reflex: 1, turn: 1 })
+    expect(reflexes).toMatchObject({ 'ssh-brute-force': { fired: 1, passed: 2, mean_us: 80, median_us: 0 } })
+    expect(events_per_second).toBe(5)
     expect(model).toMatchObject({ name: 'offline', asked: false, note: 'rules answered, no model was asked', calls: 1 })
     expect(scopes).toEqual([{ scope: 'ssh/web-1', agent: 'ssh-guard', counters }])
   })
@@ -73,21 +77,26 @@ describe('the summary', () => {
 describe('the report', () => {
   test('says what was read and blocked, that no model was asked, and what to do next', () => {
     expect(text(summary())).toEqual([
-      'Reflex read 4 lines of examples/ssh-auth.log in 1.00 s and blocked 1 address.',
-      'No model was asked: the offline model answered, by rules, with no network.',
+      'Reflex read 5 lines of examples/ssh-auth.log in 1.00 s and blocked 2 addresses.',
+      '1 of 2 decisions needed no model; for the others no model was asked either: the',
+      'offline model answered, by rules, with no network.',
       '',
-      '  events    4 accepted = 1 ignored by filters + 3 considered in turns',
+      '  events    5 = 1 filtered out + 1 by reflex + 3 by turn',
+      '  reflexes  ssh-brute-force: 1 fired, 2 passed, 80 µs each',
       '  turns     1: 1 acted, 0 found nothing; windows of 2 to 2 events',
       '  model     offline, no model was asked: 1 call, 250 tokens, $0',
-      '  effects   1 started: 1 done; 1 address blocked',
-      '  rate      4 events/s, from the first request to the last outcome',
+      '  effects   2 started: 2 done',
+      '  blocked   2 addresses: 1 by a reflex, 1 in turns',
+      '  rate      5 events/s, from the first request to the last outcome',
       '  time      6.10 s: start 5.00 s, events 1.00 s, dead letter 20 ms',
-      '            in turns 5 ms: model 5 ms, effects 5 ms',
+      '            in turns 5 ms: model 5 ms, effects 10 ms',
       '',
-      'Blocked',
+      'Blocked by the reflex, at once',
+      '  192.0.2.9    3 failed logins from Dec 10 07:10:02 to 07:10:09 as "oracle"',
+      'Blocked by turns, which thought',
       '  203.0.113.7  6 failed logins from Dec 10 07:13:43 to 07:13:56 as "root"',
       '',
-      'What the last of these turns said',
+      'What the last turn that acted said',
       '  blocked it',
       '',
       'Dead letters',
@@ -99,6 +108,7 @@ describe('the report', () => {
       '  npm run demo -- --speed 50                watch it, 50 lines a second',
       '  npm run demo -- --keep                    then talk to the server with curl',
       '  npm run demo -- --file /var/log/auth.log  read your own log',
+      '  examples/reflexes/ssh-brute-force.js      read the reflex',
       '  npm run dev                               write an agent: src/agents/',
     ])
   })
@@ -109,6 +119,7 @@ describe('the report', () => {
       reason: 'x'.repeat(300),
       scope: 'ssh/a',
       at: '',
+      by: 'turn' as const,
     }))
     const lines = text(summary({ blocked: many, file: 'a/path/'.repeat(9) }))
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThan(80)
@@ -116,7 +127,7 @@ describe('the report', () => {
   })
 
   test('an address that several hosts blocked is one line', () => {
-    const block = { address: '203.0.113.9', reason: 'again and again', at: '' }
+    const block = { address: '203.0.113.9', reason: 'again and again', at: '', by: 'turn' as const }
     const lines = text(
       summary({
         blocked: [
@@ -132,7 +143,7 @@ describe('the report', () => {
   test('says where nothing was blocked, and why', () => {
     const { events } = summary()
     expect(text(summary({ blocked: [] }))).toContain('Nothing was blocked: no public address failed 5 times within 10 minutes.')
-    expect(text(summary({ blocked: [], events: { ...events, considered: 0 } })).join()).toContain(
+    expect(text(summary({ blocked: [], events: { ...events, by_turn: 0 } })).join()).toContain(
       'no line of this log is one that sshd writes',
     )
   })
@@ -143,8 +154,8 @@ describe('the report', () => {
       summary({ lines: { ...lines, left_out: { 'too long': 2 } }, model: { ...model, name: 'm', asked: true, calls: 3 } }),
     ).join('\n')
     expect(all).toContain('Not sent: 2 lines (too long).')
-    expect(all).toContain('The model m was asked 3 times.')
-    expect(all).not.toContain('No model was asked')
+    expect(all).toContain('1 of 2 decisions needed no model; the model m was asked 3 times.')
+    expect(all).not.toContain('no model was asked either')
   })
 
   test('does not tell to keep a server that is kept', () => {

@@ -1,0 +1,21 @@
+import { limits } from '../protocol/limits.ts'
+import type { EffectEnd } from '../protocol/log-entry.ts'
+import { messageOf } from '../protocol/message-of.ts'
+
+/** How an effect ended, as the journal and the log have it. */
+export type Done = { status: EffectEnd; output: unknown; error: string | null }
+
+/** The effect happened, whatever its output is: what cannot be recorded is said, not failed. */
+export function recordable(output: unknown): Done {
+  try {
+    const text = JSON.stringify(output ?? null)
+    if (text.length <= limits.result_bytes) return { status: 'ok', output: JSON.parse(text), error: null }
+    return {
+      status: 'ok',
+      output: null,
+      error: `the output of ${text.length} characters is larger than ${limits.result_bytes} and was not recorded`,
+    }
+  } catch (error) {
+    return { status: 'ok', output: null, error: `the output could not be recorded: ${messageOf(error)}` }
+  }
+}
