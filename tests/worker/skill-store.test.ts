@@ -140,7 +140,8 @@ describe('a list', () => {
     for (const id of ids) await putVersion({ changes: { id }, state: id.endsWith('c') ? 'active' : 'candidate' })
     await putVersion({ changes: { id: `${mark}.c`, version: '2.0.0' } })
     const seen: string[] = []
-    for (let cursor: string | null | undefined = undefined; cursor !== null;) {
+    let cursor: string | null | undefined
+    for (let pages = 0; pages < 9 && cursor !== null; pages += 1) {
       const page: Awaited<ReturnType<typeof listSkills>> = await listSkills(env.DB, { q: mark, limit: 2, cursor })
       expect(page.items.length).toBeLessThanOrEqual(2)
       seen.push(...page.items.map(({ id, version }) => `${id}@${version}`))
