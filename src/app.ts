@@ -14,6 +14,7 @@ import { healthReportRoutes, healthRoutes } from './routes/health.ts'
 import { keySource } from './routes/key-source.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { handleError } from './routes/problem.ts'
+import { proposeSkillRoutes } from './routes/propose-skill.ts'
 import { pullRoutes } from './routes/pull.ts'
 import { reflexEvaluateRoutes } from './routes/reflex-evaluate.ts'
 import { reflexMetricsRoutes } from './routes/reflex-metrics.ts'
@@ -61,6 +62,7 @@ export const app = open
   .route('/', skillRegisterRoutes)
   .route('/', skillStateRoutes)
   .route('/', bulletinRoutes)
+  .route('/', proposeSkillRoutes)
   .route('/', approvalRoutes)
   .route('/', decideApprovalRoutes)
   .route('/', deadLetterRoutes)

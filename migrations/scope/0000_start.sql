@@ -69,6 +69,16 @@ CREATE TABLE `log` (
 );
 --> statement-breakpoint
 CREATE INDEX `log_reflexes` ON `log` ((entry->>'$.event_ids[0]')) WHERE kind IN ('reflex-fired', 'reflex-passed');--> statement-breakpoint
+CREATE TABLE `parked_runs` (
+	`approval_id` text PRIMARY KEY NOT NULL,
+	`run` text NOT NULL,
+	`status` text NOT NULL,
+	`told` integer DEFAULT 0 NOT NULL,
+	`expires_at` integer NOT NULL,
+	`parked_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `parked_runs_open` ON `parked_runs` (`expires_at`) WHERE status <> 'done';--> statement-breakpoint
 CREATE TABLE `programs` (
 	`id` text NOT NULL,
 	`version` integer NOT NULL,
@@ -88,7 +98,6 @@ CREATE TABLE `skill_runs` (
 	`version` text NOT NULL,
 	`cause` text NOT NULL,
 	`inputs_hash` text NOT NULL,
-	`idempotence_key` text,
 	`request` text NOT NULL,
 	`status` text NOT NULL,
 	`result` text,

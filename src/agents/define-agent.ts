@@ -40,6 +40,8 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
   tools?: Record<string, ToolDefinition>
   /** Whether it may write reflexes and change its own chain. A scope's setting `tools` decides that for itself. */
   writes_reflexes?: boolean
+  /** Functions that skills' expressions may call by name, such as `deploy_window('staging')`: synchronous, JSON in and out. What they answer stands in the log. */
+  probes?: Readonly<Record<string, (...args: never[]) => unknown>>
   settings?: Partial<Omit<Settings, 'agent'>>
   /** How the offline model answers this agent's prompts. */
   offline?: readonly OfflineRule[]

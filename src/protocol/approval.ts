@@ -26,8 +26,3 @@ export type Approval = ApprovalRequest & {
   decided_at: number | null
   reason: string | null
 }
-
-/** What a scope offers over RPC to those who decide. It reads the decision in D1: the call only says that there is one. */
-export interface ApprovalListener {
-  approvalDecided(id: string): Promise<void>
-}

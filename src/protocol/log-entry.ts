@@ -92,6 +92,7 @@ export type EntryBody =
   | { kind: 'scratch-set'; key: string; value: unknown; reflex_id: string }
   | { kind: 'turn-cancelled'; turn_id: string; reason: string; by: string }
   | { kind: 'settings-changed'; by: string; patch: SettingsPatch; settings: Settings }
+  | ({ kind: SkillEntryKind } & { [field: string]: unknown })
   | { kind: 'timer-set'; timer_name: string; schedule: Schedule; next_at: string; by: string }
   | { kind: 'timer-removed'; timer_name: string; by: string }
   | { kind: 'context-trimmed'; count: number; context_limit: number }
@@ -121,6 +122,26 @@ export type PassReason =
   | 'fuel'
   | 'too_large'
 export type ActionEnd = 'ok' | 'failed' | 'unknown' | 'reused'
+
+/** What a session of skills tells: decisions of the gate with all that they were made from, runs step by step, the blackboard. Their fields are the session's own. */
+export const skillEntryKinds = [
+  'bulletin-built',
+  'blackboard-seeded',
+  'blackboard-changed',
+  'skill-decided',
+  'skill-refused',
+  'skill-slots-parsed',
+  'skill-guard-evaluated',
+  'skill-started',
+  'skill-resumed',
+  'skill-reused',
+  'skill-step-ended',
+  'skill-compensation-ended',
+  'skill-applied',
+  'approval-requested',
+  'approval-decided',
+] as const
+export type SkillEntryKind = (typeof skillEntryKinds)[number]
 
 export type Via = 'http' | 'queue' | 'socket' | 'timer' | 'agent' | 'reflex'
 export type LogEntry = { seq: number; at: string } & EntryHead & EntryBody

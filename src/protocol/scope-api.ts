@@ -94,6 +94,13 @@ export interface ScopeApi {
   /** Events as reflexes saw or would have seen them, oldest first, each as the JSON of a Recording; `next` is the `after` of the next page. */
   recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
   metrics(): Promise<ScopeMetrics>
+  /** Decides on a proposal, and runs it where it may: the JSON of a ProposalResult. */
+  propose(
+    proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
+    by: { name: string; roles: string[]; dry_run: boolean },
+  ): Promise<string>
+  /** A person decided on an approval that this scope asked for: it reads the decision in D1. */
+  approvalDecided(id: string): Promise<void>
   issueTicket(caller: Caller): Promise<{ ok: true; ticket: string; expires_at: string } | Refused<'too_many'>>
   redeemTicket(ticket: string): Promise<Caller | null>
   /** Sets right what a lost alarm left lying; says when it wants to wake next, in ms. */

@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Principal } from '../auth/principal.ts'
 import type { Env } from '../bindings.ts'
-import type { Approval, ApprovalListener } from '../protocol/approval.ts'
+import type { Approval } from '../protocol/approval.ts'
 import { messageOf } from '../protocol/message-of.ts'
 import { decideApproval } from '../store/approvals.ts'
 import { approval, approvalPath, myApproval, presentApproval } from './approvals.ts'
@@ -68,10 +68,8 @@ async function decide(env: Env, principal: Principal, { id, status, reason }: De
 
 /** The decision stands in D1, whether or not the scope can be told: one that waits has to look there by itself, too. */
 async function tellScope(env: Env, { id, scope }: Approval): Promise<void> {
-  // To be connected: once ScopeApi extends ApprovalListener, the stub is one and the annotation goes.
-  const stub: Pick<Fetcher, 'fetch'> & Partial<ApprovalListener> = env.SCOPE.getByName(scope)
   try {
-    await stub.approvalDecided?.(id)
+    await env.SCOPE.getByName(scope).approvalDecided(id)
   } catch (error) {
     console.warn(
       JSON.stringify({ message: 'a scope could not be told of a decision, it will look by itself', scope, id, error: messageOf(error) }),

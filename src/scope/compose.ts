@@ -21,6 +21,7 @@ import { SettingsStore } from './settings-store.ts'
 import { Settlement } from './settlement.ts'
 import { Sockets } from './sockets.ts'
 import { Streams } from './stream.ts'
+import { composeSkills } from './skills/compose.ts'
 import { composeSystem1 } from './system-1/compose.ts'
 import { Records } from './system-1/records.ts'
 import { Tickets } from './tickets.ts'
@@ -101,7 +102,9 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     configuration: () => configuration,
     accept: (accepted) => intake.accept(accepted, 'reflex'),
     trim: () => perception.trim(),
+    propose: (proposal, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text: proposal.why }, owner),
   })
+  const { skills, skillRuns, parked } = composeSkills({ scope, env, database, unit, log, effects, toolbox, alarm, agent, settings, now })
   const perception = new Perception({ inbox, memory, log, settlement, chain, reflexes, agent, settings, thinking })
   const turns: Turns = new Turns({
     database,
@@ -120,7 +123,10 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     settings,
     now,
     deps: (turn) =>
-      turnDeps({ env, scope, agent, settings, store: events, effects, budget, log, counters, sockets, toolbox, proving, unit, now }, turn),
+      turnDeps(
+        { env, scope, agent, settings, store: events, effects, budget, log, counters, sockets, toolbox, proving, skills, unit, now },
+        turn,
+      ),
   })
   const act = () => {
     upkeep.touch()
@@ -147,7 +153,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const sockets: Sockets = new Sockets({ context, log, rules, accept: (accepted) => intake.accept(accepted, 'socket'), now })
   const streams = new Streams(log)
   const tickets = new Tickets(database, now)
-  const retention = new Retention({ inbox, memory, log, effects, actions, settings, now })
+  const retention = new Retention({ inbox, memory, log, effects, actions, skillRuns, settings, now })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())
@@ -160,6 +166,8 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     upkeep,
     recordings,
     actions,
+    skills,
+    parked,
     counters,
     alarm,
     log,

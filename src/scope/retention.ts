@@ -2,6 +2,7 @@ import type { Settings } from '../protocol/settings.ts'
 import type { Effects } from './effects.ts'
 import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
+import type { SkillRuns } from './skills/runs.ts'
 import type { Actions } from './system-1/actions.ts'
 import type { WorkingMemory } from './working-memory.ts'
 
@@ -15,6 +16,7 @@ type Parts = {
   log: Log
   effects: Effects
   actions: Actions
+  skillRuns: SkillRuns
   settings: () => Settings
   now: () => number
 }
@@ -37,12 +39,18 @@ export class Retention {
 
   /** Within a unit of work. Where more is left than one step takes, the next step comes a second later. */
   sweep(): void {
-    const { inbox, memory, log, effects, actions, settings, now } = this.#parts
+    const { inbox, memory, log, effects, actions, skillRuns, settings, now } = this.#parts
     const due = this.nextDue()
     if (due === null || now() < due) return
     const before = now() - settings().retention_days * DAY_MS
     memory.expire(before)
-    const gone = [inbox.forget(before, BATCH), log.forget(before, BATCH), effects.forget(before, BATCH), actions.forget(before, BATCH)]
+    const gone = [
+      inbox.forget(before, BATCH),
+      log.forget(before, BATCH),
+      effects.forget(before, BATCH),
+      actions.forget(before, BATCH),
+      skillRuns.forget(before, BATCH),
+    ]
     this.#earliest = now() + (gone.some((count) => count === BATCH) ? 1000 : HOUR_MS)
   }
 }

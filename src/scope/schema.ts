@@ -164,7 +164,6 @@ export const skillRuns = sqliteTable(
     /** The turn, reflex or approval that it was for: the same one asking again is given the same run. */
     cause: text().notNull(),
     inputs_hash: text().notNull(),
-    idempotence_key: text(),
     request: text().notNull(),
     status: text().notNull(),
     result: text(),
@@ -199,3 +198,22 @@ export const skillOutputs = sqliteTable('skill_outputs', {
   outputs: text().notNull(),
   at: integer().notNull(),
 })
+
+/** Runs that wait for a person's decision, which is taken in D1. `run` is all that is run then. */
+export const parkedRuns = sqliteTable(
+  'parked_runs',
+  {
+    approval_id: text().primaryKey(),
+    run: text().notNull(),
+    status: text({ enum: ['waiting', 'running', 'done'] }).notNull(),
+    /** Whether D1 has been asked. */
+    told: integer().notNull().default(0),
+    expires_at: integer().notNull(),
+    parked_at: integer().notNull(),
+  },
+  (table) => [
+    index('parked_runs_open')
+      .on(table.expires_at)
+      .where(sql`status <> 'done'`),
+  ],
+)

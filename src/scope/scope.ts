@@ -9,10 +9,11 @@ import type { Via } from '../protocol/log-entry.ts'
 import type { Schedule } from '../protocol/schedule.ts'
 import type { Accepted, Caller, Connect, ContextView, ScopeApi, ScopeState, Waited } from '../protocol/scope-api.ts'
 import type { SettingsPatch } from '../protocol/settings.ts'
+import type { JsonFields } from '../skills/json.ts'
 import { compose, type Collaborators } from './compose.ts'
 import { Database } from './database.ts'
 import type { ClaimRequest } from './pull.ts'
-import { eventHead } from './spans.ts'
+import { eventHead, scopeHead } from './spans.ts'
 
 /**
  * One scope: the unit of memory and of serialisation. It is thin: it hands each call to the collaborator whose it is, in one unit of work.
@@ -98,6 +99,23 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   async metrics() {
     return { scope: this.#name, counters: this.#parts.counters.counts, reflexes: this.#parts.records.all() }
+  }
+
+  async propose(
+    proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
+    by: { name: string; roles: string[]; dry_run: boolean },
+  ) {
+    const { skills } = this.#parts
+    const { roles, dry_run } = by
+    const owner = { head: scopeHead(), causes: [`call:${crypto.randomUUID()}`] as const, signal: new AbortController().signal }
+    const request = { from: 'caller' as const, roles, text: proposal.why, dry_run }
+    return JSON.stringify(
+      await skills.propose({ ...proposal, inputs: proposal.inputs as JsonFields }, request, { ...owner, causes: [owner.causes[0]] }),
+    )
+  }
+
+  async approvalDecided() {
+    await this.#parts.skills.look()
   }
 
   async claim(request: ClaimRequest, by: string) {
@@ -193,7 +211,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   /** Everything that is due. The next alarm is set first: whatever fails here comes again. */
   override async alarm(): Promise<void> {
-    const { alarm, unit, pull, retention, timers, intake, turns, outbox, upkeep, actions } = this.#parts
+    const { alarm, unit, pull, retention, timers, intake, turns, outbox, upkeep, actions, skills, parked } = this.#parts
     alarm.woke()
     unit(() => {
       pull.expire()
@@ -205,6 +223,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     // In the background: D1 may be slow, and the next alarm would have to wait for it.
     if (outbox.due) this.ctx.waitUntil(outbox.flush())
     if (upkeep.due) this.ctx.waitUntil(upkeep.run())
+    if (parked.due) this.ctx.waitUntil(skills.look())
     actions.run()
     alarm.rearm()
   }
@@ -219,8 +238,9 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
       database.write('created_at', Date.now())
     }
     this.#parts = compose(this.ctx, this.env, this.#name)
-    const { unit, turns, alarm, actions } = this.#parts
+    const { unit, turns, alarm, actions, skills } = this.#parts
     unit(() => turns.recover())
+    skills.recover()
     actions.run()
     this.#parts.intake.perceiveWaiting()
     turns.consider()

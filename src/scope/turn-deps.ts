@@ -1,41 +1,26 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
-import { tool, wrapLanguageModel, type ToolSet } from 'ai'
-import type { Agent, AgentDeps } from '../agents/define-agent.ts'
-import type { Env } from '../bindings.ts'
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import { tool, type ToolSet } from 'ai'
+import type { AgentDeps } from '../agents/define-agent.ts'
 import type { EventStore } from '../core/event-store.ts'
-import { meter } from '../models/meter.ts'
-import type { ModelCall } from '../models/model-call.ts'
-import { resolveModel } from '../models/resolve-model.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Settings } from '../protocol/settings.ts'
-import type { Budget } from './budget.ts'
-import type { Counters } from './counters.ts'
 import type { Effects } from './effects.ts'
-import type { Log } from './log.ts'
 import type { Sockets } from './sockets.ts'
 import { childHead } from './spans.ts'
 import { toolKeys } from '../agents/tool-keys.ts'
-import { reflexGuidance } from './system-1/guidance.ts'
 import type { Proving } from './system-1/proving.ts'
 import type { Toolbox } from './toolbox.ts'
+import { turnModel, type ModelParts } from './turn-model.ts'
 import type { Turn } from './turn.ts'
-import type { UnitOfWork } from './unit-of-work.ts'
 
-type Parts = {
-  env: Env
+type Parts = ModelParts & {
   scope: string
-  agent: () => Agent
   settings: () => Settings
   store: EventStore
   effects: Effects
-  budget: Budget
-  log: Log
-  counters: Counters
   sockets: Sockets
   toolbox: Toolbox
   proving: Proving
-  unit: UnitOfWork
-  now: () => number
 }
 
 /** What one turn's trigger may use. Once the turn has ended its signal is aborted, and none of this does anything any more. */
@@ -112,64 +97,6 @@ function during(store: EventStore, { signal, acts }: Turn): EventStore {
     ack: live((token) => store.ack(token)),
     nack: live((token, error) => store.nack(token, error)),
     replay: live((span) => store.replay(span)),
-  }
-}
-
-function turnModel(parts: Parts, turn: Turn): LanguageModelV4 {
-  const { env, agent, budget, now } = parts
-  const name = env.REFLEX_MODEL ?? 'offline'
-  const stoppable = wrapLanguageModel({
-    model: resolveModel(name, env, agent().offline),
-    middleware: {
-      specificationVersion: 'v4',
-      transformParams: async ({ params }) => {
-        turn.signal.throwIfAborted()
-        const prompt = guided(params)
-        return { ...params, prompt, abortSignal: params.abortSignal ? AbortSignal.any([params.abortSignal, turn.signal]) : turn.signal }
-      },
-    },
-  })
-  return meter(stoppable, { allow: () => budget.allow(), record: (modelCall) => recordCall(parts, turn, modelCall), now, name })
-}
-
-/** A model that may write reflexes is told when that pays. */
-function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageModelV4CallOptions['prompt'] {
-  if (!tools.some(({ name }) => name === 'write_reflex')) return prompt
-  return [{ role: 'system', content: reflexGuidance }, ...prompt]
-}
-
-/** A call counts even when its turn has ended meanwhile: it was paid for. */
-function recordCall({ log, counters, budget, unit }: Parts, turn: Turn, modelCall: ModelCall): void {
-  const { input_tokens, output_tokens, cost_usd, duration_ms, model, status, prompt_hash, content, finish_reason, error } = modelCall
-  const usage = { input_tokens, output_tokens, cost_usd, model_calls: 1 }
-  turn.usage.input_tokens += input_tokens
-  turn.usage.output_tokens += output_tokens
-  turn.usage.model_calls += 1
-  turn.usage.cost_usd = turn.usage.cost_usd === null || cost_usd === null ? null : turn.usage.cost_usd + cost_usd
-  unit(() => {
-    budget.spend(input_tokens + output_tokens)
-    counters.add({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
-    const entry = {
-      turn_id: turn.turn_id,
-      model,
-      status,
-      prompt_hash,
-      content: log.clean(content.map(readable)),
-      finish_reason,
-      error,
-      usage,
-    }
-    log.append([{ ...childHead(turn.head, duration_ms), kind: 'model-called', ...entry }])
-  })
-}
-
-/** A tool call's input is JSON in a text: what it keeps secret is found only once it is read. */
-function readable(part: unknown): unknown {
-  if (typeof part !== 'object' || part === null || !('input' in part) || typeof part.input !== 'string') return part
-  try {
-    return { ...part, input: JSON.parse(part.input) as unknown }
-  } catch {
-    return part
   }
 }
 

@@ -52,6 +52,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/skills/{ref}', 'viewer'],
   ['POST', '/v1/skills/{ref}/state', 'operator'],
   ['GET', '/v1/scopes/{scope}/bulletin', 'viewer'],
+  ['POST', '/v1/scopes/{scope}/skills/propose', 'publisher'],
   ['GET', '/v1/approvals', 'operator'],
   ['GET', '/v1/approvals/{id}', 'operator'],
   ['POST', '/v1/approvals/{id}/approve', 'operator'],

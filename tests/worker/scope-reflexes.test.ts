@@ -57,7 +57,6 @@ describe('a reflex of the chain', () => {
     ['returns what is no action', 'return { action_type: "fly" }', 'invalid_action'],
     ['wants a tool that this scope does not have', calls('launch'), 'refused'],
     ['gives a tool what it does not take', "return { action_type: 'call_tool', tool: 'act', args: {} }", 'refused'],
-    ['wants a skill', "return { action_type: 'run_skill', skill_id: 'x', inputs: {} }", 'refused'],
   ])('that %s lets a turn decide', async (_, body, reason) => {
     const { scope, stub } = await acting(body)
     thinkingOf(scope)

@@ -6,6 +6,8 @@ import type { ActionEnd, EntryHead } from '../../protocol/log-entry.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import type { Accepted } from '../../protocol/scope-api.ts'
 import type { Settings } from '../../protocol/settings.ts'
+import type { SkillProposal } from '../../skills/session/proposal.ts'
+import type { ProposalResult } from '../../skills/session/result.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Counters } from '../counters.ts'
 import type { Database } from '../database.ts'
@@ -14,6 +16,7 @@ import type { Stored } from '../inbox.ts'
 import type { Log } from '../log.ts'
 import { isPlatformFault } from '../platform-fault.ts'
 import type { Settlement } from '../settlement.ts'
+import type { SessionFor } from '../skills/skills.ts'
 import { childHead, eventHead } from '../spans.ts'
 import type { Toolbox } from '../toolbox.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
@@ -47,6 +50,7 @@ type Parts = {
   /** The turn in flight, where there is one. */
   turn: { cancel: (reason: string, by: string) => void; preempt: (reason: string) => void; consider: () => void; escalate: () => void }
   accept: (events: readonly Event[]) => Accepted
+  propose: (proposal: SkillProposal, owner: SessionFor) => Promise<ProposalResult>
   now: () => number
 }
 type Task = {
@@ -204,13 +208,20 @@ export class Actions {
   }
 
   async #perform({ id, reflex_id, version, idempotence_key, task: { work, head } }: Row): Promise<'ok' | 'reused'> {
-    const { effects, toolbox, settings, accept } = this.#parts
+    const { effects, toolbox, settings, accept, propose } = this.#parts
     if (idempotence_key !== null && this.carriedOut(reflex_id, idempotence_key)) return 'reused'
     const { signal } = new AbortController()
     if (work.kind === 'event') {
       const accepted = await effects.exclusively(async () => accept([work.event]), signal)
       if (!accepted.ok) throw new Error(`the inbox is full (${accepted.depth} of ${accepted.limit})`)
       return 'ok'
+    }
+    if (work.kind === 'skill') {
+      // Under the action's own id: after a crash it is given the run that it had.
+      const proposal = { skill_id: work.skill_id, inputs: work.inputs, why: `reflex ${reflex_id}@${version}` }
+      const { status, reason, idempotent } = await propose(proposal, { head, causes: [id], signal })
+      if (status !== 'ok') throw new Error(`skill ${work.skill_id}: ${status}${reason === null ? '' : `, ${reason}`}`)
+      return idempotent ? 'reused' : 'ok'
     }
     const found = toolbox.find(work.tool)
     if (!found.ok) throw new Error(found.detail)

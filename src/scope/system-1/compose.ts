@@ -4,6 +4,8 @@ import type { Event } from '../../core/event.ts'
 import type { Accepted } from '../../protocol/scope-api.ts'
 import type { Settings } from '../../protocol/settings.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
+import type { SkillProposal } from '../../skills/session/proposal.ts'
+import type { ProposalResult } from '../../skills/session/result.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Budget } from '../budget.ts'
 import type { Counters } from '../counters.ts'
@@ -11,6 +13,7 @@ import type { Database } from '../database.ts'
 import type { Effects } from '../effects.ts'
 import type { Log } from '../log.ts'
 import type { Settlement } from '../settlement.ts'
+import type { SessionFor } from '../skills/skills.ts'
 import { Toolbox } from '../toolbox.ts'
 import type { Turns } from '../turns.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
@@ -48,6 +51,7 @@ type Parts = {
   configuration: () => Configuration
   accept: (events: readonly Event[]) => Accepted
   trim: () => void
+  propose: (proposal: SkillProposal, owner: SessionFor) => Promise<ProposalResult>
   now: () => number
 }
 

@@ -7,11 +7,16 @@ import { limits } from '../../protocol/limits.ts'
 import { parseEvent } from '../../protocol/parse-event.ts'
 import type { Action } from '../../protocol/action.ts'
 import { reflexId, type ReflexVersion } from '../../protocol/reflex.ts'
+import type { JsonFields } from '../../skills/json.ts'
 import type { Toolbox } from '../toolbox.ts'
 
 /** An action that may be carried out: at once, within the event's own transaction, or in the effect lane. */
 export type Permitted = { ok: true; lane: false } | { ok: true; lane: true; work: LaneWork }
-export type LaneWork = { kind: 'tool'; tool: string; input: unknown } | { kind: 'event'; event: Event }
+/** A skill is decided on by the gate when its turn comes. */
+export type LaneWork =
+  | { kind: 'tool'; tool: string; input: unknown }
+  | { kind: 'event'; event: Event }
+  | { kind: 'skill'; skill_id: string; inputs: JsonFields }
 export type Permission = Permitted | { ok: false; detail: string }
 
 type Asked = {
@@ -42,7 +47,7 @@ export function permit(action: Action, asked: Asked): Permission {
     case 'invoke_artifact':
       return invocation(action, asked)
     case 'run_skill':
-      return refused(`skill ${action.skill_id} cannot be run: this scope has no skills`)
+      return { ok: true, lane: true, work: { kind: 'skill', skill_id: action.skill_id, inputs: action.inputs as JsonFields } }
     case 'escalate':
       return asked.has_trigger ? at_once : refused('the agent of this scope has no trigger: there is nobody to escalate to')
     case 'set_scratch':

@@ -1,0 +1,59 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { baseRoles, hasRole } from '../auth/principal.ts'
+import { proposeSkillInput } from '../skills/asp.ts'
+import { guard, json, jsonRequest, jsonText, problems, resource, scopePath } from './describe.ts'
+import { described, plainSchema } from './plain-schema.ts'
+import { refuseInvalid } from './refuse-invalid.ts'
+
+const body = proposeSkillInput.extend({
+  dry_run: z.boolean().default(false).meta({ description: 'Decides, and that is all.' }),
+})
+const text = z.string()
+const result = z
+  .looseObject({
+    status: z.enum(['ok', 'refused', 'clarify', 'needs_approval', 'partial_failure', 'failed', 'unknown']),
+    reason: text.nullable(),
+    outputs: z.record(text, z.unknown()),
+    questions: z.array(z.object({ slot: text, question: text })),
+    approval_id: text.nullable(),
+    decision: z.looseObject({
+      verdict: text,
+      stages: z.array(z.looseObject({ stage: text, verdict: z.enum(['passed', 'failed', 'not_reached']), reason: text.nullable() })),
+      score: z.number().nullable(),
+      tau: z.number().nullable(),
+      to_pass: z.array(text),
+    }),
+    steps: z.array(z.object({ index: z.int(), tool: text, status: text, duration_ms: z.number() })),
+    compensation: z.array(z.looseObject({ tool: text, status: text })),
+    idempotent: z.boolean().meta({ description: 'Nothing ran: the outputs are those of an earlier run.' }),
+    trace_id: text,
+  })
+  .openapi('ProposalResult')
+
+const propose = createRoute({
+  method: 'post',
+  path: '/v1/scopes/{scope}/skills/propose',
+  tags: ['Skills'],
+  summary: 'Propose to run a skill',
+  description:
+    "The gate decides, by the manifest, the scope's settings and the roles of the key: compat, preconditions, score, policy, in this order. What is allowed runs at once, and the answer says what came of it.",
+  ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
+  request: {
+    params: scopePath,
+    body: jsonRequest(described<z.input<typeof body>>(plainSchema(body)), {
+      skill_id: 'incident.open',
+      inputs: { title: 'a burst of failed logins' },
+      why: 'open an incident',
+    }),
+  },
+  responses: { 200: json(result, 'What was decided, and what came of it.'), ...problems(400, 413, 415) },
+})
+
+export const proposeSkillRoutes = resource().openapi(propose, async (c) => {
+  const { scope, principal } = c.var
+  const { dry_run, ...proposal } = refuseInvalid({ target: 'json', ...body.safeParse(await c.req.json()) })
+  // A skill's policy names roles as a key may hold them; those that a role implies are held, too.
+  const roles = Array.from(new Set([...principal.roles, ...baseRoles.filter((role) => hasRole(principal, role))]))
+  const answer = await c.env.SCOPE.getByName(scope).propose(proposal, { name: principal.name, roles, dry_run })
+  return jsonText<z.infer<typeof result>>(answer)
+})

@@ -1,0 +1,128 @@
+import type { RunRecord, RunsPort, SkillUsage } from '../../skills/session/ports.ts'
+import type { ProposalResult } from '../../skills/session/result.ts'
+import type { RunStatus } from '../../skills/runner/ports.ts'
+import type { JsonFields } from '../../skills/json.ts'
+import type { Database } from '../database.ts'
+import type { UnitOfWork } from '../unit-of-work.ts'
+
+/** For whom a run is: the turn, the reflex's action, the approval or the call that asked, so that a repetition is given the same run. */
+export type Asked = { cause: string; inputs_hash: string }
+type Row = { run_id: string; skill_id: string; status: string; request: string; result: string | null }
+
+/**
+ * The runs of skills. Kept state: a row before the first step, its end with the run's status, then the result as it was told. If the process dies before the first,
+ * nothing ran; before the second, the run is resumed on waking, from its journal; before the third, whoever asks again is told the status.
+ */
+export class SkillRuns {
+  readonly #database: Database
+  readonly #unit: UnitOfWork
+
+  constructor(database: Database, unit: UnitOfWork) {
+    this.#database = database
+    this.#unit = unit
+  }
+
+  /** `asked` may change from one run to the next. */
+  port(asked: Asked): RunsPort {
+    return {
+      begin: async (record) => {
+        this.#unit(() =>
+          this.#database.all(
+            `INSERT INTO skill_runs (run_id, skill_id, version, cause, inputs_hash, request, status, started_at) VALUES (?, ?, ?, ?, ?, ?, 'running', ?)`,
+            record.run_id,
+            record.skill_id,
+            record.version,
+            asked.cause,
+            asked.inputs_hash,
+            JSON.stringify(record),
+            record.started_at,
+          ),
+        )
+      },
+      end: async (run_id, { status, ended_at }: { status: RunStatus; ended_at: number }) => {
+        this.#unit(() => this.#database.all('UPDATE skill_runs SET status = ?2, ended_at = ?3 WHERE run_id = ?1', run_id, status, ended_at))
+      },
+    }
+  }
+
+  /** As it was told to whoever asked. */
+  keep(run_id: string, result: ProposalResult): void {
+    this.#unit(() => this.#database.all('UPDATE skill_runs SET result = ?2 WHERE run_id = ?1', run_id, JSON.stringify(result)))
+  }
+
+  /** What one of these causes had run before, with the same inputs. */
+  earlier(
+    skill_id: string,
+    causes: readonly string[],
+    inputs_hash: string,
+  ): { run_id: string; open: boolean; result: ProposalResult | null } | null {
+    const row = this.#database.first<Row>(
+      `SELECT run_id, skill_id, status, request, result FROM skill_runs WHERE cause IN (SELECT value FROM json_each(?)) AND skill_id = ? AND inputs_hash = ?
+        ORDER BY started_at LIMIT 1`,
+      JSON.stringify(causes),
+      skill_id,
+      inputs_hash,
+    )
+    if (!row) return null
+    return {
+      run_id: row.run_id,
+      open: row.status === 'running',
+      result: row.result === null ? null : (JSON.parse(row.result) as ProposalResult),
+    }
+  }
+
+  /** Runs that the process died in. */
+  open(): { record: RunRecord; asked: Asked }[] {
+    return this.#database
+      .all<Row & Asked>(
+        `SELECT run_id, skill_id, status, request, result, cause, inputs_hash FROM skill_runs WHERE ended_at IS NULL ORDER BY started_at`,
+      )
+      .map(({ request, cause, inputs_hash }) => ({ record: JSON.parse(request) as RunRecord, asked: { cause, inputs_hash } }))
+  }
+
+  usage(skill_id: string): SkillUsage {
+    const row = this.#database.first<SkillUsage>(
+      'SELECT max(started_at) AS last_run_at, count(*) FILTER (WHERE ended_at IS NULL) AS running FROM skill_runs WHERE skill_id = ?',
+      skill_id,
+    )
+    return { last_run_at: row?.last_run_at ?? null, running: row?.running ?? 0 }
+  }
+
+  recentSuccess(): ReadonlySet<string> {
+    const rows = this.#database.all<{ skill_id: string; status: string }>(
+      'SELECT skill_id, status, max(ended_at) FROM skill_runs WHERE ended_at IS NOT NULL GROUP BY skill_id',
+    )
+    return new Set(rows.filter(({ status }) => status === 'ok' || status === 'reused').map(({ skill_id }) => skill_id))
+  }
+
+  lastGood(idempotence_key: string): JsonFields | null {
+    const row = this.#database.first<{ outputs: string }>('SELECT outputs FROM skill_outputs WHERE idempotence_key = ?', idempotence_key)
+    return row ? (JSON.parse(row.outputs) as JsonFields) : null
+  }
+
+  remember(idempotence_key: string, outputs: JsonFields, at: number): void {
+    this.#unit(() =>
+      this.#database.all(
+        'INSERT INTO skill_outputs (idempotence_key, outputs, at) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET outputs = ?2, at = ?3',
+        idempotence_key,
+        JSON.stringify(outputs),
+        at,
+      ),
+    )
+  }
+
+  /** Within a unit of work: what ended before `before`. */
+  forget(before: number, limit: number): number {
+    const gone = this.#database.all<{ run_id: string }>(
+      'DELETE FROM skill_runs WHERE run_id IN (SELECT run_id FROM skill_runs WHERE ended_at < ? LIMIT ?) RETURNING run_id',
+      before,
+      limit,
+    )
+    this.#database.all(
+      'DELETE FROM skill_steps WHERE run_id IN (SELECT value FROM json_each(?))',
+      JSON.stringify(gone.map(({ run_id }) => run_id)),
+    )
+    this.#database.all('DELETE FROM skill_outputs WHERE at < ?', before)
+    return gone.length
+  }
+}

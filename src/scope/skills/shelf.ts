@@ -1,0 +1,66 @@
+import type { Env } from '../../bindings.ts'
+import { messageOf } from '../../protocol/message-of.ts'
+import { matchesScope } from '../../protocol/scope-pattern.ts'
+import type { Settings } from '../../protocol/settings.ts'
+import { manifestSchema } from '../../skills/manifest.ts'
+import { placeOf } from '../../skills/place-of.ts'
+import type { FoundSkill } from '../../skills/session/ports.ts'
+import { SkillCopy } from '../../skills/skill-copy.ts'
+import { SkillIndex } from '../../skills/skill-index.ts'
+import { activeSkills } from '../../store/active-skills.ts'
+import { findSkill } from '../../store/skills.ts'
+import { withDeadline } from '../deadline.ts'
+
+/** How old the copy may be when a turn's session begins, in ms: a model is told of skills at its leisure, a person is not. */
+const FRESH_MS = 2000
+const TIMEOUT_MS = 5000
+
+type Parts = { scope: string; env: Env; settings: () => Settings; now: () => number }
+
+/** The skills that this scope may show and run, as D1 has them: a copy in memory, which goes on serving while D1 is away. */
+export class Shelf {
+  readonly #parts: Parts
+  readonly #copy = new SkillCopy()
+  #read_at = 0
+  #index: { of: string; index: SkillIndex } | null = null
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** The copy is fresh once this resolves, if D1 answers. */
+  async catchUp({ at_once }: { at_once: boolean }): Promise<void> {
+    const { scope, env, now } = this.#parts
+    if (!at_once && now() - this.#read_at < FRESH_MS) return
+    const signal = new AbortController().signal
+    const read = () => this.#copy.catchUp((since_revision) => activeSkills(env.DB, { scope, since_revision }))
+    try {
+      await withDeadline(read, { signal, timeout_ms: TIMEOUT_MS, what: 'reading skills' })
+      this.#read_at = now()
+    } catch (error) {
+      console.warn(JSON.stringify({ message: 'skills could not be read, those at hand are used', scope, error: messageOf(error) }))
+    }
+  }
+
+  /** Of each skill the newest active version that fits where the agent works. */
+  index(): SkillIndex {
+    const place = placeOf(this.#parts.settings())
+    const of = JSON.stringify([this.#copy.revision, place])
+    if (this.#index?.of !== of) {
+      const skills = this.#copy.newestFor(place).map(({ manifest }) => ({ manifest, state: 'active' as const }))
+      this.#index = { of, index: new SkillIndex(skills) }
+    }
+    return this.#index.index
+  }
+
+  /** Also one that is no longer active, or not yet: the gate says so. Null where there is none, or it is not for this scope. */
+  async find(id: string, version?: string): Promise<FoundSkill | null> {
+    const held = this.#copy.find(placeOf(this.#parts.settings()), id, version)
+    if (held) return { manifest: held.manifest, state: 'active' }
+    const { env, scope } = this.#parts
+    const stored = await findSkill(env.DB, id, version)
+    if (!stored?.scopes.some((pattern) => matchesScope(pattern, scope))) return null
+    const read = manifestSchema.safeParse(stored.manifest)
+    return read.success ? { manifest: read.data, state: stored.state } : null
+  }
+}

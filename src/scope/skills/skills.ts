@@ -1,0 +1,218 @@
+import type { Agent } from '../../agents/define-agent.ts'
+import { messageOf } from '../../protocol/message-of.ts'
+import type { EntryHead, NewEntry, SkillEntryKind } from '../../protocol/log-entry.ts'
+import type { Settings } from '../../protocol/settings.ts'
+import { seedBlackboard } from '../../skills/blackboard.ts'
+import type { Json } from '../../skills/json.ts'
+import { placeOf } from '../../skills/place-of.ts'
+import type { SessionSettings } from '../../skills/session/context.ts'
+import type { HostRunnerPorts, RunIdentity, SessionPorts } from '../../skills/session/ports.ts'
+import type { ProposalRequest, SkillProposal } from '../../skills/session/proposal.ts'
+import type { ProposalResult } from '../../skills/session/result.ts'
+import type { Database } from '../database.ts'
+import type { Effects } from '../effects.ts'
+import type { Log } from '../log.ts'
+import { childHead, scopeHead } from '../spans.ts'
+import type { Toolbox } from '../toolbox.ts'
+import type { UnitOfWork } from '../unit-of-work.ts'
+import type { ParkedRuns } from './parked-runs.ts'
+import { RunJournal } from './run-journal.ts'
+import type { Asked, SkillRuns } from './runs.ts'
+import { ScopeSession } from './scope-session.ts'
+import type { Shelf } from './shelf.ts'
+
+/** For whom a session is opened: where it stands in the log, and what it may use. `ask` calls the turn's own model. */
+export type SessionFor = {
+  head: EntryHead
+  causes: readonly [string, ...string[]]
+  signal: AbortSignal
+  ask?: SessionPorts['ask']
+}
+type Parts = {
+  scope: string
+  database: Database
+  unit: UnitOfWork
+  log: Log
+  effects: Effects
+  toolbox: Toolbox
+  shelf: Shelf
+  runs: SkillRuns
+  parked: ParkedRuns
+  agent: () => Agent
+  settings: () => Settings
+  now: () => number
+}
+
+/** Gated skills in a scope: each turn, action or call that may propose one has a session of its own, over this scope's registry, journal and effect lane. */
+export class Skills {
+  readonly #parts: Parts
+  readonly #journal: RunJournal
+  readonly #resuming = new Map<string, Promise<ProposalResult | null>>()
+  #looking = false
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#journal = new RunJournal(parts.database, parts.unit)
+  }
+
+  /** The roles of the scope's own agent, by the operator's setting `blackboard.policy.roles`. */
+  get agentRoles(): string[] {
+    const roles = this.#parts.settings().blackboard.policy?.['roles']
+    return Array.isArray(roles) ? roles.filter((role): role is string => typeof role === 'string') : ['agent']
+  }
+
+  /** Whether there is any skill that fits here. */
+  get any(): boolean {
+    return this.#parts.shelf.index().size > 0
+  }
+
+  async open(owner: SessionFor): Promise<ScopeSession> {
+    await this.#parts.shelf.catchUp({ at_once: owner.ask === undefined })
+    return this.#session(owner)
+  }
+
+  async propose(proposal: SkillProposal, request: ProposalRequest, owner: SessionFor): Promise<ProposalResult> {
+    const session = await this.open(owner)
+    return session.propose(proposal, request)
+  }
+
+  /** On waking: what was being run is brought to its end, in the background. */
+  recover(): void {
+    for (const { record, asked } of this.#parts.runs.open()) {
+      const resumed = this.#resume(record, asked).finally(() => this.#resuming.delete(record.run_id))
+      this.#resuming.set(record.run_id, resumed)
+    }
+    for (const run of this.#parts.parked.running()) void this.#runApproved(run)
+  }
+
+  /** Somebody decided on an approval, or it is time to look. */
+  async look(): Promise<void> {
+    if (this.#looking) return
+    this.#looking = true
+    const { parked, log, unit, scope } = this.#parts
+    try {
+      for (const { run, status, by, reason } of await parked.look()) {
+        const { approval_id, skill_id, version } = run
+        unit(() =>
+          log.append([
+            { ...scopeHead(), trace_id: run.trace_id, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason },
+          ]),
+        )
+        if (status === 'approved') await this.#runApproved(run)
+      }
+    } catch (error) {
+      console.warn(JSON.stringify({ message: 'approvals could not be looked for, they will be again', scope, error: messageOf(error) }))
+    } finally {
+      this.#looking = false
+    }
+  }
+
+  async #runApproved(run: Parameters<ScopeSession['runApproved']>[0]): Promise<void> {
+    const { runs, parked } = this.#parts
+    const cause = `approval:${run.approval_id}`
+    const known = runs.earlier(run.skill_id, [cause], '')
+    if (known) await this.#resuming.get(known.run_id)
+    else {
+      const session = await this.open({
+        head: { ...scopeHead(), trace_id: run.trace_id },
+        causes: [cause],
+        signal: new AbortController().signal,
+      })
+      const result = await session.runApproved(run)
+      if (result.run_id !== null) runs.keep(result.run_id, result)
+    }
+    parked.done(run.approval_id)
+  }
+
+  async #resume(record: Parameters<ScopeSession['resume']>[0], asked: Asked): Promise<ProposalResult | null> {
+    const { runs, scope } = this.#parts
+    try {
+      const head = { ...scopeHead(), trace_id: record.trace_id }
+      const session = await this.open({ head, causes: [asked.cause], signal: new AbortController().signal })
+      const result = await session.resume(record)
+      runs.keep(record.run_id, result)
+      return result
+    } catch (error) {
+      console.error(JSON.stringify({ message: 'a run could not be resumed, the next start tries again', scope, error: messageOf(error) }))
+      return null
+    }
+  }
+
+  #session({ head, causes, signal, ask }: SessionFor): ScopeSession {
+    const { runs, settings } = this.#parts
+    const asked: Asked = { cause: causes[0], inputs_hash: '' }
+    const { blackboard, goal_labels } = settings()
+    const seeded = seedBlackboard({ settings: blackboard as Parameters<typeof seedBlackboard>[0]['settings'] & object })
+    if (!seeded.ok) throw new Error(`the setting blackboard cannot be used: ${seeded.detail}`)
+    const of: SessionSettings = { trace_id: head.trace_id, place: placeOf(settings()), seeded, goal_labels }
+    const resumed = async (run_id: string) => (await this.#resuming.get(run_id)) ?? null
+    return new ScopeSession(of, this.#ports({ head, asked, signal, ask }), { runs, causes, asked, resumed })
+  }
+
+  #ports({
+    head,
+    asked,
+    signal,
+    ask,
+  }: {
+    head: EntryHead
+    asked: Asked
+    signal: AbortSignal
+    ask: SessionPorts['ask'] | undefined
+  }): SessionPorts {
+    const { shelf, runs, parked, toolbox, agent, log, unit, now } = this.#parts
+    return {
+      registry: {
+        index: () => shelf.index(),
+        find: (id, version) => shelf.find(id, version),
+        recentSuccess: () => runs.recentSuccess(),
+        usage: (id) => runs.usage(id),
+      },
+      runner: (run) => this.#runner(run, head, signal),
+      runs: runs.port(asked),
+      approvals: { park: (run) => parked.park(run) },
+      tools: () => toolbox.allowed,
+      probes: (agent().probes ?? {}) as SessionPorts['probes'],
+      ask: ask ?? (() => Promise.reject(new Error('no model is asked outside of a turn'))),
+      log: ({ kind, trace_id: _trace, ...fields }) => {
+        const entry = { ...childHead(head), ...fields, kind: kind as SkillEntryKind } as NewEntry
+        unit(() => log.append([entry]))
+      },
+      redact: (value) => log.clean(value) as Json,
+      now,
+      newId: () => crypto.randomUUID(),
+    }
+  }
+
+  /** Steps are effects like any others: one at a time in this scope, journalled, with what the scope allows. */
+  #runner({ run_id, skill_id, version }: RunIdentity, head: EntryHead, stopped: AbortSignal): HostRunnerPorts {
+    const { runs, toolbox, effects, now } = this.#parts
+    return {
+      journal: this.#journal,
+      callTool: async (tool, input, { signal, timeout_ms, idempotence_key }) => {
+        const found = toolbox.find(tool)
+        if (!found.ok) throw new Error(found.detail)
+        const { definition } = found
+        const cause = { by: `skill:${skill_id}@${version}` }
+        const either = AbortSignal.any([signal, stopped])
+        const request = {
+          tool,
+          definition,
+          input,
+          key: idempotence_key,
+          cause,
+          turn_id: `run:${run_id}`,
+          earlier_turns: [],
+          head,
+          signal: either,
+          timeout_ms,
+        }
+        return { output: await effects.run(request), cost_usd: 0 }
+      },
+      isRetryable: (error) => typeof error === 'object' && error !== null && 'retryable' in error && error.retryable === true,
+      lastGood: async (key) => runs.lastGood(key),
+      remember: async (key, outputs) => runs.remember(key, outputs, now()),
+      wait: (ms, signal) => scheduler.wait(ms, { signal }),
+    }
+  }
+}

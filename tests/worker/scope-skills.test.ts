@@ -1,0 +1,251 @@
+import { MockLanguageModelV4 } from 'ai/test'
+import { env } from 'cloudflare:workers'
+import { describe, expect, test, vi } from 'vitest'
+import type { ProposalResult } from '../../src/skills/session/result.ts'
+import { calls, write } from '../support/chain.ts'
+import { call, keyFor, scopePath } from '../support/http.ts'
+import { crash, entriesOf, evict, freshScope, logOf, note, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { ask, behaviours, effectGates, effects } from '../support/test-agents.ts'
+
+const did = (scope: string) => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
+
+/** A skill of two steps with the test agent's tools, for this scope alone. */
+const twoSteps = (id: string, changes: Record<string, unknown> = {}) => ({
+  id,
+  version: '1.0.0',
+  owner: 'ops',
+  scope: 'project',
+  description: 'Does it twice',
+  compat: {},
+  signature: {
+    inputs: [{ name: 'what', type: 'string', required: true }],
+    outputs: [{ name: 'done', type: 'string' }],
+    blackboard_bindings: { inputs: {}, outputs: {} },
+  },
+  preconditions: { tools_available: ['act'], data_present: ['what'], invariants: [] },
+  plan: {
+    budget: { max_cost_usd: 1, max_latency_ms: 20_000 },
+    steps: [
+      { tool: 'act', args: { text: 'first {{what}}' }, timeout_ms: 5000 },
+      { tool: 'act', args: { text: 'second {{what}}' }, timeout_ms: 5000 },
+    ],
+    compensation: [],
+    result_map: { done: '{{what}}' },
+  },
+  effects: { writes: [], external: [] },
+  activation: {
+    required_slots: ['what'],
+    goal_labels: ['twice'],
+    keywords_any: ['twice'],
+    score_weights: { goal_label: 3, keyword_hit: 2, recent_success: 1 },
+    tau: 2,
+    cooldown_s: 0,
+    max_concurrency: 3,
+  },
+  llm_support: { parsers: [] },
+  policy: { allow_roles: ['publisher', 'agent'] },
+  ...changes,
+})
+
+async function skill(changes: Record<string, unknown> = {}, state = 'active') {
+  const id = `twice.s${crypto.randomUUID().slice(0, 8)}`
+  const registered = await call('/v1/skills', { json: twoSteps(id, changes) })
+  expect(registered.text).toContain(id)
+  if (state === 'active') expect((await call(`/v1/skills/${id}/state`, { json: { state } })).status).toBe(200)
+  return id
+}
+
+const propose = async (scope: string, skill_id: string, more: Record<string, unknown> = {}, key?: string): Promise<ProposalResult> => {
+  const json = { skill_id, inputs: { what: 'x' }, why: 'do it twice', ...more }
+  const { status, body, text } = await call(scopePath(scope, '/skills/propose'), { json, ...(key === undefined ? {} : { key }) })
+  expect(status, text).toBe(200)
+  return body as ProposalResult
+}
+
+describe('a proposal over the API', () => {
+  test('that the gate allows runs step by step, and says what came of it', async () => {
+    const scope = freshScope()
+    const id = await skill()
+    expect(await propose(scope, id)).toMatchObject({
+      status: 'ok',
+      outputs: { done: 'x' },
+      decision: {
+        verdict: 'allow',
+        score: 2,
+        tau: 2,
+        stages: [{ stage: 'compat', verdict: 'passed' }, {}, {}, { stage: 'policy', verdict: 'passed' }],
+      },
+      steps: [
+        { index: 0, tool: 'act', status: 'ok' },
+        { index: 1, tool: 'act', status: 'ok' },
+      ],
+      idempotent: false,
+    })
+    expect(did(scope)).toEqual(['first x', 'second x'])
+    expect((await logOf(stubOf(scope))).map(({ kind }) => kind)).toEqual([
+      'blackboard-seeded',
+      'skill-decided',
+      'skill-started',
+      'effect-started',
+      'effect-ended',
+      'skill-step-ended',
+      'effect-started',
+      'effect-ended',
+      'skill-step-ended',
+      'skill-applied',
+    ])
+  })
+
+  test.each([
+    ['misses a slot', {}, { inputs: {} }, { status: 'clarify', questions: [{ slot: 'what' }] }],
+    [
+      'is not relevant',
+      {},
+      { why: 'something else' },
+      { status: 'refused', decision: { verdict: 'refused', stages: [{}, {}, { stage: 'score', verdict: 'failed' }, {}] } },
+    ],
+    [
+      'is of a role that nobody has',
+      { policy: { allow_roles: ['ReleaseManager'] } },
+      {},
+      { status: 'refused', decision: { verdict: 'deny', to_pass: [expect.stringContaining('ReleaseManager')] } },
+    ],
+    [
+      'is for another place',
+      { compat: { env: ['production'] } },
+      {},
+      { status: 'refused', decision: { stages: [{ stage: 'compat', verdict: 'failed' }, {}, {}, {}] } },
+    ],
+  ])('that %s runs nothing, and says what would have to change', async (_, changes, more, expected) => {
+    const scope = freshScope()
+    expect(await propose(scope, await skill(changes), more)).toMatchObject(expected)
+    expect(did(scope)).toEqual([])
+  })
+
+  test('of a candidate waits for its promotion; of an unknown skill is refused', async () => {
+    const scope = freshScope()
+    expect(await propose(scope, await skill({}, 'candidate'))).toMatchObject({
+      status: 'refused',
+      decision: { verdict: 'needs_promotion' },
+    })
+    expect(await propose(scope, 'no.such.skill')).toMatchObject({ status: 'refused' })
+    expect(did(scope)).toEqual([])
+  })
+
+  test('decides alone where it is dry, and gives the last good outputs under a key', async () => {
+    const scope = freshScope()
+    const { plan } = twoSteps('x')
+    const id = await skill({ plan: { ...plan, idempotence_key: 'twice:{{what}}' } })
+    expect(await propose(scope, id, { dry_run: true })).toMatchObject({ status: 'ok', steps: [{ status: 'planned' }, {}] })
+    expect(did(scope)).toEqual([])
+    expect(await propose(scope, id)).toMatchObject({ status: 'ok', idempotent: false })
+    await evict(stubOf(scope))
+    expect(await propose(scope, id)).toMatchObject({ status: 'ok', idempotent: true, outputs: { done: 'x' } })
+    expect(did(scope)).toHaveLength(2)
+  })
+
+  test('compensates what was done where a step fails', async () => {
+    const scope = freshScope()
+    const { plan } = twoSteps('x')
+    const [first] = plan.steps
+    const steps = [first, { tool: 'act', args: { text: 'throw' }, timeout_ms: 5000 }]
+    const compensation = [{ when: 'partial_failure', tool: 'act', args: { text: 'undo {{what}}' }, step: 0 }]
+    const id = await skill({ plan: { ...plan, steps, compensation } })
+    expect(await propose(scope, id)).toMatchObject({ status: 'partial_failure', compensation: [{ tool: 'act', status: 'ok' }] })
+    expect(did(scope)).toEqual(['first x', 'throw', 'undo x'])
+  })
+})
+
+describe('a run that a crash cuts off', () => {
+  test('goes on behind its last recorded step', async () => {
+    const scope = freshScope()
+    const { plan } = twoSteps('x')
+    const id = await skill({ plan: { ...plan, idempotence_key: 'twice:{{what}}' } })
+    const gate = Promise.withResolvers<void>()
+    effectGates.set(scope, gate.promise)
+    const answer = propose(scope, id).catch(() => null)
+    await until(async () => did(scope).length === 1, 'the first step has begun')
+    const again = await crash(scope)
+    effectGates.delete(scope)
+    gate.resolve()
+    await answer
+    await until(async () => (await entriesOf(again, 'skill-applied')).length === 1, 'the run is at its end')
+    expect(did(scope)).toEqual(['first x', 'first x', 'second x'])
+    expect(new Set(effects.filter((effect) => effect.scope === scope && effect.text === 'first x').map(({ key }) => key)).size).toBe(1)
+    expect(await entriesOf(again, 'skill-applied')).toMatchObject([{ status: 'ok' }])
+  })
+
+  test('ends as unknown where a step without a key may have happened', async () => {
+    const scope = freshScope()
+    const id = await skill()
+    const gate = Promise.withResolvers<void>()
+    effectGates.set(scope, gate.promise)
+    const answer = propose(scope, id).catch(() => null)
+    await until(async () => did(scope).length === 1, 'the first step has begun')
+    const again = await crash(scope)
+    effectGates.delete(scope)
+    gate.resolve()
+    await answer
+    await until(async () => (await entriesOf(again, 'skill-applied')).length === 1, 'the run is at its end')
+    expect(did(scope)).toEqual(['first x'])
+    expect(await entriesOf(again, 'skill-applied')).toMatchObject([{ status: 'unknown' }])
+  })
+})
+
+describe('an approval', () => {
+  const gated = () => skill({ policy: { allow_roles: ['publisher'], needs_approval_if: ['true'] } })
+
+  test('parks the run, survives an eviction, and has it run once', async () => {
+    const scope = freshScope()
+    const id = await gated()
+    const { status, approval_id } = await propose(scope, id)
+    expect(status).toBe('needs_approval')
+    expect(did(scope)).toEqual([])
+    await evict(stubOf(scope))
+    const listed = await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)
+    expect(listed.body.items).toMatchObject([{ id: approval_id, status: 'pending', skill_id: id, inputs: { what: 'x' } }])
+    const decisions = await Promise.all([
+      call(`/v1/approvals/${approval_id}/approve`, { json: {} }),
+      call(`/v1/approvals/${approval_id}/reject`, { json: {} }),
+      call(`/v1/approvals/${approval_id}/approve`, { json: {} }),
+    ])
+    expect(decisions.map((decision) => decision.status).sort()).toEqual([200, 409, 409])
+    const approved = decisions[1]?.status !== 200
+    await until(async () => (await entriesOf(stubOf(scope), 'approval-decided')).length === 1, 'the scope knows')
+    if (approved) await until(async () => did(scope).length === 2, 'it has run')
+    expect(did(scope)).toEqual(approved ? ['first x', 'second x'] : [])
+  })
+
+  test('of a skill that was deprecated meanwhile runs nothing', async () => {
+    const scope = freshScope()
+    const id = await gated()
+    const { approval_id } = await propose(scope, id)
+    expect((await call(`/v1/skills/${id}/state`, { json: { state: 'deprecated' } })).status).toBe(200)
+    expect((await call(`/v1/approvals/${approval_id}/approve`, { json: {} })).status).toBe(200)
+    await until(async () => (await entriesOf(stubOf(scope), 'skill-refused')).length === 1, 'it is refused')
+    expect(did(scope)).toEqual([])
+  })
+})
+
+describe('in the loop', () => {
+  test('a reflex runs a skill, gated like any other', async () => {
+    const scope = freshScope()
+    const id = await skill()
+    const { id: reflex } = await write(
+      `return { action_type: 'run_skill', skill_id: ${JSON.stringify(id)}, inputs: { what: context.event.text } }`,
+    )
+    await stubOf(scope).configure({ reflexes: [{ id: reflex }], goal_labels: ['twice'] }, 'ops')
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'e'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    expect(did(scope)).toEqual(['first e', 'second e'])
+  })
+
+  test('one that the gate refuses hands its event to the slow path', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async () => null)
+    const id = await skill({ policy: { allow_roles: ['ReleaseManager'] } })
+    const { id: reflex } = await write(`return { action_type: 'run_skill', skill_id: ${JSON.stringify(id)}, inputs: { what: 'x' } }`)
+    await stubOf(scope).configure({ reflexes: [{ id: reflex }], goal_labels: ['twice'] }, 'ops')
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'e'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    expect(did(scope)).toEqual([])
+  })
+})
