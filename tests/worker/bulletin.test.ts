@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { call, problem, scopePath } from '../support/http.ts'
 import { freshId } from '../support/reflexes.ts'
 import { freshScope } from '../support/scopes.ts'
-import { putVersion } from '../support/skills.ts'
+import { copyVersion, putVersion } from '../support/skills.ts'
 
 const bulletin = (scope: string, text: string) => call(`${scopePath(scope, '/bulletin')}?text=${encodeURIComponent(text)}`)
 const cardsOf = async (scope: string, text: string): Promise<string[]> =>
@@ -68,7 +68,7 @@ describe("a scope's bulletin", () => {
 
   test('looks through all skills, however many pages they take', async () => {
     const { scope, word, cues } = await world({})
-    for (let index = 0; index < 60; index += 1) await putVersion({ changes: { compat: {} }, state: 'active' })
+    await copyVersion(await putVersion({ state: 'active' }), 60)
     const { id } = await putVersion({ changes: cues, state: 'active' })
     expect(await cardsOf(scope, word)).toEqual([`${id}@1.3.0`])
   })

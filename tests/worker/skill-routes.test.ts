@@ -57,7 +57,7 @@ describe('a skill is registered', () => {
   test('under the same version with other content never, whoever is first', async () => {
     const id = freshId('skill')
     const all = await Promise.all(['one', 'two', 'three'].map((description) => register({ id, description })))
-    expect(all.map(({ status }) => status).toSorted()).toEqual([201, 409, 409])
+    expect(all.map(({ status }) => String(status)).toSorted()).toEqual(['201', '409', '409'])
     const refused = all.find(({ status }) => status === 409)
     expect(refused).toMatchObject(problem(409, 'version-taken'))
     expect(refused?.body.detail).toContain('a higher version')

@@ -5,7 +5,7 @@ import { activeSkills } from '../../src/store/active-skills.ts'
 import { MOST_SKILL_VERSIONS, setSkillState } from '../../src/store/change-skills.ts'
 import { findSkill, listSkills, listSkillVersions } from '../../src/store/skills.ts'
 import { freshId } from '../support/reflexes.ts'
-import { put, putVersion } from '../support/skills.ts'
+import { copyVersion, put, putVersion } from '../support/skills.ts'
 
 const versionsOf = async (id: string) => (await listSkillVersions(env.DB, id)).map(({ version, state }) => `${version} ${state}`)
 const setTo = (state: SkillState, { id, version }: { id: string; version: string }, now = 9) =>
@@ -66,15 +66,13 @@ describe('a version', () => {
     const { id } = await putVersion({ scopes: ['team-a/*'] })
     const added = await put({ changes: { id, version: '2.0.0' }, scopes: ['team-a/*'], ...fields })
     expect(added.ok).toBe(ok)
-    expect(await findSkill(env.DB, id, '2.0.0')).toEqual(ok ? expect.objectContaining({ owner: 'alice', scopes: ['team-a/*'] }) : null)
+    expect(await versionsOf(id)).toHaveLength(ok ? 2 : 1)
+    expect(await findSkill(env.DB, id)).toMatchObject({ owner: 'alice', scopes: ['team-a/*'] })
   })
 
   test('finds no room beside a thousand others', async () => {
     const { id } = await putVersion()
-    const others = JSON.stringify(Array.from({ length: MOST_SKILL_VERSIONS - 1 }, (_, index) => `0.0.${index}`))
-    const copies = `INSERT INTO skill_versions SELECT ?1, value, value, '{}', hash, state, NULL, 0, 0, provenance, 0
-      FROM skill_versions AS one, json_each(?2) WHERE one.id = ?1`
-    await env.DB.prepare(copies).bind(id, others).run()
+    await copyVersion({ id }, MOST_SKILL_VERSIONS - 1)
     expect(await put({ changes: { id } })).toMatchObject({ ok: true, created: false })
     expect(await put({ changes: { id, version: '2.0.0' } })).toMatchObject({ ok: false, reason: 'too_many_versions' })
   })
@@ -104,17 +102,26 @@ describe('a state', () => {
   const allowed = ['candidate active', 'candidate deprecated', 'active deprecated', 'deprecated active']
   const pairs = skillStates.flatMap((from) => skillStates.map((to): [SkillState, SkillState] => [from, to]))
 
-  test.each(pairs)('%s becomes %s or not', async (from, to) => {
+  const mayFollow = (from: SkillState, to: SkillState) => allowed.includes(`${from} ${to}`)
+
+  test.each(pairs.filter(([from, to]) => mayFollow(from, to)))('%s becomes %s', async (from, to) => {
     const before = await putVersion({ state: from })
-    const changed = await setTo(to, before)
-    if (from === to) expect(changed).toEqual({ ok: true, version: before })
-    else if (allowed.includes(`${from} ${to}`)) {
-      expect(changed).toEqual({ ok: true, version: { ...before, state: to, state_reason: 'because', state_at: 9 } })
-    } else {
-      const next = allowed.filter((pair) => pair.startsWith(from)).map((pair) => pair.split(' ')[1])
-      expect(changed).toMatchObject({ ok: false, reason: 'not_allowed', detail: expect.stringContaining(next.join(' or ')) })
-      expect(await findSkill(env.DB, before.id)).toEqual(before)
-    }
+    const after = { ...before, state: to, state_reason: 'because', state_at: 9 }
+    expect(await setTo(to, before)).toEqual({ ok: true, version: after })
+    expect(await findSkill(env.DB, before.id)).toEqual(after)
+  })
+
+  test.each(skillStates)('%s stays as it is where it is that already', async (state) => {
+    const before = await putVersion({ state })
+    expect(await setTo(state, before)).toEqual({ ok: true, version: before })
+  })
+
+  test.each(pairs.filter(([from, to]) => from !== to && !mayFollow(from, to)))('%s never becomes %s', async (from, to) => {
+    const before = await putVersion({ state: from })
+    const next = allowed.filter((pair) => pair.startsWith(from)).map((pair) => pair.split(' ')[1])
+    const refused = await setTo(to, before)
+    expect(refused).toMatchObject({ ok: false, reason: 'not_allowed', detail: expect.stringContaining(next.join(' or ')) })
+    expect(await findSkill(env.DB, before.id)).toEqual(before)
   })
 
   test('is that of one version, and of none that is not there', async () => {
@@ -133,7 +140,8 @@ describe('a list', () => {
     for (const id of ids) await putVersion({ changes: { id }, state: id.endsWith('c') ? 'active' : 'candidate' })
     await putVersion({ changes: { id: `${mark}.c`, version: '2.0.0' } })
     const seen: string[] = []
-    for (let cursor: string | null | undefined = undefined; cursor !== null;) {
+    let cursor: string | null | undefined
+    for (let pages = 0; pages < 9 && cursor !== null; pages += 1) {
       const page: Awaited<ReturnType<typeof listSkills>> = await listSkills(env.DB, { q: mark, limit: 2, cursor })
       expect(page.items.length).toBeLessThanOrEqual(2)
       seen.push(...page.items.map(({ id, version }) => `${id}@${version}`))
@@ -166,7 +174,7 @@ describe('the active skills', () => {
     return revision
   }
   const told = ({ changes }: Awaited<ReturnType<typeof changesSince>>) =>
-    changes.map(({ id, version, manifest }) => `${id}@${version} ${manifest === null ? 'ended' : String(manifest.version)}`)
+    changes.map(({ id, version, manifest }) => `${id}@${version} ${manifest === null ? 'ended' : manifest.version}`)
 
   test('change with what becomes active and what ceases to be, and with nothing else', async () => {
     const before = await newest()
