@@ -1,11 +1,9 @@
-import { MockLanguageModelV4 } from 'ai/test'
-import { env } from 'cloudflare:workers'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ProposalResult } from '../../src/skills/session/result.ts'
-import { calls, write } from '../support/chain.ts'
-import { call, keyFor, scopePath } from '../support/http.ts'
+import { write } from '../support/chain.ts'
+import { call, scopePath } from '../support/http.ts'
 import { crash, entriesOf, evict, freshScope, logOf, note, sendAndSettle, stubOf, until } from '../support/scopes.ts'
-import { ask, behaviours, effectGates, effects } from '../support/test-agents.ts'
+import { behaviours, effectGates, effects } from '../support/test-agents.ts'
 
 const did = (scope: string) => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
 
@@ -47,18 +45,18 @@ const twoSteps = (id: string, changes: Record<string, unknown> = {}) => ({
   ...changes,
 })
 
-async function skill(changes: Record<string, unknown> = {}, state = 'active') {
+async function skill(changes: Record<string, unknown> = {}, state = 'active'): Promise<string> {
   const id = `twice.s${crypto.randomUUID().slice(0, 8)}`
   const registered = await call('/v1/skills', { json: twoSteps(id, changes) })
-  expect(registered.text).toContain(id)
-  if (state === 'active') expect((await call(`/v1/skills/${id}/state`, { json: { state } })).status).toBe(200)
+  if (registered.status !== 201) throw new Error(registered.text)
+  if (state === 'active') await call(`/v1/skills/${id}/state`, { json: { state } })
   return id
 }
 
 const propose = async (scope: string, skill_id: string, more: Record<string, unknown> = {}, key?: string): Promise<ProposalResult> => {
   const json = { skill_id, inputs: { what: 'x' }, why: 'do it twice', ...more }
   const { status, body, text } = await call(scopePath(scope, '/skills/propose'), { json, ...(key === undefined ? {} : { key }) })
-  expect(status, text).toBe(200)
+  if (status !== 200) throw new Error(text)
   return body as ProposalResult
 }
 
