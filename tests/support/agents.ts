@@ -1,4 +1,4 @@
 import { agents as deployed } from '../../src/agents/index.ts'
-import { perceivingAgent, testAgent } from './test-agents.ts'
+import { chainedAgent, perceivingAgent, testAgent } from './test-agents.ts'
 
-export const agents = [testAgent, perceivingAgent, ...deployed]
+export const agents = [testAgent, perceivingAgent, chainedAgent, ...deployed]

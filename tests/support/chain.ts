@@ -1,6 +1,11 @@
-import type { ReflexState, ReflexVersion } from '../../src/protocol/reflex.ts'
+import { env } from 'cloudflare:workers'
+import { expect } from 'vitest'
+import type { Event } from '../../src/core/event.ts'
+import type { ReflexReference, ReflexState, ReflexVersion } from '../../src/protocol/reflex.ts'
 import { hashCode } from '../../src/reflexes/hash-code.ts'
 import { byAgent, createVersion, freshId } from './reflexes.ts'
+import { freshScope, note, stubOf } from './scopes.ts'
+import { effects } from './test-agents.ts'
 
 type Written = { id?: string; state?: ReflexState; scope?: string; scopes?: string[] }
 
@@ -16,3 +21,27 @@ export async function write(
 
 export const calls = (tool: string, text = 'context.event.text'): string =>
   `return { action_type: 'call_tool', tool: ${JSON.stringify(tool)}, args: { text: ${text} } }`
+
+/** A scope whose chain is one active reflex, set by its owner. */
+export async function acting(body: string, reference: Partial<ReflexReference> = {}, scope = freshScope()) {
+  const { id } = await write(body)
+  const stub = stubOf(scope)
+  expect(await stub.configure({ reflexes: [{ id, ...reference }] }, 'ops')).toMatchObject({ ok: true })
+  return { id, scope, stub }
+}
+
+/** What the effects of a scope really did, in order. */
+export const did = (scope: string): string[] => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
+
+/** Notes `n0`, `n1`, … */
+export const notes = (scope: string, count: number): Event[] => Array.from({ length: count }, (_, index) => note(scope, `n${index}`))
+
+/** D1 does not know any reflexes meanwhile. */
+export async function whileAway(work: () => Promise<void>): Promise<void> {
+  await env.DB.exec('ALTER TABLE reflex_versions RENAME TO away')
+  try {
+    await work()
+  } finally {
+    await env.DB.exec('ALTER TABLE away RENAME TO reflex_versions')
+  }
+}

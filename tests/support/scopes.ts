@@ -45,7 +45,10 @@ export async function entriesOf<Kind extends LogEntry['kind']>(stub: Stub, kind:
 export async function hurry(stub: Stub): Promise<void> {
   await inObject(stub, (state) => {
     state.storage.sql.exec(`UPDATE events SET due_at = min(due_at, ?) WHERE status = 'pending'`, Date.now() - 1)
-    state.storage.sql.exec(`UPDATE events SET lease_until = ? WHERE status = 'processing' AND ack_token NOT LIKE 'turn:%'`, Date.now() - 1)
+    state.storage.sql.exec(
+      `UPDATE events SET lease_until = ? WHERE status = 'processing' AND ack_token NOT LIKE 'turn:%' AND ack_token NOT LIKE 'reflex:%'`,
+      Date.now() - 1,
+    )
     state.storage.sql.exec('UPDATE timers SET next_at = min(next_at, ?)', Date.now() - 1)
   })
   await stub.poke()

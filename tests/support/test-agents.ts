@@ -22,6 +22,7 @@ const perform = async (
 ) => {
   const record = { scope, text, key: idempotence_key, started: performance.now(), ended: 0 }
   effects.push(record)
+  if (text === 'lose connection') throw new Error('Network connection lost.')
   if (text === 'throw') throw new Error('the tool failed')
   if (text === 'hang') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
   if (text === 'deaf') await scheduler.wait(300)
@@ -63,6 +64,14 @@ export const testAgent: Agent = defineAgent({
 })
 
 export const perceivingAgent: Agent = defineAgent({ name: 'perceiver', scopes: ['perceive/*'] })
+
+/** Brings its chain along: no operator sets one. */
+export const chainedAgent: Agent = defineAgent({
+  name: 'chained',
+  scopes: ['chained/*'],
+  trigger: async () => null,
+  settings: { reflexes: [{ id: 'brought-along' }] },
+})
 
 export const ask = async (deps: AgentDeps, prompt: string): Promise<string> =>
   (await generateText({ model: deps.model, prompt, abortSignal: deps.signal, maxRetries: 0 })).text

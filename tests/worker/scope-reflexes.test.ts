@@ -2,17 +2,10 @@ import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { behaviours, effectGates, effects } from '../support/test-agents.ts'
 import { findReflex } from '../../src/store/reflexes.ts'
-import { calls, write } from '../support/chain.ts'
+import { acting, calls, did, whileAway, write } from '../support/chain.ts'
 import { freshId } from '../support/reflexes.ts'
 import { crash, entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 
-const acting = async (body: string, more: Record<string, unknown> = {}, scope = freshScope()) => {
-  const { id } = await write(body)
-  const stub = stubOf(scope)
-  expect(await stub.configure({ reflexes: [{ id, ...more }] }, 'ops')).toMatchObject({ ok: true })
-  return { id, scope, stub }
-}
-const did = (scope: string) => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
 let turns: string[] = []
 const thinkingOf = (scope: string) =>
   behaviours.set(scope, async (context) => void turns.push(...context.events.map((event) => (event as unknown as { text: string }).text)))
@@ -175,11 +168,24 @@ describe('an action', () => {
     const cause = note(scope, 'cause')
     behaviours.set(scope, async () => null)
     expect(await sendAndSettle(stub, cause)).toMatchObject([{ outcome: { by: 'reflex' } }])
-    const context = await stub.context(10)
-    expect(context.events).toMatchObject([
+    const context = [
       { text: 'cause' },
       { text: 'effect', source: `reflex:${id}`, meta: { trace_id: cause.meta.trace_id, causation_id: cause.id, correlation_id: cause.id } },
-    ])
+    ]
+    await sendAndSettle(stub, cause)
+    expect(await stub.context(10)).toMatchObject({ count: 2, events: context })
+    await evict(stub)
+    await sendAndSettle(stub, cause)
+    expect(await stub.context(10)).toMatchObject({ count: 2, events: context })
+    // As if the object had died after the child was accepted, and before that was noted.
+    await inObject(stub, ({ storage: { sql } }) => {
+      sql.exec('UPDATE actions SET ended_at = NULL')
+      sql.exec(`UPDATE events SET status = 'processing', ended_at = NULL, outcome = NULL WHERE id = ?`, cause.id)
+    })
+    const again = await crash(scope)
+    await until(async () => (await again.event(cause.id))?.status === 'completed', 'the cause is completed once more')
+    expect(await again.context(10)).toMatchObject({ count: 2, events: context })
+    expect((await again.state()).counters).toMatchObject({ accepted: 2, duplicates: 3 })
   })
 
   test('may stop a thought, and preempt one', async () => {
@@ -384,23 +390,13 @@ describe('recordings', () => {
       { source: 'recorded', context: { event: { text: 'pass' } }, decision: { by: 'turn' } },
       { source: 'recorded', context: { event: { text: 'fire' } }, decision: { by: 'reflex', acts: [{ act: 'call_tool', tool: 'act' }] } },
     ])
-    await inObject(stub, () => null)
   })
 })
 
 describe('while D1 is away', () => {
-  const away = async (work: () => Promise<void>) => {
-    await env.DB.exec('ALTER TABLE reflex_versions RENAME TO away')
-    try {
-      await work()
-    } finally {
-      await env.DB.exec('ALTER TABLE away RENAME TO reflex_versions')
-    }
-  }
-
   test('a chain acts on, also after an eviction', async () => {
     const { id, scope, stub } = await acting(calls('act'))
-    await away(async () => {
+    await whileAway(async () => {
       await evict(stub)
       expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex', reflex_id: id } }])
       await stub.reflexesChanged([id])
@@ -413,7 +409,7 @@ describe('while D1 is away', () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     behaviours.set(scope, async () => null)
-    await away(async () => {
+    await whileAway(async () => {
       expect(await stub.configure({ reflexes: [{ id }] }, 'ops')).toMatchObject({ ok: true })
       expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'turn' } }])
     })
@@ -424,7 +420,7 @@ describe('while D1 is away', () => {
   test('a demotion stands, and D1 is told of it in the end', async () => {
     const { id, scope, stub } = await acting('while (true) {}')
     behaviours.set(scope, async () => null)
-    await away(async () => {
+    await whileAway(async () => {
       await sendAndSettle(stub, ...'abc'.split('').map((text) => note(scope, text)))
       await evict(stub)
       await sendAndSettle(stub, note(scope, 'd'))

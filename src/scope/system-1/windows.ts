@@ -1,7 +1,7 @@
 import type { WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Database } from '../database.ts'
 
-type Seen = { at: number; type: string; source: string }
+type Seen = { seq: number; at: number; type: string; source: string }
 type Span = { ms: number; from: number; by_type: Map<string, number>; by_source: Map<string, number> }
 
 /** Beyond so many the oldest are counted no more. */
@@ -14,6 +14,7 @@ const SPANS = { '10s': 10_000, '1m': 60_000, '10m': 600_000 } as const
 export class Windows {
   readonly #database: Database
   #seen: Seen[] | null = null
+  #seqs = new Set<number>()
   #spans: Record<keyof typeof SPANS, Span> = fresh()
 
   constructor(database: Database) {
@@ -25,10 +26,12 @@ export class Windows {
     this.#seen = null
   }
 
-  /** Counts one more. `seq` is its place in the inbox: the others that stand there are read at the first one. */
+  /** Counts one more, unless it was counted before: one is tried again, and the others that stand in the inbox are read at the first one. `seq` is its place there. */
   add(event: { type: string; source: string }, at: number, seq: number): void {
     const seen = (this.#seen ??= this.#load(at, seq))
-    const one = { at, type: event.type, source: event.source }
+    if (this.#seqs.has(seq)) return
+    const one = { seq, at, type: event.type, source: event.source }
+    this.#seqs.add(seq)
     seen.push(one)
     for (const span of Object.values(this.#spans)) count(span, one, 1)
     if (seen.length > MOST_SEEN * 2) this.#compact(seen)
@@ -52,12 +55,13 @@ export class Windows {
 
   #load(now: number, own: number): Seen[] {
     const rows = this.#database.all<Seen>(
-      `SELECT at, type, source FROM (SELECT seq, accepted_at AS at, type, source, status FROM events WHERE seq <> ? ORDER BY seq DESC LIMIT ${MOST_SEEN})
+      `SELECT seq, at, type, source FROM (SELECT seq, accepted_at AS at, type, source, status FROM events WHERE seq <> ? ORDER BY seq DESC LIMIT ${MOST_SEEN})
         WHERE at >= ? AND status <> 'ignored' ORDER BY seq`,
       own,
       now - SPANS['10m'],
     )
     this.#spans = fresh()
+    this.#seqs = new Set(rows.map(({ seq }) => seq))
     for (const row of rows) for (const span of Object.values(this.#spans)) count(span, row, 1)
     return rows
   }
@@ -72,7 +76,7 @@ export class Windows {
       }
       span.from -= gone
     }
-    seen.splice(0, gone)
+    for (const { seq } of seen.splice(0, gone)) this.#seqs.delete(seq)
   }
 }
 
