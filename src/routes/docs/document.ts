@@ -17,6 +17,12 @@ const tags = [
     name: 'Reflexes',
     description: 'Small sandboxed programs that act at once and without a model: register, try, evaluate and watch them.',
   },
+  {
+    name: 'Skills',
+    description:
+      'Procedures that a model may propose and a gate decides on: register, activate, propose, and see what a model is told of them.',
+  },
+  { name: 'Approvals', description: 'Runs of skills that wait for a person.' },
   { name: 'Dead letters', description: 'What nothing could deal with: look at it, retry it, discard it.' },
   { name: 'Keys', description: 'Who may do what, and where.' },
   { name: 'Health', description: 'Whether it is alive, ready and well.' },
