@@ -17,6 +17,12 @@ const tags = [
     name: 'Reflexes',
     description: 'Small sandboxed programs that act at once and without a model: register, try, evaluate and watch them.',
   },
+  {
+    name: 'Skills',
+    description:
+      'Plans of tool calls that run only where a gate lets them: register versions, activate them, see what a model is told of them.',
+  },
+  { name: 'Approvals', description: 'Runs of skills that wait for a person to decide.' },
   { name: 'Dead letters', description: 'What nothing could deal with: look at it, retry it, discard it.' },
   { name: 'Keys', description: 'Who may do what, and where.' },
   { name: 'Health', description: 'Whether it is alive, ready and well.' },
