@@ -20,9 +20,9 @@ const tags = [
   {
     name: 'Skills',
     description:
-      'Procedures that a model may propose and a gate decides on: register, activate, propose, and see what a model is told of them.',
+      'Plans of tool calls that run only where a gate lets them: register versions, activate them, see what a model is told of them.',
   },
-  { name: 'Approvals', description: 'Runs of skills that wait for a person.' },
+  { name: 'Approvals', description: 'Runs of skills that wait for a person to decide.' },
   { name: 'Dead letters', description: 'What nothing could deal with: look at it, retry it, discard it.' },
   { name: 'Keys', description: 'Who may do what, and where.' },
   { name: 'Health', description: 'Whether it is alive, ready and well.' },
