@@ -217,6 +217,7 @@ async function compiledAgain(
 ): Promise<{ ok: true; plan: CompiledPlan } | { ok: false; detail: string }> {
   const name = `${skill_id}@${version}`
   if (!skill) return { ok: false, detail: `the run cannot be resumed: there is no skill ${name} any more` }
-  if ((await hashManifest(skill.manifest)) !== manifest_hash) return { ok: false, detail: `the run cannot be resumed: ${name} is another one` }
+  if ((await hashManifest(skill.manifest)) !== manifest_hash)
+    return { ok: false, detail: `the run cannot be resumed: ${name} is another one` }
   return compilePlan(skill.manifest, inputs, blackboard)
 }

@@ -58,6 +58,12 @@ function withQuestions(text: string, blocks: readonly AspBlock[]): string {
   return visible + text.slice(from)
 }
 
+/** The questions of an answer that only asks; null where it does anything else. */
+export function questionsOf(intents: readonly Intent[]): Question[] | null {
+  if (intents.length === 0 || !intents.every(({ kind }) => kind === 'clarify')) return null
+  return intents.flatMap((intent) => (intent.kind === 'clarify' ? intent.questions : []))
+}
+
 export const questionsText = (questions: readonly Question[]): string => questions.map(({ question }) => question).join('\n')
 
 export const PROPOSE_TOOL = 'propose_skill'

@@ -16,7 +16,12 @@ const schemaOf = (schema: z.ZodType): LanguageModelV4FunctionTool['inputSchema']
   z.toJSONSchema(schema, { io: 'input' }) as LanguageModelV4FunctionTool['inputSchema']
 
 const nativeTools: LanguageModelV4FunctionTool[] = [
-  { type: 'function', name: PROPOSE_TOOL, description: 'Proposes to run a skill from the bulletin', inputSchema: schemaOf(proposeSkillInput) },
+  {
+    type: 'function',
+    name: PROPOSE_TOOL,
+    description: 'Proposes to run a skill from the bulletin',
+    inputSchema: schemaOf(proposeSkillInput),
+  },
   { type: 'function', name: CLARIFY_TOOL, description: 'Asks the user for what a skill needs', inputSchema: schemaOf(clarifyInput) },
 ]
 

@@ -91,7 +91,9 @@ export class RoundStream {
   #isOwn(part: LanguageModelV4StreamPart): boolean {
     if (part.type === 'tool-call') return this.#rounds.isOwn(part)
     if (part.type === 'tool-input-start' && this.#rounds.isOwn(part)) this.#own.add(part.id)
-    return (part.type === 'tool-input-start' || part.type === 'tool-input-delta' || part.type === 'tool-input-end') && this.#own.has(part.id)
+    return (
+      (part.type === 'tool-input-start' || part.type === 'tool-input-delta' || part.type === 'tool-input-end') && this.#own.has(part.id)
+    )
   }
 
   #renamed(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart {

@@ -7,7 +7,8 @@ import type {
   LanguageModelV4Usage,
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider'
-import { isOwnCall, questionsText, readCall, readText, type Intent, type ReadText } from './intents.ts'
+import type { Question } from '../skills/slots.ts'
+import { isOwnCall, questionsOf, questionsText, readCall, readText, type Intent, type ReadText } from './intents.ts'
 import type { ModelTurn } from './model-turn.ts'
 import { assistantMessages, holdsBulletin, replyMessages, userText, withBulletin, withExchanges } from './prompt.ts'
 import { isPassive, withNativeTools } from './protocol.ts'
@@ -82,7 +83,8 @@ export class Rounds {
     const read = this.#read(answer)
     const end: RoundEnd = { visible: read.visible, cut_at: read.cut_at, finish, again: false }
     if (read.intents.length === 0 || isBroken(finish)) return this.#last(end)
-    if (read.intents.every(({ kind }) => kind === 'clarify')) return this.#last(this.#clarified(read, answer))
+    const questions = questionsOf(read.intents)
+    if (questions) return this.#last(this.#clarified(read, { answer, questions }))
     if (this.#usages.length >= (this.#turn.options.max_rounds ?? MOST_ROUNDS)) return this.#last(this.#cutOff(end, answer))
     const again = await this.#settle(read.intents, answer)
     return again ? { ...end, again } : this.#last({ ...end, finish: { ...finish, unified: 'tool-calls' } })
@@ -131,8 +133,8 @@ export class Rounds {
     return !waits
   }
 
-  #clarified({ intents, visible, cut_at }: ReadText, { content, finish }: RoundAnswer): RoundEnd {
-    const questions = intents.flatMap((intent) => (intent.kind === 'clarify' ? intent.questions : []))
+  #clarified({ visible, cut_at }: ReadText, { answer, questions }: { answer: RoundAnswer; questions: Question[] }): RoundEnd {
+    const { content, finish } = answer
     this.#report({ kind: 'clarify', questions })
     const calls = this.#ownCalls(content)
     if (calls.length === 0) return { visible, cut_at, finish, again: false }

@@ -57,13 +57,12 @@ async function proposed(
 
 /** The result as the model gets it; with the questions where some are open. */
 export function resultMessage({ skill_id, status, outputs, reason, approval_id, questions, decision }: ProposalResult): string {
-  const why = approval_id === null ? (decision.to_pass.join('; ') || reason) ?? '' : `it waits for the approval ${approval_id}`
+  const why = approval_id === null ? ((decision.to_pass.join('; ') || reason) ?? '') : `it waits for the approval ${approval_id}`
   if (status === 'clarify') return `${formatResult({ skill_id, status })}\n${formatClarify(questions)}`
   return formatResult({ skill_id, status, outputs, reason: status === 'ok' ? '' : ranBadly(status) ? (reason ?? '') : why })
 }
 
-const ranBadly = (status: ProposalResult['status']): boolean =>
-  status === 'failed' || status === 'partial_failure' || status === 'unknown'
+const ranBadly = (status: ProposalResult['status']): boolean => status === 'failed' || status === 'partial_failure' || status === 'unknown'
 
 const problem = (skill_id: string, status: 'malformed' | 'refused', reason: string): { text: string; report: SkillReport } => ({
   text: formatResult({ skill_id, status, reason }),

@@ -8,6 +8,7 @@ const FLOORS = [
   ['app.ts'],
   ['routes', 'scope'],
   ['queue', 'auth'],
+  ['wrap'],
   ['agents', 'store', 'reflexes', 'skills', 'traces'],
   ['bindings.ts'],
   ['models', 'protocol'],
