@@ -1,7 +1,6 @@
 import type { ToolSet } from 'ai'
 import type { Seeds } from '../skills/blackboard.ts'
 import type { Probes } from '../skills/expression/probes.ts'
-import type { SkillState } from '../skills/manifest.ts'
 import type { PolicyMode } from '../skills/session/enforcement.ts'
 import type { ParseRequest } from '../skills/slots.ts'
 import type { Protocol } from './protocol.ts'
@@ -25,8 +24,8 @@ export type ReflexConfig = {
   roles?: readonly string[]
   goal_labels?: readonly string[]
   entity_types?: readonly string[]
-  /** Manifests as JSON, active unless it is said otherwise. One that is invalid, or changes a version that is there, throws. */
-  skills?: readonly (unknown | { manifest: unknown; state: SkillState })[]
+  /** Manifests as JSON, or `{manifest, state}`; active unless it is said otherwise. One that is invalid, or changes a version that is there, throws. */
+  skills?: readonly unknown[]
   probes?: Probes
   /** What each turn's blackboard begins with. */
   blackboard?: Omit<Seeds, 'override'>

@@ -30,6 +30,7 @@ function allowed(address: string | URL, allowed_hosts: readonly string[]): URL {
   return checked.url
 }
 
-function withoutBody({ body: _, ...request }: RequestInit): RequestInit {
-  return { ...request, method: 'GET' }
+function withoutBody(request: RequestInit): RequestInit {
+  const { body: _body, ...rest } = request
+  return { ...rest, method: 'GET' }
 }

@@ -58,7 +58,7 @@ export function httpTool(definition: HttpToolDefinition, options: HttpToolOption
     description: definition.description,
     inputSchema: definition.input ?? textSchema(definition),
     execute: (input: JsonFields, call) => send(definition, { input, options, call }),
-  }) as Tool
+  })
 }
 
 type Sending = { input: JsonFields; options: HttpToolOptions; call: ReflexToolOptions }

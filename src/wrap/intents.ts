@@ -41,8 +41,9 @@ function intentOf(block: AspBlock): Intent[] {
     case 'malformed':
       return [{ call_id, kind: 'problem', skill_id: '', status: 'malformed', reason: `${block.tag}: ${block.detail}` }]
     case 'quoted':
-      return []
+      break
   }
+  return []
 }
 
 const CLOSING = '</CLARIFY>'

@@ -56,7 +56,7 @@ async function* streamStates(
   graph: MessageGraph,
   rounds: ChatRounds,
   { state, options }: { state: { messages: unknown } & Record<string, unknown>; options: unknown },
-): AsyncGenerator<unknown> {
+): AsyncGenerator {
   let said = ''
   for (;;) {
     let last: unknown = null

@@ -24,7 +24,7 @@ export function memoryStorage(): Storage {
     journal: {
       load: (run_id) => Promise.resolve([...(journal.get(run_id)?.values() ?? [])]),
       begin: (run_id, begun) => write(run_id, { phase: begun.phase, index: begun.index, begun, end: null }),
-      end: (run_id, place, end) => write(run_id, { ...place, begun: entryAt(run_id, place)?.begun ?? null, end }),
+      end: (run_id, { phase, index }, end) => write(run_id, { phase, index, begun: entryAt(run_id, { phase, index })?.begun ?? null, end }),
     },
     runs: memoryRuns((run_id) => journal.delete(run_id)),
     outputs: {

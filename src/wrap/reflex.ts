@@ -36,7 +36,8 @@ export type Reflex = {
 
 type Wrap = {
   <Agent extends AnyAgent>(parts: { agent: Agent; tools?: ToolSet }): Agent
-  <Tools extends ToolSet>(parts: { model: LanguageModel; tools?: Tools }): { model: LanguageModelV4; tools: Tools }
+  (parts: { model: LanguageModel }): { model: LanguageModelV4; tools: ToolSet }
+  <Tools extends ToolSet>(parts: { model: LanguageModel; tools: Tools }): { model: LanguageModelV4; tools: Tools }
 }
 
 export function createReflex(config: ReflexConfig): Reflex {

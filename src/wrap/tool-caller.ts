@@ -135,14 +135,9 @@ export class ToolCaller {
 }
 
 function errorOf(ended: Exclude<Within<unknown>, { ended: 'done' }>, { tool, policy, signal }: ToolUse): unknown {
-  switch (ended.ended) {
-    case 'threw':
-      return ended.error
-    case 'timeout':
-      return new ToolTimeout(`${tool} took longer than ${policy.timeout_ms ?? TOOL_TIMEOUT_MS} ms`)
-    case 'aborted':
-      return signal?.reason ?? new Error(`${tool} was stopped`)
-  }
+  if (ended.ended === 'threw') return ended.error
+  if (ended.ended === 'timeout') return new ToolTimeout(`${tool} took longer than ${policy.timeout_ms ?? TOOL_TIMEOUT_MS} ms`)
+  return signal?.reason ?? new Error(`${tool} was stopped`)
 }
 
 /** What a tool's output or error says that it cost. */

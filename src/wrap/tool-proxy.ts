@@ -29,7 +29,7 @@ function proxyTool(name: string, tool: Tool, { caller, policy }: { caller: ToolC
     const used = await caller.use({ tool: name, call_id, input, policy, signal, key: null, work })
     return used.output
   }
-  return markWrapped({ ...tool, execute } as Tool)
+  return markWrapped({ ...tool, execute })
 }
 
 export type PlanCall = { signal: AbortSignal; call_id: string; idempotence_key: string | null }

@@ -4,27 +4,9 @@ import { MockLanguageModelV4 } from 'ai/test'
 import { z } from 'zod'
 import type { ReflexConfig } from '../../../src/wrap/config.ts'
 import { createReflex, type Reflex } from '../../../src/wrap/index.ts'
+import { saveNote } from './save-note.ts'
 
-/** A skill that saves a note in one step, and one that fails in its second step and undoes the first. */
-export const saveNote = {
-  id: 'note.save',
-  version: '1.0.0',
-  owner: 'team-notes',
-  description: 'Saves a note',
-  signature: {
-    inputs: [{ name: 'title', type: 'string', required: true }],
-    outputs: [{ name: 'saved', type: 'string' }],
-    blackboard_bindings: { outputs: { saved: 'work.saved' } },
-  },
-  plan: {
-    budget: { max_cost_usd: 1, max_latency_ms: 10_000 },
-    steps: [{ name: 'save', tool: 'notes.save', args: { title: '{{title}}' }, timeout_ms: 1000 }],
-    result_map: { saved: '{{work.steps.save.id}}' },
-  },
-  effects: { writes: ['work.saved'] },
-  activation: { keywords_any: ['note'], score_weights: { keyword_hit: 1 }, tau: 1, max_concurrency: 5 },
-  policy: { allow_roles: ['writer'] },
-}
+export { saveNote }
 
 export const saveNoteWith = (changes: Record<string, unknown>): unknown => ({ ...saveNote, ...changes })
 
@@ -105,7 +87,9 @@ export function partsOf(
 }
 
 function piecesOf(text: string, cuts: readonly number[] | undefined): string[] {
-  const places = cuts ? cuts.map((cut) => cut % (text.length + 1)).toSorted((left, right) => left - right) : [...text].map((_, at) => at)
+  const places = cuts
+    ? cuts.map((cut) => cut % (text.length + 1)).toSorted((left, right) => left - right)
+    : Array.from({ length: text.length }, (_, at) => at)
   return [0, ...places].map((from, index) => text.slice(from, [0, ...places][index + 1] ?? text.length)).filter((piece) => piece !== '')
 }
 
@@ -116,6 +100,12 @@ export const streamOf = <Part>(parts: readonly Part[]): ReadableStream<Part> =>
       controller.close()
     },
   })
+
+export async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
 
 /** What the model was prompted with in each of its calls, as text. */
 export const promptsOf = (model: MockLanguageModelV4): string[] =>
