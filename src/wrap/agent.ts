@@ -9,7 +9,7 @@ export type AgentTurn = { model: (model: LanguageModelV4) => LanguageModelV4; to
 // oxlint-disable-next-line typescript/no-explicit-any -- an agent of any options, tools, context and output, as the SDK's own types take it
 export type AnyAgent = ToolLoopAgent<any, any, any, any>
 type Settings = ToolLoopAgentSettings<never, ToolSet>
-type Prepared = { model: LanguageModel; tools?: ToolSet; prepareStep?: (step: unknown) => unknown }
+type Prepared = { model: LanguageModel; tools?: ToolSet; toolApproval?: unknown; prepareStep?: (step: unknown) => unknown }
 
 /** An agent of the same interface, each of whose calls is a turn with skills. Throws where it is wrapped already. */
 export function wrapAgent<Wrapped extends AnyAgent>(agent: Wrapped, begin: (model: LanguageModelV4, tools: ToolSet) => AgentTurn): Wrapped {
@@ -21,7 +21,8 @@ export function wrapAgent<Wrapped extends AnyAgent>(agent: Wrapped, begin: (mode
     const own = settings.prepareCall as ((call: Prepared) => Promise<Prepared | undefined>) | undefined
     const prepared = (await own?.(call)) ?? call
     const model = languageModel(prepared.model)
-    const turn = begin(model, prepared.tools ?? {})
+    // What a person has to allow, a plan must not call as if it were nothing.
+    const turn = begin(model, prepared.toolApproval ? {} : (prepared.tools ?? {}))
     const tools = prepared.tools ? { tools: turn.tools(prepared.tools) } : {}
     return { ...prepared, model: turn.model(model), ...tools, ...stepsOf(prepared, turn) }
   }

@@ -32,7 +32,11 @@ export class ChatRounds {
     this.#turn = turn
     this.#messages = [...messages]
     this.#text = turn.options.text ?? userTextOf(messages)
-    turn.began()
+  }
+
+  /** The call did not come to its end. */
+  failed(): void {
+    this.#turn.ended({ failed: true })
   }
 
   next(): unknown[] {
@@ -67,7 +71,7 @@ export class ChatRounds {
   }
 
   #last(visible: string, { reply, said }: { reply: ChatMessage; said: string }): ChatRoundEnd {
-    this.#turn.ended()
+    this.#turn.ended({ failed: false })
     const results = hasToolCalls(reply) ? this.#results.join('\n') : ''
     return { visible: joined(joined(said, visible), results), again: false, messages: this.#messages }
   }

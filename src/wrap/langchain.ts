@@ -35,13 +35,15 @@ function wrapChatModel(model: ChatModel, finder: TurnFinder): Required<ChatModel
   return markWrapped({
     async invoke(input, options) {
       const current = await rounds(input)
-      let said = ''
-      for (;;) {
-        const reply = await model.invoke(current.next(), options)
-        const end = await current.ended(reply, said)
-        if (!end.again) return withText(reply, end.visible)
-        said = end.visible
-      }
+      return failing(current, async () => {
+        let said = ''
+        for (;;) {
+          const reply = await model.invoke(current.next(), options)
+          const end = await current.ended(reply, said)
+          if (!end.again) return withText(reply, end.visible)
+          said = end.visible
+        }
+      })
     },
     async stream(input, options) {
       return streamChunks(model, await rounds(input), options)
@@ -51,6 +53,16 @@ function wrapChatModel(model: ChatModel, finder: TurnFinder): Required<ChatModel
       return wrapChatModel(model.bindTools(tools, options), finder)
     },
   })
+}
+
+/** What fails is told to its turn, so that a repetition goes on with it. */
+export async function failing<Result>(rounds: ChatRounds, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    rounds.failed()
+    throw error
+  }
 }
 
 async function* streamChunks(model: ChatModel, rounds: ChatRounds, options: unknown): AsyncGenerator<ChatMessage> {

@@ -1,6 +1,6 @@
 import { type ChatMessage, messagesOf, withText } from './chat-messages.ts'
 import { ChatRounds } from './chat-rounds.ts'
-import { planTools, turnOf, type ChainTool } from './langchain.ts'
+import { failing, planTools, turnOf, type ChainTool } from './langchain.ts'
 import type { Reflex } from './reflex.ts'
 import { TurnFinder } from './turn-finder.ts'
 import { markWrapped, refuseWrapped } from './wrapped.ts'
@@ -33,17 +33,19 @@ export function wrapLangGraph(reflex: Reflex, { graph, tools = [] }: { graph: Me
   return markWrapped({
     async invoke(state, options) {
       const current = await rounds(state)
-      let input = state
-      let said = ''
-      for (;;) {
-        const output = await graph.invoke({ ...input, messages: current.next() }, options)
-        const messages = messagesOf(output.messages)
-        const reply = messages.at(-1) as ChatMessage
-        const end = await current.ended(reply, said)
-        if (!end.again) return { ...output, messages: [...messages.slice(0, -1), withText(reply, end.visible)] }
-        said = end.visible
-        input = output
-      }
+      return failing(current, async () => {
+        let input = state
+        let said = ''
+        for (;;) {
+          const output = await graph.invoke({ ...input, messages: current.next() }, options)
+          const messages = messagesOf(output.messages)
+          const reply = messages.at(-1) as ChatMessage
+          const end = await current.ended(reply, said)
+          if (!end.again) return { ...output, messages: [...messages.slice(0, -1), withText(reply, end.visible)] }
+          said = end.visible
+          input = output
+        }
+      })
     },
     /** Each chunk as it comes; a last one that is a whole state is what proposals are read from. */
     async stream(state, options) {

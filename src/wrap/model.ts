@@ -36,6 +36,15 @@ export function modelForTurns(model: LanguageModelV4, turnOf: TurnOf): LanguageM
 }
 
 async function generateRounds(model: LanguageModelV4, rounds: Rounds): Promise<LanguageModelV4GenerateResult> {
+  try {
+    return await allRounds(model, rounds)
+  } catch (error) {
+    rounds.failed()
+    throw error
+  }
+}
+
+async function allRounds(model: LanguageModelV4, rounds: Rounds): Promise<LanguageModelV4GenerateResult> {
   const content: LanguageModelV4Content[] = []
   const warnings: LanguageModelV4GenerateResult['warnings'] = []
   for (;;) {

@@ -11,6 +11,8 @@ type TextEnd = Extract<LanguageModelV4StreamPart, { type: 'text-end' }>
 /** One round's stream on its way to the caller: text as far as it may pass, and all else at once but what is the protocol's own. */
 export class RoundStream {
   finish: FinishPart | null = null
+  /** The stream told of an error: what came with it is not acted upon. */
+  failed = false
   readonly #rounds: Rounds
   readonly #round: number
   readonly #parts = new AnswerParts()
@@ -44,6 +46,7 @@ export class RoundStream {
     else if (part.type === 'text-delta') yield* this.#delta(part, this.#rounds.readsText ? this.#held.push(part.delta) : part.delta)
     else if (part.type === 'text-end') yield* this.#end(part)
     else if (part.type === 'finish') this.finish = part
+    else if (part.type === 'error') yield* this.#fail(part)
     else if (part.type === 'stream-start' || part.type === 'response-metadata') yield* this.#round === 1 ? [part] : []
     else if (!this.#isOwn(part)) yield this.#renamed(part)
   }
@@ -70,6 +73,11 @@ export class RoundStream {
 
   *#end(part: TextEnd): Generator<LanguageModelV4StreamPart> {
     if (this.#begun.delete(part.id)) yield { ...part, id: this.#idOf(part.id) }
+  }
+
+  *#fail(part: LanguageModelV4StreamPart): Generator<LanguageModelV4StreamPart> {
+    this.failed = true
+    yield part
   }
 
   #spoken(text: string): string {

@@ -41,7 +41,6 @@ export class Rounds {
     this.#turn = turn
     this.#params = params
     this.#passive = isPassive(params, this.#protocol)
-    turn.began()
   }
 
   get first(): boolean {
@@ -68,6 +67,11 @@ export class Rounds {
     const params = this.#protocol === 'tools' ? withNativeTools(this.#params) : this.#params
     const bulletin = this.first ? this.#turn.bulletin(this.#text) : ''
     return { ...params, prompt: withBulletin(withExchanges(params.prompt, this.#turn.exchanges), bulletin) }
+  }
+
+  /** The call did not come to its end. */
+  failed(): void {
+    this.#turn.ended({ failed: true })
   }
 
   /** An answer that broke off: nothing is acted upon. */
@@ -116,6 +120,11 @@ export class Rounds {
     return content.filter((part) => part.type === 'tool-call').filter((call) => this.isOwn(call))
   }
 
+  /** Tool calls that the caller has to bring the results of. */
+  #hasOthers(content: readonly LanguageModelV4Content[]): boolean {
+    return content.some((part) => part.type === 'tool-call' && !part.providerExecuted && !this.isOwn(part))
+  }
+
   /** The model is called again, unless the caller has tool calls to bring back first. */
   async #settle(intents: readonly Intent[], { content }: RoundAnswer): Promise<boolean> {
     const { session, roles, goal_labels, entity_types } = this.#turn.options
@@ -127,7 +136,7 @@ export class Rounds {
     const calls = this.#ownCalls(content)
     const isOwn = (call: LanguageModelV4ToolCall) => this.isOwn(call)
     const answered = replyMessages(replies, new Map(calls.map(({ toolCallId, toolName }) => [toolCallId, toolName])))
-    const waits = content.some((part) => part.type === 'tool-call' && !part.providerExecuted && !isOwn(part))
+    const waits = this.#hasOthers(content)
     const said = assistantMessages(waits ? calls : content, isOwn)
     this.#turn.exchanges.push({ at: prompt.length + (waits ? 1 : 0), messages: [...said, ...answered] })
     return !waits
@@ -138,7 +147,7 @@ export class Rounds {
     this.#report({ kind: 'clarify', questions })
     const calls = this.#ownCalls(content)
     if (calls.length === 0) return { visible, cut_at, finish, again: false }
-    const others = content.some((part) => part.type === 'tool-call' && !this.isOwn(part))
+    const others = this.#hasOthers(content)
     const asked = `${visible}${visible === '' ? '' : '\n\n'}${questionsText(questions)}`
     return { visible: asked, cut_at, finish: others ? finish : { ...finish, unified: 'stop' }, again: false }
   }
@@ -147,14 +156,14 @@ export class Rounds {
     const rounds = this.#usages.length
     const reason = `not acted upon: the answer took ${rounds} rounds already`
     this.#report({ kind: 'problem', skill_id: '', status: 'refused', reason })
-    const others = content.some((part) => part.type === 'tool-call' && !this.isOwn(part))
+    const others = this.#hasOthers(content)
     const note = visible.trim() === '' && !others ? `I stopped after ${rounds} rounds of skills without an answer.` : ''
     const unified = this.#ownCalls(content).length > 0 && !others ? 'stop' : finish.unified
     return { visible: `${visible}${note}`, cut_at, finish: { ...finish, unified }, again: false }
   }
 
   #last(end: RoundEnd): RoundEnd {
-    this.#turn.ended()
+    this.#turn.ended({ failed: false })
     return end
   }
 

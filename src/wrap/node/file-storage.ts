@@ -1,4 +1,4 @@
-import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import type { Json, JsonFields } from '../../skills/json.ts'
 import type { JournalEntry } from '../../skills/runner/ports.ts'
 import type { ApprovedRun, RunRecord } from '../../skills/session/ports.ts'
@@ -7,8 +7,6 @@ import type { RunStore, Storage, StoredSkill } from '../storage.ts'
 
 const SCHEMA = `
   PRAGMA journal_mode = WAL;
-  PRAGMA synchronous = FULL;
-  PRAGMA busy_timeout = 5000;
   CREATE TABLE IF NOT EXISTS skills (name TEXT PRIMARY KEY, skill TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS runs (
     run_id TEXT PRIMARY KEY, skill_id TEXT NOT NULL, started_at INTEGER NOT NULL, ended_at INTEGER, status TEXT, record TEXT
@@ -26,11 +24,14 @@ const SCHEMA = `
 type Row = Record<string, unknown>
 type Query = (sql: string, ...values: SQLInputValue[]) => Row[]
 
-/** All in one SQLite file. Each write is on disk when it returns, so that a killed process goes on where it was. */
+/**
+ * All in one SQLite file, so that a killed process goes on where it was. Each write is on disk when it returns, but the log's, which are with the system:
+ * they outlive the process, and cost a call next to nothing.
+ */
 export function fileStorage(file: string): Storage {
-  const database = new DatabaseSync(file)
-  database.exec(SCHEMA)
-  const query: Query = (sql, ...values) => database.prepare(sql).all(...values)
+  const database = opened(file, 'FULL')
+  const told = opened(file, 'NORMAL')
+  const query = queryOf(database)
   return {
     skills: {
       all: () => query('SELECT skill FROM skills ORDER BY name').map(({ skill }) => parsed<StoredSkill>(skill)),
@@ -48,8 +49,26 @@ export function fileStorage(file: string): Storage {
       take: (id) => parsedFirst<ApprovedRun>(query('DELETE FROM approvals WHERE approval_id = ? RETURNING run AS value', id)) ?? null,
       all: () => query('SELECT run FROM approvals ORDER BY rowid').map(({ run }) => parsed<ApprovedRun>(run)),
     },
-    log: logIn(query),
-    close: () => database.close(),
+    log: logIn(queryOf(told)),
+    close() {
+      told.close()
+      database.close()
+    },
+  }
+}
+
+function opened(file: string, synchronous: 'FULL' | 'NORMAL'): DatabaseSync {
+  const database = new DatabaseSync(file)
+  database.exec(`PRAGMA busy_timeout = 5000; PRAGMA synchronous = ${synchronous}; ${SCHEMA}`)
+  return database
+}
+
+function queryOf(database: DatabaseSync): Query {
+  const statements = new Map<string, StatementSync>()
+  return (sql, ...values) => {
+    const statement = statements.get(sql) ?? database.prepare(sql)
+    statements.set(sql, statement)
+    return statement.all(...values)
   }
 }
 

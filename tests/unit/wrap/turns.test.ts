@@ -50,6 +50,27 @@ describe('a turn', () => {
     expect(count(promptsOf(model)[2] ?? '', '<SKILL_RESULT>')).toBe(1)
   })
 
+  test('is not shared with another one that begins with the same words at the same time', async () => {
+    const { reflex, saved } = world()
+    const model = new MockLanguageModelV4({
+      doGenerate: async ({ prompt }) => resultOf(prompt.length === 1 || prompt[0]?.role === 'system' ? proposal('milk') : 'Done.'),
+    })
+    const wrapped = reflex.wrapModel(model)
+    await Promise.all([wrapped.doGenerate(asked), wrapped.doGenerate(asked)])
+    expect(saved).toEqual(['milk', 'milk'])
+    expect(promptsOf(model).filter((prompt) => prompt.includes('<SKILL_BULLETIN>'))).toHaveLength(2)
+  })
+
+  test('whose stream tells of an error runs nothing', async () => {
+    const { reflex, saved } = world()
+    const [start, ...rest] = partsOf(resultOf(`Saving. ${proposal('milk')}`))
+    const parts = [...(start ? [start] : []), { type: 'error' as const, error: new Error('overloaded') }, ...rest]
+    const model = new MockLanguageModelV4({ doStream: [{ stream: streamOf(parts) }] })
+    const seen = await collect((await reflex.wrapModel(model).doStream(asked)).stream)
+    expect(saved).toEqual([])
+    expect(seen.at(-1)).toMatchObject({ type: 'finish', finishReason: { unified: 'error' } })
+  })
+
   test('has at most eight proposals', async () => {
     const { reflex, saved } = world({ max_rounds: 20 })
     const model = scripted(...Array.from({ length: 9 }, (_, index) => proposal(String(index))), 'Done.')
@@ -173,6 +194,15 @@ describe('an agent', () => {
     expect(promptsOf(inner)[1]).toContain('note.save must not run within itself')
     expect(promptsOf(outer)[1]).toContain('"saved":"I may not."')
   })
+})
+
+test("an agent's tools that a person has to allow are not for plans", async () => {
+  const { reflex } = world({ tools: {} })
+  const save = tool({ inputSchema: z.object({ title: z.string() }), execute: async () => ({ id: 'x' }) })
+  const model = scripted(proposal('milk'), 'I may not.')
+  const agent = new ToolLoopAgent({ model, tools: { 'notes.save': save }, toolApproval: { 'notes.save': 'user-approval' } })
+  await reflex.wrap({ agent }).generate({ prompt: 'A note' })
+  expect(promptsOf(model)[1]).toContain('the tool notes.save must be available')
 })
 
 describe('wrapping twice', () => {
