@@ -73,7 +73,7 @@ export class ToolCaller {
   async #once(use: ToolUse, name: string): Promise<Used> {
     const known = await this.#ports.outputs.get(name)
     if (known !== undefined) {
-      await this.#tell(use, { status: 'reused', output: known, attempts: 0, duration_ms: 0, cost_usd: 0 })
+      await this.#tell(use, this.#noted(use), { status: 'reused', output: known, attempts: 0, duration_ms: 0, cost_usd: 0 })
       return { output: known, cost_usd: 0, reused: true }
     }
     return this.#run(use, name)
@@ -82,16 +82,17 @@ export class ToolCaller {
   async #run(use: ToolUse, name: string | null): Promise<Used> {
     const { policy, input } = use
     const started = this.#ports.now()
+    const noted = this.#noted(use)
     const { ended, attempts } = await this.#attempts(use)
     const duration_ms = this.#ports.now() - started
     if (ended.ended !== 'done') {
       const error = errorOf(ended, use)
-      await this.#tell(use, { status: 'failed', error, attempts, duration_ms, cost_usd: costIn(error) })
+      await this.#tell(use, noted, { status: 'failed', error, attempts, duration_ms, cost_usd: costIn(error) })
       throw error
     }
     const cost_usd = typeof policy.cost_usd === 'function' ? policy.cost_usd(input, ended.value) : (policy.cost_usd ?? costIn(ended.value))
     if (name !== null) await this.#ports.outputs.put(name, (ended.value ?? null) as Json)
-    await this.#tell(use, { status: 'ok', output: ended.value, attempts, duration_ms, cost_usd })
+    await this.#tell(use, noted, { status: 'ok', output: ended.value, attempts, duration_ms, cost_usd })
     return { output: ended.value, cost_usd, reused: false }
   }
 
@@ -119,20 +120,25 @@ export class ToolCaller {
     return ended.ended === 'threw' && (this.#ports.isRetryable ?? isRetryable)(ended.error, { keyed })
   }
 
-  async #tell(
-    { tool, call_id, input, policy, key }: ToolUse,
-    told: { status: string; attempts: number; duration_ms: number; cost_usd: number; output?: unknown; error?: unknown },
-  ): Promise<void> {
+  /** The input is made ready for the log while the tool is at work. */
+  #noted({ input, policy }: ToolUse): Noted {
     const { fields = [], salt = '' } = this.#ports.redaction
     const values = new ToolLogValues({ fields: [...fields, ...(policy.redact ?? [])], salt })
+    return { values, input: values.value(input) }
+  }
+
+  async #tell({ tool, call_id, key }: ToolUse, noted: Noted, told: Told): Promise<void> {
     const { status, attempts, duration_ms, cost_usd } = told
-    const shown = await values.value(input)
-    const output = 'output' in told ? await values.value(told.output) : null
-    const error = 'error' in told ? values.text(messageOf(told.error)) : null
-    const idempotence_key = key === null ? null : values.text(key)
-    this.#ports.log('tool-called', { tool, call_id, status, input: shown, output, error, attempts, duration_ms, cost_usd, idempotence_key })
+    const input = await noted.input
+    const output = 'output' in told ? await noted.values.value(told.output) : null
+    const error = 'error' in told ? noted.values.text(messageOf(told.error)) : null
+    const idempotence_key = key === null ? null : noted.values.text(key)
+    this.#ports.log('tool-called', { tool, call_id, status, input, output, error, attempts, duration_ms, cost_usd, idempotence_key })
   }
 }
+
+type Noted = { values: ToolLogValues; input: Promise<Json> }
+type Told = { status: string; attempts: number; duration_ms: number; cost_usd: number; output?: unknown; error?: unknown }
 
 function errorOf(ended: Exclude<Within<unknown>, { ended: 'done' }>, { tool, policy, signal }: ToolUse): unknown {
   if (ended.ended === 'threw') return ended.error

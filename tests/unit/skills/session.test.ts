@@ -233,6 +233,19 @@ describe('an approval', () => {
     expect((await later.runApproved({ ...run, approval_id: 'approval-1' })).reason).toContain('the inputs of')
   })
 
+  test('is parked without its secrets, which come from the blackboard again', async () => {
+    const world = new SessionWorld()
+    const secret = { name: 'key', type: 'string', required: true, secret: true }
+    world.use(careful({ 'signature.inputs.2': secret, 'signature.blackboard_bindings.inputs': { key: 'ctx.key' } }))
+    const seeds = { agent_state: { ctx: { key: 'hunter2-hunter2', subscription: 'blue' } } }
+    await world.session({}, seeds).propose(deploy, request)
+    const [run] = world.parked
+    if (!run) throw new Error('nothing is parked')
+    expect(JSON.stringify(run)).not.toContain('hunter2')
+    const rotated = { agent_state: { ctx: { key: 'another-one', subscription: 'blue' } } }
+    expect((await world.session({}, rotated).runApproved({ ...run, approval_id: 'approval-1' })).status).toBe('ok')
+  })
+
   test('is no way round the other stages', async () => {
     const { world, approval } = await parked()
     world.tools = { 'term.exec': () => 'done' }
