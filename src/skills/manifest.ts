@@ -107,7 +107,7 @@ export const manifestSchema = z.strictObject({
 export type Manifest = z.infer<typeof manifestSchema>
 
 /** Only active skills are shown to a model and run; a candidate waits for its promotion. */
-export type SkillState = 'candidate' | 'active' | 'retired'
+export type SkillState = 'candidate' | 'active' | 'deprecated'
 
 export const MANIFEST_BYTES = 128_000
 

@@ -88,8 +88,8 @@ function deniedOutcome({ manifest: { policy } }: GateRequest, facts: Facts): Sta
 }
 
 function stateOutcome({ state }: GateRequest): StageOutcome {
-  if (state !== 'retired') return outcome({ check: 'state', detail: state, needs: [] })
-  const message = 'use another version: this one is retired'
+  if (state !== 'deprecated') return outcome({ check: 'state', detail: state, needs: [] })
+  const message = 'use another version: this one is deprecated'
   return outcome({ check: 'state', detail: message, needs: [{ need: 'state', state, message }] })
 }
 

@@ -45,10 +45,10 @@ describe('a bulletin', () => {
     expect(idsOf(bulletin(manifests, { recent_success: new Set(['f']), k: 2 }))).toEqual(['f', 'a'])
   })
 
-  test('does not name candidates and retired versions', () => {
+  test('does not name candidates and deprecated versions', () => {
     const index = new SkillIndex([
       { manifest: deployManifest({ id: 'a' }), state: 'candidate' },
-      { manifest: deployManifest({ id: 'b' }), state: 'retired' },
+      { manifest: deployManifest({ id: 'b' }), state: 'deprecated' },
     ])
     expect(bulletin([], { index }).cards).toEqual([])
   })

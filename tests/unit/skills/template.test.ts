@@ -4,7 +4,7 @@ import type { Json } from '../../../src/skills/json.ts'
 import { placesIn, resolveTemplate } from '../../../src/skills/template.ts'
 
 const scope = {
-  inputs: { app: 'pay', count: 3, list: [1, 2], none: null, ['constructor_']: 1 },
+  inputs: { app: 'pay', count: 3, list: [1, 2], none: null },
   ctx: { subscription: 'blue' },
   env: {},
   work: { items: [{ name: 'a' }], deep: { on: true } },
@@ -54,10 +54,8 @@ describe('a template', () => {
   test('keeps any value as it is', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        expect(resolveTemplate(['{{x}}'], { ...scope, inputs: { x: value } })).toEqual({
-          ok: true,
-          value: [JSON.parse(JSON.stringify(value))],
-        })
+        const result = resolveTemplate(['{{x}}'], { ...scope, inputs: { x: value } })
+        expect(JSON.stringify(result)).toBe(JSON.stringify({ ok: true, value: [value] }))
       }),
     )
   })

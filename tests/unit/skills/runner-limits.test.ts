@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+import type { RunResult } from '../../../src/skills/runner/ports.ts'
+import { Retryable, threeSteps, toolsOf, World } from './run-world.ts'
+
+const run = async (world: World, ...rest: Parameters<World['run']>): Promise<RunResult> => {
+  const result = await world.run(...rest)
+  if (result === 'died') throw new Error('nothing was to die')
+  return result
+}
+
+describe('a limit', () => {
+  test('on the time of a step aborts its tool and undoes it, too: it may have happened', async () => {
+    const world = new World()
+    let stopped = false
+    world.tools = {
+      second: (_, { signal }) => {
+        signal.addEventListener('abort', () => (stopped = true))
+        return new Promise(() => {})
+      },
+    }
+    const result = await run(world, threeSteps())
+    expect(result).toMatchObject({ status: 'partial_failure', reason: 'timeout', detail: 'second took longer than 1000 ms' })
+    expect(stopped).toBe(true)
+    expect(toolsOf(world)).toEqual(['first', 'undo_second', 'undo_first'])
+  })
+
+  test('on the latency stops the step at hand', async () => {
+    const world = new World()
+    const slow = (_: unknown, { world }: { world: World }) => world.wait(600)
+    world.tools = { first: slow, second: slow, third: slow, undo_first: slow, undo_second: slow }
+    const result = await run(world, threeSteps({ 'plan.budget.max_latency_ms': 1000 }))
+    expect(result).toMatchObject({
+      status: 'partial_failure',
+      reason: 'budget_latency',
+      steps: [{ status: 'ok' }, { status: 'timeout', duration_ms: 400 }],
+    })
+    expect(result.compensation.map(({ status }) => status)).toEqual(['ok', 'ok'])
+  })
+
+  test('on the latency stops before a step, and before a wait that would be too long', async () => {
+    const world = new World()
+    world.tools = { first: (_, { world }) => world.wait(1000) }
+    const spent = await run(world, threeSteps({ 'plan.budget.max_latency_ms': 1000, 'plan.steps.0.timeout_ms': 2000 }))
+    expect(spent).toMatchObject({ status: 'partial_failure', reason: 'budget_latency' })
+    const waiting = new World()
+    waiting.tools = {
+      first: () => {
+        throw new Retryable('busy')
+      },
+    }
+    const changes = { 'plan.steps.0.retry': { max_attempts: 9, backoff_ms: 400 }, 'plan.budget.max_latency_ms': 1000 }
+    expect(await run(waiting, threeSteps(changes))).toMatchObject({ status: 'failed', reason: 'tool', steps: [{ attempts: 2 }] })
+  })
+
+  test('on the cost stops before the next step, and not at what it allows', async () => {
+    const over = await run(new World(), threeSteps({ 'plan.steps.0.args': { cost: 1.01 } }))
+    expect(over).toMatchObject({ status: 'partial_failure', reason: 'budget_cost', detail: '1.01 of 1 USD are spent', cost_usd: 1.01 })
+    expect(await run(new World(), threeSteps({ 'plan.steps.0.args': { cost: 1 } }))).toMatchObject({ status: 'ok' })
+    expect(await run(new World(), threeSteps({ 'plan.steps.2.args': { cost: 9 } }))).toMatchObject({ status: 'ok', cost_usd: 9 })
+  })
+
+  test('on the cost counts what failed, too', async () => {
+    const world = new World()
+    world.tools = {
+      first: () => {
+        throw Object.assign(new Error('no'), { cost_usd: 0.5 })
+      },
+    }
+    expect(await run(world, threeSteps())).toMatchObject({ cost_usd: 0.5 })
+  })
+
+  test('on the size of an output leaves its hash, which no template can use', async () => {
+    const world = new World()
+    world.tools = { second: () => ({ done: 'x'.repeat(6_000_000) }) }
+    expect(await run(world, threeSteps())).toMatchObject({ status: 'ok' })
+    expect(world.journal.get('step 1')?.end?.output).toEqual({
+      kind: 'too_large',
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+      bytes: 6_000_011,
+    })
+    const using = new World()
+    using.tools = world.tools
+    expect(await run(using, threeSteps({ 'plan.steps.2.args': { x: '{{work.steps.second.done}}' } }))).toMatchObject({ reason: 'template' })
+  })
+
+  test.each([
+    ['a bigint', 1n],
+    [
+      'a circle',
+      (() => {
+        const circle: unknown[] = []
+        circle.push(circle)
+        return circle
+      })(),
+    ],
+    ['a function', () => 1],
+    [
+      'endless nesting',
+      Array(100)
+        .fill(0)
+        .reduce((inner) => [inner], 0),
+    ],
+  ])('on what an output is makes a step fail that gives %s, and undoes it', async (_, output) => {
+    const world = new World()
+    world.tools = { second: () => output }
+    expect(await run(world, threeSteps())).toMatchObject({ status: 'partial_failure', reason: 'output' })
+    expect(toolsOf(world)).toEqual(['first', 'second', 'undo_second', 'undo_first'])
+  })
+})
