@@ -9,24 +9,13 @@ export class AnswerParts {
   readonly #open = new Map<string, Written>()
 
   add(part: LanguageModelV4StreamPart): void {
-    switch (part.type) {
-      case 'text-start':
-      case 'reasoning-start':
-        return this.#start(part.type === 'text-start' ? 'text' : 'reasoning', part)
-      case 'text-delta':
-      case 'reasoning-delta':
-        return this.#continue(part.type === 'text-delta' ? 'text' : 'reasoning', part)
-      case 'text-end':
-      case 'reasoning-end':
-        return this.#note(part.type === 'text-end' ? 'text' : 'reasoning', part)
-      case 'tool-call':
-      case 'tool-result':
-      case 'source':
-      case 'file':
-        this.content.push(part)
-        return
-      default:
-    }
+    if (part.type === 'text-start') this.#start('text', part)
+    if (part.type === 'text-delta') this.#continue('text', part)
+    if (part.type === 'text-end') this.#note('text', part)
+    if (part.type === 'reasoning-start') this.#start('reasoning', part)
+    if (part.type === 'reasoning-delta') this.#continue('reasoning', part)
+    if (part.type === 'reasoning-end') this.#note('reasoning', part)
+    if (part.type === 'tool-call' || part.type === 'tool-result') this.content.push(part)
   }
 
   #start(type: Written['type'], part: { id: string } & Metadata): void {

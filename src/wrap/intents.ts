@@ -41,8 +41,9 @@ function intentOf(block: AspBlock): Intent[] {
     case 'malformed':
       return [{ call_id, kind: 'problem', skill_id: '', status: 'malformed', reason: `${block.tag}: ${block.detail}` }]
     case 'quoted':
-      return []
+      break
   }
+  return []
 }
 
 const CLOSING = '</CLARIFY>'
@@ -56,6 +57,12 @@ function withQuestions(text: string, blocks: readonly AspBlock[]): string {
     from = text.indexOf(CLOSING, block.at) + CLOSING.length
   }
   return visible + text.slice(from)
+}
+
+/** The questions of an answer that only asks; null where it does anything else. */
+export function questionsOf(intents: readonly Intent[]): Question[] | null {
+  if (intents.length === 0 || !intents.every(({ kind }) => kind === 'clarify')) return null
+  return intents.flatMap((intent) => (intent.kind === 'clarify' ? intent.questions : []))
 }
 
 export const questionsText = (questions: readonly Question[]): string => questions.map(({ question }) => question).join('\n')

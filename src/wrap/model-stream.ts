@@ -4,8 +4,23 @@ import type { Rounds } from './rounds.ts'
 
 /** The rounds as one stream: it begins when the model's own does, and ends once. A reader that gives up aborts `left`: then nothing more is called. */
 export async function streamRounds(model: LanguageModelV4, rounds: Rounds, left: AbortController): Promise<LanguageModelV4StreamResult> {
-  const first = await model.doStream(rounds.next())
-  return { ...first, stream: streamOf(allParts({ model, rounds, first: first.stream }), left) }
+  try {
+    const first = await model.doStream(rounds.next())
+    return { ...first, stream: streamOf(watched(allParts({ model, rounds, first: first.stream }), rounds), left) }
+  } catch (error) {
+    rounds.failed()
+    throw error
+  }
+}
+
+async function* watched<Part>(parts: AsyncGenerator<Part>, rounds: Rounds): AsyncGenerator<Part> {
+  let whole = false
+  try {
+    yield* parts
+    whole = true
+  } finally {
+    if (!whole) rounds.failed()
+  }
 }
 
 type Streaming = { model: LanguageModelV4; rounds: Rounds; first: ReadableStream<LanguageModelV4StreamPart> }
@@ -19,7 +34,8 @@ async function* allParts({ model, rounds, first }: Streaming): AsyncGenerator<La
     const finish = current.finish
     // Without a finish part the answer is not whole: nothing is acted upon.
     if (!finish) return yield* current.rest(rounds.broken(current.content))
-    const end = await rounds.ended({ content: current.content, finish: finish.finishReason, usage: finish.usage })
+    const reason = current.failed ? { ...finish.finishReason, unified: 'error' as const } : finish.finishReason
+    const end = await rounds.ended({ content: current.content, finish: reason, usage: finish.usage })
     yield* current.rest(end)
     if (!end.again) return yield finished(finish, { rounds, unified: end.finish })
     said = current.said

@@ -45,11 +45,7 @@ export class ModelTurn {
     this.#pending = null
   }
 
-  began(): void {
-    this.#failed = true
-  }
-
-  ended(): void {
-    this.#failed = false
+  ended({ failed }: { failed: boolean }): void {
+    this.#failed = failed
   }
 }

@@ -6,7 +6,7 @@ import { Rounds, seam, textOf, type RoundEnd } from './rounds.ts'
 import { markWrapped, refuseWrapped } from './wrapped.ts'
 
 /** Gives the turn that a call belongs to. */
-export type TurnOf = (params: LanguageModelV4CallOptions) => ModelTurn
+export type TurnOf = (params: LanguageModelV4CallOptions) => ModelTurn | Promise<ModelTurn>
 
 /** The model with the skills of one session, for one turn. */
 export function modelForSession(model: LanguageModelV4, options: ModelTurnOptions): LanguageModelV4 {
@@ -24,11 +24,11 @@ export function modelForTurns(model: LanguageModelV4, turnOf: TurnOf): LanguageM
     model,
     middleware: {
       specificationVersion: 'v4',
-      wrapGenerate: ({ params }) => generateRounds(model, new Rounds(turnOf(params), params)),
-      wrapStream: ({ params }) => {
+      wrapGenerate: async ({ params }) => generateRounds(model, new Rounds(await turnOf(params), params)),
+      wrapStream: async ({ params }) => {
         const left = new AbortController()
         const abortSignal = params.abortSignal ? AbortSignal.any([params.abortSignal, left.signal]) : left.signal
-        return streamRounds(model, new Rounds(turnOf(params), { ...params, abortSignal }), left)
+        return streamRounds(model, new Rounds(await turnOf(params), { ...params, abortSignal }), left)
       },
     },
   })
@@ -36,6 +36,15 @@ export function modelForTurns(model: LanguageModelV4, turnOf: TurnOf): LanguageM
 }
 
 async function generateRounds(model: LanguageModelV4, rounds: Rounds): Promise<LanguageModelV4GenerateResult> {
+  try {
+    return await allRounds(model, rounds)
+  } catch (error) {
+    rounds.failed()
+    throw error
+  }
+}
+
+async function allRounds(model: LanguageModelV4, rounds: Rounds): Promise<LanguageModelV4GenerateResult> {
   const content: LanguageModelV4Content[] = []
   const warnings: LanguageModelV4GenerateResult['warnings'] = []
   for (;;) {

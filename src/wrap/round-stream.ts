@@ -4,18 +4,22 @@ import { HeldText } from './held-text.ts'
 import { seam, type RoundEnd, type Rounds } from './rounds.ts'
 
 export type FinishPart = Extract<LanguageModelV4StreamPart, { type: 'finish' }>
-type TextPart = Extract<LanguageModelV4StreamPart, { type: 'text-start' | 'text-delta' | 'text-end' }>
+type TextStart = Extract<LanguageModelV4StreamPart, { type: 'text-start' }>
+type TextDelta = Extract<LanguageModelV4StreamPart, { type: 'text-delta' }>
+type TextEnd = Extract<LanguageModelV4StreamPart, { type: 'text-end' }>
 
 /** One round's stream on its way to the caller: text as far as it may pass, and all else at once but what is the protocol's own. */
 export class RoundStream {
   finish: FinishPart | null = null
+  /** The stream told of an error: what came with it is not acted upon. */
+  failed = false
   readonly #rounds: Rounds
   readonly #round: number
   readonly #parts = new AnswerParts()
   readonly #held = new HeldText()
   /** Texts that the caller was told of, and the native calls that it is not. */
   readonly #begun = new Set<string>()
-  readonly #starts = new Map<string, TextPart>()
+  readonly #starts = new Map<string, TextStart>()
   readonly #own = new Set<string>()
   readonly #before: string
   #said: string
@@ -38,24 +42,13 @@ export class RoundStream {
 
   *pass(part: LanguageModelV4StreamPart): Generator<LanguageModelV4StreamPart> {
     this.#parts.add(part)
-    switch (part.type) {
-      case 'text-start':
-        this.#starts.set(part.id, part)
-        return
-      case 'text-delta':
-        return yield* this.#delta(part, this.#rounds.readsText ? this.#held.push(part.delta) : part.delta)
-      case 'text-end':
-        return yield* this.#end(part)
-      case 'finish':
-        this.finish = part
-        return
-      case 'stream-start':
-      case 'response-metadata':
-        if (this.#round === 1) yield part
-        return
-      default:
-        if (!this.#isOwn(part)) yield this.#renamed(part)
-    }
+    if (part.type === 'text-start') this.#starts.set(part.id, part)
+    else if (part.type === 'text-delta') yield* this.#delta(part, this.#rounds.readsText ? this.#held.push(part.delta) : part.delta)
+    else if (part.type === 'text-end') yield* this.#end(part)
+    else if (part.type === 'finish') this.finish = part
+    else if (part.type === 'error') yield* this.#fail(part)
+    else if (part.type === 'stream-start' || part.type === 'response-metadata') yield* this.#round === 1 ? [part] : []
+    else if (!this.#isOwn(part)) yield this.#renamed(part)
   }
 
   /** What was held and turned out to be the caller's, and what stands for the rest. */
@@ -68,18 +61,23 @@ export class RoundStream {
     yield { type: 'text-end', id }
   }
 
-  *#delta(part: Extract<TextPart, { type: 'text-delta' }>, text: string): Generator<LanguageModelV4StreamPart> {
+  *#delta(part: TextDelta, text: string): Generator<LanguageModelV4StreamPart> {
     if (text === '') return
     const id = this.#idOf(part.id)
     if (!this.#begun.has(part.id)) {
       this.#begun.add(part.id)
-      yield { ...(this.#starts.get(part.id) ?? { type: 'text-start' }), id } as LanguageModelV4StreamPart
+      yield { ...(this.#starts.get(part.id) ?? { type: 'text-start' as const }), id }
     }
     yield { ...part, id, delta: this.#spoken(text) }
   }
 
-  *#end(part: Extract<TextPart, { type: 'text-end' }>): Generator<LanguageModelV4StreamPart> {
+  *#end(part: TextEnd): Generator<LanguageModelV4StreamPart> {
     if (this.#begun.delete(part.id)) yield { ...part, id: this.#idOf(part.id) }
+  }
+
+  *#fail(part: LanguageModelV4StreamPart): Generator<LanguageModelV4StreamPart> {
+    this.failed = true
+    yield part
   }
 
   #spoken(text: string): string {

@@ -7,7 +7,8 @@ import type {
   LanguageModelV4Usage,
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider'
-import { isOwnCall, questionsText, readCall, readText, type Intent, type ReadText } from './intents.ts'
+import type { Question } from '../skills/slots.ts'
+import { isOwnCall, questionsOf, questionsText, readCall, readText, type Intent, type ReadText } from './intents.ts'
 import type { ModelTurn } from './model-turn.ts'
 import { assistantMessages, holdsBulletin, replyMessages, userText, withBulletin, withExchanges } from './prompt.ts'
 import { isPassive, withNativeTools } from './protocol.ts'
@@ -40,7 +41,6 @@ export class Rounds {
     this.#turn = turn
     this.#params = params
     this.#passive = isPassive(params, this.#protocol)
-    turn.began()
   }
 
   get first(): boolean {
@@ -69,6 +69,11 @@ export class Rounds {
     return { ...params, prompt: withBulletin(withExchanges(params.prompt, this.#turn.exchanges), bulletin) }
   }
 
+  /** The call did not come to its end. */
+  failed(): void {
+    this.#turn.ended({ failed: true })
+  }
+
   /** An answer that broke off: nothing is acted upon. */
   broken(content: readonly LanguageModelV4Content[]): Pick<RoundEnd, 'visible' | 'cut_at'> {
     const text = textOf(content)
@@ -82,7 +87,8 @@ export class Rounds {
     const read = this.#read(answer)
     const end: RoundEnd = { visible: read.visible, cut_at: read.cut_at, finish, again: false }
     if (read.intents.length === 0 || isBroken(finish)) return this.#last(end)
-    if (read.intents.every(({ kind }) => kind === 'clarify')) return this.#last(this.#clarified(read, answer))
+    const questions = questionsOf(read.intents)
+    if (questions) return this.#last(this.#clarified(read, { answer, questions }))
     if (this.#usages.length >= (this.#turn.options.max_rounds ?? MOST_ROUNDS)) return this.#last(this.#cutOff(end, answer))
     const again = await this.#settle(read.intents, answer)
     return again ? { ...end, again } : this.#last({ ...end, finish: { ...finish, unified: 'tool-calls' } })
@@ -114,6 +120,11 @@ export class Rounds {
     return content.filter((part) => part.type === 'tool-call').filter((call) => this.isOwn(call))
   }
 
+  /** Tool calls that the caller has to bring the results of. */
+  #hasOthers(content: readonly LanguageModelV4Content[]): boolean {
+    return content.some((part) => part.type === 'tool-call' && !part.providerExecuted && !this.isOwn(part))
+  }
+
   /** The model is called again, unless the caller has tool calls to bring back first. */
   async #settle(intents: readonly Intent[], { content }: RoundAnswer): Promise<boolean> {
     const { session, roles, goal_labels, entity_types } = this.#turn.options
@@ -125,18 +136,18 @@ export class Rounds {
     const calls = this.#ownCalls(content)
     const isOwn = (call: LanguageModelV4ToolCall) => this.isOwn(call)
     const answered = replyMessages(replies, new Map(calls.map(({ toolCallId, toolName }) => [toolCallId, toolName])))
-    const waits = content.some((part) => part.type === 'tool-call' && !part.providerExecuted && !isOwn(part))
+    const waits = this.#hasOthers(content)
     const said = assistantMessages(waits ? calls : content, isOwn)
     this.#turn.exchanges.push({ at: prompt.length + (waits ? 1 : 0), messages: [...said, ...answered] })
     return !waits
   }
 
-  #clarified({ intents, visible, cut_at }: ReadText, { content, finish }: RoundAnswer): RoundEnd {
-    const questions = intents.flatMap((intent) => (intent.kind === 'clarify' ? intent.questions : []))
+  #clarified({ visible, cut_at }: ReadText, { answer, questions }: { answer: RoundAnswer; questions: Question[] }): RoundEnd {
+    const { content, finish } = answer
     this.#report({ kind: 'clarify', questions })
     const calls = this.#ownCalls(content)
     if (calls.length === 0) return { visible, cut_at, finish, again: false }
-    const others = content.some((part) => part.type === 'tool-call' && !this.isOwn(part))
+    const others = this.#hasOthers(content)
     const asked = `${visible}${visible === '' ? '' : '\n\n'}${questionsText(questions)}`
     return { visible: asked, cut_at, finish: others ? finish : { ...finish, unified: 'stop' }, again: false }
   }
@@ -145,14 +156,14 @@ export class Rounds {
     const rounds = this.#usages.length
     const reason = `not acted upon: the answer took ${rounds} rounds already`
     this.#report({ kind: 'problem', skill_id: '', status: 'refused', reason })
-    const others = content.some((part) => part.type === 'tool-call' && !this.isOwn(part))
+    const others = this.#hasOthers(content)
     const note = visible.trim() === '' && !others ? `I stopped after ${rounds} rounds of skills without an answer.` : ''
     const unified = this.#ownCalls(content).length > 0 && !others ? 'stop' : finish.unified
     return { visible: `${visible}${note}`, cut_at, finish: { ...finish, unified }, again: false }
   }
 
   #last(end: RoundEnd): RoundEnd {
-    this.#turn.ended()
+    this.#turn.ended({ failed: false })
     return end
   }
 

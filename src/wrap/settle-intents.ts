@@ -35,14 +35,9 @@ async function settle(
   intent: Intent,
   { runs, session, request }: { runs: boolean; session: SkillSession; request: ProposalRequest },
 ): Promise<{ text: string; report: SkillReport }> {
-  switch (intent.kind) {
-    case 'propose':
-      return runs ? proposed(intent.proposal, { session, request }) : problem(intent.proposal.skill_id, 'refused', ONE)
-    case 'clarify':
-      return problem('', 'refused', 'ask or propose, not both in one answer')
-    case 'problem':
-      return problem(intent.skill_id, intent.status, intent.reason)
-  }
+  if (intent.kind === 'problem') return problem(intent.skill_id, intent.status, intent.reason)
+  if (intent.kind === 'clarify') return problem('', 'refused', 'ask or propose, not both in one answer')
+  return runs ? proposed(intent.proposal, { session, request }) : problem(intent.proposal.skill_id, 'refused', ONE)
 }
 
 const ONE = 'one at a time: propose it again after this'

@@ -7,6 +7,9 @@ export type Within<Value> =
 
 export type TimeLimit = { timeout_ms: number; wait: (ms: number, signal: AbortSignal) => Promise<void>; signal?: AbortSignal | undefined }
 
+/** A reason made once: the platform's own, made with its stack for each call, takes longer than all else here. */
+const OVER = new Error('the work is over')
+
 /** Runs `work` until it ends, its time is up or `signal` aborts; in the latter cases its own signal aborts, and what it still does is nobody's concern. */
 export async function withinTime<Value>(
   work: (signal: AbortSignal) => Promise<Value>,
@@ -28,7 +31,7 @@ export async function withinTime<Value>(
     if (within.ended === 'timeout' || within.ended === 'aborted') working.abort(new Error(`the step was stopped: ${within.ended}`))
     return within
   } finally {
-    timing.abort()
+    timing.abort(OVER)
     signal?.removeEventListener('abort', abort)
   }
 }

@@ -76,7 +76,7 @@ function logDecision(
   { proposal_id, manifest_hash, why, request: { from, dry_run }, approval }: Case,
   { request, decision, enforced }: { request: GateRequest; decision: GateDecision; enforced: boolean },
 ): void {
-  const { manifest, inputs, blackboard, ...rest } = request
+  const { manifest, inputs, blackboard: _blackboard, ...rest } = request
   const mask = maskFor(manifest, inputs, context)
   const approval_id = approval?.approval_id ?? null
   const head = { proposal_id, skill_id: manifest.id, version: manifest.version, manifest_hash, from, why: mask.text(why), approval_id }

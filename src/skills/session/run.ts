@@ -42,7 +42,7 @@ function runnerPorts(context: SessionContext, record: RunRecord, { manifest, mas
       const evaluation = evaluate(expression, scope, probes)
       const outcome = evaluation.ok ? evaluation.value : mask.text(evaluation.detail)
       const head = { run_id, skill_id: manifest.id, version: manifest.version }
-      context.log('skill-guard-evaluated', { ...head, expression, outcome, probes: probes.calls as unknown as Json })
+      context.log('skill-guard-evaluated', { ...head, expression, outcome, probes: probes.calls })
       return evaluation
     },
   }

@@ -1,0 +1,155 @@
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import type { ToolSet } from 'ai'
+import { seedBlackboard, type Blackboard } from '../skills/blackboard.ts'
+import type { Json, JsonFields } from '../skills/json.ts'
+import { SkillSession } from '../skills/session.ts'
+import type { HostRunnerPorts, ParkedRun, RunIdentity, SessionPorts } from '../skills/session/ports.ts'
+import type { ParseRequest } from '../skills/slots.ts'
+import { redact } from '../traces/redact.ts'
+import { skillChain, withinSkills } from './chain.ts'
+import type { ReflexConfig } from './config.ts'
+import type { SkillRegistry } from './registry.ts'
+import { isRetryable } from './retryable.ts'
+import type { Storage } from './storage.ts'
+import { ToolCaller } from './tool-caller.ts'
+import { callForPlan } from './tool-proxy.ts'
+
+export type SessionOptions = {
+  blackboard?: Partial<Blackboard>
+  /** What plans may call, beside the config's own. */
+  tools?: ToolSet
+  /** Answers pinned parsers. */
+  model?: LanguageModelV4 | undefined
+  trace_id?: string
+}
+
+/** Where sessions live outside of a scope: it gives them their ports. */
+export class Host {
+  readonly #config: ReflexConfig
+  readonly #storage: Storage
+  readonly #registry: SkillRegistry
+
+  constructor(config: ReflexConfig, { storage, registry }: { storage: Storage; registry: SkillRegistry }) {
+    this.#config = config
+    this.#storage = storage
+    this.#registry = registry
+  }
+
+  now(): number {
+    return (this.#config.now ?? Date.now)()
+  }
+
+  newId(): string {
+    return (this.#config.newId ?? (() => crypto.randomUUID()))()
+  }
+
+  /** A turn. Throws where the blackboard that it is to begin with is none. */
+  session({ blackboard = {}, tools = {}, model, trace_id = this.newId() }: SessionOptions = {}): SkillSession {
+    const seeded = seedBlackboard({ ...this.#config.blackboard, override: blackboard })
+    if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)
+    const { project, compat = {}, goal_labels = [], entity_types = [], k_cards, tau, policy_mode } = this.#config
+    const place = { project, env: compat.env ?? [], toolset: compat.toolset ?? null, repo: compat.repo ?? null }
+    const limits = {
+      ...(k_cards === undefined ? {} : { k_cards }),
+      ...(tau === undefined ? {} : { tau }),
+      ...(policy_mode ? { policy_mode } : {}),
+    }
+    const ancestors = skillChain()
+    const secret_paths = this.#registry.secretPaths()
+    const settings = { trace_id, place, seeded, goal_labels, entity_types, ancestors, secret_paths, ...limits }
+    return new SkillSession(settings, this.#ports({ trace_id, model, tools: { ...this.#config.tools, ...tools } }))
+  }
+
+  caller(trace_id: string): ToolCaller {
+    return new ToolCaller({
+      now: () => this.now(),
+      wait: (ms, signal) => this.#wait(ms, signal),
+      log: (kind, fields) => this.#log({ ...fields, kind, trace_id }),
+      outputs: this.#storage.outputs,
+      redaction: this.#config.redaction ?? {},
+    })
+  }
+
+  #ports({ trace_id, model, tools }: { trace_id: string; model: LanguageModelV4 | undefined; tools: ToolSet }): SessionPorts {
+    const { runs, approvals } = this.#storage
+    const registry = this.#registry
+    const caller = this.caller(trace_id)
+    const fields = new Set(this.#config.redaction?.fields)
+    return {
+      registry: {
+        index: () => registry.index(),
+        find: (id, version) => registry.find(id, version),
+        recentSuccess: () => runs.recentSuccess(),
+        usage: (id) => runs.usage(id),
+      },
+      runner: (run) => this.#runner(run, { tools, caller }),
+      runs,
+      approvals: { park: (run) => Promise.resolve(this.#park(run, approvals)) },
+      tools: () => Object.keys(tools),
+      probes: this.#config.probes ?? {},
+      ask: this.#config.ask ?? ((request, signal) => askModel(model, request, signal)),
+      log: (entry) => this.#log(entry),
+      redact: (value: Json) => redact(value, fields) as Json,
+      now: () => this.now(),
+      newId: () => this.newId(),
+    }
+  }
+
+  #runner({ chain }: RunIdentity, { tools, caller }: { tools: ToolSet; caller: ToolCaller }): HostRunnerPorts {
+    const { journal, outputs } = this.#storage
+    return {
+      journal,
+      callTool: (name, input, { signal, idempotence_key }) =>
+        withinSkills(chain, () =>
+          callForPlan(
+            caller,
+            { name, tool: Object.hasOwn(tools, name) ? tools[name] : undefined, policy: this.#config.tool_policies?.[name] ?? {}, input },
+            { signal, call_id: this.newId(), idempotence_key },
+          ),
+        ),
+      isRetryable: (error) => isRetryable(error),
+      lastGood: async (key) => ((await outputs.get(`plan:${key}`)) ?? null) as JsonFields | null,
+      remember: (key, output) => outputs.put(`plan:${key}`, output),
+      wait: (ms, signal) => this.#wait(ms, signal),
+    }
+  }
+
+  #park(run: ParkedRun, approvals: Storage['approvals']): string {
+    const approval_id = this.newId()
+    approvals.put({ ...run, approval_id })
+    return approval_id
+  }
+
+  #log(entry: { kind: string; trace_id: string } & JsonFields): void {
+    this.#storage.log.append({ ...entry, at: new Date(this.now()).toISOString() })
+  }
+
+  #wait(ms: number, signal: AbortSignal): Promise<void> {
+    return (this.#config.wait ?? waitFor)(ms, signal)
+  }
+}
+
+async function askModel(model: LanguageModelV4 | undefined, request: ParseRequest, abortSignal: AbortSignal | undefined): Promise<string> {
+  if (model?.modelId !== request.model) throw new Error(`the parser is pinned to the model ${request.model}, and no such model is here`)
+  const { content } = await model.doGenerate({
+    prompt: [{ role: 'user', content: [{ type: 'text', text: request.prompt }] }],
+    temperature: request.temperature,
+    ...(abortSignal ? { abortSignal } : {}),
+  })
+  return content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+}
+
+function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason as Error)
+    const stop = () => {
+      clearTimeout(timer)
+      reject(signal.reason as Error)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    signal.addEventListener('abort', stop, { once: true })
+  })
+}

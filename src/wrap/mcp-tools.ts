@@ -1,0 +1,44 @@
+import { createMCPClient } from '@ai-sdk/mcp'
+import type { ToolSet } from 'ai'
+import { checkUrl } from './allowed-hosts.ts'
+import { guardedFetch } from './guarded-fetch.ts'
+
+export type McpServer = {
+  url: string
+  type?: 'http' | 'sse'
+  headers?: Readonly<Record<string, string>>
+  /** Put before the tools' names, such as `github.`: servers do not know of each other. */
+  prefix?: string
+  /** Of starting; a call has its tool's. */
+  timeout_ms?: number
+}
+
+export type McpOptions = { allowed_hosts: readonly string[]; fetch?: typeof fetch }
+
+const TIMEOUT_MS = 15_000
+
+/** The tools of an MCP server, and the way to leave it. Nothing is asked of a host that is not allowed, whatever the server says. */
+export async function mcpTools(
+  { url, type = 'http', headers = {}, prefix = '', timeout_ms = TIMEOUT_MS }: McpServer,
+  { allowed_hosts, fetch: send = fetch }: McpOptions,
+): Promise<{ tools: ToolSet; close: () => Promise<void> }> {
+  const checked = checkUrl(url, allowed_hosts)
+  if (!checked.ok) throw new Error(`MCP server: ${checked.reason}`)
+  const guarded = ((target: string | URL, init: RequestInit = {}) =>
+    guardedFetch(target, init, { allowed_hosts, fetch: send })) as typeof fetch
+  const client = await createMCPClient({
+    transport: { type, url: checked.url.href, headers: { ...headers }, redirect: 'error', fetch: guarded },
+    clientName: 'reflex',
+    initializationOptions: { timeout: timeout_ms },
+  })
+  try {
+    const tools = await client.tools()
+    return {
+      tools: Object.fromEntries(Object.entries(tools).map(([name, tool]) => [`${prefix}${name}`, tool])),
+      close: () => client.close(),
+    }
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+}

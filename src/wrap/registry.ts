@@ -1,0 +1,94 @@
+import { checkManifest } from '../skills/check-manifest.ts'
+import { sameJson } from '../skills/json.ts'
+import { parseManifest, type Manifest, type SkillState } from '../skills/manifest.ts'
+import { secretPathsOf } from '../skills/session/context.ts'
+import type { FoundSkill } from '../skills/session/ports.ts'
+import { SkillIndex } from '../skills/skill-index.ts'
+import { compareVersions } from './compare-versions.ts'
+import type { Storage } from './storage.ts'
+
+export type Registered =
+  | { ok: true; outcome: 'created' | 'unchanged'; skill: FoundSkill }
+  /** The fields that are wrong. */
+  | { ok: false; reason: 'invalid'; status: 400; errors: { path: string; message: string }[] }
+  /** This version is there with another content; versions never change. */
+  | { ok: false; reason: 'conflict'; status: 409; errors: { path: string; message: string }[] }
+
+/** The skills that a process knows. A version never changes; only its state does. */
+export class SkillRegistry {
+  readonly #storage: Storage['skills']
+  readonly #probes: readonly string[]
+  readonly #skills = new Map<string, FoundSkill>()
+  #index: SkillIndex | null = null
+
+  constructor(storage: Storage['skills'], probes: readonly string[]) {
+    this.#storage = storage
+    this.#probes = probes
+    for (const skill of storage.all()) this.#skills.set(nameOf(skill.manifest), skill)
+  }
+
+  /** Takes a manifest from JSON. What is there already keeps its state. */
+  register(input: unknown, { state = 'active' }: { state?: SkillState } = {}): Registered {
+    const parsed = parseManifest(input)
+    if (!parsed.ok) return { ok: false, reason: 'invalid', status: 400, errors: parsed.errors }
+    const { manifest } = parsed
+    const checked = checkManifest(manifest, { tools: null, probes: this.#probes })
+    if (!checked.ok) return { ok: false, reason: 'invalid', status: 400, errors: checked.errors }
+    const known = this.#skills.get(nameOf(manifest))
+    if (!known) return { ok: true, outcome: 'created', skill: this.#put({ manifest, state }) }
+    if (sameJson(known.manifest, manifest)) return { ok: true, outcome: 'unchanged', skill: known }
+    const message = `${nameOf(manifest)} is there with another content: versions never change, so register the next one`
+    return { ok: false, reason: 'conflict', status: 409, errors: [{ path: 'version', message }] }
+  }
+
+  /** Without a version: the newest active one, else the newest one that is not retired, else the newest. */
+  find(id: string, version?: string): FoundSkill | null {
+    if (version !== undefined) return this.#skills.get(`${id}@${version}`) ?? null
+    const [best] = this.list()
+      .filter(({ manifest }) => manifest.id === id)
+      .toSorted(
+        (left, right) => liveliness(left.state) - liveliness(right.state) || compareVersions(right.manifest.version, left.manifest.version),
+      )
+    return best ?? null
+  }
+
+  list(): FoundSkill[] {
+    return [...this.#skills.values()]
+  }
+
+  /** Null where there is no such version. */
+  setState(id: string, version: string, state: SkillState): FoundSkill | null {
+    const known = this.#skills.get(`${id}@${version}`)
+    return known ? this.#put({ ...known, state }) : null
+  }
+
+  index(): SkillIndex {
+    this.#index ??= new SkillIndex(newestOf(this.list()))
+    return this.#index
+  }
+
+  secretPaths(): string[] {
+    return this.list().flatMap(({ manifest }) => secretPathsOf(manifest))
+  }
+
+  #put(skill: FoundSkill): FoundSkill {
+    this.#storage.put(skill)
+    this.#skills.set(nameOf(skill.manifest), skill)
+    this.#index = null
+    return skill
+  }
+}
+
+const nameOf = ({ id, version }: Manifest): string => `${id}@${version}`
+
+const liveliness = (state: SkillState): number => (state === 'active' ? 0 : state === 'candidate' ? 1 : 2)
+
+/** A proposal names an id, so that of its active versions only the newest is shown. */
+function newestOf(skills: readonly FoundSkill[]): FoundSkill[] {
+  const newest = new Map<string, FoundSkill>()
+  for (const skill of skills.filter(({ state }) => state === 'active')) {
+    const known = newest.get(skill.manifest.id)
+    if (!known || compareVersions(skill.manifest.version, known.manifest.version) > 0) newest.set(skill.manifest.id, skill)
+  }
+  return [...newest.values()]
+}

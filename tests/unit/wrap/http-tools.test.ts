@@ -1,0 +1,130 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { checkUrl } from '../../../src/wrap/allowed-hosts.ts'
+import { httpTool, httpTools, type HttpToolDefinition, type HttpToolOptions } from '../../../src/wrap/http-tools.ts'
+
+let server: Server
+let host = ''
+
+const answers: Record<string, { status: number; location?: string; body?: string }> = {
+  '/elsewhere': { status: 302, location: 'https://evil.example.com/' },
+  '/around': { status: 302, location: '/echo/end' },
+  '/loop': { status: 307, location: '/loop' },
+  '/large': { status: 200, body: 'x'.repeat(5000) },
+  '/wrong': { status: 503, body: 'later' },
+}
+
+beforeAll(async () => {
+  server = createServer((incoming, response) => {
+    const { url = '', method, headers } = incoming
+    const fixed = answers[url]
+    if (fixed) {
+      response.writeHead(fixed.status, fixed.location ? { location: fixed.location } : {}).end(fixed.body)
+      return
+    }
+    if (url === '/slow') return
+    let body = ''
+    incoming.on('data', (chunk) => (body += String(chunk)))
+    incoming.on('end', () => response.setHeader('content-type', 'application/json').end(JSON.stringify({ url, method, headers, body })))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+
+afterAll(() => {
+  server.closeAllConnections()
+  server.close()
+})
+
+async function call(
+  definition: Partial<HttpToolDefinition>,
+  { input = {}, key = null, ...options }: Partial<HttpToolOptions> & { input?: unknown; key?: string | null } = {},
+) {
+  const made = httpTool(
+    { name: 'echo', description: 'Echoes', method: 'GET', url: `http://${host}/echo`, ...definition },
+    { allowed_hosts: [host], ...options },
+  )
+  const sent = { toolCallId: 'c', messages: [], context: {}, idempotence_key: key }
+  return (await made.execute?.(input, sent as never)) as {
+    url: string
+    method: string
+    headers: Record<string, string>
+    body: string
+  }
+}
+
+describe('an HTTP tool', () => {
+  test('fills its slots: encoded in the address, as they are in the body', async () => {
+    const definition = {
+      method: 'POST' as const,
+      url: `http://${host}/echo/{{who}}?q={{ what }}`,
+      headers: { 'x-who': '{{who}}' },
+      body: { who: '{{who}}', what: 'about {{what}}', list: '{{list}}' },
+    }
+    const echoed = await call(definition, { input: { who: 'a/b?c', what: 'x&y=z', list: [1, { two: '{{who}}' }] } })
+    expect(echoed).toMatchObject({ method: 'POST', url: '/echo/a%2Fb%3Fc?q=x%26y%3Dz', headers: { 'x-who': 'a/b?c' } })
+    expect(JSON.parse(echoed.body)).toEqual({ who: 'a/b?c', what: 'about x&y=z', list: [1, { two: '{{who}}' }] })
+  })
+
+  test.each(['..', '.'])('does not leave its path by %s', async (who) => {
+    await expect(call({ url: `http://${host}/echo/{{who}}/x` }, { input: { who } })).rejects.toThrow('cannot stand in an address')
+  })
+
+  test('has its secrets from outside, and sends the key where there is one', async () => {
+    const secret = (name: string) => (name === 'TOKEN' ? 'Bearer t0ken' : undefined)
+    const { headers } = await call({ secret_headers: { authorization: 'TOKEN' } }, { secret, key: 'run:1' })
+    expect(headers).toMatchObject({ authorization: 'Bearer t0ken', 'idempotency-key': 'run%3A1' })
+    expect((await call({}, {})).headers).not.toHaveProperty('idempotency-key')
+    await expect(call({ secret_headers: { authorization: 'OTHER' } }, { secret })).rejects.toThrow('echo needs the secret OTHER')
+  })
+
+  test('follows redirects on its own host only, and not for ever', async () => {
+    expect(await call({ url: `http://${host}/around` })).toMatchObject({ url: '/echo/end' })
+    await expect(call({ url: `http://${host}/elsewhere` }, { allowed_hosts: [host, '*.example.com'] })).rejects.toThrow(
+      'redirects to other hosts',
+    )
+    await expect(call({ url: `http://${host}/elsewhere` })).rejects.toThrow('evil.example.com is not among those allowed')
+    await expect(call({ url: `http://${host}/loop` })).rejects.toThrow('redirects more than 3 times')
+  })
+
+  test('takes no more than allowed, and waits no longer', async () => {
+    await expect(call({ url: `http://${host}/large`, max_response_bytes: 4000 })).rejects.toThrow('larger than 4000 bytes')
+    await expect(call({ url: `http://${host}/slow`, timeout_ms: 30 })).rejects.toThrow(/timeout/i)
+  })
+
+  test('says what went wrong, with the status that tells whether it may be tried again', async () => {
+    await expect(call({ url: `http://${host}/wrong` })).rejects.toMatchObject({
+      status: 503,
+      message: 'echo: 503 Service Unavailable later',
+    })
+  })
+
+  test('goes nowhere else', async () => {
+    await expect(call({}, { allowed_hosts: [] })).rejects.toThrow('is not among those allowed: none')
+    expect(() =>
+      httpTools([{ name: 'x', description: '', method: 'GET', url: 'https://{{host}}/x' }], { allowed_hosts: ['*.example.com'] }),
+    ).toThrow('the host in https://{{host}}/x must be fixed')
+  })
+})
+
+test.each([
+  ['https://api.example.com/x', ['api.example.com'], true],
+  ['https://API.example.com/x', ['api.EXAMPLE.com'], true],
+  ['https://a.b.example.com/x', ['*.example.com'], true],
+  ['https://example.com/x', ['*.example.com'], false],
+  ['https://evilexample.com/x', ['*.example.com'], false],
+  ['https://api.example.com.evil.com/x', ['api.example.com', '*.example.com'], false],
+  ['https://api.example.com:8443/x', ['api.example.com'], false],
+  ['https://api.example.com:8443/x', ['*.example.com'], false],
+  ['https://api.example.com:8443/x', ['api.example.com:8443'], true],
+  ['http://api.example.com/x', ['api.example.com'], false],
+  ['http://localhost:3000/x', ['localhost:3000'], true],
+  ['https://api.example.com@evil.com/x', ['api.example.com'], false],
+  ['https://me:secret@api.example.com/x', ['api.example.com'], false],
+  ['file:///etc/passwd', [''], false],
+  ['no address', ['no address'], false],
+  ['https://x/', ['*.'], false],
+])('%s with %j is allowed: %s', (address, allowed_hosts, ok) => {
+  expect(checkUrl(address, allowed_hosts).ok).toBe(ok)
+})

@@ -1,0 +1,22 @@
+import { saveNote } from '../save-note.ts'
+
+/** Saves three notes, and takes them back where it fails; with a key a step that was lost may be repeated. */
+export function threeNotes(keyed: boolean): unknown {
+  const names = ['one', 'two', 'three']
+  return {
+    ...saveNote,
+    id: 'note.three',
+    plan: {
+      budget: { max_cost_usd: 1, max_latency_ms: 60_000 },
+      ...(keyed ? { idempotence_key: 'three:{{title}}' } : {}),
+      steps: names.map((name) => ({ name, tool: 'notes.save', args: { title: `{{title}} ${name}` } })),
+      compensation: names.map((name) => ({
+        when: 'partial_failure',
+        tool: 'notes.save',
+        args: { title: `not {{title}} ${name}` },
+        step: name,
+      })),
+      result_map: { saved: '{{work.steps.three.id}}' },
+    },
+  }
+}
