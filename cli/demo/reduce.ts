@@ -40,6 +40,21 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
     case 'reflex-passed':
       return runReflex(state, entry)
     case 'action-ended':
+    case 'approval-decided':
+    case 'approval-requested':
+    case 'blackboard-changed':
+    case 'blackboard-seeded':
+    case 'bulletin-built':
+    case 'skill-applied':
+    case 'skill-compensation-ended':
+    case 'skill-decided':
+    case 'skill-guard-evaluated':
+    case 'skill-refused':
+    case 'skill-resumed':
+    case 'skill-reused':
+    case 'skill-slots-parsed':
+    case 'skill-started':
+    case 'skill-step-ended':
     case 'context-trimmed':
     case 'event-claimed':
     case 'event-discarded':

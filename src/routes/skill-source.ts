@@ -26,10 +26,10 @@ export function checkedManifest(body: unknown, tools: KnownTools): Manifest {
   return manifest
 }
 
-/** No agent defines probes yet; those of scopes belong here once there are any. */
+/** What this deployment's agents bring. */
 const deployed = (manifest: Manifest): CheckOptions => ({
   tools: [...new Set([...agents.flatMap(({ tools }) => Object.keys(tools)), ...toolsIn(manifest).filter((tool) => OF_SCOPES.test(tool))])],
-  probes: [],
+  probes: agents.flatMap(({ probes = {} }) => Object.keys(probes)),
 })
 
 const everything = (manifest: Manifest): CheckOptions => ({

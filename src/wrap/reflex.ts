@@ -1,6 +1,6 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { LanguageModel, ToolSet } from 'ai'
-import type { SkillState } from '../skills/manifest.ts'
+import type { SkillState } from '../protocol/skill.ts'
 import type { SkillSession } from '../skills/session.ts'
 import type { ApprovedRun } from '../skills/session/ports.ts'
 import type { ProposalResult } from '../skills/session/result.ts'

@@ -1,6 +1,7 @@
 import { checkManifest } from '../skills/check-manifest.ts'
 import { sameJson } from '../skills/json.ts'
-import { parseManifest, type Manifest, type SkillState } from '../skills/manifest.ts'
+import type { SkillState } from '../protocol/skill.ts'
+import { parseManifest, type Manifest } from '../skills/manifest.ts'
 import { secretPathsOf } from '../skills/session/context.ts'
 import type { FoundSkill } from '../skills/session/ports.ts'
 import { SkillIndex } from '../skills/skill-index.ts'
@@ -41,7 +42,7 @@ export class SkillRegistry {
     return { ok: false, reason: 'conflict', status: 409, errors: [{ path: 'version', message }] }
   }
 
-  /** Without a version: the newest active one, else the newest one that is not retired, else the newest. */
+  /** Without a version: the newest active one, else the newest one that is not deprecated, else the newest. */
   find(id: string, version?: string): FoundSkill | null {
     if (version !== undefined) return this.#skills.get(`${id}@${version}`) ?? null
     const [best] = this.list()

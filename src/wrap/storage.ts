@@ -1,5 +1,6 @@
 import type { Json } from '../skills/json.ts'
-import type { Manifest, SkillState } from '../skills/manifest.ts'
+import type { SkillState } from '../protocol/skill.ts'
+import type { Manifest } from '../skills/manifest.ts'
 import type { Journal } from '../skills/runner/ports.ts'
 import type { ApprovedRun, RunRecord, RunsPort, SkillUsage } from '../skills/session/ports.ts'
 import type { LogStore } from './log.ts'

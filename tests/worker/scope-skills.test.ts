@@ -207,7 +207,7 @@ describe('an approval', () => {
       call(`/v1/approvals/${approval_id}/reject`, { json: {} }),
       call(`/v1/approvals/${approval_id}/approve`, { json: {} }),
     ])
-    expect(decisions.map((decision) => decision.status).sort()).toEqual([200, 409, 409])
+    expect(decisions.map((decision) => decision.status).sort((left, right) => left - right)).toEqual([200, 409, 409])
     const approved = decisions[1]?.status !== 200
     await until(async () => (await entriesOf(stubOf(scope), 'approval-decided')).length === 1, 'the scope knows')
     if (approved) await until(async () => did(scope).length === 2, 'it has run')
