@@ -41,7 +41,7 @@ export class SkillRegistry {
     return { ok: false, reason: 'conflict', status: 409, errors: [{ path: 'version', message }] }
   }
 
-  /** Without a version: the newest active one, else the newest one that is not retired, else the newest. */
+  /** Without a version: the newest active one, else the newest one that is not deprecated, else the newest. */
   find(id: string, version?: string): FoundSkill | null {
     if (version !== undefined) return this.#skills.get(`${id}@${version}`) ?? null
     const [best] = this.list()

@@ -1,6 +1,6 @@
 import type { GateDecision, Need } from '../gate/decision.ts'
 
-/** `observe`: what the policy would refuse is logged and runs. Secrets in the wrong place and retired versions are refused all the same. */
+/** `observe`: what the policy would refuse is logged and runs. Secrets in the wrong place and deprecated versions are refused all the same. */
 export type PolicyMode = 'enforce' | 'observe'
 
 const OBSERVABLE = new Set<Need['need']>(['policy_field', 'role', 'residency', 'not_denied', 'promotion', 'approval'])

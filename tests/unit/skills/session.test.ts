@@ -96,14 +96,14 @@ describe('a session', () => {
     expect(JSON.stringify(world.log)).toContain('kept')
   })
 
-  test('only watches the policy where it is told to, but never runs what is retired', async () => {
+  test('only watches the policy where it is told to, but never runs what is deprecated', async () => {
     const world = new SessionWorld()
     const watched = world.session({ policy_mode: 'observe' })
     expect(await watched.propose(deploy, { ...request, roles: [] })).toMatchObject({
       status: 'ok',
       decision: { verdict: 'deny', enforced: false },
     })
-    world.use(deployManifest(), 'retired')
+    world.use(deployManifest(), 'deprecated')
     expect(await watched.propose(deploy, { ...request, roles: [] })).toMatchObject({ status: 'refused', decision: { enforced: true } })
   })
 })
@@ -206,12 +206,17 @@ describe('an approval', () => {
 
   test.each([
     ['another manifest', { manifest: careful({ description: 'changed' }) }, {}, 'is not the one that was approved'],
-    ['a retired version', { manifest: careful(), state: 'retired' as const }, {}, 'is retired by now'],
+    ['a deprecated version', { manifest: careful(), state: 'deprecated' as const }, {}, 'is deprecated by now'],
     ['other inputs', { manifest: careful() }, { inputs: { ...inputs, app_name: 'production' } }, 'inputs of deploy'],
     ['a hash that was changed with them', { manifest: careful() }, { inputs_hash: 'f'.repeat(64) }, 'inputs of deploy'],
   ])(
     'does not run %s',
-    async (_, { manifest, state = 'active' }: { manifest: ReturnType<typeof careful>; state?: 'active' | 'retired' }, changes, reason) => {
+    async (
+      _,
+      { manifest, state = 'active' }: { manifest: ReturnType<typeof careful>; state?: 'active' | 'deprecated' },
+      changes,
+      reason,
+    ) => {
       const { world, approval } = await parked()
       world.use(manifest, state)
       const result = await world.session().runApproved({ ...approval, ...changes })

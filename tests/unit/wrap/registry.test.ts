@@ -27,7 +27,7 @@ describe('the registry', () => {
     for (const version of ['1.9.0', '1.10.0', '2.0.0-beta.1']) skills.register(saveNoteWith({ version }))
     skills.register(saveNoteWith({ version: '3.0.0' }), { state: 'candidate' })
     expect(skills.find('note.save')?.manifest.version).toBe('2.0.0-beta.1')
-    skills.setState('note.save', '2.0.0-beta.1', 'retired')
+    skills.setState('note.save', '2.0.0-beta.1', 'deprecated')
     expect(skills.find('note.save')?.manifest.version).toBe('1.10.0')
     expect(skills.find('note.save', '3.0.0')?.state).toBe('candidate')
     expect([skills.find('other'), skills.find('note.save', '9.9.9'), skills.setState('note.save', '9.9.9', 'active')]).toEqual([
@@ -42,10 +42,10 @@ describe('the registry', () => {
     const storage = memoryStorage()
     const first = new SkillRegistry(storage.skills, [])
     first.register(saveNote)
-    first.setState('note.save', '1.0.0', 'retired')
+    first.setState('note.save', '1.0.0', 'deprecated')
     const second = new SkillRegistry(storage.skills, [])
     second.register(saveNote)
-    expect(second.find('note.save')?.state).toBe('retired')
+    expect(second.find('note.save')?.state).toBe('deprecated')
   })
 })
 
