@@ -26,6 +26,8 @@ export type ToolDefinition<Input = unknown> = {
    * fields alone. Where a reflex had done it, the reflex was overruled.
    */
   undoes?: { tool: string; match: readonly string[] }
+  /** It only looks: nothing is kept of it but the log, and a call that a crash cuts off is simply made again. */
+  repeatable?: boolean
   execute: (input: Input, call: ToolCall) => Promise<unknown>
 }
 

@@ -195,18 +195,20 @@ export class Effects {
 
   #begin(request: EffectRequest, row: { id: string; key: string | null; arguments_hash: string; head: EntryHead; started: number }): void {
     const { database, log, counters } = this.#parts
-    const { tool, cause, turn_id, input } = request
-    database.all(
-      `INSERT INTO effects (id, turn_id, tool, arguments_hash, idempotence_key, status, head, started_at) VALUES (?1, ?2, ?3, ?4, ?5, 'started', ?6, ?7)
+    const { tool, cause, turn_id, input, definition } = request
+    const insert = () =>
+      database.all(
+        `INSERT INTO effects (id, turn_id, tool, arguments_hash, idempotence_key, status, head, started_at) VALUES (?1, ?2, ?3, ?4, ?5, 'started', ?6, ?7)
         ON CONFLICT (id) DO UPDATE SET status = 'started', turn_id = ?2, arguments_hash = ?4, head = ?6, started_at = ?7, ended_at = NULL, error = NULL`,
-      row.id,
-      turn_id,
-      tool,
-      row.arguments_hash,
-      row.key,
-      JSON.stringify(row.head),
-      row.started,
-    )
+        row.id,
+        turn_id,
+        tool,
+        row.arguments_hash,
+        row.key,
+        JSON.stringify(row.head),
+        row.started,
+      )
+    if (!definition.repeatable) insert()
     counters.add({ effects: 1 })
     log.append([{ ...row.head, kind: 'effect-started', effect_id: row.id, tool, input: log.clean(input), idempotence_key: row.key, cause }])
   }

@@ -46,6 +46,7 @@ export function turnModel(parts: ModelParts, turn: Turn): LanguageModelV4 {
 
 /** Opened with the model's first call: a turn that asks no model has no session. */
 async function withSkills({ skills }: ModelParts, turn: Turn, model: LanguageModelV4): Promise<LanguageModelV4> {
+  if (!(await skills.any())) return model
   const { head, turn_id, earlier_turns, signal } = turn
   const session = await skills.open({
     head,
@@ -56,7 +57,7 @@ async function withSkills({ skills }: ModelParts, turn: Turn, model: LanguageMod
       return (await generateText({ model, prompt, temperature, abortSignal, maxRetries: 0 })).text
     },
   })
-  return skills.any ? modelForSession(model, { session, roles: skills.agentRoles }) : model
+  return modelForSession(model, { session, roles: skills.agentRoles })
 }
 
 function countedModel(parts: ModelParts, turn: Turn): LanguageModelV4 {

@@ -272,8 +272,9 @@ async function run({ method, url, headers, body }: Curl): Promise<{ status: numb
 }
 
 test('the curl commands of the README and of the examples work as they are printed', async () => {
-  const [talk, readLog, configure, deployed, ...more] = await curlsIn('README.md')
-  if (!talk || !readLog || !configure || !deployed) throw new Error('the README prints fewer commands than this test knows')
+  const [talk, readLog, register, chain, configure, deployed, ...more] = await curlsIn('README.md')
+  if (!talk || !readLog || !register || !chain || !configure || !deployed)
+    throw new Error('the README prints fewer commands than this test knows')
   expect(await run(talk)).toMatchObject({ status: 200, body: { accepted: 1, events: [{ scope: 'chat/me', status: 'completed' }] } })
   const { status, body } = await run(readLog)
   const kinds = (body as { items: { kind: string }[] }).items.map(({ kind }) => kind)
@@ -281,6 +282,8 @@ test('the curl commands of the README and of the examples work as they are print
     status: 200,
     kinds: ['event-accepted', 'turn-started', 'reply-sent', 'event-ended', 'turn-ended'],
   })
+  expect(await run(register)).toMatchObject({ status: 201, body: { version: 1, state: 'active' } })
+  expect(await run(chain)).toMatchObject({ status: 200, body: { scope: 'chat/me', settings: { reflexes: [{ id: 'greet' }] } } })
   expect(await run(configure)).toMatchObject({ status: 200, body: { scope: 'inbox', settings: { when: 'last_1m.total >= 3' } } })
   expect(await run(deployed)).toMatchObject({ status: 202, body: { accepted: 1, events: [{ scope: 'default', status: 'queued' }] } })
   for (const curl of [...more, ...(await curlsIn('examples/README.md'))]) {

@@ -15,7 +15,8 @@ const state = await temporaryState()
 /** Every call of the webhook, by its idempotence key. */
 const webhook = new Map<string, number>()
 const receiver = createServer((request, response) => {
-  const key = String(request.headers['idempotency-key'])
+  // Behind the effect's own key it says when the block was made: nothing is unblocked here, so that there is one of each.
+  const key = String(request.headers['idempotency-key']).replace(/ \d+$/, '')
   webhook.set(key, (webhook.get(key) ?? 0) + 1)
   request.resume().on('end', () => response.end('{}'))
 })

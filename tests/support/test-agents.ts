@@ -57,11 +57,16 @@ export const testAgent: Agent = defineAgent({
       answer({ text }) {
         if (text === 'fail') throw new Error('the model is down')
         if (text === 'call a tool') return { tool: { name: 'act', input: { text: 'secret plan' } } }
+        if (text.includes('<SKILL_RESULT>')) return { text: 'it was done' }
+        const [verb, skill_id] = text.split(' ')
+        if (verb === 'propose') return { text: proposal({ skill_id, why: 'as I was told', inputs: { what: 'm' } }) }
         return { text: `you said ${text}` }
       },
     },
   ],
 })
+
+const proposal = (content: object): string => `I will. <SKILL_PROPOSE>${JSON.stringify(content)}</SKILL_PROPOSE>`
 
 export const perceivingAgent: Agent = defineAgent({ name: 'perceiver', scopes: ['perceive/*'] })
 

@@ -4,7 +4,7 @@ import type { AgentDeps } from '../../src/agents/define-agent.ts'
 import { findReflex } from '../../src/store/reflexes.ts'
 import { calls, write } from '../support/chain.ts'
 import { freshId } from '../support/reflexes.ts'
-import { entriesOf, freshScope, note, sendAndSettle, stubOf } from '../support/scopes.ts'
+import { entriesOf, freshScope, inObject, note, sendAndSettle, stubOf } from '../support/scopes.ts'
 import { behaviours, effects } from '../support/test-agents.ts'
 
 const tools = [
@@ -110,6 +110,14 @@ describe('an agent that may change itself', () => {
     await turn((deps) => deps.call('write_reflex', { id, code: code('return null') }))
     expect(await turn((deps) => deps.call('retire_reflex', { id, reason: 'wrong' }))).toMatchObject({ retired: true, versions: [1] })
     expect(await findReflex(env.DB, id)).toMatchObject({ state: 'retired', state_reason: 'wrong' })
+  })
+
+  test('that only looks is asked again after a crash: nobody has to decide whether that happened', async () => {
+    const { scope, turn, stub } = await selfModifying()
+    await turn((deps) => deps.call('list_reflexes', {}))
+    const kept = await inObject(stub, (state) => state.storage.sql.exec('SELECT tool FROM effects').toArray())
+    expect(kept).toEqual([])
+    expect(await entriesOf(stubOf(scope), 'effect-ended')).toMatchObject([{ tool: 'list_reflexes', status: 'ok' }])
   })
 
   test('overrules a reflex: twice, and it acts no more', async () => {

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { ProposalResult } from '../../src/skills/session/result.ts'
 import { write } from '../support/chain.ts'
 import { call, scopePath } from '../support/http.ts'
-import { crash, entriesOf, evict, freshScope, logOf, note, sendAndSettle, stubOf, until } from '../support/scopes.ts'
-import { behaviours, effectGates, effects } from '../support/test-agents.ts'
+import { crash, entriesOf, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { ask, behaviours, effectGates, effects } from '../support/test-agents.ts'
 
 const did = (scope: string) => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
 
@@ -226,6 +226,38 @@ describe('an approval', () => {
 })
 
 describe('in the loop', () => {
+  test("a turn's model is told of the skills that fit, once, and what it proposes is gated, run and told to it", async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const id = await skill()
+    behaviours.set(scope, async (_, deps) => ({ said: await ask(deps, `propose ${id} twice`), again: await ask(deps, 'thank you') }))
+    const [record] = await sendAndSettle(stub, note(scope, 'go'))
+    expect(record).toMatchObject({ outcome: { by: 'turn', result: { said: expect.stringContaining('it was done') } } })
+    expect(did(scope)).toEqual(['first m', 'second m'])
+    expect(await entriesOf(stub, 'bulletin-built')).toMatchObject([{ cards: [{ skill_id: id }] }])
+    expect(await entriesOf(stub, 'skill-decided')).toMatchObject([{ skill_id: id, from: 'model', decision: { verdict: 'allow' } }])
+    const [turn] = await entriesOf(stub, 'turn-started')
+    expect(await entriesOf(stub, 'skill-applied')).toMatchObject([{ status: 'ok', trace_id: turn?.trace_id, parent_id: turn?.span_id }])
+  })
+
+  test("a repeated turn's proposal is given the run that it had", async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const id = await skill()
+    let attempts = 0
+    behaviours.set(scope, async (_, deps) => {
+      await ask(deps, `propose ${id} twice`)
+      attempts += 1
+      if (attempts === 1) throw new Error('after the skill had run')
+    })
+    const sent = send(stub, note(scope, 'go'))
+    const [event_id = ''] = await sent
+    await until(async () => attempts === 1, 'the first attempt has failed')
+    await hurry(stub)
+    await until(async () => (await stub.event(event_id))?.status === 'completed', 'the second attempt is done')
+    expect(did(scope)).toEqual(['first m', 'second m'])
+  })
+
   test('a reflex runs a skill, gated like any other', async () => {
     const scope = freshScope()
     const id = await skill()

@@ -61,8 +61,9 @@ export class Skills {
     return Array.isArray(roles) ? roles.filter((role): role is string => typeof role === 'string') : ['agent']
   }
 
-  /** Whether there is any skill that fits here. */
-  get any(): boolean {
+  /** Whether there is any skill that fits here: where there is none, a turn has no session and its log says nothing of skills. */
+  async any(): Promise<boolean> {
+    await this.#parts.shelf.catchUp({ at_once: false })
     return this.#parts.shelf.index().size > 0
   }
 

@@ -104,6 +104,7 @@ function writing({ scope, env, database, unit, agent, sandbox, upkeep, now }: Pa
 function reading({ env, database, programs, records, recordings, sandbox, now }: Parts) {
   return {
     list_reflexes: defineTool({
+      repeatable: true,
       description: 'Lists the reflexes of your chain with what they have done, those that you own, and others that match q.',
       input: z.strictObject({ q: z.string().min(1).max(100).optional() }),
       async execute({ q }) {
@@ -124,6 +125,7 @@ function reading({ env, database, programs, records, recordings, sandbox, now }:
       },
     }),
     read_reflex: defineTool({
+      repeatable: true,
       description: 'Reads the code of any reflex. To use another’s, copy it: write_reflex with copied_from.',
       input: named,
       async execute({ id, version }) {
@@ -134,6 +136,7 @@ function reading({ env, database, programs, records, recordings, sandbox, now }:
       },
     }),
     test_reflex: defineTool({
+      repeatable: true,
       description: 'Runs code on the latest events of this scope, as a reflex would have seen them, without acting.',
       input: z.strictObject({ code, events: z.int().min(1).max(MOST_TRIED).default(20) }),
       async execute({ code: source, events }) {
