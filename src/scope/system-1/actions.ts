@@ -75,10 +75,13 @@ type Row = { id: string; seq: number; reflex_id: string; version: number; idempo
 export class Actions {
   readonly #parts: Parts
   #running = false
+  /** Whether a row may wait: asked at every event, so it is remembered. */
+  #waiting: boolean
 
   constructor(parts: Parts) {
     this.#parts = parts
-    parts.alarm.source((now) => (this.#running ? now + HEARTBEAT_MS : this.#waits() ? now + AGAIN_MS : null))
+    this.#waiting = this.#next() !== null
+    parts.alarm.source((now) => (this.#running ? now + HEARTBEAT_MS : this.#waiting ? now + AGAIN_MS : null))
   }
 
   /** Under this key, to its end. */
@@ -110,7 +113,7 @@ export class Actions {
 
   /** Begins, or goes on, with what waits for the effect lane. */
   run(): void {
-    if (this.#running || !this.#waits()) return
+    if (this.#running || !this.#waiting) return
     this.#running = true
     this.#parts.alarm.by(this.#parts.now() + HEARTBEAT_MS)
     void this.#pump()
@@ -125,14 +128,11 @@ export class Actions {
     ).length
   }
 
-  #waits(): boolean {
-    return this.#parts.database.first('SELECT 1 AS waits FROM actions WHERE ended_at IS NULL LIMIT 1') !== undefined
-  }
-
   #next(): Row | null {
     const row = this.#parts.database.first<Omit<Row, 'task'> & { task: string }>(
       'SELECT id, seq, reflex_id, version, idempotence_key, task FROM actions WHERE ended_at IS NULL ORDER BY at, id LIMIT 1',
     )
+    this.#waiting = row !== undefined
     return row ? { ...row, task: JSON.parse(row.task) as Task } : null
   }
 
@@ -162,6 +162,7 @@ export class Actions {
   #enqueue(fire: Fire, work: LaneWork, { seq, event }: Stored, log_seq: number): void {
     const { action } = fire
     const head = childHead(eventHead({ id: event.id, trace_id: event.meta.trace_id }))
+    this.#waiting = true
     this.#note(uuidv7(), fire, seq, { work, head, log_seq, action_type: action.action_type, consume: action.consume ?? false })
   }
 
