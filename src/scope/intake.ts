@@ -6,7 +6,7 @@ import type { Counters } from './counters.ts'
 import type { Inbox, Judged, Stored } from './inbox.ts'
 import type { Log } from './log.ts'
 import { stays, type Perception, type Verdict } from './perception.ts'
-import { eventHead } from './spans.ts'
+import { headOf } from './spans.ts'
 import type { Left } from './system-1/fire.ts'
 import type { ReflexOutcome } from './system-1/reflex-outcome.ts'
 import type { Turns } from './turns.ts'
@@ -121,8 +121,6 @@ function endedEntry({ stored: { event }, status, outcome }: Judged): NewEntry[] 
   if (status === 'pending' || status === 'processing' || outcome === null) return []
   return [{ ...headOf(event), kind: 'event-ended', status, attempts: 0, outcome, error: null }]
 }
-
-const headOf = (event: Event) => eventHead({ id: event.id, trace_id: event.meta.trace_id })
 
 const acceptedEntry = ({ event }: Stored, via: Via): NewEntry => ({
   ...headOf(event),

@@ -103,8 +103,7 @@ export class Outbox {
     const about = { ...scope(), wake_at: wake() }
     if (rows.length === 0 && JSON.stringify(about) === this.#told) return false
     const report = { ...about, updated_at: now() }
-    const signal = new AbortController().signal
-    await withDeadline(() => tell(db, reports, report), { signal, timeout_ms: TELL_TIMEOUT_MS, what: 'telling D1' })
+    await withDeadline(() => tell(db, reports, report), { timeout_ms: TELL_TIMEOUT_MS, what: 'telling D1' })
     database.all(
       `UPDATE events SET told = told_now.revision FROM (SELECT value->>0 AS seq, value->>1 AS revision FROM json_each(?)) AS told_now
         WHERE events.seq = told_now.seq`,

@@ -5,7 +5,7 @@ import type { Alarm } from './alarm.ts'
 import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { Settlement } from './settlement.ts'
-import { eventHead } from './spans.ts'
+import { headOf } from './spans.ts'
 
 type Parts = { inbox: Inbox; log: Log; settlement: Settlement; alarm: Alarm; settings: () => Settings; now: () => number }
 export type ClaimRequest = { limit: number; lease_s: number; types?: string[] | undefined }
@@ -33,7 +33,7 @@ export class Pull {
     const lease_until = new Date(now() + lease_ms).toISOString()
     log.append(
       claimed.map(({ event, attempts }) => ({
-        ...eventHead({ id: event.id, trace_id: event.meta.trace_id }),
+        ...headOf(event),
         kind: 'event-claimed',
         attempts,
         lease_until,

@@ -23,6 +23,9 @@ export const eventHead = (event: { id: string; trace_id: string }): EntryHead =>
   duration_ms: null,
 })
 
+/** For an event at hand. */
+export const headOf = (event: Event): EntryHead => eventHead({ id: event.id, trace_id: event.meta.trace_id })
+
 /** A turn serves events of many traces; it stands in the newest one's, below that event's span. */
 export function turnHead(events: readonly Event[], span_id: string): EntryHead {
   const newest = events.at(-1)

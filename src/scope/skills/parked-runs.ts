@@ -118,6 +118,6 @@ export class ParkedRuns {
   }
 
   #timely<Result>(work: () => Promise<Result>): Promise<Result> {
-    return withDeadline(work, { signal: new AbortController().signal, timeout_ms: TIMEOUT_MS, what: 'D1' })
+    return withDeadline(work, { timeout_ms: TIMEOUT_MS, what: 'D1' })
   }
 }

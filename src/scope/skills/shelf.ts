@@ -32,10 +32,9 @@ export class Shelf {
   async catchUp({ at_once }: { at_once: boolean }): Promise<void> {
     const { scope, env, now } = this.#parts
     if (!at_once && now() - this.#read_at < FRESH_MS) return
-    const signal = new AbortController().signal
     const read = () => this.#copy.catchUp((since_revision) => activeSkills(env.DB, { scope, since_revision }))
     try {
-      await withDeadline(read, { signal, timeout_ms: TIMEOUT_MS, what: 'reading skills' })
+      await withDeadline(read, { timeout_ms: TIMEOUT_MS, what: 'reading skills' })
       this.#read_at = now()
     } catch (error) {
       console.warn(JSON.stringify({ message: 'skills could not be read, those at hand are used', scope, error: messageOf(error) }))

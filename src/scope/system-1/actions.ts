@@ -18,7 +18,7 @@ import type { Log } from '../log.ts'
 import { isPlatformFault } from '../platform-fault.ts'
 import type { Settlement } from '../settlement.ts'
 import type { SessionFor } from '../skills/skills.ts'
-import { childHead, eventHead } from '../spans.ts'
+import { childHead, headOf } from '../spans.ts'
 import type { Toolbox } from '../toolbox.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 import type { WorkingMemory } from '../working-memory.ts'
@@ -139,7 +139,7 @@ export class Actions {
   /** What is noted in the scratch is there already, so that the next event's reflexes saw it. */
   #atOnce({ action, version }: Fire, { event }: Stored): void {
     const { log, turn } = this.#parts
-    const head = childHead(eventHead({ id: event.id, trace_id: event.meta.trace_id }))
+    const head = childHead(headOf(event))
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
     switch (action.action_type) {
       case 'reply':
@@ -161,7 +161,7 @@ export class Actions {
 
   #enqueue(fire: Fire, work: LaneWork, { seq, event }: Stored, log_seq: number): void {
     const { action } = fire
-    const head = childHead(eventHead({ id: event.id, trace_id: event.meta.trace_id }))
+    const head = childHead(headOf(event))
     this.#waiting = true
     this.#note(uuidv7(), fire, seq, { work, head, log_seq, action_type: action.action_type, consume: action.consume ?? false })
   }

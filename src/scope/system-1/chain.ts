@@ -1,12 +1,12 @@
 import { parseAction } from '../../protocol/action.ts'
 import type { Agent } from '../../agents/define-agent.ts'
-import type { NewEntry, PassReason } from '../../protocol/log-entry.ts'
+import type { EntryHead, NewEntry } from '../../protocol/log-entry.ts'
 import type { ReflexVersion } from '../../protocol/reflex.ts'
-import { runReflex, type ReflexRun } from '../../reflexes/run-reflex.ts'
+import { runReflex } from '../../reflexes/run-reflex.ts'
 import type { Sandbox } from '../../reflexes/sandbox.ts'
 import type { Stored } from '../inbox.ts'
 import type { Log } from '../log.ts'
-import { childHead, eventHead } from '../spans.ts'
+import { childHead, headOf } from '../spans.ts'
 import type { Toolbox } from '../toolbox.ts'
 import { consumesAtOnce, type Decided, type Fire } from './fire.ts'
 import { permit, type Permission } from './permit.ts'
@@ -65,54 +65,40 @@ export class Chain {
     const shown = new Set<string>()
     const run = (version: ReflexVersion, state: 'active' | 'shadow') => this.#run({ stored, version, state, see, shown, batch, at })
     for (const link of programs.links) {
-      for (const version of link.watching) this.#watch(version, run(version, 'shadow'), decided, stored)
+      for (const version of link.watching) watch(decided, run(version, 'shadow'))
       if (decided.fire) continue
-      const passed = this.#withheld(link, at)
-      if (passed || !link.acting) decided.entries.push(passedEntry(stored, link, passed ?? { reason: 'missing', detail: null }))
-      else this.#act(link.acting, run(link.acting, 'active'), decided, stored)
+      const runnable = this.#runnable(link, at)
+      if (runnable.ok) act(decided, run(runnable.version, 'active'))
+      else decided.entries.push(passed(stored, runnable.why, unrun(link)))
     }
     return decided
   }
 
-  /** Why the link's program does not run on this event. */
-  #withheld({ reference, acting, absent }: Link, at: number): { reason: PassReason; detail: string | null } | null {
-    if (absent) return absent
-    if (!acting) return { reason: 'missing', detail: 'its newest version only watches' }
-    const reason = this.#parts.records.heldBack(acting.id, reference, at)
-    if (reason === null) return null
-    this.#parts.records.of(acting).metrics.held_back += 1
-    return { reason, detail: null }
-  }
-
-  #act(version: ReflexVersion, result: Result, decided: Decided, { event }: Stored): void {
-    const { records, now } = this.#parts
-    decided.entries.push(result.entry)
-    if (!result.fire) return
-    decided.fire = result.fire
-    decided.fired = decided.entries.length - 1
-    decided.consumed = consumesAtOnce(result.fire)
-    records.fired(version.id, { at: now(), event_id: event.id, action: result.fire.action })
-  }
-
-  #watch(version: ReflexVersion, result: Result, decided: Decided, { event }: Stored): void {
-    const { records, now } = this.#parts
-    decided.entries.push(result.entry)
-    if (!result.fire) return
-    decided.trials.push({ version, action: result.fire.action })
-    records.fired(`${version.id}@${version.version}`, { at: now(), event_id: event.id, action: result.fire.action })
+  /** Whether the link's program runs on this event, or why not. */
+  #runnable({ reference, acting, absent }: Link, at: number): { ok: true; version: ReflexVersion } | { ok: false; why: Why } {
+    if (absent) return { ok: false, why: { reason: absent.reason, error: absent.detail } }
+    if (!acting) return { ok: false, why: { reason: 'missing', error: 'its newest version only watches' } }
+    const { records } = this.#parts
+    const reason = records.heldBack(acting.id, reference, at)
+    if (reason === null) return { ok: true, version: acting }
+    records.of(acting).metrics.held_back += 1
+    return { ok: false, why: { reason, error: null } }
   }
 
   #run({ stored, version, state, see, shown, batch, at }: Asked): Result {
     const { records, proving, sandbox, log, toolbox, agent, scope } = this.#parts
-    if (batch.fuel <= 0) return { fire: null, entry: withoutRun(stored, version, state, 'fuel', USED_UP) }
+    const not = (why: Why): Result => ({ fire: null, entry: passed(stored, why, { ...named(version, state), ...NOTHING_SEEN }) })
+    if (batch.fuel <= 0) return not(USED_UP)
     const who = state === 'active' ? version.id : `${version.id}@${version.version}`
     const seen = see(records.recent(who, at))
-    if (!seen.fits) return { fire: null, entry: withoutRun(stored, version, state, 'too_large', TOO_LARGE) }
+    if (!seen.fits) return not(TOO_LARGE)
     const run = runReflex(sandbox(), version, seen.context)
     batch.fuel -= run.fuel + FUEL_A_RUN
     const known = shown.has(seen.hash)
     shown.add(seen.hash)
-    const about = { version, state, context_hash: seen.hash, context: known ? null : log.clean(seen.context), run }
+    const { fuel, duration_us } = run
+    const context = known ? null : log.clean(seen.context)
+    const ran: Ran = { ...named(version, state), context_hash: seen.hash, context, fuel, duration_us }
     const asked = {
       scope,
       event: stored.event,
@@ -125,15 +111,15 @@ export class Chain {
     const permission = run.action ? this.#permit(run.action, who, asked) : null
     proving.ran(version, run, permission?.ok === false)
     if (run.action && permission?.ok) {
-      const entry = { ...headOf(stored), kind: 'reflex-fired' as const, action: cleaned(log, run.action), ...fieldsOf(about) }
-      const reused = state === 'active' && this.#repeats(version, run.action, permission.lane ? null : batch)
-      return { fire: { version, action: run.action, permitted: permission, reused }, entry }
+      const { action } = run
+      const reused = state === 'active' && this.#repeats(version, action, permission.lane ? null : batch)
+      records.fired(who, { at, event_id: stored.event.id, action })
+      const entry: NewEntry = { ...childHead(headOf(stored.event)), kind: 'reflex-fired', action: cleaned(log, action), ...ran }
+      return { fire: { version, action, permitted: permission, reused }, entry }
     }
-    if (permission?.ok === false) return { fire: null, entry: entryOf(stored, about, { reason: 'refused', error: permission.detail }) }
-    return {
-      fire: null,
-      entry: entryOf(stored, about, { reason: run.reason === 'fired' ? 'invalid_action' : run.reason, error: run.error }),
-    }
+    const reason = run.reason === 'fired' ? 'invalid_action' : run.reason
+    const why: Why = permission?.ok === false ? { reason: 'refused', error: permission.detail } : { reason, error: run.error }
+    return { fire: null, entry: passed(stored, why, ran) }
   }
 
   #permit(action: Fire['action'], who: string, asked: Parameters<typeof permit>[1]): Permission {
@@ -161,70 +147,38 @@ type Asked = {
   at: number
 }
 type Result = { fire: Fire | null; entry: NewEntry }
-type About = { version: ReflexVersion; state: 'active' | 'shadow'; context_hash: string; context: unknown; run: ReflexRun }
+type Passed = Extract<NewEntry, { kind: 'reflex-passed' }>
+type Why = Pick<Passed, 'reason' | 'error'>
+type Ran = Omit<Passed, 'kind' | keyof Why | keyof EntryHead>
 
-const headOf = ({ event }: Stored) => childHead(eventHead({ id: event.id, trace_id: event.meta.trace_id }))
+function act(decided: Decided, { fire, entry }: Result): void {
+  decided.entries.push(entry)
+  if (!fire) return
+  decided.fire = fire
+  decided.fired = decided.entries.length - 1
+  decided.consumed = consumesAtOnce(fire)
+}
 
-const fieldsOf = ({ version, state, context_hash, context, run }: About) => ({
-  reflex_id: version.id,
-  version: version.version,
-  hash: version.hash,
-  state,
-  context_hash,
-  context,
-  fuel: run.fuel,
-  duration_us: run.duration_us,
-})
+function watch({ entries, trials }: Decided, { fire, entry }: Result): void {
+  entries.push(entry)
+  if (fire) trials.push(fire)
+}
 
-const entryOf = (stored: Stored, about: About, why: { reason: PassReason; error: string | null }): NewEntry => ({
-  ...headOf(stored),
-  kind: 'reflex-passed',
-  ...why,
-  ...fieldsOf(about),
-})
+const USED_UP: Why = { reason: 'fuel', error: 'the events that came with this one used up what reflexes may compute at once' }
+const TOO_LARGE: Why = { reason: 'too_large', error: 'the event and the scratch are larger than what a reflex can be shown' }
+const NOTHING_SEEN = { context_hash: null, context: null, fuel: 0, duration_us: 0 }
 
-const USED_UP = 'the events that came with this one used up what reflexes may compute at once'
-const TOO_LARGE = 'the event and the scratch are larger than what a reflex can be shown'
+const named = ({ id, version, hash }: ReflexVersion, state: 'active' | 'shadow') => ({ reflex_id: id, version, hash, state })
 
-const withoutRun = (
-  stored: Stored,
-  version: ReflexVersion,
-  state: 'active' | 'shadow',
-  reason: PassReason,
-  error: string | null,
-): NewEntry => ({
-  ...headOf(stored),
-  kind: 'reflex-passed',
-  reason,
-  error,
-  reflex_id: version.id,
-  version: version.version,
-  hash: version.hash,
-  state,
-  context_hash: null,
-  context: null,
-  fuel: 0,
-  duration_us: 0,
-})
-
-const passedEntry = (
-  stored: Stored,
-  { reference, acting }: Link,
-  { reason, detail }: { reason: PassReason; detail: string | null },
-): NewEntry => ({
-  ...headOf(stored),
-  kind: 'reflex-passed',
-  reason,
-  error: detail,
+const unrun = ({ reference, acting }: Link): Ran => ({
   reflex_id: reference.id,
   version: acting?.version ?? reference.version ?? null,
   hash: acting?.hash ?? null,
   state: null,
-  context_hash: null,
-  context: null,
-  fuel: 0,
-  duration_us: 0,
+  ...NOTHING_SEEN,
 })
+
+const passed = ({ event }: Stored, why: Why, ran: Ran): NewEntry => ({ ...childHead(headOf(event)), kind: 'reflex-passed', ...why, ...ran })
 
 /** Fields that are never logged are hidden in an action, too; one that can then not be read any more stays as it is named. */
 function cleaned(log: Log, action: Fire['action']): Fire['action'] {

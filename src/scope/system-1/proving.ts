@@ -9,7 +9,7 @@ import type { Counters } from '../counters.ts'
 import type { Database } from '../database.ts'
 import type { Stored } from '../inbox.ts'
 import type { Log } from '../log.ts'
-import { childHead, eventHead, scopeHead } from '../spans.ts'
+import { childHead, eventHead, headOf, scopeHead } from '../spans.ts'
 import type { Toolbox } from '../toolbox.ts'
 import { toolKeys } from '../../agents/tool-keys.ts'
 import type { Programs } from './programs.ts'
@@ -76,8 +76,7 @@ export class Proving {
   /** What reflexes in shadow would have done about an event: compared at once where a reflex acted, else once a turn has decided. */
   watch({ seq, event }: Stored, trials: readonly { version: ReflexVersion; action: Action }[], decision: Decision | null): void {
     for (const { version, action } of trials) {
-      if (decision)
-        this.#compare({ version, action, decision, seen: new Map() }, eventHead({ id: event.id, trace_id: event.meta.trace_id }))
+      if (decision) this.#compare({ version, action, decision, seen: new Map() }, headOf(event))
       else {
         const { database } = this.#parts
         database.all(

@@ -184,4 +184,4 @@ export class Upkeep {
 }
 
 const timely = <Result>(work: () => Promise<Result>, timeout_ms = TIMEOUT_MS): Promise<Result> =>
-  withDeadline(work, { signal: new AbortController().signal, timeout_ms, what: 'D1' })
+  withDeadline(work, { timeout_ms, what: 'D1' })
