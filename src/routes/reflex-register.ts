@@ -9,7 +9,7 @@ import { reflexAt, reflexPath } from './reflex-ref.ts'
 import { jsonObject, receiptOf, registered } from './reflex-schemas.ts'
 import { plainText, sourceFields, writtenCode } from './reflex-source.ts'
 import { conflict, forbidden } from './refusals.ts'
-import { tellScopes } from './tell-scopes.ts'
+import { tellScopes } from '../store/tell-scopes.ts'
 
 const tags = ['Reflexes']
 /** `templates` has a route of its own. */

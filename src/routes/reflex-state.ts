@@ -9,7 +9,7 @@ import { demandControl } from './owner-access.ts'
 import { reflexAt, reflexPath } from './reflex-ref.ts'
 import { listedReflex, presentListed } from './reflex-schemas.ts'
 import { conflict, notFound } from './refusals.ts'
-import { tellScopes } from './tell-scopes.ts'
+import { tellScopes } from '../store/tell-scopes.ts'
 
 const change = createRoute({
   method: 'post',

@@ -13,6 +13,7 @@ import type { JsonFields } from '../skills/json.ts'
 import { compose, type Collaborators } from './compose.ts'
 import { Database } from './database.ts'
 import type { ClaimRequest } from './pull.ts'
+import type { SessionFor } from './skills/skills.ts'
 import { eventHead, scopeHead } from './spans.ts'
 
 /**
@@ -105,13 +106,11 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
     by: { name: string; roles: string[]; dry_run: boolean },
   ) {
-    const { skills } = this.#parts
     const { roles, dry_run } = by
-    const owner = { head: scopeHead(), causes: [`call:${crypto.randomUUID()}`] as const, signal: new AbortController().signal }
     const request = { from: 'caller' as const, roles, text: proposal.why, dry_run }
-    return JSON.stringify(
-      await skills.propose({ ...proposal, inputs: proposal.inputs as JsonFields }, request, { ...owner, causes: [owner.causes[0]] }),
-    )
+    const inputs = proposal.inputs as JsonFields
+    const owner = { head: scopeHead(), causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
+    return JSON.stringify(await this.#parts.skills.propose({ ...proposal, inputs }, request, owner))
   }
 
   async approvalDecided() {

@@ -49,7 +49,8 @@ export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
     })
     const keys = named(name, input)
     if (keys) turn.acts.push({ act: 'call_tool', tool: name, ...keys })
-    unit(() => proving.undone(name, input, turn_id))
+    const { undoes } = definition
+    if (undoes) unit(() => proving.undone({ tool: name, undoes }, input, turn_id))
     return output
   }
   const deps: Omit<AgentDeps, 'model'> = {

@@ -129,15 +129,17 @@ export class WorkingMemory {
   mergeScratch(before: Record<string, unknown>, after: Record<string, unknown>): Act[] {
     const scratch = { ...this.#live.scratch }
     const acts: Act[] = []
+    let changed = false
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
       const value = JSON.stringify(after[key])
       if (value === JSON.stringify(before[key])) continue
+      changed = true
       if (value === undefined) delete scratch[key]
       else scratch[key] = JSON.parse(value)
       // A long value stands in the scratch of the turn's entry already.
       if ((value?.length ?? 0) <= LONGEST_ACT) acts.push({ act: 'set_scratch', key, value: scratch[key] ?? null })
     }
-    if (JSON.stringify(scratch) === JSON.stringify(this.#live.scratch)) return acts
+    if (!changed) return acts
     this.#live.scratch = scratch
     this.#database.write('scratch', scratch)
     return acts

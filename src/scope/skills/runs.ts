@@ -7,7 +7,6 @@ import type { UnitOfWork } from '../unit-of-work.ts'
 
 /** For whom a run is: the turn, the reflex's action, the approval or the call that asked, so that a repetition is given the same run. */
 export type Asked = { cause: string; inputs_hash: string }
-type Row = { run_id: string; skill_id: string; status: string; request: string; result: string | null }
 
 /**
  * The runs of skills. Kept state: a row before the first step, its end with the run's status, then the result as it was told. If the process dies before the first,
@@ -50,33 +49,22 @@ export class SkillRuns {
     this.#unit(() => this.#database.all('UPDATE skill_runs SET result = ?2 WHERE run_id = ?1', run_id, JSON.stringify(result)))
   }
 
-  /** What one of these causes had run before, with the same inputs. */
-  earlier(
-    skill_id: string,
-    causes: readonly string[],
-    inputs_hash: string,
-  ): { run_id: string; open: boolean; result: ProposalResult | null } | null {
-    const row = this.#database.first<Row>(
-      `SELECT run_id, skill_id, status, request, result FROM skill_runs WHERE cause IN (SELECT value FROM json_each(?)) AND skill_id = ? AND inputs_hash = ?
+  /** What one of these causes had run before, with the same inputs; without a result while it is at work. */
+  earlier(skill_id: string, causes: readonly string[], inputs_hash: string): { run_id: string; result: ProposalResult | null } | null {
+    const row = this.#database.first<{ run_id: string; result: string | null }>(
+      `SELECT run_id, result FROM skill_runs WHERE cause IN (SELECT value FROM json_each(?)) AND skill_id = ? AND inputs_hash = ?
         ORDER BY started_at LIMIT 1`,
       JSON.stringify(causes),
       skill_id,
       inputs_hash,
     )
-    if (!row) return null
-    return {
-      run_id: row.run_id,
-      open: row.status === 'running',
-      result: row.result === null ? null : (JSON.parse(row.result) as ProposalResult),
-    }
+    return row ? { run_id: row.run_id, result: row.result === null ? null : (JSON.parse(row.result) as ProposalResult) } : null
   }
 
   /** Runs that the process died in. */
   open(): { record: RunRecord; asked: Asked }[] {
     return this.#database
-      .all<Row & Asked>(
-        `SELECT run_id, skill_id, status, request, result, cause, inputs_hash FROM skill_runs WHERE ended_at IS NULL ORDER BY started_at`,
-      )
+      .all<Asked & { request: string }>(`SELECT request, cause, inputs_hash FROM skill_runs WHERE ended_at IS NULL ORDER BY started_at`)
       .map(({ request, cause, inputs_hash }) => ({ record: JSON.parse(request) as RunRecord, asked: { cause, inputs_hash } }))
   }
 

@@ -25,7 +25,8 @@ import type { Shelf } from './shelf.ts'
 export type SessionFor = {
   head: EntryHead
   causes: readonly [string, ...string[]]
-  signal: AbortSignal
+  /** Stops what is being run for it. */
+  signal?: AbortSignal
   ask?: SessionPorts['ask']
 }
 type Parts = {
@@ -117,7 +118,6 @@ export class Skills {
       const session = await this.open({
         head: { ...scopeHead(), trace_id: run.trace_id },
         causes: [cause],
-        signal: new AbortController().signal,
       })
       const result = await session.runApproved(run)
       if (result.run_id !== null) runs.keep(result.run_id, result)
@@ -129,7 +129,7 @@ export class Skills {
     const { runs, scope } = this.#parts
     try {
       const head = { ...scopeHead(), trace_id: record.trace_id }
-      const session = await this.open({ head, causes: [asked.cause], signal: new AbortController().signal })
+      const session = await this.open({ head, causes: [asked.cause] })
       const result = await session.resume(record)
       runs.keep(record.run_id, result)
       return result
@@ -158,7 +158,7 @@ export class Skills {
   }: {
     head: EntryHead
     asked: Asked
-    signal: AbortSignal
+    signal: AbortSignal | undefined
     ask: SessionPorts['ask'] | undefined
   }): SessionPorts {
     const { shelf, runs, parked, toolbox, agent, log, unit, now } = this.#parts
@@ -186,7 +186,7 @@ export class Skills {
   }
 
   /** Steps are effects like any others: one at a time in this scope, journalled, with what the scope allows. */
-  #runner({ run_id, skill_id, version }: RunIdentity, head: EntryHead, stopped: AbortSignal): HostRunnerPorts {
+  #runner({ run_id, skill_id, version }: RunIdentity, head: EntryHead, stopped: AbortSignal | undefined): HostRunnerPorts {
     const { runs, toolbox, effects, now } = this.#parts
     return {
       journal: this.#journal,
@@ -195,7 +195,7 @@ export class Skills {
         if (!found.ok) throw new Error(found.detail)
         const { definition } = found
         const cause = { by: `skill:${skill_id}@${version}` }
-        const either = AbortSignal.any([signal, stopped])
+        const either = stopped ? AbortSignal.any([signal, stopped]) : signal
         const request = {
           tool,
           definition,

@@ -61,12 +61,12 @@ export class Programs {
     return provenance.scope === this.#scope || (provenance.scope === null && owner === this.#set_by)
   }
 
-  /** What D1 has of the chain's references now. Within a unit of work. Says whether anything is different. */
-  replace(versions: readonly ReflexVersion[]): boolean {
+  /** What D1 has of the chain's references now. Within a unit of work. */
+  replace(versions: readonly ReflexVersion[]): void {
     const before = JSON.stringify(this.#versions.map(summary).sort())
     this.#versions = [...versions]
     this.#links = null
-    if (before === JSON.stringify(versions.map(summary).sort())) return false
+    if (before === JSON.stringify(versions.map(summary).sort())) return
     this.#database.all('DELETE FROM programs')
     for (const version of versions)
       this.#database.all(
@@ -75,7 +75,6 @@ export class Programs {
         version.version,
         JSON.stringify(version),
       )
-    return true
   }
 
   /** The version as the scope has it; undefined where it is no longer in the chain. */

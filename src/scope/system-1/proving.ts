@@ -1,4 +1,5 @@
 import type { Agent } from '../../agents/define-agent.ts'
+import type { ToolDefinition } from '../../agents/define-tool.ts'
 import type { Action } from '../../protocol/action.ts'
 import type { Decision, ReflexState, ReflexVersion } from '../../protocol/reflex.ts'
 import { agreement } from '../../reflexes/agreement.ts'
@@ -30,6 +31,7 @@ type Parts = {
   /** D1 is to be told of the version's new state. */
   moved: (version: ReflexVersion, state: ReflexState, reason: string) => void
 }
+type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
 type Comparison = { version: ReflexVersion; action: Action; decision: Decision; seen: Map<string, number> }
 type Trial = { seq: number; reflex_id: string; version: number; action: string }
 
@@ -125,17 +127,14 @@ export class Proving {
   }
 
   /** A turn's tool call: whose latest actions it takes back. */
-  undone(tool: string, input: unknown, turn_id: string): void {
-    const { toolbox, programs } = this.#parts
-    const undoes = toolbox.all[tool]?.undoes
-    if (!undoes) return
+  undone({ tool, undoes }: Undoing, input: unknown, turn_id: string): void {
     const fieldOf = (given: unknown, field: string): string | undefined =>
       JSON.stringify((given as Record<string, unknown> | null)?.[field])
     const fits = (action: Action): boolean =>
       action.action_type === 'call_tool' &&
       action.tool === undoes.tool &&
       undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(action.args, field) === fieldOf(input, field))
-    for (const { acting } of programs.links) {
+    for (const { acting } of this.#parts.programs.links) {
       if (acting) this.overruled(acting.id, turn_id, `a turn called ${tool}, which takes back its ${undoes.tool}`, fits)
     }
   }

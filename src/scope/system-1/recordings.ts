@@ -2,15 +2,13 @@ import type { Event } from '../../core/event.ts'
 import type { LogEntry } from '../../protocol/log-entry.ts'
 import type { Outcome } from '../../protocol/event-record.ts'
 import type { Decision, Recording } from '../../protocol/reflex.ts'
-import type { ReflexContext, WindowCounts } from '../../reflexes/reflex-context.ts'
+import { noMarket, RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Agent } from '../../agents/define-agent.ts'
 import type { Database } from '../database.ts'
 import type { Toolbox } from '../toolbox.ts'
 import { toolKeys } from '../../agents/tool-keys.ts'
 import { actOf } from './acts.ts'
 
-const RECENT = 10
-const SPANS = { '10s': 10_000, '1m': 60_000, '10m': 600_000 } as const
 const MOST_COUNTED = 1000
 
 type Row = {
@@ -22,6 +20,7 @@ type Row = {
   entry: string | null
   decision: string | null
 }
+type Span = { since: number; after: number; limit: number }
 type Page = { recordings: string[]; next: number | null }
 type Parts = { scope: string; database: Database; agent: () => Agent; toolbox: Toolbox }
 
@@ -37,7 +36,23 @@ export class Recordings {
   }
 
   /** Accepted since `since` (ms) and after the place `after`, oldest first; those that a filter kept out are not among them. */
-  read({ since, after, limit }: { since: number; after: number; limit: number }): Page {
+  read(request: Span): Page {
+    const recordings = this.#recordings(request)
+    const last = recordings.at(-1)
+    const next = last && recordings.length === request.limit ? last.seq : null
+    return { recordings: recordings.map((recording) => JSON.stringify(recording)), next }
+  }
+
+  /** The newest `limit` of those since `since`, oldest first. */
+  latest(since: number, limit: number): Recording[] {
+    const first = this.#parts.database.first<{ seq: number | null }>(
+      `SELECT min(seq) AS seq FROM (SELECT seq FROM events WHERE status <> 'ignored' ORDER BY seq DESC LIMIT ?)`,
+      limit,
+    )
+    return this.#recordings({ since, after: (first?.seq ?? 1) - 1, limit })
+  }
+
+  #recordings({ since, after, limit }: Span): Recording[] {
     const rows = this.#parts.database.all<Row>(
       `SELECT seq, id, payload, accepted_at, outcome,
           (SELECT entry FROM log WHERE kind IN ('reflex-fired', 'reflex-passed') AND (entry->>'$.event_ids[0]') = events.id AND entry->>'$.context' IS NOT NULL ORDER BY log.seq LIMIT 1) AS entry,
@@ -47,18 +62,7 @@ export class Recordings {
       since,
       limit,
     )
-    const last = rows.at(-1)
-    return { recordings: rows.map((row) => JSON.stringify(this.#recording(row))), next: last && rows.length === limit ? last.seq : null }
-  }
-
-  /** The newest `limit` of those since `since`, oldest first. */
-  latest(since: number, limit: number): { recordings: Recording[] } {
-    const first = this.#parts.database.first<{ seq: number | null }>(
-      `SELECT min(seq) AS seq FROM (SELECT seq FROM events WHERE status <> 'ignored' ORDER BY seq DESC LIMIT ?)`,
-      limit,
-    )
-    const { recordings } = this.read({ since, after: (first?.seq ?? 1) - 1, limit })
-    return { recordings: recordings.map((text) => JSON.parse(text) as Recording) }
+    return rows.map((row) => this.#recording(row))
   }
 
   #recording({ seq, id, payload, accepted_at, outcome, entry, decision }: Row): Recording {
@@ -87,10 +91,10 @@ export class Recordings {
     const before = database.all<{ at: number; type: string; source: string }>(
       `SELECT accepted_at AS at, type, source FROM events WHERE seq <= ? AND accepted_at >= ? AND status <> 'ignored' ORDER BY seq DESC LIMIT ${MOST_COUNTED}`,
       seq,
-      at - SPANS['10m'],
+      at - WINDOW_MS['10m'],
     )
     const recent = database.all<{ payload: string }>(
-      `SELECT payload FROM events WHERE seq <= ? AND status <> 'ignored' ORDER BY seq DESC LIMIT ${RECENT}`,
+      `SELECT payload FROM events WHERE seq <= ? AND status <> 'ignored' ORDER BY seq DESC LIMIT ${RECENT_EVENTS}`,
       seq,
     )
     const within = (span: number): WindowCounts => {
@@ -100,14 +104,12 @@ export class Recordings {
     return {
       agent_id: agent().name,
       tick: seq,
-      balance: 0,
+      ...noMarket,
       llm_tokens_remaining: null,
       recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event).toReversed(),
-      pending_purchases: [],
-      pending_contracts: [],
       owned_artifacts: [],
-      event: event,
-      window: { '10s': within(SPANS['10s']), '1m': within(SPANS['1m']), '10m': within(SPANS['10m']) },
+      event,
+      window: { '10s': within(WINDOW_MS['10s']), '1m': within(WINDOW_MS['1m']), '10m': within(WINDOW_MS['10m']) },
       recent_actions: [],
       scratch: {},
       thinking: null,

@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Agent } from '../../agents/define-agent.ts'
 import type { Event } from '../../core/event.ts'
-import type { ReflexContext, RecentAction } from '../../reflexes/reflex-context.ts'
+import { noMarket, RECENT_EVENTS, type ReflexContext, type RecentAction } from '../../reflexes/reflex-context.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import type { Budget } from '../budget.ts'
 import type { Stored } from '../inbox.ts'
 import type { WorkingMemory } from '../working-memory.ts'
 import type { Windows } from './windows.ts'
 
-const RECENT = 10
 const encoder = new TextEncoder()
 
 type Parts = {
@@ -39,11 +38,9 @@ export class Situation {
     const base: ReflexContext = {
       agent_id: agent().name,
       tick: stored.seq,
-      balance: 0,
+      ...noMarket,
       llm_tokens_remaining: budget.remaining(),
       recent_events: recentOf(memory.live.events, event),
-      pending_purchases: [],
-      pending_contracts: [],
       owned_artifacts: owned(),
       event,
       window: windows.counts(now, event),
@@ -58,9 +55,9 @@ export class Situation {
 }
 
 function recentOf(events: readonly Event[], event: Event): ReflexContext['recent_events'] {
-  const last = events.slice(-RECENT)
+  const last = events.slice(-RECENT_EVENTS)
   // One that is tried again stands further back.
-  return last.at(-1) === event ? last : [...last.filter((one) => one !== event).slice(1 - RECENT), event]
+  return last.at(-1) === event ? last : [...last.filter((one) => one !== event).slice(1 - RECENT_EVENTS), event]
 }
 
 /** Large events leave `recent_events` from the oldest on, until the rest fits. */

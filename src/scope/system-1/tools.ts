@@ -143,7 +143,7 @@ function reading({ env, database, programs, records, recordings, sandbox, now }:
         const checked = await checkReflex(source)
         if (!checked.ok) return { ok: false, errors: checked.errors }
         const program = { hash: checked.hash, code: source }
-        const { recordings: page } = recordings.latest(now() - HOURS * 3_600_000, events)
+        const page = recordings.latest(now() - HOURS * 3_600_000, events)
         if (page.length === 0)
           return { ok: true, runs: [dryRun(sandbox(), program).run], note: 'nothing has happened here yet: this ran on a sample' }
         const runs: object[] = []

@@ -4,8 +4,9 @@ import type { ReflexState, ReflexVersion } from '../../protocol/reflex.ts'
 import type { Settings } from '../../protocol/settings.ts'
 import { setReflexState } from '../../store/change-reflexes.ts'
 import { tellReflexMetrics } from '../../store/reflex-metrics.ts'
-import { scopesUsing, setUses } from '../../store/reflex-uses.ts'
+import { setUses } from '../../store/reflex-uses.ts'
 import { resolveReflexes } from '../../store/reflexes.ts'
+import { tellScopes } from '../../store/tell-scopes.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Database } from '../database.ts'
 import { withDeadline } from '../deadline.ts'
@@ -19,7 +20,6 @@ const RETRY_MS = 5000
 const TIMEOUT_MS = 15_000
 /** Events wait no longer for a chain that was never read. */
 const READY_MS = 1000
-const MOST_SCOPES = 100
 
 type Move = { id: string; version: number; from: ReflexState; state: ReflexState; reason: string }
 type Parts = {
@@ -164,9 +164,7 @@ export class Upkeep {
     for (const move of this.#moves) {
       try {
         await timely(() => setReflexState(env.DB, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() }))
-        const others = (await timely(() => scopesUsing(env.DB, move.id, MOST_SCOPES))).filter((other) => other !== scope)
-        // Who is not reached looks for itself within a minute of its next event.
-        await Promise.allSettled(others.map((other) => env.SCOPE.getByName(other).reflexesChanged([move.id])))
+        await timely(() => tellScopes(env, move.id, scope))
       } catch (error) {
         return this.#failed('D1 could not be told of a reflex that moved', error)
       }

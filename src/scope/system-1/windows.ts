@@ -1,4 +1,4 @@
-import type { WindowCounts } from '../../reflexes/reflex-context.ts'
+import { WINDOW_MS, type WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Database } from '../database.ts'
 
 type Seen = { seq: number; at: number; type: string; source: string }
@@ -8,14 +8,13 @@ type Span = { ms: number; from: number; by_type: Map<string, number>; by_source:
 const MOST_SEEN = 20_000
 /** A table of counts names so many, the event's own among them. */
 const MOST_NAMES = 50
-const SPANS = { '10s': 10_000, '1m': 60_000, '10m': 600_000 } as const
 
 /** How many events the scope has perceived lately, by its own clock. Nothing is kept before it is first asked; after an eviction the inbox still knows. */
 export class Windows {
   readonly #database: Database
   #seen: Seen[] | null = null
   #seqs = new Set<number>()
-  #spans: Record<keyof typeof SPANS, Span> = fresh()
+  #spans: Record<keyof typeof WINDOW_MS, Span> = fresh()
 
   constructor(database: Database) {
     this.#database = database
@@ -37,9 +36,9 @@ export class Windows {
     if (seen.length > MOST_SEEN * 2) this.#compact(seen)
   }
 
-  counts(now: number, own: { type: string; source: string }): Record<keyof typeof SPANS, WindowCounts> {
+  counts(now: number, own: { type: string; source: string }): Record<keyof typeof WINDOW_MS, WindowCounts> {
     const seen = this.#seen ?? []
-    const of = (name: keyof typeof SPANS): WindowCounts => {
+    const of = (name: keyof typeof WINDOW_MS): WindowCounts => {
       const span = this.#spans[name]
       const oldest = Math.max(0, seen.length - MOST_SEEN)
       for (let first = seen[span.from]; first && (first.at < now - span.ms || span.from < oldest); first = seen[(span.from += 1)])
@@ -58,7 +57,7 @@ export class Windows {
       `SELECT seq, at, type, source FROM (SELECT seq, accepted_at AS at, type, source, status FROM events WHERE seq <> ? ORDER BY seq DESC LIMIT ${MOST_SEEN})
         WHERE at >= ? AND status <> 'ignored' ORDER BY seq`,
       own,
-      now - SPANS['10m'],
+      now - WINDOW_MS['10m'],
     )
     this.#spans = fresh()
     this.#seqs = new Set(rows.map(({ seq }) => seq))
@@ -80,9 +79,9 @@ export class Windows {
   }
 }
 
-function fresh(): Record<keyof typeof SPANS, Span> {
+function fresh(): Record<keyof typeof WINDOW_MS, Span> {
   const span = (ms: number): Span => ({ ms, from: 0, by_type: new Map(), by_source: new Map() })
-  return { '10s': span(SPANS['10s']), '1m': span(SPANS['1m']), '10m': span(SPANS['10m']) }
+  return { '10s': span(WINDOW_MS['10s']), '1m': span(WINDOW_MS['1m']), '10m': span(WINDOW_MS['10m']) }
 }
 
 function count({ by_type, by_source }: Span, { type, source }: Seen, change: 1 | -1): void {
