@@ -43,13 +43,6 @@ export type ReflexContext = {
 export const RECENT_EVENTS = 10
 /** The windows that it is shown counts of. */
 export const WINDOW_MS = { '10s': 10_000, '1m': 60_000, '10m': 600_000 } as const
-/** The parts of a context that a market will fill. */
-export const noMarket: Pick<ReflexContext, 'balance' | 'pending_purchases' | 'pending_contracts'> = {
-  balance: 0,
-  pending_purchases: [],
-  pending_contracts: [],
-}
-
 const event = {
   id: '01993f2e-7c00-7000-8000-000000000001',
   type: 'ws.message',
@@ -66,9 +59,11 @@ const counts: WindowCounts = { total: 1, by_type: { 'ws.message': 1 }, by_source
 export const sampleContext: ReflexContext = {
   agent_id: 'prompted',
   tick: 1,
-  ...noMarket,
+  balance: 0,
   llm_tokens_remaining: null,
   recent_events: [event],
+  pending_purchases: [],
+  pending_contracts: [],
   owned_artifacts: [],
   event,
   window: { '10s': counts, '1m': counts, '10m': counts },

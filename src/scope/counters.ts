@@ -1,7 +1,7 @@
 import type { Counters as Counts } from '../protocol/scope-api.ts'
 import type { Database } from './database.ts'
 
-const ZERO: Counts = {
+export const ZERO: Counts = {
   accepted: 0,
   duplicates: 0,
   completed: 0,

@@ -2,7 +2,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { ReflexState, ReflexVersion } from '../protocol/reflex.ts'
 import type { Refused } from '../protocol/scope-api.ts'
-import { matchesScope } from '../protocol/scope-pattern.ts'
+import { isHeldBy, refusalOf, type Holder } from './holder.ts'
 import { findReflex, newestWhere } from './reflexes.ts'
 import { reflexes, reflexVersions } from './schema.ts'
 
@@ -15,7 +15,6 @@ export type NewVersion = Pick<ReflexVersion, 'id' | 'code' | 'hash' | 'descripti
 }
 /** `created` is false where the newest version was the same already. */
 export type CreatedVersion = { ok: true; version: ReflexVersion; created: boolean } | Refused<'not_owner' | 'too_many_versions'>
-type Holder = Pick<ReflexVersion, 'owner' | 'scopes'>
 
 /**
  * Adds a version: the newest number plus one, in one transaction, so that concurrent calls get numbers of their own. A reflex belongs to who made its first
@@ -23,8 +22,8 @@ type Holder = Pick<ReflexVersion, 'owner' | 'scopes'>
  */
 export async function createReflexVersion(db: D1Database, draft: NewVersion): Promise<CreatedVersion> {
   const holder = (await drizzle(db).select().from(reflexes).where(eq(reflexes.id, draft.id)).get()) ?? draft
-  const refusal = refusalOf(draft, holder)
-  if (refusal !== null) return { ok: false, reason: 'not_owner', detail: refusal }
+  const refusal = refusalOf(`reflex ${draft.id}`, draft, holder)
+  if (refusal !== null) return { ok: false, reason: 'not_owner', detail: `${refusal} Copy it, or take another id.` }
   const { inserted, newest } = await insertVersion(db, draft, holder)
   if (newest === undefined) throw new Error(`the reflex ${draft.id} has no version although one was written`)
   // Somebody made a reflex of this id between the look and the transaction: look again, once, for its holder never changes.
@@ -68,13 +67,3 @@ async function insertVersion(db: D1Database, draft: NewVersion, holder: Holder) 
   ])
   return { inserted: rows.length > 0, newest }
 }
-
-function refusalOf({ id, owner, scopes, may_take_over = false }: NewVersion, holder: Holder): string | null {
-  if (holder.owner !== owner && !may_take_over) return `The reflex ${id} is ${holder.owner}'s. Copy it, or take another id.`
-  const beyond = holder.scopes.find((pattern) => !scopes.some((own) => matchesScope(own, pattern)))
-  if (beyond === undefined) return null
-  return `The reflex ${id} may act in ${beyond}, which this key does not cover. Copy it, or take another id.`
-}
-
-const isHeldBy = (version: ReflexVersion, holder: Holder): boolean =>
-  version.owner === holder.owner && JSON.stringify(version.scopes) === JSON.stringify(holder.scopes)

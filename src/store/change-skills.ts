@@ -1,9 +1,9 @@
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Refused } from '../protocol/scope-api.ts'
-import { matchesScope } from '../protocol/scope-pattern.ts'
 import { precedenceOf } from '../protocol/semantic-version.ts'
 import { statesAfter, statesBefore, type SkillState, type SkillVersion } from '../protocol/skill.ts'
+import { isHeldBy, refusalOf, type Holder } from './holder.ts'
 import { skills, skillVersions } from './schema.ts'
 import { findSkill } from './skills.ts'
 
@@ -18,7 +18,6 @@ export type NewSkillVersion = Pick<SkillVersion, 'manifest' | 'hash' | 'owner' |
 export type RegisteredSkill =
   | { ok: true; version: SkillVersion; created: boolean }
   | Refused<'not_owner' | 'other_content' | 'too_many_versions'>
-type Holder = Pick<SkillVersion, 'owner' | 'scopes'>
 
 /**
  * Adds a version as a candidate. What a version holds never changes: of several that come at once with different content one is taken. A skill belongs to
@@ -27,15 +26,15 @@ type Holder = Pick<SkillVersion, 'owner' | 'scopes'>
 export async function registerSkill(db: D1Database, draft: NewSkillVersion): Promise<RegisteredSkill> {
   const { id, version } = draft.manifest
   const holder = (await drizzle(db).select().from(skills).where(eq(skills.id, id)).get()) ?? draft
-  const refusal = refusalOf(draft, holder)
-  if (refusal !== null) return { ok: false, reason: 'not_owner', detail: refusal }
+  const refusal = refusalOf(`skill ${id}`, draft, holder)
+  if (refusal !== null) return notOwner(refusal)
   const inserted = await insertVersion(db, draft, holder)
   const found = await findSkill(db, id, version)
   if (found) return asRegistered(draft, found, inserted)
   // Either somebody registered this id between the look and the transaction, or there is no room: its holder never changes, so that looking once more says which.
   const now = await drizzle(db).select().from(skills).where(eq(skills.id, id)).get()
   if (!now) throw new Error(`the skill ${id} is not there although it was written`)
-  if (!isSame(now, holder)) return registerSkill(db, draft)
+  if (!isHeldBy(now, holder)) return registerSkill(db, draft)
   const detail = `The skill ${id} has ${MOST_SKILL_VERSIONS} versions, and no room for more. Register it under another id to go on.`
   return { ok: false, reason: 'too_many_versions', detail }
 }
@@ -76,19 +75,11 @@ async function insertVersion(db: D1Database, draft: NewSkillVersion, holder: Hol
 }
 
 function asRegistered(draft: NewSkillVersion, found: SkillVersion, inserted: boolean): RegisteredSkill {
-  const refusal = refusalOf(draft, found)
-  if (refusal !== null) return { ok: false, reason: 'not_owner', detail: refusal }
+  const refusal = refusalOf(`skill ${found.id}`, draft, found)
+  if (refusal !== null) return notOwner(refusal)
   if (inserted || found.hash === draft.hash) return { ok: true, version: found, created: inserted }
   const detail = `There is a ${found.id}@${found.version} already, with other content, and a version never changes. Register this one under a higher version.`
   return { ok: false, reason: 'other_content', detail }
 }
 
-function refusalOf({ manifest: { id }, owner, scopes, may_take_over = false }: NewSkillVersion, holder: Holder): string | null {
-  if (holder.owner !== owner && !may_take_over) return `The skill ${id} is ${holder.owner}'s. Take another id.`
-  const beyond = holder.scopes.find((pattern) => !scopes.some((own) => matchesScope(own, pattern)))
-  if (beyond === undefined) return null
-  return `The skill ${id} may act in ${beyond}, which this key does not cover. Take another id.`
-}
-
-const isSame = (one: Holder, other: Holder): boolean =>
-  one.owner === other.owner && JSON.stringify(one.scopes) === JSON.stringify(other.scopes)
+const notOwner = (refusal: string): Refused<'not_owner'> => ({ ok: false, reason: 'not_owner', detail: `${refusal} Take another id.` })

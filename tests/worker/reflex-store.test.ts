@@ -6,6 +6,7 @@ import { MOST_VERSIONS, setReflexState } from '../../src/store/change-reflexes.t
 import { metricsOf, tellReflexMetrics } from '../../src/store/reflex-metrics.ts'
 import { scopesUsing, setUses } from '../../src/store/reflex-uses.ts'
 import { findReflex, listVersions, resolveReflexes } from '../../src/store/reflexes.ts'
+import { contributors } from '../support/contributors.ts'
 import { create, createVersion, freshId, replying } from '../support/reflexes.ts'
 import { freshScope } from '../support/scopes.ts'
 
@@ -57,14 +58,7 @@ describe('versions', () => {
     expect(await listVersions(env.DB, id)).toHaveLength(1)
   })
 
-  test.each<[string, object, boolean]>([
-    ['its owner', {}, true],
-    ['somebody else', { owner: 'bob' }, false],
-    ['an admin', { owner: 'bob', may_take_over: true }, true],
-    ['an admin of other scopes', { owner: 'bob', may_take_over: true, scopes: ['team-b/*'] }, false],
-    ['a narrower key of the same name', { scopes: ['team-a/x'] }, false],
-    ['a wider key of the same name', { scopes: ['team-*'] }, true],
-  ])('are added by %s or not', async (_who, fields, ok) => {
+  test.each(contributors)('are added by %s or not', async (_who, fields, ok) => {
     const { id } = await createVersion({ scopes: ['team-a/*'] })
     const added = await create({ id, code: replying('two'), scopes: ['team-a/*'], ...fields })
     expect(added.ok).toBe(ok)

@@ -1,23 +1,14 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import type { AgentDeps } from '../../src/agents/define-agent.ts'
+import { reflexToolNames } from '../../src/scope/system-1/guidance.ts'
 import { findReflex } from '../../src/store/reflexes.ts'
 import { calls, write } from '../support/chain.ts'
 import { freshId } from '../support/reflexes.ts'
 import { entriesOf, freshScope, inObject, note, sendAndSettle, stubOf } from '../support/scopes.ts'
 import { behaviours, effects } from '../support/test-agents.ts'
 
-const tools = [
-  'act',
-  'act_once',
-  'write_reflex',
-  'list_reflexes',
-  'read_reflex',
-  'test_reflex',
-  'update_agent_config',
-  'retire_reflex',
-  'overrule_reflex',
-]
+const tools = ['act', 'act_once', ...reflexToolNames]
 const code = (body: string) => `function reflex(context) {\n${body}\n}\n`
 
 /** A scope whose agent may change itself, and what a turn of it answers. */

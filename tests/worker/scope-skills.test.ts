@@ -155,38 +155,34 @@ describe('a proposal over the API', () => {
 })
 
 describe('a run that a crash cuts off', () => {
-  test('goes on behind its last recorded step', async () => {
+  /** Dies in the middle of its first step, and comes to its end on waking. */
+  async function cutOff(changes: Record<string, unknown> = {}) {
     const scope = freshScope()
-    const { plan } = twoSteps('x')
-    const id = await skill({ plan: { ...plan, idempotence_key: 'twice:{{what}}' } })
+    const id = await skill(changes)
     const gate = Promise.withResolvers<void>()
     effectGates.set(scope, gate.promise)
     const answer = propose(scope, id).catch(() => null)
     await until(async () => did(scope).length === 1, 'the first step has begun')
-    const again = await crash(scope)
+    const stub = await crash(scope)
     effectGates.delete(scope)
     gate.resolve()
     await answer
-    await until(async () => (await entriesOf(again, 'skill-applied')).length === 1, 'the run is at its end')
+    await until(async () => (await entriesOf(stub, 'skill-applied')).length === 1, 'the run is at its end')
+    return { scope, applied: await entriesOf(stub, 'skill-applied') }
+  }
+
+  test('goes on behind its last recorded step', async () => {
+    const { plan } = twoSteps('x')
+    const { scope, applied } = await cutOff({ plan: { ...plan, idempotence_key: 'twice:{{what}}' } })
     expect(did(scope)).toEqual(['first x', 'first x', 'second x'])
     expect(new Set(effects.filter((effect) => effect.scope === scope && effect.text === 'first x').map(({ key }) => key)).size).toBe(1)
-    expect(await entriesOf(again, 'skill-applied')).toMatchObject([{ status: 'ok' }])
+    expect(applied).toMatchObject([{ status: 'ok' }])
   })
 
   test('ends as unknown where a step without a key may have happened', async () => {
-    const scope = freshScope()
-    const id = await skill()
-    const gate = Promise.withResolvers<void>()
-    effectGates.set(scope, gate.promise)
-    const answer = propose(scope, id).catch(() => null)
-    await until(async () => did(scope).length === 1, 'the first step has begun')
-    const again = await crash(scope)
-    effectGates.delete(scope)
-    gate.resolve()
-    await answer
-    await until(async () => (await entriesOf(again, 'skill-applied')).length === 1, 'the run is at its end')
+    const { scope, applied } = await cutOff()
     expect(did(scope)).toEqual(['first x'])
-    expect(await entriesOf(again, 'skill-applied')).toMatchObject([{ status: 'unknown' }])
+    expect(applied).toMatchObject([{ status: 'unknown' }])
   })
 })
 

@@ -4,6 +4,7 @@ import { skillStates, type SkillState } from '../../src/protocol/skill.ts'
 import { activeSkills } from '../../src/store/active-skills.ts'
 import { MOST_SKILL_VERSIONS, setSkillState } from '../../src/store/change-skills.ts'
 import { findSkill, listSkills, listSkillVersions } from '../../src/store/skills.ts'
+import { contributors } from '../support/contributors.ts'
 import { freshId } from '../support/reflexes.ts'
 import { copyVersion, put, putVersion } from '../support/skills.ts'
 
@@ -55,14 +56,7 @@ describe('a version', () => {
     expect(await versionsOf(id)).toHaveLength(1)
   })
 
-  test.each<[string, object, boolean]>([
-    ['its owner', {}, true],
-    ['somebody else', { owner: 'bob' }, false],
-    ['an admin', { owner: 'bob', may_take_over: true }, true],
-    ['an admin of other scopes', { owner: 'bob', may_take_over: true, scopes: ['team-b/*'] }, false],
-    ['a narrower key of the same name', { scopes: ['team-a/x'] }, false],
-    ['a wider key of the same name', { scopes: ['team-*'] }, true],
-  ])('is added by %s or not', async (_who, fields, ok) => {
+  test.each(contributors)('is added by %s or not', async (_who, fields, ok) => {
     const { id } = await putVersion({ scopes: ['team-a/*'] })
     const added = await put({ changes: { id, version: '2.0.0' }, scopes: ['team-a/*'], ...fields })
     expect(added.ok).toBe(ok)

@@ -110,19 +110,22 @@ export class Skills {
   }
 
   async #runApproved(run: Parameters<ScopeSession['runApproved']>[0]): Promise<void> {
-    const { runs, parked } = this.#parts
+    const { runs, parked, scope } = this.#parts
     const cause = `approval:${run.approval_id}`
     const known = runs.earlier(run.skill_id, [cause], '')
-    if (known) await this.#resuming.get(known.run_id)
-    else {
-      const session = await this.open({
-        head: { ...scopeHead(), trace_id: run.trace_id },
-        causes: [cause],
-      })
-      const result = await session.runApproved(run)
-      if (result.run_id !== null) runs.keep(result.run_id, result)
+    try {
+      if (known) await this.#resuming.get(known.run_id)
+      else {
+        const session = await this.open({ head: { ...scopeHead(), trace_id: run.trace_id }, causes: [cause] })
+        const result = await session.runApproved(run)
+        if (result.run_id !== null) runs.keep(result.run_id, result)
+      }
+      parked.done(run.approval_id)
+    } catch (error) {
+      console.error(
+        JSON.stringify({ message: 'an approved run failed to begin, the next start tries again', scope, error: messageOf(error) }),
+      )
     }
-    parked.done(run.approval_id)
   }
 
   async #resume(record: Parameters<ScopeSession['resume']>[0], asked: Asked): Promise<ProposalResult | null> {

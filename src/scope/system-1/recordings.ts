@@ -2,7 +2,7 @@ import type { Event } from '../../core/event.ts'
 import type { LogEntry } from '../../protocol/log-entry.ts'
 import type { Outcome } from '../../protocol/event-record.ts'
 import type { Decision, Recording } from '../../protocol/reflex.ts'
-import { noMarket, RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
+import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Agent } from '../../agents/define-agent.ts'
 import type { Database } from '../database.ts'
 import type { Toolbox } from '../toolbox.ts'
@@ -104,9 +104,11 @@ export class Recordings {
     return {
       agent_id: agent().name,
       tick: seq,
-      ...noMarket,
+      balance: 0,
       llm_tokens_remaining: null,
       recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event).toReversed(),
+      pending_purchases: [],
+      pending_contracts: [],
       owned_artifacts: [],
       event,
       window: { '10s': within(WINDOW_MS['10s']), '1m': within(WINDOW_MS['1m']), '10m': within(WINDOW_MS['10m']) },

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Agent } from '../../agents/define-agent.ts'
 import type { Event } from '../../core/event.ts'
-import { noMarket, RECENT_EVENTS, type ReflexContext, type RecentAction } from '../../reflexes/reflex-context.ts'
+import { RECENT_EVENTS, type ReflexContext, type RecentAction } from '../../reflexes/reflex-context.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import type { Budget } from '../budget.ts'
 import type { Stored } from '../inbox.ts'
@@ -38,9 +38,11 @@ export class Situation {
     const base: ReflexContext = {
       agent_id: agent().name,
       tick: stored.seq,
-      ...noMarket,
+      balance: 0,
       llm_tokens_remaining: budget.remaining(),
       recent_events: recentOf(memory.live.events, event),
+      pending_purchases: [],
+      pending_contracts: [],
       owned_artifacts: owned(),
       event,
       window: windows.counts(now, event),

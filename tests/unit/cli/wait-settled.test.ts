@@ -1,21 +1,9 @@
 import { expect, test } from 'vitest'
 import { isSettled } from '../../../cli/demo/wait-settled.ts'
+import { ZERO } from '../../../src/scope/counters.ts'
 
-const none = {
-  duplicates: 0,
-  retried: 0,
-  turns: 0,
-  turns_failed: 0,
-  reflex_actions: 0,
-  effects: 0,
-  effects_failed: 0,
-  model_calls: 0,
-  input_tokens: 0,
-  output_tokens: 0,
-  cost_usd: 0,
-}
 const state = (counts: { accepted: number; completed: number; ignored: number; dead_lettered: number; cancelled: number }) => ({
-  counters: { ...none, ...counts },
+  counters: { ...ZERO, ...counts },
   turn: null,
 })
 
