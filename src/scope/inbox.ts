@@ -6,9 +6,11 @@ import { jsonChunks } from '../protocol/json-chunks.ts'
 import type { Database, Row } from './database.ts'
 
 /** `text` is the event's JSON, as it is stored. */
-export type Stored = { seq: number; event: Event; attempts: number; text: string }
+export type Stored = Claimed & { text: string }
+export type Claimed = { seq: number; event: Event; attempts: number }
 /** What is stored of a fresh event: pending, or ended by the filters already. */
 export type Judged = { stored: Stored; status: 'pending' | 'processing' | OutcomeStatus; in_context: boolean; outcome: Outcome | null }
+type Remembered = { find: (seq: number) => Event | undefined }
 export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
 export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
 
@@ -77,22 +79,32 @@ export class Inbox {
       .map(toStored)
   }
 
-  /** The oldest due events of the context, within `limit` and a bound on their size: what a turn claims, it is shown. */
-  claimForTurn(turn_id: string, now: number, limit: number): Stored[] {
-    return this.#database
-      .all(
-        `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2, revision = revision + 1
-          WHERE seq IN (SELECT seq FROM (SELECT seq, sum(length(payload)) OVER (ORDER BY seq) - length(payload) AS before FROM (SELECT seq, payload FROM events
-            WHERE status = 'pending' AND in_context = 1 AND due_at <= ?3 ORDER BY seq LIMIT ?4)) WHERE before < ?5)
-          RETURNING seq, payload, attempts`,
-        turnToken(turn_id),
-        UNTIL_SETTLED,
-        now,
-        limit,
-        limits.context_bytes,
-      )
-      .map(toStored)
+  /** The oldest due events of the context, within `limit` and a bound on their size: what a turn claims, it is shown. Those that memory has are not read. */
+  claimForTurn(turn_id: string, { now, limit, memory }: { now: number; limit: number; memory: Remembered }): Claimed[] {
+    const rows = this.#database.all<{ seq: number; attempts: number }>(
+      `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2, revision = revision + 1
+        WHERE seq IN (SELECT seq FROM (SELECT seq, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before
+          FROM (SELECT seq, payload FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ?3 ORDER BY seq LIMIT ?4)) WHERE before < ?5)
+        RETURNING seq, attempts`,
+      turnToken(turn_id),
+      UNTIL_SETTLED,
+      now,
+      limit,
+      limits.context_bytes,
+    )
+    const read = this.#read(rows.map(({ seq }) => seq).filter((seq) => !memory.find(seq)))
+    return rows
+      .map(({ seq, attempts }) => ({ seq, attempts, event: memory.find(seq) ?? (JSON.parse(read.get(seq) ?? '') as Event) }))
       .sort((left, right) => left.seq - right.seq)
+  }
+
+  #read(seqs: readonly number[]): Map<number, string> {
+    if (seqs.length === 0) return new Map()
+    const rows = this.#database.all<{ seq: number; payload: string }>(
+      'SELECT seq, payload FROM events WHERE seq IN (SELECT value FROM json_each(?))',
+      JSON.stringify(seqs),
+    )
+    return new Map(rows.map(({ seq, payload }) => [seq, payload]))
   }
 
   claim(request: { ack_token: string; now: number; lease_ms: number; limit: number; types?: readonly string[] | undefined }) {
@@ -126,7 +138,7 @@ export class Inbox {
 
   /** Sends a failed turn's events back with backoff, or to the dead letters once their attempts are spent. */
   fail(
-    stored: readonly Stored[],
+    stored: readonly Claimed[],
     failure: { turn_id: string; error: string; max_attempts: number; now: number; jitter: number },
   ): Failed[] {
     const ack_tokens = stored.map(({ seq }) => turnToken(failure.turn_id) + seq)

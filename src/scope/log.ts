@@ -61,7 +61,7 @@ export class Log {
   /** Entries after `after` and before `before`, oldest first, as JSON text: at most `limit`, and about a page's bytes. */
   read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER): { seq: number; text: string }[] {
     return this.#database.all(
-      `SELECT seq, text FROM (SELECT seq, entry AS text, sum(length(entry)) OVER (ORDER BY seq) - length(entry) AS before
+      `SELECT seq, text FROM (SELECT seq, entry AS text, sum(octet_length(entry)) OVER (ORDER BY seq) - octet_length(entry) AS before
         FROM (SELECT seq, entry FROM log WHERE seq > ? AND seq < ? ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
       after,
       before,

@@ -94,7 +94,7 @@ export class Outbox {
     const { database, db, now, scope, wake } = this.#parts
     const rows = database.all<Omit<Report, 'discarded'> & { seq: number; discarded: number | null }>(
       `SELECT seq, id, payload, status, attempts, error, accepted_at, ended_at, revision, outcome->>'discarded' AS discarded
-        FROM (SELECT *, sum(length(payload)) OVER (ORDER BY seq) - length(payload) AS before
+        FROM (SELECT *, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before
           FROM (SELECT * FROM events WHERE told < revision ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
       BATCH,
       limits.page_bytes,

@@ -1,6 +1,6 @@
 import type { Act } from '../protocol/reflex.ts'
 import type { EntryHead, TurnEnd, Usage } from '../protocol/log-entry.ts'
-import type { Stored } from './inbox.ts'
+import type { Claimed } from './inbox.ts'
 import type { Seen } from './working-memory.ts'
 
 /** A turn in flight. `stop` aborts its signal; from then on it can have no effect any more. */
@@ -8,7 +8,7 @@ export type Turn = {
   turn_id: string
   head: EntryHead
   since: number
-  claimed: Stored[]
+  claimed: Claimed[]
   earlier_turns: string[]
   seen: Seen
   signal: AbortSignal

@@ -10,7 +10,7 @@ import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import type { Effects } from './effects.ts'
 import type { InboxView } from './inbox-view.ts'
-import type { Inbox, Stored } from './inbox.ts'
+import type { Claimed, Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { Perception } from './perception.ts'
 import type { Settlement } from './settlement.ts'
@@ -161,7 +161,7 @@ export class Turns {
   #claim(): Turn | null {
     const { inbox, memory, log, counters, database, settings, agent, now } = this.#parts
     const turn_id = uuidv7()
-    const due = inbox.claimForTurn(turn_id, now(), settings().context_limit)
+    const due = inbox.claimForTurn(turn_id, { now: now(), limit: settings().context_limit, memory })
     const earlier_turns = inbox.earlierTurns(seqsOf(due))
     const claimed = this.#withoutUnsafe(due, earlier_turns)
     if (claimed.length === 0) return null
@@ -249,7 +249,7 @@ export class Turns {
   }
 
   /** An effect without a key that may have happened: a repeated turn could do it twice, so a person decides (G8). */
-  #withoutUnsafe(due: Stored[], earlier_turns: readonly string[]): Stored[] {
+  #withoutUnsafe(due: Claimed[], earlier_turns: readonly string[]): Claimed[] {
     const { effects, inbox, settlement } = this.#parts
     const given = new Set<number>()
     for (const turn_id of earlier_turns) {
@@ -296,4 +296,4 @@ export class Turns {
   }
 }
 
-const seqsOf = (claimed: readonly Stored[]): number[] => claimed.map(({ seq }) => seq)
+const seqsOf = (claimed: readonly Claimed[]): number[] => claimed.map(({ seq }) => seq)

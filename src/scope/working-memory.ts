@@ -3,7 +3,7 @@ import type { Event } from '../core/event.ts'
 import type { Act } from '../protocol/reflex.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Database } from './database.ts'
-import type { Stored } from './inbox.ts'
+import type { Claimed, Stored } from './inbox.ts'
 
 export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
 
@@ -80,6 +80,17 @@ export class WorkingMemory {
     this.#database.write('scratch', this.#live.scratch)
   }
 
+  /** An event of the context, where memory holds it. */
+  find(seq: number): Event | undefined {
+    let [low, high] = [0, this.#seqs.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.#seqs[middle] ?? 0) < seq) low = middle + 1
+      else high = middle
+    }
+    return this.#seqs[low] === seq ? this.#live.events[low] : undefined
+  }
+
   /** Makes durable that these are in the context. */
   keep(stored: readonly Stored[]): void {
     this.#database.all(
@@ -89,7 +100,7 @@ export class WorkingMemory {
   }
 
   /** A copy for one turn: it neither sees what comes later, nor changes what others see. */
-  view(claimed: readonly Stored[]): Seen {
+  view(claimed: readonly Claimed[]): Seen {
     const whole = this.#count <= this.#seqs.length
     const { events, seqs } = whole ? { events: this.#live.events, seqs: this.#seqs } : this.#shown(claimed)
     const scratch = structuredClone(this.#live.scratch)
@@ -176,17 +187,29 @@ export class WorkingMemory {
   }
 
   /** With a backlog, a turn is shown all that it considers, and of what came before as much as the limits allow; the rest is for the next turn. */
-  #shown(claimed: readonly Stored[]): { events: Event[]; seqs: number[] } {
+  #shown(claimed: readonly Claimed[]): { events: Event[]; seqs: number[] } {
     const own = new Set(claimed.map(({ seq }) => seq))
-    const others = this.#newest(this.#limit, claimed.at(-1)?.seq ?? 0).filter(({ seq }) => !own.has(seq))
+    const others = this.#before(claimed.at(-1)?.seq ?? 0).filter(({ seq }) => !own.has(seq))
     const shown = [...others, ...claimed].sort((left, right) => left.seq - right.seq)
     return { events: shown.map(({ event }) => event), seqs: shown.map(({ seq }) => seq) }
+  }
+
+  /** The newest of the context up to `last`, as many as the limit allows: from memory, unless a backlog has pushed them out. */
+  #before(last: number): { seq: number; event: Event }[] {
+    const end = this.#seqs.findLastIndex((seq) => seq <= last) + 1
+    if (end < this.#limit) return this.#newest(this.#limit, last)
+    const first = end - this.#limit
+    const { events } = this.#live
+    return this.#seqs.slice(first, end).flatMap((seq, index) => {
+      const event = events[first + index]
+      return event ? [{ seq, event }] : []
+    })
   }
 
   #newest(limit: number, upTo: number): { seq: number; event: Event; size: number }[] {
     return this.#database
       .all<{ seq: number; payload: string }>(
-        `SELECT seq, payload FROM (SELECT seq, payload, sum(length(payload)) OVER (ORDER BY seq DESC) AS bytes
+        `SELECT seq, payload FROM (SELECT seq, payload, sum(octet_length(payload)) OVER (ORDER BY seq DESC) AS bytes
           FROM (SELECT seq, payload FROM events WHERE in_context = 1 AND seq <= ? ORDER BY seq DESC LIMIT ?)) WHERE bytes <= ? ORDER BY seq`,
         upTo,
         limit,
