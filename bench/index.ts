@@ -7,7 +7,7 @@ import { bareClient } from './bare-client.ts'
 import { directPath } from './direct-path.ts'
 import type { Bench } from './figure.ts'
 import { fullInbox } from './full-inbox.ts'
-import { queuePath } from './queue-path.ts'
+import { queueGrouped, queuePath } from './queue-path.ts'
 import { reflexClient } from './reflex-client.ts'
 import { reflexCold, reflexFirst, reflexHostile, reflexMemory, reflexWarm } from './reflex-sandbox.ts'
 import { reflexSocket } from './reflex-socket.ts'
@@ -18,6 +18,7 @@ import { turnOverhead } from './turn-overhead.ts'
 
 const figures = [
   queuePath,
+  queueGrouped,
   directPath,
   socket,
   reflexSocket,
