@@ -296,12 +296,17 @@ describe('the transport', () => {
   })
 
   test.each([
-    ['a batch', [ping, ping], {}, 400],
     ['no message', { hello: 1 }, {}, 400],
     ['an unknown version', ping, { 'MCP-Protocol-Version': '1999-01-01' }, 400],
     ['an answer that the client does not take', ping, { Accept: 'application/json' }, 406],
   ])('refuses %s', async (_, json, headers, status) => {
     expect((await post(scope, json, { headers })).status).toBe(status)
+  })
+
+  test('takes one message at a time', async () => {
+    const refused = await post(scope, [ping, ping])
+    expect(refused).toMatchObject(problem(400))
+    expect(refused.body.detail).toContain('not a batch')
   })
 
   test('refuses what is no JSON, or too much of it', async () => {

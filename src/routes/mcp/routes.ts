@@ -4,13 +4,16 @@ import { DEFAULT_SCOPE, scopeName } from '../../core/event.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { guard, json, jsonRequest, problems, resource } from '../describe.ts'
 import { propose } from '../propose.ts'
-import { invalid } from '../refusals.ts'
 import { skillsOf } from '../scope-skills.ts'
 import { answerOnce, type Trying } from './answer-once.ts'
 import { callResult } from './call-result.ts'
 import { mcpServer } from './server.ts'
 
-const message = z.looseObject({ jsonrpc: z.literal('2.0'), id: z.union([z.string(), z.int()]).optional(), method: z.string().optional() })
+/** The SDK judges the rest. It would take a batch, too, which MCP has had none of since 2025-06-18. */
+const message = z.looseObject(
+  { jsonrpc: z.literal('2.0'), id: z.union([z.string(), z.int()]).optional(), method: z.string().optional() },
+  'it is one JSON-RPC message, not a batch',
+)
 
 const mcp = createRoute({
   method: 'post',
@@ -36,8 +39,6 @@ const mcp = createRoute({
 
 export const mcpRoutes = resource().openapi(mcp, async (c) => {
   const { scope, principal } = c.var
-  const parsedBody: unknown = await c.req.json()
-  if (Array.isArray(parsedBody)) throw invalid('A request is one JSON-RPC message, not a batch: MCP has none since 2025-06-18.')
   const serverFor = (trying: Trying) =>
     mcpServer(scope, {
       skills: () => trying(() => skillsOf(c.env, scope)),
@@ -48,5 +49,5 @@ export const mcpRoutes = resource().openapi(mcp, async (c) => {
           return callResult(answer, new URL(c.req.url).origin)
         }),
     })
-  return answerOnce(serverFor, c.req.raw, parsedBody)
+  return answerOnce(serverFor, c.req.raw, c.req.valid('json'))
 })
