@@ -1,6 +1,9 @@
 import { createMCPClient } from '@ai-sdk/mcp'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { ADMIN_KEY, ask, eventually, temporaryState, wholeLog } from './api.ts'
@@ -9,6 +12,15 @@ const state = await temporaryState()
 const SCOPE = 'ssh/e2e'
 let server: LocalServer
 let key = ''
+
+/** Hears of each block, and takes its time over one address. */
+const SLOW = '203.0.113.99'
+const webhook = createServer((incoming, outgoing) => {
+  let body = ''
+  incoming.on('data', (bytes) => (body += String(bytes)))
+  incoming.on('end', () => setTimeout(() => outgoing.end(), body.includes(SLOW) ? 2000 : 0))
+}).listen(0, '127.0.0.1')
+await once(webhook, 'listening')
 
 /** Blocks an address, by the SSH guard's own tool. */
 const skill = (id: string, policy: object) => ({
@@ -30,7 +42,8 @@ const skill = (id: string, policy: object) => ({
 })
 
 beforeAll(async () => {
-  server = await startServer({ persist_to: state.directory, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY } })
+  const BLOCK_WEBHOOK_URL = `http://127.0.0.1:${(webhook.address() as AddressInfo).port}/`
+  server = await startServer({ persist_to: state.directory, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, BLOCK_WEBHOOK_URL } })
   const skills = [
     skill('address.block', { allow_roles: ['security'] }),
     skill('address.block_forever', { allow_roles: ['security'], needs_approval_if: ['true'] }),
@@ -44,6 +57,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await server?.stop()
+  webhook.close()
   await state.remove()
 })
 
@@ -63,8 +77,9 @@ function toldBy({ content, isError }: object & { content?: unknown; isError?: un
   return { ...(JSON.parse(part?.text ?? '') as Told), isError }
 }
 
-const runsOf = async (skill_id: string): Promise<Record<string, unknown>[]> =>
-  (await wholeLog(server.url, SCOPE)).filter((entry) => entry['kind'] === 'skill-applied' && entry['skill_id'] === skill_id)
+const entriesOf = async (kind: string, skill_id: string): Promise<Record<string, unknown>[]> =>
+  (await wholeLog(server.url, SCOPE)).filter((entry) => entry['kind'] === kind && entry['skill_id'] === skill_id)
+const runsOf = (skill_id: string) => entriesOf('skill-applied', skill_id)
 
 test('the official client lists the skills, has one run, is refused, and waits for an approval', async () => {
   const client = await officialClient(key)
@@ -115,4 +130,20 @@ test('a key that may only look sees the tools and is told what it lacks', async 
     'This needs the role publisher',
   )
   await client.close()
+})
+
+test('a client that hangs up does not stop the run', async () => {
+  const client = await officialClient(key)
+  const before = (await runsOf('address.block')).length
+  const call = client.callTool({ name: 'address__block', arguments: { address: SLOW, reflex_why: 'block it' } })
+  const cut = call.then(
+    () => 'answered',
+    (error: unknown) => String(error),
+  )
+  await eventually(async () => (await entriesOf('skill-started', 'address.block')).length > before, 'the run has begun')
+  await client.close()
+  expect(await cut).toContain('closed')
+  expect(await runsOf('address.block')).toHaveLength(before)
+  const run = await eventually(async () => (await runsOf('address.block'))[before], 'it is at its end')
+  expect(run).toMatchObject({ status: 'ok' })
 })
