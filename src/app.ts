@@ -13,6 +13,7 @@ import { eventRoutes } from './routes/events.ts'
 import { healthReportRoutes, healthRoutes } from './routes/health.ts'
 import { keySource } from './routes/key-source.ts'
 import { keyRoutes } from './routes/keys.ts'
+import { mcpRoutes } from './routes/mcp/routes.ts'
 import { handleError } from './routes/problem.ts'
 import { proposeSkillRoutes } from './routes/propose-skill.ts'
 import { pullRoutes } from './routes/pull.ts'
@@ -63,6 +64,7 @@ export const app = open
   .route('/', skillStateRoutes)
   .route('/', bulletinRoutes)
   .route('/', proposeSkillRoutes)
+  .route('/', mcpRoutes)
   .route('/', approvalRoutes)
   .route('/', decideApprovalRoutes)
   .route('/', deadLetterRoutes)

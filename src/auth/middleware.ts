@@ -1,6 +1,6 @@
 import { createMiddleware } from 'hono/factory'
 import type { Env } from '../bindings.ts'
-import { scopeName } from '../core/event.ts'
+import { DEFAULT_SCOPE, scopeName } from '../core/event.ts'
 import { Problem, type ProblemOptions, type ProblemType } from '../protocol/problem.ts'
 import { authenticate, type Credentials, type Refusal } from './authenticate.ts'
 import { coversScope, hasRole, type Principal } from './principal.ts'
@@ -47,27 +47,40 @@ const BAD_TICKET =
 /** Any of the roles is enough. */
 export const requires = (...roles: readonly string[]) =>
   createMiddleware<AuthEnv>(async (c, next) => {
-    if (!roles.some((role) => hasRole(c.var.principal, role))) {
-      throw forbidden(
-        `This needs the role ${roles.join(' or ')}; the key ${c.var.principal.name} has: ${c.var.principal.roles.join(', ') || 'none'}.`,
-      )
-    }
+    demandRole(c.var.principal, ...roles)
     await next()
   })
 
+/** Any of the roles is enough. */
+export function demandRole(principal: Principal, ...roles: readonly string[]): void {
+  if (roles.some((role) => hasRole(principal, role))) return
+  throw forbidden(`This needs the role ${roles.join(' or ')}; the key ${principal.name} has: ${principal.roles.join(', ') || 'none'}.`)
+}
+
 /** Sets `scope` from the path's `:scope`, if it is one and the key covers it. */
 export const scopeParam = createMiddleware<AuthEnv>(async (c, next) => {
-  const parsed = scopeName.safeParse(c.req.param('scope'))
-  if (!parsed.success) {
-    const errors = parsed.error.issues.map(({ message }) => ({ path: 'scope', message }))
-    const detail = 'The scope in the path is not valid. Percent-encode it: team-a/x is team-a%2Fx.'
-    throw new Problem({ status: 400, type: 'urn:reflex:problem:invalid-scope', title: 'Invalid scope', detail, errors })
-  }
-  if (!coversScope(c.var.principal, parsed.data))
-    throw forbidden(`The key ${c.var.principal.name} does not cover the scope ${parsed.data}.`)
-  c.set('scope', parsed.data)
+  c.set(
+    'scope',
+    covered(c.var.principal, c.req.param('scope'), 'The scope in the path is not valid. Percent-encode it: team-a/x is team-a%2Fx.'),
+  )
   await next()
 })
+
+/** Sets `scope` from `?scope=`, or to the default one. */
+export const scopeQuery = createMiddleware<AuthEnv>(async (c, next) => {
+  c.set('scope', covered(c.var.principal, c.req.query('scope') ?? DEFAULT_SCOPE, 'The scope in the query is not valid.'))
+  await next()
+})
+
+function covered(principal: Principal, name: string | undefined, detail: string): string {
+  const parsed = scopeName.safeParse(name)
+  if (!parsed.success) {
+    const errors = parsed.error.issues.map(({ message }) => ({ path: 'scope', message }))
+    throw new Problem({ status: 400, type: 'urn:reflex:problem:invalid-scope', title: 'Invalid scope', detail, errors })
+  }
+  if (!coversScope(principal, parsed.data)) throw forbidden(`The key ${principal.name} does not cover the scope ${parsed.data}.`)
+  return parsed.data
+}
 
 /** Limits what one key may ask for. The limiter protects, it guarantees nothing: where it is absent or broken, requests pass. */
 export const rateLimited = createMiddleware<AuthEnv>(async (c, next) => {

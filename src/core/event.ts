@@ -4,6 +4,7 @@ import { z } from 'zod'
 const MAX_NAME = 128
 /** A point in time; a local time, without its zone, is none. */
 const instant = z.iso.datetime({ offset: true })
+export const DEFAULT_SCOPE = 'default'
 export const scopeName = z
   .string()
   .regex(/^(?!\.{1,2}$)[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /, and neither . nor ..')
@@ -54,7 +55,7 @@ export function withDefaults(input: Record<string, unknown>, { now, source, scop
   return {
     ...input,
     id: input['id'] ?? uuidv7(),
-    scope: input['scope'] ?? scope ?? 'default',
+    scope: input['scope'] ?? scope ?? DEFAULT_SCOPE,
     source: input['source'] ?? source,
     timestamp: utc(input['timestamp'], now),
     meta: isRecord(meta)

@@ -94,10 +94,10 @@ export interface ScopeApi {
   /** Events as reflexes saw or would have seen them, oldest first, each as the JSON of a Recording; `next` is the `after` of the next page. */
   recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
   metrics(): Promise<ScopeMetrics>
-  /** Decides on a proposal, and runs it where it may: the JSON of a ProposalResult. */
+  /** Decides on a proposal, and runs it where it may: the JSON of a ProposalResult. What a model sends may hold no secret, and is told none. */
   propose(
     proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
-    by: { name: string; roles: string[]; dry_run: boolean },
+    by: { name: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
   ): Promise<string>
   /** A person decided on an approval that this scope asked for: it reads the decision in D1. */
   approvalDecided(id: string): Promise<void>

@@ -1,10 +1,9 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { buildBulletin } from '../skills/bulletin.ts'
 import { placeOf } from '../skills/place-of.ts'
-import { SkillCopy } from '../skills/skill-copy.ts'
 import { SkillIndex } from '../skills/skill-index.ts'
-import { activeSkills } from '../store/active-skills.ts'
 import { guard, json, problems, resource, scopePath } from './describe.ts'
+import { skillsOf } from './scope-skills.ts'
 
 const bulletin = z
   .object({
@@ -42,22 +41,13 @@ const show = createRoute({
 })
 
 export const bulletinRoutes = resource().openapi(show, async (c) => {
-  const { scope } = c.var
-  const skills = new SkillCopy()
-  const [{ settings }] = await Promise.all([
-    c.env.SCOPE.getByName(scope).state(),
-    skills.catchUp((since_revision) => activeSkills(c.env.DB, { scope, since_revision })),
-  ])
-  if (skills.unreadable.length > 0) {
-    console.warn(JSON.stringify({ message: 'manifests that the schema no longer takes are left out', scope, skills: skills.unreadable }))
-  }
-  const compat = placeOf(settings)
+  const { settings, manifests } = await skillsOf(c.env, c.var.scope)
   const { text, tokens, cards } = buildBulletin({
-    index: new SkillIndex(skills.newestFor(compat).map(({ manifest }) => ({ manifest, state: 'active' }))),
+    index: new SkillIndex(manifests.map((manifest) => ({ manifest, state: 'active' }))),
     text: c.req.valid('query').text,
     goal_labels: settings.goal_labels,
     entity_types: [],
-    compat,
+    compat: placeOf(settings),
     recent_success: new Set(),
   })
   return c.json({ text, tokens, cards }, 200)

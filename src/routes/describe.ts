@@ -1,19 +1,19 @@
 import { OpenAPIHono, z } from '@hono/zod-openapi'
 import type { TypedResponse } from 'hono'
 import type { JSONParsed } from 'hono/utils/types'
-import { requires, scopeParam, type AuthEnv } from '../auth/middleware.ts'
+import { requires, scopeParam, scopeQuery, type AuthEnv } from '../auth/middleware.ts'
 import type { BaseRole } from '../auth/principal.ts'
 import { scopeName } from '../core/event.ts'
 import { jsonBody, optionalJsonBody } from './json-body.ts'
 
 export const resource = () => new OpenAPIHono<AuthEnv>()
 
-type Guard = { roles: readonly [BaseRole, ...BaseRole[]]; scoped?: true; body?: 'json' | 'optional' }
+type Guard = { roles: readonly [BaseRole, ...BaseRole[]]; scoped?: true | 'query'; body?: 'json' | 'optional' }
 
 /** Who may use a route, checked and described in one place. Any of the roles is enough. */
 export function guard({ roles, scoped, body }: Guard) {
   const middleware = [requires(...roles)]
-  if (scoped) middleware.push(scopeParam)
+  if (scoped) middleware.push(scoped === 'query' ? scopeQuery : scopeParam)
   if (body) middleware.push(body === 'json' ? jsonBody : optionalJsonBody)
   return { middleware, security: [{ bearer: [] }], 'x-reflex-roles': roles }
 }

@@ -1,8 +1,8 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { baseRoles, hasRole } from '../auth/principal.ts'
 import { proposeSkillInput } from '../skills/asp.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, scopePath } from './describe.ts'
 import { described, plainSchema } from './plain-schema.ts'
+import { propose } from './propose.ts'
 import { refuseInvalid } from './refuse-invalid.ts'
 
 const body = proposeSkillInput.extend({
@@ -30,7 +30,7 @@ const result = z
   })
   .openapi('ProposalResult')
 
-const propose = createRoute({
+const proposal = createRoute({
   method: 'post',
   path: '/v1/scopes/{scope}/skills/propose',
   tags: ['Skills'],
@@ -49,11 +49,7 @@ const propose = createRoute({
   responses: { 200: json(result, 'What was decided, and what came of it.'), ...problems(400, 413, 415) },
 })
 
-export const proposeSkillRoutes = resource().openapi(propose, async (c) => {
-  const { scope, principal } = c.var
+export const proposeSkillRoutes = resource().openapi(proposal, async (c) => {
   const { dry_run, ...proposal } = refuseInvalid({ target: 'json', ...body.safeParse(await c.req.json()) })
-  // A skill's policy names roles as a key may hold them; those that a role implies are held, too.
-  const roles = Array.from(new Set([...principal.roles, ...baseRoles.filter((role) => hasRole(principal, role))]))
-  const answer = await c.env.SCOPE.getByName(scope).propose(proposal, { name: principal.name, roles, dry_run })
-  return jsonText<z.infer<typeof result>>(answer)
+  return jsonText<z.infer<typeof result>>(await propose(c, proposal, { from: 'caller', dry_run }))
 })

@@ -104,10 +104,10 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   async propose(
     proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
-    by: { name: string; roles: string[]; dry_run: boolean },
+    by: { name: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
   ) {
-    const { roles, dry_run } = by
-    const request = { from: 'caller' as const, roles, text: proposal.why, dry_run }
+    const { from, roles, dry_run } = by
+    const request = { from, roles, text: proposal.why, dry_run }
     const inputs = proposal.inputs as JsonFields
     const owner = { head: scopeHead(), causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
     return JSON.stringify(await this.#parts.skills.propose({ ...proposal, inputs }, request, owner))

@@ -53,6 +53,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['POST', '/v1/skills/{ref}/state', 'operator'],
   ['GET', '/v1/scopes/{scope}/bulletin', 'viewer'],
   ['POST', '/v1/scopes/{scope}/skills/propose', 'publisher'],
+  ['POST', '/v1/mcp', 'viewer', 'publisher'],
   ['GET', '/v1/approvals', 'operator'],
   ['GET', '/v1/approvals/{id}', 'operator'],
   ['POST', '/v1/approvals/{id}/approve', 'operator'],

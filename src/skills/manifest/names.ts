@@ -3,9 +3,13 @@ import { z } from 'zod'
 /** The blackboard's parts and what else an expression may start with: no input may hide one of them. */
 export const ROOTS = ['ctx', 'env', 'work', 'policy', 'inputs', 'args'] as const
 
-/** Words of CEL, which no input can be called in an expression. */
+/** Of a skill's inputs as an MCP client sees them, the one that is for the gate. */
+export const WHY = 'reflex_why'
+
+/** Words of CEL and of Reflex, which no input can be called. */
 const RESERVED = new Set<string>([
   ...ROOTS,
+  WHY,
   ...'as break const continue else false for function if import in let loop namespace null package return true var void while'.split(' '),
   ...'cel int uint double bool string bytes list map type dyn null_type'.split(' '),
   ...'raw_text constructor __proto__ prototype toString valueOf hasOwnProperty'.split(' '),
@@ -26,7 +30,7 @@ export const slotName = z
   .string()
   .max(64)
   .regex(/^[A-Za-z_]\w*$/, 'is a letter and then letters, digits and _')
-  .refine((name) => !RESERVED.has(name), 'is a word that expressions use for something else')
+  .refine((name) => !RESERVED.has(name), 'is a word that is used for something else')
 /** Tools of a team may have dots in their names, as in `term.exec`. */
 export const toolName = z
   .string()

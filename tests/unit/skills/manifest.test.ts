@@ -26,6 +26,7 @@ describe('a manifest', () => {
     ['an unknown field', { goals: [] }, ''],
     ['an unknown field within', { 'compat.region': 'eu' }, 'compat'],
     ['a slot called like a root', { 'signature.inputs.0.name': 'work' }, 'signature.inputs[0].name'],
+    ['a slot called like the reason of an MCP call', { 'signature.inputs.0.name': 'reflex_why' }, 'signature.inputs[0].name'],
     ['a slot called __proto__', { 'signature.inputs.0.name': '__proto__' }, 'signature.inputs[0].name'],
     ['a slot called like a word of CEL', { 'signature.inputs.0.name': 'in' }, 'signature.inputs[0].name'],
     ['an unknown type', { 'signature.inputs.0.type': 'text' }, 'signature.inputs[0].type'],

@@ -1,0 +1,34 @@
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import type { ProposalResult, ProposalStatus } from '../../skills/session/result.ts'
+
+/** What came of a call: for the model in short, with what would have to change; the whole answer of the proposal beside it. `origin` is this server's. */
+export function callResult(answer: ProposalResult, origin: string): CallToolResult {
+  const { skill_id, version, status } = answer
+  const text = JSON.stringify({ skill_id, version, status, ...told[status](answer, origin) })
+  return { content: [{ type: 'text', text }], structuredContent: answer, isError: status !== 'ok' }
+}
+
+type Told = (answer: ProposalResult, origin: string) => object
+
+const badRun: Told = ({ reason, steps, compensation }) => ({ reason, steps, compensation })
+
+const told: Record<ProposalStatus, Told> = {
+  ok: ({ outputs, idempotent }) => ({ outputs, ...(idempotent ? { idempotent } : {}) }),
+  clarify: ({ questions, decision: { to_pass } }) => ({ questions, to_pass }),
+  refused: ({ reason, decision: { to_pass } }) => ({ reason, to_pass }),
+  needs_approval: ({ reason, approval_id }, origin) => ({
+    reason,
+    ...(approval_id === null ? {} : { approval: approvalOf(approval_id, origin) }),
+  }),
+  failed: badRun,
+  partial_failure: badRun,
+  unknown: badRun,
+}
+
+const approvalOf = (id: string, origin: string): object => ({
+  id,
+  approve: `POST ${origin}/v1/approvals/${id}/approve`,
+  reject: `POST ${origin}/v1/approvals/${id}/reject`,
+  role: 'operator',
+  note: 'A person decides. What is approved then runs by itself, once: do not call again.',
+})

@@ -1,0 +1,62 @@
+import type { Tool } from '@modelcontextprotocol/sdk/types.js'
+import { isRequired } from '../../skills/inputs.ts'
+import type { Manifest } from '../../skills/manifest.ts'
+import { WHY } from '../../skills/manifest/names.ts'
+import type { Input, ValueType } from '../../skills/manifest/signature.ts'
+import { cuesOf, scoreOf, tauOf } from '../../skills/score.ts'
+import { toolName } from './tool-name.ts'
+
+const schemas: Record<ValueType, Record<string, unknown>> = {
+  string: { type: 'string' },
+  url: { type: 'string', format: 'uri' },
+  number: { type: 'number' },
+  integer: { type: 'integer' },
+  boolean: { type: 'boolean' },
+  list: { type: 'array', items: {} },
+  object: { type: 'object' },
+}
+
+const why = {
+  type: 'string',
+  maxLength: 2000,
+  description: 'Why you call this, in the words of whoever asked for it: the gate runs only what is relevant.',
+}
+
+/** A skill as an MCP client sees it. `goal_labels` are those of the scope. */
+export async function toolOf(manifest: Manifest, goal_labels: readonly string[]): Promise<Tool> {
+  const { id, version, effects, plan } = manifest
+  // Secret ones come from the blackboard: a model must not give them.
+  const inputs = manifest.signature.inputs.filter(({ secret }) => !secret)
+  const required = inputs.filter((input) => isRequired(manifest, input) && !isBound(manifest, input)).map(({ name }) => name)
+  return {
+    name: await toolName(id),
+    title: `${id}@${version}`,
+    description: descriptionOf(manifest),
+    inputSchema: {
+      type: 'object',
+      properties: { ...Object.fromEntries(inputs.map((input) => [input.name, schemaOf(input)])), [WHY]: why },
+      required: isRelevant(manifest, goal_labels) ? required : [...required, WHY],
+      additionalProperties: false,
+    },
+    annotations: {
+      destructiveHint: effects.external.length > 0,
+      idempotentHint: plan.idempotence_key !== undefined,
+      openWorldHint: effects.external.length > 0,
+    },
+    _meta: { 'reflex/skill_id': id, 'reflex/version': version },
+  }
+}
+
+const schemaOf = ({ type, description }: Input): object => ({ ...schemas[type], ...(description === undefined ? {} : { description }) })
+
+const isBound = ({ signature }: Manifest, { name }: Input): boolean => Object.hasOwn(signature.blackboard_bindings.inputs, name)
+
+/** Whether what the scope is for is enough for the gate, whatever is said. */
+function isRelevant(manifest: Manifest, goal_labels: readonly string[]): boolean {
+  return scoreOf(manifest, cuesOf({ text: '', goal_labels, entity_types: [] }), false).score >= tauOf(manifest)
+}
+
+function descriptionOf({ description = '', signature: { outputs } }: Manifest): string {
+  const gives = outputs.map(({ name, type }) => `${name} (${type})`).join(', ')
+  return [description, gives === '' ? '' : `Gives ${gives}.`].filter((part) => part !== '').join('\n')
+}

@@ -1,0 +1,41 @@
+import { call, type Answer, type Call } from './http.ts'
+
+/** One message to the MCP server of a scope, as a client sends it. */
+export function post(scope: string, json: unknown, { headers, ...more }: Call = {}): Promise<Answer> {
+  const accept = { Accept: 'application/json, text/event-stream', 'MCP-Protocol-Version': '2025-06-18' }
+  return call(`/v1/mcp?scope=${encodeURIComponent(scope)}`, { json, headers: { ...accept, ...headers }, ...more })
+}
+
+export const ask = (scope: string, method: string, params: object = {}, more: Call = {}): Promise<Answer> =>
+  post(scope, { jsonrpc: '2.0', id: 1, method, params }, more)
+
+export type Listed = { name: string; title: string; inputSchema: { properties: Record<string, object>; required: string[] } } & Record<
+  string,
+  unknown
+>
+
+/** Every tool, page by page. */
+export async function toolsOf(scope: string): Promise<Listed[]> {
+  const tools: Listed[] = []
+  let cursor: string | undefined
+  do {
+    const { body } = await ask(scope, 'tools/list', cursor === undefined ? {} : { cursor })
+    tools.push(...body.result.tools)
+    cursor = body.result.nextCursor
+  } while (cursor !== undefined)
+  return tools
+}
+
+export type Called = { content: [{ text: string }]; structuredContent: Record<string, unknown>; isError: boolean }
+
+/** What a tool answered, and the short text of it as JSON. */
+export async function useTool(
+  scope: string,
+  params: { name: string; arguments?: object; _meta?: object },
+  key?: string,
+): Promise<Called & { told: Record<string, unknown> }> {
+  const { body, text } = await ask(scope, 'tools/call', params, key === undefined ? {} : { key })
+  if (!body.result) throw new Error(text)
+  const result: Called = body.result
+  return { ...result, told: JSON.parse(result.content[0].text) }
+}
