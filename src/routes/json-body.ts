@@ -1,14 +1,16 @@
 import { createMiddleware } from 'hono/factory'
 import type { AuthEnv } from '../auth/middleware.ts'
+import { checkJson } from '../protocol/check-json.ts'
 import { parseJson } from '../protocol/parse-json.ts'
 import { Problem } from '../protocol/problem.ts'
 import { readBody } from './read-body.ts'
+import { invalid } from './refusals.ts'
 
 const JSON_TYPE = /^application\/json *(;|$)/i
 
 /**
  * Reads a JSON body whole and within its limit, before the route's schema judges it. Hono's own validator takes a body of another type for `{}`, has
- * no limit, and does not say where the JSON breaks off.
+ * no limit, and does not say where the JSON breaks off. What no schema should have to judge, such as nesting without an end, stops here.
  */
 const body = (optional: boolean) =>
   createMiddleware<AuthEnv>(async (c, next) => {
@@ -38,6 +40,8 @@ function check(type: string | undefined, text: string): void {
   }
   const parsed = parseJson(text)
   if (!parsed.ok) throw malformed(text.trim() === '' ? 'The body is empty.' : `The body is not JSON: ${parsed.message}.`)
+  const json = checkJson(parsed.value)
+  if (!json.ok) throw invalid(`The body is not valid: ${`${json.error.path} ${json.error.message}`.trim()}.`, [json.error])
 }
 
 const malformed = (detail: string): Problem =>

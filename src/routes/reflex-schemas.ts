@@ -1,6 +1,5 @@
 import { z } from '@hono/zod-openapi'
 import { actionSchema } from '../protocol/action.ts'
-import { checkJson } from '../protocol/check-json.ts'
 import { reflexState, type ReflexVersion } from '../protocol/reflex.ts'
 import type { ListedReflex, VersionSummary } from '../store/reflexes.ts'
 
@@ -8,11 +7,8 @@ const time = z.iso.datetime()
 const count = z.int()
 const origin = z.object({ id: z.string(), version: count, hash: z.string() })
 
-/** JSON that is neither too deep nor holds what could not be kept. */
-export const jsonObject = z.record(z.string(), z.unknown()).superRefine((value, judged) => {
-  const checked = checkJson(value)
-  if (!checked.ok) judged.addIssue({ code: 'custom', message: `${checked.error.path || 'it'} ${checked.error.message}` })
-})
+/** A body's JSON is checked when it is read: nothing in it is too deep, or could not be kept. */
+export const jsonObject = z.record(z.string(), z.unknown())
 
 const state = reflexState.meta({
   description:

@@ -116,7 +116,12 @@ describe('a reflex is refused', () => {
       />=1/,
     ],
     ['without params that are needed', { code: undefined, template: 'rate-limiter' }, 'params.limit', /number/],
-    ['with params too deep', { code: undefined, template: 'rate-limiter', params: deep(70) }, 'params', /nested deeper/],
+    [
+      'with params too deep',
+      { code: undefined, template: 'rate-limiter', params: deep(70) },
+      `params${'.deeper'.repeat(63)}`,
+      /nested deeper/,
+    ],
     ['with a field too many', { version: 3 }, '', /version/],
   ]
   test.each(bad)('%s', async (_what, fields, path, message) => {

@@ -88,6 +88,8 @@ describe('a scope', () => {
       expect(await patch(bad)).toMatchObject(problem(400, 'invalid-request'))
     }
     expect(await call(scopePath(scope), { method: 'PATCH', body: '{"max_attempts":' })).toMatchObject(problem(400, 'malformed-body'))
+    const deep = `{"parameters":{"x":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`
+    expect(await call(scopePath(scope), { method: 'PATCH', body: deep })).toMatchObject(problem(400, 'invalid-request'))
     expect(await call(scopePath(scope), { method: 'PATCH', body: '{}', type: 'text/plain' })).toMatchObject(problem(415))
     expect(await call(scopePath(scope), { method: 'PATCH', json: { instructions: 'x'.repeat(1024 * 1024) } })).toMatchObject(problem(413))
     expect((await call(scopePath(scope))).body.settings.max_attempts).toBe(3)

@@ -7,7 +7,6 @@ import {
   type CallToolRequest,
   type CallToolResult,
 } from '@modelcontextprotocol/sdk/types.js'
-import { checkJson } from '../../protocol/check-json.ts'
 import { fromZod } from '../../protocol/problem.ts'
 import type { Settings } from '../../protocol/settings.ts'
 import { proposeSkillInput, type Proposal } from '../../skills/asp.ts'
@@ -63,8 +62,6 @@ function cursorOf(cursor: string | undefined): string {
 }
 
 async function proposalOf({ name, arguments: given = {} }: CallToolRequest['params'], skills: Ports['skills']): Promise<Proposal> {
-  const json = checkJson(given)
-  if (!json.ok) throw invalid(`arguments: ${json.error.path} ${json.error.message}`)
   const { [WHY]: why, ...inputs } = given
   const skill_id = await skillNamed(name, skills)
   const parsed = proposeSkillInput.safeParse({ skill_id, inputs, ...(why === undefined ? {} : { why }) })
