@@ -8,6 +8,8 @@ CREATE TABLE `approvals` (
 	`inputs` text NOT NULL,
 	`why` text NOT NULL,
 	`requested_by` text NOT NULL,
+	`requested_key` text,
+	`self_approval` integer NOT NULL,
 	`created_at` integer NOT NULL,
 	`expires_at` integer NOT NULL,
 	`status` text NOT NULL,

@@ -55,6 +55,8 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
     case 'skill-slots-parsed':
     case 'skill-started':
     case 'skill-step-ended':
+    case 'skills-degraded':
+    case 'skills-restored':
     case 'context-trimmed':
     case 'event-claimed':
     case 'event-discarded':

@@ -191,6 +191,8 @@ export const approvals = sqliteTable(
     inputs: text({ mode: 'json' }).$type<Record<string, unknown>>().notNull(),
     why: text().notNull(),
     requested_by: text().notNull(),
+    requested_key: text(),
+    self_approval: integer({ mode: 'boolean' }).notNull(),
     created_at: integer().notNull(),
     expires_at: integer().notNull(),
     status: text({ enum: approvalStatuses }).notNull(),

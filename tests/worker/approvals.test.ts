@@ -20,6 +20,8 @@ async function ask(fields: Partial<ApprovalRequest> = {}): Promise<ApprovalReque
     inputs: { app_name: 'payments', nested: { deep: [1, null] } },
     why: 'goal=deploy',
     requested_by: 'ws:alice',
+    requested_key: null,
+    self_approval: false,
     created_at: now,
     expires_at: now + HOUR,
     ...fields,
@@ -136,7 +138,8 @@ describe('an approval that has expired', () => {
 
   test('expires to the millisecond', async () => {
     const { id } = await ask({ expires_at: 1000 })
-    const at = (now: number) => decideApproval(env.DB, { id, status: 'approved', by: 'olga', reason: null, now })
+    const at = (now: number) =>
+      decideApproval(env.DB, { id, status: 'approved', by: { key_id: 'k-1', name: 'olga', is_admin: false }, reason: null, now })
     expect(await at(1000)).toMatchObject({ ok: false, reason: 'expired' })
     expect(await at(999)).toMatchObject({ ok: true, approval: { status: 'approved', decided_at: 999 } })
     // A decision outlives its time.
