@@ -96,6 +96,21 @@ export const blocks = sqliteTable(
   (table) => [primaryKey({ columns: [table.scope, table.address] })],
 )
 
+/** Tickets of the SSH guard's incidents; a ticket system may have them, too. */
+export const incidents = sqliteTable(
+  'incidents',
+  {
+    scope: text().notNull(),
+    id: text().notNull(),
+    title: text().notNull(),
+    details: text().notNull(),
+    evidence: text().notNull(),
+    opened_at: integer().notNull(),
+    closed_at: integer(),
+  },
+  (table) => [primaryKey({ columns: [table.scope, table.id] })],
+)
+
 export const reflexes = sqliteTable(
   'reflexes',
   {

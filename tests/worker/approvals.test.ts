@@ -163,6 +163,21 @@ describe('an approval that has expired', () => {
   })
 })
 
+describe('an approval that is old', () => {
+  const DAY = 24 * HOUR
+
+  test('is forgotten by the sweep once it is decided or has expired, after 30 days', async () => {
+    const now = Date.now()
+    const at = (days: number) => ({ created_at: now - days * DAY, expires_at: now + HOUR })
+    const [old, open, young] = [await ask(at(31)), await ask(at(31)), await ask(at(29))]
+    const lapsed = await ask({ ...at(31), expires_at: now - 30 * DAY })
+    for (const { id } of [old, young]) await decide('reject', id)
+    expect(await sweep(env, now)).toMatchObject({ expired: 1, approvals_forgotten: 2 })
+    const statuses = [old, lapsed, open, young].map(async ({ id }) => (await call(`/v1/approvals/${id}`)).status)
+    expect(await Promise.all(statuses)).toEqual([404, 404, 200, 200])
+  })
+})
+
 describe('approvals', () => {
   test('are there for keys that cover their scopes, and for no other', async () => {
     const { id, scope } = await ask({ scope: freshScope('team-a') })

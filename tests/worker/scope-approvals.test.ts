@@ -236,3 +236,54 @@ describe('what was approved, when the process dies', () => {
     expect(await applied(scope)).toHaveLength(1)
   })
 })
+
+describe('while D1, which holds the policy, is away', () => {
+  const without = async (table: string, work: () => Promise<void>) => {
+    await env.DB.exec(`ALTER TABLE ${table} RENAME TO ${table}_away`)
+    try {
+      await work()
+    } finally {
+      await env.DB.exec(`ALTER TABLE ${table}_away RENAME TO ${table}`)
+    }
+  }
+
+  test('skills go on by the copy at hand, and the log tells when that begins and ends', async () => {
+    const scope = freshScope()
+    const id = await skill()
+    await propose(scope, id)
+    await without('skill_versions', async () => {
+      expect(await propose(scope, id, { inputs: { what: 'y' } })).toMatchObject({ status: 'ok' })
+      expect(await propose(scope, id, { inputs: { what: 'z' } })).toMatchObject({ status: 'ok' })
+    })
+    await propose(scope, id)
+    const told = [...(await entriesOf(stubOf(scope), 'skills-degraded')), ...(await entriesOf(stubOf(scope), 'skills-restored'))]
+    expect(told.map(({ kind }) => kind)).toEqual(['skills-degraded', 'skills-restored'])
+  })
+
+  test('what needs an approval waits, and D1 is asked once it is back', async () => {
+    const scope = freshScope()
+    const skill_id = await gated()
+    await propose(scope, await skill())
+    let id: string | null = null
+    await without('approvals', async () => {
+      const result = await propose(scope, skill_id)
+      expect(result.status).toBe('needs_approval')
+      id = result.approval_id
+    })
+    await look(scope)
+    await until(async () => (await call(`/v1/approvals/${id}`)).status === 200, 'D1 has been asked')
+    await call(`/v1/approvals/${id}/approve`, { json: {} })
+    await isDone(scope)
+    expect(did(scope).slice(2)).toEqual(BOTH)
+  })
+
+  test('a decision that could not be read is found at the next look', async () => {
+    const { scope, id } = await parked()
+    await decideUntold(id)
+    await without('approvals', () => look(scope))
+    expect(did(scope)).toEqual([])
+    await look(scope)
+    await isDone(scope)
+    expect(did(scope)).toEqual(BOTH)
+  })
+})

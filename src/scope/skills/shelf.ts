@@ -48,7 +48,12 @@ export class Shelf {
       this.#away = false
     } catch (error) {
       console.warn(JSON.stringify({ message: 'skills could not be read, those at hand are used', scope, error: messageOf(error) }))
-      if (!this.#away) this.#tell({ kind: 'skills-degraded', reason: messageOf(error), revision: this.#copy.revision })
+      if (!this.#away)
+        this.#tell({
+          kind: 'skills-degraded',
+          reason: 'the registry does not answer: the skills at hand are used',
+          revision: this.#copy.revision,
+        })
       this.#away = true
     }
   }

@@ -202,7 +202,7 @@ export class Skills {
     return {
       journal: this.#journal,
       callTool: async (tool, input, { signal, timeout_ms, idempotence_key }) => {
-        const found = toolbox.find(tool)
+        const found = toolbox.find(tool, { in_plan: true })
         if (!found.ok) throw new Error(found.detail)
         const { definition } = found
         const cause = { by: `skill:${skill_id}@${version}` }
