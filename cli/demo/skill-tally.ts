@@ -14,18 +14,11 @@ export function countSkill(tallies: SkillTallies, entry: LogEntry): SkillTallies
 }
 
 function outcomeOf(entry: LogEntry): keyof SkillTally | null {
-  switch (entry.kind) {
-    case 'skill-applied':
-      return entry['status'] === 'ok' || entry['status'] === 'reused' ? 'ran' : 'failed'
-    case 'approval-requested':
-      return 'to_approve'
-    case 'skill-refused':
-      return 'refused'
-    case 'skill-decided':
-      return REFUSED.has(String(verdictOf(entry['decision']))) ? 'refused' : null
-    default:
-      return null
-  }
+  if (entry.kind === 'skill-applied') return entry['status'] === 'ok' || entry['status'] === 'reused' ? 'ran' : 'failed'
+  if (entry.kind === 'approval-requested') return 'to_approve'
+  if (entry.kind === 'skill-refused') return 'refused'
+  if (entry.kind === 'skill-decided') return REFUSED.has(String(verdictOf(entry['decision']))) ? 'refused' : null
+  return null
 }
 
 const REFUSED = new Set(['refused', 'deny', 'clarify', 'needs_promotion'])

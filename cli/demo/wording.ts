@@ -48,7 +48,7 @@ export function skillsLine(skills: SkillTallies): string | null {
     const parts = [
       ...(ran > 0 ? [`${count(ran)} ran`] : []),
       ...(failed > 0 ? [`${count(failed)} failed`] : []),
-      ...(refused > 0 ? [`${count(refused)} refused by the gate`] : []),
+      ...(refused > 0 ? [`${count(refused)} refused`] : []),
       ...(to_approve > 0 ? [`${count(to_approve)} to be approved`] : []),
     ]
     return `${harmless(id)}: ${parts.join(', ')}`

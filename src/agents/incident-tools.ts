@@ -1,36 +1,38 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { defineTool } from './define-tool.ts'
+import { logLine } from './log-line.ts'
+import { sshLineOf } from './ssh-burst.ts'
 import { tellWebhook, webhookAt } from './webhook.ts'
 
 const MOST_LINES = 20
 const MOST_LINE = 300
-/** How far back evidence is looked for: so many of the scope's last lines. */
+/** How far back evidence is looked for: so many of the scope's last events. */
 const MOST_LOOKED_AT = 2000
 
 const address = z.union([z.ipv4(), z.ipv6()])
 const text = z.string().trim().min(1)
 const evidence = z.array(z.string().max(MOST_LINE)).max(MOST_LINES)
 
-/** The last lines that name one of the addresses, from the log of events in D1. They are strangers' words: to be read by people, and by no model. */
+/** The last lines about the addresses that the scope has in mind. They hold strangers' words: they are for people, and no model is shown them. */
 export const collectEvidence = defineTool({
   description: 'Collects what the log says of some addresses.',
   input: z.object({ addresses: z.array(address).min(1).max(25) }),
   plan_only: true,
   repeatable: true,
   async execute({ addresses }, { env, scope }) {
-    const { results } = await env.DB.prepare(
-      `SELECT DISTINCT seq, line FROM (SELECT seq, payload->>'line' AS line FROM events WHERE scope = ?1 AND type = 'log.line' ORDER BY seq DESC LIMIT ?2)
-        JOIN json_each(?3) ON instr(line, value) > 0 ORDER BY seq DESC LIMIT ?4`,
-    )
-      .bind(scope, MOST_LOOKED_AT, JSON.stringify(addresses), MOST_LINES)
-      .all<{ line: string }>()
-    return { lines: results.map(({ line }) => line.slice(0, MOST_LINE)).toReversed() }
+    const { events } = await env.SCOPE.getByName(scope).context(MOST_LOOKED_AT)
+    const lines = events.flatMap((event) => {
+      const read = logLine.safeParse(event)
+      const of = read.success ? sshLineOf(read.data)?.address : undefined
+      return read.success && of !== undefined && addresses.includes(of) ? [read.data.line.slice(0, MOST_LINE)] : []
+    })
+    return { lines: lines.slice(-MOST_LINES) }
   },
 })
 
 /**
- * Opens a ticket: a row in D1, and a call of the ticket system where there is one. Its id is made of the run's key, so that a repeated call names the same one,
+ * Opens a ticket: a call of the ticket system where there is one, then a row in D1. Its id is made of the run's key, so that a repeated call names the same one,
  * there and here.
  */
 export const openTicket = defineTool({
@@ -41,12 +43,12 @@ export const openTicket = defineTool({
   async execute({ title, details, evidence }, { env, fetch, scope, signal, now, idempotence_key }) {
     const desk = webhookAt('TICKET_WEBHOOK_URL', env.TICKET_WEBHOOK_URL)
     const id = ticketId(scope, idempotence_key ?? JSON.stringify([title, details, now()]))
+    if (desk) await tellWebhook(desk, { id, scope, status: 'open', title, details, evidence }, { fetch, signal, key: `${id} open` })
     await env.DB.prepare(
       'INSERT INTO incidents (scope, id, title, details, evidence, opened_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
     )
       .bind(scope, id, title, details, JSON.stringify(evidence), now())
       .run()
-    if (desk) await tellWebhook(desk, { id, scope, status: 'open', title, details, evidence }, { fetch, signal, key: `${id} open` })
     return { ticket: id, reported: desk !== null }
   },
 })

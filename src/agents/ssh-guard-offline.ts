@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { OfflineAnswer, OfflineRequest } from '../models/offline-model.ts'
 import { burst, type Burst } from './ssh-burst.ts'
-import { nextProposal, skillResults, userTexts } from './ssh-guard-skills.ts'
+import { nextProposal, skillResults, userTexts } from './ssh-guard-proposals.ts'
 import { attackedFrom } from './ssh-networks.ts'
 
 /** Begins the line of a prompt that carries the facts as JSON. */

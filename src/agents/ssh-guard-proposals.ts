@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import type { OfflineRequest } from '../models/offline-model.ts'
-import { proposeSkillInput } from '../skills/asp.ts'
 import type { Burst } from './ssh-burst.ts'
 import type { AttackingNetwork } from './ssh-networks.ts'
 
-type Proposal = z.infer<typeof proposeSkillInput>
+type Proposal = { skill_id: string; why: string; inputs: Record<string, unknown> }
 type Facts = { addresses: readonly Burst[]; networks: readonly AttackingNetwork[] }
 
 /** What an offline turn proposes, one after the other: an incident for all that it considers, and a block for each network. */
