@@ -17,7 +17,7 @@ const evidence = z.array(z.string().max(MOST_LINE)).max(MOST_LINES)
 /** The last lines about the addresses that the scope has in mind. They hold strangers' words: they are for people, and no model is shown them. */
 export const collectEvidence = defineTool({
   description: 'Collects what the log says of some addresses.',
-  input: z.object({ addresses: z.array(address).min(1).max(25) }),
+  input: z.object({ addresses: z.array(address).min(1).max(50) }),
   plan_only: true,
   repeatable: true,
   async execute({ addresses }, { env, scope }) {
@@ -37,7 +37,7 @@ export const collectEvidence = defineTool({
  */
 export const openTicket = defineTool({
   description: 'Opens a ticket for people to look at.',
-  input: z.object({ title: text.max(200), details: text.max(2000), evidence }),
+  input: z.object({ title: text.max(200), details: text.max(2500), evidence }),
   plan_only: true,
   timeout_ms: 10_000,
   async execute({ title, details, evidence }, { env, fetch, scope, signal, now, idempotence_key }) {
@@ -72,7 +72,7 @@ export const closeTicket = defineTool({
 /** Tells whoever is on duty by a webhook; without one, whoever follows the scope's log has read it there. */
 export const notify = defineTool({
   description: 'Tells whoever is on duty.',
-  input: z.object({ message: text.max(1000) }),
+  input: z.object({ message: text.max(3000) }),
   plan_only: true,
   timeout_ms: 10_000,
   async execute({ message }, { env, fetch, scope, signal, idempotence_key }) {

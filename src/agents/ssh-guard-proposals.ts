@@ -46,9 +46,13 @@ export const userTexts = ({ messages }: OfflineRequest): string[] =>
     message.role === 'user' ? message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [],
   )
 
-/** What each proposal came to, in words, in the order of the proposals. */
+/**
+ * What each proposal came to, in words, in the order of the proposals. Results are messages of their own: what looks like one within the facts is a user name that
+ * a stranger typed.
+ */
 export function skillResults(request: OfflineRequest): string[] {
-  return userTexts(request).flatMap((text) =>
+  const told = userTexts(request).filter((text) => text.startsWith('<SKILL_RESULT>'))
+  return told.flatMap((text) =>
     Array.from(text.matchAll(RESULT), ([, json = '{}']) => {
       const { skill_id, status, outputs = {}, reason } = result.parse(JSON.parse(json))
       const why = reason ?? Object.values(outputs).join(', ')
