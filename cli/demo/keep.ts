@@ -25,7 +25,7 @@ export function howToTalk({ url, key, scope, approvals }: Kept): string[] {
     `curl -s -H "Authorization: Bearer $KEY" "$URL/v1/scopes/${path}/log?limit=1000" | grep -o '"kind":"reflex-fired","action":[^}]*}' | tail -3`,
     '',
     '# what waits for a person; each of these commands approves one, and it runs',
-    `curl -s -H "Authorization: Bearer $KEY" $URL/v1/approvals?status=pending`,
+    `curl -s -H "Authorization: Bearer $KEY" "$URL/v1/approvals?status=pending"`,
     ...commands,
     '',
     '# send it a line, and follow its log from the beginning (Ctrl-C ends that)',
