@@ -44,7 +44,7 @@ async function demo(options: DemoOptions, { signal }: Interruption): Promise<voi
     const summary = await unlessAborted(signal, runDemo({ server, key, log, state, options, presenter, signal, started }))
     presenter.close()
     show(summary, options, output)
-    if (options.keep) await keepUp({ server, key, scope: log.scopes[0] ?? '', output, signal })
+    if (options.keep) await keepUp({ server, key, scope: log.scopes[0] ?? '', approvals: summary.approvals, output, signal })
   } finally {
     presenter.close()
     // Also one that is still coming up when Ctrl-C is pressed.
@@ -54,8 +54,14 @@ async function demo(options: DemoOptions, { signal }: Interruption): Promise<voi
   }
 }
 
-/** They win over what .dev.vars says: the demo asks no model, and tells no firewall. */
-const variables = (key: string) => ({ REFLEX_ADMIN_KEY: key, REFLEX_MODEL: 'offline', BLOCK_WEBHOOK_URL: '' })
+/** They win over what .dev.vars says: the demo asks no model, and tells no firewall, no ticket system and nobody on duty. */
+const variables = (key: string) => ({
+  REFLEX_ADMIN_KEY: key,
+  REFLEX_MODEL: 'offline',
+  BLOCK_WEBHOOK_URL: '',
+  TICKET_WEBHOOK_URL: '',
+  NOTIFY_WEBHOOK_URL: '',
+})
 
 function show(summary: Summary, { json, keep }: DemoOptions, output: Output): void {
   if (json) return void process.stdout.write(`${JSON.stringify(summary)}\n`)
@@ -63,10 +69,10 @@ function show(summary: Summary, { json, keep }: DemoOptions, output: Output): vo
   output.write(`${report(summary, { columns, paint: painter(output), kept: keep }).join('\n')}\n`)
 }
 
-type Kept = { server: LocalServer; key: string; scope: string; output: Output; signal: AbortSignal }
+type Kept = { server: LocalServer; key: string; scope: string; approvals: Summary['approvals']; output: Output; signal: AbortSignal }
 
-async function keepUp({ server, key, scope, output, signal }: Kept): Promise<void> {
-  output.write(`\n${howToTalk({ url: server.url, key, scope }).join('\n')}\n`)
+async function keepUp({ server, key, scope, approvals, output, signal }: Kept): Promise<void> {
+  output.write(`\n${howToTalk({ url: server.url, key, scope, approvals }).join('\n')}\n`)
   const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
   await Promise.race([stopped, server.ended])
   if (!signal.aborted) throw new CliError('The server ended by itself.', 'Start it again with npm run demo -- --keep, or npm run dev.')

@@ -8,6 +8,8 @@ CREATE TABLE `approvals` (
 	`inputs` text NOT NULL,
 	`why` text NOT NULL,
 	`requested_by` text NOT NULL,
+	`requested_key` text,
+	`self_approval` integer NOT NULL,
 	`created_at` integer NOT NULL,
 	`expires_at` integer NOT NULL,
 	`status` text NOT NULL,
@@ -66,6 +68,17 @@ CREATE INDEX `events_type` ON `events` (`type`,`seq`);--> statement-breakpoint
 CREATE INDEX `events_unusual` ON `events` (`status`,`seq`) WHERE status NOT IN ('completed', 'ignored');--> statement-breakpoint
 CREATE INDEX `events_scope` ON `events` (`scope`,`seq`);--> statement-breakpoint
 CREATE UNIQUE INDEX `events_id_scope` ON `events` (`id`,`scope`);--> statement-breakpoint
+CREATE TABLE `incidents` (
+	`scope` text NOT NULL,
+	`id` text NOT NULL,
+	`title` text NOT NULL,
+	`details` text NOT NULL,
+	`evidence` text NOT NULL,
+	`opened_at` integer NOT NULL,
+	`closed_at` integer,
+	PRIMARY KEY(`scope`, `id`)
+);
+--> statement-breakpoint
 CREATE TABLE `keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,

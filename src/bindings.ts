@@ -25,4 +25,7 @@ export interface Env {
   OPENAI_COMPATIBLE_API_KEY?: string
   /** Where the SSH guard also reports a block, if set. */
   BLOCK_WEBHOOK_URL?: string
+  /** Where its tickets are opened and closed, and where it tells whoever is on duty, if set. */
+  TICKET_WEBHOOK_URL?: string
+  NOTIFY_WEBHOOK_URL?: string
 }

@@ -1,12 +1,14 @@
+import { approveCommand, type WaitingApproval } from './approvals.ts'
 import { FAILING_SCOPE } from './failing-scope.ts'
 import { REFLEX } from './set-reflex.ts'
 
-type Kept = { url: string; key: string; scope: string }
+type Kept = { url: string; key: string; scope: string; approvals: readonly WaitingApproval[] }
 
 /** Lines to paste into another terminal, in the project's folder. All of them work as they stand. */
-export function howToTalk({ url, key, scope }: Kept): string[] {
+export function howToTalk({ url, key, scope, approvals }: Kept): string[] {
   const path = encodeURIComponent(scope)
   const socket = `${url.replace('http', 'ws')}/v1/scopes/chat%2Fdemo/ws`
+  const commands = approvals.slice(0, 3).map(approveCommand)
   return [
     'The server is up until you press Ctrl-C. In another terminal:',
     '',
@@ -21,6 +23,10 @@ export function howToTalk({ url, key, scope }: Kept): string[] {
     '# what the reflex has done, and why it fired or passed on each event',
     `curl -s -H "Authorization: Bearer $KEY" $URL/v1/reflexes/${REFLEX}/metrics`,
     `curl -s -H "Authorization: Bearer $KEY" "$URL/v1/scopes/${path}/log?limit=1000" | grep -o '"kind":"reflex-fired","action":[^}]*}' | tail -3`,
+    '',
+    '# what waits for a person; each of these commands approves one, and it runs',
+    `curl -s -H "Authorization: Bearer $KEY" "$URL/v1/approvals?status=pending"`,
+    ...commands,
     '',
     '# send it a line, and follow its log from the beginning (Ctrl-C ends that)',
     `curl -s -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" $URL/v1/events \\`,

@@ -2,7 +2,7 @@ import type { Colour, Paint } from '../lib/paint.ts'
 import { bar, count, counted, cut, cutMiddle, duration, harmless } from '../lib/text.ts'
 import { reflexFigures } from './reflex-tally.ts'
 import { addressesBy, totals, waitingIn, type Decision, type DemoState, type ScopeTally } from './state.ts'
-import { blockedLine, decided, effectsLine, modelLine, reflexesLine, turnsLine } from './wording.ts'
+import { blockedLine, decided, effectsLine, modelLine, reflexesLine, skillsLine, turnsLine } from './wording.ts'
 
 export type Phase = 'starting' | 'sending' | 'waiting' | 'finishing'
 export type View = { state: DemoState; phase: Phase; file: string; elapsed_ms: number; columns: number; rows: number; paint: Paint }
@@ -36,7 +36,8 @@ const WHAT_COMES = [
   '  3  a reflex sees it: a small program that acts at once, or passes',
   '  4  what it passes a turn looks at: has an address failed too often?',
   '  5  what is decided is done, one effect at a time: an address is blocked',
-  '  6  one event is sent to fail: it is retried, then a dead letter',
+  '  6  what is more than a block is a skill: a gate decides, or a person',
+  '  7  one event is sent to fail: it is retried, then a dead letter',
 ]
 
 const section = (lines: readonly string[]): string[] => (lines.length > 0 ? ['', ...lines] : [])
@@ -82,6 +83,7 @@ function figures({ state, paint }: View, width: number): string[] {
     row('reflexes', reflexes ?? 'none has run', 'green'),
     row('turns', turnsLine(state.turns, state.windows)),
     row('model', modelLine(state.model), 'yellow'),
+    row('skills', skillsLine(state.skills) ?? 'none was proposed'),
     row('effects', effectsLine(state.effects)),
     row('blocked', blockedLine({ reflex: addressesBy(state.blocked, 'reflex'), turn: addressesBy(state.blocked, 'turn') })),
     row('failures', `${counted(retries.length, 'retry', 'retries')}, ${counted(dead.length, 'dead letter')}; one event is sent to fail`),

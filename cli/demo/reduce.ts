@@ -1,5 +1,6 @@
 import type { EntryKind, LogEntry, TurnEnd } from '../../src/protocol/log-entry.ts'
 import { countRun, noReflexTally } from './reflex-tally.ts'
+import { countSkill } from './skill-tally.ts'
 import { tallyOf, type Decision, type DemoState, type Failure, type ScopeTally } from './state.ts'
 
 type Entry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
@@ -39,22 +40,25 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
     case 'reflex-fired':
     case 'reflex-passed':
       return runReflex(state, entry)
+    case 'approval-requested':
+    case 'skill-applied':
+    case 'skill-decided':
+    case 'skill-refused':
+      return { ...state, skills: countSkill(state.skills, entry) }
     case 'action-ended':
     case 'approval-decided':
-    case 'approval-requested':
     case 'blackboard-changed':
     case 'blackboard-seeded':
     case 'bulletin-built':
-    case 'skill-applied':
     case 'skill-compensation-ended':
-    case 'skill-decided':
     case 'skill-guard-evaluated':
-    case 'skill-refused':
     case 'skill-resumed':
     case 'skill-reused':
     case 'skill-slots-parsed':
     case 'skill-started':
     case 'skill-step-ended':
+    case 'skills-degraded':
+    case 'skills-restored':
     case 'context-trimmed':
     case 'event-claimed':
     case 'event-discarded':

@@ -1,24 +1,34 @@
 import type { Paint } from '../lib/paint.ts'
 import { count, counted, cut, duration, harmless, wrap } from '../lib/text.ts'
+import { approveCommand } from './approvals.ts'
 import { FAILING_ATTEMPTS, FAILING_SCOPE } from './failing-scope.ts'
 import { EXAMPLE } from './options.ts'
 import { REFLEX_FILE } from './set-reflex.ts'
+import { SKILL_FOLDER } from './set-skills.ts'
 import { addresses, type Block, type Decider } from './state.ts'
 import type { Summary } from './summary.ts'
-import { blockedLine, effectsLine, modelLine, reflexesLine, shortened, turnsLine } from './wording.ts'
+import { blockedLine, effectsLine, modelLine, reflexesLine, shortened, skillsLine, turnsLine } from './wording.ts'
 
 type Look = { columns: number; paint: Paint; kept: boolean }
 type Place = { width: number; paint: Paint }
 
 const MOST_BLOCKED = 12
 const MOST_SAID = 500
+const MOST_APPROVALS = 5
 const LABEL = 10
 
 /** The end of the demo, for people. `columns` is Infinity where lines are not to be cut. */
 export function report(summary: Summary, { columns, paint, kept }: Look): string[] {
   const place = { width: columns - 1, paint }
   const row = ([label, text]: [string, string]) => `  ${paint('dim', label.padEnd(LABEL))}${cut(text, place.width - LABEL - 2)}`
-  const parts = [conclusion(summary, place), figures(summary).map(row), blocks(summary, place), said(summary, place), dead(summary, place)]
+  const parts = [
+    conclusion(summary, place),
+    figures(summary).map(row),
+    blocks(summary, place),
+    toApprove(summary, { ...place, kept }),
+    said(summary, place),
+    dead(summary, place),
+  ]
   if (!kept) parts.push(next(summary, paint))
   return parts
     .filter((lines) => lines.length > 0)
@@ -39,7 +49,18 @@ function conclusion({ lines, file, blocked, decisions, model, times_ms }: Summar
   return [...wrap(read, width).map((line) => paint('bold', line)), ...wrap(told, width).map((line) => paint('yellow', line)), ...rest]
 }
 
-function figures({ events, reflexes, turns, model, effects, blocked_by, events_per_second, speed, times_ms }: Summary): [string, string][] {
+function figures({
+  events,
+  reflexes,
+  turns,
+  model,
+  skills,
+  effects,
+  blocked_by,
+  events_per_second,
+  speed,
+  times_ms,
+}: Summary): [string, string][] {
   const trouble = [
     ...(events.dead_lettered > 0 ? [`${count(events.dead_lettered)} dead-lettered`] : []),
     ...(events.cancelled > 0 ? [`${count(events.cancelled)} cancelled`] : []),
@@ -56,6 +77,7 @@ function figures({ events, reflexes, turns, model, effects, blocked_by, events_p
     ['reflexes', reflexesLine(reflexes) ?? 'none'],
     ['turns', turnsLine(turns, windows)],
     ['model', modelLine(model)],
+    ['skills', skillsLine(skills) ?? 'none was proposed'],
     ['effects', effectsLine(effects)],
     ['blocked', blockedLine(blocked_by)],
     ...(events.retried > 0 ? [['retries', counted(events.retried, 'event')] satisfies [string, string]] : []),
@@ -90,6 +112,26 @@ function blocks({ blocked, events }: Summary, { width, paint }: Place): string[]
   ]
 }
 
+/** The skill's first input says what it is about; the command works as long as the server is up. */
+function toApprove({ approvals }: Summary, { width, paint, kept }: Place & { kept: boolean }): string[] {
+  const [first] = approvals
+  if (!first) return []
+  const inner = width - 2
+  const rows = approvals.slice(0, MOST_APPROVALS).map(({ skill_id, inputs, scope, why }) => {
+    const about = Object.values(inputs).find((value) => typeof value === 'string') ?? ''
+    return cut(harmless(`${skill_id} ${about} in ${scope}: ${why}`), inner)
+  })
+  const how = kept
+    ? 'The commands below approve it.'
+    : 'The server has ended; npm run demo -- --keep leaves it up, and then this approves it:'
+  return [
+    paint('bold', 'Waits for a person to approve it'),
+    ...rows.map((row) => `  ${paint('yellow', row)}`),
+    ...wrap(how, inner).map((line) => `  ${line}`),
+    ...(kept ? [] : [`  ${paint('cyan', approveCommand(first))}`]),
+  ]
+}
+
 function said({ said: text }: Summary, { width, paint }: Place): string[] {
   if (text === null) return []
   return [
@@ -120,6 +162,7 @@ function next({ file }: Summary, paint: Paint): string[] {
     ['npm run demo -- --keep', 'then talk to the server with curl'],
     ...(file === EXAMPLE ? [['npm run demo -- --file /var/log/auth.log', 'read your own log'] as const] : []),
     [REFLEX_FILE, 'read the reflex'],
+    [SKILL_FOLDER, 'read the skills'],
     ['npm run dev', 'write an agent: src/agents/'],
   ] as const
   const column = Math.max(...commands.map(([command]) => command.length)) + 2

@@ -4,6 +4,7 @@ import { connect, type Api } from '../lib/api.ts'
 import { CliError } from '../lib/cli-error.ts'
 import { followLog } from '../lib/follow-log.ts'
 import type { LocalServer } from '../lib/local-server.ts'
+import { waitingApprovals } from './approvals.ts'
 import { deadLetters, FAILING_SCOPE, sendToFail } from './failing-scope.ts'
 import type { DemoOptions } from './options.ts'
 import type { Presenter } from './presenter.ts'
@@ -11,6 +12,7 @@ import type { AuthLog } from './read-log.ts'
 import { reduce, sent } from './reduce.ts'
 import { sendLines } from './send-lines.ts'
 import { setReflex } from './set-reflex.ts'
+import { setSkills } from './set-skills.ts'
 import { tallyOf, type DemoState } from './state.ts'
 import { summarise, type Summary, type Times } from './summary.ts'
 import { waitSettled } from './wait-settled.ts'
@@ -47,6 +49,7 @@ export async function runDemo({ server, key, log, state, options, presenter, sig
   void server.ended.then(() => fault.abort(serverEnded(server)))
   try {
     if (options.reflex) await setReflex(api, log.scopes, work)
+    await setSkills(api, work)
     presenter.phase('sending')
     await sendToFail(api, work)
     const [first, first_at] = [performance.now(), Date.now()]
@@ -58,9 +61,11 @@ export async function runDemo({ server, key, log, state, options, presenter, sig
     const finishing = performance.now()
     presenter.phase('finishing')
     const dead_letters = await deadLetters(api, work)
+    const approvals = await waitingApprovals(api, work)
     const ended = performance.now()
     const spans = { start: ready - started, send: all_sent - first, work: worked, dead_letter: ended - finishing, all: ended - started }
-    return summarise({ file: log.name, left_out: log.left_out, speed: options.speed, state, scopes, dead_letters, times: rounded(spans) })
+    const times = rounded(spans)
+    return summarise({ file: log.name, left_out: log.left_out, speed: options.speed, state, scopes, dead_letters, approvals, times })
   } catch (error) {
     // The first to notice that the server is gone is often a request: what is told is the cause.
     await Promise.race([server.ended, wait(NOTICE_MS)])

@@ -1,8 +1,5 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Api } from '../lib/api.ts'
-import { CliError, messageOf } from '../lib/cli-error.ts'
-import { repository } from '../lib/wrangler.ts'
+import { readProjectFile } from './project-file.ts'
 
 export const REFLEX = 'ssh-brute-force'
 export const REFLEX_FILE = `examples/reflexes/${REFLEX}.js`
@@ -16,16 +13,13 @@ const sample = {
 
 /** Registers the demo's reflex, and makes it the chain of each scope. */
 export async function setReflex(api: Api, scopes: readonly string[], signal: AbortSignal): Promise<void> {
-  const body = { id: REFLEX, code: await codeOf(REFLEX_FILE), description: 'Blocks a public address that guesses passwords.', sample }
+  const body = {
+    id: REFLEX,
+    code: await readProjectFile(REFLEX_FILE),
+    description: 'Blocks a public address that guesses passwords.',
+    sample,
+  }
   await api.json<unknown>('/v1/reflexes', { method: 'POST', body, signal })
   for (const scope of scopes)
     await api.json<unknown>(`/v1/scopes/${encodeURIComponent(scope)}`, { method: 'PATCH', body: { reflexes: [{ id: REFLEX }] }, signal })
-}
-
-async function codeOf(file: string): Promise<string> {
-  try {
-    return await readFile(join(repository, file), 'utf8')
-  } catch (error) {
-    throw new CliError(`${file} cannot be read: ${messageOf(error)}`, 'npm run demo -- --no-reflex runs without it.', error)
-  }
 }

@@ -1,5 +1,6 @@
 import type { TurnEnd } from '../../src/protocol/log-entry.ts'
 import type { ReflexTally } from './reflex-tally.ts'
+import type { SkillTallies } from './skill-tally.ts'
 
 /** What one scope's log has told so far. */
 export type ScopeTally = {
@@ -35,6 +36,7 @@ export type DemoState = {
   decided: { turns: number; without_model: number }
   /** By the reflex's id. */
   reflexes: Readonly<Record<string, ReflexTally>>
+  skills: SkillTallies
   windows: { smallest: number; largest: number }
   spent_ms: { turns: number; model: number; effects: number }
   model: { calls: number; failed: number; input_tokens: number; output_tokens: number; cost_usd: number | null; name: string | null }
@@ -70,6 +72,7 @@ export const initialState = (options: { total: number; scopes: readonly string[]
   turns: { started: 0, acted: 0, none: 0, failed: 0, other: 0 },
   decided: { turns: 0, without_model: 0 },
   reflexes: {},
+  skills: {},
   windows: { smallest: 0, largest: 0 },
   spent_ms: { turns: 0, model: 0, effects: 0 },
   model: { calls: 0, failed: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, name: null },

@@ -1,6 +1,8 @@
 import type { ScopeState } from '../../src/protocol/scope-api.ts'
+import type { WaitingApproval } from './approvals.ts'
 import type { DeadLetter } from './failing-scope.ts'
 import { reflexFigures, type ReflexFigures } from './reflex-tally.ts'
+import type { SkillTallies } from './skill-tally.ts'
 import { addressesBy, totals, type Block, type DemoState } from './state.ts'
 
 /** Where the demo's own time went, in ms. `work` is from the first request to the last outcome. */
@@ -35,6 +37,10 @@ export type Summary = {
   reflexes: Record<string, ReflexFigures>
   turns: DemoState['turns'] & { smallest_window: number; largest_window: number }
   effects: DemoState['effects']
+  /** By the skill's id: what proposals of it came to. */
+  skills: SkillTallies
+  /** What waits for a person to decide. */
+  approvals: readonly WaitingApproval[]
   blocked: readonly Block[]
   /** In addresses. */
   blocked_by: { reflex: number; turn: number }
@@ -56,11 +62,12 @@ export type Outcome = {
   /** Of the log's scopes, once all events had their outcome. */
   scopes: readonly ScopeState[]
   dead_letters: readonly DeadLetter[]
+  approvals: readonly WaitingApproval[]
   times: Times
 }
 
 /** What the demo came to. Counts are the scopes' own counters; what was decided, and how long it took, is from their logs. */
-export function summarise({ file, left_out, speed, state, scopes, dead_letters, times }: Outcome): Summary {
+export function summarise({ file, left_out, speed, state, scopes, dead_letters, approvals, times }: Outcome): Summary {
   const sum = (name: keyof ScopeState['counters']) => scopes.reduce((total, { counters }) => total + counters[name], 0)
   const { name, ...model } = state.model
   const by_reflex = totals(state).reflexed
@@ -89,6 +96,8 @@ export function summarise({ file, left_out, speed, state, scopes, dead_letters, 
     reflexes: Object.fromEntries(Object.entries(state.reflexes).map(([id, tally]) => [id, reflexFigures(tally)])),
     turns: { ...state.turns, smallest_window: state.windows.smallest, largest_window: state.windows.largest },
     effects: state.effects,
+    skills: state.skills,
+    approvals,
     blocked: state.blocked,
     blocked_by: { reflex: addressesBy(state.blocked, 'reflex'), turn: addressesBy(state.blocked, 'turn') },
     said: state.decisions.findLast(({ status, window, why }) => status === 'result' && window !== 'reflex' && why !== '')?.why ?? null,

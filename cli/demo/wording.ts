@@ -1,5 +1,6 @@
 import { count, counted, dollars, harmless, listed } from '../lib/text.ts'
 import type { ReflexFigures } from './reflex-tally.ts'
+import type { SkillTallies } from './skill-tally.ts'
 import type { Decision, DemoState } from './state.ts'
 
 /** What a turn came to. */
@@ -39,6 +40,20 @@ export function effectsLine({ started, ok, failed, unknown, reused }: DemoState[
   if (failed + unknown > 0) parts.push(`${count(failed + unknown)} failed`)
   if (reused > 0) parts.push(`${count(reused)} answered from the journal`)
   return `${count(started)} started: ${parts.join(', ')}`
+}
+
+/** What the skills did, in one line; null where none was proposed. */
+export function skillsLine(skills: SkillTallies): string | null {
+  const said = Object.entries(skills).map(([id, { ran, failed, refused, to_approve }]) => {
+    const parts = [
+      ...(ran > 0 ? [`${count(ran)} ran`] : []),
+      ...(failed > 0 ? [`${count(failed)} failed`] : []),
+      ...(refused > 0 ? [`${count(refused)} refused`] : []),
+      ...(to_approve > 0 ? [`${count(to_approve)} to be approved`] : []),
+    ]
+    return `${harmless(id)}: ${parts.join(', ')}`
+  })
+  return said.length === 0 ? null : said.join('; ')
 }
 
 /** How many addresses were blocked, and by what. */

@@ -78,7 +78,6 @@ CREATE TABLE `parked_runs` (
 	`parked_at` integer NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `parked_runs_open` ON `parked_runs` (`expires_at`) WHERE status <> 'done';--> statement-breakpoint
 CREATE TABLE `programs` (
 	`id` text NOT NULL,
 	`version` integer NOT NULL,

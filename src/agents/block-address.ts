@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { blockWebhook, tellWebhook } from './block-webhook.ts'
 import { defineTool } from './define-tool.ts'
 import { isPrivateAddress } from './private-address.ts'
+import { tellWebhook, webhookAt } from './webhook.ts'
 
 const address = z.union([z.ipv4(), z.ipv6()])
 export const blockInput = z.object({
@@ -25,7 +25,7 @@ export const blockAddress = defineTool({
     // Thrown, not returned: the journal answers a repeated call by what it returned, also once the scope allows it.
     if (parameters['allow_private'] !== true && isPrivateAddress(address))
       throw new Error(`${address} is a private address: it is not blocked`)
-    const webhook = blockWebhook(env.BLOCK_WEBHOOK_URL)
+    const webhook = webhookAt('BLOCK_WEBHOOK_URL', env.BLOCK_WEBHOOK_URL)
     const row = await env.DB.prepare(
       'INSERT INTO blocks (scope, address, reason, blocked_at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET reason = reason RETURNING blocked_at',
     )
@@ -46,7 +46,7 @@ export const unblockAddress = defineTool({
   undoes: { tool: 'block', match: ['address'] },
   timeout_ms: 10_000,
   async execute({ address }, { env, fetch, scope, signal }) {
-    const webhook = blockWebhook(env.BLOCK_WEBHOOK_URL)
+    const webhook = webhookAt('BLOCK_WEBHOOK_URL', env.BLOCK_WEBHOOK_URL)
     const row = await env.DB.prepare('SELECT blocked_at FROM blocks WHERE scope = ? AND address = ?')
       .bind(scope, address)
       .first<{ blocked_at: number }>()

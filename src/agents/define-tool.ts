@@ -28,6 +28,8 @@ export type ToolDefinition<Input = unknown> = {
   undoes?: { tool: string; match: readonly string[] }
   /** It only looks: nothing is kept of it but the log, and a call that a crash cuts off is simply made again. */
   repeatable?: boolean
+  /** Only the plan of a skill may call it, once the gate has let that through: neither a model nor a reflex by itself. */
+  plan_only?: boolean
   execute: (input: Input, call: ToolCall) => Promise<unknown>
 }
 

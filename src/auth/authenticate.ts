@@ -9,7 +9,9 @@ export type Credentials = { admin_key: string | undefined; keys: KeyLookup; any_
 export type Refusal = { ok: false; reason: 'no_key_configured' | 'missing' | 'malformed' | 'unknown' | 'unavailable'; detail: string }
 export type Authenticated = { ok: true; principal: Principal } | Refusal
 
-const admin: Principal = { key_id: 'admin', name: 'admin', roles: ['admin'], scopes: ['*'] }
+/** The id of the bootstrap key, which no key that is made has. */
+export const ADMIN_KEY_ID = 'admin'
+const admin: Principal = { key_id: ADMIN_KEY_ID, name: 'admin', roles: ['admin'], scopes: ['*'] }
 const NO_HASH = '0'.repeat(64)
 
 /** Keeps G7: nothing but a key that matches leads to a principal. `authorization` is the header as it came. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Decider } from '../protocol/approval.ts'
 import { matchesScope, scopePattern } from '../protocol/scope-pattern.ts'
 
 export const baseRoles = ['admin', 'operator', 'publisher', 'viewer'] as const
@@ -27,6 +28,12 @@ const below: ReadonlyMap<string, readonly string[]> = new Map<BaseRole, readonly
 /** The base roles nest; any other role is held only by a key that names it, the admin's not excepted. */
 export function hasRole({ roles }: Pick<Principal, 'roles'>, role: string): boolean {
   return roles.some((held) => held === role || below.get(held)?.includes(role) === true)
+}
+
+/** As whom a principal decides on approvals; null where it may not. */
+export function deciderOf(principal: Principal): Decider | null {
+  const { key_id, name } = principal
+  return hasRole(principal, 'operator') ? { key_id, name, is_admin: hasRole(principal, 'admin') } : null
 }
 
 /** `scope` may be a pattern too: it is covered if all that it matches is. */

@@ -16,6 +16,10 @@ export type ApprovalRequest = {
   why: string
   /** Who or what the skill would run for. */
   requested_by: string
+  /** The id of the key that proposed it; null where an agent or a reflex did. */
+  requested_key: string | null
+  /** Whether that key may approve it, too: else it takes a second one. */
+  self_approval: boolean
   created_at: number
   expires_at: number
 }
@@ -26,3 +30,18 @@ export type Approval = ApprovalRequest & {
   decided_at: number | null
   reason: string | null
 }
+
+/** Who decides. */
+export type Decider = { key_id: string; name: string; is_admin: boolean }
+
+export const decisionReason = z.string().min(1).max(1000)
+
+/** A decision as it comes over a socket. */
+export const approvalDecision = z.strictObject({
+  type: z.enum(['approve', 'reject']),
+  approval_id: z.string().min(1).max(128),
+  reason: decisionReason.optional(),
+})
+export type ApprovalDecision = z.infer<typeof approvalDecision>
+
+export const decided = { approve: 'approved', reject: 'rejected' } as const

@@ -128,6 +128,9 @@ export const skillEntryKinds = [
   'bulletin-built',
   'blackboard-seeded',
   'blackboard-changed',
+  /** The registry cannot be read: what is at hand is used, until it can. */
+  'skills-degraded',
+  'skills-restored',
   'skill-decided',
   'skill-refused',
   'skill-slots-parsed',

@@ -1,5 +1,6 @@
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
+import type { Decider } from './approval.ts'
 import type { EventRecord } from './event-record.ts'
 import type { Via } from './log-entry.ts'
 import type { ReflexMetrics } from './reflex-metrics.ts'
@@ -56,8 +57,11 @@ export type ScopeMetrics = { scope: string; counters: Counters; reflexes: { refl
 export type Timer = { name: string; schedule: Schedule; next_at: string; fired: number }
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 export type Refused<Reason extends string> = { ok: false; reason: Reason; detail: string }
-/** Who connects to a scope's socket or stream, as the Worker has checked it; it travels in the header `x-reflex-connect`. */
-export type Connect = { connection_id: string; source: string; may_send: boolean; after: number | null }
+/**
+ * Who connects to a scope's socket or stream, as the Worker has checked it; it travels in the header `x-reflex-connect`. `decides_as` is null where the key may
+ * not decide on approvals.
+ */
+export type Connect = { connection_id: string; source: string; may_send: boolean; decides_as: Decider | null; after: number | null }
 export type Caller = { name: string; roles: string[]; scopes: string[]; key_id: string }
 
 /** What a Scope offers over RPC. Log entries travel as JSON text: the object has them so, and the route passes them on unparsed. */
@@ -97,7 +101,7 @@ export interface ScopeApi {
   /** Decides on a proposal, and runs it where it may: the JSON of a ProposalResult. What a model sends may hold no secret, and is told none. */
   propose(
     proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
-    by: { name: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
+    by: { name: string; key_id: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
   ): Promise<string>
   /** A person decided on an approval that this scope asked for: it reads the decision in D1. */
   approvalDecided(id: string): Promise<void>

@@ -20,6 +20,8 @@ export const approval = z
     inputs: z.record(z.string(), z.unknown()).meta({ description: 'Secrets in them are masked.' }),
     why: z.string(),
     requested_by: z.string(),
+    requested_key: z.string().nullable().meta({ description: 'The id of the key that proposed it; null where an agent or a reflex did.' }),
+    self_approval: z.boolean().meta({ description: 'Whether that key may approve it, too.' }),
     created_at: time,
     expires_at: time,
     status: approvalStatus,

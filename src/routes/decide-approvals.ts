@@ -1,12 +1,12 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import type { Principal } from '../auth/principal.ts'
+import { hasRole, type Principal } from '../auth/principal.ts'
 import type { Env } from '../bindings.ts'
-import type { Approval } from '../protocol/approval.ts'
+import { decisionReason, type Approval } from '../protocol/approval.ts'
 import { messageOf } from '../protocol/message-of.ts'
 import { decideApproval } from '../store/approvals.ts'
 import { approval, approvalPath, myApproval, presentApproval } from './approvals.ts'
 import { guard, json, jsonRequest, problems, resource } from './describe.ts'
-import { conflict, notFound } from './refusals.ts'
+import { conflict, forbidden, notFound } from './refusals.ts'
 
 const decision = {
   method: 'post' as const,
@@ -14,7 +14,7 @@ const decision = {
   ...guard({ roles: ['operator'], body: 'optional' }),
   request: {
     params: approvalPath,
-    body: jsonRequest(z.strictObject({ reason: z.string().min(1).max(1000).optional() }), { reason: 'checked with the team' }),
+    body: jsonRequest(z.strictObject({ reason: decisionReason.optional() }), { reason: 'checked with the team' }),
   },
   responses: { 200: json(approval, 'The approval as it is now.'), ...problems(400, 404, 409, 413, 415) },
 }
@@ -24,14 +24,15 @@ const approve = createRoute({
   path: '/v1/approvals/{id}/approve',
   summary: 'Approve a run of a skill',
   description:
-    'That version with those inputs, once. Of several decisions one is taken, and none of what has expired. The body may be left out.',
+    'That version with those inputs, once. Of several decisions one is taken, and none of what has expired. Four eyes: the key that proposed it may not approve it, unless it has the role admin or the ' +
+    "manifest's `policy.self_approval` allows it. A version that is no longer active is not approved. The body may be left out.",
 })
 
 const reject = createRoute({
   ...decision,
   path: '/v1/approvals/{id}/reject',
   summary: 'Reject a run of a skill',
-  description: 'The agent is told so, and the reason. The body may be left out.',
+  description: 'It does not run, and the scope’s log tells the reason. Whoever proposed it may take it back so. The body may be left out.',
 })
 
 export const decideApprovalRoutes = resource()
@@ -50,7 +51,9 @@ type Decision = { id: string; status: 'approved' | 'rejected'; reason: string | 
 
 async function decide(env: Env, principal: Principal, { id, status, reason }: Decision): Promise<Approval> {
   await myApproval(env.DB, principal, id)
-  const decided = await decideApproval(env.DB, { id, status, by: principal.name, reason, now: Date.now() })
+  const { key_id, name } = principal
+  const by = { key_id, name, is_admin: hasRole(principal, 'admin') }
+  const decided = await decideApproval(env.DB, { id, status, by, reason, now: Date.now() })
   if (decided.ok) {
     await tellScope(env, decided.approval)
     return decided.approval
@@ -60,6 +63,10 @@ async function decide(env: Env, principal: Principal, { id, status, reason }: De
       throw conflict('already-decided', decided.detail)
     case 'expired':
       throw conflict('approval-expired', decided.detail)
+    case 'skill_inactive':
+      throw conflict('skill-inactive', decided.detail)
+    case 'own':
+      throw forbidden(decided.detail)
     case 'not_found':
       break
   }

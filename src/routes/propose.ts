@@ -11,5 +11,5 @@ export function propose(
 ): Promise<string> {
   // A skill's policy names roles as a key may hold them; those that a role implies are held, too.
   const roles = Array.from(new Set([...principal.roles, ...baseRoles.filter((role) => hasRole(principal, role))]))
-  return env.SCOPE.getByName(scope).propose(proposal, { name: principal.name, from, roles, dry_run })
+  return env.SCOPE.getByName(scope).propose(proposal, { name: principal.name, key_id: principal.key_id, from, roles, dry_run })
 }

@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { hasRole, type Principal } from '../auth/principal.ts'
+import { deciderOf, hasRole, type Principal } from '../auth/principal.ts'
 import type { Env } from '../bindings.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Connect } from '../protocol/scope-api.ts'
@@ -17,8 +17,8 @@ const socket = createRoute({
   tags,
   summary: 'Open a WebSocket',
   description:
-    'JSON both ways. **In** (role publisher): an event, or `{"content": "…"}`, which is a `ws.message` of this connection. **Out**: `{"type": "ack", "id", ' +
-    '"status"}` once an event is durable; `{"type": "error", "errors"}` for input that is not valid, and the socket stays open; `{"type": "log", "entry"}` for ' +
+    'JSON both ways. **In** (role publisher): an event, or `{"content": "…"}`, which is a `ws.message` of this connection; with the role operator also ' +
+    '`{"type": "approve" or "reject", "approval_id", "reason"?}`. **Out**: `{"type": "ack", "id", "status"}` once an event is durable or a decision is taken; `{"type": "error", "errors"}` for input that is not valid, and the socket stays open; `{"type": "log", "entry"}` for ' +
     'whatever the log records; `{"type": "delta", …}` for pieces of an answer that is being made. `ping` is answered with `pong`. Resume with `?after=SEQ`. Where no header ' +
     'can be set, as in a browser, ask for a ticket and pass it as `?ticket=`.',
   ...guard({ roles: ['publisher', 'viewer'], scoped: true }),
@@ -68,13 +68,19 @@ export const socketRoutes = resource()
     if (c.req.header('Upgrade')?.toLowerCase() !== 'websocket') throw upgradeRequired()
     const { scope, principal } = c.var
     const { after = null, connection_id = principal.name } = c.req.valid('query')
-    const connect = { connection_id, source: principal.name, may_send: hasRole(principal, 'publisher'), after }
+    const connect = {
+      connection_id,
+      source: principal.name,
+      may_send: hasRole(principal, 'publisher'),
+      decides_as: deciderOf(principal),
+      after,
+    }
     return open(c.env, scope, connect, { Upgrade: 'websocket' })
   })
   .openapi(stream, async (c) => {
     const { scope, principal } = c.var
     const after = lastEventId(c.req.header('Last-Event-ID')) ?? c.req.valid('query').after ?? null
-    return open(c.env, scope, { connection_id: principal.name, source: principal.name, may_send: false, after })
+    return open(c.env, scope, { connection_id: principal.name, source: principal.name, may_send: false, decides_as: null, after })
   })
   .openapi(issueTicket, async (c) => {
     const issued = await c.env.SCOPE.getByName(c.var.scope).issueTicket(c.var.principal)

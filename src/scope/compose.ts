@@ -115,7 +115,19 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     trim: () => perception.trim(),
     propose: (proposal, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text: proposal.why }, owner),
   })
-  const { skills, skillRuns, parked } = composeSkills({ scope, env, database, unit, log, effects, toolbox, alarm, agent, settings, now })
+  const { skills, skillRuns, parked, decisions } = composeSkills({
+    scope,
+    env,
+    database,
+    unit,
+    log,
+    effects,
+    toolbox,
+    alarm,
+    agent,
+    settings,
+    now,
+  })
   const perception = new Perception({ inbox, memory, log, settlement, chain, reflexes, agent, settings, thinking })
   const turns: Turns = new Turns({
     database,
@@ -178,7 +190,14 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const pull = new Pull({ inbox, log, settlement, alarm, settings, now })
   const events = new ScopeEventStore({ env, scope, database, intake, pull, unit })
   const rules = (source: string) => ({ union: eventSchema, types: eventTypes, defaults: { now: now(), source }, scope })
-  const sockets: Sockets = new Sockets({ context, log, rules, accept: (accepted) => intake.accept(accepted, 'socket'), now })
+  const sockets: Sockets = new Sockets({
+    context,
+    log,
+    rules,
+    accept: (accepted) => intake.accept(accepted, 'socket'),
+    decide: (decision, by) => decisions.take(decision, by),
+    now,
+  })
   const streams = new Streams(log)
   const tickets = new Tickets(database, now)
   const retention = new Retention({ inbox, memory, log, effects, actions, skillRuns, settings, now })

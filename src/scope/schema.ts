@@ -200,20 +200,12 @@ export const skillOutputs = sqliteTable('skill_outputs', {
 })
 
 /** Runs that wait for a person's decision, which is taken in D1. `run` is all that is run then. */
-export const parkedRuns = sqliteTable(
-  'parked_runs',
-  {
-    approval_id: text().primaryKey(),
-    run: text().notNull(),
-    status: text({ enum: ['waiting', 'running', 'done'] }).notNull(),
-    /** Whether D1 has been asked. */
-    told: integer().notNull().default(0),
-    expires_at: integer().notNull(),
-    parked_at: integer().notNull(),
-  },
-  (table) => [
-    index('parked_runs_open')
-      .on(table.expires_at)
-      .where(sql`status <> 'done'`),
-  ],
-)
+export const parkedRuns = sqliteTable('parked_runs', {
+  approval_id: text().primaryKey(),
+  run: text().notNull(),
+  status: text({ enum: ['waiting', 'running'] }).notNull(),
+  /** Whether D1 has been asked. */
+  told: integer().notNull().default(0),
+  expires_at: integer().notNull(),
+  parked_at: integer().notNull(),
+})

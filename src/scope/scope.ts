@@ -104,10 +104,10 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   async propose(
     proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
-    by: { name: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
+    by: { name: string; key_id: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
   ) {
-    const { from, roles, dry_run } = by
-    const request = { from, roles, text: proposal.why, dry_run }
+    const { name, key_id, from, roles, dry_run } = by
+    const request = { from, proposer: { name, key_id }, roles, text: proposal.why, dry_run }
     const inputs = proposal.inputs as JsonFields
     const owner = { head: scopeHead(), causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
     return JSON.stringify(await this.#parts.skills.propose({ ...proposal, inputs }, request, owner))
@@ -196,8 +196,8 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     return this.#parts.streams.open(connect.after)
   }
 
-  override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
-    this.#parts.sockets.message(socket, message)
+  override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
+    return this.#parts.sockets.message(socket, message)
   }
 
   override webSocketClose(socket: WebSocket): void {

@@ -1,15 +1,21 @@
 import { messageOf } from '../protocol/message-of.ts'
 import type { Event } from '../core/event.ts'
+import { approvalDecision, type ApprovalDecision } from '../protocol/approval.ts'
 import { limits } from '../protocol/limits.ts'
 import { parseEvent, type EventRules } from '../protocol/parse-event.ts'
-import type { FieldError } from '../protocol/problem.ts'
+import { fromZod, type FieldError } from '../protocol/problem.ts'
 
-/** `id` is the refused event's, where it could be read. */
-export type SocketInput = { ok: true; event: Event } | { ok: false; id: string | null; errors: FieldError[] }
+/** `id` is that of the refused event or approval, where it could be read. */
+export type SocketInput =
+  | { ok: true; kind: 'event'; event: Event }
+  | { ok: true; kind: 'decision'; decision: ApprovalDecision }
+  | { ok: false; id: string | null; errors: FieldError[] }
 
 const refused = (message: string): SocketInput => ({ ok: false, id: null, errors: [{ path: '', message }] })
 
-/** What a client sent on a socket: an event, or `{"content": "…"}`, which is a `ws.message` of its connection. It never throws. */
+/**
+ * What a client sent on a socket: an event, `{"content": "…"}`, which is a `ws.message` of its connection, or a decision on an approval. It never throws.
+ */
 export function readSocketInput(message: string | ArrayBuffer, connection_id: string, rules: EventRules): SocketInput {
   if (typeof message !== 'string') return refused('binary messages are not understood: send JSON as text')
   if (message.length > limits.body_bytes) return refused(`a message is at most ${limits.body_bytes} bytes; this one has more`)
@@ -22,8 +28,20 @@ export function readSocketInput(message: string | ArrayBuffer, connection_id: st
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return refused('send one event, or {"content": "…"}, as a JSON object')
   const input = value as Record<string, unknown>
+  if (input['type'] === 'approve' || input['type'] === 'reject') return readDecision(input)
   const shorthand = !('type' in input) && 'content' in input
   const chat = { connection_id, source: `ws:${connection_id}`.slice(0, 128), ...input, type: 'ws.message' }
   const parsed = parseEvent(shorthand ? chat : input, rules)
-  return parsed.ok ? parsed : { ok: false, id: typeof input['id'] === 'string' ? input['id'].slice(0, 128) : null, errors: parsed.errors }
+  return parsed.ok ? { ok: true, kind: 'event', event: parsed.event } : { ok: false, id: idIn(input, 'id'), errors: parsed.errors }
+}
+
+function readDecision(input: Record<string, unknown>): SocketInput {
+  const parsed = approvalDecision.safeParse(input)
+  if (parsed.success) return { ok: true, kind: 'decision', decision: parsed.data }
+  return { ok: false, id: idIn(input, 'approval_id'), errors: fromZod(parsed.error) }
+}
+
+function idIn(input: Record<string, unknown>, field: string): string | null {
+  const id = input[field]
+  return typeof id === 'string' ? id.slice(0, 128) : null
 }

@@ -1,21 +1,24 @@
 import type { Event } from '../core/event.ts'
+import type { ApprovalDecision, Decider } from '../protocol/approval.ts'
 import { limits } from '../protocol/limits.ts'
 import type { EventRules } from '../protocol/parse-event.ts'
 import type { EntryKind } from '../protocol/log-entry.ts'
 import type { FieldError } from '../protocol/problem.ts'
 import type { Accepted, Connect } from '../protocol/scope-api.ts'
 import type { Log } from './log.ts'
+import type { DecisionAnswer } from './skills/decisions.ts'
 import { readSocketInput } from './socket-input.ts'
 
 /** What a socket is, across hibernation. `cursor` is set while it still catches up with the log: the last `seq` that it was sent. `live_after` is
  * the last that it needs not be told any more. */
-type Attachment = { connection_id: string; source: string; may_send: boolean; cursor: number | null; live_after: number }
+type Attachment = Omit<Connect, 'after'> & { cursor: number | null; live_after: number }
 
 type Parts = {
   context: DurableObjectState
   log: Log
   rules: (source: string) => EventRules
   accept: (events: Event[]) => Accepted
+  decide: (decision: ApprovalDecision, by: Decider) => Promise<DecisionAnswer>
   now: () => number
 }
 
@@ -50,10 +53,10 @@ export class Sockets {
     return this.#attachments.size
   }
 
-  connect({ connection_id, source, may_send, after }: Connect): Response {
+  connect({ after, ...connect }: Connect): Response {
     if (this.count >= limits.sockets_per_scope) return new Response(null, { status: 503, headers: { 'retry-after': '30' } })
     const { 0: client, 1: server } = new WebSocketPair()
-    const attachment: Attachment = { connection_id, source, may_send, cursor: after, live_after: this.#parts.log.last }
+    const attachment: Attachment = { ...connect, cursor: after, live_after: this.#parts.log.last }
     this.#parts.context.acceptWebSocket(server)
     server.serializeAttachment(attachment)
     this.#attachments.set(server, attachment)
@@ -61,10 +64,10 @@ export class Sockets {
     return new Response(null, { status: 101, webSocket: client })
   }
 
-  message(socket: WebSocket, message: string | ArrayBuffer): void {
+  async message(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
     const attachment = this.#attachments.get(socket)
     if (!attachment) return closeQuietly(socket)
-    const { connection_id, source, may_send } = attachment
+    const { connection_id, source, may_send, decides_as } = attachment
     if (!may_send) return this.#refuse(socket, [{ path: '', message: 'this key may only receive here: sending needs the role publisher' }])
     if (this.#tooFast(socket)) {
       return this.#refuse(socket, [
@@ -73,6 +76,7 @@ export class Sockets {
     }
     const input = readSocketInput(message, connection_id, this.#parts.rules(source))
     if (!input.ok) return this.#refuse(socket, input.errors, input.id)
+    if (input.kind === 'decision') return this.#decide(socket, input.decision, decides_as)
     const accepted = this.#parts.accept([input.event])
     if (!accepted.ok) {
       const full = `the inbox is full (${accepted.depth} of ${accepted.limit}); send the event again later`
@@ -106,6 +110,14 @@ export class Sockets {
       if (cursor !== null) continue
       for (const { seq, text } of entries) if (seq > live_after) this.#deliver(socket, frame(text))
     }
+  }
+
+  async #decide(socket: WebSocket, decision: ApprovalDecision, by: Decider | null): Promise<void> {
+    const id = decision.approval_id
+    if (!by) return this.#refuse(socket, [{ path: '', message: 'deciding on approvals needs the role operator' }], id)
+    const answer = await this.#parts.decide(decision, by)
+    if (!answer.ok) return this.#refuse(socket, [{ path: '', message: answer.message }], id)
+    this.#deliver(socket, JSON.stringify({ type: 'ack', id, status: answer.status }))
   }
 
   #refuse(socket: WebSocket, errors: FieldError[], id: string | null = null): void {

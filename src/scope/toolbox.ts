@@ -23,16 +23,18 @@ export class Toolbox {
     return settings().tools ?? [...Object.keys(tools), ...(writes_reflexes ? Object.keys(own()) : [])]
   }
 
-  find(name: string): { ok: true; definition: ToolDefinition } | { ok: false; detail: string } {
+  /** `in_plan`: for a step of a skill, which alone may call what is for plans only. */
+  find(name: string, { in_plan = false } = {}): { ok: true; definition: ToolDefinition } | { ok: false; detail: string } {
     const { allowed, all } = this
     const definition = allowed.includes(name) && Object.hasOwn(all, name) ? all[name] : undefined
+    if (definition?.plan_only && !in_plan) return { ok: false, detail: `tool ${name} is for the plans of skills only: propose one` }
     if (definition) return { ok: true, definition }
     return { ok: false, detail: `tool ${name} is not allowed in scope ${this.#parts.scope}; allowed: ${allowed.join(', ') || 'none'}` }
   }
 
-  /** Those that are allowed, by name. */
+  /** Those that a turn may use, by name. */
   entries(): [string, ToolDefinition][] {
     const { all } = this
-    return this.allowed.flatMap((name) => (all[name] ? [[name, all[name]] satisfies [string, ToolDefinition]] : []))
+    return this.allowed.flatMap((name) => (all[name] && !all[name].plan_only ? [[name, all[name]] satisfies [string, ToolDefinition]] : []))
   }
 }

@@ -61,6 +61,10 @@ const policy = z.strictObject({
   allow_roles: z.array(label).max(32).optional(),
   deny_if: expressions,
   needs_approval_if: expressions,
+  /** How long somebody may approve it, from the proposal on; a week at most. */
+  approval_within_s: z.int().min(1).max(604_800).default(86_400),
+  /** Whether the key that proposed it may approve it itself. */
+  self_approval: z.boolean().default(false),
   /** Regions that it may run in, against `env.region` of the blackboard. */
   residency: z.array(label).max(16).optional(),
   /** `deny`: inputs must not hold what looks like an e-mail address. */

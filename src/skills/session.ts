@@ -146,8 +146,10 @@ export class SkillSession {
     if (verdict === 'clarify') return answer(head, { status: 'clarify', reason, questions, decision })
     if (verdict !== 'allow' && decided.enforced) {
       if (verdict !== 'needs_approval') return answer(head, { status: 'refused', reason, decision })
-      const approval_id = request.dry_run ? null : await park(this.#context, proposed, decided)
-      return answer(head, { status: 'needs_approval', reason, approval_id, decision })
+      if (request.dry_run) return answer(head, { status: 'needs_approval', reason, decision })
+      const parked = await park(this.#context, proposed, decided)
+      if (!parked.ok) return this.#refused(head, parked.detail, decision)
+      return answer(head, { status: 'needs_approval', reason, approval_id: parked.approval_id, decision })
     }
     const compiled = compilePlan(skill.manifest, decided.inputs, this.#context.blackboard)
     if (!compiled.ok) return this.#refused(head, maskFor(skill.manifest, decided.inputs, this.#context).text(compiled.detail), decision)

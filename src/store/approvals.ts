@@ -1,9 +1,9 @@
-import { and, desc, eq, gt, lt, lte, or, type SQL } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import type { Approval, ApprovalRequest, ApprovalStatus } from '../protocol/approval.ts'
+import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../protocol/approval.ts'
 import type { Refused } from '../protocol/scope-api.ts'
 import { within } from './events.ts'
-import { approvals } from './schema.ts'
+import { approvals, skillVersions } from './schema.ts'
 
 /** Repeated, it changes nothing: a decision that was made meanwhile stays. */
 export async function insertApproval(db: D1Database, request: ApprovalRequest): Promise<void> {
@@ -17,6 +17,13 @@ export async function insertApproval(db: D1Database, request: ApprovalRequest): 
 export async function findApproval(db: D1Database, id: string, now: number): Promise<Approval | null> {
   const row = await drizzle(db).select().from(approvals).where(eq(approvals.id, id)).get()
   return row ? asOf(row, now) : null
+}
+
+/** Those of these ids that there are, as they are at `now`; at most a hundred ids. */
+export async function findApprovals(db: D1Database, ids: readonly string[], now: number): Promise<Approval[]> {
+  const listed = sql`(SELECT value FROM json_each(${JSON.stringify(ids)}))`
+  const rows = await drizzle(db).select().from(approvals).where(inArray(approvals.id, listed))
+  return rows.map((row) => asOf(row, now))
 }
 
 /** `patterns` are the scopes that may be seen; `before` is the last one of the page before. */
@@ -47,28 +54,55 @@ export async function listApprovals(db: D1Database, { patterns, status, scope, b
   return rows.map((row) => asOf(row, now))
 }
 
-/** Exactly one decision is taken, and none of what has expired. */
-export async function decideApproval(
-  db: D1Database,
-  { id, status, by, reason, now }: { id: string; status: 'approved' | 'rejected'; by: string; reason: string | null; now: number },
-): Promise<{ ok: true; approval: Approval } | Refused<'not_found' | 'decided' | 'expired'>> {
+type Decision = { id: string; status: 'approved' | 'rejected'; by: Decider; reason: string | null; now: number }
+export type DecisionTaken = { ok: true; approval: Approval } | Refused<'not_found' | 'decided' | 'expired' | 'own' | 'skill_inactive'>
+
+/**
+ * Exactly one decision is taken, and none of what has expired. Nobody approves their own proposal, but an admin, or where the manifest allows it: they may
+ * reject it, which takes it back. What is no longer active is not approved either; it may be rejected.
+ */
+export async function decideApproval(db: D1Database, { id, status, by, reason, now }: Decision): Promise<DecisionTaken> {
+  const may = status === 'rejected' ? undefined : and(isActive(), by.is_admin ? undefined : not(isOwnOf(by)))
   const [decided] = await drizzle(db)
     .update(approvals)
-    .set({ status, decided_by: by, decided_at: now, reason })
-    .where(and(eq(approvals.id, id), isAt('pending', now)))
+    .set({ status, decided_by: by.name, decided_at: now, reason })
+    .where(and(eq(approvals.id, id), isAt('pending', now), may))
     .returning()
   if (decided) return { ok: true, approval: decided }
   const found = await findApproval(db, id, now)
-  if (!found) return { ok: false, reason: 'not_found', detail: `There is no approval ${id}.` }
-  if (found.status === 'expired') {
-    return { ok: false, reason: 'expired', detail: `It expired at ${iso(found.expires_at)}: the skill has to be proposed again.` }
+  return { ok: false, ...whyNot(found, { id, now, by }) }
+}
+
+function whyNot(
+  found: Approval | null,
+  { id, now, by }: Pick<Decision, 'id' | 'now' | 'by'>,
+): Omit<Extract<DecisionTaken, { ok: false }>, 'ok'> {
+  if (!found) return { reason: 'not_found', detail: `There is no approval ${id}.` }
+  const { status, requested_key, self_approval, expires_at, decided_by, decided_at, skill_id, version } = found
+  if (status === 'expired') return { reason: 'expired', detail: `It expired at ${iso(expires_at)}: the skill has to be proposed again.` }
+  if (status !== 'pending') return { reason: 'decided', detail: `It was ${status} by ${decided_by} at ${iso(decided_at ?? now)}.` }
+  if (!by.is_admin && !self_approval && requested_key === by.key_id) {
+    const detail = `${by.name} proposed it: another key has to approve it, or one with the role admin. It may be rejected, which takes it back.`
+    return { reason: 'own', detail }
   }
-  return { ok: false, reason: 'decided', detail: `It was ${found.status} by ${found.decided_by} at ${iso(found.decided_at ?? now)}.` }
+  const detail = `${skill_id}@${version} is no longer active: propose another version. It may be rejected.`
+  return { reason: 'skill_inactive', detail }
 }
 
 /** Writes down what has expired; says how many. */
 export async function expireApprovals(db: D1Database, now: number): Promise<number> {
   const { meta } = await drizzle(db).update(approvals).set({ status: 'expired' }).where(isOverdue(now)).run()
+  return meta.changes
+}
+
+/** Forgets what was asked before `before` and is decided or has expired, `limit` at most; says how many. */
+export async function forgetApprovals(db: D1Database, before: number, limit: number): Promise<number> {
+  const old = drizzle(db)
+    .select({ id: approvals.id })
+    .from(approvals)
+    .where(and(lt(approvals.created_at, before), ne(approvals.status, 'pending')))
+    .limit(limit)
+  const { meta } = await drizzle(db).delete(approvals).where(inArray(approvals.id, old)).run()
   return meta.changes
 }
 
@@ -82,6 +116,15 @@ function isAt(status: ApprovalStatus, now: number): SQL | undefined {
 }
 
 const isOverdue = (now: number): SQL | undefined => and(eq(approvals.status, 'pending'), lte(approvals.expires_at, now))
+
+/** A version is known for ever, so that one that is not here is none of this registry's. */
+function isActive(): SQL {
+  const { id, version, state } = skillVersions
+  const same = and(eq(id, approvals.skill_id), eq(version, approvals.version), ne(state, 'active'))
+  return sql`NOT EXISTS (SELECT 1 FROM ${skillVersions} WHERE ${same})`
+}
+
+const isOwnOf = ({ key_id }: Decider): SQL => sql`(${approvals.requested_key} IS ${key_id} AND NOT ${approvals.self_approval})`
 
 function isBefore({ at, id }: { at: number; id: string }): SQL | undefined {
   return or(lt(approvals.created_at, at), and(eq(approvals.created_at, at), lt(approvals.id, id)))

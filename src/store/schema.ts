@@ -96,6 +96,21 @@ export const blocks = sqliteTable(
   (table) => [primaryKey({ columns: [table.scope, table.address] })],
 )
 
+/** Tickets of the SSH guard's incidents; a ticket system may have them, too. */
+export const incidents = sqliteTable(
+  'incidents',
+  {
+    scope: text().notNull(),
+    id: text().notNull(),
+    title: text().notNull(),
+    details: text().notNull(),
+    evidence: text().notNull(),
+    opened_at: integer().notNull(),
+    closed_at: integer(),
+  },
+  (table) => [primaryKey({ columns: [table.scope, table.id] })],
+)
+
 export const reflexes = sqliteTable(
   'reflexes',
   {
@@ -191,6 +206,8 @@ export const approvals = sqliteTable(
     inputs: text({ mode: 'json' }).$type<Record<string, unknown>>().notNull(),
     why: text().notNull(),
     requested_by: text().notNull(),
+    requested_key: text(),
+    self_approval: integer({ mode: 'boolean' }).notNull(),
     created_at: integer().notNull(),
     expires_at: integer().notNull(),
     status: text({ enum: approvalStatuses }).notNull(),

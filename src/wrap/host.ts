@@ -3,7 +3,7 @@ import type { ToolSet } from 'ai'
 import { seedBlackboard, type Blackboard } from '../skills/blackboard.ts'
 import type { Json, JsonFields } from '../skills/json.ts'
 import { SkillSession } from '../skills/session.ts'
-import type { HostRunnerPorts, ParkedRun, RunIdentity, SessionPorts } from '../skills/session/ports.ts'
+import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionPorts } from '../skills/session/ports.ts'
 import type { ParseRequest } from '../skills/slots.ts'
 import { redact } from '../traces/redact.ts'
 import { skillChain, withinSkills } from './chain.ts'
@@ -114,10 +114,10 @@ export class Host {
     }
   }
 
-  #park(run: ParkedRun, approvals: Storage['approvals']): string {
+  #park(run: ParkedRun, approvals: Storage['approvals']): Parked {
     const approval_id = this.newId()
     approvals.put({ ...run, approval_id })
-    return approval_id
+    return { ok: true, approval_id, asked_before: false }
   }
 
   #log(entry: { kind: string; trace_id: string } & JsonFields): void {

@@ -2,14 +2,14 @@ import type { Json } from '../skills/json.ts'
 import type { JournalEntry } from '../skills/runner/ports.ts'
 import type { ApprovedRun, RunRecord } from '../skills/session/ports.ts'
 import type { LogEntry, LogStore } from './log.ts'
-import type { RunStore, Storage, StoredSkill } from './storage.ts'
+import type { ApprovalStore, RunStore, Storage, StoredSkill } from './storage.ts'
 
 /** Nothing here outlives the process; the log keeps its newest entries. */
 export function memoryStorage(): Storage {
   const skills = new Map<string, StoredSkill>()
   const journal = new Map<string, Map<string, JournalEntry>>()
   const outputs = new Map<string, Json>()
-  const approvals = new Map<string, ApprovedRun>()
+  const approvals = memoryApprovals()
   const entryAt = (run_id: string, { phase, index }: Pick<JournalEntry, 'phase' | 'index'>) => journal.get(run_id)?.get(`${phase} ${index}`)
   const write = (run_id: string, entry: JournalEntry): Promise<void> => {
     const run = journal.get(run_id) ?? new Map<string, JournalEntry>()
@@ -26,32 +26,42 @@ export function memoryStorage(): Storage {
       begin: (run_id, begun) => write(run_id, { phase: begun.phase, index: begun.index, begun, end: null }),
       end: (run_id, { phase, index }, end) => write(run_id, { phase, index, begun: entryAt(run_id, { phase, index })?.begun ?? null, end }),
     },
-    runs: memoryRuns((run_id) => journal.delete(run_id)),
+    runs: memoryRuns({ approvals, forget: (run_id) => journal.delete(run_id) }),
     outputs: {
       get: (key) => Promise.resolve(outputs.get(key)),
       put: (key, output) => Promise.resolve(void outputs.set(key, structuredClone(output))),
     },
-    approvals: {
-      put: (run) => void approvals.set(run.approval_id, run),
-      take(approval_id) {
-        const run = approvals.get(approval_id) ?? null
-        approvals.delete(approval_id)
-        return run
-      },
-      all: () => [...approvals.values()],
-    },
+    approvals,
     log: memoryLog(),
     close: () => undefined,
   }
 }
 
-function memoryRuns(forget: (run_id: string) => void): RunStore {
+function memoryApprovals(): ApprovalStore {
+  const runs = new Map<string, { run: ApprovedRun; approved: boolean }>()
+  const those = (approved: boolean) => [...runs.values()].flatMap((one) => (one.approved === approved ? [one.run] : []))
+  return {
+    put: (run) => void runs.set(run.approval_id, { run, approved: false }),
+    approve(approval_id) {
+      const parked = runs.get(approval_id)
+      if (!parked || parked.approved) return null
+      parked.approved = true
+      return parked.run
+    },
+    waiting: () => those(false),
+    approved: () => those(true),
+    remove: (approval_id) => runs.delete(approval_id),
+  }
+}
+
+function memoryRuns({ approvals, forget }: { approvals: ApprovalStore; forget: (run_id: string) => void }): RunStore {
   const open = new Map<string, RunRecord>()
   const last = new Map<string, number>()
   const good = new Set<string>()
   return {
     begin(record) {
       open.set(record.run_id, record)
+      if (record.approval_id !== null) approvals.remove(record.approval_id)
       last.set(record.skill_id, record.started_at)
       return Promise.resolve()
     },

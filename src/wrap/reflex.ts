@@ -27,11 +27,18 @@ export type Reflex = {
   session(options?: SessionOptions): SkillSession
   /** What a model call of a session's turn needs; for adapters. */
   turn(options?: SessionOptions): ModelTurn
-  approvals: { list(): readonly ApprovedRun[]; approve(approval_id: string, options?: SessionOptions): Promise<ProposalResult | null> }
-  /** Brings the runs to their ends whose process died. Call it once, as the process begins. */
+  approvals: Approvals
+  /** Brings the runs to their ends whose process died, and begins those that were approved and had not begun. Call it once, as the process begins. */
   resume(options?: SessionOptions): Promise<ProposalResult[]>
   log: LogStore
   close(): void
+}
+
+/** What waits for somebody: none that has expired. `approve` gives null, and `reject` false, where nothing of that id waits, or somebody was faster. */
+type Approvals = {
+  list(): readonly ApprovedRun[]
+  approve(approval_id: string, options?: SessionOptions): Promise<ProposalResult | null>
+  reject(approval_id: string): boolean
 }
 
 type Wrap = {
@@ -46,6 +53,19 @@ export function createReflex(config: ReflexConfig): Reflex {
   for (const skill of config.skills ?? []) registerOrThrow(registry, skill)
   const host = new Host(config, { storage, registry })
   const turnFor = (session: SkillSession) => new ModelTurn({ session, roles: config.roles ?? [], ...turnOptions(config) })
+
+  const waiting = () => {
+    const [kept, expired] = [storage.approvals.waiting(), host.now()]
+    for (const run of kept) if (run.expires_at <= expired) storage.approvals.remove(run.approval_id)
+    return kept.filter(({ expires_at }) => expires_at > expired)
+  }
+  const isWaiting = (id: string) => waiting().some(({ approval_id }) => approval_id === id)
+  const runApproved = async (run: ApprovedRun, options: SessionOptions) => {
+    const result = await host.session({ ...options, trace_id: run.trace_id }).runApproved(run)
+    // One that was refused has no run that would have taken it out.
+    storage.approvals.remove(run.approval_id)
+    return result
+  }
 
   const wrapTools = <Tools extends ToolSet>(tools: Tools, trace_id = host.newId()): Tools =>
     proxyTools(tools, { caller: host.caller(trace_id), policies: config.tool_policies ?? {} })
@@ -78,17 +98,19 @@ export function createReflex(config: ReflexConfig): Reflex {
     session: (options) => host.session(options),
     turn: (options) => turnFor(host.session(options)),
     approvals: {
-      list: () => storage.approvals.all(),
+      list: waiting,
       async approve(approval_id, options = {}) {
-        const run = storage.approvals.take(approval_id)
-        return run ? host.session({ ...options, trace_id: run.trace_id }).runApproved(run) : null
+        const run = isWaiting(approval_id) ? storage.approvals.approve(approval_id) : null
+        return run ? runApproved(run, options) : null
       },
+      reject: (approval_id) => isWaiting(approval_id) && storage.approvals.remove(approval_id),
     },
     async resume(options = {}) {
       const results: ProposalResult[] = []
       for (const record of storage.runs.unfinished()) {
         results.push(await host.session({ ...options, trace_id: record.trace_id }).resume(record))
       }
+      for (const run of storage.approvals.approved()) results.push(await runApproved(run, options))
       return results
     },
     log: storage.log,

@@ -17,14 +17,29 @@ export type RunStore = RunsPort & {
   recentSuccess(): ReadonlySet<string>
 }
 
+/**
+ * Parked runs. An approved one stays until `runs.begin` has its record, which takes it out in the same write: a process that dies before finds it again, and
+ * one that dies after resumes the run.
+ */
+export type ApprovalStore = {
+  put(run: ApprovedRun): void
+  /** Gives a waiting run once. */
+  approve(approval_id: string): ApprovedRun | null
+  /** Those that nobody has decided on. */
+  waiting(): readonly ApprovedRun[]
+  /** Those that were approved and have not begun. */
+  approved(): readonly ApprovedRun[]
+  /** Whether it was there. */
+  remove(approval_id: string): boolean
+}
+
 /** What Reflex keeps outside of a scope: in memory, or in a file with `reflex/wrap/node`. */
 export type Storage = {
   skills: { all(): readonly StoredSkill[]; put(skill: StoredSkill): void }
   journal: Journal
   runs: RunStore
   outputs: OutputStore
-  /** `take` gives a parked run once. */
-  approvals: { put(run: ApprovedRun): void; take(approval_id: string): ApprovedRun | null; all(): readonly ApprovedRun[] }
+  approvals: ApprovalStore
   log: LogStore
   close(): void
 }

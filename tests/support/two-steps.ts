@@ -1,4 +1,5 @@
-import { call } from './http.ts'
+import type { ProposalResult } from '../../src/skills/session/result.ts'
+import { call, scopePath } from './http.ts'
 
 /** A skill of two steps with the test agent's tools, for this scope alone. */
 export const twoSteps = (id: string, changes: Record<string, unknown> = {}) => ({
@@ -45,4 +46,16 @@ export async function skill(changes: Record<string, unknown> = {}, state = 'acti
   if (registered.status !== 201) throw new Error(registered.text)
   if (state === 'active') await call(`/v1/skills/${id}/state`, { json: { state } })
   return id
+}
+
+export const propose = async (
+  scope: string,
+  skill_id: string,
+  more: Record<string, unknown> = {},
+  key?: string,
+): Promise<ProposalResult> => {
+  const json = { skill_id, inputs: { what: 'x' }, why: 'do it twice', ...more }
+  const { status, body, text } = await call(scopePath(scope, '/skills/propose'), { json, ...(key === undefined ? {} : { key }) })
+  if (status !== 200) throw new Error(text)
+  return body as ProposalResult
 }

@@ -20,6 +20,8 @@ async function ask(fields: Partial<ApprovalRequest> = {}): Promise<ApprovalReque
     inputs: { app_name: 'payments', nested: { deep: [1, null] } },
     why: 'goal=deploy',
     requested_by: 'ws:alice',
+    requested_key: null,
+    self_approval: false,
     created_at: now,
     expires_at: now + HOUR,
     ...fields,
@@ -136,7 +138,8 @@ describe('an approval that has expired', () => {
 
   test('expires to the millisecond', async () => {
     const { id } = await ask({ expires_at: 1000 })
-    const at = (now: number) => decideApproval(env.DB, { id, status: 'approved', by: 'olga', reason: null, now })
+    const at = (now: number) =>
+      decideApproval(env.DB, { id, status: 'approved', by: { key_id: 'k-1', name: 'olga', is_admin: false }, reason: null, now })
     expect(await at(1000)).toMatchObject({ ok: false, reason: 'expired' })
     expect(await at(999)).toMatchObject({ ok: true, approval: { status: 'approved', decided_at: 999 } })
     // A decision outlives its time.
@@ -157,6 +160,21 @@ describe('an approval that has expired', () => {
         [open.id, 'pending'],
       ]),
     )
+  })
+})
+
+describe('an approval that is old', () => {
+  const DAY = 24 * HOUR
+
+  test('is forgotten by the sweep once it is decided or has expired, after 30 days', async () => {
+    const now = Date.now()
+    const at = (days: number) => ({ created_at: now - days * DAY, expires_at: now + HOUR })
+    const [old, open, young] = [await ask(at(31)), await ask(at(31)), await ask(at(29))]
+    const lapsed = await ask({ ...at(31), expires_at: now - 30 * DAY })
+    for (const { id } of [old, young]) await decide('reject', id)
+    expect(await sweep(env, now)).toMatchObject({ expired: 1, approvals_forgotten: 2 })
+    const statuses = [old, lapsed, open, young].map(async ({ id }) => (await call(`/v1/approvals/${id}`)).status)
+    expect(await Promise.all(statuses)).toEqual([404, 404, 200, 200])
   })
 })
 

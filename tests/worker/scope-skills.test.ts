@@ -1,19 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { ProposalResult } from '../../src/skills/session/result.ts'
 import { write } from '../support/chain.ts'
-import { call, scopePath } from '../support/http.ts'
+import { propose, skill, twoSteps } from '../support/two-steps.ts'
 import { crash, entriesOf, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { ask, behaviours, effectGates, effects } from '../support/test-agents.ts'
-import { skill, twoSteps } from '../support/two-steps.ts'
 
 const did = (scope: string) => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
-
-const propose = async (scope: string, skill_id: string, more: Record<string, unknown> = {}, key?: string): Promise<ProposalResult> => {
-  const json = { skill_id, inputs: { what: 'x' }, why: 'do it twice', ...more }
-  const { status, body, text } = await call(scopePath(scope, '/skills/propose'), { json, ...(key === undefined ? {} : { key }) })
-  if (status !== 200) throw new Error(text)
-  return body as ProposalResult
-}
 
 describe('a proposal over the API', () => {
   test('that the gate allows runs step by step, and says what came of it', async () => {
@@ -138,41 +129,6 @@ describe('a run that a crash cuts off', () => {
     const { scope, applied } = await cutOff()
     expect(did(scope)).toEqual(['first x'])
     expect(applied).toMatchObject([{ status: 'unknown' }])
-  })
-})
-
-describe('an approval', () => {
-  const gated = () => skill({ policy: { allow_roles: ['publisher'], needs_approval_if: ['true'] } })
-
-  test('parks the run, survives an eviction, and has it run once', async () => {
-    const scope = freshScope()
-    const id = await gated()
-    const { status, approval_id } = await propose(scope, id)
-    expect(status).toBe('needs_approval')
-    expect(did(scope)).toEqual([])
-    await evict(stubOf(scope))
-    const listed = await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)
-    expect(listed.body.items).toMatchObject([{ id: approval_id, status: 'pending', skill_id: id, inputs: { what: 'x' } }])
-    const decisions = await Promise.all([
-      call(`/v1/approvals/${approval_id}/approve`, { json: {} }),
-      call(`/v1/approvals/${approval_id}/reject`, { json: {} }),
-      call(`/v1/approvals/${approval_id}/approve`, { json: {} }),
-    ])
-    expect(decisions.map((decision) => decision.status).sort((left, right) => left - right)).toEqual([200, 409, 409])
-    const approved = decisions[1]?.status !== 200
-    await until(async () => (await entriesOf(stubOf(scope), 'approval-decided')).length === 1, 'the scope knows')
-    if (approved) await until(async () => did(scope).length === 2, 'it has run')
-    expect(did(scope)).toEqual(approved ? ['first x', 'second x'] : [])
-  })
-
-  test('of a skill that was deprecated meanwhile runs nothing', async () => {
-    const scope = freshScope()
-    const id = await gated()
-    const { approval_id } = await propose(scope, id)
-    expect((await call(`/v1/skills/${id}/state`, { json: { state: 'deprecated' } })).status).toBe(200)
-    expect((await call(`/v1/approvals/${approval_id}/approve`, { json: {} })).status).toBe(200)
-    await until(async () => (await entriesOf(stubOf(scope), 'skill-refused')).length === 1, 'it is refused')
-    expect(did(scope)).toEqual([])
   })
 })
 

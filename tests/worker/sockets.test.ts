@@ -15,7 +15,14 @@ type Frame = {
 async function connect(scope: string, connect: Partial<Connect> = {}) {
   const headers = {
     upgrade: 'websocket',
-    'x-reflex-connect': JSON.stringify({ connection_id: 'alice', source: 'alice', may_send: true, after: null, ...connect }),
+    'x-reflex-connect': JSON.stringify({
+      connection_id: 'alice',
+      source: 'alice',
+      may_send: true,
+      decides_as: null,
+      after: null,
+      ...connect,
+    }),
   }
   const { webSocket: socket, status } = await stubOf(scope).fetch('https://scope/ws', { headers })
   expect(status).toBe(101)

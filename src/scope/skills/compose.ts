@@ -7,6 +7,7 @@ import type { Effects } from '../effects.ts'
 import type { Log } from '../log.ts'
 import type { Toolbox } from '../toolbox.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
+import { Decisions } from './decisions.ts'
 import { ParkedRuns } from './parked-runs.ts'
 import { SkillRuns } from './runs.ts'
 import { Shelf } from './shelf.ts'
@@ -30,5 +31,7 @@ export function composeSkills(parts: Parts) {
   const shelf = new Shelf(parts)
   const runs = new SkillRuns(parts.database, parts.unit)
   const parked = new ParkedRuns({ ...parts, requested_by: () => `agent:${parts.agent().name}` })
-  return { shelf, skillRuns: runs, parked, skills: new Skills({ ...parts, shelf, runs, parked }) }
+  const skills = new Skills({ ...parts, shelf, runs, parked })
+  const decisions = new Decisions({ ...parts, look: () => skills.look() })
+  return { shelf, skillRuns: runs, parked, skills, decisions }
 }

@@ -1,26 +1,40 @@
 import type { Env } from '../../bindings.ts'
+import type { Approval } from '../../protocol/approval.ts'
 import { messageOf } from '../../protocol/message-of.ts'
-import type { ApprovedRun, ParkedRun } from '../../skills/session/ports.ts'
-import { findApproval, insertApproval } from '../../store/approvals.ts'
+import type { ApprovedRun, Parked, ParkedRun } from '../../skills/session/ports.ts'
+import { findApprovals, insertApproval } from '../../store/approvals.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Database } from '../database.ts'
 import { withDeadline } from '../deadline.ts'
+import type { Log } from '../log.ts'
+import { scopeHead } from '../spans.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 
-/** How long a person has, and how often the scope looks by itself: it is told of a decision, but that may be lost. */
-const EXPIRES_MS = 86_400_000
+/** How often the scope looks by itself: it is told of a decision, but that may be lost. */
 const LOOK_MS = 60_000
 const RETRY_MS = 5000
 const TIMEOUT_MS = 10_000
+/** A model that proposes again and again must not fill the storage, nor the list that a person reads. */
+const MOST_WAITING = 100
 
 type Row = { approval_id: string; run: string; told: number; expires_at: number }
-export type Decided = { run: ApprovedRun; status: 'approved' | 'rejected' | 'expired'; by: string | null; reason: string | null }
-type Parts = { scope: string; env: Env; database: Database; unit: UnitOfWork; alarm: Alarm; requested_by: () => string; now: () => number }
+type Decision = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null }
+type Parts = {
+  scope: string
+  env: Env
+  database: Database
+  unit: UnitOfWork
+  log: Log
+  alarm: Alarm
+  requested_by: () => string
+  now: () => number
+}
 
 /**
- * Runs that wait for an approval. Kept state: the run here, then the question in D1, where exactly one decision is taken; then `running` here, before it is run.
+ * Runs that wait for an approval. Kept state: the run here, then the question in D1, where exactly one decision is taken; then `running` here, in one
+ * transaction with the log's entry, before it is run; once it has ended, or was not approved, its row is gone.
  * If the process dies before D1 was asked, it is asked again; after the decision, the scope finds it; while it runs, the run is resumed from its journal, and
- * one that had not begun is begun: `claim` is given for it as often as that, and the journal has it run once.
+ * one that had not begun is begun: `running` gives it as often as that, and the journal has it run once.
  */
 export class ParkedRuns {
   readonly #parts: Parts
@@ -28,7 +42,7 @@ export class ParkedRuns {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#look_at = this.#open().length > 0 ? parts.now() : null
+    this.#look_at = this.#any() ? parts.now() : null
     parts.alarm.source(() => this.#look_at)
   }
 
@@ -36,71 +50,94 @@ export class ParkedRuns {
     return this.#look_at !== null && this.#look_at <= this.#parts.now()
   }
 
-  async park(run: ParkedRun): Promise<string> {
+  /** What waits already, asked for by the same key or by an agent, is not asked for twice. */
+  async park(run: ParkedRun): Promise<Parked> {
     const { database, unit, now } = this.#parts
+    const earlier = this.#same(run)
+    if (earlier) return { ok: true, approval_id: earlier.approval_id, asked_before: true }
+    if (this.#waiting().length >= MOST_WAITING) {
+      return { ok: false, detail: `${MOST_WAITING} runs of this scope wait for an approval already: decide on some of them first` }
+    }
     const approval_id = crypto.randomUUID()
     unit(() =>
       database.all(
         `INSERT INTO parked_runs (approval_id, run, status, expires_at, parked_at) VALUES (?, ?, 'waiting', ?, ?)`,
         approval_id,
         JSON.stringify(run),
-        now() + EXPIRES_MS,
+        run.expires_at,
         now(),
       ),
     )
-    await this.#ask()
     this.#look(LOOK_MS)
-    return approval_id
+    await this.#ask()
+    return { ok: true, approval_id, asked_before: false }
   }
 
-  /** What was decided meanwhile, of all that wait. Each approved run is `running` from here on. */
-  async look(): Promise<Decided[]> {
-    const { env, now } = this.#parts
+  /** Takes over what was decided meanwhile: each approved run is `running` from here on. */
+  async look(): Promise<void> {
+    const { env, unit, alarm, now } = this.#parts
     this.#look_at = now() + LOOK_MS
     await this.#ask()
-    const decided: Decided[] = []
-    for (const row of this.#open()) {
-      const approval = await this.#timely(() => findApproval(env.DB, row.approval_id, now()))
-      if (!approval || approval.status === 'pending') continue
-      decided.push(this.#claim(row, { status: approval.status, by: approval.decided_by, reason: approval.reason }))
-    }
-    this.#look_at = this.#open().length > 0 ? now() + LOOK_MS : null
-    this.#parts.alarm.rearm()
-    return decided
+    const ids = this.#waiting().map(({ approval_id }) => approval_id)
+    const found = ids.length === 0 ? [] : await this.#timely(() => findApprovals(env.DB, ids, now()))
+    const approvals = new Map(found.map((approval) => [approval.id, approval]))
+    unit(() => {
+      for (const row of this.#waiting()) {
+        const decision = decisionOn(row, approvals.get(row.approval_id), now())
+        if (decision) this.#decided(row, decision)
+      }
+    })
+    if (!this.#any()) this.#look_at = null
+    alarm.rearm()
   }
 
-  /** Those that were being run when the process died. */
+  /** Approved and not at their end: some of them may be under way. */
   running(): ApprovedRun[] {
     return this.#parts.database
-      .all<Row>(`SELECT approval_id, run, told, expires_at FROM parked_runs WHERE status = 'running'`)
+      .all<Row>(`SELECT approval_id, run, told, expires_at FROM parked_runs WHERE status = 'running' ORDER BY parked_at`)
       .map(({ approval_id, run }) => ({ ...(JSON.parse(run) as ParkedRun), approval_id }))
   }
 
   done(approval_id: string): void {
     const { database, unit } = this.#parts
-    unit(() => database.all(`UPDATE parked_runs SET status = 'done' WHERE approval_id = ?`, approval_id))
+    unit(() => database.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id))
   }
 
-  #claim({ approval_id, run }: Row, decision: Omit<Decided, 'run'>): Decided {
-    const { database, unit } = this.#parts
-    const status = decision.status === 'approved' ? 'running' : 'done'
-    unit(() => database.all('UPDATE parked_runs SET status = ?2 WHERE approval_id = ?1', approval_id, status))
-    return { ...decision, run: { ...(JSON.parse(run) as ParkedRun), approval_id } }
+  #decided({ approval_id, run }: Row, { status, by, reason }: Decision): void {
+    const { database, log } = this.#parts
+    const change = status === 'approved' ? `UPDATE parked_runs SET status = 'running'` : 'DELETE FROM parked_runs'
+    database.all(`${change} WHERE approval_id = ?`, approval_id)
+    const { skill_id, version, trace_id } = JSON.parse(run) as ParkedRun
+    log.append([{ ...scopeHead(), trace_id, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason }])
   }
 
-  #open(): Row[] {
+  #waiting(): Row[] {
     return this.#parts.database.all<Row>(
-      `SELECT approval_id, run, told, expires_at FROM parked_runs WHERE status = 'waiting' ORDER BY parked_at LIMIT 100`,
+      `SELECT approval_id, run, told, expires_at FROM parked_runs WHERE status = 'waiting' ORDER BY parked_at`,
     )
+  }
+
+  #same({ skill_id, manifest_hash, inputs_hash, proposer }: ParkedRun): Row | undefined {
+    return this.#waiting().find((row) => {
+      const run = JSON.parse(row.run) as ParkedRun
+      const same = run.skill_id === skill_id && run.manifest_hash === manifest_hash && run.inputs_hash === inputs_hash
+      return same && run.proposer?.key_id === proposer?.key_id && row.expires_at > this.#parts.now()
+    })
+  }
+
+  #any(): boolean {
+    return this.#parts.database.first('SELECT 1 AS one FROM parked_runs LIMIT 1') !== undefined
   }
 
   /** Asks D1 what it was not asked yet. */
   async #ask(): Promise<void> {
     const { env, scope, database, unit, requested_by } = this.#parts
-    for (const { approval_id, run, told, expires_at } of this.#open()) {
-      if (told === 1) continue
-      const { skill_id, version, manifest_hash, inputs_hash, inputs, why, parked_at } = JSON.parse(run) as ParkedRun
-      const question = { id: approval_id, scope, skill_id, version, manifest_hash, inputs_hash, inputs, why, requested_by: requested_by() }
+    for (const { approval_id, run, expires_at } of this.#waiting().filter(({ told }) => told === 0)) {
+      const { skill_id, version, manifest_hash, inputs_hash, inputs, why, proposer, self_approval, parked_at } = JSON.parse(
+        run,
+      ) as ParkedRun
+      const asked = { requested_by: proposer?.name ?? requested_by(), requested_key: proposer?.key_id ?? null, self_approval }
+      const question = { id: approval_id, scope, skill_id, version, manifest_hash, inputs_hash, inputs, why, ...asked }
       try {
         await this.#timely(() => insertApproval(env.DB, { ...question, created_at: parked_at, expires_at }))
       } catch (error) {
@@ -120,4 +157,10 @@ export class ParkedRuns {
   #timely<Result>(work: () => Promise<Result>): Promise<Result> {
     return withDeadline(work, { timeout_ms: TIMEOUT_MS, what: 'D1' })
   }
+}
+
+/** Null while it waits. A question that D1 was asked and no longer has is one that nobody can answer. */
+function decisionOn({ told, expires_at }: Row, approval: Approval | undefined, now: number): Decision | null {
+  if (approval) return approval.status === 'pending' ? null : { status: approval.status, by: approval.decided_by, reason: approval.reason }
+  return told === 1 && expires_at <= now ? { status: 'expired', by: null, reason: null } : null
 }

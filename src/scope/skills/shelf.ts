@@ -1,4 +1,5 @@
 import type { Env } from '../../bindings.ts'
+import type { SkillEntryKind } from '../../protocol/log-entry.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import { matchesScope } from '../../protocol/scope-pattern.ts'
 import type { Settings } from '../../protocol/settings.ts'
@@ -10,18 +11,25 @@ import { SkillIndex } from '../../skills/skill-index.ts'
 import { activeSkills } from '../../store/active-skills.ts'
 import { findSkill } from '../../store/skills.ts'
 import { withDeadline } from '../deadline.ts'
+import type { Log } from '../log.ts'
+import { scopeHead } from '../spans.ts'
+import type { UnitOfWork } from '../unit-of-work.ts'
 
 /** How old the copy may be when a turn's session begins, in ms: a model is told of skills at its leisure, a person is not. */
 const FRESH_MS = 2000
 const TIMEOUT_MS = 5000
 
-type Parts = { scope: string; env: Env; settings: () => Settings; now: () => number }
+type Parts = { scope: string; env: Env; log: Log; unit: UnitOfWork; settings: () => Settings; now: () => number }
 
-/** The skills that this scope may show and run, as D1 has them: a copy in memory, which goes on serving while D1 is away. */
+/**
+ * The skills that this scope may show and run, as D1 has them: a copy in memory, which goes on serving while D1, the control plane, is away. The log tells when that
+ * begins and ends. What the copy does not hold cannot be decided on meanwhile.
+ */
 export class Shelf {
   readonly #parts: Parts
   readonly #copy = new SkillCopy()
   #read_at = 0
+  #away = false
   #index: { of: string; index: SkillIndex } | null = null
 
   constructor(parts: Parts) {
@@ -36,8 +44,17 @@ export class Shelf {
     try {
       await withDeadline(read, { timeout_ms: TIMEOUT_MS, what: 'reading skills' })
       this.#read_at = now()
+      if (this.#away) this.#tell({ kind: 'skills-restored' })
+      this.#away = false
     } catch (error) {
       console.warn(JSON.stringify({ message: 'skills could not be read, those at hand are used', scope, error: messageOf(error) }))
+      if (!this.#away)
+        this.#tell({
+          kind: 'skills-degraded',
+          reason: 'the registry does not answer: the skills at hand are used',
+          revision: this.#copy.revision,
+        })
+      this.#away = true
     }
   }
 
@@ -61,5 +78,10 @@ export class Shelf {
     if (!stored?.scopes.some((pattern) => matchesScope(pattern, scope))) return null
     const read = manifestSchema.safeParse(stored.manifest)
     return read.success ? { manifest: read.data, state: stored.state } : null
+  }
+
+  #tell(told: { kind: SkillEntryKind; [field: string]: unknown }): void {
+    const { log, unit } = this.#parts
+    unit(() => log.append([{ ...scopeHead(), ...told }]))
   }
 }

@@ -49,7 +49,9 @@ export class Skills {
   readonly #parts: Parts
   readonly #journal: RunJournal
   readonly #resuming = new Map<string, Promise<ProposalResult | null>>()
+  readonly #at_work = new Set<string>()
   #looking = false
+  #look_again = false
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -84,28 +86,34 @@ export class Skills {
       const resumed = this.#resume(record, asked).finally(() => this.#resuming.delete(record.run_id))
       this.#resuming.set(record.run_id, resumed)
     }
-    for (const run of this.#parts.parked.running()) void this.#runApproved(run)
+    this.#runWhatIsApproved()
   }
 
-  /** Somebody decided on an approval, or it is time to look. */
+  /** Somebody decided on an approval, or it is time to look. What is approved runs in the background. */
   async look(): Promise<void> {
+    this.#look_again = true
     if (this.#looking) return
     this.#looking = true
-    const { parked, log, unit, scope } = this.#parts
+    const { parked, scope } = this.#parts
     try {
-      for (const { run, status, by, reason } of await parked.look()) {
-        const { approval_id, skill_id, version } = run
-        unit(() =>
-          log.append([
-            { ...scopeHead(), trace_id: run.trace_id, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason },
-          ]),
-        )
-        if (status === 'approved') await this.#runApproved(run)
+      while (this.#look_again) {
+        this.#look_again = false
+        await parked.look()
+        this.#runWhatIsApproved()
       }
     } catch (error) {
       console.warn(JSON.stringify({ message: 'approvals could not be looked for, they will be again', scope, error: messageOf(error) }))
     } finally {
       this.#looking = false
+    }
+  }
+
+  /** Also what could not begin when it was last tried. */
+  #runWhatIsApproved(): void {
+    for (const run of this.#parts.parked.running()) {
+      if (this.#at_work.has(run.approval_id)) continue
+      this.#at_work.add(run.approval_id)
+      void this.#runApproved(run).finally(() => this.#at_work.delete(run.approval_id))
     }
   }
 
@@ -123,7 +131,7 @@ export class Skills {
       parked.done(run.approval_id)
     } catch (error) {
       console.error(
-        JSON.stringify({ message: 'an approved run failed to begin, the next start tries again', scope, error: messageOf(error) }),
+        JSON.stringify({ message: 'an approved run failed to begin, the next look tries again', scope, error: messageOf(error) }),
       )
     }
   }
@@ -194,7 +202,7 @@ export class Skills {
     return {
       journal: this.#journal,
       callTool: async (tool, input, { signal, timeout_ms, idempotence_key }) => {
-        const found = toolbox.find(tool)
+        const found = toolbox.find(tool, { in_plan: true })
         if (!found.ok) throw new Error(found.detail)
         const { definition } = found
         const cause = { by: `skill:${skill_id}@${version}` }

@@ -3,14 +3,16 @@ import { hashJson, type JsonFields } from '../json.ts'
 import type { Manifest } from '../manifest.ts'
 import type { SessionContext } from './context.ts'
 import type { Case, Decided } from './decide.ts'
-import type { ApprovedRun, FoundSkill } from './ports.ts'
+import type { ApprovedRun, FoundSkill, Parked } from './ports.ts'
 
-/** Parks a run that somebody has to approve, with all its inputs but the secret ones, and gives its id. */
-export async function park(context: SessionContext, proposed: Case, { decision, inputs, recent_success }: Decided): Promise<string> {
+/** Parks a run that somebody has to approve, with all its inputs but the secret ones. */
+export async function park(context: SessionContext, proposed: Case, { decision, inputs, recent_success }: Decided): Promise<Parked> {
   const { skill, request, manifest_hash, proposal_id, why } = proposed
   const { id: skill_id, version } = skill.manifest
   const shown = shownInputs(skill.manifest, inputs, context)
-  const approval_id = await context.ports.approvals.park({
+  const parked_at = context.ports.now()
+  const { self_approval, approval_within_s } = skill.manifest.policy
+  const parked = await context.ports.approvals.park({
     proposal_id,
     skill_id,
     version,
@@ -20,16 +22,21 @@ export async function park(context: SessionContext, proposed: Case, { decision, 
     why,
     reason: decision.reason,
     from: request.from,
+    proposer: request.proposer ?? null,
+    self_approval,
     roles: [...request.roles],
     text: request.text,
     goal_labels: [...(request.goal_labels ?? context.settings.goal_labels ?? [])],
     entity_types: [...(request.entity_types ?? context.settings.entity_types ?? [])],
     recent_success,
     trace_id: context.settings.trace_id,
-    parked_at: context.ports.now(),
+    parked_at,
+    expires_at: parked_at + approval_within_s * 1000,
   })
+  if (!parked.ok || parked.asked_before) return parked
+  const { approval_id } = parked
   context.log('approval-requested', { proposal_id, approval_id, skill_id, version, manifest_hash, reason: decision.reason })
-  return approval_id
+  return parked
 }
 
 /** Why what was approved is not what would run now; null where it is. */

@@ -26,6 +26,9 @@ export type SkillRegistryPort = {
 /** Who brought the proposal. What a reflex proposes stands in the log, as what a model says does: neither may give a secret. */
 export type ProposedBy = 'model' | 'caller' | 'reflex'
 
+/** The key that brought the proposal. */
+export type Proposer = { name: string; key_id: string }
+
 /** A run that waits for a person. Values of secret inputs are not in it: they come from the blackboard again when it is run. */
 export type ParkedRun = {
   proposal_id: string
@@ -39,6 +42,9 @@ export type ParkedRun = {
   /** For what somebody has to approve it. */
   reason: string
   from: ProposedBy
+  proposer: Proposer | null
+  /** By the manifest's policy. */
+  self_approval: boolean
   roles: string[]
   text: string
   goal_labels: string[]
@@ -46,6 +52,7 @@ export type ParkedRun = {
   recent_success: boolean
   trace_id: string
   parked_at: number
+  expires_at: number
 }
 export type ApprovedRun = ParkedRun & { approval_id: string }
 
@@ -64,6 +71,9 @@ export type RunRecord = {
   trace_id: string
   started_at: number
 }
+
+/** The id of the question; one that is asked already keeps its own. */
+export type Parked = { ok: true; approval_id: string; asked_before: boolean } | { ok: false; detail: string }
 
 export type RunsPort = {
   /** Durable when it resolves; what `usage` answers counts it as soon as it is called. */
@@ -84,7 +94,7 @@ export type SessionPorts = {
   registry: SkillRegistryPort
   runner(run: RunIdentity): HostRunnerPorts
   runs: RunsPort
-  approvals: { park(run: ParkedRun): Promise<string> }
+  approvals: { park(run: ParkedRun): Promise<Parked> }
   /** The names of the tools that plans may call. */
   tools(): readonly string[]
   probes: Probes

@@ -1,11 +1,13 @@
 import type { JsonFields } from '../json.ts'
-import type { ProposedBy } from './ports.ts'
+import type { ProposedBy, Proposer } from './ports.ts'
 
 /** `skill_id` may name a version: `deploy.container@1.3.0`. */
 export type SkillProposal = { skill_id: string; inputs: JsonFields; why: string }
 
 export type ProposalRequest = {
   from: ProposedBy
+  /** Absent where no key stands behind it. */
+  proposer?: Proposer
   /** Every role of whoever the turn is for, those that another one implies included. */
   roles: readonly string[]
   /** What was said: keywords are looked for in it, and pinned parsers read it. Never what a model said. */

@@ -3,7 +3,7 @@ import type { Json, JsonFields } from '../../skills/json.ts'
 import type { JournalEntry } from '../../skills/runner/ports.ts'
 import type { ApprovedRun, RunRecord } from '../../skills/session/ports.ts'
 import type { LogEntry, LogStore } from '../log.ts'
-import type { RunStore, Storage, StoredSkill } from '../storage.ts'
+import type { ApprovalStore, RunStore, Storage, StoredSkill } from '../storage.ts'
 
 const SCHEMA = `
   PRAGMA journal_mode = WAL;
@@ -16,7 +16,7 @@ const SCHEMA = `
     run_id TEXT, phase TEXT, place INTEGER, begun TEXT, ended TEXT, PRIMARY KEY (run_id, phase, place)
   );
   CREATE TABLE IF NOT EXISTS outputs (name TEXT PRIMARY KEY, output TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS approvals (approval_id TEXT PRIMARY KEY, run TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS approvals (approval_id TEXT PRIMARY KEY, run TEXT NOT NULL, approved INTEGER NOT NULL DEFAULT 0);
   CREATE TABLE IF NOT EXISTS log (seq INTEGER PRIMARY KEY AUTOINCREMENT, trace_id TEXT NOT NULL, entry TEXT NOT NULL);
   CREATE INDEX IF NOT EXISTS log_of_traces ON log (trace_id, seq);
 `
@@ -44,11 +44,7 @@ export function fileStorage(file: string): Storage {
       get: async (key) => parsedFirst<Json>(query('SELECT output AS value FROM outputs WHERE name = ?', key)),
       put: async (key, output) => void query('INSERT OR REPLACE INTO outputs VALUES (?, ?)', key, JSON.stringify(output)),
     },
-    approvals: {
-      put: (run) => void query('INSERT INTO approvals VALUES (?, ?)', run.approval_id, JSON.stringify(run)),
-      take: (id) => parsedFirst<ApprovedRun>(query('DELETE FROM approvals WHERE approval_id = ? RETURNING run AS value', id)) ?? null,
-      all: () => query('SELECT run FROM approvals ORDER BY rowid').map(({ run }) => parsed<ApprovedRun>(run)),
-    },
+    approvals: approvalsIn(query),
     log: logIn(queryOf(told)),
     close() {
       told.close()
@@ -98,14 +94,18 @@ function journalIn(query: Query): Storage['journal'] {
 
 function runsIn(query: Query): RunStore {
   return {
-    begin: async (record) =>
-      void query(
-        'INSERT INTO runs VALUES (?, ?, ?, NULL, NULL, ?)',
-        record.run_id,
-        record.skill_id,
-        record.started_at,
-        JSON.stringify(record),
-      ),
+    async begin(record) {
+      const { run_id, skill_id, started_at, approval_id } = record
+      query('BEGIN IMMEDIATE')
+      try {
+        query('INSERT INTO runs VALUES (?, ?, ?, NULL, NULL, ?)', run_id, skill_id, started_at, JSON.stringify(record))
+        query('DELETE FROM approvals WHERE approval_id = ?', approval_id)
+        query('COMMIT')
+      } catch (error) {
+        query('ROLLBACK')
+        throw error
+      }
+    },
     // What it would be resumed from holds secrets, and is needed no more.
     end: async (run_id, { status, ended_at }) => {
       query('UPDATE runs SET ended_at = ?, status = ?, record = NULL WHERE run_id = ?', ended_at, status, run_id)
@@ -128,6 +128,21 @@ function runsIn(query: Query): RunStore {
       )
       return new Set(last.filter(({ status }) => status === 'ok' || status === 'reused').map(({ skill_id }) => String(skill_id)))
     },
+  }
+}
+
+function approvalsIn(query: Query): ApprovalStore {
+  const those = (approved: 0 | 1) =>
+    query('SELECT run FROM approvals WHERE approved = ? ORDER BY rowid', approved).map(({ run }) => parsed<ApprovedRun>(run))
+  return {
+    put: (run) => void query('INSERT INTO approvals (approval_id, run) VALUES (?, ?)', run.approval_id, JSON.stringify(run)),
+    approve: (id) =>
+      parsedFirst<ApprovedRun>(
+        query('UPDATE approvals SET approved = 1 WHERE approval_id = ? AND approved = 0 RETURNING run AS value', id),
+      ) ?? null,
+    waiting: () => those(0),
+    approved: () => those(1),
+    remove: (id) => query('DELETE FROM approvals WHERE approval_id = ? RETURNING approval_id', id).length > 0,
   }
 }
 

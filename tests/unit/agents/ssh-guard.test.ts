@@ -72,6 +72,12 @@ describe('the guard, offline', () => {
     expect(scope.replies[0]).toContain('the tool block is not allowed here')
   })
 
+  it('takes a user name for no result of a skill', async () => {
+    const scope = scopeOf(sshGuard)
+    const lines = Array.from({ length: 5 }, (_, index) => failure(address, index, '<SKILL_RESULT>{}</SKILL_RESULT>'))
+    expect(await scope.turn(...lines)).toMatchObject({ blocked: [address] })
+  })
+
   it('keeps a reason within what the tool takes, whatever the users are called', async () => {
     const scope = scopeOf(sshGuard)
     const lines = Array.from({ length: 10 }, (_, index) => failure(address, index, `${index}${'"'.repeat(80)}`))

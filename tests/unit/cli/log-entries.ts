@@ -1,4 +1,4 @@
-import type { Cause, EntryBody, LogEntry } from '../../../src/protocol/log-entry.ts'
+import type { Cause, EntryBody, LogEntry, SkillEntryKind } from '../../../src/protocol/log-entry.ts'
 
 let seq = 0
 const head = {
@@ -81,3 +81,6 @@ export const blockEnded = (address: string, status: 'ok' | 'failed' = 'ok'): Log
 
 const turnEnding = (status: 'result' | 'none' | 'failed', result: unknown, error: string | null, model_calls = 1): LogEntry =>
   entry({ kind: 'turn-ended', turn_id: 'turn', status, result, error, cleared: 0, usage: { ...usage, model_calls }, scratch: {}, acts: [] })
+
+export const skillEntry = (kind: SkillEntryKind, skill_id: string, fields: Record<string, unknown>): LogEntry =>
+  entry({ kind, skill_id, version: '1.0.0', ...fields })

@@ -26,6 +26,7 @@ describe('the live picture', () => {
       'reflexes ssh-brute-force: 1 fired, 2 passed, 80 µs each',
       'turns    1: 1 acted, 0 found nothing; windows of 2 to 2 events',
       'model    offline, no model was asked: 1 call, 250 tokens, $0',
+      'skills   incident.open: 1 ran, 1 refused; network.block: 1 to be approved',
       'effects  2 started: 2 done',
       'blocked  2 addresses: 1 by a reflex, 1 in turns',
       'failures 1 retry, 1 dead letter; one event is sent to fail',

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { howToTalk } from '../../../cli/demo/keep.ts'
 import { report } from '../../../cli/demo/report.ts'
 import { summarise, type Summary } from '../../../cli/demo/summary.ts'
 import { plainPaint } from '../../../cli/lib/paint.ts'
@@ -54,6 +55,7 @@ const summary = (change: Partial<Summary> = {}): Summary => ({
     state: busyState(),
     scopes: [scope],
     dead_letters: [{ ...letter, error: 'Error: division by zero\n\n>    1 | 1 / 0' }],
+    approvals: [],
     times: { start: 5000, send: 900, work: 1000, dead_letter: 20, all: 6100 },
   }),
   ...change,
@@ -85,6 +87,7 @@ describe('the report', () => {
       '  reflexes  ssh-brute-force: 1 fired, 2 passed, 80 µs each',
       '  turns     1: 1 acted, 0 found nothing; windows of 2 to 2 events',
       '  model     offline, no model was asked: 1 call, 250 tokens, $0',
+      '  skills    incident.open: 1 ran, 1 refused; network.block: 1 to be approved',
       '  effects   2 started: 2 done',
       '  blocked   2 addresses: 1 by a reflex, 1 in turns',
       '  rate      5 events/s, from the first request to the last outcome',
@@ -109,6 +112,7 @@ describe('the report', () => {
       '  npm run demo -- --keep                    then talk to the server with curl',
       '  npm run demo -- --file /var/log/auth.log  read your own log',
       '  examples/reflexes/ssh-brute-force.js      read the reflex',
+      '  examples/skills/                          read the skills',
       '  npm run dev                               write an agent: src/agents/',
     ])
   })
@@ -156,6 +160,24 @@ describe('the report', () => {
     expect(all).toContain('Not sent: 2 lines (too long).')
     expect(all).toContain('1 of 2 decisions needed no model; the model m was asked 3 times.')
     expect(all).not.toContain('no model was asked either')
+  })
+
+  const waiting = {
+    id: 'a-1',
+    scope: 'ssh/web-1',
+    skill_id: 'network.block',
+    inputs: { network: '203.0.113.0/24', reason: 'x' },
+    why: '3 addresses attacked',
+    expires_at: '',
+  }
+
+  test('says what waits for a person, and the command that approves it', () => {
+    const lines = text(summary({ approvals: [waiting] }), 200)
+    expect(lines).toContain('  network.block 203.0.113.0/24 in ssh/web-1: 3 addresses attacked')
+    expect(lines).toContain('  curl -s -X POST -H "Authorization: Bearer $KEY" $URL/v1/approvals/a-1/approve')
+    const kept = howToTalk({ url: 'http://127.0.0.1:1', key: 'k', scope: 'ssh/web-1', approvals: [waiting] })
+    expect(kept).toContain('curl -s -X POST -H "Authorization: Bearer $KEY" $URL/v1/approvals/a-1/approve')
+    expect(text(summary({ approvals: [waiting] }), 80, true).join('\n')).not.toContain('/approve')
   })
 
   test('does not tell to keep a server that is kept', () => {

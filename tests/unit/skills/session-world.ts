@@ -78,7 +78,7 @@ export class SessionWorld {
       approvals: {
         park: async (run) => {
           this.parked.push(run)
-          return `approval-${this.parked.length}`
+          return { ok: true, approval_id: `approval-${this.parked.length}`, asked_before: false }
         },
       },
       tools: () => Object.keys(this.tools),

@@ -11,7 +11,8 @@ const folder = mkdtempSync(path.join(tmpdir(), 'reflex-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 let files = 0
 
-const record = (run_id: string, skill_id: string, started_at: number): RunRecord => ({ run_id, skill_id, started_at }) as RunRecord
+const record = (run_id: string, skill_id: string, started_at: number): RunRecord =>
+  ({ run_id, skill_id, started_at, approval_id: null }) as RunRecord
 const done = { status: 'ok', reason: null, output: null, error: null, cost_usd: 0, attempts: 1, duration_ms: 1 } satisfies StepEnd
 const begun = { phase: 'step', index: 0, tool: 'save', idempotence_key: null, at: 1 } as const
 
@@ -47,12 +48,25 @@ describe.each([
     expect([...runs.recentSuccess()]).toEqual([])
   })
 
+  test('keeps an approved run until its record is there', async () => {
+    const { approvals, runs } = open()
+    approvals.put({ approval_id: 'a-1', skill_id: 'a' } as ApprovedRun)
+    approvals.put({ approval_id: 'a-2', skill_id: 'a' } as ApprovedRun)
+    approvals.approve('a-1')
+    expect(approvals.approved()).toMatchObject([{ approval_id: 'a-1' }])
+    await runs.begin({ ...record('run-1', 'a', 10), approval_id: 'a-1' })
+    expect(approvals.approved()).toEqual([])
+    expect(approvals.waiting()).toMatchObject([{ approval_id: 'a-2' }])
+    expect([approvals.remove('a-2'), approvals.remove('a-2')]).toEqual([true, false])
+  })
+
   test('gives an approval once, outputs by key and entries by trace', async () => {
     const { approvals, outputs, log } = open()
     approvals.put({ approval_id: 'a-1', skill_id: 'a' } as ApprovedRun)
-    expect(approvals.all()).toHaveLength(1)
-    expect(approvals.take('a-1')).toMatchObject({ skill_id: 'a' })
-    expect(approvals.take('a-1')).toBeNull()
+    expect(approvals.waiting()).toHaveLength(1)
+    expect(approvals.approve('a-1')).toMatchObject({ skill_id: 'a' })
+    expect(approvals.approve('a-1')).toBeNull()
+    expect(approvals.waiting()).toEqual([])
     expect(await outputs.get('key')).toBeUndefined()
     await outputs.put('key', null)
     expect(await outputs.get('key')).toBeNull()

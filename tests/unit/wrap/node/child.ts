@@ -4,7 +4,10 @@ import { z } from 'zod'
 import { createReflex, fileStorage } from '../../../../src/wrap/node/index.ts'
 import { threeNotes } from './three-notes.ts'
 
-/** A process that proposes a skill, or resumes what an earlier one began, and dies at one of the places where something has become durable. */
+/**
+ * A process that proposes a skill, and approves it where it is gated, or resumes what an earlier one began, and dies at one of the places where something has
+ * become durable.
+ */
 const [file = '', effects = '', mode = '', keyed = '', dies_at = ''] = process.argv.slice(2)
 
 let places = 0
@@ -14,7 +17,7 @@ function place(): void {
 }
 
 const storage = fileStorage(file)
-const { journal, runs } = storage
+const { journal, runs, approvals } = storage
 const around =
   <Args extends unknown[]>(write: (...args: Args) => Promise<void>) =>
   async (...args: Args) => {
@@ -26,10 +29,19 @@ const around =
 const reflex = createReflex({
   project: 'acme/notes',
   roles: ['writer'],
-  skills: [threeNotes(keyed === 'keyed')],
+  skills: [threeNotes({ keyed: keyed !== 'unkeyed', gated: keyed === 'gated' })],
   storage: {
     ...storage,
     journal: { ...journal, begin: around((...args) => journal.begin(...args)), end: around((...args) => journal.end(...args)) },
+    approvals: {
+      ...approvals,
+      approve(id) {
+        place()
+        const run = approvals.approve(id)
+        place()
+        return run
+      },
+    },
     runs: { ...runs, begin: around((record) => runs.begin(record)), end: around((...args) => runs.end(...args)) },
   },
   tools: {
@@ -47,9 +59,19 @@ const reflex = createReflex({
 })
 
 const proposal = { skill_id: 'note.three', inputs: { title: 'milk' }, why: 'asked to' }
-const results =
-  mode === 'resume'
-    ? await reflex.resume()
-    : [await reflex.session().propose(proposal, { from: 'caller', roles: ['writer'], text: 'a note' })]
+const propose = async () => {
+  const result = await reflex.session().propose(proposal, { from: 'caller', roles: ['writer'], text: 'a note' })
+  return result.approval_id === null ? result : reflex.approvals.approve(result.approval_id)
+}
+const results = mode === 'resume' ? await reflex.resume() : [await propose()]
 const decided = reflex.log.entries().filter(({ kind }) => kind === 'skill-decided').length
-process.stdout.write(JSON.stringify({ results, places, unfinished: runs.unfinished().length, decided }))
+process.stdout.write(
+  JSON.stringify({
+    results,
+    places,
+    unfinished: runs.unfinished().length,
+    waiting: approvals.waiting().length,
+    approved: approvals.approved().length,
+    decided,
+  }),
+)

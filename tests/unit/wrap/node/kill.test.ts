@@ -11,12 +11,12 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const child = path.join(import.meta.dirname, 'child.ts')
 let runs = 0
 
-type Ended = { results: ProposalResult[]; places: number; unfinished: number; decided: number }
+type Ended = { results: ProposalResult[]; places: number; unfinished: number; waiting: number; approved: number; decided: number }
 type Effect = { title: string; key: string | null }
 
 /** A process that proposes and dies at `place`, then one that resumes. */
 function crash(
-  keyed: 'keyed' | 'unkeyed',
+  keyed: 'keyed' | 'unkeyed' | 'gated',
   place: number | null,
 ): { killed: boolean; first: Ended | null; resumed: Ended; effects: Effect[] } {
   const file = path.join(folder, `run-${++runs}.sqlite`)
@@ -60,6 +60,20 @@ describe('a process that is killed while a skill runs', { timeout: 60_000 }, () 
     expect(resumed.unfinished).toBe(0)
     expect(effects).toHaveLength(times)
     expect(new Set(effects.map(({ key }) => key)).size).toBe(Math.min(times, 3))
+  })
+
+  test.each([
+    [1, 'before the decision', 0, 1],
+    [2, 'between the decision and the run', 3, 0],
+    [3, 'before the record is written', 3, 0],
+    [4, 'before the first step', 3, 0],
+    [24, 'after the end of the run', 3, 0],
+  ])('where somebody approved it, at place %i, %s: it runs once, or still waits', (place, _, times, waiting) => {
+    const { killed, resumed, effects } = crash('gated', place)
+    expect(killed).toBe(true)
+    expect(effects).toHaveLength(times)
+    expect(resumed).toMatchObject({ unfinished: 0, waiting, approved: 0 })
+    expect(resumed.results.map((result) => result.status)).toEqual(times > 0 && place < 24 ? ['ok'] : [])
   })
 
   test.each([

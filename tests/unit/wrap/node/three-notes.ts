@@ -1,11 +1,12 @@
 import { saveNote } from '../save-note.ts'
 
-/** Saves three notes, and takes them back where it fails; with a key a step that was lost may be repeated. */
-export function threeNotes(keyed: boolean): unknown {
+/** Saves three notes, and takes them back where it fails; with a key a step that was lost may be repeated; `gated`, somebody has to approve it. */
+export function threeNotes({ keyed, gated }: { keyed: boolean; gated: boolean }): unknown {
   const names = ['one', 'two', 'three']
   return {
     ...saveNote,
     id: 'note.three',
+    policy: { ...saveNote.policy, ...(gated ? { needs_approval_if: ['true'] } : {}) },
     plan: {
       budget: { max_cost_usd: 1, max_latency_ms: 60_000 },
       ...(keyed ? { idempotence_key: 'three:{{title}}' } : {}),

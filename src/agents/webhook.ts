@@ -1,15 +1,13 @@
 import type { ToolCall } from './define-tool.ts'
 
-type Told = { scope: string; address: string; reason?: string; unblock?: true }
-
-/** Where a firewall is told of blocks; null where nobody is. Errors name no more than the host: a webhook's path is often its password. */
-export function blockWebhook(url: string | undefined): URL | null {
+/** An address that is told of something; null where none is set. Errors name no more than the host: a webhook's path is often its password. */
+export function webhookAt(name: string, url: string | undefined): URL | null {
   if (!url) return null
   const parsed = URL.parse(url)
-  if (!parsed) throw new Error('BLOCK_WEBHOOK_URL is no URL')
+  if (!parsed) throw new Error(`${name} is no URL`)
   const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(parsed.hostname)
   if (parsed.protocol !== 'https:' && !(parsed.protocol === 'http:' && loopback)) {
-    throw new Error(`BLOCK_WEBHOOK_URL must be https, or http on this machine; it is ${parsed.protocol}//${parsed.host}`)
+    throw new Error(`${name} must be https, or http on this machine; it is ${parsed.protocol}//${parsed.host}`)
   }
   return parsed
 }
@@ -17,7 +15,7 @@ export function blockWebhook(url: string | undefined): URL | null {
 /** `key` names what is told: where it comes again, the receiver knows that it has it. */
 export async function tellWebhook(
   webhook: URL,
-  told: Told,
+  told: object,
   { fetch, signal, key }: Pick<ToolCall, 'fetch' | 'signal'> & { key: string },
 ): Promise<void> {
   const response = await fetch(webhook, {
@@ -29,5 +27,7 @@ export async function tellWebhook(
     signal,
   })
   await response.body?.cancel()
-  if (!response.ok) throw new Error(`the webhook at ${webhook.host} answered ${response.status}`)
+  if (response.ok) return
+  const retryable = response.status === 429 || response.status >= 500
+  throw Object.assign(new Error(`the webhook at ${webhook.host} answered ${response.status}`), { retryable })
 }

@@ -1,0 +1,49 @@
+import { ADMIN_KEY_ID } from '../../auth/authenticate.ts'
+import type { Env } from '../../bindings.ts'
+import { decided, type ApprovalDecision, type Decider } from '../../protocol/approval.ts'
+import { messageOf } from '../../protocol/message-of.ts'
+import { decideApproval, findApproval } from '../../store/approvals.ts'
+import { findKey } from '../../store/keys.ts'
+import { withDeadline } from '../deadline.ts'
+
+const TIMEOUT_MS = 10_000
+
+type Parts = { scope: string; env: Env; look: () => Promise<void>; now: () => number }
+export type DecisionAnswer = { ok: true; status: 'approved' | 'rejected' } | { ok: false; message: string }
+
+/** Decisions on approvals that come over this scope's sockets: the same as over HTTP, taken in D1. */
+export class Decisions {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** The log's entry comes after the answer, and the run after both. */
+  async take({ type, approval_id, reason }: ApprovalDecision, by: Decider): Promise<DecisionAnswer> {
+    const { scope, look } = this.#parts
+    const decision = { id: approval_id, status: decided[type], reason: reason ?? null }
+    try {
+      const answer = await withDeadline(() => this.#decide(decision, by), {
+        timeout_ms: TIMEOUT_MS,
+        what: 'D1',
+      })
+      if (answer.ok) void look()
+      return answer
+    } catch (error) {
+      console.warn(JSON.stringify({ message: 'a decision could not be taken', scope, error: messageOf(error) }))
+      return { ok: false, message: 'the database does not answer just now; the decision may or may not have been taken: send it again' }
+    }
+  }
+
+  async #decide(decision: { id: string; status: 'approved' | 'rejected'; reason: string | null }, by: Decider): Promise<DecisionAnswer> {
+    const { scope, env, now } = this.#parts
+    // A socket outlives its key.
+    if (by.key_id !== ADMIN_KEY_ID && !(await findKey(env.DB, by.key_id)))
+      return { ok: false, message: 'the key of this socket was deleted' }
+    const found = await findApproval(env.DB, decision.id, now())
+    if (found?.scope !== scope) return { ok: false, message: `there is no approval ${decision.id} in this scope` }
+    const taken = await decideApproval(env.DB, { ...decision, by, now: now() })
+    return taken.ok ? { ok: true, status: decision.status } : { ok: false, message: taken.detail }
+  }
+}
