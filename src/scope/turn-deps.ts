@@ -26,10 +26,12 @@ type Parts = ModelParts & {
 }
 
 /** What one turn's trigger may use. Once the turn has ended its signal is aborted, and none of this does anything any more. */
-export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
+export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
   const { env, scope, settings, store, effects, log, sockets, unit, toolbox, proving, waits, now } = parts
   const { turn_id, signal, head, earlier_turns } = turn
 
+  await toolbox.ready()
+  turn.signal.throwIfAborted()
   const named = toolKeys(toolbox.all, scope)
   const call = async (name: string, input: unknown): Promise<unknown> => {
     const found = toolbox.find(name)
@@ -108,13 +110,16 @@ function during(store: EventStore, { signal, acts }: Turn): EventStore {
   }
 }
 
+/** Providers take letters, digits, `_` and `-` in a tool's name, at most 64: `http.tickets.open` is shown as `http_tickets_open`. */
+const shownName = (name: string): string => name.replaceAll(/[^\w-]/g, '_').slice(0, 64)
+
 function toolSet(toolbox: Toolbox, call: AgentDeps['call']): ToolSet {
   return Object.fromEntries(
     toolbox
       .entries()
-      .map(([name, { description, input }]) => [
-        name,
-        tool({ description, inputSchema: input, execute: (value: unknown) => call(name, value) }),
+      .map(([name, { description, input, shown_input = input }]) => [
+        shownName(name),
+        tool({ description, inputSchema: shown_input, execute: (value: unknown) => call(name, value) }),
       ]),
   )
 }

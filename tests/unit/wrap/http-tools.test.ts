@@ -2,7 +2,8 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkUrl } from '../../../src/wrap/allowed-hosts.ts'
-import { httpTool, httpTools, type HttpToolDefinition, type HttpToolOptions } from '../../../src/wrap/http-tools.ts'
+import type { HttpToolDefinition, HttpToolOptions } from '../../../src/wrap/http-request.ts'
+import { httpTool, httpTools } from '../../../src/wrap/http-tools.ts'
 
 let server: Server
 let host = ''
