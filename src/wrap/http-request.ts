@@ -50,10 +50,26 @@ export class HttpToolError extends Error {
 
 /** Makes the request, and gives what was answered: JSON where it says so. A secret that the other side sends back is not in it. */
 export async function sendHttp(definition: HttpToolDefinition, options: HttpToolOptions, call: HttpCall): Promise<unknown> {
-  const { name, method, timeout_ms = TIMEOUT_MS, max_response_bytes = MOST_BYTES } = definition
-  const { input } = call
-  const timeout = AbortSignal.timeout(timeout_ms)
-  const signal = call.signal ? AbortSignal.any([call.signal, timeout]) : timeout
+  const { name, timeout_ms = TIMEOUT_MS } = definition
+  const controller = new AbortController()
+  const stop = () => controller.abort(new DOMException(`${name} took longer than ${timeout_ms} ms`, 'TimeoutError'))
+  // Cleared at the end, which AbortSignal.timeout is not: a timer keeps a Durable Object in memory.
+  const timer = setTimeout(stop, timeout_ms)
+  const signal = call.signal ? AbortSignal.any([call.signal, controller.signal]) : controller.signal
+  try {
+    return await exchange(definition, options, { ...call, signal })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function exchange(
+  definition: HttpToolDefinition,
+  options: HttpToolOptions,
+  call: HttpCall & { signal: AbortSignal },
+): Promise<unknown> {
+  const { name, method, max_response_bytes = MOST_BYTES } = definition
+  const { input, signal } = call
   const secrets = secretsOf(definition, options)
   const headers = headersOf(definition, call, secrets)
   const body = definition.body === undefined ? {} : { body: JSON.stringify(fillSlots(definition.body, input)) }
