@@ -7,7 +7,7 @@ type Answer = Response | Promise<Response>
 export function outside(host: string, answer: (request: OutsideRequest) => Answer) {
   const requests: OutsideRequest[] = []
   const fetched = vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
-    const request = new Request(input as string, init as RequestInit)
+    const request = new Request(input, init)
     if (new URL(request.url).host !== host) throw new Error(`nobody is at ${request.url}`)
     const { method, url, headers } = request
     const seen = { method, url, headers, body: await request.text() }

@@ -245,5 +245,5 @@ test('an effect that only looks is made again after a crash cut it off', async (
   await until(async () => world.requests.length === 1, 'it was asked')
   answer = () => Response.json({ seen: true })
   await hurry(stubOf(scope))
-  await until(async () => (await stubOf(scope).event(id))?.status === 'completed', 'it is done')
+  expect(await until(async () => (await stubOf(scope).event(id))?.status === 'completed', 'it is done')).toBe(true)
 })

@@ -4,6 +4,7 @@ import type { EntryHead, NewEntry, SkillEntryKind } from '../../protocol/log-ent
 import type { Settings } from '../../protocol/settings.ts'
 import { seedBlackboard } from '../../skills/blackboard.ts'
 import type { Json } from '../../skills/json.ts'
+import { costIn } from '../../skills/runner/call-step.ts'
 import { placeOf } from '../../skills/place-of.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
 import type { HostRunnerPorts, RunIdentity, SessionPorts } from '../../skills/session/ports.ts'
@@ -217,7 +218,8 @@ export class Skills {
           signal: either,
           timeout_ms,
         }
-        return { output: await effects.run(request), cost_usd: 0 }
+        const output = await effects.run(request)
+        return { output, cost_usd: costIn(output) }
       },
       isRetryable,
       lastGood: async (key) => runs.lastGood(key),
