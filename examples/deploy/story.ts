@@ -11,17 +11,17 @@ export const SCOPE = 'deploy/payments'
 export const OTHER_SCOPE = 'deploy/payments-again'
 
 /** Sets everything up, talks with the agent as a user would, and reads from the log whether each of the eight steps holds. */
-export async function tellStory(api: Api, cloud: Cloud): Promise<Step[]> {
+export async function tellStory(api: Api, cloud: Cloud, scope = SCOPE): Promise<Step[]> {
   await registerSkills(api)
-  await setUpScope(api, { scope: SCOPE, cloud, roles: ['ReleaseManager'] })
-  await say(api, 'Deploy the latest to staging')
-  await say(api, APP)
-  return eightSteps(await readLog(api, SCOPE))
+  await setUpScope(api, { scope, cloud, roles: ['ReleaseManager'] })
+  await say(api, scope, 'Deploy the latest to staging')
+  await say(api, scope, APP)
+  return eightSteps(await readLog(api, scope))
 }
 
-async function say(api: Api, content: string): Promise<void> {
+async function say(api: Api, scope: string, content: string): Promise<void> {
   const body = { type: 'ws.message', connection_id: 'alice', content }
-  await api.json(scopePath(SCOPE, '/events?wait=outcome&timeout_ms=30000'), { method: 'POST', body })
+  await api.json(scopePath(scope, '/events?wait=outcome&timeout_ms=30000'), { method: 'POST', body })
 }
 
 /** What the gate and the runner do where something is wrong: no role, an image that is not pinned, a smoke test that fails. */

@@ -28,9 +28,15 @@ export class McpServers {
   readonly #parts: Parts
   readonly #known = new Map<string, Known>()
   readonly #asking = new Map<string, Promise<void>>()
+  #revision = 0
 
   constructor(parts: Parts) {
     this.#parts = parts
+  }
+
+  /** Rises with whatever is newly known. */
+  get revision(): number {
+    return this.#revision
   }
 
   /** Null where the server was not asked yet, or its setting has changed since. */
@@ -67,6 +73,7 @@ export class McpServers {
     const catalogue = await this.#discover(server)
     const until = this.#parts.now() + (catalogue.ok ? FRESH_MS : AWAY_MS)
     this.#known.set(server.name, { catalogue, until, asked })
+    this.#revision += 1
   }
 
   async #discover(server: McpServerSetting): Promise<McpCatalogue> {

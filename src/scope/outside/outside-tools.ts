@@ -19,6 +19,7 @@ const MCP = /^mcp\.([^.]+)\.(.+)$/
 export class OutsideTools {
   readonly #parts: Parts
   readonly #servers: McpServers
+  #available: { of: Settings; revision: number; tools: Record<string, ToolDefinition> } | null = null
   #http: { of: Settings; tools: ReadonlyMap<string, ToolDefinition> } | null = null
 
   constructor(parts: Parts) {
@@ -31,22 +32,23 @@ export class OutsideTools {
     await this.#servers.ready()
   }
 
-  /** Those that can be called, as far as is known. */
-  available(): Record<string, ToolDefinition> {
-    const { http_tools, mcp_servers } = this.#parts.settings()
-    const names = [
-      ...http_tools.map(({ name }) => name),
-      ...mcp_servers.flatMap((server) => {
-        const catalogue = this.#servers.catalogue(server)
-        return catalogue?.ok ? Array.from(catalogue.tools.keys(), (tool) => `mcp.${server.name}.${tool}`) : []
-      }),
-    ]
-    return Object.fromEntries(
-      names.flatMap((name) => {
-        const found = this.find(name)
-        return found?.ok ? [[name, found.definition]] : []
-      }),
-    )
+  /** Those that can be called, as far as is known: collected once for the settings as they are, and for what servers have said. */
+  available(): Readonly<Record<string, ToolDefinition>> {
+    const settings = this.#parts.settings()
+    const { revision } = this.#servers
+    if (this.#available?.of !== settings || this.#available.revision !== revision) {
+      this.#available = { of: settings, revision, tools: this.#collected(settings) }
+    }
+    return this.#available.tools
+  }
+
+  #collected({ http_tools, mcp_servers }: Settings): Record<string, ToolDefinition> {
+    const offered = mcp_servers.flatMap((server) => {
+      const catalogue = this.#servers.catalogue(server)
+      return catalogue?.ok ? Array.from(catalogue.tools.keys(), (tool) => `mcp.${server.name}.${tool}`) : []
+    })
+    const found = [...http_tools.map(({ name }) => name), ...offered].map((name) => [name, this.find(name)] as const)
+    return Object.fromEntries(found.flatMap(([name, tool]) => (tool?.ok ? [[name, tool.definition]] : [])))
   }
 
   /** Null where the name is not one of these. A server that was not asked yet is asked by the call itself. */

@@ -1,7 +1,7 @@
 import type { Env } from '../../bindings.ts'
+import { TOOL_SECRET_PREFIX } from '../../protocol/outside-tools.ts'
 
-/** A secret of the deployment, by a name that the settings' schema has let through: it begins with REFLEX_TOOL_. */
-export function secretOf(env: Env, name: string): string | undefined {
-  const value: unknown = Reflect.get(env, name)
-  return typeof value === 'string' ? value : undefined
-}
+/** A secret of the deployment that tools may use, by its name; what is for nobody else is not there. */
+export const secretOf = (env: Env, name: string): string | undefined => (isForTools(name) ? env[name] : undefined)
+
+const isForTools = (name: string): name is `REFLEX_TOOL_${string}` => name.startsWith(TOOL_SECRET_PREFIX)
