@@ -1,7 +1,4 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
+import { listen, type Answer, type Asked } from './listen.ts'
 
 type Message = { role: string; content: string | { text?: string }[] }
 export type ScriptedModel = { vars: Record<string, string>; stop: () => void }
@@ -12,40 +9,22 @@ const BUILT = /I built and pushed (\S+)\./
 
 /** A language model behind the protocol that most servers speak, that plays its part in this one story, so that the example needs no network. */
 export async function startScriptedModel(): Promise<ScriptedModel> {
-  const server = createServer((request, response) => {
-    serve(request, response).catch((error: unknown) => response.writeHead(500).end(String(error)))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  return {
-    vars: {
-      REFLEX_MODEL: 'openai-compatible/scripted',
-      OPENAI_COMPATIBLE_BASE_URL: `http://127.0.0.1:${port}/v1`,
-      OPENAI_COMPATIBLE_API_KEY: 'none',
-    },
-    stop: () => {
-      server.closeAllConnections()
-      server.close()
-    },
+  const { host, stop } = await listen(completion)
+  const vars = {
+    REFLEX_MODEL: 'openai-compatible/scripted',
+    OPENAI_COMPATIBLE_BASE_URL: `http://${host}/v1`,
+    OPENAI_COMPATIBLE_API_KEY: 'none',
   }
+  return { vars, stop }
 }
 
-async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { messages }: { messages: Message[] } = JSON.parse(await text(request))
+function completion({ body }: Asked): Answer {
+  const { messages }: { messages: Message[] } = JSON.parse(body)
   const content = answerTo(messages.map(({ role, content: said }) => ({ role, text: textOf(said) })))
-  const usage = { prompt_tokens: Math.ceil(JSON.stringify(messages).length / 4), completion_tokens: Math.ceil(content.length / 4) }
+  const [prompt_tokens, completion_tokens] = [Math.ceil(body.length / 4), Math.ceil(content.length / 4)]
+  const usage = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens }
   const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }]
-  response.writeHead(200, { 'content-type': 'application/json' })
-  response.end(
-    JSON.stringify({
-      id: 'scripted',
-      created: 0,
-      model: 'scripted',
-      object: 'chat.completion',
-      choices,
-      usage: { ...usage, total_tokens: usage.prompt_tokens + usage.completion_tokens },
-    }),
-  )
+  return { status: 200, body: { id: 'scripted', created: 0, model: 'scripted', object: 'chat.completion', choices, usage } }
 }
 
 const textOf = (content: Message['content']): string =>

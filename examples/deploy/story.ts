@@ -1,5 +1,4 @@
-import type { Api } from '../../cli/lib/api.ts'
-import { connect } from '../../cli/lib/api.ts'
+import { connect, type Api } from '../../cli/lib/api.ts'
 import type { ProposalResult } from '../../src/skills/session/result.ts'
 import type { Cloud } from './cloud.ts'
 import { eightSteps, type Step } from './eight-steps.ts'

@@ -5,6 +5,7 @@ import type { EventStore } from '../core/event-store.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Effects } from './effects.ts'
+import { shownNames } from './shown-names.ts'
 import type { Sockets } from './sockets.ts'
 import { childHead } from './spans.ts'
 import { toolKeys } from '../agents/tool-keys.ts'
@@ -110,16 +111,13 @@ function during(store: EventStore, { signal, acts }: Turn): EventStore {
   }
 }
 
-/** Providers take letters, digits, `_` and `-` in a tool's name, at most 64: `http.tickets.open` is shown as `http_tickets_open`. */
-const shownName = (name: string): string => name.replaceAll(/[^\w-]/g, '_').slice(0, 64)
-
 function toolSet(toolbox: Toolbox, call: AgentDeps['call']): ToolSet {
+  const entries = toolbox.entries()
+  const shown = shownNames(entries.map(([name]) => name))
   return Object.fromEntries(
-    toolbox
-      .entries()
-      .map(([name, { description, input, shown_input = input }]) => [
-        shownName(name),
-        tool({ description, inputSchema: shown_input, execute: (value: unknown) => call(name, value) }),
-      ]),
+    entries.map(([name, { description, input, shown_input = input }], index) => [
+      shown[index] ?? name,
+      tool({ description, inputSchema: shown_input, execute: (value: unknown) => call(name, value) }),
+    ]),
   )
 }

@@ -1,3 +1,4 @@
+import { asSchema } from 'ai'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { write } from '../support/chain.ts'
 import { call, problem, scopePath } from '../support/http.ts'
@@ -175,17 +176,18 @@ describe("an MCP server's tools", () => {
     answer = mcpAnswer
   })
 
-  test('are shown to a turn and called by it', async () => {
-    const scope = await scopeWith({ mcp_servers: [server] })
-    let shown: string[] = []
+  test('are shown to a turn with the schema of their server, and called by it', async () => {
+    const scope = await scopeWith({ mcp_servers: [{ ...server, secret_headers: { authorization: 'REFLEX_TOOL_TICKETS' } }] })
+    let shown: unknown
     behaviours.set(scope, async (_, deps) => {
-      shown = Object.keys(deps.tools)
+      const { mcp_sky_look } = deps.tools
+      shown = mcp_sky_look && [mcp_sky_look.description, await asSchema(mcp_sky_look.inputSchema).jsonSchema]
       return deps.call('mcp.sky.look', { at: 'the moon' })
     })
     expect(await sendAndSettle(stubOf(scope), note(scope, 'go'))).toMatchObject([
       { outcome: { result: { content: [{ text: 'saw the moon' }] } } },
     ])
-    expect(shown).toContain('mcp_sky_look')
+    expect(shown).toMatchObject(['Looks at something', { properties: { at: { type: 'string' } } }])
     expect(await called(scope, 'mcp.sky.look', { at: 'nothing' })).toEqual({ error: expect.stringContaining('nothing to see') })
     expect(await called(scope, 'mcp.sky.sing', {})).toEqual({ error: expect.stringContaining('has no such tool') })
   })
@@ -200,6 +202,20 @@ describe("an MCP server's tools", () => {
     await evict(stubOf(scope))
     await sendAndSettle(stubOf(scope), note(scope, 'c'))
     expect(asked()).toBe(2)
+  })
+
+  test('are asked with the secret of their server, which they cannot tell anybody', async () => {
+    const telling = { name: 'look', description: 'Bearer ticket-secret', inputSchema: { type: 'object' } }
+    answer = (request) => {
+      if (request.headers.get('authorization') !== 'Bearer ticket-secret') return new Response(null, { status: 401 })
+      const { id, method = '' }: { id?: number; method?: string } = request.method === 'POST' ? JSON.parse(request.body) : {}
+      if (method === 'tools/list') return Response.json({ jsonrpc: '2.0', id, result: { tools: [telling] } })
+      if (method !== 'tools/call') return mcpAnswer(request)
+      return Response.json({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'it is Bearer ticket-secret' }] } })
+    }
+    const scope = await scopeWith({ mcp_servers: [{ ...server, secret_headers: { authorization: 'REFLEX_TOOL_TICKETS' } }] })
+    expect(await called(scope, 'mcp.sky.look', {})).toMatchObject({ output: { content: [{ text: 'it is [secret]' }] } })
+    expect(JSON.stringify(await logOf(stubOf(scope)))).not.toContain('ticket-secret')
   })
 
   test('are steps of a plan', async () => {

@@ -80,11 +80,11 @@ export class McpServers {
     const { env, fetch, settings } = this.#parts
     const { allowed_hosts } = settings()
     const look = (signal: AbortSignal) =>
-      withMcpServer(server, { env, fetch, allowed_hosts, signal }, async (tools) =>
+      withMcpServer(server, { env, fetch, allowed_hosts, signal }, async (tools, hide) =>
         Object.entries(tools)
           .slice(0, MOST_TOOLS)
           .map(([name, tool]): [string, McpTool] => {
-            const description = typeof tool.description === 'string' ? tool.description : name
+            const description = String(hide(typeof tool.description === 'string' ? tool.description : name))
             return [name, { description: description.slice(0, 1000), shown_input: asSchema(tool.inputSchema) }]
           }),
       )
