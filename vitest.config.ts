@@ -35,6 +35,7 @@ export default defineConfig(async () => ({
             miniflare: {
               bindings: {
                 REFLEX_ADMIN_KEY: 'test-admin-key',
+                REFLEX_TOOL_TICKETS: 'Bearer ticket-secret',
                 MIGRATIONS: await readD1Migrations('./migrations'),
               },
             },

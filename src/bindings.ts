@@ -23,6 +23,8 @@ export interface Env {
   REFLEX_MODEL?: string
   OPENAI_COMPATIBLE_BASE_URL?: string
   OPENAI_COMPATIBLE_API_KEY?: string
+  /** Secrets for the tools that settings declare are beside these, each by a name that begins with REFLEX_TOOL_. */
+  [tool_secret: `REFLEX_TOOL_${string}`]: string | undefined
   /** Where the SSH guard also reports a block, if set. */
   BLOCK_WEBHOOK_URL?: string
   /** Where its tickets are opened and closed, and where it tells whoever is on duty, if set. */

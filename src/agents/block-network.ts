@@ -19,7 +19,7 @@ export const isPrivateNetwork = (text: string): boolean => isPrivateAddress(netw
 export const blockNetwork = defineTool({
   description: 'Blocks a whole network.',
   input: blockInput,
-  plan_only: true,
+  plans_only: true,
   idempotence_key: ({ network }) => `block-network:${network}`,
   undoes: { tool: 'unblock_network', match: ['network'] },
   timeout_ms: 10_000,
@@ -41,7 +41,7 @@ export const blockNetwork = defineTool({
 export const unblockNetwork = defineTool({
   description: 'Takes back the block of a network.',
   input: unblockInput,
-  plan_only: true,
+  plans_only: true,
   idempotence_key: ({ network }) => `unblock-network:${network}`,
   undoes: { tool: 'block_network', match: ['network'] },
   timeout_ms: 10_000,

@@ -1,3 +1,4 @@
+import type { Schema } from 'ai'
 import type { z } from 'zod'
 import type { Env } from '../bindings.ts'
 import type { Settings } from '../protocol/settings.ts'
@@ -18,6 +19,8 @@ export type ToolCall = {
 export type ToolDefinition<Input = unknown> = {
   description: string
   input: z.ZodType<Input>
+  /** What a model is told of the input, where `input` does not say all: the schema of a server that checks it itself. */
+  shown_input?: Schema
   /** Names an effect that must happen once. With a key, a call that ended is answered from the journal and a lost one runs again under the same key. */
   idempotence_key?: (input: Input, scope: string) => string
   timeout_ms?: number
@@ -28,8 +31,8 @@ export type ToolDefinition<Input = unknown> = {
   undoes?: { tool: string; match: readonly string[] }
   /** It only looks: nothing is kept of it but the log, and a call that a crash cuts off is simply made again. */
   repeatable?: boolean
-  /** Only the plan of a skill may call it, once the gate has let that through: neither a model nor a reflex by itself. */
-  plan_only?: boolean
+  /** Only the steps of skills may call it, so that the gate stands before each call: no model, no trigger and no reflex. */
+  plans_only?: boolean
   execute: (input: Input, call: ToolCall) => Promise<unknown>
 }
 

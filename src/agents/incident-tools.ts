@@ -18,7 +18,7 @@ const evidence = z.array(z.string().max(MOST_LINE)).max(MOST_LINES)
 export const collectEvidence = defineTool({
   description: 'Collects what the log says of some addresses.',
   input: z.object({ addresses: z.array(address).min(1).max(50) }),
-  plan_only: true,
+  plans_only: true,
   repeatable: true,
   async execute({ addresses }, { env, scope }) {
     const { events } = await env.SCOPE.getByName(scope).context(MOST_LOOKED_AT)
@@ -38,7 +38,7 @@ export const collectEvidence = defineTool({
 export const openTicket = defineTool({
   description: 'Opens a ticket for people to look at.',
   input: z.object({ title: text.max(200), details: text.max(2500), evidence }),
-  plan_only: true,
+  plans_only: true,
   timeout_ms: 10_000,
   async execute({ title, details, evidence }, { env, fetch, scope, signal, now, idempotence_key }) {
     const desk = webhookAt('TICKET_WEBHOOK_URL', env.TICKET_WEBHOOK_URL)
@@ -57,7 +57,7 @@ export const openTicket = defineTool({
 export const closeTicket = defineTool({
   description: 'Closes a ticket.',
   input: z.object({ ticket: text.max(64), reason: text.max(500) }),
-  plan_only: true,
+  plans_only: true,
   timeout_ms: 10_000,
   async execute({ ticket, reason }, { env, fetch, scope, signal, now }) {
     const desk = webhookAt('TICKET_WEBHOOK_URL', env.TICKET_WEBHOOK_URL)
@@ -73,7 +73,7 @@ export const closeTicket = defineTool({
 export const notify = defineTool({
   description: 'Tells whoever is on duty.',
   input: z.object({ message: text.max(3000) }),
-  plan_only: true,
+  plans_only: true,
   timeout_ms: 10_000,
   async execute({ message }, { env, fetch, scope, signal, idempotence_key }) {
     const webhook = webhookAt('NOTIFY_WEBHOOK_URL', env.NOTIFY_WEBHOOK_URL)

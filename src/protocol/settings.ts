@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { httpTools, mcpServers } from './outside-tools.ts'
 import { reflexReference } from './reflex.ts'
 
 /** What happens to events that arrive while a turn is in flight; `debounce` also delays the start of a turn. Times in ms. */
@@ -34,8 +35,8 @@ const fields = {
   instructions: z.string().max(20_000),
   /** The built-in agent's condition: a CEL expression over the context's counts. */
   when: z.string().max(2000),
-  /** Names of the agent's tools that this scope may use; all of them unless set. */
-  tools: z.array(z.string().min(1).max(64)).max(100),
+  /** Names of the tools that this scope may use, of its agent and of those declared below; all of them unless set. */
+  tools: z.array(z.string().min(1).max(128)).max(100),
   /** System 1: the reflexes that see an event before any model does, in order of priority. */
   reflexes: z.array(reflexReference).max(100),
   /** Where the scope's agent works, for the gate: a skill names what it is for. */
@@ -58,6 +59,10 @@ const fields = {
         ),
     )
     .max(100),
+  /** Tools that are one HTTP request each, to one of `allowed_hosts`. */
+  http_tools: httpTools,
+  /** MCP servers on `allowed_hosts` whose tools the scope may use. */
+  mcp_servers: mcpServers,
   /** The agent's own parameters. */
   parameters: z.record(z.string().min(1).max(64), z.json()),
 }
@@ -97,6 +102,8 @@ export const defaultSettings: Settings = {
   goal_labels: [],
   blackboard: {},
   allowed_hosts: [],
+  http_tools: [],
+  mcp_servers: [],
   parameters: {},
 }
 

@@ -1,13 +1,20 @@
 import { z } from '@hono/zod-openapi'
+import { httpToolSetting } from '../protocol/outside-tools.ts'
 import { settings as fullSettings } from '../protocol/settings.ts'
 import { event } from './schemas.ts'
 
 const time = z.iso.datetime()
 const count = z.int()
 
+const requestBody = z.union([z.string(), z.array(z.unknown()), z.record(z.string(), z.unknown())]).optional()
+
 /** Any JSON is recursive: the generator would not come to an end. */
 export const settings = fullSettings
-  .extend({ parameters: z.record(z.string(), z.unknown()), blackboard: z.record(z.string(), z.record(z.string(), z.unknown()).optional()) })
+  .extend({
+    parameters: z.record(z.string(), z.unknown()),
+    blackboard: z.record(z.string(), z.record(z.string(), z.unknown()).optional()),
+    http_tools: z.array(z.object({ ...httpToolSetting.shape, body: requestBody })),
+  })
   .openapi('Settings')
 
 export const scopeSummary = z

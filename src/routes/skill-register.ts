@@ -36,7 +36,7 @@ const register = createRoute({
   description:
     'The body is its manifest, with an `id` and a semantic `version`, which never changes: the same content again changes nothing, other content under the same version is ' +
     'refused. It is a candidate until its state is changed. All of the manifest is checked, and all that is wrong is told at once: also whether the tools it names are tools of ' +
-    'an agent of this deployment. Names that begin with `http.` or `mcp.` are those of scopes, and not checked. Only the owner adds versions; an admin may.',
+    'an agent of this deployment. Names that begin with `http.` or `mcp.` are those of scopes, and not checked: where a scope does not have them, the gate refuses and says what to declare. Only the owner adds versions; an admin may.',
   ...guard({ roles: ['operator'], body: 'json' }),
   request: {
     query: z.object({

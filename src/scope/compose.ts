@@ -88,6 +88,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     locks: new ScopedLocks(),
     unit,
     tools: () => toolbox.all,
+    fetch: outbound,
     now,
   })
   const budget = new Budget(database, settings, now)
@@ -113,6 +114,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     configuration: () => configuration,
     accept: (accepted) => intake.accept(accepted, 'reflex'),
     trim: () => perception.trim(),
+    fetch: outbound,
     propose: (proposal, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text: proposal.why }, owner),
   })
   const { skills, skillRuns, parked, decisions } = composeSkills({
@@ -238,6 +240,9 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     now,
   }
 }
+
+// As a method of another object, `fetch` itself refuses to be called.
+const outbound: typeof fetch = (input, init) => fetch(input, init)
 
 /** Memory and disk may differ: the next request builds the object anew from what is on disk. */
 function abort(context: DurableObjectState, scope: string, error: unknown): void {

@@ -45,6 +45,7 @@ type Parts = {
   locks: ScopedLocks
   unit: UnitOfWork
   tools: () => Readonly<Record<string, ToolDefinition>>
+  fetch: typeof fetch
   now: () => number
 }
 type Journalled = { id: string; status: 'started' | 'ok' | 'failed' | 'unknown'; output: string | null; error: string | null }
@@ -160,7 +161,7 @@ export class Effects {
     request: EffectRequest,
     { id, key, arguments_hash }: { id: string; key: string | null; arguments_hash: string },
   ): Promise<unknown> {
-    const { unit, now, env, scope, settings } = this.#parts
+    const { unit, now, env, scope, settings, fetch } = this.#parts
     const { tool, definition, input, turn_id } = request
     const head = childHead(request.head)
     const started = now()
@@ -178,7 +179,7 @@ export class Effects {
         (signal) => {
           signal.addEventListener('abort', () => (stopped = true), { once: true })
           const { parameters } = settings()
-          return (work = definition.execute(input, { env, fetch: outbound, scope, parameters, signal, idempotence_key: key, now }))
+          return (work = definition.execute(input, { env, fetch, scope, parameters, signal, idempotence_key: key, now }))
         },
         { signal: request.signal, timeout_ms, what: `effect ${tool}` },
       )
@@ -287,6 +288,3 @@ function keyOf({ tool, definition, input, key: given = null }: EffectRequest, sc
   if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotence_key) return key
   throw new TypeError(`the idempotence key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)
 }
-
-// As a method of another object, `fetch` itself refuses to be called.
-const outbound: typeof fetch = (input, init) => fetch(input, init)

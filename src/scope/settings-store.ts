@@ -40,15 +40,24 @@ export class SettingsStore {
     return { ok: true, settings: this.#settings }
   }
 
-  #wrong({ agent, when, tools, reflexes }: SettingsPatch): string | null {
+  #wrong({ agent, when, tools, reflexes, http_tools, mcp_servers }: SettingsPatch): string | null {
     if (agent && !agents.some(({ name }) => name === agent))
       return `agent: there is no agent ${agent}; there are ${agents.map(({ name }) => name).join(', ')}`
     const error = when ? conditionError(when) : null
     if (error !== null) return `when: ${error}`
     const serving = agentOf(this.#scope, agent ?? undefined)
-    const known = [...Object.keys(serving.tools), ...reflexToolNames]
-    const unknown = tools?.find((tool) => !known.includes(tool))
-    if (unknown !== undefined) return `tools: agent ${serving.name} has no tool ${unknown}; there are ${known.join(', ')}`
+    const declared = http_tools ?? serving.settings?.http_tools ?? []
+    const servers = (mcp_servers ?? serving.settings?.mcp_servers ?? []).map(({ name }) => `mcp.${name}.`)
+    const known = [
+      ...Object.keys(serving.tools),
+      ...declared.map(({ name }) => name),
+      ...servers.map((prefix) => `${prefix}…`),
+      ...reflexToolNames,
+    ]
+    const isKnown = (tool: string) => known.includes(tool) || servers.some((prefix) => tool.startsWith(prefix))
+    const unknown = tools?.find((tool) => !isKnown(tool))
+    if (unknown !== undefined)
+      return `tools: agent ${serving.name} has no tool ${unknown}, and http_tools and mcp_servers declare none; there are ${known.join(', ')}`
     const twice = reflexes?.find(({ id }, index) => reflexes.findIndex((other) => other.id === id) !== index)
     if (twice !== undefined) return `reflexes: ${twice.id} stands twice in the chain`
     return null

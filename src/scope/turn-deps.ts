@@ -5,6 +5,7 @@ import type { EventStore } from '../core/event-store.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Effects } from './effects.ts'
+import { shownNames } from './shown-names.ts'
 import type { Sockets } from './sockets.ts'
 import { childHead } from './spans.ts'
 import { toolKeys } from '../agents/tool-keys.ts'
@@ -26,10 +27,12 @@ type Parts = ModelParts & {
 }
 
 /** What one turn's trigger may use. Once the turn has ended its signal is aborted, and none of this does anything any more. */
-export function turnDeps(parts: Parts, turn: Turn): AgentDeps {
+export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
   const { env, scope, settings, store, effects, log, sockets, unit, toolbox, proving, waits, now } = parts
   const { turn_id, signal, head, earlier_turns } = turn
 
+  await toolbox.ready()
+  turn.signal.throwIfAborted()
   const named = toolKeys(toolbox.all, scope)
   const call = async (name: string, input: unknown): Promise<unknown> => {
     const found = toolbox.find(name)
@@ -109,12 +112,12 @@ function during(store: EventStore, { signal, acts }: Turn): EventStore {
 }
 
 function toolSet(toolbox: Toolbox, call: AgentDeps['call']): ToolSet {
+  const entries = toolbox.entries()
+  const shown = shownNames(entries.map(([name]) => name))
   return Object.fromEntries(
-    toolbox
-      .entries()
-      .map(([name, { description, input }]) => [
-        name,
-        tool({ description, inputSchema: input, execute: (value: unknown) => call(name, value) }),
-      ]),
+    entries.map(([name, { description, input, shown_input = input }], index) => [
+      shown[index] ?? name,
+      tool({ description, inputSchema: shown_input, execute: (value: unknown) => call(name, value) }),
+    ]),
   )
 }

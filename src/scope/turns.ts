@@ -46,7 +46,7 @@ type Parts = {
   unit: UnitOfWork
   agent: () => Agent
   settings: () => Settings
-  deps: (turn: Turn) => AgentDeps
+  deps: (turn: Turn) => Promise<AgentDeps>
   now: () => number
 }
 
@@ -187,7 +187,7 @@ export class Turns {
     let ending: Ending
     try {
       const timeout_ms = settings().turn_timeout_ms
-      const work = async () => (trigger ? trigger(turn.seen.context, deps(turn)) : null)
+      const work = async () => (trigger ? trigger(turn.seen.context, await deps(turn)) : null)
       ending = endingOf(await withDeadline(work, { signal: turn.signal, timeout_ms, what: 'the turn' }), turn.seen.context.scratch)
     } catch (error) {
       ending = endingOfError(error)

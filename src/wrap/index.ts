@@ -1,6 +1,7 @@
 export { createReflex, type Reflex } from './reflex.ts'
 export type { ReflexConfig } from './config.ts'
-export { httpTool, httpTools, HttpToolError, type HttpToolDefinition, type HttpToolOptions } from './http-tools.ts'
+export { HttpToolError, type HttpToolDefinition, type HttpToolOptions } from './http-request.ts'
+export { httpTool, httpTools } from './http-tools.ts'
 export { mcpTools, type McpServer } from './mcp-tools.ts'
 export { wrapLangChain, type ChatModel, type ChainTool } from './langchain.ts'
 export { wrapLangGraph, type MessageGraph } from './langgraph.ts'

@@ -2,6 +2,7 @@ import { createMCPClient } from '@ai-sdk/mcp'
 import type { ToolSet } from 'ai'
 import { checkUrl } from './allowed-hosts.ts'
 import { guardedFetch } from './guarded-fetch.ts'
+import { limitBody } from './limit-body.ts'
 
 export type McpServer = {
   url: string
@@ -16,6 +17,8 @@ export type McpServer = {
 export type McpOptions = { allowed_hosts: readonly string[]; fetch?: typeof fetch }
 
 const TIMEOUT_MS = 15_000
+/** Of one answer: a list of tools, or what a tool gave. */
+const MOST_BYTES = 4 * 1024 * 1024
 
 /** The tools of an MCP server, and the way to leave it. Nothing is asked of a host that is not allowed, whatever the server says. */
 export async function mcpTools(
@@ -24,8 +27,8 @@ export async function mcpTools(
 ): Promise<{ tools: ToolSet; close: () => Promise<void> }> {
   const checked = checkUrl(url, allowed_hosts)
   if (!checked.ok) throw new Error(`MCP server: ${checked.reason}`)
-  const guarded = ((target: string | URL, init: RequestInit = {}) =>
-    guardedFetch(target, init, { allowed_hosts, fetch: send })) as typeof fetch
+  const guarded = (async (target: string | URL, init: RequestInit = {}) =>
+    limitBody(await guardedFetch(target, init, { allowed_hosts, fetch: send }), MOST_BYTES)) as typeof fetch
   const client = await createMCPClient({
     transport: { type, url: checked.url.href, headers: { ...headers }, redirect: 'error', fetch: guarded },
     clientName: 'reflex',

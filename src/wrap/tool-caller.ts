@@ -1,5 +1,6 @@
 import { messageOf } from '../protocol/message-of.ts'
 import type { Json, JsonFields } from '../skills/json.ts'
+import { costIn } from '../skills/runner/call-step.ts'
 import { withinTime, type Within } from '../skills/runner/within-time.ts'
 import type { OutputStore } from './storage.ts'
 import { isRetryable } from './retryable.ts'
@@ -144,10 +145,4 @@ function errorOf(ended: Exclude<Within<unknown>, { ended: 'done' }>, { tool, pol
   if (ended.ended === 'threw') return ended.error
   if (ended.ended === 'timeout') return new ToolTimeout(`${tool} took longer than ${policy.timeout_ms ?? TOOL_TIMEOUT_MS} ms`)
   return signal?.reason ?? new Error(`${tool} was stopped`)
-}
-
-/** What a tool's output or error says that it cost. */
-function costIn(value: unknown): number {
-  const cost = typeof value === 'object' && value !== null && 'cost_usd' in value ? value.cost_usd : 0
-  return typeof cost === 'number' && Number.isFinite(cost) && cost > 0 ? cost : 0
 }

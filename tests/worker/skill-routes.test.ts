@@ -100,7 +100,7 @@ describe('a manifest is refused', () => {
     ],
     ['with an unknown tool to undo with', { 'plan.compensation.0.tool': 'undo' }, 'plan.compensation[0].tool', /no tool called undo/],
     ['with an unknown tool required', { 'preconditions.tools_available': ['act', 'none'] }, 'preconditions.tools_available[1]', /none/],
-    ['with an unknown probe', { 'policy.deny_if': ["risk_scan(args) == 'high'"] }, 'policy.deny_if[0]', /no probe called risk_scan/],
+    ['with an unknown probe', { 'policy.deny_if': ["weather(args) == 'bad'"] }, 'policy.deny_if[0]', /no probe called weather/],
     ['with CEL that does not parse', { 'preconditions.invariants': ['ctx.a =='] }, 'preconditions.invariants[0]', /./],
     ['with an unknown slot in a template', { 'plan.steps.0.args': { text: '{{nothing}}' } }, 'plan.steps[0].args.text', /neither an input/],
     ['with no key for what it does outside', { 'plan.idempotence_key': undefined }, 'plan.idempotence_key', /required/],

@@ -4,11 +4,13 @@ import type { EntryHead, NewEntry, SkillEntryKind } from '../../protocol/log-ent
 import type { Settings } from '../../protocol/settings.ts'
 import { seedBlackboard } from '../../skills/blackboard.ts'
 import type { Json } from '../../skills/json.ts'
+import { costIn } from '../../skills/runner/call-step.ts'
 import { placeOf } from '../../skills/place-of.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
 import type { HostRunnerPorts, RunIdentity, SessionPorts } from '../../skills/session/ports.ts'
 import type { ProposalRequest, SkillProposal } from '../../skills/session/proposal.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
+import { isRetryable } from '../../wrap/retryable.ts'
 import type { Database } from '../database.ts'
 import type { Effects } from '../effects.ts'
 import type { Log } from '../log.ts'
@@ -71,7 +73,8 @@ export class Skills {
   }
 
   async open(owner: SessionFor): Promise<ScopeSession> {
-    await this.#parts.shelf.catchUp({ at_once: owner.ask === undefined })
+    const { shelf, toolbox } = this.#parts
+    await Promise.all([shelf.catchUp({ at_once: owner.ask === undefined }), toolbox.ready()])
     return this.#session(owner)
   }
 
@@ -184,6 +187,10 @@ export class Skills {
       runs: runs.port(asked),
       approvals: { park: (run) => parked.park(run) },
       tools: () => toolbox.allowed,
+      absence: (tool) => {
+        const found = toolbox.forPlan(tool)
+        return found.ok ? null : found.detail
+      },
       probes: (agent().probes ?? {}) as SessionPorts['probes'],
       ask: ask ?? (() => Promise.reject(new Error('no model is asked outside of a turn'))),
       log: ({ kind, trace_id: _trace, ...fields }) => {
@@ -202,7 +209,7 @@ export class Skills {
     return {
       journal: this.#journal,
       callTool: async (tool, input, { signal, timeout_ms, idempotence_key }) => {
-        const found = toolbox.find(tool, { in_plan: true })
+        const found = toolbox.forPlan(tool)
         if (!found.ok) throw new Error(found.detail)
         const { definition } = found
         const cause = { by: `skill:${skill_id}@${version}` }
@@ -219,9 +226,10 @@ export class Skills {
           signal: either,
           timeout_ms,
         }
-        return { output: await effects.run(request), cost_usd: 0 }
+        const output = await effects.run(request)
+        return { output, cost_usd: costIn(output) }
       },
-      isRetryable: (error) => typeof error === 'object' && error !== null && 'retryable' in error && error.retryable === true,
+      isRetryable,
       lastGood: async (key) => runs.lastGood(key),
       remember: async (key, outputs) => runs.remember(key, outputs, now()),
       wait: (ms, signal) => scheduler.wait(ms, { signal }),

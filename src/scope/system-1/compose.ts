@@ -14,6 +14,7 @@ import type { Effects } from '../effects.ts'
 import type { Log } from '../log.ts'
 import type { Settlement } from '../settlement.ts'
 import type { SessionFor } from '../skills/skills.ts'
+import { OutsideTools } from '../outside/outside-tools.ts'
 import { Toolbox } from '../toolbox.ts'
 import type { Turns } from '../turns.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
@@ -52,6 +53,7 @@ type Parts = {
   accept: (events: readonly Event[]) => Accepted
   trim: () => void
   propose: (proposal: SkillProposal, owner: SessionFor) => Promise<ProposalResult>
+  fetch: typeof fetch
   now: () => number
 }
 
@@ -61,7 +63,8 @@ export function composeSystem1(parts: Parts) {
   const sandbox = isolateSandbox
   const programs = new Programs(database, scope, settings)
   const upkeep = new Upkeep({ scope, env, database, programs, records, settings, unit, alarm, now })
-  const toolbox: Toolbox = new Toolbox({ scope, agent, settings, own: () => own })
+  const outside = new OutsideTools({ scope, env, settings, fetch: parts.fetch, now })
+  const toolbox: Toolbox = new Toolbox({ scope, agent, settings, own: () => own, outside })
   const proving = new Proving({ ...parts, programs, toolbox, moved: (version, state, reason) => upkeep.moved(version, state, reason) })
   const recordings = new Recordings({ scope, database, agent, toolbox })
   const own = reflexTools({

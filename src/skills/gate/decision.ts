@@ -24,6 +24,8 @@ export type GateRequest = {
   blackboard: Blackboard
   /** The tools that are there. */
   tools: readonly string[]
+  /** Why a tool is not there, where the host can say. */
+  absent_tools?: Readonly<Record<string, string>>
   recent_success: boolean
   /** Every role of the caller, those that another one implies included. */
   roles: readonly string[]

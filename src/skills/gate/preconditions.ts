@@ -45,11 +45,12 @@ function slotsOutcome({ manifest }: GateRequest, { bound, mask }: Facts): StageO
   return { checks: [{ check: 'slots', passed: needs.length === 0, detail }], needs }
 }
 
-function toolsOutcome({ manifest: { preconditions, plan }, tools }: GateRequest): StageOutcome {
+function toolsOutcome({ manifest: { preconditions, plan }, tools, absent_tools = {} }: GateRequest): StageOutcome {
   const there = new Set(tools)
   const named = [...preconditions.tools_available, ...plan.steps.map(({ tool }) => tool), ...plan.compensation.map(({ tool }) => tool)]
   const absent = [...new Set(named)].filter((tool) => !there.has(tool))
-  const needs = absent.map((tool): Need => ({ need: 'tool', tool, message: `the tool ${tool} must be available` }))
+  const why = (tool: string) => (Object.hasOwn(absent_tools, tool) ? `: ${absent_tools[tool]}` : '')
+  const needs = absent.map((tool): Need => ({ need: 'tool', tool, message: `the tool ${tool} must be available${why(tool)}` }))
   const detail = absent.length === 0 ? 'all tools are available' : `not available: ${absent.join(', ')}`
   return { checks: [{ check: 'tools', passed: absent.length === 0, detail }], needs }
 }

@@ -82,8 +82,8 @@ function failed(
   return { end: { status, reason, output: null, error }, cost_usd, again }
 }
 
-/** What a call cost, also one that failed; nothing where it does not say a sensible number. */
-function costIn(value: unknown): number {
+/** What a call cost, by what it gave or threw; nothing where that does not say a sensible number. */
+export function costIn(value: unknown): number {
   const cost = typeof value === 'object' && value !== null && 'cost_usd' in value ? value.cost_usd : 0
   return typeof cost === 'number' && Number.isFinite(cost) && cost > 0 ? cost : 0
 }

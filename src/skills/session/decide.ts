@@ -61,6 +61,7 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
     entity_types: request.entity_types ?? settings.entity_types ?? [],
     blackboard,
     tools: ports.tools(),
+    absent_tools: absences(skill.manifest, ports),
     recent_success: approval?.recent_success ?? ports.registry.recentSuccess().has(id),
     roles: request.roles,
     ...ports.registry.usage(id),
@@ -68,6 +69,14 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
     ...(settings.tau === undefined ? {} : { default_tau_ratio: settings.tau }),
     now: ports.now(),
   }
+}
+
+/** What the host says of the tools that are not there. */
+function absences({ preconditions, plan }: Manifest, ports: SessionContext['ports']): Record<string, string> {
+  const there = new Set(ports.tools())
+  const named = new Set([...preconditions.tools_available, ...[...plan.steps, ...plan.compensation].map(({ tool }) => tool)])
+  const said = Array.from(named, (tool) => [tool, there.has(tool) ? null : (ports.absence?.(tool) ?? null)] as const)
+  return Object.fromEntries(said.flatMap(([tool, why]) => (why === null ? [] : [[tool, why]])))
 }
 
 /** All that it was decided from, but the manifest and the blackboard, which are named by hash and by revision. */

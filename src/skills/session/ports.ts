@@ -97,6 +97,8 @@ export type SessionPorts = {
   approvals: { park(run: ParkedRun): Promise<Parked> }
   /** The names of the tools that plans may call. */
   tools(): readonly string[]
+  /** Why a tool is not among them, and what would have to be set; null where the host has no more to say. */
+  absence?(tool: string): string | null
   probes: Probes
   /** Calls the model that a pinned parser names, at temperature 0, and gives its whole answer. */
   ask(request: ParseRequest, signal: AbortSignal | undefined): Promise<string>

@@ -47,6 +47,13 @@ describe('the gate', () => {
     ['an unknown repo', { compat: { ...place, repo: null } }, 'refused', 'compat', { need: 'compat', field: 'repo' }],
     ['another project', withManifest({ 'compat.project': 'acme/shop' }), 'refused', 'compat', { need: 'compat', field: 'project' }],
     ['a missing tool', { tools: ['term.exec'] }, 'refused', 'preconditions', { need: 'tool', tool: 'tests.run' }],
+    [
+      'a missing tool of which the host knows more',
+      { tools: ['term.exec'], absent_tools: { 'tests.run': 'declare it' } },
+      'refused',
+      'preconditions',
+      { need: 'tool', tool: 'tests.run', message: 'the tool tests.run must be available: declare it' },
+    ],
     ["a step's missing tool", withManifest({ 'plan.steps.1.tool': 'az' }), 'refused', 'preconditions', { need: 'tool', tool: 'az' }],
     [
       'an input of another type',

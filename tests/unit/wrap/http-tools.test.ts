@@ -1,11 +1,13 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkUrl } from '../../../src/wrap/allowed-hosts.ts'
-import { httpTool, httpTools, type HttpToolDefinition, type HttpToolOptions } from '../../../src/wrap/http-tools.ts'
+import type { HttpToolDefinition, HttpToolOptions } from '../../../src/wrap/http-request.ts'
+import { httpTool, httpTools } from '../../../src/wrap/http-tools.ts'
 
 let server: Server
 let host = ''
+let received: IncomingHttpHeaders = {}
 
 const answers: Record<string, { status: number; location?: string; body?: string }> = {
   '/elsewhere': { status: 302, location: 'https://evil.example.com/' },
@@ -18,6 +20,7 @@ const answers: Record<string, { status: number; location?: string; body?: string
 beforeAll(async () => {
   server = createServer((incoming, response) => {
     const { url = '', method, headers } = incoming
+    received = headers
     const fixed = answers[url]
     if (fixed) {
       response.writeHead(fixed.status, fixed.location ? { location: fixed.location } : {}).end(fixed.body)
@@ -74,9 +77,13 @@ describe('an HTTP tool', () => {
   test('has its secrets from outside, and sends the key where there is one', async () => {
     const secret = (name: string) => (name === 'TOKEN' ? 'Bearer t0ken' : undefined)
     const { headers } = await call({ secret_headers: { authorization: 'TOKEN' } }, { secret, key: 'run:1' })
-    expect(headers).toMatchObject({ authorization: 'Bearer t0ken', 'idempotency-key': 'run%3A1' })
+    expect(received).toMatchObject({ authorization: 'Bearer t0ken', 'idempotency-key': 'run%3A1' })
+    // What comes back of a secret is not told.
+    expect(headers).toMatchObject({ authorization: '[secret]', 'idempotency-key': 'run%3A1' })
     expect((await call({}, {})).headers).not.toHaveProperty('idempotency-key')
     await expect(call({ secret_headers: { authorization: 'OTHER' } }, { secret })).rejects.toThrow('echo needs the secret OTHER')
+    const broken = call({ secret_headers: { authorization: 'TOKEN' } }, { secret: () => 'to\nken' })
+    await expect(broken).rejects.toThrow(/^echo needs the secret TOKEN, which holds what no header may hold$/)
   })
 
   test('follows redirects on its own host only, and not for ever', async () => {
@@ -90,7 +97,7 @@ describe('an HTTP tool', () => {
 
   test('takes no more than allowed, and waits no longer', async () => {
     await expect(call({ url: `http://${host}/large`, max_response_bytes: 4000 })).rejects.toThrow('larger than 4000 bytes')
-    await expect(call({ url: `http://${host}/slow`, timeout_ms: 30 })).rejects.toThrow(/timeout/i)
+    await expect(call({ url: `http://${host}/slow`, timeout_ms: 30 })).rejects.toThrow('echo took longer than 30 ms')
   })
 
   test('says what went wrong, with the status that tells whether it may be tried again', async () => {

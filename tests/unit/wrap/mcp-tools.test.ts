@@ -14,7 +14,9 @@ const results: Record<string, (message: Message) => unknown> = {
   'tools/list': () => ({
     tools: [{ name: 'look', description: 'Looks', inputSchema: { type: 'object', properties: { at: { type: 'string' } } } }],
   }),
-  'tools/call': ({ params }) => ({ content: [{ type: 'text', text: `saw ${params?.arguments?.at}` }] }),
+  'tools/call': ({ params }) => ({
+    content: [{ type: 'text', text: params?.arguments?.at === 'everything' ? 'x'.repeat(5_000_000) : `saw ${params?.arguments?.at}` }],
+  }),
 }
 
 beforeAll(async () => {
@@ -56,6 +58,8 @@ test('the tools of an MCP server can be called', async () => {
   const output = await tools['sky.look']?.execute?.({ at: 'the moon' }, { toolCallId: 'c', messages: [], context: {} })
   expect(output).toMatchObject({ content: [{ type: 'text', text: 'saw the moon' }] })
   expect(methods).toContain('tools/call')
+  const everything = tools['sky.look']?.execute?.({ at: 'everything' }, { toolCallId: 'd', messages: [], context: {} })
+  await expect(everything).rejects.toThrow('larger than 4194304 bytes')
   await close()
 })
 

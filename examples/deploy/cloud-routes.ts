@@ -1,0 +1,41 @@
+import type { Answer } from './listen.ts'
+
+/** What the cloud has: registries, images, and apps with the image that each runs. */
+export type Stock = { subscription: string; registries: Set<string>; images: Set<string>; apps: Map<string, string>; unhealthy: boolean }
+export type Request = { name: string; body: Record<string, unknown> }
+export type Route = (request: Request) => Answer
+
+const ok = (body: Answer['body']): Answer => ({ status: 200, body })
+const missing = (what: string): Answer => ({ status: 404, body: { error: `there is no ${what}` } })
+
+/** By method and path; `:name` is the last part of the path. */
+export function routesOver(stock: Stock): Readonly<Record<string, Route>> {
+  const { registries, images, apps } = stock
+  const app = (name: string, work: (image: string) => Answer): Answer => {
+    const image = apps.get(name)
+    return image === undefined ? missing(`app ${name}`) : work(image)
+  }
+  return {
+    'GET /subscription': () => ok({ subscription: stock.subscription }),
+    'GET /registries/:name': ({ name }) => ok({ registry: name, exists: registries.has(name) }),
+    'PUT /registries/:name': ({ name }) => ok({ registry: name, created: registries.size < registries.add(name).size }),
+    'DELETE /registries/:name': ({ name }) => ok({ registry: name, removed: registries.delete(name) }),
+    'POST /images/build': ({ body }) =>
+      ok({ image: `${String(body['registry'])}.example/payments:${String(body['commit'])}`, cost_usd: 0.02 }),
+    'POST /images/push': ({ body: { image } }) => ok({ image, pushed: images.size < images.add(String(image)).size }),
+    'POST /images/remove': ({ body: { image } }) => ok({ image, removed: images.delete(String(image)) }),
+    'GET /apps/:name': ({ name }) => app(name, (image) => ok({ app: name, image })),
+    'PUT /apps/:name': ({ name, body: { image } }) =>
+      app(name, () => {
+        if (!images.has(String(image))) return missing(`image ${String(image)}`)
+        apps.set(name, String(image))
+        return ok({ app: name, image })
+      }),
+    'POST /apps/:name': ({ name }) => app(name, () => ok({ app: name, restarted: true })),
+    'GET /healthz/:name': ({ name }) =>
+      app(name, (image) => {
+        if (stock.unhealthy) return { status: 500, body: { error: `${image} does not start` } }
+        return ok({ healthy: true, image })
+      }),
+  }
+}

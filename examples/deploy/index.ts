@@ -1,0 +1,73 @@
+// A deployment from a chat, end to end: a model proposes skills, the gate decides on each, and plans call a cloud over HTTP. Nothing of it is code in the Worker.
+//
+//   npm run example:deploy
+//
+// It starts the real local server, a cloud that only remembers, and a script that plays the model. With REFLEX_MODEL set (and OPENAI_COMPATIBLE_BASE_URL and
+// OPENAI_COMPATIBLE_API_KEY where it needs them) a language model is asked instead. It ends with 1 where the log does not show what the example claims.
+
+import { randomUUID } from 'node:crypto'
+import { connect } from '../../cli/lib/api.ts'
+import { tellFailure } from '../../cli/lib/cli-error.ts'
+import { interruption, unlessAborted } from '../../cli/lib/interruption.ts'
+import { startServer } from '../../cli/lib/local-server.ts'
+import { painter } from '../../cli/lib/paint.ts'
+import { temporaryFolder } from '../../cli/lib/temporary-folder.ts'
+import { harmless } from '../../cli/lib/text.ts'
+import { startCloud } from './cloud.ts'
+import type { Step } from './eight-steps.ts'
+import { startScriptedModel } from './model.ts'
+import { TOKEN_SECRET } from './set-up.ts'
+import { tellRefusals, tellStory } from './story.ts'
+
+const { signal, exitCode } = interruption()
+const paint = painter(process.stdout)
+
+async function main(): Promise<number> {
+  const folder = temporaryFolder('reflex-deploy-')
+  const key = `deploy-${randomUUID().replaceAll('-', '')}`
+  const token = randomUUID()
+  const cloud = await startCloud(token)
+  const model = await modelOf(process.env)
+  console.log(paint('yellow', model.note))
+  const vars = { REFLEX_ADMIN_KEY: key, [TOKEN_SECRET]: `Bearer ${token}`, ...model.vars }
+  const starting = startServer({ persist_to: folder.path, vars, signal })
+  try {
+    const server = await unlessAborted(signal, starting)
+    const api = connect(server.url, key)
+    const steps = await unlessAborted(signal, tellStory(api, cloud))
+    steps.forEach((step, index) => show(step, `${index + 1}.`))
+    const refusals = await unlessAborted(signal, tellRefusals(api, cloud))
+    for (const step of refusals) show(step, '·')
+    const broken = [...steps, ...refusals].filter(({ holds }) => !holds).length
+    console.log(broken === 0 ? paint('green', 'All of it is in the log.') : paint('red', `${broken} of these the log does not show.`))
+    return broken === 0 ? 0 : 1
+  } finally {
+    await (await starting.catch(() => null))?.stop()
+    model.stop()
+    cloud.stop()
+    folder.remove()
+  }
+}
+
+function show({ title, shown, holds }: Step, mark: string): void {
+  console.log(`${paint('bold', `${mark} ${title}`)} ${holds ? paint('green', 'ok') : paint('red', 'NOT SHOWN')}`)
+  for (const line of shown) console.log(`     ${harmless(line)}`)
+}
+
+type Played = { note: string; vars: Record<string, string>; stop: () => void }
+
+async function modelOf(env: NodeJS.ProcessEnv): Promise<Played> {
+  if (!env['REFLEX_MODEL'])
+    return { note: 'No model is asked: a script plays its part. Set REFLEX_MODEL to ask one.', ...(await startScriptedModel()) }
+  const names = ['REFLEX_MODEL', 'OPENAI_COMPATIBLE_BASE_URL', 'OPENAI_COMPATIBLE_API_KEY']
+  const vars = Object.fromEntries(names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
+  return { note: `The model ${env['REFLEX_MODEL']} is asked.`, vars, stop: () => {} }
+}
+
+try {
+  process.exitCode = await main()
+} catch (error) {
+  process.exitCode = signal.aborted ? exitCode() : tellFailure('The example failed:', error)
+}
+// Connections that the server was killed under may keep a handle for a while.
+process.exit()

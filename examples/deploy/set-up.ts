@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { CliError } from '../../cli/lib/cli-error.ts'
+import type { Api } from '../../cli/lib/api.ts'
+import type { SettingsPatch } from '../../src/protocol/settings.ts'
+import type { Cloud } from './cloud.ts'
+
+export const SKILLS = ['ensure_acr', 'docker_build_and_push', 'deploy.container.appservice'] as const
+export const COMMIT = '4f1c2e9'
+export const APP = 'payments-stg-webapp'
+
+export const scopePath = (scope: string, rest = ''): string => `/v1/scopes/${encodeURIComponent(scope)}${rest}`
+
+/** Registers the three skills as anyone would, over the API, and lets them run. */
+export async function registerSkills(api: Api): Promise<void> {
+  for (const id of SKILLS) {
+    const manifest: { version: string } = JSON.parse(readFileSync(join(import.meta.dirname, 'skills', `${id}.json`), 'utf8'))
+    const { state } = await api.json<{ state: string }>('/v1/skills', { method: 'POST', body: manifest })
+    if (state !== 'active') await api.json(`/v1/skills/${id}@${manifest.version}/state`, { method: 'POST', body: { state: 'active' } })
+  }
+}
+
+/** All that makes a scope deploy: where it works, what for, as whom, and the requests that its skills may make. No code is deployed for it. */
+export async function setUpScope(api: Api, { scope, cloud, roles }: { scope: string; cloud: Cloud; roles: string[] }): Promise<void> {
+  const body: SettingsPatch = {
+    agent: 'deploy',
+    project: 'acme/payments',
+    env: 'staging',
+    toolset: 'v6',
+    repo: 'github.com/acme/payments',
+    goal_labels: ['deploy', 'appservice'],
+    allowed_hosts: [cloud.host],
+    http_tools: httpTools(cloud.url),
+    blackboard: {
+      ctx: { subscription: 'acme-staging', registry: 'acmeregistry', commit: COMMIT },
+      // What was found out about the environment, before a turn could ask.
+      env: { az: { account: { subscription: await subscriptionOf(cloud) } } },
+      policy: { roles },
+    },
+  }
+  await api.json(scopePath(scope), { method: 'PATCH', body })
+}
+
+/** The name of the deployment's secret that the requests carry; its value is on the server alone. */
+export const TOKEN_SECRET = 'REFLEX_TOOL_CLOUD'
+
+function httpTools(url: string): NonNullable<SettingsPatch['http_tools']> {
+  const common = { secret_headers: { authorization: TOKEN_SECRET }, plans_only: true }
+  const look = { ...common, method: 'GET', repeatable: true } as const
+  return [
+    { ...look, name: 'http.registry.show', description: 'Whether a registry is there', url: `${url}/registries/{{registry}}` },
+    { ...common, name: 'http.registry.create', description: 'Creates a registry', method: 'PUT', url: `${url}/registries/{{registry}}` },
+    { ...common, name: 'http.registry.remove', description: 'Removes a registry', method: 'DELETE', url: `${url}/registries/{{registry}}` },
+    {
+      ...common,
+      name: 'http.image.build',
+      description: 'docker build',
+      method: 'POST',
+      url: `${url}/images/build`,
+      body: { registry: '{{registry}}', commit: '{{commit}}' },
+    },
+    {
+      ...common,
+      name: 'http.image.push',
+      description: 'docker push',
+      method: 'POST',
+      url: `${url}/images/push`,
+      body: { image: '{{image}}' },
+    },
+    {
+      ...common,
+      name: 'http.image.remove',
+      description: 'Removes an image',
+      method: 'POST',
+      url: `${url}/images/remove`,
+      body: { image: '{{image}}' },
+    },
+    { ...look, name: 'http.app.show', description: 'What an app runs', url: `${url}/apps/{{app}}` },
+    {
+      ...common,
+      name: 'http.app.set_image',
+      description: 'az webapp config container set',
+      method: 'PUT',
+      url: `${url}/apps/{{app}}`,
+      body: { image: '{{image}}' },
+    },
+    { ...common, name: 'http.app.restart', description: 'az webapp restart', method: 'POST', url: `${url}/apps/{{app}}` },
+    { ...look, name: 'http.app.health', description: 'The smoke test', url: `${url}/healthz/{{app}}` },
+  ]
+}
+
+async function subscriptionOf({ url, token }: Cloud): Promise<string> {
+  const response = await fetch(`${url}/subscription`, { headers: { authorization: `Bearer ${token}` } })
+  if (!response.ok) throw new CliError(`the cloud was asked for its subscription and answered ${response.status}`)
+  const { subscription }: { subscription: string } = JSON.parse(await response.text())
+  return subscription
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod'
+
+/** Secrets of the deployment that a scope's settings may name: whoever operates one scope must not be able to send the others to a host of theirs. */
+export const TOOL_SECRET_PREFIX = 'REFLEX_TOOL_'
+
+const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'is the name of a header')
+const secretName = z
+  .string()
+  .regex(/^REFLEX_TOOL_[A-Z0-9_]{1,64}$/, `is the name of a secret that begins with ${TOOL_SECRET_PREFIX}: a scope may use no other`)
+
+/** Settings are shown to whoever may view the scope. */
+const SECRET_HEADERS = new Set(['authorization', 'proxy-authorization', 'cookie', 'x-api-key', 'api-key'])
+/** What the request itself is made of. */
+const OWN_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'idempotency-key'])
+
+const plainHeaders = z
+  .record(headerName, z.string().max(1000))
+  .refine((headers) => Object.keys(headers).length <= 20, 'are at most 20')
+  .refine((headers) => !hasOne(headers, SECRET_HEADERS), 'holds a credential: name the secret in secret_headers instead')
+  .refine((headers) => !hasOne(headers, OWN_HEADERS), 'holds a header that the request brings itself')
+const secretHeaders = z.record(headerName, secretName).refine((headers) => Object.keys(headers).length <= 10, 'are at most 10')
+
+const address = z
+  .string()
+  .max(2000)
+  .regex(/^https?:\/\/[^/?#\s{}@]+(?:[/?#]|$)/, 'is an address whose scheme and host are fixed: no {{slot}} and no password stands in them')
+
+const common = {
+  url: address,
+  headers: plainHeaders.optional(),
+  /** Headers by the name of the secret that each holds. */
+  secret_headers: secretHeaders.optional(),
+  timeout_ms: z.int().min(1).max(120_000).optional(),
+  /** Only the steps of skills may call it, so that the gate stands before each call: no model, no trigger and no reflex. */
+  plans_only: z.boolean().optional(),
+}
+
+/** A tool that is one HTTP request, as a scope's settings declare it; wrap/http-request.ts says how it is made. */
+export const httpToolSetting = z
+  .strictObject({
+    ...common,
+    name: z.string().regex(/^http\.[\w./-]{1,59}$/, 'is a name that begins with http. such as http.tickets.open, at most 64 characters'),
+    description: z.string().trim().min(1).max(1000),
+    method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
+    body: z.union([z.string(), z.array(z.json()), z.record(z.string(), z.json())]).optional(),
+    max_response_bytes: z.int().min(1).max(1_048_576).optional(),
+    /** Names an effect that must happen once, in this scope for ever: `refund:{{order}}`. Leave it out where a plan undoes and does again: a plan has a key of its own. */
+    idempotence_key: z.string().min(1).max(400).optional(),
+    /** It only looks: a call that a crash cuts off is simply made again. */
+    repeatable: z.boolean().optional(),
+  })
+  .refine(({ method, body }) => method !== 'GET' || body === undefined, { path: ['body'], message: 'a GET has no body' })
+  .refine((tool) => JSON.stringify(tool).length <= 8000, 'is at most 8000 characters of JSON')
+export type HttpToolSetting = z.infer<typeof httpToolSetting>
+
+/** A server whose tools a scope may use, each called `mcp.NAME.TOOL`. */
+export const mcpServerSetting = z.strictObject({
+  ...common,
+  name: z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is small letters, digits, _ and -, at most 32'),
+  type: z.enum(['http', 'sse']).optional(),
+})
+export type McpServerSetting = z.infer<typeof mcpServerSetting>
+
+const named = (items: readonly { name: string }[]): boolean => new Set(items.map(({ name }) => name)).size === items.length
+
+export const httpTools = z.array(httpToolSetting).max(50).refine(named, 'holds two of one name')
+export const mcpServers = z.array(mcpServerSetting).max(5).refine(named, 'holds two of one name')
+
+function hasOne(headers: object, names: ReadonlySet<string>): boolean {
+  return Object.keys(headers).some((name) => names.has(name.toLowerCase()))
+}

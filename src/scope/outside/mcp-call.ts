@@ -1,0 +1,50 @@
+import type { ToolSet } from 'ai'
+import type { Env } from '../../bindings.ts'
+import type { McpServerSetting } from '../../protocol/outside-tools.ts'
+import { messageOf } from '../../protocol/message-of.ts'
+import { hideSecrets } from '../../wrap/hide-secrets.ts'
+import { mcpTools } from '../../wrap/mcp-tools.ts'
+import { secretValues } from '../../wrap/secret-headers.ts'
+import { secretOf } from './secret-of.ts'
+
+export type McpSession = { env: Env; fetch: typeof fetch; allowed_hosts: readonly string[]; signal: AbortSignal }
+
+/** Takes the secrets that a server was asked with out of what it says. */
+export type Hide = (value: unknown) => unknown
+
+/** Connects to a server, lets `work` use its tools, by the names that the server gives them, and leaves it, whatever happens. Stops with the signal. */
+export async function withMcpServer<Result>(
+  { name, url, type, headers = {}, secret_headers = {} }: McpServerSetting,
+  { env, fetch: send, allowed_hosts, signal }: McpSession,
+  work: (tools: ToolSet, hide: Hide) => Promise<Result>,
+): Promise<Result> {
+  const secrets = secretValues(secret_headers, { name: `the MCP server ${name}`, secret: (key) => secretOf(env, key) })
+  const hide: Hide = (value) => hideSecrets(value, Object.values(secrets))
+  const stopping = ((target: string, init: RequestInit = {}) =>
+    send(target, { ...init, signal: init.signal ? AbortSignal.any([init.signal, signal]) : signal })) as typeof fetch
+  const server = { url, headers: { ...headers, ...secrets }, ...(type ? { type } : {}) }
+  try {
+    const { tools, close } = await mcpTools(server, { allowed_hosts, fetch: stopping })
+    try {
+      return await work(tools, hide)
+    } finally {
+      await close()
+    }
+  } catch (error) {
+    throw new Error(String(hide(messageOf(error))), { cause: error })
+  }
+}
+
+/** Calls one tool of a server. An answer that says that it is an error is one. */
+export async function callMcpTool(setting: McpServerSetting, tool: string, input: unknown, session: McpSession): Promise<unknown> {
+  return withMcpServer(setting, session, async (tools, hide) => {
+    const execute = Object.hasOwn(tools, tool) ? tools[tool]?.execute : undefined
+    if (!execute)
+      throw new Error(`the MCP server ${setting.name} has no tool ${tool}; it has ${Object.keys(tools).join(', ').slice(0, 500)}`)
+    const options = { toolCallId: crypto.randomUUID(), messages: [], abortSignal: session.signal, context: {} }
+    const output: unknown = hide(await execute(input, options))
+    if (typeof output === 'object' && output !== null && 'isError' in output && output.isError === true)
+      throw new Error(`${tool}: ${JSON.stringify('content' in output ? output.content : output).slice(0, 500)}`)
+    return output
+  })
+}

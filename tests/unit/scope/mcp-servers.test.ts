@@ -1,0 +1,76 @@
+import { beforeEach, expect, test } from 'vitest'
+import type { Env } from '../../../src/bindings.ts'
+import { defaultSettings, type Settings } from '../../../src/protocol/settings.ts'
+import { McpServers } from '../../../src/scope/outside/mcp-servers.ts'
+import { mcpAnswer } from '../../support/outside.ts'
+import { part } from '../agents/agent-fixtures.ts'
+
+const server = { name: 'sky', url: 'https://sky.example.com/mcp' }
+let time = 0
+let listed = 0
+let answer: (request: Request) => Response | Promise<Response>
+let settings: Settings
+let servers: McpServers
+
+beforeEach(() => {
+  time = 1_000_000
+  listed = 0
+  answer = async (request) => mcpAnswer({ method: request.method, url: request.url, headers: request.headers, body: await request.text() })
+  settings = { ...defaultSettings, allowed_hosts: ['sky.example.com'], mcp_servers: [server] }
+  servers = new McpServers({ env: part<Env>({}), settings: () => settings, now: () => time, fetch: part<typeof fetch>(send) })
+})
+
+async function send(input: string, init: RequestInit): Promise<Response> {
+  if (typeof init.body === 'string' && init.body.includes('tools/list')) listed += 1
+  return answer(new Request(input, init))
+}
+const tools = () => {
+  const catalogue = servers.catalogue(server)
+  return catalogue?.ok ? [...catalogue.tools.keys()] : catalogue?.reason
+}
+
+test('a server is asked once, whoever comes meanwhile, and again when what it said is old', async () => {
+  expect(tools()).toBeUndefined()
+  await Promise.all([servers.ready(), servers.ready()])
+  expect(tools()).toEqual(['look'])
+  time += 599_999
+  await servers.ready()
+  expect(listed).toBe(1)
+  time += 1
+  await servers.ready()
+  expect(listed).toBe(2)
+})
+
+test('one that is away is left alone for a while, and then asked again', async () => {
+  const there = answer
+  answer = () => new Response('away', { status: 500 })
+  await servers.ready()
+  expect(tools()).toContain('500')
+  answer = there
+  time += 29_999
+  await servers.ready()
+  expect(tools()).toContain('500')
+  time += 1
+  await servers.ready()
+  expect(tools()).toEqual(['look'])
+})
+
+test('another setting is another question', async () => {
+  await servers.ready()
+  settings = { ...settings, allowed_hosts: [] }
+  expect(tools()).toBeUndefined()
+  await servers.ready()
+  expect(tools()).toContain('not among those allowed')
+  expect(listed).toBe(1)
+})
+
+test('one whose secret is not set is not asked', async () => {
+  settings = { ...settings, mcp_servers: [{ ...server, secret_headers: { authorization: 'REFLEX_TOOL_SKY' } }] }
+  await servers.ready()
+  const [declared] = settings.mcp_servers
+  expect(declared && servers.catalogue(declared)).toEqual({
+    ok: false,
+    reason: 'the MCP server sky needs the secret REFLEX_TOOL_SKY, which is not set',
+  })
+  expect(listed).toBe(0)
+})

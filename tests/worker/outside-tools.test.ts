@@ -1,0 +1,265 @@
+import { asSchema } from 'ai'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { write } from '../support/chain.ts'
+import { call, problem, scopePath } from '../support/http.ts'
+import { mcpAnswer, outside, type OutsideRequest } from '../support/outside.ts'
+import { freshId } from '../support/reflexes.ts'
+import { entriesOf, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { behaviours } from '../support/test-agents.ts'
+
+const HOST = 'tickets.example.com'
+let world: ReturnType<typeof outside>
+let answer: (request: OutsideRequest) => Response | Promise<Response>
+
+beforeEach(() => {
+  answer = () => Response.json({ opened: true })
+  world = outside(HOST, (request) => answer(request))
+})
+afterEach(() => world.restore())
+
+const open = {
+  name: 'http.tickets.open',
+  description: 'Opens a ticket',
+  method: 'POST',
+  url: `https://${HOST}/tickets`,
+  secret_headers: { authorization: 'REFLEX_TOOL_TICKETS' },
+  body: { title: '{{title}}' },
+}
+const server = { name: 'sky', url: `https://${HOST}/mcp` }
+
+const configure = (scope: string, json: Record<string, unknown>) => call(scopePath(scope), { method: 'PATCH', json })
+
+async function scopeWith(settings: Record<string, unknown>): Promise<string> {
+  const scope = freshScope()
+  const { status, text } = await configure(scope, { allowed_hosts: [HOST], ...settings })
+  if (status !== 200) throw new Error(text)
+  return scope
+}
+
+/** What a turn's call of a tool comes to: what it gave, or why it failed. */
+async function called(scope: string, tool: string, input: unknown): Promise<unknown> {
+  behaviours.set(scope, async (_, deps) => {
+    const settled = await deps.call(tool, input).then(
+      (output) => ({ output }),
+      (error: unknown) => ({ error: String(error) }),
+    )
+    return { settled, shown: Object.keys(deps.tools) }
+  })
+  const [record] = await sendAndSettle(stubOf(scope), note(scope, 'go'))
+  const { result } = (record as { outcome: { result: { settled: unknown } } }).outcome
+  return result.settled
+}
+
+const skillOf = (tool: string, args: object, changes: Record<string, unknown> = {}) => ({
+  id: freshId('outside'),
+  version: '1.0.0',
+  owner: 'ops',
+  signature: { inputs: [{ name: 'title', type: 'string', required: true }] },
+  plan: {
+    idempotence_key: 'open:{{title}}',
+    budget: { max_cost_usd: 1, max_latency_ms: 10_000 },
+    steps: [{ tool, args, timeout_ms: 5000 }],
+  },
+  activation: { keywords_any: ['ticket'], score_weights: { keyword_hit: 1 }, tau: 1 },
+  policy: { allow_roles: ['publisher'] },
+  ...changes,
+})
+
+async function propose(scope: string, manifest: ReturnType<typeof skillOf>) {
+  const registered = await call('/v1/skills', { json: manifest })
+  if (registered.status !== 201) throw new Error(registered.text)
+  await call(`/v1/skills/${manifest.id}/state`, { json: { state: 'active' } })
+  const json = { skill_id: manifest.id, inputs: { title: 'it burns' }, why: 'open a ticket' }
+  return (await call(scopePath(scope, '/skills/propose'), { json })).body
+}
+
+describe('an HTTP tool that the settings declare', () => {
+  test('is called by a turn, with its secret, which is in no log', async () => {
+    answer = ({ headers }) => Response.json({ echo: headers.get('authorization'), ['ticket-secret']: 1 })
+    const scope = await scopeWith({ http_tools: [open] })
+    expect(await called(scope, 'http.tickets.open', { title: 'it burns' })).toEqual({ output: { echo: '[secret]', '[secret]': 1 } })
+    expect(world.requests).toMatchObject([{ method: 'POST', body: '{"title":"it burns"}' }])
+    expect(world.requests[0]?.headers.get('authorization')).toBe('Bearer ticket-secret')
+    expect(JSON.stringify(await logOf(stubOf(scope)))).not.toContain('ticket-secret')
+    expect(await entriesOf(stubOf(scope), 'effect-ended')).toMatchObject([{ tool: 'http.tickets.open', status: 'ok' }])
+  })
+
+  test("is a plan's step, which carries the plan's key", async () => {
+    const scope = await scopeWith({ http_tools: [open] })
+    expect(await propose(scope, skillOf(open.name, { title: '{{title}}' }))).toMatchObject({ status: 'ok' })
+    expect(world.requests[0]?.headers.get('idempotency-key')).toContain('open%3Ait%20burns')
+  })
+
+  test('is called by a reflex, and one that fails hands its event to the slow path', async () => {
+    const scope = await scopeWith({ http_tools: [open] })
+    const { id } = await write(`return { action_type: 'call_tool', tool: 'http.tickets.open', args: { title: context.event.text } }`)
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    answer = () => new Response('no', { status: 400 })
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'b'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    expect(world.requests.map(({ body }) => body)).toEqual(['{"title":"a"}', '{"title":"b"}'])
+  })
+
+  test('that only skills may call is called by nobody else', async () => {
+    const scope = await scopeWith({ http_tools: [{ ...open, plans_only: true }] })
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ error: expect.stringContaining('for the steps of skills alone') })
+    expect(world.requests).toEqual([])
+    expect(await propose(scope, skillOf(open.name, { title: '{{title}}' }))).toMatchObject({ status: 'ok' })
+    expect(world.requests).toHaveLength(1)
+  })
+
+  test('is shown to a model under a name that providers take', async () => {
+    const scope = await scopeWith({ http_tools: [open] })
+    let shown: string[] = []
+    behaviours.set(scope, async (_, deps) => void (shown = Object.keys(deps.tools)))
+    await sendAndSettle(stubOf(scope), note(scope, 'go'))
+    expect(shown).toContain('http_tickets_open')
+  })
+
+  test.each([
+    ['whose host is not allowed', { allowed_hosts: [] }, /not available: the host tickets.example.com is not among.*allowed_hosts/],
+    ['that is not named in the allow-list', { tools: ['act'] }, /not allowed in scope/],
+    ['that is not declared', { http_tools: [] }, /not in scope .*: declare it in the setting http_tools/],
+  ])('%s is not called: the reason names the setting, to a turn and to a proposal', async (_, settings, reason) => {
+    const scope = await scopeWith({ http_tools: [open], ...settings })
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ error: expect.stringMatching(reason) })
+    const { status, decision } = await propose(scope, skillOf(open.name, { title: '{{title}}' }))
+    expect({ status, to_pass: decision.to_pass }).toEqual({ status: 'refused', to_pass: [expect.stringMatching(reason)] })
+    expect(world.requests).toEqual([])
+  })
+
+  test('is tried again by a plan where the other side is only busy', async () => {
+    let asked = 0
+    answer = () => ((asked += 1) === 1 ? new Response('later', { status: 503 }) : Response.json({}))
+    const scope = await scopeWith({ http_tools: [open] })
+    const manifest = skillOf(open.name, { title: '{{title}}' })
+    const [step] = manifest.plan.steps
+    const plan = { ...manifest.plan, steps: [{ ...step, retry: { max_attempts: 2 } }] }
+    expect(await propose(scope, { ...manifest, plan } as typeof manifest)).toMatchObject({ status: 'ok' })
+    expect(asked).toBe(2)
+  })
+
+  test('with a key of its own has its effect once, also for another turn; with a wrong input none', async () => {
+    const scope = await scopeWith({ http_tools: [{ ...open, idempotence_key: 'open:{{title}}' }] })
+    await called(scope, open.name, { title: 'x' })
+    await evict(stubOf(scope))
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ output: { opened: true } })
+    expect(await called(scope, open.name, {})).toEqual({ error: expect.stringContaining('bad input') })
+    expect(world.requests).toHaveLength(1)
+  })
+
+  test.each([
+    ['a secret of the deployment that is not for tools', { secret_headers: { authorization: 'REFLEX_ADMIN_KEY' } }, /REFLEX_TOOL_/],
+    ['a credential in the open', { headers: { Authorization: 'Bearer x' } }, /secret_headers/],
+    ['a header of the request itself', { headers: { host: 'x' } }, /request brings itself/],
+    ['a slot in its host', { url: 'https://{{title}}.example.com/' }, /fixed/],
+    ['a password in its address', { url: `https://me:word@${HOST}/` }, /fixed/],
+    ['another name', { name: 'tickets' }, /http\./],
+    ['a body to get', { method: 'GET' }, /no body/],
+    ['more than there is room for', { body: { title: 'x'.repeat(9000) } }, /8000/],
+  ])('is refused with %s', async (_, changes, message) => {
+    const answered = await configure(freshScope(), { http_tools: [{ ...open, ...changes }] })
+    expect(answered).toMatchObject(problem(400))
+    expect(JSON.stringify(answered.body.errors)).toMatch(message)
+  })
+
+  test('is refused twice under one name, and in an allow-list that names what is not declared', async () => {
+    expect(await configure(freshScope(), { http_tools: [open, open] })).toMatchObject(problem(400))
+    const scope = freshScope()
+    expect(await configure(scope, { tools: [open.name] })).toMatchObject(problem(400))
+    expect(await configure(scope, { tools: [open.name], http_tools: [open] })).toMatchObject({ status: 200 })
+  })
+})
+
+describe("an MCP server's tools", () => {
+  beforeEach(() => {
+    answer = mcpAnswer
+  })
+
+  test('are shown to a turn with the schema of their server, and called by it', async () => {
+    const scope = await scopeWith({ mcp_servers: [{ ...server, secret_headers: { authorization: 'REFLEX_TOOL_TICKETS' } }] })
+    let shown: unknown
+    behaviours.set(scope, async (_, deps) => {
+      const { mcp_sky_look } = deps.tools
+      shown = mcp_sky_look && [mcp_sky_look.description, await asSchema(mcp_sky_look.inputSchema).jsonSchema]
+      return deps.call('mcp.sky.look', { at: 'the moon' })
+    })
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'go'))).toMatchObject([
+      { outcome: { result: { content: [{ text: 'saw the moon' }] } } },
+    ])
+    expect(shown).toMatchObject(['Looks at something', { properties: { at: { type: 'string' } } }])
+    expect(await called(scope, 'mcp.sky.look', { at: 'nothing' })).toEqual({ error: expect.stringContaining('nothing to see') })
+    expect(await called(scope, 'mcp.sky.sing', {})).toEqual({ error: expect.stringContaining('has no such tool') })
+  })
+
+  test('are asked for once, and again in an object that starts anew', async () => {
+    const scope = await scopeWith({ mcp_servers: [server] })
+    const asked = () => world.requests.filter(({ body }) => body.includes('tools/list')).length
+    behaviours.set(scope, async () => null)
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    await sendAndSettle(stubOf(scope), note(scope, 'b'))
+    expect(asked()).toBe(1)
+    await evict(stubOf(scope))
+    await sendAndSettle(stubOf(scope), note(scope, 'c'))
+    expect(asked()).toBe(2)
+  })
+
+  test('are asked with the secret of their server, which they cannot tell anybody', async () => {
+    const telling = { name: 'look', description: 'Bearer ticket-secret', inputSchema: { type: 'object' } }
+    answer = (request) => {
+      if (request.headers.get('authorization') !== 'Bearer ticket-secret') return new Response(null, { status: 401 })
+      const { id, method = '' }: { id?: number; method?: string } = request.method === 'POST' ? JSON.parse(request.body) : {}
+      if (method === 'tools/list') return Response.json({ jsonrpc: '2.0', id, result: { tools: [telling] } })
+      if (method !== 'tools/call') return mcpAnswer(request)
+      return Response.json({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'it is Bearer ticket-secret' }] } })
+    }
+    const scope = await scopeWith({ mcp_servers: [{ ...server, secret_headers: { authorization: 'REFLEX_TOOL_TICKETS' } }] })
+    expect(await called(scope, 'mcp.sky.look', {})).toMatchObject({ output: { content: [{ text: 'it is [secret]' }] } })
+    expect(JSON.stringify(await logOf(stubOf(scope)))).not.toContain('ticket-secret')
+  })
+
+  test('are steps of a plan', async () => {
+    const scope = await scopeWith({ mcp_servers: [server] })
+    expect(await propose(scope, skillOf('mcp.sky.look', { at: '{{title}}' }))).toMatchObject({ status: 'ok' })
+  })
+
+  test('are called by a reflex also before the server was asked what it has', async () => {
+    const scope = await scopeWith({ mcp_servers: [server] })
+    const { id } = await write(`return { action_type: 'call_tool', tool: 'mcp.sky.look', args: { at: 'mars' } }`)
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    expect(await entriesOf(stubOf(scope), 'effect-ended')).toMatchObject([{ tool: 'mcp.sky.look', status: 'ok' }])
+  })
+
+  test('of a server that is away are not available, and the scope carries on', async () => {
+    answer = () => new Response('away', { status: 500 })
+    const scope = await scopeWith({ mcp_servers: [server] })
+    expect(await called(scope, 'mcp.sky.look', { at: 'mars' })).toEqual({
+      error: expect.stringContaining('tool mcp.sky.look is not available: '),
+    })
+    const { status, decision } = await propose(scope, skillOf('mcp.sky.look', { at: '{{title}}' }))
+    expect({ status, to_pass: decision.to_pass }).toEqual({
+      status: 'refused',
+      to_pass: [expect.stringContaining('mcp.sky.look is not available')],
+    })
+    expect(await called(scope, 'act', { text: 'still here' })).toEqual({ output: { did: 'still here' } })
+  })
+
+  test('that never answer hold a turn up for so long and no longer', async () => {
+    answer = () => new Promise(() => {})
+    const scope = await scopeWith({ mcp_servers: [{ ...server, timeout_ms: 50 }] })
+    expect(await called(scope, 'mcp.sky.look', {})).toEqual({ error: expect.stringContaining('took longer than 50 ms') })
+  })
+})
+
+test('an effect that only looks is made again after a crash cut it off', async () => {
+  const look = { name: 'http.look', description: 'Looks', method: 'GET', url: `https://${HOST}/x`, repeatable: true }
+  const scope = await scopeWith({ http_tools: [look], max_attempts: 2 })
+  answer = () => Promise.reject(new Error('Network connection lost.'))
+  behaviours.set(scope, async (_, deps) => deps.call('http.look', {}))
+  const [id = ''] = await send(stubOf(scope), note(scope, 'go'))
+  await until(async () => world.requests.length === 1, 'it was asked')
+  answer = () => Response.json({ seen: true })
+  await hurry(stubOf(scope))
+  expect(await until(async () => (await stubOf(scope).event(id))?.status === 'completed', 'it is done')).toBe(true)
+})
