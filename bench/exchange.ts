@@ -8,7 +8,7 @@ export async function connect(url: string): Promise<WebSocket> {
   return connection
 }
 
-export type Message = { id?: string; type?: string; entry?: { kind: string; event_ids: string[] } }
+export type Message = { id?: string; type?: string; event_id?: string }
 type Exchange = { id: string; content?: string; answers: (message: Message) => boolean }
 
 /** Milliseconds from sending a message until what answers it is heard. */

@@ -29,12 +29,12 @@ export const reflexSocket: Figure = {
   },
 }
 
-/** Until the log's entry of the reply is heard: the ack says only that the event was taken. */
+/** Until the reflex's answer is heard: the ack says only that the event was taken. */
 async function medianOfReplies(connection: WebSocket, count: number): Promise<number> {
   const times: number[] = []
   for (let index = 0; index < count; index += 1) {
     const id = randomUUID()
-    times.push(await exchange(connection, { id, answers: ({ entry }) => entry?.kind === 'reply-sent' && entry.event_ids[0] === id }))
+    times.push(await exchange(connection, { id, answers: ({ type, event_id }) => type === 'delta' && event_id === id }))
   }
   return median(times)
 }

@@ -8,8 +8,8 @@ import { askTicket, TicketRefused } from './ticket.ts'
 
 export type { Ack } from './outgoing.ts'
 
-/** A piece of an answer as it is being made. What counts is the entry that follows. */
-export type Delta = { turn_id: string; content: string }
+/** A piece of a turn's answer as it is being made, or a reflex's answer to an event. What counts is the entry that follows, `reply-sent`. */
+export type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
 type Credential = { key: string } | { ticket: () => Promise<string> }
 export type ConnectOptions = Credential & {
   base_url: string
@@ -86,7 +86,7 @@ export function connectScope(options: ConnectOptions): Connection {
       case 'ack':
         return outgoing.acknowledged({ id: frame.id, status: frame.status })
       case 'delta':
-        return onDelta?.({ turn_id: frame.turn_id, content: frame.content })
+        return onDelta?.(deltaOf(frame))
       case 'error': {
         const error = new Error(frame.errors.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; '))
         if (!outgoing.refused(error, frame.id)) onError?.(error)
@@ -124,4 +124,9 @@ export function connectScope(options: ConnectOptions): Connection {
       return last_seq
     },
   }
+}
+
+function deltaOf(frame: Delta): Delta {
+  const { content } = frame
+  return frame.turn_id === null ? { turn_id: null, event_id: frame.event_id, content } : { turn_id: frame.turn_id, content }
 }

@@ -19,7 +19,7 @@ const socket = createRoute({
   description:
     'JSON both ways. **In** (role publisher): an event, or `{"content": "…"}`, which is a `ws.message` of this connection; with the role operator also ' +
     '`{"type": "approve" or "reject", "approval_id", "reason"?}`. **Out**: `{"type": "ack", "id", "status"}` once an event is durable or a decision is taken; `{"type": "error", "errors"}` for input that is not valid, and the socket stays open; `{"type": "log", "entry"}` for ' +
-    'whatever the log records; `{"type": "delta", …}` for pieces of an answer that is being made. `ping` is answered with `pong`. Resume with `?after=SEQ`. Where no header ' +
+    'whatever the log records; `{"type": "delta", "turn_id", "content"}` for pieces of an answer that is being made, and with `event_id` for a reflex\'s whole answer, ahead of its entry `reply-sent`. `ping` is answered with `pong`. Resume with `?after=SEQ`. Where no header ' +
     'can be set, as in a browser, ask for a ticket and pass it as `?ticket=`.',
   ...guard({ roles: ['publisher', 'viewer'], scoped: true }),
   request: {

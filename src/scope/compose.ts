@@ -115,6 +115,8 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     accept: (accepted) => intake.accept(accepted, 'reflex'),
     trim: () => perception.trim(),
     fetch: outbound,
+    // In a task of its own, so that the acknowledgement goes first.
+    say: (content, event_id) => queueMicrotask(() => sockets.say({ turn_id: null, event_id, content })),
     propose: (proposal, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text: proposal.why }, owner),
   })
   const { skills, skillRuns, parked, decisions } = composeSkills({

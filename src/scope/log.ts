@@ -1,10 +1,10 @@
 import { limits } from '../protocol/limits.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
 import { redact } from '../traces/redact.ts'
-import type { EntryKind, LogEntry, NewEntry } from '../protocol/log-entry.ts'
+import type { LogEntry, NewEntry } from '../protocol/log-entry.ts'
 import type { Database } from './database.ts'
 
-export type LogListener = (entries: { seq: number; kind: EntryKind; text: string }[]) => void
+export type LogListener = (entries: { seq: number; text: string }[]) => void
 
 /** The scope's append-only record (G5). Entries get their `seq` here, in the transaction of what they tell of. */
 export class Log {
@@ -44,7 +44,7 @@ export class Log {
     const at = new Date(now).toISOString()
     const texts = entries.map((entry, index) => {
       const seq = this.#last + 1 + index
-      return { seq, kind: entry.kind, text: JSON.stringify({ seq, at, ...entry } satisfies LogEntry) }
+      return { seq, text: JSON.stringify({ seq, at, ...entry } satisfies LogEntry) }
     })
     for (const chunk of jsonChunks(texts.map(({ text }) => text))) {
       this.#database.all(

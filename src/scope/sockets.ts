@@ -2,7 +2,6 @@ import type { Event } from '../core/event.ts'
 import type { ApprovalDecision, Decider } from '../protocol/approval.ts'
 import { limits } from '../protocol/limits.ts'
 import type { EventRules } from '../protocol/parse-event.ts'
-import type { EntryKind } from '../protocol/log-entry.ts'
 import type { FieldError } from '../protocol/problem.ts'
 import type { Accepted, Connect } from '../protocol/scope-api.ts'
 import type { Log } from './log.ts'
@@ -25,7 +24,8 @@ type Parts = {
 const PAGE = 500
 const GATHER_MS = 5
 
-type Entry = { seq: number; kind: EntryKind; text: string }
+type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
+type Entry = { seq: number; text: string }
 
 /**
  * WebSockets, hibernating. Every log entry goes to every socket as it is written; an event is acknowledged once it is durable: the object's output gate holds
@@ -89,16 +89,17 @@ export class Sockets {
     this.#attachments.delete(socket)
   }
 
-  /** What no log keeps, to every socket. */
-  send(text: string): void {
+  /** A piece of an answer, to every socket, ahead of the log's entry of the whole: a turn streams many, a reflex has one. */
+  say(delta: Delta): void {
+    if (this.#attachments.size === 0) return
+    const text = JSON.stringify({ type: 'delta', ...delta })
     for (const socket of this.#attachments.keys()) this.#deliver(socket, text)
   }
 
-  /** Acknowledgements go first; a few milliseconds of the log go together. An answer waits for nothing but the acknowledgement. */
+  /** Acknowledgements and answers go first; a few milliseconds of the log go together. */
   #gather(entries: readonly Entry[]): void {
     if (this.#attachments.size === 0) return
     if (this.#gathered.length === 0) setTimeout(() => this.#tell(), GATHER_MS)
-    if (entries.some(({ kind }) => kind === 'reply-sent')) queueMicrotask(() => this.#tell())
     this.#gathered.push(...entries)
   }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Connect } from '../../src/protocol/scope-api.ts'
 import { evict, freshScope, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { acting } from '../support/chain.ts'
 import { behaviours } from '../support/test-agents.ts'
 
 type Frame = {
@@ -128,6 +129,17 @@ describe('a WebSocket', () => {
     await send(stubOf(scope), note(scope, 'go'))
     await frame('log', ({ entry }) => entry?.kind === 'reply-sent')
     expect(frames.filter(({ type }) => type === 'delta').map(({ content }) => content)).toEqual(['a', 'b'])
+  })
+
+  test('gets a reflex’s answer behind the acknowledgement and ahead of the log', async () => {
+    const { scope } = await acting(`return { action_type: 'reply', content: 'heard ' + context.event.content }`)
+    const { socket, frames, frame } = await connect(scope)
+    socket.send(JSON.stringify({ id: 'one', content: 'a' }))
+    await frame('log', ({ entry }) => entry?.kind === 'reply-sent')
+    expect(frames.slice(0, 2)).toEqual([
+      { type: 'ack', id: 'one', status: 'accepted' },
+      { type: 'delta', turn_id: null, event_id: 'one', content: 'heard a' },
+    ])
   })
 
   test('that is gone does not hold the scope up', async () => {

@@ -53,6 +53,8 @@ type Parts = {
   turn: { cancel: (reason: string, by: string) => void; preempt: (reason: string) => void; consider: () => void; escalate: () => void }
   accept: (events: readonly Event[]) => Accepted
   propose: (proposal: SkillProposal, owner: SessionFor) => Promise<ProposalResult>
+  /** To the sockets, behind the acknowledgement and ahead of the log. */
+  say: (content: string, event_id: string) => void
   now: () => number
 }
 type Task = {
@@ -138,11 +140,12 @@ export class Actions {
 
   /** What is noted in the scratch is there already, so that the next event's reflexes saw it. */
   #atOnce({ action, version }: Fire, { event }: Stored): void {
-    const { log, turn } = this.#parts
+    const { log, turn, say } = this.#parts
     const head = childHead(headOf(event))
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
     switch (action.action_type) {
       case 'reply':
+        say(action.content, event.id)
         log.append([{ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content }])
         break
       case 'set_scratch':

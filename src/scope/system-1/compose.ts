@@ -53,6 +53,7 @@ type Parts = {
   accept: (events: readonly Event[]) => Accepted
   trim: () => void
   propose: (proposal: SkillProposal, owner: SessionFor) => Promise<ProposalResult>
+  say: (content: string, event_id: string) => void
   fetch: typeof fetch
   now: () => number
 }
