@@ -115,7 +115,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     accept: (accepted) => intake.accept(accepted, 'reflex'),
     trim: () => perception.trim(),
     fetch: outbound,
-    propose: (proposal, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text: proposal.why }, owner),
+    propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
   })
   const { skills, skillRuns, parked, decisions } = composeSkills({
     scope,
@@ -123,6 +123,8 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     database,
     unit,
     log,
+    counters,
+    budget,
     effects,
     toolbox,
     alarm,

@@ -52,7 +52,7 @@ type Parts = {
   configuration: () => Configuration
   accept: (events: readonly Event[]) => Accepted
   trim: () => void
-  propose: (proposal: SkillProposal, owner: SessionFor) => Promise<ProposalResult>
+  propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
   fetch: typeof fetch
   now: () => number
 }
