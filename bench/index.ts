@@ -14,7 +14,8 @@ import { reflexSocket } from './reflex-socket.ts'
 import { lineOf, table, type Line } from './report.ts'
 import { sandboxClient, type SandboxClient } from './sandbox-client.ts'
 import { socket } from './socket.ts'
-import { turnOverhead } from './turn-overhead.ts'
+import { bulletin, gateDecision, toolLog, toolProxy } from './skills.ts'
+import { turnOverhead, turnWithSkills } from './turn-overhead.ts'
 
 const figures = [
   queuePath,
@@ -28,6 +29,11 @@ const figures = [
   reflexMemory,
   reflexHostile,
   turnOverhead,
+  turnWithSkills,
+  gateDecision,
+  bulletin,
+  toolProxy,
+  toolLog,
   fullInbox,
 ]
 const usage = `npm run bench -- [--only ${figures.map(({ name }) => name).join('|')}]… [--quick] [--json] [--strict]

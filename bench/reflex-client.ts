@@ -18,6 +18,11 @@ export function reflexClient(url: string, key: string) {
       return JSON.parse(await post(at(scope, '/events?wait=outcome'), body)).events
     },
     register: (reflex: { id: string; code: string }) => post(`${url}/v1/reflexes`, JSON.stringify(reflex)),
+    /** It need not be one that could run. */
+    async activateSkill(manifest: { id: string; [field: string]: unknown }): Promise<void> {
+      await post(`${url}/v1/skills?tools=any`, JSON.stringify(manifest))
+      await post(`${url}/v1/skills/${manifest.id}/state`, JSON.stringify({ state: 'active' }))
+    },
     configure: (scope: string, patch: Record<string, unknown>) =>
       send(at(scope), { method: 'PATCH', headers, body: JSON.stringify(patch) }),
     async log(scope: string, after: number): Promise<Page<LogEntry>> {

@@ -14,6 +14,11 @@ export function sandboxClient(url: string) {
     warm: () => ask<number[]>('warm'),
     /** ms a run, of ten blocks of ten reflexes that were never run before; only the first time it is asked. */
     firstOfReflex: () => ask<number[]>('first-of-reflex'),
+    /** ms each, of blocks. */
+    gate: () => ask<number[]>('gate'),
+    bulletin: () => ask<number[]>('bulletin'),
+    toolProxy: () => ask<number[]>('tool-proxy'),
+    toolLog: () => ask<number[]>('tool-log'),
     bytes: () => ask<number>('memory'),
     fuel: () => ask<number>('fuel'),
     async hostile(): Promise<Stopped[]> {

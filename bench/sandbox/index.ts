@@ -3,6 +3,8 @@ import { runReflex } from '../../src/reflexes/run-reflex.ts'
 import type { Program } from '../../src/reflexes/sandbox.ts'
 import { hostilePrograms } from '../../tests/support/hostile-programs.ts'
 import { contextOf4kB } from './context.ts'
+import { bulletin, gate, logging, proxy } from './skills.ts'
+import { blocks, timed } from './timed.ts'
 
 const guard = (number: number): Program => {
   const code = `const LIMIT = ${number}
@@ -14,28 +16,22 @@ function reflex(context) {
   return { hash: code, code }
 }
 
-const timed = <Result>(work: () => Result): { ms: number; result: Result } => {
-  const start = performance.now()
-  const result = work()
-  return { ms: performance.now() - start, result }
-}
-
 const run = (program: Program) => timed(() => runReflex(isolateSandbox(), program, contextOf4kB))
 
 /** Each request does one thing, so that the first one meets an isolate in which no reflex has run. */
 const measures: Record<string, () => unknown> = {
   health: () => 'ok',
   'first-in-isolate': () => run(guard(0)).ms,
-  warm() {
-    // In blocks, since the clock counts in milliseconds.
-    const block = 200
-    return Array.from({ length: 30 }, () => timed(() => Array.from({ length: block }, () => run(guard(0)))).ms / block)
-  },
+  warm: () => blocks(30, 200, () => run(guard(0))),
   'first-of-reflex'() {
     const block = 10
     const firstTen = (from: number) => timed(() => Array.from({ length: block }, (_, number) => run(guard(from + number)))).ms / block
     return Array.from({ length: 10 }, (_, number) => firstTen(1 + number * block))
   },
+  gate,
+  bulletin,
+  'tool-proxy': proxy,
+  'tool-log': logging,
   memory: () => isolateSandbox().bytes,
   fuel: () => run(guard(0)).result.fuel,
   hostile: () =>
@@ -48,6 +44,6 @@ const measures: Record<string, () => unknown> = {
 export default {
   async fetch(request) {
     const measure = measures[new URL(request.url).pathname.slice(1)]
-    return measure ? Response.json(measure()) : new Response(null, { status: 404 })
+    return measure ? Response.json(await measure()) : new Response(null, { status: 404 })
   },
 } satisfies ExportedHandler

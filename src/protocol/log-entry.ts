@@ -52,7 +52,8 @@ export type EntryBody =
     }
   | {
       kind: 'model-called'
-      turn_id: string
+      /** Null where a pinned parser was asked outside of a turn. */
+      turn_id: string | null
       model: string
       status: 'ok' | 'failed'
       prompt_hash: string

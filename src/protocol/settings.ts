@@ -48,6 +48,8 @@ const fields = {
   goal_labels: z.array(z.string().min(1).max(64)).max(50),
   /** What a turn's blackboard begins with. */
   blackboard: z.strictObject({ ctx: anyFields, env: anyFields, work: anyFields, policy: anyFields }).partial(),
+  /** How the turn's model proposes a skill and asks for what one needs: `asp` by blocks in its text, `tools` by the native tools `propose_skill` and `clarify`. */
+  skill_protocol: z.enum(['asp', 'tools']),
   /** Hosts that HTTP and MCP tools may reach: `api.example.com`, or `*.example.com` for those below it. */
   allowed_hosts: z
     .array(
@@ -101,6 +103,7 @@ export const defaultSettings: Settings = {
   reflexes: [],
   goal_labels: [],
   blackboard: {},
+  skill_protocol: 'asp',
   allowed_hosts: [],
   http_tools: [],
   mcp_servers: [],

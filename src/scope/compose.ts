@@ -117,7 +117,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     fetch: outbound,
     // In a task of its own, so that the acknowledgement goes first.
     say: (content, event_id) => queueMicrotask(() => sockets.say({ turn_id: null, event_id, content })),
-    propose: (proposal, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text: proposal.why }, owner),
+    propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
   })
   const { skills, skillRuns, parked, decisions } = composeSkills({
     scope,
@@ -125,6 +125,8 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     database,
     unit,
     log,
+    counters,
+    budget,
     effects,
     toolbox,
     alarm,

@@ -3,7 +3,6 @@ import { tool, type ToolSet } from 'ai'
 import type { AgentDeps } from '../agents/define-agent.ts'
 import type { EventStore } from '../core/event-store.ts'
 import { limits } from '../protocol/limits.ts'
-import type { Settings } from '../protocol/settings.ts'
 import type { Effects } from './effects.ts'
 import { shownNames } from './shown-names.ts'
 import type { Sockets } from './sockets.ts'
@@ -16,7 +15,6 @@ import type { Turn } from './turn.ts'
 
 type Parts = ModelParts & {
   scope: string
-  settings: () => Settings
   store: EventStore
   effects: Effects
   sockets: Sockets

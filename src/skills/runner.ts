@@ -1,8 +1,8 @@
 import { diff } from './blackboard.ts'
-import { maskOf } from './gate/mask.ts'
-import type { Json, JsonFields } from './json.ts'
+import type { Json } from './json.ts'
 import { resultMap, writeOutputs, type CompiledStep } from './plan.ts'
 import { compensate, mayHaveHappened } from './runner/compensate.ts'
+import { endEntry, entriesOf, type Entries } from './runner/entries.ts'
 import type { CompensationReport, JournalEntry, Run, RunResult, RunStatus, StepEnd } from './runner/ports.ts'
 import { runStep } from './runner/run-step.ts'
 
@@ -14,25 +14,24 @@ import { runStep } from './runner/run-step.ts'
  *    then the run ends as `unknown`.
  * 3. After a failure nothing more of the plan runs; what may have happened is compensated, the newest first, whatever fails on the way.
  * 4. A run with a key whose outputs are known does nothing and gives them.
- * 5. Called again with the same `run_id`, after a crash at any place, it comes to the same end. What a port of storage throws passes through.
+ * 5. What is told of an end is kept with it, in one write.
+ * 6. Called again with the same `run_id`, after a crash at any place, it comes to the same end. What a port of storage throws passes through.
  */
 export async function runPlan(run: Run): Promise<RunResult> {
   const entries = await run.ports.journal.load(run.run_id)
-  const teller = tellerOf(run)
+  const told = entriesOf(run)
   const reused = entries.length === 0 ? await lastGood(run) : null
-  if (reused) {
-    teller('skill-reused', { outputs: reused.outputs })
-    return reused
-  }
-  teller(entries.length === 0 ? 'skill-started' : 'skill-resumed', { inputs: run.plan.inputs })
-  const state = await runSteps(run, entries, teller)
-  const result = await conclude(run, state, entries)
-  for (const { index, undoes, tool, status, error } of result.compensation) {
-    teller('skill-compensation-ended', { index, undoes, tool, status, error })
-  }
-  const { status, reason, detail, outputs, cost_usd, latency_ms } = result
-  teller('skill-applied', { status, reason, detail, outputs, cost_usd, duration_ms: latency_ms })
+  const result = reused ?? (await runWhole(run, { entries, told }))
+  await run.ports.ended(result, endEntry(told, result))
   return result
+}
+
+type Journalled = { entries: readonly JournalEntry[]; told: Entries }
+
+async function runWhole(run: Run, { entries, told }: Journalled): Promise<RunResult> {
+  run.ports.log(told(entries.length === 0 ? 'skill-started' : 'skill-resumed', { inputs: run.plan.inputs }))
+  const state = await runSteps(run, { entries, told })
+  return conclude(run, state, { entries, told })
 }
 
 /** A key that has good outputs: nothing is run. */
@@ -48,7 +47,7 @@ async function lastGood({ plan, ports }: Run): Promise<RunResult | null> {
 
 type State = { ends: StepEnd[]; outputs: Record<string, Json>; failed: StepEnd | null; spent_ms: () => number }
 
-async function runSteps(run: Run, entries: readonly JournalEntry[], teller: Teller): Promise<State> {
+async function runSteps(run: Run, { entries, told }: Journalled): Promise<State> {
   const { plan, ports } = run
   const resumed_at = ports.now()
   const before_ms = entries.reduce((sum, { phase, end }) => sum + (phase === 'step' ? (end?.duration_ms ?? 0) : 0), 0)
@@ -56,8 +55,7 @@ async function runSteps(run: Run, entries: readonly JournalEntry[], teller: Tell
   for (const step of plan.steps) {
     const entry = entries.find(({ phase, index }) => phase === 'step' && index === step.index)
     const progress = { outputs: state.outputs, spent_usd: costOf(state.ends), spent_ms: state.spent_ms }
-    const end = entry?.end ?? (await runStep(run, step, { progress, entry }))
-    if (!entry?.end) tellStep(teller, step, end)
+    const end = entry?.end ?? (await runStep(run, step, { progress, entry, told }))
     state.ends.push(end)
     if (end.status === 'ok') keep(state, step, end)
     else if (end.status !== 'skipped') return { ...state, failed: end }
@@ -72,7 +70,7 @@ function keep({ outputs }: State, { name, index }: CompiledStep, { output }: Ste
   outputs[String(index)] = output.value
 }
 
-async function conclude(run: Run, state: State, entries: readonly JournalEntry[]): Promise<RunResult> {
+async function conclude(run: Run, state: State, { entries, told }: Journalled): Promise<RunResult> {
   const { plan, ports } = run
   const mapped = state.failed ? null : resultMap(plan, state.outputs)
   if (mapped?.ok) {
@@ -81,7 +79,7 @@ async function conclude(run: Run, state: State, entries: readonly JournalEntry[]
     const fine = { status: 'ok', reason: null, detail: null, outputs, blackboard, writes: diff(plan.blackboard, blackboard) } as const
     return { ...fine, ...reportOf(run, state, []) }
   }
-  const compensation = await compensate(run, { ends: state.ends, outputs: state.outputs, entries })
+  const compensation = await compensate(run, { ends: state.ends, outputs: state.outputs, entries, told })
   const reason = state.failed ? state.failed.reason : 'result'
   const detail = state.failed?.error ?? (mapped?.ok === false ? mapped.detail : null)
   const status = statusOf(state.ends, compensation)
@@ -102,25 +100,3 @@ function reportOf({ plan }: Run, { ends, spent_ms }: State, compensation: Compen
 }
 
 const costOf = (ends: readonly StepEnd[]): number => ends.reduce((sum, { cost_usd }) => sum + cost_usd, 0)
-
-type Teller = (kind: string, fields: JsonFields) => void
-
-/** A log is read by people; the whole outputs are in the journal. */
-const MOST_LOGGED = 10_000
-
-function tellerOf({ plan: { manifest, inputs }, run_id, ports }: Run): Teller {
-  const mask = maskOf(manifest, inputs)
-  const head = { run_id, skill_id: manifest.id, version: manifest.version }
-  const shown = (value: Json): Json => {
-    const characters = JSON.stringify(value).length
-    return characters <= MOST_LOGGED ? mask.value(value) : { not_logged: `${characters} characters` }
-  }
-  return (kind, fields) => {
-    ports.log({ ...Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, shown(value)])), kind, ...head })
-  }
-}
-
-function tellStep(teller: Teller, { name, index, tool }: CompiledStep, end: StepEnd): void {
-  const output: Json = end.output?.kind === 'json' ? end.output.value : end.output
-  teller('skill-step-ended', { ...end, step: name, index, tool, output })
-}

@@ -4,6 +4,7 @@ import { sameJson } from './json.ts'
 import { hashManifest } from './manifest.ts'
 import { compilePlan, type CompiledPlan } from './plan.ts'
 import { differenceFrom, park } from './session/approval.ts'
+import type { RunResult } from './runner/ports.ts'
 import { DEEPEST_CHAIN, MOST_PROPOSALS, SessionContext, type SessionSettings } from './session/context.ts'
 import { deliberate, maskFor, type Case, type Decided } from './session/decide.ts'
 import type { ApprovedRun, FoundSkill, RunRecord, SessionPorts, SkillUsage } from './session/ports.ts'
@@ -101,9 +102,11 @@ export class SkillSession {
       const skill = await this.#context.ports.registry.find(skill_id, version)
       const compiled = await compiledAgain(record, skill)
       if (compiled.ok) return this.#run(head, record, { plan: compiled.plan, signal })
-      this.#context.log('skill-refused', { ...head, run_id, reason: compiled.detail })
-      await this.#context.ports.runs.end(run_id, { skill_id, status: 'unknown', ended_at: this.#context.ports.now() })
-      return answer(head, { status: 'unknown', reason: compiled.detail, decision: record.decision, run_id })
+      const result = answer(head, { status: 'unknown', reason: compiled.detail, decision: record.decision, run_id })
+      const told = this.#context.entry('skill-refused', { ...head, run_id, reason: compiled.detail })
+      const { ports } = this.#context
+      await ports.runs.end(run_id, { skill_id, status: 'unknown', cancelled: false, ended_at: ports.now(), result }, [told])
+      return result
     })
   }
 
@@ -143,7 +146,8 @@ export class SkillSession {
     const decided = await deliberate(this.#context, proposed)
     const decision = reportOf(decided.decision, decided.enforced)
     const { verdict, reason, questions } = decided.decision
-    if (verdict === 'clarify') return answer(head, { status: 'clarify', reason, questions, decision })
+    if (verdict === 'clarify')
+      return answer(head, { status: 'clarify', reason: [reason, ...decided.unparsed].join('; '), questions, decision })
     if (verdict !== 'allow' && decided.enforced) {
       if (verdict !== 'needs_approval') return answer(head, { status: 'refused', reason, decision })
       if (request.dry_run) return answer(head, { status: 'needs_approval', reason, decision })
@@ -196,12 +200,14 @@ export class SkillSession {
   ): Promise<ProposalResult> {
     const mask = maskFor(plan.manifest, plan.inputs, plan)
     const { decision, run_id, from } = record
-    const ran = ranAs(await runRecorded(this.#context, record, { plan, signal }))
-    const result = answer(head, { ...ran, decision, run_id })
-    // A model is told no secret; whoever called the API gets what the skill gives.
-    if (from === 'caller') return result
-    const reason = result.reason === null ? null : mask.text(result.reason)
-    return { ...result, reason, outputs: mask.value(result.outputs) as ProposalResult['outputs'] }
+    const resultOf = (run: RunResult): ProposalResult => {
+      const result = answer(head, { ...ranAs(run), decision, run_id })
+      // A model is told no secret; whoever called the API gets what the skill gives.
+      if (from === 'caller') return result
+      const reason = result.reason === null ? null : mask.text(result.reason)
+      return { ...result, reason, outputs: mask.value(result.outputs) as ProposalResult['outputs'] }
+    }
+    return runRecorded(this.#context, record, { plan, signal, resultOf })
   }
 
   #refused(head: ProposalHead, reason: string, decision = unreached(reason)): ProposalResult {

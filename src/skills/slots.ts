@@ -21,7 +21,25 @@ export function parserFor(manifest: Manifest, slot: string): Parser | null {
   return manifest.llm_support.parsers.find(({ outputs }) => outputs.includes(slot)) ?? null
 }
 
-export type ParseRequest = { model: string; temperature: 0; prompt_ref: string | null; prompt: string }
+/** `schema` is of the answer, as JSON Schema. */
+export type ParseRequest = { model: string; temperature: 0; prompt_ref: string | null; prompt: string; schema: JsonFields }
+
+const JSON_TYPES = {
+  string: 'string',
+  url: 'string',
+  number: 'number',
+  integer: 'integer',
+  boolean: 'boolean',
+  list: 'array',
+  object: 'object',
+}
+
+const schemaFor = ({ name, type }: Input): JsonFields => ({
+  type: 'object',
+  properties: { [name]: { type: [JSON_TYPES[type], 'null'] } },
+  required: [name],
+  additionalProperties: false,
+})
 
 /** Longer texts are cut: the prompt has to be the same for the same text, and to fit. */
 const LONGEST_TEXT = 8000
@@ -40,7 +58,7 @@ export function parseRequest(parser: Parser, input: Input, { text, inputs }: { t
     parser.inputs.includes('raw_text') ? text.slice(0, LONGEST_TEXT).replaceAll(/^-----$/gm, '- - -') : '',
     '-----',
   ]
-  return { model: parser.model, temperature: 0, prompt_ref: parser.prompt_ref ?? null, prompt: prompt.join('\n') }
+  return { model: parser.model, temperature: 0, prompt_ref: parser.prompt_ref ?? null, prompt: prompt.join('\n'), schema: schemaFor(input) }
 }
 
 export type ParsedSlot = { ok: true; value: Json } | { ok: false; reason: 'not_json' | 'not_said' | 'wrong_type'; detail: string }

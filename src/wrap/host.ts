@@ -3,9 +3,9 @@ import type { ToolSet } from 'ai'
 import { seedBlackboard, type Blackboard } from '../skills/blackboard.ts'
 import type { Json, JsonFields } from '../skills/json.ts'
 import { SkillSession } from '../skills/session.ts'
-import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionPorts } from '../skills/session/ports.ts'
-import type { ParseRequest } from '../skills/slots.ts'
+import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, SessionPorts } from '../skills/session/ports.ts'
 import { redact } from '../traces/redact.ts'
+import { askParser } from './ask-parser.ts'
 import { skillChain, withinSkills } from './chain.ts'
 import type { ReflexConfig } from './config.ts'
 import type { SkillRegistry } from './registry.ts'
@@ -83,11 +83,17 @@ export class Host {
         usage: (id) => runs.usage(id),
       },
       runner: (run) => this.#runner(run, { tools, caller }),
-      runs,
-      approvals: { park: (run) => Promise.resolve(this.#park(run, approvals)) },
+      runs: {
+        begin: (record) => runs.begin(record),
+        end: async (run_id, { skill_id, status, ended_at }, told) => {
+          await runs.end(run_id, { skill_id, status, ended_at })
+          for (const entry of told) this.#log(entry)
+        },
+      },
+      approvals: { park: async (run, told) => this.#park(run, { approvals, told }) },
       tools: () => Object.keys(tools),
       probes: this.#config.probes ?? {},
-      ask: this.#config.ask ?? ((request, signal) => askModel(model, request, signal)),
+      ask: this.#config.ask ?? ((request, signal) => askParser({ model, signal }, request)),
       log: (entry) => this.#log(entry),
       redact: (value: Json) => redact(value, fields) as Json,
       now: () => this.now(),
@@ -98,7 +104,14 @@ export class Host {
   #runner({ chain }: RunIdentity, { tools, caller }: { tools: ToolSet; caller: ToolCaller }): HostRunnerPorts {
     const { journal, outputs } = this.#storage
     return {
-      journal,
+      journal: {
+        load: (run_id) => journal.load(run_id),
+        begin: (run_id, begin) => journal.begin(run_id, begin),
+        end: async (run_id, place, end, told) => {
+          await journal.end(run_id, place, end)
+          this.#log(told)
+        },
+      },
       callTool: (name, input, { signal, idempotence_key }) =>
         withinSkills(chain, () =>
           callForPlan(
@@ -107,16 +120,17 @@ export class Host {
             { signal, call_id: this.newId(), idempotence_key },
           ),
         ),
-      isRetryable: (error) => isRetryable(error),
+      isRetryable,
       lastGood: async (key) => ((await outputs.get(`plan:${key}`)) ?? null) as JsonFields | null,
       remember: (key, output) => outputs.put(`plan:${key}`, output),
       wait: (ms, signal) => this.#wait(ms, signal),
     }
   }
 
-  #park(run: ParkedRun, approvals: Storage['approvals']): Parked {
+  #park(run: ParkedRun, { approvals, told }: { approvals: Storage['approvals']; told: (approval_id: string) => SessionEntry }): Parked {
     const approval_id = this.newId()
     approvals.put({ ...run, approval_id })
+    this.#log(told(approval_id))
     return { ok: true, approval_id, asked_before: false }
   }
 
@@ -127,16 +141,6 @@ export class Host {
   #wait(ms: number, signal: AbortSignal): Promise<void> {
     return (this.#config.wait ?? waitFor)(ms, signal)
   }
-}
-
-async function askModel(model: LanguageModelV4 | undefined, request: ParseRequest, abortSignal: AbortSignal | undefined): Promise<string> {
-  if (model?.modelId !== request.model) throw new Error(`the parser is pinned to the model ${request.model}, and no such model is here`)
-  const { content } = await model.doGenerate({
-    prompt: [{ role: 'user', content: [{ type: 'text', text: request.prompt }] }],
-    temperature: request.temperature,
-    ...(abortSignal ? { abortSignal } : {}),
-  })
-  return content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 }
 
 function waitFor(ms: number, signal: AbortSignal): Promise<void> {

@@ -1,8 +1,8 @@
 import type { Json } from '../skills/json.ts'
 import type { SkillState } from '../protocol/skill.ts'
 import type { Manifest } from '../skills/manifest.ts'
-import type { Journal } from '../skills/runner/ports.ts'
-import type { ApprovedRun, RunRecord, RunsPort, SkillUsage } from '../skills/session/ports.ts'
+import type { Journal, Phase, StepEnd } from '../skills/runner/ports.ts'
+import type { ApprovedRun, RunEnd, RunRecord, RunsPort, SkillUsage } from '../skills/session/ports.ts'
 import type { LogStore } from './log.ts'
 
 export type StoredSkill = { manifest: Manifest; state: SkillState }
@@ -10,7 +10,13 @@ export type StoredSkill = { manifest: Manifest; state: SkillState }
 /** What a tool or a plan gave under a key. */
 export type OutputStore = { get(key: string): Promise<Json | undefined>; put(key: string, output: Json): Promise<void> }
 
-export type RunStore = RunsPort & {
+/** What is told of an end is in the log, which is another store. */
+export type JournalStore = Omit<Journal, 'end'> & {
+  end(run_id: string, place: { phase: Phase; index: number }, end: StepEnd): Promise<void>
+}
+
+export type RunStore = Omit<RunsPort, 'end'> & {
+  end(run_id: string, end: Pick<RunEnd, 'skill_id' | 'status' | 'ended_at'>): Promise<void>
   /** Runs that have begun and not ended: those of a process that died among them. */
   unfinished(): readonly RunRecord[]
   usage(skill_id: string): SkillUsage
@@ -36,7 +42,7 @@ export type ApprovalStore = {
 /** What Reflex keeps outside of a scope: in memory, or in a file with `reflex/wrap/node`. */
 export type Storage = {
   skills: { all(): readonly StoredSkill[]; put(skill: StoredSkill): void }
-  journal: Journal
+  journal: JournalStore
   runs: RunStore
   outputs: OutputStore
   approvals: ApprovalStore

@@ -54,9 +54,11 @@ export async function hurry(stub: Stub): Promise<void> {
   await stub.poke()
 }
 
+export const CRASH = 'crashed by a test'
+
 /** The object dies in the middle of whatever it does; the stub that is returned finds it built anew from what is on disk. */
 export async function crash(scope: string): Promise<Stub> {
-  await inObject(stubOf(scope), (state) => state.abort('crashed by a test')).catch(() => {})
+  await inObject(stubOf(scope), (state) => state.abort(CRASH)).catch(() => {})
   // Stubs that saw the crash are broken for good.
   return stubOf(scope)
 }

@@ -24,13 +24,15 @@ const perform = async (
   effects.push(record)
   if (text === 'lose connection') throw new Error('Network connection lost.')
   if (text === 'throw') throw new Error('the tool failed')
+  if (text === 'busy once' && timesOf(scope, text) === 1) throw Object.assign(new Error('busy'), { retryable: true })
   if (text === 'hang') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
   if (text === 'deaf') await scheduler.wait(300)
   await effectGates.get(scope)
   await scheduler.wait(5)
   record.ended = performance.now()
-  return { did: text }
+  return text === 'dear' ? { did: text, cost_usd: 2 } : { did: text }
 }
+const timesOf = (scope: string, text: string): number => effects.filter((effect) => effect.scope === scope && effect.text === text).length
 
 /** Serves `test/*`: notes that contain «noise» are filtered out, one that contains «bad filter» breaks the filter. */
 export const testAgent: Agent = defineAgent({
@@ -54,18 +56,22 @@ export const testAgent: Agent = defineAgent({
   offline: [
     {
       name: 'by the prompt',
-      answer({ text }) {
+      answer({ text, tools, last_tool_result }) {
         if (text === 'fail') throw new Error('the model is down')
         if (text === 'call a tool') return { tool: { name: 'act', input: { text: 'secret plan' } } }
+        if (text.startsWith('Extract one value')) return { text: JSON.stringify({ what: /\bsaid (\w+)/.exec(text)?.[1] ?? null }) }
+        if (last_tool_result?.tool === 'propose_skill') return { text: `it was done: ${JSON.stringify(last_tool_result.output)}` }
         if (text.includes('<SKILL_RESULT>')) return { text: 'it was done' }
         const [verb, skill_id] = text.split(' ')
-        if (verb === 'propose') return { text: proposal({ skill_id, why: 'as I was told', inputs: { what: 'm' } }) }
+        if (verb === 'propose' && tools.includes('propose_skill')) return { tool: { name: 'propose_skill', input: proposed(skill_id) } }
+        if (verb === 'propose') return { text: proposal(proposed(skill_id)) }
         return { text: `you said ${text}` }
       },
     },
   ],
 })
 
+const proposed = (skill_id: string | undefined) => ({ skill_id, why: 'as I was told', inputs: { what: 'm' } })
 const proposal = (content: object): string => `I will. <SKILL_PROPOSE>${JSON.stringify(content)}</SKILL_PROPOSE>`
 
 export const perceivingAgent: Agent = defineAgent({ name: 'perceiver', scopes: ['perceive/*'] })

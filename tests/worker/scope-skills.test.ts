@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { write } from '../support/chain.ts'
+import { did, write } from '../support/chain.ts'
 import { propose, skill, twoSteps } from '../support/two-steps.ts'
 import { crash, entriesOf, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { ask, behaviours, effectGates, effects } from '../support/test-agents.ts'
-
-const did = (scope: string) => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
 
 describe('a proposal over the API', () => {
   test('that the gate allows runs step by step, and says what came of it', async () => {
@@ -184,6 +182,68 @@ describe('in the loop', () => {
     const { id: reflex } = await write(`return { action_type: 'run_skill', skill_id: ${JSON.stringify(id)}, inputs: { what: 'x' } }`)
     await stubOf(scope).configure({ reflexes: [{ id: reflex }], goal_labels: ['twice'] }, 'ops')
     expect(await sendAndSettle(stubOf(scope), note(scope, 'e'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    expect(did(scope)).toEqual([])
+  })
+})
+
+describe('the protocol of a turn', () => {
+  test.each(['asp', 'tools'] as const)('is %s where the scope says so: the model proposes and is told by it', async (skill_protocol) => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const id = await skill()
+    await stub.configure({ skill_protocol }, 'ops')
+    behaviours.set(scope, async (_, deps) => ({ said: await ask(deps, `propose ${id} twice`) }))
+    expect(await sendAndSettle(stub, note(scope, 'go'))).toMatchObject([
+      { outcome: { result: { said: expect.stringContaining('it was done') } } },
+    ])
+    expect(did(scope)).toEqual(['first m', 'second m'])
+    const [first] = await entriesOf(stub, 'model-called')
+    const content = JSON.stringify(first?.content)
+    expect([content.includes('"toolName":"propose_skill"'), content.includes('<SKILL_PROPOSE>')]).toEqual([
+      skill_protocol === 'tools',
+      skill_protocol === 'asp',
+    ])
+  })
+})
+
+describe('a missing slot with a pinned parser', () => {
+  const parsed = (model = 'offline') =>
+    skill({ llm_support: { parsers: [{ name: 'read_what', model, temperature: 0, outputs: ['what'] }] } })
+
+  test('is read from what was said over the API, by the model of the scope, within its budget', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const answer = await propose(scope, await parsed(), { inputs: {}, why: 'do it twice, they said milk' })
+    expect(answer).toMatchObject({ status: 'ok', outputs: { done: 'milk' } })
+    expect(did(scope)).toEqual(['first milk', 'second milk'])
+    expect(await entriesOf(stub, 'skill-slots-parsed')).toMatchObject([{ attempts: [{ slot: 'what', parser: 'read_what', filled: true }] }])
+    const [called] = await entriesOf(stub, 'model-called')
+    expect(called).toMatchObject({ turn_id: null, status: 'ok', trace_id: answer.trace_id })
+    await stub.configure({ token_budget: { tokens: 0, per: 'day' } }, 'ops')
+    const refused = await propose(scope, await parsed(), { inputs: {}, why: 'do it twice, they said milk' })
+    expect(refused).toMatchObject({ status: 'clarify', reason: expect.stringContaining('token budget') })
+    expect(did(scope)).toHaveLength(2)
+  })
+
+  test("is read from the event of a reflex that asks for it, and otherwise left to the event's turn", async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    behaviours.set(scope, async () => null)
+    const { id: reflex } = await write(`return { action_type: 'run_skill', skill_id: ${JSON.stringify(await parsed())}, inputs: {} }`)
+    await stub.configure({ reflexes: [{ id: reflex }], goal_labels: ['twice'] }, 'ops')
+    expect(await sendAndSettle(stub, note(scope, 'they said milk'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    expect(did(scope)).toEqual(['first milk', 'second milk'])
+    expect(await sendAndSettle(stub, note(scope, 'nothing of it'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    expect(did(scope)).toHaveLength(2)
+  })
+
+  test.each([
+    ['the text does not say it', 'offline', 'do it twice', 'the text does not say what'],
+    ['another model is here', 'gpt-4o-2025-04', 'do it twice, they said milk', 'pinned to the model gpt-4o-2025-04'],
+  ])('is asked for, and why, where %s', async (_, model, why, reason) => {
+    const scope = freshScope()
+    const answer = await propose(scope, await parsed(model), { inputs: {}, why })
+    expect(answer).toMatchObject({ status: 'clarify', questions: [{ slot: 'what' }], reason: expect.stringContaining(reason) })
     expect(did(scope)).toEqual([])
   })
 })

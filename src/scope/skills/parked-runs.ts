@@ -50,8 +50,8 @@ export class ParkedRuns {
     return this.#look_at !== null && this.#look_at <= this.#parts.now()
   }
 
-  /** What waits already, asked for by the same key or by an agent, is not asked for twice. */
-  async park(run: ParkedRun): Promise<Parked> {
+  /** What waits already, asked for by the same key or by an agent, is not asked for twice. `tell` is called in the transaction that parks it. */
+  async park(run: ParkedRun, tell: (approval_id: string) => void): Promise<Parked> {
     const { database, unit, now } = this.#parts
     const earlier = this.#same(run)
     if (earlier) return { ok: true, approval_id: earlier.approval_id, asked_before: true }
@@ -59,15 +59,16 @@ export class ParkedRuns {
       return { ok: false, detail: `${MOST_WAITING} runs of this scope wait for an approval already: decide on some of them first` }
     }
     const approval_id = crypto.randomUUID()
-    unit(() =>
+    unit(() => {
       database.all(
         `INSERT INTO parked_runs (approval_id, run, status, expires_at, parked_at) VALUES (?, ?, 'waiting', ?, ?)`,
         approval_id,
         JSON.stringify(run),
         run.expires_at,
         now(),
-      ),
-    )
+      )
+      tell(approval_id)
+    })
     this.#look(LOOK_MS)
     await this.#ask()
     return { ok: true, approval_id, asked_before: false }

@@ -1,4 +1,5 @@
 import type { Journal, JournalEntry, Phase, StepBegin, StepEnd } from '../../skills/runner/ports.ts'
+import type { SessionEntry } from '../../skills/session/ports.ts'
 import type { Database } from '../database.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 
@@ -6,15 +7,17 @@ type Row = { phase: Phase; place: number; begun: string | null; ended: string | 
 
 /**
  * The durable journal of a plan's steps. If the process dies before `begin` is written, the step was not begun; before `end`, it may have happened, and the
- * runner decides by its key; after `end`, it is never run again (G8). The output gate lets nothing out before a write is on disk.
+ * runner decides by its key; after `end`, which is logged in the same transaction, it is never run again (G8). The output gate lets nothing out before a write is on disk.
  */
-export class RunJournal implements Journal {
+export class RunJournal implements Journal<SessionEntry> {
   readonly #database: Database
   readonly #unit: UnitOfWork
+  readonly #append: (told: SessionEntry) => void
 
-  constructor(database: Database, unit: UnitOfWork) {
+  constructor({ database, unit, append }: { database: Database; unit: UnitOfWork; append: (told: SessionEntry) => void }) {
     this.#database = database
     this.#unit = unit
+    this.#append = append
   }
 
   async load(run_id: string): Promise<JournalEntry[]> {
@@ -40,15 +43,16 @@ export class RunJournal implements Journal {
     )
   }
 
-  async end(run_id: string, { phase, index }: { phase: Phase; index: number }, end: StepEnd): Promise<void> {
-    this.#unit(() =>
+  async end(run_id: string, { phase, index }: { phase: Phase; index: number }, end: StepEnd, told: SessionEntry): Promise<void> {
+    this.#unit(() => {
       this.#database.all(
         `INSERT INTO skill_steps (run_id, phase, place, ended) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET ended = ?4`,
         run_id,
         phase,
         index,
         JSON.stringify(end),
-      ),
-    )
+      )
+      this.#append(told)
+    })
   }
 }

@@ -1,6 +1,5 @@
-import type { RunRecord, RunsPort, SkillUsage } from '../../skills/session/ports.ts'
+import type { RunRecord, RunsPort, SessionEntry, SkillUsage } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import type { RunStatus } from '../../skills/runner/ports.ts'
 import type { JsonFields } from '../../skills/json.ts'
 import type { Database } from '../database.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
@@ -9,8 +8,9 @@ import type { UnitOfWork } from '../unit-of-work.ts'
 export type Asked = { cause: string; inputs_hash: string }
 
 /**
- * The runs of skills. Kept state: a row before the first step, its end with the run's status, then the result as it was told. If the process dies before the first,
- * nothing ran; before the second, the run is resumed on waking, from its journal; before the third, whoever asks again is told the status.
+ * The runs of skills. Kept state: a row before the first step; then, in one transaction, the run's status, the result as it is told and what is logged of it.
+ * If the process dies before the first, nothing ran; before the second, the run is resumed on waking, from its journal; after it, whoever asks again is
+ * given the result.
  */
 export class SkillRuns {
   readonly #database: Database
@@ -22,7 +22,7 @@ export class SkillRuns {
   }
 
   /** `asked` may change from one run to the next. */
-  port(asked: Asked): RunsPort {
+  port(asked: Asked, append: (told: SessionEntry) => void): RunsPort {
     return {
       begin: async (record) => {
         this.#unit(() =>
@@ -38,18 +38,19 @@ export class SkillRuns {
           ),
         )
       },
-      end: async (run_id, { status, ended_at }: { status: RunStatus; ended_at: number }) => {
-        this.#unit(() => this.#database.all('UPDATE skill_runs SET status = ?2, ended_at = ?3 WHERE run_id = ?1', run_id, status, ended_at))
+      end: async (run_id, { status, cancelled, ended_at, result }, told) => {
+        this.#unit(() => {
+          // What was cancelled and undone is nobody's run any more: an interrupted turn may ask for it anew.
+          const cause = cancelled && status !== 'unknown' ? '' : asked.cause
+          const end = 'UPDATE skill_runs SET status = ?2, ended_at = ?3, result = ?4, cause = ?5 WHERE run_id = ?1'
+          this.#database.all(end, run_id, status, ended_at, JSON.stringify(result), cause)
+          for (const entry of told) append(entry)
+        })
       },
     }
   }
 
-  /** As it was told to whoever asked. */
-  keep(run_id: string, result: ProposalResult): void {
-    this.#unit(() => this.#database.all('UPDATE skill_runs SET result = ?2 WHERE run_id = ?1', run_id, JSON.stringify(result)))
-  }
-
-  /** What one of these causes had run before, with the same inputs; without a result while it is at work. */
+  /** What one of these causes had run before, with the same inputs; without a result until it has ended. */
   earlier(skill_id: string, causes: readonly string[], inputs_hash: string): { run_id: string; result: ProposalResult | null } | null {
     const row = this.#database.first<{ run_id: string; result: string | null }>(
       `SELECT run_id, result FROM skill_runs WHERE cause IN (SELECT value FROM json_each(?)) AND skill_id = ? AND inputs_hash = ?

@@ -30,11 +30,12 @@ export class ScopeSession extends SkillSession {
     const { id } = skillName(proposal.skill_id)
     const inputs_hash = argumentsHash(proposal.inputs)
     const earlier = request.dry_run ? null : runs.earlier(id, causes, inputs_hash)
-    const known = earlier && (earlier.result ?? (await resumed(earlier.run_id)))
-    if (known) return { ...known, idempotent: true }
+    if (earlier) {
+      const known = earlier.result ?? (await resumed(earlier.run_id))
+      if (known) return { ...known, idempotent: true }
+      throw new Error(`the run ${earlier.run_id} of ${id} has not come to its end: it is not run a second time`)
+    }
     asked.inputs_hash = inputs_hash
-    const result = await super.propose(proposal, request)
-    if (result.run_id !== null) runs.keep(result.run_id, result)
-    return result
+    return super.propose(proposal, request)
   }
 }

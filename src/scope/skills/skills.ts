@@ -1,55 +1,50 @@
-import type { Agent } from '../../agents/define-agent.ts'
+import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { messageOf } from '../../protocol/message-of.ts'
-import type { EntryHead, NewEntry, SkillEntryKind } from '../../protocol/log-entry.ts'
+import type { EntryHead, SkillEntryKind } from '../../protocol/log-entry.ts'
 import type { Settings } from '../../protocol/settings.ts'
 import { seedBlackboard } from '../../skills/blackboard.ts'
 import type { Json } from '../../skills/json.ts'
 import { costIn } from '../../skills/runner/call-step.ts'
 import { placeOf } from '../../skills/place-of.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
-import type { HostRunnerPorts, RunIdentity, SessionPorts } from '../../skills/session/ports.ts'
+import type { HostRunnerPorts, RunIdentity, SessionEntry, SessionPorts } from '../../skills/session/ports.ts'
 import type { ProposalRequest, SkillProposal } from '../../skills/session/proposal.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { isRetryable } from '../../wrap/retryable.ts'
+import type { CountedParts } from '../counted-model.ts'
 import type { Database } from '../database.ts'
 import type { Effects } from '../effects.ts'
-import type { Log } from '../log.ts'
 import { childHead, scopeHead } from '../spans.ts'
 import type { Toolbox } from '../toolbox.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
 import type { ParkedRuns } from './parked-runs.ts'
 import { RunJournal } from './run-journal.ts'
 import type { Asked, SkillRuns } from './runs.ts'
 import { ScopeSession } from './scope-session.ts'
 import type { Shelf } from './shelf.ts'
+import { slotModel } from './slot-model.ts'
 
-/** For whom a session is opened: where it stands in the log, and what it may use. `ask` calls the turn's own model. */
+/** For whom a session is opened: where it stands in the log, and what it may use. `model` is the turn's own. */
 export type SessionFor = {
   head: EntryHead
   causes: readonly [string, ...string[]]
   /** Stops what is being run for it. */
   signal?: AbortSignal
-  ask?: SessionPorts['ask']
+  model?: LanguageModelV4
 }
-type Parts = {
+type Parts = CountedParts & {
   scope: string
   database: Database
-  unit: UnitOfWork
-  log: Log
   effects: Effects
   toolbox: Toolbox
   shelf: Shelf
   runs: SkillRuns
   parked: ParkedRuns
-  agent: () => Agent
   settings: () => Settings
-  now: () => number
 }
 
 /** Gated skills in a scope: each turn, action or call that may propose one has a session of its own, over this scope's registry, journal and effect lane. */
 export class Skills {
   readonly #parts: Parts
-  readonly #journal: RunJournal
   readonly #resuming = new Map<string, Promise<ProposalResult | null>>()
   readonly #at_work = new Set<string>()
   #looking = false
@@ -57,7 +52,6 @@ export class Skills {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#journal = new RunJournal(parts.database, parts.unit)
   }
 
   /** The roles of the scope's own agent, by the operator's setting `blackboard.policy.roles`. */
@@ -74,7 +68,7 @@ export class Skills {
 
   async open(owner: SessionFor): Promise<ScopeSession> {
     const { shelf, toolbox } = this.#parts
-    await Promise.all([shelf.catchUp({ at_once: owner.ask === undefined }), toolbox.ready()])
+    await Promise.all([shelf.catchUp({ at_once: owner.model === undefined }), toolbox.ready()])
     return this.#session(owner)
   }
 
@@ -128,8 +122,7 @@ export class Skills {
       if (known) await this.#resuming.get(known.run_id)
       else {
         const session = await this.open({ head: { ...scopeHead(), trace_id: run.trace_id }, causes: [cause] })
-        const result = await session.runApproved(run)
-        if (result.run_id !== null) runs.keep(result.run_id, result)
+        await session.runApproved(run)
       }
       parked.done(run.approval_id)
     } catch (error) {
@@ -140,20 +133,18 @@ export class Skills {
   }
 
   async #resume(record: Parameters<ScopeSession['resume']>[0], asked: Asked): Promise<ProposalResult | null> {
-    const { runs, scope } = this.#parts
+    const { scope } = this.#parts
     try {
       const head = { ...scopeHead(), trace_id: record.trace_id }
       const session = await this.open({ head, causes: [asked.cause] })
-      const result = await session.resume(record)
-      runs.keep(record.run_id, result)
-      return result
+      return await session.resume(record)
     } catch (error) {
       console.error(JSON.stringify({ message: 'a run could not be resumed, the next start tries again', scope, error: messageOf(error) }))
       return null
     }
   }
 
-  #session({ head, causes, signal, ask }: SessionFor): ScopeSession {
+  #session({ head, causes, signal, model }: SessionFor): ScopeSession {
     const { runs, settings } = this.#parts
     const asked: Asked = { cause: causes[0], inputs_hash: '' }
     const { blackboard, goal_labels } = settings()
@@ -161,21 +152,23 @@ export class Skills {
     if (!seeded.ok) throw new Error(`the setting blackboard cannot be used: ${seeded.detail}`)
     const of: SessionSettings = { trace_id: head.trace_id, place: placeOf(settings()), seeded, goal_labels }
     const resumed = async (run_id: string) => (await this.#resuming.get(run_id)) ?? null
-    return new ScopeSession(of, this.#ports({ head, asked, signal, ask }), { runs, causes, asked, resumed })
+    return new ScopeSession(of, this.#ports({ head, asked, signal, model }), { runs, causes, asked, resumed })
   }
 
   #ports({
     head,
     asked,
     signal,
-    ask,
+    model,
   }: {
     head: EntryHead
     asked: Asked
     signal: AbortSignal | undefined
-    ask: SessionPorts['ask'] | undefined
+    model: LanguageModelV4 | undefined
   }): SessionPorts {
     const { shelf, runs, parked, toolbox, agent, log, unit, now } = this.#parts
+    const append = ({ kind, trace_id: _trace, ...fields }: SessionEntry) =>
+      log.append([{ ...childHead(head), ...fields, kind: kind as SkillEntryKind }])
     return {
       registry: {
         index: () => shelf.index(),
@@ -183,20 +176,17 @@ export class Skills {
         recentSuccess: () => runs.recentSuccess(),
         usage: (id) => runs.usage(id),
       },
-      runner: (run) => this.#runner(run, head, signal),
-      runs: runs.port(asked),
-      approvals: { park: (run) => parked.park(run) },
+      runner: (run) => this.#runner(run, { head, append, stopped: signal }),
+      runs: runs.port(asked, append),
+      approvals: { park: (run, told) => parked.park(run, (approval_id) => append(told(approval_id))) },
       tools: () => toolbox.allowed,
       absence: (tool) => {
         const found = toolbox.forPlan(tool)
         return found.ok ? null : found.detail
       },
       probes: (agent().probes ?? {}) as SessionPorts['probes'],
-      ask: ask ?? (() => Promise.reject(new Error('no model is asked outside of a turn'))),
-      log: ({ kind, trace_id: _trace, ...fields }) => {
-        const entry = { ...childHead(head), ...fields, kind: kind as SkillEntryKind } as NewEntry
-        unit(() => log.append([entry]))
-      },
+      ask: slotModel(this.#parts, { head, model, signal }),
+      log: (entry) => unit(() => append(entry)),
       redact: (value) => log.clean(value) as Json,
       now,
       newId: () => crypto.randomUUID(),
@@ -204,10 +194,13 @@ export class Skills {
   }
 
   /** Steps are effects like any others: one at a time in this scope, journalled, with what the scope allows. */
-  #runner({ run_id, skill_id, version }: RunIdentity, head: EntryHead, stopped: AbortSignal | undefined): HostRunnerPorts {
-    const { runs, toolbox, effects, now } = this.#parts
+  #runner(
+    { run_id, skill_id, version }: RunIdentity,
+    { head, append, stopped }: { head: EntryHead; append: (told: SessionEntry) => void; stopped: AbortSignal | undefined },
+  ): HostRunnerPorts {
+    const { database, unit, runs, toolbox, effects, now } = this.#parts
     return {
-      journal: this.#journal,
+      journal: new RunJournal({ database, unit, append }),
       callTool: async (tool, input, { signal, timeout_ms, idempotence_key }) => {
         const found = toolbox.forPlan(tool)
         if (!found.ok) throw new Error(found.detail)

@@ -25,6 +25,7 @@ import type { WorkingMemory } from '../working-memory.ts'
 import type { Fire } from './fire.ts'
 import type { HeldEvents } from './held-events.ts'
 import type { LaneWork } from './permit.ts'
+import { saidIn } from './said-in.ts'
 import type { Proving } from './proving.ts'
 
 const HEARTBEAT_MS = 20_000
@@ -52,9 +53,10 @@ type Parts = {
   /** The turn in flight, where there is one. */
   turn: { cancel: (reason: string, by: string) => void; preempt: (reason: string) => void; consider: () => void; escalate: () => void }
   accept: (events: readonly Event[]) => Accepted
-  propose: (proposal: SkillProposal, owner: SessionFor) => Promise<ProposalResult>
   /** To the sockets, behind the acknowledgement and ahead of the log. */
   say: (content: string, event_id: string) => void
+  /** `text` is what was said, which keywords are looked for in. */
+  propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
   now: () => number
 }
 type Task = {
@@ -64,6 +66,9 @@ type Task = {
   action_type: Fire['action']['action_type']
   consume: boolean
 }
+type Ended = { status: ActionEnd; error: string | null }
+const OK: Ended = { status: 'ok', error: null }
+const REUSED: Ended = { status: 'reused', error: null }
 type Row = { id: string; seq: number; reflex_id: string; version: number; idempotence_key: string | null; task: Task }
 
 /**
@@ -198,12 +203,12 @@ export class Actions {
   }
 
   /** Null where it is to be tried again: it has not begun, or has a key under which it may be repeated. */
-  async #endOf(row: Row): Promise<{ status: ActionEnd; error: string | null } | null> {
+  async #endOf(row: Row): Promise<Ended | null> {
     const attempts = this.#attempt(row.id)
     try {
       if (attempts > MOST_ATTEMPTS)
         throw new Error(`it was begun ${MOST_ATTEMPTS} times, and the object died or lost its connection each time`)
-      return { status: await this.#perform(row), error: null }
+      return await this.#perform(row)
     } catch (error) {
       const last = this.#parts.effects.lastOf(row.id)
       const unknown = last?.status === 'unknown' || last?.status === 'started'
@@ -222,21 +227,22 @@ export class Actions {
     return row?.attempts ?? 0
   }
 
-  async #perform({ id, reflex_id, version, idempotence_key, task: { work, head } }: Row): Promise<'ok' | 'reused'> {
+  async #perform({ id, seq, reflex_id, version, idempotence_key, task: { work, head } }: Row): Promise<Ended> {
     const { effects, toolbox, settings, accept, propose } = this.#parts
-    if (idempotence_key !== null && this.carriedOut(reflex_id, idempotence_key)) return 'reused'
+    if (idempotence_key !== null && this.carriedOut(reflex_id, idempotence_key)) return REUSED
     const { signal } = new AbortController()
     if (work.kind === 'event') {
       const accepted = await effects.exclusively(async () => accept([work.event]), signal)
       if (!accepted.ok) throw new Error(`the inbox is full (${accepted.depth} of ${accepted.limit})`)
-      return 'ok'
+      return OK
     }
     if (work.kind === 'skill') {
       // Under the action's own id: after a crash it is given the run that it had.
       const proposal = { skill_id: work.skill_id, inputs: work.inputs, why: `reflex ${reflex_id}@${version}` }
-      const { status, reason, idempotent } = await propose(proposal, { head, causes: [id], signal })
-      if (status !== 'ok') throw new Error(`skill ${work.skill_id}: ${status}${reason === null ? '' : `, ${reason}`}`)
-      return idempotent ? 'reused' : 'ok'
+      const { status, reason, idempotent } = await propose(proposal, saidIn(this.#parts.database, seq), { head, causes: [id], signal })
+      if (status === 'ok') return idempotent ? REUSED : OK
+      const error = `skill ${work.skill_id}: ${status}${reason === null ? '' : `, ${reason}`}`
+      return { status: status === 'unknown' ? 'unknown' : 'failed', error }
     }
     const found = toolbox.find(work.tool)
     if (!found.ok) throw new Error(found.detail)
@@ -253,11 +259,11 @@ export class Actions {
       signal,
       timeout_ms: settings().effect_timeout_ms,
     })
-    return 'ok'
+    return OK
   }
 
   /** The event has its outcome, or goes the slow path; with the action's own end, in one transaction. */
-  #ended({ id, seq, reflex_id, version, task }: Row, { status, error }: { status: ActionEnd; error: string | null }): void {
+  #ended({ id, seq, reflex_id, version, task }: Row, { status, error }: Ended): void {
     const { unit, database, log, settlement, held, memory, proving, agent, effects, now, turn, trim } = this.#parts
     const { head, action_type, log_seq, consume } = task
     const ok = status === 'ok' || status === 'reused'

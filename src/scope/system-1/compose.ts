@@ -52,8 +52,8 @@ type Parts = {
   configuration: () => Configuration
   accept: (events: readonly Event[]) => Accepted
   trim: () => void
-  propose: (proposal: SkillProposal, owner: SessionFor) => Promise<ProposalResult>
   say: (content: string, event_id: string) => void
+  propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
   fetch: typeof fetch
   now: () => number
 }

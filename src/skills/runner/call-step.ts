@@ -56,7 +56,10 @@ async function attemptOf(within: Within<{ output: unknown; cost_usd: number }>, 
     case 'done':
       return doneAttempt(within.value, tool)
     case 'threw':
-      return failed('failed', 'tool', messageOf(within.error), { again: ports.isRetryable(within.error), cost_usd: costIn(within.error) })
+      return failed('failed', 'tool', messageOf(within.error), {
+        again: ports.isRetryable(within.error, { keyed: idempotence_key !== null }),
+        cost_usd: costIn(within.error),
+      })
     case 'timeout':
       if (over_budget) return failed('timeout', 'budget_latency', `${tool} was stopped: the latency budget is spent`, { again: false })
       return failed('timeout', 'timeout', `${tool} took longer than ${timeout_ms} ms`, { again: idempotence_key !== null })

@@ -1,6 +1,7 @@
 import { resolveStep, type CompiledCompensation, type StepOutputs } from '../plan.ts'
 import { callStep } from './call-step.ts'
-import type { CompensationReport, JournalEntry, Run, StepEnd } from './ports.ts'
+import { compensationEntry, type Entries } from './entries.ts'
+import type { CompensationReport, JournalEntry, Run, RunEntry, StepEnd } from './ports.ts'
 import { keyFor, notBegun } from './run-step.ts'
 
 /** What may have happened has to be undone: also what was cut off, and what was done but gave something unusable. */
@@ -10,7 +11,7 @@ export const mayHaveHappened = ({ status, reason }: StepEnd): boolean =>
 /** Undoes what may have happened, the newest step first, and at last what undoes the plan as a whole. One that fails is told, and the rest runs. */
 export async function compensate(
   run: Run,
-  { ends, outputs, entries }: { ends: readonly StepEnd[]; outputs: StepOutputs; entries: readonly JournalEntry[] },
+  { ends, outputs, entries, told }: { ends: readonly StepEnd[]; outputs: StepOutputs; entries: readonly JournalEntry[]; told: Entries },
 ): Promise<CompensationReport[]> {
   const happened = ends.map(mayHaveHappened)
   if (!happened.includes(true)) return []
@@ -20,19 +21,24 @@ export async function compensate(
   const reports: CompensationReport[] = []
   for (const entry of due) {
     const known = entries.find(({ phase, index }) => phase === 'compensation' && index === entry.index)
-    const end = known?.end ?? (await undo(run, entry, { outputs, begun: known?.begun != null }))
     const undoes = entry.undoes === null ? null : (run.plan.steps[entry.undoes]?.name ?? null)
+    const tell = (undone: StepEnd) => compensationEntry(told, entry, { undoes, end: undone })
+    const end = known?.end ?? (await undo(run, entry, { outputs, begun: known?.begun != null, tell }))
     reports.push({ index: entry.index, undoes, tool: entry.tool, status: end.status, error: end.error })
   }
   return reports
 }
 
-async function undo(run: Run, entry: CompiledCompensation, { outputs, begun }: { outputs: StepOutputs; begun: boolean }): Promise<StepEnd> {
+async function undo(
+  run: Run,
+  entry: CompiledCompensation,
+  { outputs, begun, tell }: { outputs: StepOutputs; begun: boolean; tell: (end: StepEnd) => RunEntry },
+): Promise<StepEnd> {
   const { ports, run_id, plan } = run
   const place = { phase: 'compensation', index: entry.index } as const
   const idempotence_key = keyFor(run, `undo-${entry.index}`)
   const end = begun && idempotence_key === null ? lost(entry.tool) : await call()
-  await ports.journal.end(run_id, place, end)
+  await ports.journal.end(run_id, place, end, tell(end))
   return end
 
   async function call(): Promise<StepEnd> {

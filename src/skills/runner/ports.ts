@@ -28,11 +28,11 @@ export type StepBegin = { phase: Phase; index: number; tool: string; idempotence
 /** One step or compensation of a run; `begun` is null where it ended without being begun, `end` where its end was not written. */
 export type JournalEntry = { phase: Phase; index: number; begun: StepBegin | null; end: StepEnd | null }
 
-/** Durable before it resolves. A second `begin` or `end` of the same phase and index replaces the first. */
-export type Journal = {
+/** Durable before it resolves. A second `begin` or `end` of the same phase and index replaces the first. `told` is logged with the end: both or none. */
+export type Journal<Told = RunEntry> = {
   load(run_id: string): Promise<readonly JournalEntry[]>
   begin(run_id: string, begin: StepBegin): Promise<void>
-  end(run_id: string, place: { phase: Phase; index: number }, end: StepEnd): Promise<void>
+  end(run_id: string, place: { phase: Phase; index: number }, end: StepEnd, told: Told): Promise<void>
 }
 
 export type ToolOptions = { signal: AbortSignal; timeout_ms: number; idempotence_key: string | null }
@@ -41,12 +41,14 @@ export type RunnerPorts = {
   journal: Journal
   /** Throws where the effect did not happen. It should stop when the signal aborts; it is not waited for then. */
   callTool(tool: string, args: JsonFields, options: ToolOptions): Promise<{ output: unknown; cost_usd: number }>
-  /** Whether what a tool threw may go better the next time. */
-  isRetryable(error: unknown): boolean
+  /** Whether what a tool threw may go better the next time; `keyed` where a repetition is known by its key. */
+  isRetryable(error: unknown, options: { keyed: boolean }): boolean
   evaluate(expression: string, scope: ExpressionScope): Evaluation
   /** The outputs that the key was last remembered with; null where it never was. */
   lastGood(idempotence_key: string): Promise<JsonFields | null>
   remember(idempotence_key: string, outputs: JsonFields): Promise<void>
+  /** The run's end and what is told of it, durable as a whole before it resolves. */
+  ended(result: RunResult, told: RunEntry): Promise<void>
   now(): number
   /** Resolves after that many ms; rejects when the signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>

@@ -1,6 +1,7 @@
 import type { JsonFields } from '../json.ts'
 import { guardScope, resolveStep, type CompiledStep, type StepOutputs } from '../plan.ts'
 import { callStep } from './call-step.ts'
+import { stepEntry, type Entries } from './entries.ts'
 import type { JournalEntry, Run, StepEnd, StepReason, StepStatus } from './ports.ts'
 
 export type Progress = { outputs: StepOutputs; spent_usd: number; spent_ms: () => number }
@@ -9,13 +10,13 @@ export type Progress = { outputs: StepOutputs; spent_usd: number; spent_ms: () =
 export async function runStep(
   run: Run,
   step: CompiledStep,
-  { progress, entry }: { progress: Progress; entry: JournalEntry | undefined },
+  { progress, entry, told }: { progress: Progress; entry: JournalEntry | undefined; told: Entries },
 ): Promise<StepEnd> {
   const begun = entry !== undefined && entry.begun !== null
   const idempotence_key = keyFor(run, step.name)
   const prepared = begun && idempotence_key === null ? { ok: false as const, end: LOST } : prepare(run, step, { progress, begun })
   const end = prepared.ok ? await call(run, step, { args: prepared.args, progress, idempotence_key }) : prepared.end
-  await run.ports.journal.end(run.run_id, { phase: 'step', index: step.index }, end)
+  await run.ports.journal.end(run.run_id, { phase: 'step', index: step.index }, end, stepEntry(told, step, end))
   return end
 }
 

@@ -12,7 +12,7 @@ export async function park(context: SessionContext, proposed: Case, { decision, 
   const shown = shownInputs(skill.manifest, inputs, context)
   const parked_at = context.ports.now()
   const { self_approval, approval_within_s } = skill.manifest.policy
-  const parked = await context.ports.approvals.park({
+  const parked = {
     proposal_id,
     skill_id,
     version,
@@ -32,11 +32,10 @@ export async function park(context: SessionContext, proposed: Case, { decision, 
     trace_id: context.settings.trace_id,
     parked_at,
     expires_at: parked_at + approval_within_s * 1000,
-  })
-  if (!parked.ok || parked.asked_before) return parked
-  const { approval_id } = parked
-  context.log('approval-requested', { proposal_id, approval_id, skill_id, version, manifest_hash, reason: decision.reason })
-  return parked
+  }
+  return context.ports.approvals.park(parked, (approval_id) =>
+    context.entry('approval-requested', { proposal_id, approval_id, skill_id, version, manifest_hash, reason: decision.reason }),
+  )
 }
 
 /** Why what was approved is not what would run now; null where it is. */

@@ -3,7 +3,7 @@ import type { Place } from '../gate/compat.ts'
 import type { Json, JsonFields } from '../json.ts'
 import type { Manifest } from '../manifest.ts'
 import type { PolicyMode } from './enforcement.ts'
-import type { SessionPorts } from './ports.ts'
+import type { SessionEntry, SessionPorts } from './ports.ts'
 
 export const MOST_PROPOSALS = 8
 /** Skills within skills, by way of tools that start turns of their own. */
@@ -57,7 +57,11 @@ export class SessionContext {
   }
 
   log(kind: string, fields: JsonFields): void {
-    this.ports.log({ ...(this.ports.redact(fields) as JsonFields), kind, trace_id: this.settings.trace_id })
+    this.ports.log(this.entry(kind, fields))
+  }
+
+  entry(kind: string, fields: JsonFields): SessionEntry {
+    return { ...(this.ports.redact(fields) as JsonFields), kind, trace_id: this.settings.trace_id }
   }
 
   logSeed(): void {

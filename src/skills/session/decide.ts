@@ -22,7 +22,15 @@ export type Case = {
   approval: { approval_id: string; recent_success: boolean } | null
 }
 
-export type Decided = { decision: GateDecision; inputs: JsonFields; enforced: boolean; recent_success: boolean; usage: SkillUsage }
+/** `unparsed` says why a pinned parser gave no value. */
+export type Decided = {
+  decision: GateDecision
+  inputs: JsonFields
+  enforced: boolean
+  recent_success: boolean
+  usage: SkillUsage
+  unparsed: string[]
+}
 
 /** The gate; where nothing but slots is missing that a pinned parser may fill, the parsers and the gate again. Each decision is logged. */
 export async function deliberate(context: SessionContext, proposed: Case): Promise<Decided> {
@@ -36,7 +44,10 @@ export async function deliberate(context: SessionContext, proposed: Case): Promi
   const filled = await fillSlots({ manifest, given: proposed.inputs, blackboard, text, ask })
   const head = { proposal_id: proposed.proposal_id, skill_id: manifest.id, version: manifest.version }
   context.log('skill-slots-parsed', { ...head, attempts: filled.attempts })
-  return decideOnce(context, { ...proposed, inputs: filled.inputs })
+  const unparsed = filled.attempts.flatMap(({ slot, parser, detail }) =>
+    detail === null ? [] : [`${slot} could not be read by ${parser}: ${detail}`],
+  )
+  return { ...decideOnce(context, { ...proposed, inputs: filled.inputs }), unparsed }
 }
 
 function decideOnce(context: SessionContext, proposed: Case): Decided {
@@ -45,7 +56,7 @@ function decideOnce(context: SessionContext, proposed: Case): Decided {
   const enforced = isEnforced(decision, context.settings.policy_mode ?? 'enforce')
   logDecision(context, proposed, { request, decision, enforced })
   const { recent_success, last_run_at, running } = request
-  return { decision, inputs: proposed.inputs, enforced, recent_success, usage: { last_run_at, running } }
+  return { decision, inputs: proposed.inputs, enforced, recent_success, usage: { last_run_at, running }, unparsed: [] }
 }
 
 function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, inputs, request, approval }: Case): GateRequest {

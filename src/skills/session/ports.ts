@@ -3,10 +3,10 @@ import type { Probes } from '../expression/probes.ts'
 import type { Json, JsonFields } from '../json.ts'
 import type { SkillState } from '../../protocol/skill.ts'
 import type { Manifest } from '../manifest.ts'
-import type { RunnerPorts, RunStatus } from '../runner/ports.ts'
+import type { Journal, RunnerPorts, RunStatus } from '../runner/ports.ts'
 import type { SkillIndex } from '../skill-index.ts'
 import type { ParseRequest } from '../slots.ts'
-import type { DecisionReport } from './result.ts'
+import type { DecisionReport, ProposalResult } from './result.ts'
 
 export type FoundSkill = { manifest: Manifest; state: SkillState }
 
@@ -78,14 +78,16 @@ export type Parked = { ok: true; approval_id: string; asked_before: boolean } | 
 export type RunsPort = {
   /** Durable when it resolves; what `usage` answers counts it as soon as it is called. */
   begin(record: RunRecord): Promise<void>
-  end(run_id: string, end: { skill_id: string; status: RunStatus; ended_at: number }): Promise<void>
+  /** The end, the result as it is told to whoever proposed, and what is logged of it: all or nothing. */
+  end(run_id: string, end: RunEnd, told: readonly SessionEntry[]): Promise<void>
 }
+export type RunEnd = { skill_id: string; status: RunStatus; cancelled: boolean; ended_at: number; result: ProposalResult }
 
 /** `chain` are the skills within which this one runs, itself the last: what a tool starts in its turn belongs there. */
 export type RunIdentity = { run_id: string; skill_id: string; version: string; trace_id: string; chain: readonly string[] }
 
-/** What the host gives of the runner's ports; the session adds the clock, the probes and the log. */
-export type HostRunnerPorts = Omit<RunnerPorts, 'evaluate' | 'now' | 'log'>
+/** What the host gives of the runner's ports; the session adds the run's end, the clock, the probes and the log. */
+export type HostRunnerPorts = Omit<RunnerPorts, 'journal' | 'ended' | 'evaluate' | 'now' | 'log'> & { journal: Journal<SessionEntry> }
 
 /** Kinds are noun-verb. No value of a secret input is in it. */
 export type SessionEntry = { kind: string; trace_id: string } & JsonFields
@@ -94,7 +96,8 @@ export type SessionPorts = {
   registry: SkillRegistryPort
   runner(run: RunIdentity): HostRunnerPorts
   runs: RunsPort
-  approvals: { park(run: ParkedRun): Promise<Parked> }
+  /** That it was asked for is logged with it: both or none. */
+  approvals: { park(run: ParkedRun, told: (approval_id: string) => SessionEntry): Promise<Parked> }
   /** The names of the tools that plans may call. */
   tools(): readonly string[]
   /** Why a tool is not among them, and what would have to be set; null where the host has no more to say. */

@@ -5,36 +5,68 @@ import type { Json } from '../json.ts'
 import type { Manifest } from '../manifest.ts'
 import type { CompiledPlan } from '../plan.ts'
 import { runPlan } from '../runner.ts'
-import type { RunnerPorts, RunResult } from '../runner/ports.ts'
+import type { RunEntry, RunnerPorts, RunResult } from '../runner/ports.ts'
 import type { SessionContext } from './context.ts'
 import { maskFor } from './decide.ts'
 import type { RunRecord } from './ports.ts'
+import type { ProposalResult } from './result.ts'
 
-/** Runs a plan whose record is kept, to its end, and keeps what it wrote to the blackboard. */
+/** Runs a plan whose record is kept, to its end, which is kept in one write with its result and what it wrote to the blackboard. */
 export async function runRecorded(
   context: SessionContext,
   record: RunRecord,
-  { plan, signal }: { plan: CompiledPlan; signal: AbortSignal | undefined },
-): Promise<RunResult> {
-  const { run_id, skill_id } = record
+  { plan, signal, resultOf }: { plan: CompiledPlan; signal: AbortSignal | undefined; resultOf: (run: RunResult) => ProposalResult },
+): Promise<ProposalResult> {
+  const { run_id } = record
   const mask = maskFor(plan.manifest, plan.inputs, plan)
-  const ports = runnerPorts(context, record, { manifest: plan.manifest, mask })
-  const result = await runPlan({ run_id, plan, ports, ...(signal ? { signal } : {}) })
-  await context.ports.runs.end(run_id, { skill_id, status: result.status, ended_at: context.ports.now() })
-  if (result.writes.length > 0) {
-    context.keep(result.blackboard)
-    const changes = result.writes.map((change): Json => mask.value(change))
-    context.log('blackboard-changed', { run_id, skill_id, revision: context.revision, changes })
+  const told = Promise.withResolvers<ProposalResult>()
+  const ended: RunnerPorts['ended'] = async (run, entry) => {
+    const result = resultOf(run)
+    await keepEnd(context, record, { run, result, entry, mask })
+    told.resolve(result)
   }
-  return result
+  await runPlan({
+    run_id,
+    plan,
+    ports: { ...runnerPorts(context, record, { manifest: plan.manifest, mask }), ended },
+    ...(signal && { signal }),
+  })
+  return told.promise
 }
 
-function runnerPorts(context: SessionContext, record: RunRecord, { manifest, mask }: { manifest: Manifest; mask: Mask }): RunnerPorts {
+type End = { run: RunResult; result: ProposalResult; entry: RunEntry; mask: Mask }
+
+async function keepEnd(context: SessionContext, { run_id, skill_id }: RunRecord, { run, result, entry, mask }: End): Promise<void> {
+  const { kind, ...fields } = entry
+  const told = [context.entry(kind, fields)]
+  if (run.writes.length > 0) {
+    context.keep(run.blackboard)
+    const changes = run.writes.map((change): Json => mask.value(change))
+    told.push(context.entry('blackboard-changed', { run_id, skill_id, revision: context.revision, changes }))
+  }
+  await context.ports.runs.end(
+    run_id,
+    { skill_id, status: run.status, cancelled: run.reason === 'cancelled', ended_at: context.ports.now(), result },
+    told,
+  )
+}
+
+function runnerPorts(
+  context: SessionContext,
+  record: RunRecord,
+  { manifest, mask }: { manifest: Manifest; mask: Mask },
+): Omit<RunnerPorts, 'ended'> {
   const { ports, settings } = context
   const { run_id, skill_id, version, trace_id } = record
   const chain = [...(settings.ancestors ?? []), skill_id]
+  const { journal, ...host } = ports.runner({ run_id, skill_id, version, trace_id, chain })
   return {
-    ...ports.runner({ run_id, skill_id, version, trace_id, chain }),
+    ...host,
+    journal: {
+      load: (id) => journal.load(id),
+      begin: (id, begin) => journal.begin(id, begin),
+      end: (id, place, end, { kind, ...fields }) => journal.end(id, place, end, context.entry(kind, fields)),
+    },
     now: () => ports.now(),
     log: ({ kind, ...fields }) => context.log(kind, fields),
     evaluate: (expression: string, scope: ExpressionScope) => {

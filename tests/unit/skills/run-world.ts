@@ -82,10 +82,11 @@ export class World {
         load: () => Promise.resolve([...this.journal.values()]),
         begin: (_, begun) =>
           this.#write(() => this.journal.set(nameOf(begun), { phase: begun.phase, index: begun.index, begun, end: null })),
-        end: (_, place, end) =>
-          this.#write(() =>
-            this.journal.set(nameOf(place), { ...place, begun: this.journal.get(nameOf(place))?.begun ?? null, end: structuredClone(end) }),
-          ),
+        end: (_, place, end, told) =>
+          this.#write(() => {
+            this.journal.set(nameOf(place), { ...place, begun: this.journal.get(nameOf(place))?.begun ?? null, end: structuredClone(end) })
+            this.log.push(told)
+          }),
       },
       callTool: async (tool, args, options) => {
         await this.place()
@@ -99,6 +100,7 @@ export class World {
       evaluate: (expression, scope) => evaluate(expression, scope),
       lastGood: (key) => Promise.resolve(this.good.get(key) ?? null),
       remember: (key, outputs) => this.#write(() => this.good.set(key, outputs)),
+      ended: (_, told) => this.#write(() => this.log.push(told)),
       now: () => this.time,
       wait: (ms, signal) => this.wait(ms, signal),
       log: (entry) => this.log.push(entry),

@@ -52,7 +52,10 @@ export class SessionWorld {
           journal: {
             load: async () => [...this.#journalOf(run_id).values()],
             begin: async (_, begun) => void this.#journalOf(run_id).set(`${begun.phase} ${begun.index}`, { ...begun, begun, end: null }),
-            end: async (_, place, end) => void this.#journalOf(run_id).set(`${place.phase} ${place.index}`, { ...place, begun: null, end }),
+            end: async (_, place, end, told) => {
+              this.#journalOf(run_id).set(`${place.phase} ${place.index}`, { ...place, begun: null, end })
+              this.log.push(told)
+            },
           },
           callTool: async (tool, args) => {
             this.called.push({ tool, args })
@@ -69,16 +72,19 @@ export class SessionWorld {
           this.runs.set(record.run_id, { record, status: null })
           this.running += 1
         },
-        end: async (run_id, { status }) => {
+        end: async (run_id, { status }, told) => {
+          this.log.push(...told)
           const run = this.runs.get(run_id)
           if (run) run.status = status
           this.running -= 1
         },
       },
       approvals: {
-        park: async (run) => {
+        park: async (run, told) => {
           this.parked.push(run)
-          return { ok: true, approval_id: `approval-${this.parked.length}`, asked_before: false }
+          const approval_id = `approval-${this.parked.length}`
+          this.log.push(told(approval_id))
+          return { ok: true, approval_id, asked_before: false }
         },
       },
       tools: () => Object.keys(this.tools),

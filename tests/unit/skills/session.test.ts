@@ -164,9 +164,13 @@ describe('proposals', () => {
   test('of two turns at once do not exceed max_concurrency', async () => {
     const world = new SessionWorld()
     world.use(deployManifest({ 'activation.max_concurrency': 1, 'plan.idempotence_key': undefined, 'effects.external': [] }))
-    world.tools['term.exec'] = () => new Promise((resolve) => setImmediate(resolve))
-    const [one, two] = [world.session(), world.session()]
-    const results = await Promise.all([one.propose(deploy, request), two.propose(deploy, request)])
+    const gate = Promise.withResolvers<string>()
+    world.tools['term.exec'] = () => gate.promise
+    const proposals = [world.session(), world.session()].map((session) => session.propose(deploy, request))
+    // Only the one that is refused can end by itself.
+    await Promise.race(proposals)
+    gate.resolve('done')
+    const results = await Promise.all(proposals)
     expect(results.map(({ status }) => status).toSorted()).toEqual(['ok', 'refused'])
   })
 })

@@ -1,0 +1,28 @@
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import type { Env } from '../../bindings.ts'
+import type { EntryHead } from '../../protocol/log-entry.ts'
+import type { SessionPorts } from '../../skills/session/ports.ts'
+import { askParser } from '../../wrap/ask-parser.ts'
+import { countedModel, modelName, type CountedParts } from '../counted-model.ts'
+import { withDeadline } from '../deadline.ts'
+
+/** Whoever proposes waits for it; a slot that takes longer is asked for instead. */
+const TIMEOUT_MS = 10_000
+
+/** Answers pinned parsers: with the turn's own model, and outside of a turn with the scope's, within the same budget and in the same log. */
+export function slotModel(
+  parts: CountedParts & { env: Env },
+  { head, model, signal }: { head: EntryHead; model: LanguageModelV4 | undefined; signal: AbortSignal | undefined },
+): SessionPorts['ask'] {
+  const name = modelName(parts.env)
+  return (request, stopped) => {
+    const both = [signal, stopped].filter((one) => one !== undefined)
+    return withDeadline(
+      (within) => {
+        const asked = model ?? countedModel(parts, { turn_id: null, head, signal: within })
+        return askParser({ model: asked, name, signal: within }, request)
+      },
+      { ...(both.length > 0 && { signal: AbortSignal.any(both) }), timeout_ms: TIMEOUT_MS, what: `the parser's model` },
+    )
+  }
+}

@@ -1,0 +1,39 @@
+import { maskOf } from '../gate/mask.ts'
+import type { Json, JsonFields } from '../json.ts'
+import type { CompiledCompensation, CompiledStep } from '../plan.ts'
+import type { Run, RunEntry, RunResult, StepEnd } from './ports.ts'
+
+/** Makes what is told of a run, without the values of secret inputs. */
+export type Entries = (kind: string, fields: JsonFields) => RunEntry
+
+/** A log is read by people; the whole outputs are in the journal. */
+const MOST_LOGGED = 10_000
+
+export function entriesOf({ plan: { manifest, inputs }, run_id }: Run): Entries {
+  const mask = maskOf(manifest, inputs)
+  const head = { run_id, skill_id: manifest.id, version: manifest.version }
+  const shown = (value: Json): Json => {
+    const characters = JSON.stringify(value).length
+    return characters <= MOST_LOGGED ? mask.value(value) : { not_logged: `${characters} characters` }
+  }
+  return (kind, fields) => ({ ...Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, shown(value)])), kind, ...head })
+}
+
+export function stepEntry(entries: Entries, { name, index, tool }: CompiledStep, end: StepEnd): RunEntry {
+  const output: Json = end.output?.kind === 'json' ? end.output.value : end.output
+  return entries('skill-step-ended', { ...end, step: name, index, tool, output })
+}
+
+export function compensationEntry(
+  entries: Entries,
+  { index, tool }: CompiledCompensation,
+  { undoes, end: { status, error } }: { undoes: string | null; end: StepEnd },
+): RunEntry {
+  return entries('skill-compensation-ended', { index, undoes, tool, status, error })
+}
+
+export function endEntry(entries: Entries, result: RunResult): RunEntry {
+  const { status, reason, detail, outputs, cost_usd, latency_ms } = result
+  if (status === 'reused') return entries('skill-reused', { outputs })
+  return entries('skill-applied', { status, reason, detail, outputs, cost_usd, duration_ms: latency_ms })
+}

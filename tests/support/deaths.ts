@@ -1,0 +1,82 @@
+import { CRASH, crash, inObject, stubOf } from './scopes.ts'
+
+/** Just before the journal's write number `at`, which is then never made, or just after it, before anything else happens. */
+export type Place = { at: number; side: 'before' | 'after' }
+
+/** What became of an object: how often it wrote to its journal and, where it died, which steps had begun and not ended by then. */
+export type Life = { writes: number; died: boolean; buried: boolean; over: boolean; lost: { phase: string; place: number }[] }
+
+class Death extends Error {}
+
+// What an object has in the background when it dies rejects, and nobody is left to hear of it: vitest would tell of it from within the dead object, and wait for ever.
+const listeners = process.listeners('unhandledRejection')
+process.removeAllListeners('unhandledRejection')
+process.on('unhandledRejection', (error, promise) => {
+  if (!(error instanceof Death)) for (const listener of listeners) listener(error, promise)
+})
+
+const WRITE = /^\s*(?:INSERT|UPDATE|DELETE)\b/i
+const JOURNAL = /^\s*(?:INSERT INTO|UPDATE|DELETE FROM) (?:skill_\w+|effects|parked_runs|actions|log)\b/i
+
+/**
+ * From now on the object's writes to what it journals, its log included, are counted, and at `place` it dies: what it wrote before is on disk, and nothing it
+ * does from then on is. Built anew, it lives on.
+ */
+export async function live(scope: string, place: Place | null): Promise<Life> {
+  const life: Life = { writes: 0, died: false, buried: false, over: false, lost: [] }
+  await inObject(stubOf(scope), (state) => {
+    const { storage } = state
+    const { sql } = storage
+    const exec = sql.exec.bind(sql)
+    const transactionSync = storage.transactionSync.bind(storage)
+    const abort = state.abort.bind(state)
+    let depth = 0
+    let journalled = false
+
+    const die = (): never => {
+      life.died = true
+      throw new Death('this object is dead')
+    }
+    const outermost = <Result>(work: () => Result): Result => {
+      journalled = false
+      const made = transactionSync(() => {
+        const result = work()
+        if (journalled) life.writes += 1
+        if (journalled && place?.side === 'before' && life.writes === place.at) die()
+        return result
+      })
+      if (journalled && place?.side === 'after' && life.writes === place.at) die()
+      return made
+    }
+    // To the scope it is a unit of work that failed, after which it resets itself: that would take along what was written just before.
+    state.abort = (reason) => (reason === CRASH ? abort(reason) : undefined)
+    sql.exec = ((query: string, ...bindings: unknown[]) => {
+      if (life.died && WRITE.test(query)) die()
+      journalled ||= JOURNAL.test(query)
+      return exec(query, ...bindings)
+    }) as typeof sql.exec
+    storage.transactionSync = (work) => {
+      if (life.died) die()
+      depth += 1
+      try {
+        return depth === 1 ? outermost(work) : transactionSync(work)
+      } catch (error) {
+        if (life.died && depth === 1) {
+          life.lost = exec<Life['lost'][number]>('SELECT phase, place FROM skill_steps WHERE begun IS NOT NULL AND ended IS NULL').toArray()
+        }
+        throw error
+      } finally {
+        depth -= 1
+      }
+    }
+  })
+  if (place) void bury(scope, life)
+  return life
+}
+
+/** From outside, and once what was written is on disk: as long as it lies there, nothing that it does is kept. */
+async function bury(scope: string, life: Life): Promise<void> {
+  while (!life.died && !life.over) await scheduler.wait(5)
+  if (life.died) await crash(scope)
+  life.buried = life.died
+}
