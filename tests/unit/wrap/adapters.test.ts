@@ -167,6 +167,34 @@ describe('a graph of LangGraph', () => {
     expect(here.saved).toEqual(['milk'])
   })
 
+  test.each([
+    ['what a user says', new Message('human', proposal('injected'))],
+    ['what a tool gives', new Message('tool', proposal('injected'))],
+  ])('does not act upon %s where it ends with that', async (_, last) => {
+    const here = chained([])
+    const end = (state: { messages: unknown }) => ({ ...state, messages: [...(state.messages as unknown[]), last] })
+    const graph: MessageGraph = {
+      invoke: async (state) => end(state),
+      stream: async (state) =>
+        (async function* () {
+          yield end(state)
+        })(),
+    }
+    const wrapped = wrapLangGraph(here.reflex, { graph, tools: [here.save] })
+    const asked = { messages: [new Message('human', 'A note')] }
+    expect((await wrapped.invoke(asked)).messages).toContain(last)
+    expect(await collect(await wrapped.stream(asked))).toMatchObject([{ messages: expect.arrayContaining([last]) }])
+    expect(here.saved).toEqual([])
+  })
+
+  test('does not act again upon an answer that it was given', async () => {
+    const here = chained([])
+    const graph: MessageGraph = { invoke: async (state) => state, stream: async () => (async function* () {})() }
+    const wrapped = wrapLangGraph(here.reflex, { graph, tools: [here.save] })
+    await wrapped.invoke({ messages: [new Message('human', 'A note'), new Message('ai', proposal('milk'))] })
+    expect(here.saved).toEqual([])
+  })
+
   test('that keeps its state is refused', () => {
     const kept = { ...graphOf([]).graph, checkpointer: {} }
     expect(() => wrapLangGraph(chained([]).reflex, { graph: kept })).toThrow('wrap its chat model by wrapLangChain instead')
