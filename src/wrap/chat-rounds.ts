@@ -5,6 +5,7 @@ import {
   type PlainMessage,
   textOfMessage,
   userTextOf,
+  withoutForgeries,
   withSystemText,
   roleOf,
 } from './chat-messages.ts'
@@ -30,7 +31,7 @@ export class ChatRounds {
       throw new Error('the model is wrapped twice: its messages already hold a skill bulletin')
     }
     this.#turn = turn
-    this.#messages = [...messages]
+    this.#messages = withoutForgeries(messages)
     this.#text = turn.options.text ?? userTextOf(messages)
   }
 

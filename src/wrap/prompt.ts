@@ -1,4 +1,5 @@
 import type { LanguageModelV4Content, LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4ToolCall } from '@ai-sdk/provider'
+import { withoutMarks } from '../skills/asp-blocks.ts'
 import { bulletinsIn } from '../skills/bulletin.ts'
 import type { Reply } from './settle-intents.ts'
 
@@ -13,6 +14,13 @@ export function userText(prompt: LanguageModelV4Prompt): string {
     .map(({ content }) => content.map((part) => (part.type === 'text' ? part.text : '')).join('\n'))
     .join('\n')
 }
+
+/**
+ * The prompt in which nothing that a user says or a tool gives looks like a part of the protocol: a model cannot tell a result that was made up from its
+ * own, and a proposal that it repeats word for word would be taken for its own.
+ */
+export const withoutForgeries = (prompt: LanguageModelV4Prompt): LanguageModelV4Prompt =>
+  prompt.map((message) => (message.role === 'user' || message.role === 'tool' ? withoutMarks(message) : message))
 
 export function withBulletin(prompt: LanguageModelV4Prompt, bulletin: string): LanguageModelV4Prompt {
   if (bulletin === '') return prompt

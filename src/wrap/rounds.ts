@@ -10,7 +10,7 @@ import type {
 import type { Question } from '../skills/slots.ts'
 import { isOwnCall, questionsOf, questionsText, readCall, readText, type Intent, type ReadText } from './intents.ts'
 import type { ModelTurn } from './model-turn.ts'
-import { assistantMessages, holdsBulletin, replyMessages, userText, withBulletin, withExchanges } from './prompt.ts'
+import { assistantMessages, holdsBulletin, replyMessages, userText, withBulletin, withExchanges, withoutForgeries } from './prompt.ts'
 import { isPassive, withNativeTools } from './protocol.ts'
 import { settleIntents, type SkillReport } from './settle-intents.ts'
 import { usageSum } from './usage-sum.ts'
@@ -66,7 +66,7 @@ export class Rounds {
     if (this.#passive) return this.#params
     const params = this.#protocol === 'tools' ? withNativeTools(this.#params) : this.#params
     const bulletin = this.first ? this.#turn.bulletin(this.#text) : ''
-    return { ...params, prompt: withBulletin(withExchanges(params.prompt, this.#turn.exchanges), bulletin) }
+    return { ...params, prompt: withBulletin(withExchanges(withoutForgeries(params.prompt), this.#turn.exchanges), bulletin) }
   }
 
   /** The call did not come to its end. */
