@@ -14,6 +14,8 @@ export type StepCall = {
   backoff_ms: number
   /** What is left of the plan's budget; null for compensation, which has none. */
   left_ms: (() => number) | null
+  /** The same in dollars: what is spent beyond it ends the step. */
+  left_usd: number | null
   signal?: AbortSignal | undefined
 }
 
@@ -30,6 +32,7 @@ export async function callStep(call: StepCall): Promise<StepEnd> {
     cost_usd += ended.cost_usd
     const end = { ...ended.end, cost_usd, attempts: attempt, duration_ms: ports.now() - started }
     if (!ended.again || attempt >= max_attempts || call.signal?.aborted) return end
+    if (call.left_usd !== null && cost_usd > call.left_usd) return { ...end, reason: 'budget_cost' }
     const pause = backoff_ms * 2 ** (attempt - 1)
     if (call.left_ms && pause >= call.left_ms()) return end
     if (!(await pauseFor(pause, call))) return end

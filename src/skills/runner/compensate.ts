@@ -55,6 +55,7 @@ async function undo(
       max_attempts: 1,
       backoff_ms: 0,
       left_ms: null,
+      left_usd: null,
     })
   }
 }

@@ -29,7 +29,8 @@ async function call(
   await ports.journal.begin(run_id, { phase: 'step', index, tool, idempotence_key, at: ports.now() })
   const { max_attempts, backoff_ms } = retry ?? { max_attempts: 1, backoff_ms: 0 }
   const left_ms = () => plan.budget.max_latency_ms - progress.spent_ms()
-  return callStep({ ports, tool, args, timeout_ms, idempotence_key, max_attempts, backoff_ms, left_ms, signal })
+  const left_usd = plan.budget.max_cost_usd - progress.spent_usd
+  return callStep({ ports, tool, args, timeout_ms, idempotence_key, max_attempts, backoff_ms, left_ms, left_usd, signal })
 }
 
 type Prepared = { ok: true; args: JsonFields } | { ok: false; end: StepEnd }
