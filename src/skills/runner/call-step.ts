@@ -27,10 +27,14 @@ export async function callStep(call: StepCall): Promise<StepEnd> {
   const { ports, max_attempts, backoff_ms } = call
   const started = ports.now()
   let cost_usd = 0
+  let cut_off = false
   for (let attempt = 1; ; attempt++) {
     const ended = await attemptCall(call)
     cost_usd += ended.cost_usd
-    const end = { ...ended.end, cost_usd, attempts: attempt, duration_ms: ports.now() - started }
+    cut_off ||= ended.end.status === 'timeout'
+    // What failed at last may have happened in an attempt that was cut off before.
+    const status = cut_off && ended.end.status === 'failed' ? 'timeout' : ended.end.status
+    const end = { ...ended.end, status, cost_usd, attempts: attempt, duration_ms: ports.now() - started }
     if (!ended.again || attempt >= max_attempts || call.signal?.aborted) return end
     if (call.left_usd !== null && cost_usd > call.left_usd) return { ...end, reason: 'budget_cost' }
     const pause = backoff_ms * 2 ** (attempt - 1)
