@@ -1,5 +1,6 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { ToolSet } from 'ai'
+import { ScopedLocks } from '../core/scoped-locks.ts'
 import { seedBlackboard, type Blackboard } from '../skills/blackboard.ts'
 import type { Json, JsonFields } from '../skills/json.ts'
 import { SkillSession } from '../skills/session.ts'
@@ -28,6 +29,7 @@ export class Host {
   readonly #config: ReflexConfig
   readonly #storage: Storage
   readonly #registry: SkillRegistry
+  readonly #keys = new ScopedLocks()
 
   constructor(config: ReflexConfig, { storage, registry }: { storage: Storage; registry: SkillRegistry }) {
     this.#config = config
@@ -123,6 +125,7 @@ export class Host {
       isRetryable,
       lastGood: async (key) => ((await outputs.get(`plan:${key}`)) ?? null) as JsonFields | null,
       remember: (key, output) => outputs.put(`plan:${key}`, output),
+      alone: (key, work) => this.#keys.run(key, work),
       wait: (ms, signal) => this.#wait(ms, signal),
     }
   }

@@ -1,4 +1,5 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
+import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import type { EntryHead, SkillEntryKind } from '../../protocol/log-entry.ts'
 import type { Settings } from '../../protocol/settings.ts'
@@ -45,6 +46,7 @@ type Parts = CountedParts & {
 /** Gated skills in a scope: each turn, action or call that may propose one has a session of its own, over this scope's registry, journal and effect lane. */
 export class Skills {
   readonly #parts: Parts
+  readonly #keys = new ScopedLocks()
   readonly #resuming = new Map<string, Promise<ProposalResult | null>>()
   readonly #at_work = new Set<string>()
   #looking = false
@@ -225,6 +227,7 @@ export class Skills {
       isRetryable,
       lastGood: async (key) => runs.lastGood(key),
       remember: async (key, outputs) => runs.remember(key, outputs, now()),
+      alone: (key, work) => this.#keys.run(key, work),
       wait: (ms, signal) => scheduler.wait(ms, { signal }),
     }
   }

@@ -49,6 +49,8 @@ export type RunnerPorts = {
   remember(idempotence_key: string, outputs: JsonFields): Promise<void>
   /** The run's end and what is told of it, durable as a whole before it resolves. */
   ended(result: RunResult, told: RunEntry): Promise<void>
+  /** Does the work when no other of the same key is at work. */
+  alone<Result>(idempotence_key: string, work: () => Promise<Result>): Promise<Result>
   now(): number
   /** Resolves after that many ms; rejects when the signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>
