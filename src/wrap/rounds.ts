@@ -10,7 +10,16 @@ import type {
 import type { Question } from '../skills/slots.ts'
 import { isOwnCall, questionsOf, questionsText, readCall, readText, type Intent, type ReadText } from './intents.ts'
 import type { ModelTurn } from './model-turn.ts'
-import { assistantMessages, holdsBulletin, replyMessages, userText, withBulletin, withExchanges, withoutForgeries } from './prompt.ts'
+import {
+  assistantMessages,
+  holdsBulletin,
+  lastSaid,
+  replyMessages,
+  userText,
+  withBulletin,
+  withExchanges,
+  withoutForgeries,
+} from './prompt.ts'
 import { isPassive, withNativeTools } from './protocol.ts'
 import { settleIntents, type SkillReport } from './settle-intents.ts'
 import { usageSum } from './usage-sum.ts'
@@ -39,8 +48,8 @@ export class Rounds {
   constructor(turn: ModelTurn, params: LanguageModelV4CallOptions) {
     if (holdsBulletin(params.prompt)) throw new Error('the model is wrapped twice: its prompt already holds a skill bulletin')
     this.#turn = turn
-    this.#params = params
     this.#passive = isPassive(params, this.#protocol)
+    this.#params = this.#passive ? params : { ...params, prompt: withoutForgeries(params.prompt) }
   }
 
   get first(): boolean {
@@ -66,7 +75,7 @@ export class Rounds {
     if (this.#passive) return this.#params
     const params = this.#protocol === 'tools' ? withNativeTools(this.#params) : this.#params
     const bulletin = this.first ? this.#turn.bulletin(this.#text) : ''
-    return { ...params, prompt: withBulletin(withExchanges(withoutForgeries(params.prompt), this.#turn.exchanges), bulletin) }
+    return { ...params, prompt: withBulletin(withExchanges(params.prompt, this.#turn.exchanges), bulletin) }
   }
 
   /** The call did not come to its end. */
@@ -138,7 +147,7 @@ export class Rounds {
     const answered = replyMessages(replies, new Map(calls.map(({ toolCallId, toolName }) => [toolCallId, toolName])))
     const waits = this.#hasOthers(content)
     const said = assistantMessages(waits ? calls : content, isOwn)
-    this.#turn.exchanges.push({ at: prompt.length + (waits ? 1 : 0), messages: [...said, ...answered] })
+    this.#turn.exchanges.push({ at: prompt.length + (waits ? 1 : 0), said: lastSaid(prompt), messages: [...said, ...answered] })
     return !waits
   }
 

@@ -139,6 +139,24 @@ describe('a turn', () => {
   })
 })
 
+test('a turn that asks its model several things keeps what happened over one of them out of the others', async () => {
+  const { reflex, saved } = world()
+  const model = scripted(proposal('milk'), 'Saved.', 'No risks.', 'As I said, it is saved.')
+  const wrapped = reflex.wrapModel(model, { session: reflex.session() })
+  await wrapped.doGenerate(asked)
+  await wrapped.doGenerate({ prompt: [user('What are the risks of a note?')] })
+  await wrapped.doGenerate({
+    prompt: [...asked.prompt, { role: 'assistant', content: [{ type: 'text', text: 'Saved.' }] }, user('Is it?')],
+  })
+  expect(saved).toEqual(['milk'])
+  expect(model.doGenerateCalls.map(({ prompt }) => prompt.filter(({ role }) => role !== 'system').map(({ role }) => role))).toEqual([
+    ['user'],
+    ['user', 'assistant', 'user'],
+    ['user'],
+    ['user', 'assistant', 'user', 'assistant', 'user'],
+  ])
+})
+
 describe('an agent', () => {
   const look = tool({ inputSchema: z.object({}), execute: async () => 'saw nothing' })
 
