@@ -68,6 +68,7 @@ export class Host {
       wait: (ms, signal) => this.#wait(ms, signal),
       log: (kind, fields) => this.#log({ ...fields, kind, trace_id }),
       outputs: this.#storage.outputs,
+      keys: this.#keys,
       redaction: this.#config.redaction ?? {},
     })
   }
@@ -125,7 +126,7 @@ export class Host {
       isRetryable,
       lastGood: async (key) => ((await outputs.get(`plan:${key}`)) ?? null) as JsonFields | null,
       remember: (key, output) => outputs.put(`plan:${key}`, output),
-      alone: (key, work) => this.#keys.run(key, work),
+      alone: (key, work) => this.#keys.run(`plan:${key}`, work),
       wait: (ms, signal) => this.#wait(ms, signal),
     }
   }
