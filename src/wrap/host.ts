@@ -24,6 +24,9 @@ export type SessionOptions = {
   trace_id?: string
 }
 
+/** A model that proposes again and again must not fill the storage, nor the list that a person reads. */
+const MOST_WAITING = 100
+
 /** Where sessions live outside of a scope: it gives them their ports. */
 export class Host {
   readonly #config: ReflexConfig
@@ -131,7 +134,14 @@ export class Host {
     }
   }
 
+  /** What waits already is not asked for twice. */
   #park(run: ParkedRun, { approvals, told }: { approvals: Storage['approvals']; told: (approval_id: string) => SessionEntry }): Parked {
+    const waiting = approvals.waiting().filter(({ expires_at }) => expires_at > this.now())
+    const earlier = waiting.find((other) => isSameRun(other, run))
+    if (earlier) return { ok: true, approval_id: earlier.approval_id, asked_before: true }
+    if (waiting.length >= MOST_WAITING) {
+      return { ok: false, detail: `${MOST_WAITING} runs wait for an approval already: decide on some of them first` }
+    }
     const approval_id = this.newId()
     approvals.put({ ...run, approval_id })
     this.#log(told(approval_id))
@@ -146,6 +156,9 @@ export class Host {
     return (this.#config.wait ?? waitFor)(ms, signal)
   }
 }
+
+const isSameRun = (one: ParkedRun, other: ParkedRun): boolean =>
+  one.skill_id === other.skill_id && one.manifest_hash === other.manifest_hash && one.inputs_hash === other.inputs_hash
 
 function waitFor(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
