@@ -8,7 +8,7 @@ import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, Ses
 import { redact } from '../traces/redact.ts'
 import { askParser } from './ask-parser.ts'
 import { skillChain, withinSkills } from './chain.ts'
-import type { ReflexConfig } from './config.ts'
+import { placeIn, type ReflexConfig } from './config.ts'
 import type { SkillRegistry } from './registry.ts'
 import { isRetryable } from './retryable.ts'
 import type { Storage } from './storage.ts'
@@ -52,8 +52,8 @@ export class Host {
   session({ blackboard = {}, tools = {}, model, trace_id = this.newId() }: SessionOptions = {}): SkillSession {
     const seeded = seedBlackboard({ ...this.#config.blackboard, override: blackboard })
     if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)
-    const { project, compat = {}, goal_labels = [], entity_types = [], k_cards, tau, policy_mode } = this.#config
-    const place = { project, env: compat.env ?? [], toolset: compat.toolset ?? null, repo: compat.repo ?? null }
+    const { goal_labels = [], entity_types = [], k_cards, tau, policy_mode } = this.#config
+    const place = placeIn(this.#config)
     const limits = {
       ...(k_cards === undefined ? {} : { k_cards }),
       ...(tau === undefined ? {} : { tau }),
