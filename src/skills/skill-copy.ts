@@ -45,6 +45,8 @@ export class SkillCopy {
   }
 
   #apply({ changes, revision }: SkillChanges): void {
+    // An answer that was overtaken by a later one: what it says is known, and may be so no more.
+    if (revision < this.#revision) return
     for (const { id, version, hash, manifest } of changes) {
       const name = `${id}@${version}`
       this.#held.delete(name)
