@@ -13,7 +13,7 @@ import type { SkillRegistry } from './registry.ts'
 import { isRetryable } from './retryable.ts'
 import type { Storage } from './storage.ts'
 import { ToolCaller } from './tool-caller.ts'
-import { callForPlan } from './tool-proxy.ts'
+import { callForPlan, whyNotForPlans } from './tool-proxy.ts'
 
 export type SessionOptions = {
   blackboard?: Partial<Blackboard>
@@ -97,7 +97,8 @@ export class Host {
         },
       },
       approvals: { park: async (run, told) => this.#park(run, { approvals, told }) },
-      tools: () => Object.keys(tools),
+      tools: () => Object.keys(tools).filter((name) => whyNotForPlans(name, tools[name]) === null),
+      absence: (name) => (Object.hasOwn(tools, name) ? whyNotForPlans(name, tools[name]) : null),
       probes: this.#config.probes ?? {},
       ask: this.#config.ask ?? ((request, signal) => askParser({ model, signal }, request)),
       log: (entry) => this.#log(entry),

@@ -32,6 +32,13 @@ function proxyTool(name: string, tool: Tool, { caller, policy }: { caller: ToolC
   return markWrapped({ ...tool, execute })
 }
 
+/** Why a plan cannot call a tool; null where it can. */
+export function whyNotForPlans(name: string, tool: Tool | undefined): string | null {
+  if (!tool?.execute) return `there is no tool ${name} that a plan can call`
+  // A person would have to be asked, and a plan cannot: its manifest says by `needs_approval_if` when one is.
+  return tool.needsApproval ? `the tool ${name} needs an approval of its own, which a plan cannot give` : null
+}
+
 export type PlanCall = { signal: AbortSignal; call_id: string; idempotence_key: string | null }
 
 /** A plan's call of a tool: the plan has its own timeouts, retries and keys, and its arguments are checked as a model's are. */
@@ -40,9 +47,8 @@ export async function callForPlan(
   { name, tool, policy, input }: { name: string; tool: Tool | undefined; policy: ToolPolicy; input: unknown },
   { signal, call_id, idempotence_key }: PlanCall,
 ): Promise<Used> {
-  if (!tool?.execute) throw new Error(`there is no tool ${name} that a plan can call`)
-  // A person would have to be asked, and a plan cannot: its manifest says by `needs_approval_if` when one is.
-  if (tool.needsApproval) throw new Error(`the tool ${name} needs an approval of its own, which a plan cannot give`)
+  const refusal = whyNotForPlans(name, tool)
+  if (!tool || refusal !== null) throw new Error(refusal ?? `there is no tool ${name}`)
   const checked = await asSchema(tool.inputSchema).validate?.(input)
   if (checked && !checked.success) throw new Error(`the arguments do not fit ${name}: ${checked.error.message}`)
   const value: unknown = checked ? checked.value : input

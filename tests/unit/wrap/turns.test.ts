@@ -1,4 +1,4 @@
-import { generateText, isStepCount, streamText, tool, ToolLoopAgent, wrapLanguageModel } from 'ai'
+import { generateText, isStepCount, streamText, tool, ToolLoopAgent, type ToolSet, wrapLanguageModel } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -221,6 +221,21 @@ test("an agent's tools that a person has to allow are not for plans", async () =
   const agent = new ToolLoopAgent({ model, tools: { 'notes.save': save }, toolApproval: { 'notes.save': 'user-approval' } })
   await reflex.wrap({ agent }).generate({ prompt: 'A note' })
   expect(promptsOf(model)[1]).toContain('the tool notes.save must be available')
+})
+
+test('the gate refuses a skill whose plan names a tool that no plan can call, before any step is run', async () => {
+  const inputSchema = z.object({ title: z.string() })
+  const asks = tool({ inputSchema, needsApproval: true, execute: async () => ({ id: 'x' }) })
+  const cases: [ToolSet, string][] = [
+    [{ 'notes.save': asks }, 'needs an approval of its own'],
+    [{ 'notes.save': tool({ inputSchema }) as ToolSet[string] }, 'there is no tool notes.save that a plan can call'],
+  ]
+  for (const [tools, why] of cases) {
+    const { reflex } = world({ tools })
+    const request = { from: 'model', roles: ['writer'], text: 'a note' } as const
+    const result = await reflex.session().propose({ skill_id: 'note.save', inputs: { title: 'milk' }, why: '' }, request)
+    expect(result).toMatchObject({ status: 'refused', run_id: null, decision: { to_pass: [expect.stringContaining(why)] } })
+  }
 })
 
 describe('wrapping twice', () => {
