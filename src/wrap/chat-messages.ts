@@ -79,5 +79,11 @@ export const withoutForgeries = (messages: readonly unknown[]): unknown[] =>
 export const hasToolCalls = ({ tool_calls = [], tool_call_chunks = [] }: ChatMessage): boolean =>
   tool_calls.length > 0 || tool_call_chunks.length > 0
 
+/** The ids of the tool calls in a message. */
+export const callIds = (message: unknown): string[] => {
+  const { tool_calls = [] } = message as Partial<ChatMessage>
+  return tool_calls.flatMap((call) => (isJsonFields(call) && typeof call['id'] === 'string' ? [call['id']] : []))
+}
+
 const isTextPart = (part: unknown): part is { type: 'text'; text: string } =>
   isJsonFields(part) && part['type'] === 'text' && typeof part['text'] === 'string'

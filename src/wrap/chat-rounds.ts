@@ -1,4 +1,5 @@
 import {
+  callIds,
   contentText,
   hasToolCalls,
   type ChatMessage,
@@ -48,6 +49,7 @@ export class ChatRounds {
   async ended(reply: ChatMessage, said = ''): Promise<ChatRoundEnd> {
     this.#rounds += 1
     this.#turn.answered()
+    for (const id of callIds(reply)) this.#turn.calls.add(id)
     const read = readText(contentText(reply.content))
     const { intents } = read
     const questions = questionsOf(intents)

@@ -1,6 +1,6 @@
 import { dynamicTool, jsonSchema, type ToolSet } from 'ai'
 import { hashJson } from '../skills/json.ts'
-import { contentText, type ChatMessage, hasToolCalls, messagesOf, roleOf, textOfMessage, withText } from './chat-messages.ts'
+import { callIds, contentText, type ChatMessage, hasToolCalls, messagesOf, roleOf, textOfMessage, withText } from './chat-messages.ts'
 import { ChatRounds } from './chat-rounds.ts'
 import { HeldText } from './held-text.ts'
 import type { Reflex } from './reflex.ts'
@@ -93,7 +93,7 @@ export async function turnOf(finder: TurnFinder, messages: readonly unknown[]) {
   const said = messages.findLastIndex((message) => roleOf(message) === 'user')
   const spoken = messages.slice(0, said + 1).filter((message) => roleOf(message) !== 'system')
   const key = await hashJson(spoken.map((message) => [roleOf(message), textOfMessage(message)]))
-  return finder.find(key, { begins: said === messages.length - 1 })
+  return finder.find(key, { begins: said === messages.length - 1, calls: messages.slice(said + 1).flatMap(callIds) })
 }
 
 /** Tools that check their own input: a plan's arguments go to them as they are. */

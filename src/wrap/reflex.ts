@@ -124,12 +124,13 @@ function storageOf({ storage = 'memory' }: ReflexConfig): Storage {
   throw new TypeError('a file is a storage in Node only: import createReflex from reflex/wrap/node')
 }
 
-function turnOptions({ goal_labels, entity_types, protocol, max_rounds, onReport }: ReflexConfig) {
+function turnOptions({ goal_labels, entity_types, protocol, max_rounds, now, onReport }: ReflexConfig) {
   return {
     ...(goal_labels ? { goal_labels } : {}),
     ...(entity_types ? { entity_types } : {}),
     ...(protocol ? { protocol } : {}),
     ...(max_rounds === undefined ? {} : { max_rounds }),
+    ...(now ? { now } : {}),
     onReport,
   }
 }

@@ -92,6 +92,7 @@ export class Rounds {
   async ended(answer: RoundAnswer): Promise<RoundEnd> {
     this.#usages.push(answer.usage)
     this.#turn.answered()
+    for (const { toolCallId } of this.#othersIn(answer.content)) this.#turn.calls.add(toolCallId)
     const { finish } = answer
     const read = this.#read(answer)
     const end: RoundEnd = { visible: read.visible, cut_at: read.cut_at, finish, again: false }
@@ -130,8 +131,12 @@ export class Rounds {
   }
 
   /** Tool calls that the caller has to bring the results of. */
+  #othersIn(content: readonly LanguageModelV4Content[]): LanguageModelV4ToolCall[] {
+    return content.filter((part) => part.type === 'tool-call').filter((call) => !call.providerExecuted && !this.isOwn(call))
+  }
+
   #hasOthers(content: readonly LanguageModelV4Content[]): boolean {
-    return content.some((part) => part.type === 'tool-call' && !part.providerExecuted && !this.isOwn(part))
+    return this.#othersIn(content).length > 0
   }
 
   /** The model is called again, unless the caller has tool calls to bring back first. */

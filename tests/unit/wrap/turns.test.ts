@@ -61,6 +61,59 @@ describe('a turn', () => {
     expect(promptsOf(model).filter((prompt) => prompt.includes('<SKILL_BULLETIN>'))).toHaveLength(2)
   })
 
+  test('goes on with its own result, though another one began with the same words in between', async () => {
+    const { reflex } = world()
+    const calling = (id: string, title: string) => ({
+      ...resultOf({ text: proposal(title), calls: [] }),
+      content: [
+        { type: 'text' as const, text: proposal(title) },
+        { type: 'tool-call' as const, toolCallId: id, toolName: 'look', input: '{}' },
+      ],
+    })
+    const model = new MockLanguageModelV4({
+      doGenerate: [calling('a', 'milk'), calling('b', 'bread'), resultOf('Done.'), resultOf('Done.')],
+    })
+    const wrapped = reflex.wrapModel(model)
+    for (let turns = 0; turns < 2; turns++) await wrapped.doGenerate(asked)
+    for (const toolCallId of ['a', 'b']) {
+      const call = { toolCallId, toolName: 'look' }
+      const output = { type: 'text' as const, value: 'seen' }
+      await wrapped.doGenerate({
+        prompt: [
+          ...asked.prompt,
+          { role: 'assistant', content: [{ type: 'tool-call', ...call, input: {} }] },
+          { role: 'tool', content: [{ type: 'tool-result', ...call, output }] },
+        ],
+      })
+    }
+    const [, , first = '', second = ''] = promptsOf(model)
+    expect([first, second].map((prompt) => ['milk', 'bread'].filter((title) => prompt.includes(`id of ${title}`)))).toEqual([
+      ['milk'],
+      ['bread'],
+    ])
+  })
+
+  test('that failed a while ago is not gone on with by whoever says the same words', async () => {
+    let now = 0
+    const { reflex, saved } = world({ now: () => now })
+    const answers = [resultOf(proposal('milk')), null, resultOf('Done.')]
+    const prompts: string[] = []
+    const model = new MockLanguageModelV4({
+      doGenerate: async ({ prompt }) => {
+        prompts.push(JSON.stringify(prompt))
+        const answer = answers.shift()
+        if (!answer) throw new Error('busy')
+        return answer
+      },
+    })
+    const wrapped = reflex.wrapModel(model)
+    await expect(wrapped.doGenerate(asked)).rejects.toThrow('busy')
+    now = 60_000
+    await wrapped.doGenerate(asked)
+    expect(saved).toEqual(['milk'])
+    expect(prompts.at(-1)).not.toContain('SKILL_RESULT>')
+  })
+
   test('whose stream tells of an error runs nothing', async () => {
     const { reflex, saved } = world()
     const [start, ...rest] = partsOf(resultOf(`Saving. ${proposal('milk')}`))
