@@ -20,6 +20,10 @@ export class SkillCopy {
     return this.#unreadable
   }
 
+  get manifests(): Manifest[] {
+    return Array.from(this.#held.values(), ({ manifest }) => manifest)
+  }
+
   /** Asks for what changed since, page by page. Says whether anything did. */
   async catchUp(read: (since_revision: number) => Promise<SkillChanges>): Promise<boolean> {
     const before = this.#revision

@@ -119,12 +119,12 @@ export class Host {
           this.#log(told)
         },
       },
-      callTool: (name, input, { signal, idempotence_key }) =>
+      callTool: (name, input, { signal, idempotence_key, hide }) =>
         withinSkills(chain, () =>
           callForPlan(
             caller,
             { name, tool: Object.hasOwn(tools, name) ? tools[name] : undefined, policy: this.#config.tool_policies?.[name] ?? {}, input },
-            { signal, call_id: this.newId(), idempotence_key },
+            { signal, call_id: this.newId(), idempotence_key, hide },
           ),
         ),
       isRetryable,

@@ -37,6 +37,8 @@ export type ToolUse = {
   signal: AbortSignal | undefined
   /** Told to the tool, for what it calls in its turn; not looked up where the policy gives none. */
   key: string | null
+  /** Takes out of the log what must not be in it. */
+  hide?: (value: Json) => Json
   work: (signal: AbortSignal, idempotence_key: string | null) => Promise<unknown>
 }
 
@@ -125,11 +127,11 @@ export class ToolCaller {
     return { values, input: values.value(input) }
   }
 
-  async #tell({ tool, call_id, key }: ToolUse, noted: Noted, told: Told): Promise<void> {
+  async #tell({ tool, call_id, key, hide = asItIs }: ToolUse, noted: Noted, told: Told): Promise<void> {
     const { status, attempts, duration_ms, cost_usd } = told
-    const input = await noted.input
-    const output = 'output' in told ? await noted.values.value(told.output) : null
-    const error = 'error' in told ? noted.values.text(messageOf(told.error)) : null
+    const input = hide(await noted.input)
+    const output = 'output' in told ? hide(await noted.values.value(told.output)) : null
+    const error = 'error' in told ? hide(noted.values.text(messageOf(told.error))) : null
     const idempotence_key = key === null ? null : noted.values.text(key)
     this.#ports.log('tool-called', { tool, call_id, status, input, output, error, attempts, duration_ms, cost_usd, idempotence_key })
   }
@@ -143,6 +145,8 @@ function keptOf(output: unknown): Json {
     return { not_kept: 'what it gave is not JSON' }
   }
 }
+
+const asItIs = (value: Json): Json => value
 
 type Noted = { values: ToolLogValues; input: Promise<Json> }
 type Told = { status: string; attempts: number; duration_ms: number; cost_usd: number; output?: unknown; error?: unknown }

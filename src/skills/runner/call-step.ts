@@ -1,5 +1,5 @@
 import { messageOf } from '../../protocol/message-of.ts'
-import type { JsonFields } from '../json.ts'
+import type { Json, JsonFields } from '../json.ts'
 import type { RunnerPorts, StepEnd, StepReason } from './ports.ts'
 import { recordOutput } from './record-output.ts'
 import { withinTime, type Within } from './within-time.ts'
@@ -10,6 +10,7 @@ export type StepCall = {
   args: JsonFields
   timeout_ms: number
   idempotence_key: string | null
+  hide: (value: Json) => Json
   max_attempts: number
   backoff_ms: number
   /** What is left of the plan's budget; null for compensation, which has none. */
@@ -46,10 +47,10 @@ export async function callStep(call: StepCall): Promise<StepEnd> {
 type Attempt = { end: Pick<StepEnd, 'status' | 'reason' | 'output' | 'error'>; cost_usd: number; again: boolean }
 
 async function attemptCall(call: StepCall): Promise<Attempt> {
-  const { ports, tool, args, idempotence_key, signal } = call
+  const { ports, tool, args, idempotence_key, hide, signal } = call
   const left = call.left_ms ? call.left_ms() : Infinity
   const timeout_ms = Math.max(0, Math.min(call.timeout_ms, left))
-  const within = await withinTime((stop) => ports.callTool(tool, args, { signal: stop, timeout_ms, idempotence_key }), {
+  const within = await withinTime((stop) => ports.callTool(tool, args, { signal: stop, timeout_ms, idempotence_key, hide }), {
     timeout_ms,
     wait: (ms, stop) => ports.wait(ms, stop),
     signal,

@@ -35,7 +35,13 @@ export type Journal<Told = RunEntry> = {
   end(run_id: string, place: { phase: Phase; index: number }, end: StepEnd, told: Told): Promise<void>
 }
 
-export type ToolOptions = { signal: AbortSignal; timeout_ms: number; idempotence_key: string | null }
+export type ToolOptions = {
+  signal: AbortSignal
+  timeout_ms: number
+  idempotence_key: string | null
+  /** Takes the values of secret inputs out of what is logged about the call. */
+  hide: (value: Json) => Json
+}
 
 export type RunnerPorts = {
   journal: Journal

@@ -291,6 +291,17 @@ test('the gate refuses a skill whose plan names a tool that no plan can call, be
   }
 })
 
+test('a tool call of a plan leaves no value of a secret input in the log', async () => {
+  const signature = { inputs: [{ name: 'title', type: 'string', required: true, secret: true }], outputs: [] }
+  const plan = { budget: { max_cost_usd: 1, max_latency_ms: 5000 }, steps: [{ tool: 'notes.save', args: { title: 'it is {{title}}' } }] }
+  const { reflex, saved } = world({ skills: [saveNoteWith({ signature, plan, effects: {} })] })
+  const request = { from: 'caller', roles: ['writer'], text: 'a note' } as const
+  const result = await reflex.session().propose({ skill_id: 'note.save', inputs: { title: 'hunter2-hunter2' }, why: '' }, request)
+  expect(result).toMatchObject({ status: 'ok' })
+  expect(saved).toEqual(['it is hunter2-hunter2'])
+  expect(JSON.stringify(reflex.log.entries())).not.toContain('hunter2')
+})
+
 describe('wrapping twice', () => {
   const { reflex } = world()
 
