@@ -28,13 +28,13 @@ export function wrapLangChain(
 }
 
 function wrapChatModel(model: ChatModel, finder: TurnFinder): Required<ChatModel> {
-  const rounds = async (input: unknown) => {
+  const rounds = async (input: unknown, options: unknown) => {
     const messages = messagesOf(input)
-    return new ChatRounds(await turnOf(finder, messages), messages)
+    return new ChatRounds(await turnOf(finder, messages), messages, options)
   }
   return markWrapped({
     async invoke(input, options) {
-      const current = await rounds(input)
+      const current = await rounds(input, options)
       return failing(current, async () => {
         let said = ''
         for (;;) {
@@ -46,7 +46,7 @@ function wrapChatModel(model: ChatModel, finder: TurnFinder): Required<ChatModel
       })
     },
     async stream(input, options) {
-      return streamChunks(model, await rounds(input), options)
+      return streamChunks(model, await rounds(input, options), options)
     },
     bindTools(tools, options) {
       if (!model.bindTools) throw new TypeError('the chat model takes no tools')

@@ -26,13 +26,13 @@ export function wrapLangGraph(reflex: Reflex, { graph, tools = [] }: { graph: Me
     )
   }
   const finder = new TurnFinder(() => reflex.turn({ tools: planTools(tools) }))
-  const rounds = async (state: { messages: unknown }) => {
+  const rounds = async (state: { messages: unknown }, options: unknown) => {
     const messages = messagesOf(state.messages)
-    return new ChatRounds(await turnOf(finder, messages), messages)
+    return new ChatRounds(await turnOf(finder, messages), messages, options)
   }
   return markWrapped({
     async invoke(state, options) {
-      const current = await rounds(state)
+      const current = await rounds(state, options)
       return failing(current, async () => {
         let input = state
         let said = ''
@@ -51,7 +51,7 @@ export function wrapLangGraph(reflex: Reflex, { graph, tools = [] }: { graph: Me
     },
     /** Each chunk as it comes; a last one that is a whole state is what proposals are read from. */
     async stream(state, options) {
-      return streamStates(graph, await rounds(state), { state, options })
+      return streamStates(graph, await rounds(state, options), { state, options })
     },
   })
 }

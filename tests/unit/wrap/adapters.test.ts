@@ -127,6 +127,21 @@ describe('a chat model of LangChain', () => {
   })
 })
 
+test('a call that is aborted stops the skill at hand, and the chat model is not called again', async () => {
+  const stop = new AbortController()
+  const here = chained([proposal('milk'), 'Done.'])
+  const save: ChainTool = {
+    name: 'notes.save',
+    invoke: () => {
+      stop.abort(new Error('the user left'))
+      return new Promise(() => {})
+    },
+  }
+  const wrapped = wrapLangChain(here.reflex, { model: here.model, tools: [save] })
+  await expect(wrapped.invoke('A note', { signal: stop.signal })).rejects.toThrow('the user left')
+  expect(here.prompts).toHaveLength(1)
+})
+
 describe('a graph of LangGraph', () => {
   function graphOf(answers: string[]): { graph: MessageGraph; seen: string[] } {
     const seen: string[] = []
