@@ -5,14 +5,15 @@ import type { ToolDefinition } from '../agents/define-tool.ts'
 import { argumentsHash } from '../agents/tool-keys.ts'
 import type { Env } from '../bindings.ts'
 import type { ScopedLocks } from '../core/scoped-locks.ts'
-import { limits } from '../protocol/limits.ts'
 import type { Cause, EntryHead } from '../protocol/log-entry.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Counters } from './counters.ts'
 import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import type { Log } from './log.ts'
+import type { Json } from '../skills/json.ts'
 import { childHead } from './spans.ts'
+import { effectKey } from './effect-key.ts'
 import { recordable, type Done } from './recordable.ts'
 import { releaseUndone } from './undone.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
@@ -30,6 +31,8 @@ export type EffectRequest = {
   head: EntryHead
   signal: AbortSignal
   timeout_ms: number
+  /** Takes out of the log what must not be in it, beside what is secret by its name. */
+  hide?: (value: Json) => Json
 }
 
 /** How long a tool that was told to stop may hold the lane up. */
@@ -147,7 +150,7 @@ export class Effects {
 
   async #serialised(request: EffectRequest): Promise<unknown> {
     request.signal.throwIfAborted()
-    const key = keyOf(request, this.#parts.scope)
+    const key = effectKey(request, this.#parts.scope)
     const arguments_hash = argumentsHash(request.input)
     const earlier = key === null ? this.#ofEarlierTurns(request, arguments_hash) : this.#byKey(request.tool, key)
     if (earlier?.status === 'ok') return this.#reuse(request, earlier, key)
@@ -169,7 +172,7 @@ export class Effects {
     const timeout_ms = definition.timeout_ms ?? request.timeout_ms
     const end = (done: Done) =>
       unit(() => {
-        this.#end({ id, tool, key, head, started, turn_id }, done)
+        this.#end({ id, tool, key, head, started, turn_id }, done, request.hide)
         if (done.status === 'ok') releaseUndone(this.#parts, definition, input)
       })
     let stopped = false
@@ -211,12 +214,14 @@ export class Effects {
       )
     if (!definition.repeatable) insert()
     counters.add({ effects: 1 })
-    log.append([{ ...row.head, kind: 'effect-started', effect_id: row.id, tool, input: log.clean(input), idempotence_key: row.key, cause }])
+    const shown = log.clean(hidden(input, request.hide))
+    log.append([{ ...row.head, kind: 'effect-started', effect_id: row.id, tool, input: shown, idempotence_key: row.key, cause }])
   }
 
   #end(
     effect: { id: string; tool: string; key: string | null; head: EntryHead; started: number; turn_id: string | null },
     done: Done,
+    hide: EffectRequest['hide'],
   ): void {
     const { database, log, counters, now } = this.#parts
     const { id, tool, key, head, started } = effect
@@ -235,8 +240,8 @@ export class Effects {
       effect_id: id,
       tool,
       status: done.status,
-      output: log.clean(done.output ?? null),
-      error: done.error,
+      output: log.clean(hidden(done.output ?? null, hide)),
+      error: done.error === null ? null : String(hidden(done.error, hide)),
       idempotence_key: key,
     }
     log.append([{ ...head, duration_ms, kind: 'effect-ended', ...entry }])
@@ -251,7 +256,7 @@ export class Effects {
       effect_id: earlier.id,
       tool,
       status: 'reused' as const,
-      output: log.clean(output),
+      output: log.clean(hidden(output, request.hide)),
       error: earlier.error,
       idempotence_key: key,
     }
@@ -282,9 +287,4 @@ export class Effects {
   }
 }
 
-function keyOf({ tool, definition, input, key: given = null }: EffectRequest, scope: string): string | null {
-  if (!definition.idempotence_key) return given
-  const key: unknown = definition.idempotence_key(input, scope)
-  if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotence_key) return key
-  throw new TypeError(`the idempotence key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)
-}
+const hidden = (value: unknown, hide: EffectRequest['hide']): unknown => (hide ? hide(value as Json) : value)

@@ -16,6 +16,26 @@ type Mark = { tag: Tag; opens: boolean; at: number; end: number }
 
 const MARK = /<(\/?)(SKILL_PROPOSE|CLARIFY|SKILL_RESULT)>/g
 
+const ANY_MARK = new RegExp(`<\\s*(/?)\\s*(${[...TAGS, 'SKILL_BULLETIN'].join('|')})\\s*>`, 'gi')
+
+/** A copy of a value in whose texts nothing is a mark of the protocol any more; the value itself where there is none. */
+export function withoutMarks<Value>(value: Value): Value
+export function withoutMarks(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll(ANY_MARK, '‹$1$2›')
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    const items: unknown[] = value.map((item: unknown) => withoutMarks(item))
+    return items.every((item, index) => item === value[index]) ? value : items
+  }
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) return value
+  const fields = Object.entries(value)
+  const plain = fields.map(([name, inner]): [string, unknown] => [withoutMarks(name), withoutMarks<unknown>(inner)])
+  return plain.every(([name, inner], index) => name === fields[index]?.[0] && inner === fields[index]?.[1])
+    ? value
+    : Object.fromEntries(plain)
+}
+
 /** One pass over the text, however it is made: each mark is looked at once, and each line's fence once. */
 export function findBlocks(text: string, most: number): FoundBlock[] {
   const marks = marksIn(text)

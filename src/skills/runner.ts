@@ -13,11 +13,16 @@ import { runStep } from './runner/run-step.ts'
  * 2. A step whose end is in the journal is never run again. One without an end is run again under the same key; where the plan has no key it is not:
  *    then the run ends as `unknown`.
  * 3. After a failure nothing more of the plan runs; what may have happened is compensated, the newest first, whatever fails on the way.
- * 4. A run with a key whose outputs are known does nothing and gives them.
+ * 4. A run with a key whose outputs are known does nothing and gives them; one whose key is at work waits for that.
  * 5. What is told of an end is kept with it, in one write.
  * 6. Called again with the same `run_id`, after a crash at any place, it comes to the same end. What a port of storage throws passes through.
  */
 export async function runPlan(run: Run): Promise<RunResult> {
+  const { idempotence_key } = run.plan
+  return idempotence_key === null ? runAlone(run) : run.ports.alone(idempotence_key, () => runAlone(run))
+}
+
+async function runAlone(run: Run): Promise<RunResult> {
   const entries = await run.ports.journal.load(run.run_id)
   const told = entriesOf(run)
   const reused = entries.length === 0 ? await lastGood(run) : null

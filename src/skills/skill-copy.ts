@@ -20,6 +20,10 @@ export class SkillCopy {
     return this.#unreadable
   }
 
+  get manifests(): Manifest[] {
+    return Array.from(this.#held.values(), ({ manifest }) => manifest)
+  }
+
   /** Asks for what changed since, page by page. Says whether anything did. */
   async catchUp(read: (since_revision: number) => Promise<SkillChanges>): Promise<boolean> {
     const before = this.#revision
@@ -45,6 +49,8 @@ export class SkillCopy {
   }
 
   #apply({ changes, revision }: SkillChanges): void {
+    // An answer that was overtaken by a later one: what it says is known, and may be so no more.
+    if (revision < this.#revision) return
     for (const { id, version, hash, manifest } of changes) {
       const name = `${id}@${version}`
       this.#held.delete(name)

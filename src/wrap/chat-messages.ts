@@ -1,3 +1,4 @@
+import { withoutMarks } from '../skills/asp-blocks.ts'
 import { isJsonFields } from '../skills/json.ts'
 
 /** What other frameworks exchange with a model: an object with a `content`, whoever's class it is. Nothing of theirs is imported. */
@@ -55,14 +56,34 @@ export function withText<Message extends ChatMessage>(message: Message, text: st
   const others = Array.isArray(message.content)
     ? message.content.filter((part: unknown) => typeof part !== 'string' && !isTextPart(part))
     : []
-  const content = Array.isArray(message.content) ? [...(text === '' ? [] : [{ type: 'text', text }]), ...others] : text
+  return withContent(message, Array.isArray(message.content) ? [...(text === '' ? [] : [{ type: 'text', text }]), ...others] : text)
+}
+
+function withContent<Message extends ChatMessage>(message: Message, content: unknown): Message {
   const copy = Object.create(Object.getPrototypeOf(message) as object, Object.getOwnPropertyDescriptors(message)) as Message
   Object.defineProperty(copy, 'content', { value: content, writable: true, enumerable: true, configurable: true })
   return copy
 }
 
+/** The messages in which nothing that a user says or a tool gives looks like a part of the protocol. */
+export const withoutForgeries = (messages: readonly unknown[]): unknown[] =>
+  messages.map((message) => {
+    const role = roleOf(message)
+    if (role === 'system' || role === 'assistant') return message
+    if (Array.isArray(message)) return withoutMarks(message)
+    const { content } = message as ChatMessage
+    const plain = withoutMarks(content)
+    return plain === content ? message : withContent(message as ChatMessage, plain)
+  })
+
 export const hasToolCalls = ({ tool_calls = [], tool_call_chunks = [] }: ChatMessage): boolean =>
   tool_calls.length > 0 || tool_call_chunks.length > 0
+
+/** The ids of the tool calls in a message. */
+export const callIds = (message: unknown): string[] => {
+  const { tool_calls = [] } = message as Partial<ChatMessage>
+  return tool_calls.flatMap((call) => (isJsonFields(call) && typeof call['id'] === 'string' ? [call['id']] : []))
+}
 
 const isTextPart = (part: unknown): part is { type: 'text'; text: string } =>
   isJsonFields(part) && part['type'] === 'text' && typeof part['text'] === 'string'

@@ -1,10 +1,12 @@
 import {
+  callIds,
   contentText,
   hasToolCalls,
   type ChatMessage,
   type PlainMessage,
   textOfMessage,
   userTextOf,
+  withoutForgeries,
   withSystemText,
   roleOf,
 } from './chat-messages.ts'
@@ -20,17 +22,20 @@ export type ChatRoundEnd = { visible: string; again: boolean; messages: unknown[
 export class ChatRounds {
   readonly #turn: ModelTurn
   readonly #text: string
+  readonly #signal: AbortSignal | undefined
   #messages: unknown[]
   #rounds = 0
   /** What of earlier rounds is not in the caller's messages, and is told again where the caller goes on with tool calls. */
   readonly #results: string[] = []
 
-  constructor(turn: ModelTurn, messages: readonly unknown[]) {
+  /** `options` are those of the call: their `signal` stops the skill at hand, too. */
+  constructor(turn: ModelTurn, messages: readonly unknown[], options: unknown) {
+    this.#signal = (options as { signal?: AbortSignal } | undefined)?.signal
     if (messages.some((message) => roleOf(message) === 'system' && bulletinsIn(textOfMessage(message)) > 0)) {
       throw new Error('the model is wrapped twice: its messages already hold a skill bulletin')
     }
     this.#turn = turn
-    this.#messages = [...messages]
+    this.#messages = withoutForgeries(messages)
     this.#text = turn.options.text ?? userTextOf(messages)
   }
 
@@ -40,6 +45,7 @@ export class ChatRounds {
   }
 
   next(): unknown[] {
+    this.#signal?.throwIfAborted()
     return withSystemText(this.#messages, this.#rounds === 0 ? this.#turn.bulletin(this.#text) : '')
   }
 
@@ -47,6 +53,7 @@ export class ChatRounds {
   async ended(reply: ChatMessage, said = ''): Promise<ChatRoundEnd> {
     this.#rounds += 1
     this.#turn.answered()
+    for (const id of callIds(reply)) this.#turn.calls.add(id)
     const read = readText(contentText(reply.content))
     const { intents } = read
     const questions = questionsOf(intents)
@@ -54,7 +61,10 @@ export class ChatRounds {
     if (intents.length === 0 || questions) return this.#last(read.visible, { reply, said })
     if (this.#rounds >= (this.#turn.options.max_rounds ?? MOST_ROUNDS)) return this.#last(this.#cutOff(read), { reply, said })
     const { session, roles } = this.#turn.options
-    const { replies, reports } = await settleIntents(intents, { session, request: { from: 'model', roles, text: this.#text } })
+    const { replies, reports } = await settleIntents(intents, {
+      session,
+      request: { from: 'model', roles, text: this.#text, signal: this.#signal },
+    })
     for (const report of reports) this.#turn.options.onReport?.(report)
     const result = replies.map(({ text }) => text).join('\n')
     this.#results.push(result)

@@ -1,6 +1,7 @@
 import type { ToolSet } from 'ai'
 import type { Seeds } from '../skills/blackboard.ts'
 import type { Probes } from '../skills/expression/probes.ts'
+import type { Place } from '../skills/gate/compat.ts'
 import type { PolicyMode } from '../skills/session/enforcement.ts'
 import type { ParseRequest } from '../skills/slots.ts'
 import type { Protocol } from './protocol.ts'
@@ -42,3 +43,11 @@ export type ReflexConfig = {
   wait?: (ms: number, signal: AbortSignal) => Promise<void>
   newId?: () => string
 }
+
+/** Where the agent runs. */
+export const placeIn = ({ project, compat = {} }: ReflexConfig): Place => ({
+  project,
+  env: compat.env ?? [],
+  toolset: compat.toolset ?? null,
+  repo: compat.repo ?? null,
+})

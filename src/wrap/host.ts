@@ -1,5 +1,6 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { ToolSet } from 'ai'
+import { ScopedLocks } from '../core/scoped-locks.ts'
 import { seedBlackboard, type Blackboard } from '../skills/blackboard.ts'
 import type { Json, JsonFields } from '../skills/json.ts'
 import { SkillSession } from '../skills/session.ts'
@@ -7,12 +8,12 @@ import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, Ses
 import { redact } from '../traces/redact.ts'
 import { askParser } from './ask-parser.ts'
 import { skillChain, withinSkills } from './chain.ts'
-import type { ReflexConfig } from './config.ts'
+import { placeIn, type ReflexConfig } from './config.ts'
 import type { SkillRegistry } from './registry.ts'
 import { isRetryable } from './retryable.ts'
 import type { Storage } from './storage.ts'
 import { ToolCaller } from './tool-caller.ts'
-import { callForPlan } from './tool-proxy.ts'
+import { callForPlan, whyNotForPlans } from './tool-proxy.ts'
 
 export type SessionOptions = {
   blackboard?: Partial<Blackboard>
@@ -23,11 +24,15 @@ export type SessionOptions = {
   trace_id?: string
 }
 
+/** A model that proposes again and again must not fill the storage, nor the list that a person reads. */
+const MOST_WAITING = 100
+
 /** Where sessions live outside of a scope: it gives them their ports. */
 export class Host {
   readonly #config: ReflexConfig
   readonly #storage: Storage
   readonly #registry: SkillRegistry
+  readonly #keys = new ScopedLocks()
 
   constructor(config: ReflexConfig, { storage, registry }: { storage: Storage; registry: SkillRegistry }) {
     this.#config = config
@@ -47,8 +52,8 @@ export class Host {
   session({ blackboard = {}, tools = {}, model, trace_id = this.newId() }: SessionOptions = {}): SkillSession {
     const seeded = seedBlackboard({ ...this.#config.blackboard, override: blackboard })
     if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)
-    const { project, compat = {}, goal_labels = [], entity_types = [], k_cards, tau, policy_mode } = this.#config
-    const place = { project, env: compat.env ?? [], toolset: compat.toolset ?? null, repo: compat.repo ?? null }
+    const { goal_labels = [], entity_types = [], k_cards, tau, policy_mode } = this.#config
+    const place = placeIn(this.#config)
     const limits = {
       ...(k_cards === undefined ? {} : { k_cards }),
       ...(tau === undefined ? {} : { tau }),
@@ -66,6 +71,7 @@ export class Host {
       wait: (ms, signal) => this.#wait(ms, signal),
       log: (kind, fields) => this.#log({ ...fields, kind, trace_id }),
       outputs: this.#storage.outputs,
+      keys: this.#keys,
       redaction: this.#config.redaction ?? {},
     })
   }
@@ -91,7 +97,8 @@ export class Host {
         },
       },
       approvals: { park: async (run, told) => this.#park(run, { approvals, told }) },
-      tools: () => Object.keys(tools),
+      tools: () => Object.keys(tools).filter((name) => whyNotForPlans(name, tools[name]) === null),
+      absence: (name) => (Object.hasOwn(tools, name) ? whyNotForPlans(name, tools[name]) : null),
       probes: this.#config.probes ?? {},
       ask: this.#config.ask ?? ((request, signal) => askParser({ model, signal }, request)),
       log: (entry) => this.#log(entry),
@@ -112,22 +119,30 @@ export class Host {
           this.#log(told)
         },
       },
-      callTool: (name, input, { signal, idempotence_key }) =>
+      callTool: (name, input, { signal, idempotence_key, hide }) =>
         withinSkills(chain, () =>
           callForPlan(
             caller,
             { name, tool: Object.hasOwn(tools, name) ? tools[name] : undefined, policy: this.#config.tool_policies?.[name] ?? {}, input },
-            { signal, call_id: this.newId(), idempotence_key },
+            { signal, call_id: this.newId(), idempotence_key, hide },
           ),
         ),
       isRetryable,
       lastGood: async (key) => ((await outputs.get(`plan:${key}`)) ?? null) as JsonFields | null,
       remember: (key, output) => outputs.put(`plan:${key}`, output),
+      alone: (key, work) => this.#keys.run(`plan:${key}`, work),
       wait: (ms, signal) => this.#wait(ms, signal),
     }
   }
 
+  /** What waits already is not asked for twice. */
   #park(run: ParkedRun, { approvals, told }: { approvals: Storage['approvals']; told: (approval_id: string) => SessionEntry }): Parked {
+    const waiting = approvals.waiting().filter(({ expires_at }) => expires_at > this.now())
+    const earlier = waiting.find((other) => isSameRun(other, run))
+    if (earlier) return { ok: true, approval_id: earlier.approval_id, asked_before: true }
+    if (waiting.length >= MOST_WAITING) {
+      return { ok: false, detail: `${MOST_WAITING} runs wait for an approval already: decide on some of them first` }
+    }
     const approval_id = this.newId()
     approvals.put({ ...run, approval_id })
     this.#log(told(approval_id))
@@ -142,6 +157,9 @@ export class Host {
     return (this.#config.wait ?? waitFor)(ms, signal)
   }
 }
+
+const isSameRun = (one: ParkedRun, other: ParkedRun): boolean =>
+  one.skill_id === other.skill_id && one.manifest_hash === other.manifest_hash && one.inputs_hash === other.inputs_hash
 
 function waitFor(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

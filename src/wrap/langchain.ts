@@ -1,6 +1,6 @@
 import { dynamicTool, jsonSchema, type ToolSet } from 'ai'
 import { hashJson } from '../skills/json.ts'
-import { contentText, type ChatMessage, hasToolCalls, messagesOf, roleOf, textOfMessage, withText } from './chat-messages.ts'
+import { callIds, contentText, type ChatMessage, hasToolCalls, messagesOf, roleOf, textOfMessage, withText } from './chat-messages.ts'
 import { ChatRounds } from './chat-rounds.ts'
 import { HeldText } from './held-text.ts'
 import type { Reflex } from './reflex.ts'
@@ -28,13 +28,13 @@ export function wrapLangChain(
 }
 
 function wrapChatModel(model: ChatModel, finder: TurnFinder): Required<ChatModel> {
-  const rounds = async (input: unknown) => {
+  const rounds = async (input: unknown, options: unknown) => {
     const messages = messagesOf(input)
-    return new ChatRounds(await turnOf(finder, messages), messages)
+    return new ChatRounds(await turnOf(finder, messages), messages, options)
   }
   return markWrapped({
     async invoke(input, options) {
-      const current = await rounds(input)
+      const current = await rounds(input, options)
       return failing(current, async () => {
         let said = ''
         for (;;) {
@@ -46,7 +46,7 @@ function wrapChatModel(model: ChatModel, finder: TurnFinder): Required<ChatModel
       })
     },
     async stream(input, options) {
-      return streamChunks(model, await rounds(input), options)
+      return streamChunks(model, await rounds(input, options), options)
     },
     bindTools(tools, options) {
       if (!model.bindTools) throw new TypeError('the chat model takes no tools')
@@ -93,7 +93,7 @@ export async function turnOf(finder: TurnFinder, messages: readonly unknown[]) {
   const said = messages.findLastIndex((message) => roleOf(message) === 'user')
   const spoken = messages.slice(0, said + 1).filter((message) => roleOf(message) !== 'system')
   const key = await hashJson(spoken.map((message) => [roleOf(message), textOfMessage(message)]))
-  return finder.find(key, { begins: said === messages.length - 1 })
+  return finder.find(key, { begins: said === messages.length - 1, calls: messages.slice(said + 1).flatMap(callIds) })
 }
 
 /** Tools that check their own input: a plan's arguments go to them as they are. */

@@ -1,4 +1,4 @@
-import { type ChatMessage, messagesOf, withText } from './chat-messages.ts'
+import { type ChatMessage, messagesOf, roleOf, textOfMessage, withText } from './chat-messages.ts'
 import { ChatRounds } from './chat-rounds.ts'
 import { failing, planTools, turnOf, type ChainTool } from './langchain.ts'
 import type { Reflex } from './reflex.ts'
@@ -26,20 +26,22 @@ export function wrapLangGraph(reflex: Reflex, { graph, tools = [] }: { graph: Me
     )
   }
   const finder = new TurnFinder(() => reflex.turn({ tools: planTools(tools) }))
-  const rounds = async (state: { messages: unknown }) => {
+  const rounds = async (state: { messages: unknown }, options: unknown) => {
     const messages = messagesOf(state.messages)
-    return new ChatRounds(await turnOf(finder, messages), messages)
+    return new ChatRounds(await turnOf(finder, messages), messages, options)
   }
   return markWrapped({
     async invoke(state, options) {
-      const current = await rounds(state)
+      const current = await rounds(state, options)
       return failing(current, async () => {
         let input = state
         let said = ''
         for (;;) {
-          const output = await graph.invoke({ ...input, messages: current.next() }, options)
+          const given = current.next()
+          const output = await graph.invoke({ ...input, messages: given }, options)
           const messages = messagesOf(output.messages)
-          const reply = messages.at(-1) as ChatMessage
+          const reply = replyIn(messages, given)
+          if (!reply) return output
           const end = await current.ended(reply, said)
           if (!end.again) return { ...output, messages: [...messages.slice(0, -1), withText(reply, end.visible)] }
           said = end.visible
@@ -49,7 +51,7 @@ export function wrapLangGraph(reflex: Reflex, { graph, tools = [] }: { graph: Me
     },
     /** Each chunk as it comes; a last one that is a whole state is what proposals are read from. */
     async stream(state, options) {
-      return streamStates(graph, await rounds(state), { state, options })
+      return streamStates(graph, await rounds(state, options), { state, options })
     },
   })
 }
@@ -62,12 +64,13 @@ async function* streamStates(
   let said = ''
   for (;;) {
     let last: unknown = null
-    for await (const chunk of await graph.stream({ ...state, messages: rounds.next() }, options)) {
+    const given = rounds.next()
+    for await (const chunk of await graph.stream({ ...state, messages: given }, options)) {
       if (last !== null) yield last
       last = chunk
     }
     const messages = isState(last) ? messagesOf(last.messages) : []
-    const reply = messages.at(-1) as ChatMessage | undefined
+    const reply = replyIn(messages, given)
     const end = reply ? await rounds.ended(reply, said) : null
     if (!end?.again) {
       const shown = reply && end && isState(last) ? { ...last, messages: [...messages.slice(0, -1), withText(reply, end.visible)] } : last
@@ -76,6 +79,15 @@ async function* streamStates(
     }
     said = end.visible
   }
+}
+
+/** The model's own new answer, if it is what the graph ends with: not a tool's result, nor what the graph was given. */
+function replyIn(messages: readonly unknown[], given: readonly unknown[]): ChatMessage | null {
+  const last = messages.at(-1)
+  if (last === undefined || roleOf(last) !== 'assistant') return null
+  const before = given.at(-1)
+  const is_old = before !== undefined && roleOf(before) === 'assistant' && textOfMessage(before) === textOfMessage(last)
+  return is_old ? null : (last as ChatMessage)
 }
 
 const isState = (value: unknown): value is { messages: unknown[] } =>

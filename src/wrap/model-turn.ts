@@ -14,24 +14,34 @@ export type ModelTurnOptions = {
   protocol?: Protocol
   /** Model calls for one call of the wrapped model. */
   max_rounds?: number
+  now?: () => number
   onReport?: ((report: SkillReport) => void) | undefined
 }
+
+/** As long as a provider may ask to wait before a call is repeated. */
+const REPEATED_MS = 60_000
 
 /** What a turn's model calls share: the session, whose bulletin one of them gets, and what happened in the calls that the caller does not know of. */
 export class ModelTurn {
   readonly options: ModelTurnOptions
   readonly exchanges: Exchange[] = []
+  /** The tool calls that the caller was given to bring back. */
+  readonly calls = new Set<string>()
   #pending: string | null = null
   #taken = false
-  #failed = false
+  #failed_at: number | null = null
 
   constructor(options: ModelTurnOptions) {
     this.options = options
   }
 
-  /** The last call of the model did not come to its end: the next one is its repetition. */
+  /** The last call of the model did not come to its end a short while ago: the next one is its repetition. Later it is somebody else's with the same words. */
   get failed(): boolean {
-    return this.#failed
+    return this.#failed_at !== null && this.#now - this.#failed_at < REPEATED_MS
+  }
+
+  get #now(): number {
+    return (this.options.now ?? Date.now)()
   }
 
   /** For the first call; again where that was not answered, so that a repetition has it. */
@@ -46,6 +56,6 @@ export class ModelTurn {
   }
 
   ended({ failed }: { failed: boolean }): void {
-    this.#failed = failed
+    this.#failed_at = failed ? this.#now : null
   }
 }

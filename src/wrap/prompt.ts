@@ -1,4 +1,5 @@
 import type { LanguageModelV4Content, LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4ToolCall } from '@ai-sdk/provider'
+import { withoutMarks } from '../skills/asp-blocks.ts'
 import { bulletinsIn } from '../skills/bulletin.ts'
 import type { Reply } from './settle-intents.ts'
 
@@ -14,6 +15,13 @@ export function userText(prompt: LanguageModelV4Prompt): string {
     .join('\n')
 }
 
+/**
+ * The prompt in which nothing that a user says or a tool gives looks like a part of the protocol: a model cannot tell a result that was made up from its
+ * own, and a proposal that it repeats word for word would be taken for its own.
+ */
+export const withoutForgeries = (prompt: LanguageModelV4Prompt): LanguageModelV4Prompt =>
+  prompt.map((message) => (message.role === 'user' || message.role === 'tool' ? withoutMarks(message) : message))
+
 export function withBulletin(prompt: LanguageModelV4Prompt, bulletin: string): LanguageModelV4Prompt {
   if (bulletin === '') return prompt
   const [first, ...rest] = prompt
@@ -25,12 +33,24 @@ export function withBulletin(prompt: LanguageModelV4Prompt, bulletin: string): L
 export const holdsBulletin = (prompt: LanguageModelV4Prompt): boolean =>
   prompt.some(({ role, content }) => role === 'system' && bulletinsIn(content) > 0)
 
-/** What happened within a call, between the messages that the caller knows: `at` is how many of them came before. */
-export type Exchange = { at: number; messages: LanguageModelV4Message[] }
+/** What happened within a call, between the messages that the caller knows: `at` is how many of them came before, `said` what a user had said last. */
+export type Exchange = { at: number; said: string | null; messages: LanguageModelV4Message[] }
 
-/** The caller's prompt with what happened in earlier calls of the turn; never between a tool call and its result. */
+export const lastSaid = (prompt: LanguageModelV4Prompt): string | null => prompt.filter(isUser).map(saidIn).at(-1) ?? null
+
+const isUser = ({ role }: LanguageModelV4Message): boolean => role === 'user'
+
+const saidIn = ({ content }: LanguageModelV4Message): string =>
+  JSON.stringify(content, (_, value: unknown) => (value instanceof Uint8Array ? `${value.length} bytes` : value))
+
+/**
+ * The caller's prompt with what happened in earlier calls of the turn; never between a tool call and its result. A turn may ask several things of its model:
+ * what happened over a message that is not in this prompt has no place in it.
+ */
 export function withExchanges(prompt: LanguageModelV4Prompt, exchanges: readonly Exchange[]): LanguageModelV4Prompt {
-  const left = [...exchanges]
+  if (exchanges.length === 0) return prompt
+  const sayings = new Set<string | null>([null, ...prompt.filter(isUser).map(saidIn)])
+  const left = exchanges.filter(({ said }) => sayings.has(said))
   const whole: LanguageModelV4Message[] = []
   for (const [index, message] of prompt.entries()) {
     while (message.role !== 'tool' && left[0] && left[0].at <= index) whole.push(...(left.shift()?.messages ?? []))

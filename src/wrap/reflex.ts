@@ -5,7 +5,7 @@ import type { SkillSession } from '../skills/session.ts'
 import type { ApprovedRun } from '../skills/session/ports.ts'
 import type { ProposalResult } from '../skills/session/result.ts'
 import { wrapAgent, type AnyAgent } from './agent.ts'
-import type { ReflexConfig } from './config.ts'
+import { placeIn, type ReflexConfig } from './config.ts'
 import { Host, type SessionOptions } from './host.ts'
 import { languageModel } from './language-model.ts'
 import type { LogStore } from './log.ts'
@@ -49,7 +49,7 @@ type Wrap = {
 
 export function createReflex(config: ReflexConfig): Reflex {
   const storage = storageOf(config)
-  const registry = new SkillRegistry(storage.skills, Object.keys(config.probes ?? {}))
+  const registry = new SkillRegistry(storage.skills, { probes: Object.keys(config.probes ?? {}), place: placeIn(config) })
   for (const skill of config.skills ?? []) registerOrThrow(registry, skill)
   const host = new Host(config, { storage, registry })
   const turnFor = (session: SkillSession) => new ModelTurn({ session, roles: config.roles ?? [], ...turnOptions(config) })
@@ -124,12 +124,13 @@ function storageOf({ storage = 'memory' }: ReflexConfig): Storage {
   throw new TypeError('a file is a storage in Node only: import createReflex from reflex/wrap/node')
 }
 
-function turnOptions({ goal_labels, entity_types, protocol, max_rounds, onReport }: ReflexConfig) {
+function turnOptions({ goal_labels, entity_types, protocol, max_rounds, now, onReport }: ReflexConfig) {
   return {
     ...(goal_labels ? { goal_labels } : {}),
     ...(entity_types ? { entity_types } : {}),
     ...(protocol ? { protocol } : {}),
     ...(max_rounds === undefined ? {} : { max_rounds }),
+    ...(now ? { now } : {}),
     onReport,
   }
 }

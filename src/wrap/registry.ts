@@ -1,11 +1,12 @@
+import { compareVersions } from '../protocol/semantic-version.ts'
 import { checkManifest } from '../skills/check-manifest.ts'
+import { isCompatible, type Place } from '../skills/gate/compat.ts'
 import { sameJson } from '../skills/json.ts'
 import type { SkillState } from '../protocol/skill.ts'
 import { parseManifest, type Manifest } from '../skills/manifest.ts'
 import { secretPathsOf } from '../skills/session/context.ts'
 import type { FoundSkill } from '../skills/session/ports.ts'
 import { SkillIndex } from '../skills/skill-index.ts'
-import { compareVersions } from './compare-versions.ts'
 import type { Storage } from './storage.ts'
 
 export type Registered =
@@ -19,12 +20,15 @@ export type Registered =
 export class SkillRegistry {
   readonly #storage: Storage['skills']
   readonly #probes: readonly string[]
+  readonly #place: Place
   readonly #skills = new Map<string, FoundSkill>()
   #index: SkillIndex | null = null
 
-  constructor(storage: Storage['skills'], probes: readonly string[]) {
+  /** `place` is where the agent runs. */
+  constructor(storage: Storage['skills'], { probes, place }: { probes: readonly string[]; place: Place }) {
     this.#storage = storage
     this.#probes = probes
+    this.#place = place
     for (const skill of storage.all()) this.#skills.set(nameOf(skill.manifest), skill)
   }
 
@@ -42,14 +46,12 @@ export class SkillRegistry {
     return { ok: false, reason: 'conflict', status: 409, errors: [{ path: 'version', message }] }
   }
 
-  /** Without a version: the newest active one, else the newest one that is not deprecated, else the newest. */
+  /** Without a version: the newest active one that fits here, else the newest active one, else the newest that is not deprecated, else the newest. */
   find(id: string, version?: string): FoundSkill | null {
     if (version !== undefined) return this.#skills.get(`${id}@${version}`) ?? null
     const [best] = this.list()
       .filter(({ manifest }) => manifest.id === id)
-      .toSorted(
-        (left, right) => liveliness(left.state) - liveliness(right.state) || compareVersions(right.manifest.version, left.manifest.version),
-      )
+      .toSorted((left, right) => this.#rank(left) - this.#rank(right) || compareVersions(right.manifest.version, left.manifest.version))
     return best ?? null
   }
 
@@ -64,12 +66,17 @@ export class SkillRegistry {
   }
 
   index(): SkillIndex {
-    this.#index ??= new SkillIndex(newestOf(this.list()))
+    this.#index ??= new SkillIndex(newestOf(this.list().filter((skill) => this.#rank(skill) === FITS)))
     return this.#index
   }
 
   secretPaths(): string[] {
     return this.list().flatMap(({ manifest }) => secretPathsOf(manifest))
+  }
+
+  #rank({ state, manifest }: FoundSkill): number {
+    if (state !== 'active') return state === 'candidate' ? 2 : 3
+    return isCompatible(manifest.compat, this.#place) ? FITS : 1
   }
 
   #put(skill: FoundSkill): FoundSkill {
@@ -82,12 +89,13 @@ export class SkillRegistry {
 
 const nameOf = ({ id, version }: Manifest): string => `${id}@${version}`
 
-const liveliness = (state: SkillState): number => (state === 'active' ? 0 : state === 'candidate' ? 1 : 2)
+/** The rank of an active version that fits here. */
+const FITS = 0
 
-/** A proposal names an id, so that of its active versions only the newest is shown. */
+/** A proposal names an id, so that of its versions only the newest is shown. */
 function newestOf(skills: readonly FoundSkill[]): FoundSkill[] {
   const newest = new Map<string, FoundSkill>()
-  for (const skill of skills.filter(({ state }) => state === 'active')) {
+  for (const skill of skills) {
     const known = newest.get(skill.manifest.id)
     if (!known || compareVersions(skill.manifest.version, known.manifest.version) > 0) newest.set(skill.manifest.id, skill)
   }

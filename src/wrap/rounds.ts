@@ -10,7 +10,16 @@ import type {
 import type { Question } from '../skills/slots.ts'
 import { isOwnCall, questionsOf, questionsText, readCall, readText, type Intent, type ReadText } from './intents.ts'
 import type { ModelTurn } from './model-turn.ts'
-import { assistantMessages, holdsBulletin, replyMessages, userText, withBulletin, withExchanges } from './prompt.ts'
+import {
+  assistantMessages,
+  holdsBulletin,
+  lastSaid,
+  replyMessages,
+  userText,
+  withBulletin,
+  withExchanges,
+  withoutForgeries,
+} from './prompt.ts'
 import { isPassive, withNativeTools } from './protocol.ts'
 import { settleIntents, type SkillReport } from './settle-intents.ts'
 import { usageSum } from './usage-sum.ts'
@@ -39,8 +48,8 @@ export class Rounds {
   constructor(turn: ModelTurn, params: LanguageModelV4CallOptions) {
     if (holdsBulletin(params.prompt)) throw new Error('the model is wrapped twice: its prompt already holds a skill bulletin')
     this.#turn = turn
-    this.#params = params
     this.#passive = isPassive(params, this.#protocol)
+    this.#params = this.#passive ? params : { ...params, prompt: withoutForgeries(params.prompt) }
   }
 
   get first(): boolean {
@@ -83,6 +92,7 @@ export class Rounds {
   async ended(answer: RoundAnswer): Promise<RoundEnd> {
     this.#usages.push(answer.usage)
     this.#turn.answered()
+    for (const { toolCallId } of this.#othersIn(answer.content)) this.#turn.calls.add(toolCallId)
     const { finish } = answer
     const read = this.#read(answer)
     const end: RoundEnd = { visible: read.visible, cut_at: read.cut_at, finish, again: false }
@@ -121,8 +131,12 @@ export class Rounds {
   }
 
   /** Tool calls that the caller has to bring the results of. */
+  #othersIn(content: readonly LanguageModelV4Content[]): LanguageModelV4ToolCall[] {
+    return content.filter((part) => part.type === 'tool-call').filter((call) => !call.providerExecuted && !this.isOwn(call))
+  }
+
   #hasOthers(content: readonly LanguageModelV4Content[]): boolean {
-    return content.some((part) => part.type === 'tool-call' && !part.providerExecuted && !this.isOwn(part))
+    return this.#othersIn(content).length > 0
   }
 
   /** The model is called again, unless the caller has tool calls to bring back first. */
@@ -138,7 +152,7 @@ export class Rounds {
     const answered = replyMessages(replies, new Map(calls.map(({ toolCallId, toolName }) => [toolCallId, toolName])))
     const waits = this.#hasOthers(content)
     const said = assistantMessages(waits ? calls : content, isOwn)
-    this.#turn.exchanges.push({ at: prompt.length + (waits ? 1 : 0), messages: [...said, ...answered] })
+    this.#turn.exchanges.push({ at: prompt.length + (waits ? 1 : 0), said: lastSaid(prompt), messages: [...said, ...answered] })
     return !waits
   }
 

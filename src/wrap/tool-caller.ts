@@ -1,3 +1,4 @@
+import { ScopedLocks } from '../core/scoped-locks.ts'
 import { messageOf } from '../protocol/message-of.ts'
 import type { Json, JsonFields } from '../skills/json.ts'
 import { costIn } from '../skills/runner/call-step.ts'
@@ -22,6 +23,8 @@ export type ToolCallerPorts = {
   wait(ms: number, signal: AbortSignal): Promise<void>
   log(kind: string, fields: JsonFields): void
   outputs: OutputStore
+  /** Of all callers that share these outputs. */
+  keys?: ScopedLocks
   redaction: Redaction
   isRetryable?: ((error: unknown, options: { keyed: boolean }) => boolean) | undefined
 }
@@ -34,6 +37,8 @@ export type ToolUse = {
   signal: AbortSignal | undefined
   /** Told to the tool, for what it calls in its turn; not looked up where the policy gives none. */
   key: string | null
+  /** Takes out of the log what must not be in it. */
+  hide?: (value: Json) => Json
   work: (signal: AbortSignal, idempotence_key: string | null) => Promise<unknown>
 }
 
@@ -49,10 +54,11 @@ export class ToolTimeout extends Error {
 /** Calls tools: in time, again where that helps, once per key, and with an entry in the log for each call. */
 export class ToolCaller {
   readonly #ports: ToolCallerPorts
-  readonly #running = new Map<string, Promise<unknown>>()
+  readonly #keys: ScopedLocks
 
   constructor(ports: ToolCallerPorts) {
     this.#ports = ports
+    this.#keys = ports.keys ?? new ScopedLocks()
   }
 
   async use(use: ToolUse): Promise<Used> {
@@ -61,14 +67,7 @@ export class ToolCaller {
     if (own === null) return this.#run(use, null)
     const name = `tool:${tool}:${own}`
     // Whoever comes while the same key is at work waits for it, and runs it only if that failed.
-    while (this.#running.has(name)) await this.#running.get(name)?.catch(() => null)
-    const running = this.#once({ ...use, key: own }, name)
-    this.#running.set(name, running)
-    try {
-      return await running
-    } finally {
-      this.#running.delete(name)
-    }
+    return this.#keys.run(name, () => this.#once({ ...use, key: own }, name))
   }
 
   async #once(use: ToolUse, name: string): Promise<Used> {
@@ -92,7 +91,7 @@ export class ToolCaller {
       throw error
     }
     const cost_usd = typeof policy.cost_usd === 'function' ? policy.cost_usd(input, ended.value) : (policy.cost_usd ?? costIn(ended.value))
-    if (name !== null) await this.#ports.outputs.put(name, (ended.value ?? null) as Json)
+    if (name !== null) await this.#ports.outputs.put(name, keptOf(ended.value))
     await this.#tell(use, noted, { status: 'ok', output: ended.value, attempts, duration_ms, cost_usd })
     return { output: ended.value, cost_usd, reused: false }
   }
@@ -128,15 +127,26 @@ export class ToolCaller {
     return { values, input: values.value(input) }
   }
 
-  async #tell({ tool, call_id, key }: ToolUse, noted: Noted, told: Told): Promise<void> {
+  async #tell({ tool, call_id, key, hide = asItIs }: ToolUse, noted: Noted, told: Told): Promise<void> {
     const { status, attempts, duration_ms, cost_usd } = told
-    const input = await noted.input
-    const output = 'output' in told ? await noted.values.value(told.output) : null
-    const error = 'error' in told ? noted.values.text(messageOf(told.error)) : null
+    const input = hide(await noted.input)
+    const output = 'output' in told ? hide(await noted.values.value(told.output)) : null
+    const error = 'error' in told ? hide(noted.values.text(messageOf(told.error))) : null
     const idempotence_key = key === null ? null : noted.values.text(key)
     this.#ports.log('tool-called', { tool, call_id, status, input, output, error, attempts, duration_ms, cost_usd, idempotence_key })
   }
 }
+
+/** An output that cannot be kept must not make the call fail: it has happened. */
+function keptOf(output: unknown): Json {
+  try {
+    return JSON.parse(JSON.stringify(output ?? null)) as Json
+  } catch {
+    return { not_kept: 'what it gave is not JSON' }
+  }
+}
+
+const asItIs = (value: Json): Json => value
 
 type Noted = { values: ToolLogValues; input: Promise<Json> }
 type Told = { status: string; attempts: number; duration_ms: number; cost_usd: number; output?: unknown; error?: unknown }

@@ -1,4 +1,5 @@
 import { asSchema, type ToolExecutionOptions, type ToolSet } from 'ai'
+import type { Json } from '../skills/json.ts'
 import type { ToolCaller, ToolPolicy, Used } from './tool-caller.ts'
 import { markWrapped, refuseWrapped } from './wrapped.ts'
 
@@ -32,17 +33,23 @@ function proxyTool(name: string, tool: Tool, { caller, policy }: { caller: ToolC
   return markWrapped({ ...tool, execute })
 }
 
-export type PlanCall = { signal: AbortSignal; call_id: string; idempotence_key: string | null }
+/** Why a plan cannot call a tool; null where it can. */
+export function whyNotForPlans(name: string, tool: Tool | undefined): string | null {
+  if (!tool?.execute) return `there is no tool ${name} that a plan can call`
+  // A person would have to be asked, and a plan cannot: its manifest says by `needs_approval_if` when one is.
+  return tool.needsApproval ? `the tool ${name} needs an approval of its own, which a plan cannot give` : null
+}
+
+export type PlanCall = { signal: AbortSignal; call_id: string; idempotence_key: string | null; hide?: (value: Json) => Json }
 
 /** A plan's call of a tool: the plan has its own timeouts, retries and keys, and its arguments are checked as a model's are. */
 export async function callForPlan(
   caller: ToolCaller,
   { name, tool, policy, input }: { name: string; tool: Tool | undefined; policy: ToolPolicy; input: unknown },
-  { signal, call_id, idempotence_key }: PlanCall,
+  { signal, call_id, idempotence_key, hide }: PlanCall,
 ): Promise<Used> {
-  if (!tool?.execute) throw new Error(`there is no tool ${name} that a plan can call`)
-  // A person would have to be asked, and a plan cannot: its manifest says by `needs_approval_if` when one is.
-  if (tool.needsApproval) throw new Error(`the tool ${name} needs an approval of its own, which a plan cannot give`)
+  const refusal = whyNotForPlans(name, tool)
+  if (!tool || refusal !== null) throw new Error(refusal ?? `there is no tool ${name}`)
   const checked = await asSchema(tool.inputSchema).validate?.(input)
   if (checked && !checked.success) throw new Error(`the arguments do not fit ${name}: ${checked.error.message}`)
   const value: unknown = checked ? checked.value : input
@@ -50,7 +57,7 @@ export async function callForPlan(
     run(tool, value, { toolCallId: call_id, messages: [], abortSignal, context: {}, idempotence_key: key })
   const { redact, cost_usd } = policy
   const own: ToolPolicy = { ...(redact ? { redact } : {}), ...(cost_usd === undefined ? {} : { cost_usd }), timeout_ms: FOREVER_MS }
-  return caller.use({ tool: name, call_id, input: value, policy: own, signal, key: idempotence_key, work })
+  return caller.use({ tool: name, call_id, input: value, policy: own, signal, key: idempotence_key, work, ...(hide ? { hide } : {}) })
 }
 
 /** The longest that a timer takes; the plan's own timeout comes long before. */

@@ -10,7 +10,8 @@ const MOST_TURNS = 100
  */
 export class TurnFinder {
   readonly #begin: () => ModelTurn
-  readonly #turns = new Map<string, ModelTurn>()
+  /** The newest last. */
+  #turns: { key: string; turn: ModelTurn }[] = []
 
   constructor(begin: () => ModelTurn) {
     this.#begin = begin
@@ -18,20 +19,24 @@ export class TurnFinder {
 
   async of({ prompt }: LanguageModelV4CallOptions): Promise<ModelTurn> {
     const said = prompt.findLastIndex(({ role }) => role === 'user')
-    return this.find(await keyOf(prompt.slice(0, said + 1)), { begins: said === prompt.length - 1 })
+    const calls = prompt.slice(said + 1).flatMap(callsIn)
+    return this.find(await keyOf(prompt.slice(0, said + 1)), { begins: said === prompt.length - 1, calls })
   }
 
-  /** `key` is of all that was said up to the last message of a user. */
-  find(key: string, { begins }: { begins: boolean }): ModelTurn {
-    const known = this.#turns.get(key)
+  /** `key` is of all that was said up to the last message of a user, `calls` are the tool calls since: they tell turns apart that began with the same words. */
+  find(key: string, { begins, calls }: { begins: boolean; calls: readonly string[] }): ModelTurn {
+    const same = this.#turns.filter((one) => one.key === key).map(({ turn }) => turn)
+    const newest = same.at(-1)
+    const known = begins ? newest : (same.findLast((turn) => calls.some((id) => turn.calls.has(id))) ?? newest)
     if (known && (!begins || known.failed)) return known
     const turn = this.#begin()
-    this.#turns.delete(key)
-    this.#turns.set(key, turn)
-    if (this.#turns.size > MOST_TURNS) this.#turns.delete(this.#turns.keys().next().value ?? '')
+    this.#turns = [...this.#turns.slice(1 - MOST_TURNS), { key, turn }]
     return turn
   }
 }
+
+const callsIn = ({ role, content }: LanguageModelV4Prompt[number]): string[] =>
+  role === 'assistant' ? content.flatMap((part) => (part.type === 'tool-call' ? [part.toolCallId] : [])) : []
 
 /** Without the system prompt, which may change from step to step. */
 const keyOf = (prompt: LanguageModelV4Prompt): Promise<string> =>

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { did, write } from '../support/chain.ts'
+import { call, scopePath } from '../support/http.ts'
 import { propose, skill, twoSteps } from '../support/two-steps.ts'
 import { crash, entriesOf, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { ask, behaviours, effectGates, effects } from '../support/test-agents.ts'
@@ -62,6 +63,21 @@ describe('a proposal over the API', () => {
     const scope = freshScope()
     expect(await propose(scope, await skill(changes), more)).toMatchObject(expected)
     expect(did(scope)).toEqual([])
+  })
+
+  test('leaves no value of a secret input in the log, whose it is to be shown', async () => {
+    const scope = freshScope()
+    const signature = {
+      inputs: [{ name: 'what', type: 'string', required: true, secret: true }],
+      blackboard_bindings: { inputs: { what: 'ctx.hidden' } },
+    }
+    const plan = { ...twoSteps('x').plan, result_map: {} }
+    const id = await skill({ signature, plan })
+    await call(scopePath(scope), { method: 'PATCH', json: { blackboard: { ctx: { hidden: 'hunter2-hunter2' } } } })
+    expect(await propose(scope, id, { inputs: {} })).toMatchObject({ status: 'ok' })
+    expect(did(scope)).toEqual(['first hunter2-hunter2', 'second hunter2-hunter2'])
+    const told = (await logOf(stubOf(scope))).filter(({ kind }) => kind !== 'settings-changed')
+    expect(told.filter((entry) => JSON.stringify(entry).includes('hunter2'))).toEqual([])
   })
 
   test('of a candidate waits for its promotion; of an unknown skill is refused', async () => {

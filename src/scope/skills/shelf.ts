@@ -5,6 +5,7 @@ import { matchesScope } from '../../protocol/scope-pattern.ts'
 import type { Settings } from '../../protocol/settings.ts'
 import { manifestSchema } from '../../skills/manifest.ts'
 import { placeOf } from '../../skills/place-of.ts'
+import { secretPathsOf } from '../../skills/session/context.ts'
 import type { FoundSkill } from '../../skills/session/ports.ts'
 import { SkillCopy } from '../../skills/skill-copy.ts'
 import { SkillIndex } from '../../skills/skill-index.ts'
@@ -67,6 +68,11 @@ export class Shelf {
       this.#index = { of, index: new SkillIndex(skills) }
     }
     return this.#index.index
+  }
+
+  /** Places on the blackboard whose values no log may have. */
+  secretPaths(): string[] {
+    return this.#copy.manifests.flatMap(secretPathsOf)
   }
 
   /** Also one that is no longer active, or not yet: the gate says so. Null where there is none, or it is not for this scope. */

@@ -1,4 +1,5 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
+import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import type { EntryHead, SkillEntryKind } from '../../protocol/log-entry.ts'
 import type { Settings } from '../../protocol/settings.ts'
@@ -45,6 +46,7 @@ type Parts = CountedParts & {
 /** Gated skills in a scope: each turn, action or call that may propose one has a session of its own, over this scope's registry, journal and effect lane. */
 export class Skills {
   readonly #parts: Parts
+  readonly #keys = new ScopedLocks()
   readonly #resuming = new Map<string, Promise<ProposalResult | null>>()
   readonly #at_work = new Set<string>()
   #looking = false
@@ -145,12 +147,18 @@ export class Skills {
   }
 
   #session({ head, causes, signal, model }: SessionFor): ScopeSession {
-    const { runs, settings } = this.#parts
+    const { runs, settings, shelf } = this.#parts
     const asked: Asked = { cause: causes[0], inputs_hash: '' }
     const { blackboard, goal_labels } = settings()
     const seeded = seedBlackboard({ settings: blackboard as Parameters<typeof seedBlackboard>[0]['settings'] & object })
     if (!seeded.ok) throw new Error(`the setting blackboard cannot be used: ${seeded.detail}`)
-    const of: SessionSettings = { trace_id: head.trace_id, place: placeOf(settings()), seeded, goal_labels }
+    const of: SessionSettings = {
+      trace_id: head.trace_id,
+      place: placeOf(settings()),
+      seeded,
+      goal_labels,
+      secret_paths: shelf.secretPaths(),
+    }
     const resumed = async (run_id: string) => (await this.#resuming.get(run_id)) ?? null
     return new ScopeSession(of, this.#ports({ head, asked, signal, model }), { runs, causes, asked, resumed })
   }
@@ -201,7 +209,7 @@ export class Skills {
     const { database, unit, runs, toolbox, effects, now } = this.#parts
     return {
       journal: new RunJournal({ database, unit, append }),
-      callTool: async (tool, input, { signal, timeout_ms, idempotence_key }) => {
+      callTool: async (tool, input, { signal, timeout_ms, idempotence_key, hide }) => {
         const found = toolbox.forPlan(tool)
         if (!found.ok) throw new Error(found.detail)
         const { definition } = found
@@ -218,6 +226,7 @@ export class Skills {
           head,
           signal: either,
           timeout_ms,
+          hide,
         }
         const output = await effects.run(request)
         return { output, cost_usd: costIn(output) }
@@ -225,6 +234,7 @@ export class Skills {
       isRetryable,
       lastGood: async (key) => runs.lastGood(key),
       remember: async (key, outputs) => runs.remember(key, outputs, now()),
+      alone: (key, work) => this.#keys.run(key, work),
       wait: (ms, signal) => scheduler.wait(ms, { signal }),
     }
   }

@@ -1,5 +1,5 @@
 import { messageOf } from '../../protocol/message-of.ts'
-import type { JsonFields } from '../json.ts'
+import type { Json, JsonFields } from '../json.ts'
 import type { RunnerPorts, StepEnd, StepReason } from './ports.ts'
 import { recordOutput } from './record-output.ts'
 import { withinTime, type Within } from './within-time.ts'
@@ -10,10 +10,13 @@ export type StepCall = {
   args: JsonFields
   timeout_ms: number
   idempotence_key: string | null
+  hide: (value: Json) => Json
   max_attempts: number
   backoff_ms: number
   /** What is left of the plan's budget; null for compensation, which has none. */
   left_ms: (() => number) | null
+  /** The same in dollars: what is spent beyond it ends the step. */
+  left_usd: number | null
   signal?: AbortSignal | undefined
 }
 
@@ -25,11 +28,16 @@ export async function callStep(call: StepCall): Promise<StepEnd> {
   const { ports, max_attempts, backoff_ms } = call
   const started = ports.now()
   let cost_usd = 0
+  let cut_off = false
   for (let attempt = 1; ; attempt++) {
     const ended = await attemptCall(call)
     cost_usd += ended.cost_usd
-    const end = { ...ended.end, cost_usd, attempts: attempt, duration_ms: ports.now() - started }
+    cut_off ||= ended.end.status === 'timeout'
+    // What failed at last may have happened in an attempt that was cut off before.
+    const status = cut_off && ended.end.status === 'failed' ? 'timeout' : ended.end.status
+    const end = { ...ended.end, status, cost_usd, attempts: attempt, duration_ms: ports.now() - started }
     if (!ended.again || attempt >= max_attempts || call.signal?.aborted) return end
+    if (call.left_usd !== null && cost_usd > call.left_usd) return { ...end, reason: 'budget_cost' }
     const pause = backoff_ms * 2 ** (attempt - 1)
     if (call.left_ms && pause >= call.left_ms()) return end
     if (!(await pauseFor(pause, call))) return end
@@ -39,10 +47,10 @@ export async function callStep(call: StepCall): Promise<StepEnd> {
 type Attempt = { end: Pick<StepEnd, 'status' | 'reason' | 'output' | 'error'>; cost_usd: number; again: boolean }
 
 async function attemptCall(call: StepCall): Promise<Attempt> {
-  const { ports, tool, args, idempotence_key, signal } = call
+  const { ports, tool, args, idempotence_key, hide, signal } = call
   const left = call.left_ms ? call.left_ms() : Infinity
   const timeout_ms = Math.max(0, Math.min(call.timeout_ms, left))
-  const within = await withinTime((stop) => ports.callTool(tool, args, { signal: stop, timeout_ms, idempotence_key }), {
+  const within = await withinTime((stop) => ports.callTool(tool, args, { signal: stop, timeout_ms, idempotence_key, hide }), {
     timeout_ms,
     wait: (ms, stop) => ports.wait(ms, stop),
     signal,

@@ -2,7 +2,7 @@ import { resolveStep, type CompiledCompensation, type StepOutputs } from '../pla
 import { callStep } from './call-step.ts'
 import { compensationEntry, type Entries } from './entries.ts'
 import type { CompensationReport, JournalEntry, Run, RunEntry, StepEnd } from './ports.ts'
-import { keyFor, notBegun } from './run-step.ts'
+import { hiderOf, keyFor, notBegun } from './run-step.ts'
 
 /** What may have happened has to be undone: also what was cut off, and what was done but gave something unusable. */
 export const mayHaveHappened = ({ status, reason }: StepEnd): boolean =>
@@ -52,9 +52,11 @@ async function undo(
       args: resolved.args,
       timeout_ms: entry.timeout_ms,
       idempotence_key,
+      hide: hiderOf(run),
       max_attempts: 1,
       backoff_ms: 0,
       left_ms: null,
+      left_usd: null,
     })
   }
 }

@@ -35,7 +35,13 @@ export type Journal<Told = RunEntry> = {
   end(run_id: string, place: { phase: Phase; index: number }, end: StepEnd, told: Told): Promise<void>
 }
 
-export type ToolOptions = { signal: AbortSignal; timeout_ms: number; idempotence_key: string | null }
+export type ToolOptions = {
+  signal: AbortSignal
+  timeout_ms: number
+  idempotence_key: string | null
+  /** Takes the values of secret inputs out of what is logged about the call. */
+  hide: (value: Json) => Json
+}
 
 export type RunnerPorts = {
   journal: Journal
@@ -49,6 +55,8 @@ export type RunnerPorts = {
   remember(idempotence_key: string, outputs: JsonFields): Promise<void>
   /** The run's end and what is told of it, durable as a whole before it resolves. */
   ended(result: RunResult, told: RunEntry): Promise<void>
+  /** Does the work when no other of the same key is at work. */
+  alone<Result>(idempotence_key: string, work: () => Promise<Result>): Promise<Result>
   now(): number
   /** Resolves after that many ms; rejects when the signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>

@@ -1,4 +1,5 @@
-import type { JsonFields } from '../json.ts'
+import { maskOf } from '../gate/mask.ts'
+import type { Json, JsonFields } from '../json.ts'
 import { guardScope, resolveStep, type CompiledStep, type StepOutputs } from '../plan.ts'
 import { callStep } from './call-step.ts'
 import { stepEntry, type Entries } from './entries.ts'
@@ -29,7 +30,9 @@ async function call(
   await ports.journal.begin(run_id, { phase: 'step', index, tool, idempotence_key, at: ports.now() })
   const { max_attempts, backoff_ms } = retry ?? { max_attempts: 1, backoff_ms: 0 }
   const left_ms = () => plan.budget.max_latency_ms - progress.spent_ms()
-  return callStep({ ports, tool, args, timeout_ms, idempotence_key, max_attempts, backoff_ms, left_ms, signal })
+  const left_usd = plan.budget.max_cost_usd - progress.spent_usd
+  const hide = hiderOf(run)
+  return callStep({ ports, tool, args, timeout_ms, idempotence_key, hide, max_attempts, backoff_ms, left_ms, left_usd, signal })
 }
 
 type Prepared = { ok: true; args: JsonFields } | { ok: false; end: StepEnd }
@@ -71,6 +74,12 @@ export const notBegun = (status: StepStatus, reason: StepReason, error: string |
 })
 
 const LOST = notBegun('unknown', 'lost', 'the process died while the step ran, and it has no idempotence key: it is not run again')
+
+/** For what hosts log of a tool call. */
+export function hiderOf({ plan: { manifest, inputs } }: Run): (value: Json) => Json {
+  const mask = maskOf(manifest, inputs)
+  return (value) => mask.value(value)
+}
 
 /** The key of one step in one run: a resumed run repeats it, another run does not, for what an earlier one did may have been undone. */
 export const keyFor = ({ plan, run_id }: Run, name: string): string | null =>

@@ -101,6 +101,7 @@ export class World {
       lastGood: (key) => Promise.resolve(this.good.get(key) ?? null),
       remember: (key, outputs) => this.#write(() => this.good.set(key, outputs)),
       ended: (_, told) => this.#write(() => this.log.push(told)),
+      alone: (_, work) => work(),
       now: () => this.time,
       wait: (ms, signal) => this.wait(ms, signal),
       log: (entry) => this.log.push(entry),

@@ -69,6 +69,19 @@ describe('a limit', () => {
     expect(await run(world, threeSteps())).toMatchObject({ cost_usd: 0.5 })
   })
 
+  test('on the cost stops before another attempt, too', async () => {
+    const world = new World()
+    world.tools = {
+      second: () => {
+        throw Object.assign(new Retryable('busy'), { cost_usd: 0.6 })
+      },
+    }
+    const result = await run(world, threeSteps({ 'plan.steps.1.retry': { max_attempts: 9, backoff_ms: 0 } }))
+    expect(result).toMatchObject({ status: 'partial_failure', reason: 'budget_cost', detail: 'busy', cost_usd: 1.2 })
+    expect(result.steps[1]).toMatchObject({ status: 'failed', attempts: 2 })
+    expect(toolsOf(world)).toEqual(['first', 'undo_first'])
+  })
+
   test('on the size of an output leaves its hash, which no template can use', async () => {
     const world = new World()
     world.tools = { second: () => ({ done: 'x'.repeat(6_000_000) }) }

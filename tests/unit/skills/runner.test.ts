@@ -181,6 +181,21 @@ describe('a retry', () => {
     })
     expect(toolsOf(unkeyed)).toEqual(['first', 'undo_second', 'undo_first'])
   })
+
+  test('that fails after an attempt that was cut off is undone: that one may have happened', async () => {
+    const world = new World()
+    let calls = 0
+    world.tools = {
+      second: () => {
+        if (++calls === 1) return new Promise(() => {})
+        throw new Error('it is being done already')
+      },
+    }
+    const changes = { 'plan.idempotence_key': 'key', 'plan.steps.1.retry': { max_attempts: 2, backoff_ms: 0 } }
+    const result = await world.run(threeSteps(changes))
+    expect(result).toMatchObject({ status: 'partial_failure', reason: 'tool', detail: 'it is being done already' })
+    expect(toolsOf(world)).toEqual(['first', 'undo_second', 'undo_first'])
+  })
 })
 
 describe('a cancellation', () => {

@@ -1,3 +1,4 @@
+import { ScopedLocks } from '../../../src/core/scoped-locks.ts'
 import { seedBlackboard, type Seeds } from '../../../src/skills/blackboard.ts'
 import type { JsonFields } from '../../../src/skills/json.ts'
 import type { Manifest } from '../../../src/skills/manifest.ts'
@@ -28,6 +29,7 @@ export class SessionWorld {
   recent_success = new Set<string>()
   running = 0
   readonly #journals = new Map<string, Map<string, JournalEntry>>()
+  readonly #keys = new ScopedLocks()
   #ids = 0
 
   session(settings: Partial<SessionSettings> = {}, seeds: Seeds = {}, ports: Partial<SessionPorts> = {}): SkillSession {
@@ -64,6 +66,7 @@ export class SessionWorld {
           isRetryable: () => false,
           lastGood: async (key) => this.good.get(key) ?? null,
           remember: async (key, outputs) => void this.good.set(key, outputs),
+          alone: (key, work) => this.#keys.run(key, work),
           wait: () => new Promise(() => {}),
         }
       },

@@ -175,6 +175,18 @@ describe('proposals', () => {
   })
 })
 
+test('two runs of one key at once have the effect once, and the later one gives what the earlier gave', async () => {
+  const world = new SessionWorld()
+  world.use(deployManifest({ 'activation.max_concurrency': 2 }))
+  world.tools['term.exec'] = () => new Promise((resolve) => setImmediate(resolve))
+  const results = await Promise.all([world.session(), world.session()].map((session) => session.propose(deploy, request)))
+  expect(results.map(({ status, idempotent }) => [status, idempotent])).toEqual([
+    ['ok', false],
+    ['ok', true],
+  ])
+  expect(world.called).toHaveLength(3)
+})
+
 test('a decision that another turn has overtaken is made again', async () => {
   const world = new SessionWorld()
   world.use(deployManifest({ 'activation.max_concurrency': 1 }))

@@ -44,6 +44,16 @@ describe('a copy of the active skills', () => {
     expect(names(await copyOf(active('a', '1.9.0'), active('a', '1.10.0'), ended('a', '1.10.0')))).toEqual(['a@1.9.0'])
   })
 
+  test('does not go back where an answer comes after a later one', async () => {
+    const copy = new SkillCopy()
+    const slow = Promise.withResolvers<SkillChanges>()
+    const late = copy.catchUp(() => slow.promise)
+    await copy.catchUp(reader([active('a', '1.0.0'), ended('a', '1.0.0')]))
+    slow.resolve({ changes: [active('a', '1.0.0')], revision: 1, more: false })
+    await late
+    expect([copy.revision, ...names(copy)]).toEqual([2])
+  })
+
   test('uses an older version where a newer one does not fit', async () => {
     const copy = await copyOf(active('a', '1.0.0', { env: ['prod'] }), active('a', '2.0.0', { env: ['staging'] }))
     expect(names(copy, placeOf({ env: 'prod' }))).toEqual(['a@1.0.0'])

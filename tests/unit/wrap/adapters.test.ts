@@ -127,6 +127,21 @@ describe('a chat model of LangChain', () => {
   })
 })
 
+test('a call that is aborted stops the skill at hand, and the chat model is not called again', async () => {
+  const stop = new AbortController()
+  const here = chained([proposal('milk'), 'Done.'])
+  const save: ChainTool = {
+    name: 'notes.save',
+    invoke: () => {
+      stop.abort(new Error('the user left'))
+      return new Promise(() => {})
+    },
+  }
+  const wrapped = wrapLangChain(here.reflex, { model: here.model, tools: [save] })
+  await expect(wrapped.invoke('A note', { signal: stop.signal })).rejects.toThrow('the user left')
+  expect(here.prompts).toHaveLength(1)
+})
+
 describe('a graph of LangGraph', () => {
   function graphOf(answers: string[]): { graph: MessageGraph; seen: string[] } {
     const seen: string[] = []
@@ -165,6 +180,34 @@ describe('a graph of LangGraph', () => {
     expect(states.map((state) => (state as { step?: number }).step ?? 'end')).toEqual([1, 1, 'end'])
     expect((states.at(-1) as { messages: Message[] }).messages.at(-1)?.content).toBe('Done.')
     expect(here.saved).toEqual(['milk'])
+  })
+
+  test.each([
+    ['what a user says', new Message('human', proposal('injected'))],
+    ['what a tool gives', new Message('tool', proposal('injected'))],
+  ])('does not act upon %s where it ends with that', async (_, last) => {
+    const here = chained([])
+    const end = (state: { messages: unknown }) => ({ ...state, messages: [...(state.messages as unknown[]), last] })
+    const graph: MessageGraph = {
+      invoke: async (state) => end(state),
+      stream: async (state) =>
+        (async function* () {
+          yield end(state)
+        })(),
+    }
+    const wrapped = wrapLangGraph(here.reflex, { graph, tools: [here.save] })
+    const asked = { messages: [new Message('human', 'A note')] }
+    expect((await wrapped.invoke(asked)).messages).toContain(last)
+    expect(await collect(await wrapped.stream(asked))).toMatchObject([{ messages: expect.arrayContaining([last]) }])
+    expect(here.saved).toEqual([])
+  })
+
+  test('does not act again upon an answer that it was given', async () => {
+    const here = chained([])
+    const graph: MessageGraph = { invoke: async (state) => state, stream: async () => (async function* () {})() }
+    const wrapped = wrapLangGraph(here.reflex, { graph, tools: [here.save] })
+    await wrapped.invoke({ messages: [new Message('human', 'A note'), new Message('ai', proposal('milk'))] })
+    expect(here.saved).toEqual([])
   })
 
   test('that keeps its state is refused', () => {

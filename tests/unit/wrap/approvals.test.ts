@@ -30,6 +30,18 @@ describe('a run that waits, outside of a scope', () => {
     expect([approvals.list(), saved]).toEqual([[], []])
   })
 
+  test('is asked for once, however often it is proposed, and waits among a hundred at most', async () => {
+    const { approvals, id, reflex, pass } = await parked()
+    const ask = (title: string) =>
+      reflex.session().propose({ skill_id: 'note.save', inputs: { title }, why: '' }, { from: 'model', roles: ['writer'], text: 'a note' })
+    expect(await ask('milk')).toMatchObject({ status: 'needs_approval', approval_id: id })
+    for (let index = 1; index < 100; index++) await ask(`note ${index}`)
+    expect(approvals.list()).toHaveLength(100)
+    expect(await ask('one more')).toMatchObject({ status: 'refused', reason: expect.stringContaining('100 runs wait') })
+    pass(60_000)
+    expect(await ask('one more')).toMatchObject({ status: 'needs_approval' })
+  })
+
   test('expires to the millisecond', async () => {
     const { approvals, id, saved, pass } = await parked()
     pass(59_999)

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { memoryStorage } from '../../../src/wrap/memory-storage.ts'
 import { ToolCaller, type ToolPolicy } from '../../../src/wrap/tool-caller.ts'
 import { callForPlan, proxyTools, type ReflexToolOptions } from '../../../src/wrap/tool-proxy.ts'
+import { world } from './fixtures.ts'
 
 type Execute = (input: { to: string; card?: string }, options: ReflexToolOptions) => unknown
 
@@ -128,6 +129,40 @@ describe('a proxied tool', () => {
     expect(await Promise.all([call({ to: 'ann' }), call({ to: 'ann' }), call({ to: 'bob' })])).toEqual(['ann 1', 'ann 1', 'bob 2'])
     expect(await call({ to: 'ann' })).toBe('ann 1')
     expect(log.map(({ status }) => status)).toEqual(['ok', 'ok', 'reused', 'reused'])
+  })
+
+  test.each([
+    ['a function', () => 1],
+    ['a bigint', 1n],
+    [
+      'a circle',
+      (() => {
+        const circle: unknown[] = []
+        circle.push(circle)
+        return circle
+      })(),
+    ],
+  ])('has its effect once under a key though it gives %s, which cannot be kept', async (_, output) => {
+    let runs = 0
+    const { call } = proxied(
+      () => {
+        runs += 1
+        return output
+      },
+      { idempotence_key: () => 'key' },
+    )
+    expect(await call({ to: 'ann' })).toBe(output)
+    expect(await call({ to: 'ann' })).toEqual(expect.anything())
+    expect(runs).toBe(1)
+  })
+
+  test('runs once under a key where calls of two turns come together', async () => {
+    let runs = 0
+    const send = tool({ inputSchema: z.object({}), execute: async () => ++runs })
+    const { reflex } = world({ tool_policies: { send: { idempotence_key: () => 'key' } } })
+    const turns = [reflex.wrapTools({ send }), reflex.wrapTools({ send })]
+    const calls = turns.map(async ({ send: wrapped }) => wrapped.execute?.({}, { toolCallId: 'c', messages: [], context: {} }))
+    expect(await Promise.all(calls)).toEqual([1, 1])
   })
 
   test('runs again under a key whose call failed', async () => {

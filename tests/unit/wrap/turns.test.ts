@@ -1,4 +1,4 @@
-import { generateText, isStepCount, streamText, tool, ToolLoopAgent, wrapLanguageModel } from 'ai'
+import { generateText, isStepCount, streamText, tool, ToolLoopAgent, type ToolSet, wrapLanguageModel } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -59,6 +59,59 @@ describe('a turn', () => {
     await Promise.all([wrapped.doGenerate(asked), wrapped.doGenerate(asked)])
     expect(saved).toEqual(['milk', 'milk'])
     expect(promptsOf(model).filter((prompt) => prompt.includes('<SKILL_BULLETIN>'))).toHaveLength(2)
+  })
+
+  test('goes on with its own result, though another one began with the same words in between', async () => {
+    const { reflex } = world()
+    const calling = (id: string, title: string) => ({
+      ...resultOf({ text: proposal(title), calls: [] }),
+      content: [
+        { type: 'text' as const, text: proposal(title) },
+        { type: 'tool-call' as const, toolCallId: id, toolName: 'look', input: '{}' },
+      ],
+    })
+    const model = new MockLanguageModelV4({
+      doGenerate: [calling('a', 'milk'), calling('b', 'bread'), resultOf('Done.'), resultOf('Done.')],
+    })
+    const wrapped = reflex.wrapModel(model)
+    for (let turns = 0; turns < 2; turns++) await wrapped.doGenerate(asked)
+    for (const toolCallId of ['a', 'b']) {
+      const call = { toolCallId, toolName: 'look' }
+      const output = { type: 'text' as const, value: 'seen' }
+      await wrapped.doGenerate({
+        prompt: [
+          ...asked.prompt,
+          { role: 'assistant', content: [{ type: 'tool-call', ...call, input: {} }] },
+          { role: 'tool', content: [{ type: 'tool-result', ...call, output }] },
+        ],
+      })
+    }
+    const [, , first = '', second = ''] = promptsOf(model)
+    expect([first, second].map((prompt) => ['milk', 'bread'].filter((title) => prompt.includes(`id of ${title}`)))).toEqual([
+      ['milk'],
+      ['bread'],
+    ])
+  })
+
+  test('that failed a while ago is not gone on with by whoever says the same words', async () => {
+    let now = 0
+    const { reflex, saved } = world({ now: () => now })
+    const answers = [resultOf(proposal('milk')), null, resultOf('Done.')]
+    const prompts: string[] = []
+    const model = new MockLanguageModelV4({
+      doGenerate: async ({ prompt }) => {
+        prompts.push(JSON.stringify(prompt))
+        const answer = answers.shift()
+        if (!answer) throw new Error('busy')
+        return answer
+      },
+    })
+    const wrapped = reflex.wrapModel(model)
+    await expect(wrapped.doGenerate(asked)).rejects.toThrow('busy')
+    now = 60_000
+    await wrapped.doGenerate(asked)
+    expect(saved).toEqual(['milk'])
+    expect(prompts.at(-1)).not.toContain('SKILL_RESULT>')
   })
 
   test('whose stream tells of an error runs nothing', async () => {
@@ -139,6 +192,24 @@ describe('a turn', () => {
   })
 })
 
+test('a turn that asks its model several things keeps what happened over one of them out of the others', async () => {
+  const { reflex, saved } = world()
+  const model = scripted(proposal('milk'), 'Saved.', 'No risks.', 'As I said, it is saved.')
+  const wrapped = reflex.wrapModel(model, { session: reflex.session() })
+  await wrapped.doGenerate(asked)
+  await wrapped.doGenerate({ prompt: [user('What are the risks of a note?')] })
+  await wrapped.doGenerate({
+    prompt: [...asked.prompt, { role: 'assistant', content: [{ type: 'text', text: 'Saved.' }] }, user('Is it?')],
+  })
+  expect(saved).toEqual(['milk'])
+  expect(model.doGenerateCalls.map(({ prompt }) => prompt.filter(({ role }) => role !== 'system').map(({ role }) => role))).toEqual([
+    ['user'],
+    ['user', 'assistant', 'user'],
+    ['user'],
+    ['user', 'assistant', 'user', 'assistant', 'user'],
+  ])
+})
+
 describe('an agent', () => {
   const look = tool({ inputSchema: z.object({}), execute: async () => 'saw nothing' })
 
@@ -203,6 +274,32 @@ test("an agent's tools that a person has to allow are not for plans", async () =
   const agent = new ToolLoopAgent({ model, tools: { 'notes.save': save }, toolApproval: { 'notes.save': 'user-approval' } })
   await reflex.wrap({ agent }).generate({ prompt: 'A note' })
   expect(promptsOf(model)[1]).toContain('the tool notes.save must be available')
+})
+
+test('the gate refuses a skill whose plan names a tool that no plan can call, before any step is run', async () => {
+  const inputSchema = z.object({ title: z.string() })
+  const asks = tool({ inputSchema, needsApproval: true, execute: async () => ({ id: 'x' }) })
+  const cases: [ToolSet, string][] = [
+    [{ 'notes.save': asks }, 'needs an approval of its own'],
+    [{ 'notes.save': tool({ inputSchema }) as ToolSet[string] }, 'there is no tool notes.save that a plan can call'],
+  ]
+  for (const [tools, why] of cases) {
+    const { reflex } = world({ tools })
+    const request = { from: 'model', roles: ['writer'], text: 'a note' } as const
+    const result = await reflex.session().propose({ skill_id: 'note.save', inputs: { title: 'milk' }, why: '' }, request)
+    expect(result).toMatchObject({ status: 'refused', run_id: null, decision: { to_pass: [expect.stringContaining(why)] } })
+  }
+})
+
+test('a tool call of a plan leaves no value of a secret input in the log', async () => {
+  const signature = { inputs: [{ name: 'title', type: 'string', required: true, secret: true }], outputs: [] }
+  const plan = { budget: { max_cost_usd: 1, max_latency_ms: 5000 }, steps: [{ tool: 'notes.save', args: { title: 'it is {{title}}' } }] }
+  const { reflex, saved } = world({ skills: [saveNoteWith({ signature, plan, effects: {} })] })
+  const request = { from: 'caller', roles: ['writer'], text: 'a note' } as const
+  const result = await reflex.session().propose({ skill_id: 'note.save', inputs: { title: 'hunter2-hunter2' }, why: '' }, request)
+  expect(result).toMatchObject({ status: 'ok' })
+  expect(saved).toEqual(['it is hunter2-hunter2'])
+  expect(JSON.stringify(reflex.log.entries())).not.toContain('hunter2')
 })
 
 describe('wrapping twice', () => {
