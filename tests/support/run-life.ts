@@ -7,9 +7,9 @@ import { effects } from './test-agents.ts'
 /** All that is left of one run of a skill in a scope. */
 export type RunLife = { scope: string; life: Life; results: ProposalResult[]; log: LogEntry[] }
 
-/** None while the object is dying. */
+/** Asked again while the object is dying. */
 export const rowsOf = <Row extends Record<string, SqlStorageValue>>(scope: string, query: string): Promise<Row[]> =>
-  inObject(stubOf(scope), ({ storage }) => storage.sql.exec<Row>(query).toArray()).catch(() => [])
+  until(() => inObject(stubOf(scope), ({ storage }) => storage.sql.exec<Row>(query).toArray()).catch(() => null), `${scope} can be read`)
 
 /** Once every run in the scope has ended. */
 export async function recordOf(scope: string, life: Life): Promise<RunLife> {
@@ -20,7 +20,7 @@ export async function recordOf(scope: string, life: Life): Promise<RunLife> {
   }, 'the runs have ended')
   life.over = true
   const results = ended.map(({ result }) => JSON.parse(result ?? 'null') as ProposalResult)
-  return { scope, life, results, log: await logOf(stubOf(scope)) }
+  return { scope, life, results, log: await until(() => logOf(stubOf(scope)).catch(() => null), `the log of ${scope} can be read`) }
 }
 
 /** What must not be different after a death, held against the same run in a calm life. Without a key, what was lost in a step is unknown. */

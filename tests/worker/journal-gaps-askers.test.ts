@@ -1,0 +1,3 @@
+import { askers, comeToOneEnd } from '../support/journal-gaps.ts'
+
+comeToOneEnd(askers)
