@@ -1,0 +1,65 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { checkManifest } from '../../../src/skills/check-manifest.ts'
+import { hashManifest, parseManifest } from '../../../src/skills/manifest.ts'
+import { deployJson } from './deploy-manifest.ts'
+
+type Place = (string | number)[]
+
+/** Every place of a value, the value itself left out. */
+function placesOf(value: unknown, at: Place = []): Place[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const place = [...at, Array.isArray(value) ? Number(key) : key]
+    return [place, ...placesOf(inner, place)]
+  })
+}
+
+const written = ([first = '', ...rest]: Place): string =>
+  rest.reduce<string>((path, key) => (typeof key === 'number' ? `${path}[${key}]` : `${path}.${key}`), String(first))
+
+function replaced(place: Place, value: unknown): unknown {
+  const copy: unknown = structuredClone(deployJson)
+  let parent = copy as Record<string | number, unknown>
+  for (const key of place.slice(0, -1)) parent = parent[key] as Record<string | number, unknown>
+  const last = place.at(-1) ?? ''
+  if (value === undefined) delete parent[last]
+  else parent[last] = value
+  return copy
+}
+
+const places = placesOf(deployJson)
+/** As it comes from outside, from JSON; undefined leaves the place out. */
+const anyValue = fc.option(
+  fc.oneof(fc.jsonValue(), fc.string({ unit: 'binary' })).map((value) => JSON.parse(JSON.stringify(value)) as unknown),
+  { nil: undefined },
+)
+
+test('whatever stands at a place of a manifest, it is taken as a whole or refused, naming that place or one around it', () => {
+  const property = fc.property(fc.constantFrom(...places), anyValue, (place, value) => {
+    const parsed = parseManifest(replaced(place, value))
+    if (!parsed.ok) {
+      const near = (path: string) => written(place).startsWith(path) || path.startsWith(written(place))
+      expect(parsed.errors.map(({ path }) => path).filter((path) => !near(path))).toEqual([])
+      expect(parsed.errors.every(({ message }) => message !== '')).toBe(true)
+      return
+    }
+    expect(parseManifest(JSON.parse(JSON.stringify(parsed.manifest)))).toEqual(parsed)
+    const checked = checkManifest(parsed.manifest, { tools: null, probes: ['deploy_window', 'risk_scan'] })
+    if (!checked.ok) expect(checked.errors.every(({ path, message }) => path !== '' && message !== '')).toBe(true)
+  })
+  fc.assert(property, { numRuns: 2000 })
+})
+
+test('any change of a manifest that is taken changes its hash', async () => {
+  const before = parseManifest(deployJson)
+  if (!before.ok) throw new Error('the example is refused')
+  const hash = await hashManifest(before.manifest)
+  const property = fc.asyncProperty(fc.constantFrom(...places), anyValue, async (place, value) => {
+    const parsed = parseManifest(replaced(place, value))
+    if (!parsed.ok) return
+    const same = JSON.stringify(parsed.manifest) === JSON.stringify(before.manifest)
+    expect((await hashManifest(parsed.manifest)) === hash).toBe(same)
+  })
+  await fc.assert(property, { numRuns: 1000 })
+})
