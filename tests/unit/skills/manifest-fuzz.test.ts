@@ -52,7 +52,9 @@ function flawsOf(place: Place, value: unknown): string[] {
 }
 
 test('whatever stands at a place of a manifest, it is taken as a whole or refused, naming that place or one around it', () => {
-  const property = fc.property(fc.constantFrom(...places), anyValue, (place, value) => expect(flawsOf(place, value)).toEqual([]))
+  const property = fc.property(fc.constantFrom(...places), anyValue, (place, value) => {
+    expect(flawsOf(place, value)).toEqual([])
+  })
   fc.assert(property, { numRuns: 2000 })
 })
 
