@@ -223,6 +223,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     if (outbox.due) this.ctx.waitUntil(outbox.flush())
     if (upkeep.due) this.ctx.waitUntil(upkeep.run())
     if (parked.due) this.ctx.waitUntil(skills.look())
+    skills.resumeLost()
     actions.run()
     alarm.rearm()
   }

@@ -21,7 +21,7 @@ type Parts = CountedParts & {
 
 export function composeSkills(parts: Parts) {
   const shelf = new Shelf(parts)
-  const runs = new SkillRuns(parts.database, parts.unit)
+  const runs = new SkillRuns(parts)
   const parked = new ParkedRuns({ ...parts, requested_by: () => `agent:${parts.agent().name}` })
   const skills = new Skills({ ...parts, shelf, runs, parked })
   const decisions = new Decisions({ ...parts, look: () => skills.look() })

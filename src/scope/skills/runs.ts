@@ -1,34 +1,69 @@
 import type { RunRecord, RunsPort, SessionEntry, SkillUsage } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import type { JsonFields } from '../../skills/json.ts'
+import type { Alarm } from '../alarm.ts'
 import type { Database } from '../database.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 
 /** For whom a run is: the turn, the reflex's action, the approval or the call that asked, so that a repetition is given the same run. */
-export type Asked = { cause: string; inputs_hash: string }
+export type Asked = {
+  cause: string
+  inputs_hash: string
+  /** Stops the run, which is then compensated: that this was begun is kept, so that a death does not have the run go on. */
+  signal?: AbortSignal | undefined
+}
+/** How soon the object wakes to go on with a run that nobody is at any more. */
+const AGAIN_MS = 20_000
+
+type Parts = { database: Database; unit: UnitOfWork; alarm: Alarm; now: () => number }
+export type OpenRun = { record: RunRecord; asked: Asked; stopping: boolean }
 
 /**
  * The runs of skills. Kept state: a row before the first step; then, in one transaction, the run's status, the result as it is told and what is logged of it.
- * If the process dies before the first, nothing ran; before the second, the run is resumed on waking, from its journal; after it, whoever asks again is
- * given the result.
+ * If the process dies before the first, nothing ran; before the second, the run is resumed on waking, from its journal, or undone where it was being
+ * stopped; after it, whoever asks again is given the result.
  */
 export class SkillRuns {
   readonly #database: Database
   readonly #unit: UnitOfWork
+  readonly #wake: () => void
+  /** At work in this process: what is open and not among them was cut off. */
+  readonly #at_work = new Map<string, PromiseWithResolvers<void>>()
 
-  constructor(database: Database, unit: UnitOfWork) {
+  constructor({ database, unit, alarm, now }: Parts) {
     this.#database = database
     this.#unit = unit
+    // Whatever asked for it: what a death cuts off wakes the object by itself.
+    this.#wake = () => alarm.by(now() + AGAIN_MS)
+    alarm.source((at) => (this.#anyOpen() ? at + AGAIN_MS : null))
+  }
+
+  /** Once it is no longer at work: it has ended, or could not be gone on with. */
+  async rested(run_id: string): Promise<void> {
+    await this.#at_work.get(run_id)?.promise
+  }
+
+  takeUp(run_id: string): void {
+    this.#at_work.set(run_id, Promise.withResolvers())
+  }
+
+  letGo(run_id: string): void {
+    this.#at_work.get(run_id)?.resolve()
+    this.#at_work.delete(run_id)
   }
 
   /** `asked` may change from one run to the next. */
   port(asked: Asked, append: (told: SessionEntry) => void): RunsPort {
     return {
       begin: async (record) => {
+        const { run_id } = record
+        this.takeUp(run_id)
+        this.#wake()
+        asked.signal?.addEventListener('abort', () => this.#stopping(run_id), { once: true })
         this.#unit(() =>
           this.#database.all(
             `INSERT INTO skill_runs (run_id, skill_id, version, cause, inputs_hash, request, status, started_at) VALUES (?, ?, ?, ?, ?, ?, 'running', ?)`,
-            record.run_id,
+            run_id,
             record.skill_id,
             record.version,
             asked.cause,
@@ -38,16 +73,21 @@ export class SkillRuns {
           ),
         )
       },
-      end: async (run_id, { status, cancelled, ended_at, result }, told) => {
+      end: async (run_id, { status, ended_at, result }, told) => {
+        // What was stopped and undone is nobody's run any more: an interrupted turn may ask for it anew.
+        const undone = `status = 'stopping' AND ?2 IN ('failed', 'partial_failure')`
+        const end = `UPDATE skill_runs SET status = ?2, ended_at = ?3, result = ?4, cause = CASE WHEN ${undone} THEN '' ELSE cause END WHERE run_id = ?1`
         this.#unit(() => {
-          // What was cancelled and undone is nobody's run any more: an interrupted turn may ask for it anew.
-          const cause = cancelled && status !== 'unknown' ? '' : asked.cause
-          const end = 'UPDATE skill_runs SET status = ?2, ended_at = ?3, result = ?4, cause = ?5 WHERE run_id = ?1'
-          this.#database.all(end, run_id, status, ended_at, JSON.stringify(result), cause)
+          this.#database.all(end, run_id, status, ended_at, JSON.stringify(result))
           for (const entry of told) append(entry)
         })
+        this.letGo(run_id)
       },
     }
+  }
+
+  #stopping(run_id: string): void {
+    this.#unit(() => this.#database.all(`UPDATE skill_runs SET status = 'stopping' WHERE run_id = ? AND ended_at IS NULL`, run_id))
   }
 
   /** What one of these causes had run before, with the same inputs; without a result until it has ended. */
@@ -62,11 +102,20 @@ export class SkillRuns {
     return row ? { run_id: row.run_id, result: row.result === null ? null : (JSON.parse(row.result) as ProposalResult) } : null
   }
 
-  /** Runs that the process died in. */
-  open(): { record: RunRecord; asked: Asked }[] {
+  /** Runs that a death cut off, or that could not be gone on with since. */
+  lost(): OpenRun[] {
     return this.#database
-      .all<Asked & { request: string }>(`SELECT request, cause, inputs_hash FROM skill_runs WHERE ended_at IS NULL ORDER BY started_at`)
-      .map(({ request, cause, inputs_hash }) => ({ record: JSON.parse(request) as RunRecord, asked: { cause, inputs_hash } }))
+      .all<{ cause: string; inputs_hash: string; request: string; status: string }>(
+        `SELECT request, cause, inputs_hash, status FROM skill_runs WHERE ended_at IS NULL ORDER BY started_at`,
+      )
+      .map(({ request, cause, inputs_hash, status }) => {
+        return { record: JSON.parse(request) as RunRecord, asked: { cause, inputs_hash }, stopping: status === 'stopping' }
+      })
+      .filter(({ record }) => !this.#at_work.has(record.run_id))
+  }
+
+  #anyOpen(): boolean {
+    return this.#database.first('SELECT 1 AS one FROM skill_runs WHERE ended_at IS NULL LIMIT 1') !== undefined
   }
 
   usage(skill_id: string): SkillUsage {

@@ -12,30 +12,41 @@ type Own = {
   causes: readonly string[]
   /** What the next run is recorded under. */
   asked: Asked
-  /** Waits for a run that is being resumed. */
-  resumed: (run_id: string) => Promise<ProposalResult | null>
 }
 
-/** A session whose proposals are those of a turn that may be repeated: the same proposal has the same run. */
+/** A session whose proposals are those of a turn that may be repeated: the same proposal has the same run. Once that turn is over, what it runs is stopped. */
 export class ScopeSession extends SkillSession {
   readonly #own: Own
+  #busy = false
 
   constructor(settings: SessionSettings, ports: SessionPorts, own: Own) {
     super(settings, ports)
     this.#own = own
   }
 
-  override async propose(proposal: SkillProposal, request: ProposalRequest): Promise<ProposalResult> {
-    const { runs, causes, asked, resumed } = this.#own
-    const { id } = skillName(proposal.skill_id)
-    const inputs_hash = argumentsHash(proposal.inputs)
-    const earlier = request.dry_run ? null : runs.earlier(id, causes, inputs_hash)
-    if (earlier) {
-      const known = earlier.result ?? (await resumed(earlier.run_id))
-      if (known) return { ...known, idempotent: true }
-      throw new Error(`the run ${earlier.run_id} of ${id} has not come to its end: it is not run a second time`)
+  override async propose(proposal: SkillProposal, given: ProposalRequest): Promise<ProposalResult> {
+    const { asked } = this.#own
+    const stops = [given.signal, asked.signal].filter((signal) => signal !== undefined)
+    const request = { ...given, signal: stops.length > 0 ? AbortSignal.any(stops) : undefined }
+    if (request.dry_run || this.#busy) return super.propose(proposal, request)
+    this.#busy = true
+    try {
+      return await this.#once(proposal, request)
+    } finally {
+      this.#busy = false
     }
-    asked.inputs_hash = inputs_hash
+  }
+
+  async #once(proposal: SkillProposal, request: ProposalRequest): Promise<ProposalResult> {
+    const { runs, causes, asked } = this.#own
+    const { id } = skillName(proposal.skill_id)
+    asked.inputs_hash = argumentsHash(proposal.inputs)
+    const first = runs.earlier(id, causes, asked.inputs_hash)
+    // An interrupted turn's run may still be at work, or be undone just now: the two must not run side by side.
+    if (first) await runs.rested(first.run_id)
+    const earlier = first && runs.earlier(id, causes, asked.inputs_hash)
+    if (earlier?.result) return { ...earlier.result, idempotent: true }
+    if (earlier) throw new Error(`the run ${earlier.run_id} of ${id} has not come to its end: it is not run a second time`)
     return super.propose(proposal, request)
   }
 }

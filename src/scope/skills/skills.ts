@@ -6,6 +6,7 @@ import type { Settings } from '../../protocol/settings.ts'
 import { seedBlackboard } from '../../skills/blackboard.ts'
 import type { Json } from '../../skills/json.ts'
 import { costIn } from '../../skills/runner/call-step.ts'
+import { CutOff } from '../../skills/runner/cut-off.ts'
 import { placeOf } from '../../skills/place-of.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
 import type { HostRunnerPorts, RunIdentity, SessionEntry, SessionPorts } from '../../skills/session/ports.ts'
@@ -19,7 +20,7 @@ import { childHead, scopeHead } from '../spans.ts'
 import type { Toolbox } from '../toolbox.ts'
 import type { ParkedRuns } from './parked-runs.ts'
 import { RunJournal } from './run-journal.ts'
-import type { Asked, SkillRuns } from './runs.ts'
+import type { Asked, OpenRun, SkillRuns } from './runs.ts'
 import { ScopeSession } from './scope-session.ts'
 import type { Shelf } from './shelf.ts'
 import { slotModel } from './slot-model.ts'
@@ -47,7 +48,6 @@ type Parts = CountedParts & {
 export class Skills {
   readonly #parts: Parts
   readonly #keys = new ScopedLocks()
-  readonly #resuming = new Map<string, Promise<ProposalResult | null>>()
   readonly #at_work = new Set<string>()
   #looking = false
   #look_again = false
@@ -79,13 +79,20 @@ export class Skills {
     return session.propose(proposal, request)
   }
 
-  /** On waking: what was being run is brought to its end, in the background. */
+  /** On waking. */
   recover(): void {
-    for (const { record, asked } of this.#parts.runs.open()) {
-      const resumed = this.#resume(record, asked).finally(() => this.#resuming.delete(record.run_id))
-      this.#resuming.set(record.run_id, resumed)
-    }
+    this.resumeLost()
     this.#runWhatIsApproved()
+  }
+
+  /** What was cut off is brought to its end, in the background; at each alarm, for it may fail the first time. */
+  resumeLost(): void {
+    const { runs } = this.#parts
+    for (const run of runs.lost()) {
+      const { run_id } = run.record
+      runs.takeUp(run_id)
+      void this.#resume(run).finally(() => runs.letGo(run_id))
+    }
   }
 
   /** Somebody decided on an approval, or it is time to look. What is approved runs in the background. */
@@ -121,8 +128,11 @@ export class Skills {
     const cause = `approval:${run.approval_id}`
     const known = runs.earlier(run.skill_id, [cause], '')
     try {
-      if (known) await this.#resuming.get(known.run_id)
-      else {
+      if (known) {
+        await runs.rested(known.run_id)
+        // It could not be resumed: the next look finds it again.
+        if (runs.lost().some(({ record }) => record.run_id === known.run_id)) return
+      } else {
         const session = await this.open({ head: { ...scopeHead(), trace_id: run.trace_id }, causes: [cause] })
         await session.runApproved(run)
       }
@@ -134,21 +144,20 @@ export class Skills {
     }
   }
 
-  async #resume(record: Parameters<ScopeSession['resume']>[0], asked: Asked): Promise<ProposalResult | null> {
+  async #resume({ record, asked, stopping }: OpenRun): Promise<void> {
     const { scope } = this.#parts
     try {
       const head = { ...scopeHead(), trace_id: record.trace_id }
       const session = await this.open({ head, causes: [asked.cause] })
-      return await session.resume(record)
+      await session.resume(record, stopping ? { signal: AbortSignal.abort(new Error('its turn is over')) } : {})
     } catch (error) {
-      console.error(JSON.stringify({ message: 'a run could not be resumed, the next start tries again', scope, error: messageOf(error) }))
-      return null
+      console.error(JSON.stringify({ message: 'a run could not be resumed, the next alarm tries again', scope, error: messageOf(error) }))
     }
   }
 
   #session({ head, causes, signal, model }: SessionFor): ScopeSession {
     const { runs, settings, shelf } = this.#parts
-    const asked: Asked = { cause: causes[0], inputs_hash: '' }
+    const asked: Asked = { cause: causes[0], inputs_hash: '', signal }
     const { blackboard, goal_labels } = settings()
     const seeded = seedBlackboard({ settings: blackboard as Parameters<typeof seedBlackboard>[0]['settings'] & object })
     if (!seeded.ok) throw new Error(`the setting blackboard cannot be used: ${seeded.detail}`)
@@ -159,21 +168,10 @@ export class Skills {
       goal_labels,
       secret_paths: shelf.secretPaths(),
     }
-    const resumed = async (run_id: string) => (await this.#resuming.get(run_id)) ?? null
-    return new ScopeSession(of, this.#ports({ head, asked, signal, model }), { runs, causes, asked, resumed })
+    return new ScopeSession(of, this.#ports({ head, asked, model }), { runs, causes, asked })
   }
 
-  #ports({
-    head,
-    asked,
-    signal,
-    model,
-  }: {
-    head: EntryHead
-    asked: Asked
-    signal: AbortSignal | undefined
-    model: LanguageModelV4 | undefined
-  }): SessionPorts {
+  #ports({ head, asked, model }: { head: EntryHead; asked: Asked; model: LanguageModelV4 | undefined }): SessionPorts {
     const { shelf, runs, parked, toolbox, agent, log, unit, now } = this.#parts
     const append = ({ kind, trace_id: _trace, ...fields }: SessionEntry) =>
       log.append([{ ...childHead(head), ...fields, kind: kind as SkillEntryKind }])
@@ -184,7 +182,7 @@ export class Skills {
         recentSuccess: () => runs.recentSuccess(),
         usage: (id) => runs.usage(id),
       },
-      runner: (run) => this.#runner(run, { head, append, stopped: signal }),
+      runner: (run) => this.#runner(run, { head, append }),
       runs: runs.port(asked, append),
       approvals: { park: (run, told) => parked.park(run, (approval_id) => append(told(approval_id))) },
       tools: () => toolbox.allowed,
@@ -193,7 +191,7 @@ export class Skills {
         return found.ok ? null : found.detail
       },
       probes: (agent().probes ?? {}) as SessionPorts['probes'],
-      ask: slotModel(this.#parts, { head, model, signal }),
+      ask: slotModel(this.#parts, { head, model, signal: asked.signal }),
       log: (entry) => unit(() => append(entry)),
       redact: (value) => log.clean(value) as Json,
       now,
@@ -204,7 +202,7 @@ export class Skills {
   /** Steps are effects like any others: one at a time in this scope, journalled, with what the scope allows. */
   #runner(
     { run_id, skill_id, version }: RunIdentity,
-    { head, append, stopped }: { head: EntryHead; append: (told: SessionEntry) => void; stopped: AbortSignal | undefined },
+    { head, append }: { head: EntryHead; append: (told: SessionEntry) => void },
   ): HostRunnerPorts {
     const { database, unit, runs, toolbox, effects, now } = this.#parts
     return {
@@ -214,7 +212,6 @@ export class Skills {
         if (!found.ok) throw new Error(found.detail)
         const { definition } = found
         const cause = { by: `skill:${skill_id}@${version}` }
-        const either = stopped ? AbortSignal.any([signal, stopped]) : signal
         const request = {
           tool,
           definition,
@@ -224,12 +221,18 @@ export class Skills {
           turn_id: `run:${run_id}`,
           earlier_turns: [],
           head,
-          signal: either,
+          signal,
           timeout_ms,
           hide,
         }
-        const output = await effects.run(request)
-        return { output, cost_usd: costIn(output) }
+        try {
+          const output = await effects.run(request)
+          return { output, cost_usd: costIn(output) }
+        } catch (error) {
+          // By the tool's own time limit, which may be shorter than the step's.
+          if (!definition.repeatable && effects.lastOf(request.turn_id)?.status === 'unknown') throw new CutOff(messageOf(error))
+          throw error
+        }
       },
       isRetryable,
       lastGood: async (key) => runs.lastGood(key),
