@@ -1,5 +1,6 @@
 import { messageOf } from '../../protocol/message-of.ts'
 import type { Json, JsonFields } from '../json.ts'
+import { CutOff } from './cut-off.ts'
 import type { RunnerPorts, StepEnd, StepReason } from './ports.ts'
 import { recordOutput } from './record-output.ts'
 import { withinTime, type Within } from './within-time.ts'
@@ -64,6 +65,7 @@ async function attemptOf(within: Within<{ output: unknown; cost_usd: number }>, 
     case 'done':
       return doneAttempt(within.value, tool)
     case 'threw':
+      if (within.error instanceof CutOff) return failed('timeout', 'timeout', within.error.message, { again: idempotence_key !== null })
       return failed('failed', 'tool', messageOf(within.error), {
         again: ports.isRetryable(within.error, { keyed: idempotence_key !== null }),
         cost_usd: costIn(within.error),

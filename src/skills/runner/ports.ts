@@ -45,7 +45,7 @@ export type ToolOptions = {
 
 export type RunnerPorts = {
   journal: Journal
-  /** Throws where the effect did not happen. It should stop when the signal aborts; it is not waited for then. */
+  /** Throws where the effect did not happen, and CutOff where it may have. It should stop when the signal aborts; it is not waited for then. */
   callTool(tool: string, args: JsonFields, options: ToolOptions): Promise<{ output: unknown; cost_usd: number }>
   /** Whether what a tool threw may go better the next time; `keyed` where a repetition is known by its key. */
   isRetryable(error: unknown, options: { keyed: boolean }): boolean
