@@ -100,6 +100,17 @@ describe('an approval', () => {
   })
 })
 
+test('two of a skill that runs once at a time, approved at once, run one after the other', async () => {
+  const scope = freshScope()
+  const { activation } = twoSteps('x')
+  const skill_id = await gated({ activation: { ...activation, max_concurrency: 1 } })
+  const asked = [await propose(scope, skill_id), await propose(scope, skill_id, { inputs: { what: 'y' } })]
+  for (const { approval_id } of asked) await decideUntold(approval_id ?? '')
+  await look(scope)
+  await isDone(scope)
+  expect(did(scope)).toEqual([...BOTH, 'first y', 'second y'])
+})
+
 describe('four eyes', () => {
   test('nobody approves their own proposal but by a second key; they may take it back', async () => {
     const scope = freshScope()

@@ -18,6 +18,7 @@ import type { Database } from '../database.ts'
 import type { Effects } from '../effects.ts'
 import { childHead, scopeHead } from '../spans.ts'
 import type { Toolbox } from '../toolbox.ts'
+import { hasToWait } from './has-to-wait.ts'
 import type { ParkedRuns } from './parked-runs.ts'
 import { RunJournal } from './run-journal.ts'
 import type { Asked, OpenRun, SkillRuns } from './runs.ts'
@@ -124,7 +125,7 @@ export class Skills {
   }
 
   async #runApproved(run: Parameters<ScopeSession['runApproved']>[0]): Promise<void> {
-    const { runs, parked, scope } = this.#parts
+    const { runs, parked, scope, now } = this.#parts
     const cause = `approval:${run.approval_id}`
     const known = runs.earlier(run.skill_id, [cause], '')
     try {
@@ -134,9 +135,12 @@ export class Skills {
         if (runs.lost().some(({ record }) => record.run_id === known.run_id)) return
       } else {
         const session = await this.open({ head: { ...scopeHead(), trace_id: run.trace_id }, causes: [cause] })
-        await session.runApproved(run)
+        const result = await session.runApproved(run)
+        // Somebody said yes: it runs once it can, for as long as it could have been approved.
+        if (hasToWait(result) && now() < run.expires_at) return
       }
       parked.done(run.approval_id)
+      this.#runWhatIsApproved()
     } catch (error) {
       console.error(
         JSON.stringify({ message: 'an approved run failed to begin, the next look tries again', scope, error: messageOf(error) }),
