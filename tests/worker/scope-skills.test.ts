@@ -118,6 +118,18 @@ describe('a proposal over the API', () => {
     expect(did(scope)).toHaveLength(2)
   })
 
+  test('happens once where it is sent twice at once under a key', async () => {
+    const scope = freshScope()
+    const { plan } = twoSteps('x')
+    const id = await skill({ plan: { ...plan, idempotence_key: 'twice:{{what}}' } })
+    const results = await Promise.all([propose(scope, id), propose(scope, id)])
+    expect(results.map(({ status, idempotent }) => [status, idempotent]).toSorted()).toEqual([
+      ['ok', false],
+      ['ok', true],
+    ])
+    expect(did(scope)).toEqual(['first x', 'second x'])
+  })
+
   test('compensates what was done where a step fails', async () => {
     const scope = freshScope()
     const { plan } = twoSteps('x')
