@@ -11,7 +11,7 @@ import { SkillCopy } from '../../skills/skill-copy.ts'
 import { SkillIndex } from '../../skills/skill-index.ts'
 import { activeSkills } from '../../store/active-skills.ts'
 import { findSkill } from '../../store/skills.ts'
-import { withDeadline } from '../deadline.ts'
+import { TooLate, withDeadline } from '../deadline.ts'
 import type { Log } from '../log.ts'
 import { scopeHead } from '../spans.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
@@ -19,6 +19,8 @@ import type { UnitOfWork } from '../unit-of-work.ts'
 /** How old the copy may be when a turn's session begins, in ms: a model is told of skills at its leisure, a person is not. */
 const FRESH_MS = 2000
 const TIMEOUT_MS = 5000
+/** How long D1 is left alone once it stalled: reflexes' actions and turns must not wait for it one after the other. */
+const STALLED_MS = 10_000
 
 type Parts = { scope: string; env: Env; log: Log; unit: UnitOfWork; settings: () => Settings; now: () => number }
 
@@ -31,6 +33,7 @@ export class Shelf {
   readonly #copy = new SkillCopy()
   #read_at = 0
   #away = false
+  #asked_again_at = 0
   #index: { of: string; index: SkillIndex } | null = null
 
   constructor(parts: Parts) {
@@ -40,7 +43,7 @@ export class Shelf {
   /** The copy is fresh once this resolves, if D1 answers. */
   async catchUp({ at_once }: { at_once: boolean }): Promise<void> {
     const { scope, env, now } = this.#parts
-    if (!at_once && now() - this.#read_at < FRESH_MS) return
+    if (now() < this.#asked_again_at || (!at_once && now() - this.#read_at < FRESH_MS)) return
     const read = () => this.#copy.catchUp((since_revision) => activeSkills(env.DB, { scope, since_revision }))
     try {
       await withDeadline(read, { timeout_ms: TIMEOUT_MS, what: 'reading skills' })
@@ -56,6 +59,7 @@ export class Shelf {
           revision: this.#copy.revision,
         })
       this.#away = true
+      if (error instanceof TooLate) this.#asked_again_at = now() + STALLED_MS
     }
   }
 
@@ -80,7 +84,7 @@ export class Shelf {
     const held = this.#copy.find(placeOf(this.#parts.settings()), id, version)
     if (held) return { manifest: held.manifest, state: 'active' }
     const { env, scope } = this.#parts
-    const stored = await findSkill(env.DB, id, version)
+    const stored = await withDeadline(() => findSkill(env.DB, id, version), { timeout_ms: TIMEOUT_MS, what: 'reading a skill' })
     if (!stored?.scopes.some((pattern) => matchesScope(pattern, scope))) return null
     const read = manifestSchema.safeParse(stored.manifest)
     return read.success ? { manifest: read.data, state: stored.state } : null

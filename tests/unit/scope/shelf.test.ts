@@ -1,0 +1,38 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Shelf } from '../../../src/scope/skills/shelf.ts'
+import { defaultSettings } from '../../../src/protocol/settings.ts'
+
+beforeEach(() => vi.useFakeTimers())
+afterEach(() => vi.useRealTimers())
+
+/** A D1 that never answers, and how often it was asked. */
+function stalled() {
+  const asked = vi.fn<() => Promise<never>>(() => Promise.withResolvers<never>().promise)
+  const statement = { bind: () => statement, raw: asked, all: asked, first: asked, run: asked }
+  const DB = { prepare: () => statement } as unknown as D1Database
+  const log = { append: vi.fn<() => number>() }
+  const parts = { scope: 'test/1', env: { DB }, log, unit: (work: () => unknown) => work(), settings: () => defaultSettings, now: Date.now }
+  return { asked, shelf: new Shelf(parts as unknown as ConstructorParameters<typeof Shelf>[0]) }
+}
+
+test('a registry that stalls is waited for once, and asked again after a while', async () => {
+  vi.spyOn(console, 'warn').mockReturnValue()
+  const { asked, shelf } = stalled()
+  const first = shelf.catchUp({ at_once: true })
+  await vi.advanceTimersByTimeAsync(5000)
+  await first
+  await shelf.catchUp({ at_once: true })
+  await shelf.catchUp({ at_once: false })
+  expect(asked).toHaveBeenCalledTimes(1)
+  vi.advanceTimersByTime(10_000)
+  void shelf.catchUp({ at_once: true })
+  await vi.advanceTimersByTimeAsync(1)
+  expect(asked).toHaveBeenCalledTimes(2)
+})
+
+test('a skill that is not at hand is not waited for without end', async () => {
+  const { shelf } = stalled()
+  const found = expect(shelf.find('no.such.skill')).rejects.toThrow('longer than 5000 ms')
+  await vi.advanceTimersByTimeAsync(5000)
+  await found
+})
