@@ -70,6 +70,17 @@ describe('an approval', () => {
     expect(await entriesOf(stubOf(scope), 'approval-requested')).toHaveLength(4)
   })
 
+  test('shows no input that the log would not show', async () => {
+    const scope = freshScope()
+    const { signature } = twoSteps('x')
+    const skill_id = await gated({ signature: { ...signature, inputs: [...signature.inputs, { name: 'login', type: 'object' }] } })
+    await stubOf(scope).configure({ redact: ['badge'] }, 'ops')
+    await propose(scope, skill_id, { inputs: { what: 'x', login: { user: 'olga', badge: 'tulip' } } })
+    const listed = await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)
+    expect(listed.body.items).toMatchObject([{ inputs: { what: 'x', login: { user: 'olga', badge: '[redacted]' } } }])
+    expect(listed.text).not.toContain('tulip')
+  })
+
   test('is not asked for where too many wait', async () => {
     const { scope, skill_id } = await parked()
     const copies = Array.from({ length: 99 }, (_, index) => `copy-${index}`)

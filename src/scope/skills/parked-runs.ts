@@ -78,7 +78,8 @@ export class ParkedRuns {
   async look(): Promise<void> {
     const { env, unit, alarm, now } = this.#parts
     this.#look_at = now() + LOOK_MS
-    await this.#ask()
+    // Where D1 does not take a question, it has no answers either: to wait for it twice would outlast the next look.
+    if (!(await this.#ask())) return
     const ids = this.#waiting().map(({ approval_id }) => approval_id)
     const found = ids.length === 0 ? [] : await this.#timely(() => findApprovals(env.DB, ids, now()))
     const approvals = new Map(found.map((approval) => [approval.id, approval]))
@@ -130,23 +131,26 @@ export class ParkedRuns {
     return this.#parts.database.first('SELECT 1 AS one FROM parked_runs LIMIT 1') !== undefined
   }
 
-  /** Asks D1 what it was not asked yet. */
-  async #ask(): Promise<void> {
-    const { env, scope, database, unit, requested_by } = this.#parts
+  /** Asks D1 what it was not asked yet; says whether it took that. */
+  async #ask(): Promise<boolean> {
+    const { env, scope, database, unit, log, requested_by } = this.#parts
     for (const { approval_id, run, expires_at } of this.#waiting().filter(({ told }) => told === 0)) {
       const { skill_id, version, manifest_hash, inputs_hash, inputs, why, proposer, self_approval, parked_at } = JSON.parse(
         run,
       ) as ParkedRun
       const asked = { requested_by: proposer?.name ?? requested_by(), requested_key: proposer?.key_id ?? null, self_approval }
-      const question = { id: approval_id, scope, skill_id, version, manifest_hash, inputs_hash, inputs, why, ...asked }
+      const shown = log.clean(inputs) as ParkedRun['inputs']
+      const question = { id: approval_id, scope, skill_id, version, manifest_hash, inputs_hash, inputs: shown, why, ...asked }
       try {
         await this.#timely(() => insertApproval(env.DB, { ...question, created_at: parked_at, expires_at }))
       } catch (error) {
         console.warn(JSON.stringify({ message: 'D1 could not be asked for an approval, it will be again', scope, error: messageOf(error) }))
-        return this.#look(RETRY_MS)
+        this.#look(RETRY_MS)
+        return false
       }
       unit(() => database.all('UPDATE parked_runs SET told = 1 WHERE approval_id = ?', approval_id))
     }
+    return true
   }
 
   #look(in_ms: number): void {
