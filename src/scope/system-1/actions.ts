@@ -240,6 +240,8 @@ export class Actions {
       // Under the action's own id: after a crash it is given the run that it had.
       const proposal = { skill_id: work.skill_id, inputs: work.inputs, why: `reflex ${reflex_id}@${version}` }
       const { status, reason, idempotent } = await propose(proposal, saidIn(this.#parts.database, seq), { head, causes: [id], signal })
+      // What waits for an approval is asked for, and kept until somebody decides: that is all that the reflex can do.
+      if (status === 'needs_approval') return OK
       if (status === 'ok') return idempotent ? REUSED : OK
       const error = `skill ${work.skill_id}: ${status}${reason === null ? '' : `, ${reason}`}`
       return { status: status === 'unknown' ? 'unknown' : 'failed', error }

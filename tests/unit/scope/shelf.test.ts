@@ -32,7 +32,7 @@ test('a registry that stalls is waited for once, and asked again after a while',
 
 test('a skill that is not at hand is not waited for without end', async () => {
   const { shelf } = stalled()
-  const found = expect(shelf.find('no.such.skill')).rejects.toThrow('longer than 5000 ms')
+  const found = shelf.find('no.such.skill').catch(String)
   await vi.advanceTimersByTimeAsync(5000)
-  await found
+  expect(await found).toContain('longer than 5000 ms')
 })
