@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { messageOf } from '../protocol/message-of.ts'
 import { defineTool } from './define-tool.ts'
 import { logLine } from './log-line.ts'
 import { sshLineOf } from './ssh-burst.ts'
@@ -44,11 +45,17 @@ export const openTicket = defineTool({
     const desk = webhookAt('TICKET_WEBHOOK_URL', env.TICKET_WEBHOOK_URL)
     const id = ticketId(scope, idempotence_key ?? JSON.stringify([title, details, now()]))
     if (desk) await tellWebhook(desk, { id, scope, status: 'open', title, details, evidence }, { fetch, signal, key: `${id} open` })
-    await env.DB.prepare(
-      'INSERT INTO incidents (scope, id, title, details, evidence, opened_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
-    )
-      .bind(scope, id, title, details, JSON.stringify(evidence), now())
-      .run()
+    try {
+      await env.DB.prepare(
+        'INSERT INTO incidents (scope, id, title, details, evidence, opened_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+      )
+        .bind(scope, id, title, details, JSON.stringify(evidence), now())
+        .run()
+    } catch (error) {
+      // Told, it is open: to fail now would say that it is not, and nobody would close it.
+      if (!desk) throw error
+      console.warn(JSON.stringify({ message: 'a ticket is not among the incidents of D1', scope, id, error: messageOf(error) }))
+    }
     return { ticket: id, reported: desk !== null }
   },
 })

@@ -137,6 +137,15 @@ describe('the tools of its plans', () => {
     expect(await incidents(scope)).toMatchObject([{ id, opened_at: 1000, closed_at: 1000 }])
   })
 
+  test('open it also while D1 is away: what the desk was told is not said to have failed', async () => {
+    await env.DB.exec('ALTER TABLE incidents RENAME TO incidents_away')
+    try {
+      expect(await run(openTicket, ticket)).toMatchObject({ answer: { reported: true }, told: [{ url: 'https://desk.example/in' }] })
+    } finally {
+      await env.DB.exec('ALTER TABLE incidents_away RENAME TO incidents')
+    }
+  })
+
   test('tell whoever is on duty, and the firewall of a network, under keys', async () => {
     expect(await run(notify, { message: 'hello' })).toEqual({
       answer: { told: 'duty.example' },
