@@ -33,7 +33,7 @@ export type HttpToolOptions = {
 
 export type HttpCall = { input: JsonFields; signal?: AbortSignal | undefined; idempotence_key?: string | null | undefined }
 
-const TIMEOUT_MS = 15_000
+export const HTTP_TIMEOUT_MS = 15_000
 const MOST_BYTES = 1024 * 1024
 const SHOWN = 500
 
@@ -50,7 +50,7 @@ export class HttpToolError extends Error {
 
 /** Makes the request, and gives what was answered: JSON where it says so. A secret that the other side sends back is not in it. */
 export async function sendHttp(definition: HttpToolDefinition, options: HttpToolOptions, call: HttpCall): Promise<unknown> {
-  const { name, timeout_ms = TIMEOUT_MS } = definition
+  const { name, timeout_ms = HTTP_TIMEOUT_MS } = definition
   const controller = new AbortController()
   const stop = () => controller.abort(new DOMException(`${name} took longer than ${timeout_ms} ms`, 'TimeoutError'))
   // Cleared at the end, which AbortSignal.timeout is not: a timer keeps a Durable Object in memory.

@@ -2,20 +2,21 @@ import { z } from 'zod'
 import { defineTool, type ToolDefinition } from '../../agents/define-tool.ts'
 import type { HttpToolSetting } from '../../protocol/outside-tools.ts'
 import type { JsonFields } from '../../skills/json.ts'
-import { sendHttp } from '../../wrap/http-request.ts'
+import { HTTP_TIMEOUT_MS, sendHttp } from '../../wrap/http-request.ts'
 import { fillSlots, slotsIn } from '../../wrap/slot-text.ts'
 import { secretOf } from './secret-of.ts'
 
 /** A scope's HTTP tool as the effect lane runs it. Each slot is a text that must be there. */
 export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowed_hosts: readonly string[] }): ToolDefinition {
-  const { description, url, headers = {}, body = null, timeout_ms, idempotence_key: key, repeatable = false, plans_only = false } = setting
+  const { description, url, headers = {}, body = null, idempotence_key: key, repeatable = false, plans_only = false } = setting
   const slots = new Set(slotsIn([url, ...Object.values(headers), body, key ?? null]))
   return defineTool<JsonFields>({
     description,
     input: z.strictObject(Object.fromEntries(Array.from(slots, (slot) => [slot, z.string()]))),
     repeatable,
     plans_only,
-    ...(timeout_ms === undefined ? {} : { timeout_ms }),
+    // The effect lane's own limit, so that what it cuts off is known to have been: it may have happened.
+    timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
     ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => fillSlots(key, input) as string }),
     execute: (input, { env, fetch, signal, idempotence_key }) =>
       sendHttp(setting, { allowed_hosts, secret: (name) => secretOf(env, name), fetch }, { input, signal, idempotence_key }),
