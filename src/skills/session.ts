@@ -160,7 +160,7 @@ export class SkillSession {
     if (request.dry_run) return answer(head, { status: 'ok', decision, steps: plannedSteps(compiled.plan) })
     // Another session may have begun it since: no wait lies between this look and `begin`.
     if (!sameJson(decided.usage, this.#usageOf(skill))) return this.#decideAndRun({ ...proposed, inputs: decided.inputs })
-    const record = this.#recordOf(proposed, decided, compiled.plan)
+    const record = this.#recordOf(proposed, decided)
     await this.#context.ports.runs.begin(record)
     return this.#run(head, record, { plan: compiled.plan, signal: request.signal })
   }
@@ -174,11 +174,7 @@ export class SkillSession {
     return { proposal_id, skill_id: manifest.id, version: manifest.version, trace_id: this.trace_id }
   }
 
-  #recordOf(
-    { proposal_id, skill, manifest_hash, request, approval }: Case,
-    { decision, enforced, inputs }: Decided,
-    { idempotence_key }: CompiledPlan,
-  ): RunRecord {
+  #recordOf({ proposal_id, skill, manifest_hash, request, approval }: Case, { decision, enforced, inputs }: Decided): RunRecord {
     const { id: skill_id, version } = skill.manifest
     const { ports, blackboard } = this.#context
     return {
@@ -189,7 +185,6 @@ export class SkillSession {
       manifest_hash,
       inputs,
       blackboard,
-      idempotence_key,
       from: request.from,
       decision: reportOf(decision, enforced),
       approval_id: approval?.approval_id ?? null,

@@ -133,25 +133,6 @@ export class SkillRuns {
     return new Set(rows.filter(({ status }) => status === 'ok' || status === 'reused').map(({ skill_id }) => skill_id))
   }
 
-  /** Of several runs under one key, one is at work, and the next one finds its outputs or does it again. */
-  async turnOf(run_id: string, idempotence_key: string): Promise<void> {
-    const before = () =>
-      this.#database.first<{ run_id: string }>(
-        `SELECT run_id FROM skill_runs WHERE ended_at IS NULL AND request->>'$.idempotence_key' = ?2
-          AND rowid < (SELECT rowid FROM skill_runs WHERE run_id = ?1) ORDER BY rowid LIMIT 1`,
-        run_id,
-        idempotence_key,
-      )
-    for (let first = before(); first; first = before()) {
-      if (!this.#at_work.has(first.run_id)) {
-        // Both are gone on with at the next alarm, in their order.
-        this.letGo(run_id)
-        throw new Error(`the run ${first.run_id} under the same key has not come to its end`)
-      }
-      await this.rested(first.run_id)
-    }
-  }
-
   lastGood(idempotence_key: string): JsonFields | null {
     const row = this.#database.first<{ outputs: string }>('SELECT outputs FROM skill_outputs WHERE idempotence_key = ?', idempotence_key)
     return row ? (JSON.parse(row.outputs) as JsonFields) : null

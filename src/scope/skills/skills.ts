@@ -239,10 +239,7 @@ export class Skills {
         }
       },
       isRetryable,
-      lastGood: async (key) => {
-        await runs.turnOf(run_id, key)
-        return runs.lastGood(key)
-      },
+      lastGood: async (key) => runs.lastGood(key),
       remember: async (key, outputs) => runs.remember(key, outputs, now()),
       alone: (key, work) => this.#keys.run(key, work),
       wait: (ms, signal) => scheduler.wait(ms, { signal }),

@@ -65,8 +65,6 @@ export type RunRecord = {
   manifest_hash: string
   inputs: JsonFields
   blackboard: Blackboard
-  /** The plan's own, filled. */
-  idempotence_key: string | null
   from: ProposedBy
   decision: DecisionReport
   approval_id: string | null
