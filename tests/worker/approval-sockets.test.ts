@@ -1,5 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
+import { framesOf } from '../support/frames.ts'
 import { call, fetchRaw, keyFor, scopePath } from '../support/http.ts'
 import { evict, freshScope, stubOf, until } from '../support/scopes.ts'
 import { effects } from '../support/test-agents.ts'
@@ -17,15 +18,8 @@ async function connect(scope: string, query: string, key?: string) {
   const headers = { Upgrade: 'websocket' }
   const { webSocket: socket, status } = await fetchRaw(scopePath(scope, `/ws${query}`), { headers, ...(key === undefined ? {} : { key }) })
   if (!socket) throw new Error(`no socket: ${status}`)
-  const frames: Frame[] = []
-  socket.addEventListener('message', ({ data }) => {
-    frames.push(JSON.parse(String(data)) as Frame)
-  })
-  socket.accept()
-  const frame = (type: string, fits: (frame: Frame) => boolean = () => true) =>
-    until(async () => frames.find((one) => one.type === type && fits(one)), `a frame ${type}`)
   const say = (message: object) => socket.send(JSON.stringify(message))
-  return { say, frames, frame }
+  return { say, ...framesOf<Frame>(socket) }
 }
 
 const as = async (roles: string[], scope: string, name?: string) => connect(scope, '', await keyFor(roles, ['*'], name))

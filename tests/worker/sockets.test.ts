@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { framesOf } from '../support/frames.ts'
 import type { Connect } from '../../src/protocol/scope-api.ts'
 import { evict, freshScope, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { acting } from '../support/chain.ts'
@@ -28,14 +29,7 @@ async function connect(scope: string, connect: Partial<Connect> = {}) {
   const { webSocket: socket, status } = await stubOf(scope).fetch('https://scope/ws', { headers })
   expect(status).toBe(101)
   if (!socket) throw new Error('no socket')
-  const frames: Frame[] = []
-  socket.addEventListener('message', ({ data }) => {
-    frames.push(JSON.parse(String(data)) as Frame)
-  })
-  socket.accept()
-  const frame = (type: string, fits: (frame: Frame) => boolean = () => true) =>
-    until(async () => frames.find((one) => one.type === type && fits(one)), `a frame ${type}`)
-  return { socket, frames, frame }
+  return { socket, ...framesOf<Frame>(socket) }
 }
 
 describe('a WebSocket', () => {

@@ -17,7 +17,7 @@ export async function toolName(id: string): Promise<string> {
   return `${plain.slice(0, MOST - MARK.length - HASH)}${MARK}${hash.slice(0, HASH)}`
 }
 
-/** Whose name it is; null where only a look through the skills can tell. */
+/** Whose name it is; `hashed` where only a look through the skills can tell. */
 export function idOf(name: string): { id: string } | 'hashed' | 'none' {
   if (name.includes(MARK)) return 'hashed'
   const id = skillId.safeParse(name.replaceAll('__', '.'))

@@ -61,6 +61,7 @@ function decideOnce(context: SessionContext, proposed: Case): Decided {
 
 function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, inputs, request, approval }: Case): GateRequest {
   const { id } = skill.manifest
+  const tools = ports.tools()
   return {
     manifest: skill.manifest,
     state: skill.state,
@@ -71,8 +72,8 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
     goal_labels: request.goal_labels ?? settings.goal_labels ?? [],
     entity_types: request.entity_types ?? settings.entity_types ?? [],
     blackboard,
-    tools: ports.tools(),
-    absent_tools: absences(skill.manifest, ports),
+    tools,
+    absent_tools: absences(skill.manifest, tools, ports),
     recent_success: approval?.recent_success ?? ports.registry.recentSuccess().has(id),
     roles: request.roles,
     ...ports.registry.usage(id),
@@ -83,8 +84,8 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
 }
 
 /** What the host says of the tools that are not there. */
-function absences({ preconditions, plan }: Manifest, ports: SessionContext['ports']): Record<string, string> {
-  const there = new Set(ports.tools())
+function absences({ preconditions, plan }: Manifest, tools: readonly string[], ports: SessionContext['ports']): Record<string, string> {
+  const there = new Set(tools)
   const named = new Set([...preconditions.tools_available, ...[...plan.steps, ...plan.compensation].map(({ tool }) => tool)])
   const said = Array.from(named, (tool) => [tool, there.has(tool) ? null : (ports.absence?.(tool) ?? null)] as const)
   return Object.fromEntries(said.flatMap(([tool, why]) => (why === null ? [] : [[tool, why]])))

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { circle } from '../../support/circle.ts'
 import type { RunResult } from '../../../src/skills/runner/ports.ts'
 import { Retryable, threeSteps, toolsOf, World } from './run-world.ts'
 
@@ -98,14 +99,7 @@ describe('a limit', () => {
 
   test.each([
     ['a bigint', 1n],
-    [
-      'a circle',
-      (() => {
-        const circle: unknown[] = []
-        circle.push(circle)
-        return circle
-      })(),
-    ],
+    ['a circle', circle],
     ['a function', () => 1],
     [
       'endless nesting',

@@ -1,5 +1,6 @@
 import { tool, type ToolSet } from 'ai'
 import { describe, expect, test } from 'vitest'
+import { circle } from '../../support/circle.ts'
 import { z } from 'zod'
 import { memoryStorage } from '../../../src/wrap/memory-storage.ts'
 import { ToolCaller, type ToolPolicy } from '../../../src/wrap/tool-caller.ts'
@@ -134,14 +135,7 @@ describe('a proxied tool', () => {
   test.each([
     ['a function', () => 1],
     ['a bigint', 1n],
-    [
-      'a circle',
-      (() => {
-        const circle: unknown[] = []
-        circle.push(circle)
-        return circle
-      })(),
-    ],
+    ['a circle', circle],
   ])('has its effect once under a key though it gives %s, which cannot be kept', async (_, output) => {
     let runs = 0
     const { call } = proxied(

@@ -1,0 +1,3 @@
+/** A value that holds itself: no JSON. */
+export const circle: unknown[] = []
+circle.push(circle)

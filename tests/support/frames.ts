@@ -1,0 +1,13 @@
+import { until } from './scopes.ts'
+
+/** What a socket is sent, as it comes; `frame` waits for the first of a type that fits. */
+export function framesOf<Frame extends { type: string }>(socket: WebSocket) {
+  const frames: Frame[] = []
+  socket.addEventListener('message', ({ data }) => {
+    frames.push(JSON.parse(String(data)) as Frame)
+  })
+  socket.accept()
+  const frame = (type: string, fits: (frame: Frame) => boolean = () => true) =>
+    until(async () => frames.find((one) => one.type === type && fits(one)), `a frame ${type}`)
+  return { frames, frame }
+}
