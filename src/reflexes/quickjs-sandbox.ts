@@ -1,4 +1,4 @@
-import { contextText, type ContextText } from './engine/context-text.ts'
+import { ContextJson } from './context-json.ts'
 import { Engine, type Answer } from './engine/engine.ts'
 import { outcomeOf } from './outcome.ts'
 import { ProgramCache, type Prepared } from './program-cache.ts'
@@ -25,7 +25,7 @@ export class QuickJsSandbox implements Sandbox {
 
   run(program: Program, context: unknown): Run {
     const start = this.#limits.now()
-    const { ending, fuel } = this.#answer(program, contextText(context))
+    const { ending, fuel } = this.#answer(program, context instanceof ContextJson ? context : ContextJson.of(context))
     return { ...outcomeOf(ending, fuel), fuel, duration_us: Math.round((this.#limits.now() - start) * 1000) }
   }
 
@@ -34,7 +34,7 @@ export class QuickJsSandbox implements Sandbox {
     this.#programs.clear()
   }
 
-  #answer(program: Program, context: ContextText): Answer {
+  #answer(program: Program, context: ContextJson): Answer {
     this.#engine ??= new Engine(this.#module, this.#limits)
     const prepared = this.#programs.get(program) ?? this.#prepare(this.#engine, program)
     return prepared.compiled ? this.#engine.run(prepared.compiled, context) : prepared.failure

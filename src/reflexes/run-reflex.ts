@@ -1,4 +1,5 @@
 import { parseAction, type Action } from '../protocol/action.ts'
+import type { ContextJson } from './context-json.ts'
 import type { ReflexContext } from './reflex-context.ts'
 import type { Program, Run, Sandbox } from './sandbox.ts'
 
@@ -6,7 +7,7 @@ import type { Program, Run, Sandbox } from './sandbox.ts'
 export type ReflexRun = Omit<Run, 'value'> & { action: Action | null }
 
 /** Runs a reflex; whatever its code does, this returns. */
-export function runReflex(sandbox: Sandbox, program: Program, context: ReflexContext): ReflexRun {
+export function runReflex(sandbox: Sandbox, program: Program, context: ReflexContext | ContextJson): ReflexRun {
   const { value, ...run } = sandbox.run(program, context)
   if (run.reason !== 'fired') return { action: null, ...run }
   const parsed = parseAction(value)

@@ -11,7 +11,7 @@ export type Run<Value = unknown> = { value: Value | null; reason: RunReason; err
 
 /** Runs programs that nobody trusts: whatever one does, `run` returns, and the next run finds nothing of it. */
 export interface Sandbox {
-  /** `context` is JSON; it goes in as text, so that a program can change only its own copy. */
+  /** `context` is JSON, or a ContextJson of it; it goes in as text, so that a program can change only its own copy. */
   run(program: Program, context: unknown): Run
   dispose(): void
 }

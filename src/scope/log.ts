@@ -1,6 +1,6 @@
 import { limits } from '../protocol/limits.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
-import { redact } from '../traces/redact.ts'
+import { redactor } from '../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../protocol/log-entry.ts'
 import type { Database } from './database.ts'
 
@@ -12,7 +12,9 @@ export class Log {
   readonly #now: () => number
   readonly #listeners: LogListener[] = []
   #last: number
-  #hidden: ReadonlySet<string> = new Set()
+  #redact = redactor()
+  /** JSON of values that is known already: a reflex's context is long. */
+  readonly #texts = new WeakMap<object, string>()
 
   constructor(database: Database, now: () => number) {
     this.#database = database
@@ -25,12 +27,19 @@ export class Log {
   }
 
   redact(fields: readonly string[]): void {
-    this.#hidden = new Set(fields)
+    this.#redact = redactor(fields)
   }
 
-  /** What a tool or a model was given or gave, fit to be logged. */
+  /** What a tool or a model was given or gave, fit to be logged: the same value where it holds nothing secret. */
   clean(value: unknown): unknown {
-    return redact(value, this.#hidden)
+    return this.#redact(value)
+  }
+
+  /** `text` is the value's JSON. */
+  cleanContext(value: object, text: string): unknown {
+    const clean = this.clean(value)
+    if (clean === value) this.#texts.set(value, text)
+    return clean
   }
 
   listen(listener: LogListener): void {
@@ -44,7 +53,7 @@ export class Log {
     const at = new Date(now).toISOString()
     const texts = entries.map((entry, index) => {
       const seq = this.#last + 1 + index
-      return { seq, text: JSON.stringify({ seq, at, ...entry } satisfies LogEntry) }
+      return { seq, text: this.#textOf({ seq, at, ...entry }) }
     })
     for (const chunk of jsonChunks(texts.map(({ text }) => text))) {
       this.#database.all(
@@ -56,6 +65,13 @@ export class Log {
     this.#last += entries.length
     for (const listener of this.#listeners) listener(texts)
     return this.#last
+  }
+
+  #textOf(entry: LogEntry): string {
+    const context =
+      'context' in entry && typeof entry.context === 'object' && entry.context !== null ? this.#texts.get(entry.context) : undefined
+    if (context === undefined) return JSON.stringify(entry)
+    return `${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":${context}}`
   }
 
   /** Entries after `after` and before `before`, oldest first, as JSON text: at most `limit`, and about a page's bytes. */

@@ -1,4 +1,6 @@
 const DEEPEST = 32
+/** Names that are remembered: events choose them, so that there is no end to them. */
+const MOST_NAMES = 5000
 const normal = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '')
 
 const secretFields = [
@@ -16,20 +18,39 @@ const secretFields = [
   'client_secret',
 ]
 
-/**
- * A deep copy of a JSON value without the values of the usual secret fields and of `fields`. Names match whatever their case, `_` and
- * `-`: `apiKey` is `api_key`.
- */
-export function redact(value: unknown, fields: ReadonlySet<string> = new Set()): unknown {
-  return copy(value, new Set([...secretFields, ...fields].map(normal)), 0)
+/** Gives a JSON value without what must not be logged: the same value where it holds nothing of the kind, else a copy of what differs. */
+export type Redact = (value: unknown) => unknown
+
+/** Hides the values of the usual secret fields and of `fields`. Names match whatever their case, `_` and `-`: `apiKey` is `api_key`. */
+export function redactor(fields: Iterable<string> = []): Redact {
+  const hidden = new Set([...secretFields, ...fields].map(normal))
+  const known = new Map<string, boolean>()
+  const hides = (name: string): boolean => {
+    let answer = known.get(name)
+    if (answer === undefined) {
+      answer = hidden.has(normal(name))
+      if (known.size >= MOST_NAMES) known.clear()
+      known.set(name, answer)
+    }
+    return answer
+  }
+  return (value) => shown(value, hides, 0)
 }
 
-function copy(value: unknown, hidden: ReadonlySet<string>, depth: number): unknown {
+function shown(value: unknown, hides: (name: string) => boolean, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (depth >= DEEPEST) return '[too deep]'
-  if (Array.isArray(value)) return value.map((item) => copy(item, hidden, depth + 1))
+  if (Array.isArray(value)) {
+    const items = value.map((item) => shown(item, hides, depth + 1))
+    return items.some((item, index) => item !== value[index]) ? items : value
+  }
+  const fields = value as Record<string, unknown>
+  let changed: Map<string, unknown> | null = null
+  for (const name of Object.keys(fields)) {
+    const inner = hides(name) ? '[redacted]' : shown(fields[name], hides, depth + 1)
+    if (inner !== fields[name]) (changed ??= new Map<string, unknown>()).set(name, inner)
+  }
+  if (changed === null) return value
   // fromEntries defines each field, where an assignment to `__proto__` would set the prototype.
-  return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [name, hidden.has(normal(name)) ? '[redacted]' : copy(inner, hidden, depth + 1)]),
-  )
+  return Object.fromEntries(Object.entries(fields).map(([name, inner]) => [name, changed.has(name) ? changed.get(name) : inner]))
 }

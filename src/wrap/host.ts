@@ -5,7 +5,7 @@ import { seedBlackboard, type Blackboard } from '../skills/blackboard.ts'
 import type { Json, JsonFields } from '../skills/json.ts'
 import { SkillSession } from '../skills/session.ts'
 import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, SessionPorts } from '../skills/session/ports.ts'
-import { redact } from '../traces/redact.ts'
+import { redactor } from '../traces/redact.ts'
 import { askParser } from './ask-parser.ts'
 import { skillChain, withinSkills } from './chain.ts'
 import { placeIn, type ReflexConfig } from './config.ts'
@@ -80,7 +80,7 @@ export class Host {
     const { runs, approvals } = this.#storage
     const registry = this.#registry
     const caller = this.caller(trace_id)
-    const fields = new Set(this.#config.redaction?.fields)
+    const redact = redactor(this.#config.redaction?.fields)
     return {
       registry: {
         index: () => registry.index(),
@@ -102,7 +102,8 @@ export class Host {
       probes: this.#config.probes ?? {},
       ask: this.#config.ask ?? ((request, signal) => askParser({ model, signal }, request)),
       log: (entry) => this.#log(entry),
-      redact: (value: Json) => redact(value, fields) as Json,
+      // A copy: whoever reads the log may hold what the caller goes on to change.
+      redact: (value: Json) => structuredClone(redact(value)) as Json,
       now: () => this.now(),
       newId: () => this.newId(),
     }

@@ -1,5 +1,5 @@
 import { hashJson, isJsonFields, type Json } from '../skills/json.ts'
-import { redact } from '../traces/redact.ts'
+import { redactor } from '../traces/redact.ts'
 
 export type Redaction = {
   /** Names of fields, at any depth, whose values the log has as hashes only. Names match whatever their case, `_` and `-`. */
@@ -10,6 +10,7 @@ export type Redaction = {
 
 const MOST_LOGGED = 10_000
 const SHORTEST = 4
+const redactSecrets = redactor()
 const normal = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '')
 
 /** What one tool call leaves in the log: its values without what is named, and texts in which those values are hidden, too. */
@@ -27,7 +28,7 @@ export class ToolLogValues {
     const json = jsonOf(value)
     if (json === undefined) return '[not JSON]'
     const hashed = this.#fields.size === 0 ? json : await this.#hashed(json)
-    return redact(hashed) as Json
+    return redactSecrets(hashed) as Json
   }
 
   text(text: string): string {

@@ -1,5 +1,5 @@
+import type { ContextJson } from '../context-json.ts'
 import type { sandboxLimits } from '../sandbox.ts'
-import type { ContextText } from './context-text.ts'
 import { ImagedMemory, type MemoryImage } from './memory-image.ts'
 import { instantiate, type EngineModule } from './module.ts'
 
@@ -70,7 +70,8 @@ export class Engine {
     return { ...answer, compiled }
   }
 
-  run({ image, reflex }: Compiled, { text, late }: ContextText): Answer {
+  run({ image, reflex }: Compiled, context: ContextJson): Answer {
+    const { text, late } = context.parts
     this.#memory.restore(this.#realm, image)
     return this.#metered(this.#limits.fuel, () => {
       const values = this.#newStrings([text, ...late])

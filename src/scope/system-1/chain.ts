@@ -92,12 +92,12 @@ export class Chain {
     const who = state === 'active' ? version.id : `${version.id}@${version.version}`
     const seen = see(records.recent(who, at))
     if (!seen.fits) return not(TOO_LARGE)
-    const run = runReflex(sandbox(), version, seen.context)
+    const run = runReflex(sandbox(), version, seen.json)
     batch.fuel -= run.fuel + FUEL_A_RUN
     const known = shown.has(seen.hash)
     shown.add(seen.hash)
     const { fuel, duration_us } = run
-    const context = known ? null : log.clean(seen.context)
+    const context = known ? null : log.cleanContext(seen.context, seen.json.text)
     const ran: Ran = { ...named(version, state), context_hash: seen.hash, context, fuel, duration_us }
     const asked = {
       scope,
@@ -182,6 +182,8 @@ const passed = ({ event }: Stored, why: Why, ran: Ran): NewEntry => ({ ...childH
 
 /** Fields that are never logged are hidden in an action, too; one that can then not be read any more stays as it is named. */
 function cleaned(log: Log, action: Fire['action']): Fire['action'] {
-  const parsed = parseAction(log.clean(action))
+  const shown = log.clean(action)
+  if (shown === action) return action
+  const parsed = parseAction(shown)
   return parsed.ok ? parsed.action : action
 }

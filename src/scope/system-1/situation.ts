@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Agent } from '../../agents/define-agent.ts'
 import type { Event } from '../../core/event.ts'
+import { ContextJson } from '../../reflexes/context-json.ts'
 import { RECENT_EVENTS, type ReflexContext, type RecentAction } from '../../reflexes/reflex-context.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import type { Budget } from '../budget.ts'
@@ -19,11 +20,13 @@ type Parts = {
   thinking: () => { since: number } | null
 }
 /** `fits`: the sandbox takes it. */
-export type Seen = { context: ReflexContext; hash: string; fits: boolean }
+export type Seen = { context: ReflexContext; json: ContextJson; hash: string; fits: boolean }
 
 /** What reflexes see of the scope when an event is at hand: a copy, small enough for the sandbox. */
 export class Situation {
   readonly #parts: Parts
+  /** The latest events' JSON. */
+  #recent: ReadonlyMap<Event, string> = new Map()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -50,9 +53,20 @@ export class Situation {
       scratch: memory.live.scratch,
       thinking: turn && { since: new Date(turn.since).toISOString() },
     }
+    const recent_events = this.#texts(base.recent_events, stored)
+    const json = ContextJson.of(base, { event: stored.text, recent_events: arrayOf(recent_events) })
+    const seen = (recent_actions: RecentAction[]): Seen =>
+      fitted({ ...base, recent_actions }, json.with('recent_actions', JSON.stringify(recent_actions)), recent_events)
     // Most reflexes have done nothing lately and see the same.
     let plain: Seen | undefined
-    return (recent_actions) => (recent_actions.length === 0 ? (plain ??= fitted(base)) : fitted({ ...base, recent_actions }))
+    return (recent_actions) => (recent_actions.length === 0 ? (plain ??= seen([])) : seen(recent_actions))
+  }
+
+  /** As JSON, each written once. */
+  #texts(events: readonly Event[], { event: own, text }: Stored): string[] {
+    const texts = new Map(events.map((event) => [event, event === own ? text : (this.#recent.get(event) ?? JSON.stringify(event))]))
+    this.#recent = texts
+    return Array.from(texts.values())
   }
 }
 
@@ -62,13 +76,16 @@ function recentOf(events: readonly Event[], event: Event): ReflexContext['recent
   return last.at(-1) === event ? last : [...last.filter((one) => one !== event).slice(1 - RECENT_EVENTS), event]
 }
 
+const arrayOf = (texts: readonly string[]): string => `[${texts.join()}]`
+
 /** Large events leave `recent_events` from the oldest on, until the rest fits. */
-function fitted(context: ReflexContext): Seen {
+function fitted(context: ReflexContext, whole: ContextJson, recent_events: readonly string[]): Seen {
   for (let from = 0; ; from += 1) {
-    const shown = from === 0 ? context : { ...context, recent_events: context.recent_events.slice(from) }
-    const text = JSON.stringify(shown)
+    const json = from === 0 ? whole : whole.with('recent_events', arrayOf(recent_events.slice(from)))
+    const { text } = json
     const fits = text.length * 3 <= sandboxLimits.context_bytes || encoder.encode(text).length <= sandboxLimits.context_bytes
-    if (!fits && shown.recent_events.length > 0) continue
-    return { context: shown, hash: createHash('sha256').update(text).digest('hex'), fits }
+    if (!fits && from < recent_events.length) continue
+    const shown = from === 0 ? context : { ...context, recent_events: context.recent_events.slice(from) }
+    return { context: shown, json, hash: createHash('sha256').update(text).digest('hex'), fits }
   }
 }

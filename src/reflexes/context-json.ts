@@ -1,0 +1,46 @@
+const LARGE = 256
+const MOST_LATE = 24
+
+/** A context as JSON, field by field: written once for the sandbox, the hash and the log. */
+export class ContextJson {
+  readonly #fields: ReadonlyMap<string, string>
+  /** All of it. */
+  readonly text: string
+
+  private constructor(fields: ReadonlyMap<string, string>, text = textOf(fields)) {
+    this.#fields = fields
+    this.text = text
+  }
+
+  /** `known`: fields whose JSON the caller has. What is no object has no fields. */
+  static of(context: unknown, known: Readonly<Record<string, string>> = {}): ContextJson {
+    if (typeof context !== 'object' || context === null || Array.isArray(context))
+      return new ContextJson(new Map(), JSON.stringify(context) ?? 'null')
+    const fields = new Map<string, string>()
+    for (const [name, value] of Object.entries(context)) {
+      const json = Object.hasOwn(known, name) ? known[name] : JSON.stringify(value)
+      if (json !== undefined) fields.set(name, json)
+    }
+    return new ContextJson(fields)
+  }
+
+  /** With another value in the place of a field. */
+  with(name: string, json: string): ContextJson {
+    return new ContextJson(new Map(this.#fields).set(name, json))
+  }
+
+  /** For a program that reads few of the fields: `text` is whole but for the large ones, whose JSON follows by itself, names and values in turns. A 0 keeps such a field's place. */
+  get parts(): { text: string; late: readonly string[] } {
+    const late: string[] = []
+    const early = new Map<string, string>()
+    for (const [name, json] of this.#fields) {
+      const isLate = json.length >= LARGE && late.length < MOST_LATE * 2
+      if (isLate) late.push(name, json)
+      early.set(name, isLate ? '0' : json)
+    }
+    return late.length === 0 ? { text: this.text, late } : { text: textOf(early), late }
+  }
+}
+
+const textOf = (fields: ReadonlyMap<string, string>): string =>
+  `{${Array.from(fields, ([name, json]) => `${JSON.stringify(name)}:${json}`).join()}}`
