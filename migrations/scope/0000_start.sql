@@ -45,6 +45,7 @@ CREATE TABLE `events` (
 	`lease_until` integer,
 	`ack_token` text,
 	`accepted_at` integer NOT NULL,
+	`chain_seq` integer,
 	`ended_at` integer,
 	`in_context` integer DEFAULT 0 NOT NULL,
 	`outcome` text,
@@ -68,7 +69,6 @@ CREATE TABLE `log` (
 	`entry` text NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `log_reflexes` ON `log` ((entry->>'$.event_ids[0]')) WHERE kind IN ('reflex-fired', 'reflex-passed');--> statement-breakpoint
 CREATE TABLE `parked_runs` (
 	`approval_id` text PRIMARY KEY NOT NULL,
 	`run` text NOT NULL,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { limits } from './limits.ts'
 import { httpTools, mcpServers } from './outside-tools.ts'
 import { reflexReference } from './reflex.ts'
 
@@ -38,7 +39,7 @@ const fields = {
   /** Names of the tools that this scope may use, of its agent and of those declared below; all of them unless set. */
   tools: z.array(z.string().min(1).max(128)).max(100),
   /** System 1: the reflexes that see an event before any model does, in order of priority. */
-  reflexes: z.array(reflexReference).max(100),
+  reflexes: z.array(reflexReference).max(limits.chain_length),
   /** Where the scope's agent works, for the gate: a skill names what it is for. */
   project: z.string().min(1).max(200),
   env: z.union([z.string().min(1).max(64), z.array(z.string().min(1).max(64)).max(16)]),

@@ -4,12 +4,16 @@ const MOST_LATE = 24
 /** A context as JSON, field by field: written once for the sandbox, the hash and the log. */
 export class ContextJson {
   readonly #fields: ReadonlyMap<string, string>
-  /** All of it. */
-  readonly text: string
+  #text: string | null
 
-  private constructor(fields: ReadonlyMap<string, string>, text = textOf(fields)) {
+  private constructor(fields: ReadonlyMap<string, string>, text: string | null = null) {
     this.#fields = fields
-    this.text = text
+    this.#text = text
+  }
+
+  /** All of it. */
+  get text(): string {
+    return (this.#text ??= textOf(this.#fields))
   }
 
   /** `known`: fields whose JSON the caller has. What is no object has no fields. */

@@ -27,7 +27,7 @@ export type ReflexContext = {
   pending_purchases: PendingPurchase[]
   pending_contracts: PendingContract[]
   /** Ids of the artifacts that the agent owns. */
-  owned_artifacts: string[]
+  owned_artifacts: readonly string[]
   /** The event at hand, with its type's own fields. */
   event: Event & Record<string, unknown>
   window: { '10s': WindowCounts; '1m': WindowCounts; '10m': WindowCounts }

@@ -134,7 +134,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     settings,
     now,
   })
-  const perception = new Perception({ inbox, memory, log, settlement, chain, reflexes, agent, settings, thinking })
+  const perception = new Perception({ inbox, memory, log, settlement, chain, reflexes, recordings, agent, settings, thinking })
   const turns: Turns = new Turns({
     database,
     inbox,

@@ -4,12 +4,8 @@ import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
 import { limits } from '../protocol/limits.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
 import type { Database, Row } from './database.ts'
+import { insertRows, rowOf, type Claimed, type Judged, type Stored } from './event-row.ts'
 
-/** `text` is the event's JSON, as it is stored. */
-export type Stored = Claimed & { text: string }
-export type Claimed = { seq: number; event: Event; attempts: number }
-/** What is stored of a fresh event: pending, or ended by the filters already. */
-export type Judged = { stored: Stored; status: 'pending' | 'processing' | OutcomeStatus; in_context: boolean; outcome: Outcome | null }
 type Remembered = { find: (seq: number) => Event | undefined }
 export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
 export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
@@ -17,10 +13,6 @@ export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: nu
 /** A lease that no clock ends: a turn's claim is given back by whoever ends the turn, or by the next start of the object. */
 export const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
-const INSERT = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, revision, ack_token, lease_until)
-  SELECT value->>0, event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, value->>1, value->>2,
-    value->>3, ?2, CASE WHEN value->>1 NOT IN ('pending', 'processing') THEN ?2 END, ?2, CASE value->>1 WHEN 'processing' THEN 'reflex:' || (value->>0) END,
-    CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END FROM (SELECT value, value->4 AS event FROM json_each(?1))`
 const TURN = 'turn:'
 /** What only the scope itself settles. */
 const OWN = /^(?:turn|reflex):/
@@ -59,11 +51,7 @@ export class Inbox {
 
   /** Stores fresh events as the filters have judged them: one row written for each, with its first state. */
   insert(judged: readonly Judged[], now: number): void {
-    const rows = judged.map(
-      ({ stored: { seq, text }, status, in_context, outcome }) =>
-        `[${seq},${JSON.stringify(status)},${in_context ? 1 : 0},${outcome ? JSON.stringify(JSON.stringify(outcome)) : null},${text}]`,
-    )
-    for (const chunk of jsonChunks(rows)) this.#database.all(INSERT, chunk, now)
+    for (const chunk of jsonChunks(judged.map(rowOf))) this.#database.all(insertRows, chunk, now)
     this.#last += judged.length
     this.#open += judged.filter(({ status }) => status === 'pending' || status === 'processing').length
   }

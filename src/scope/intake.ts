@@ -3,7 +3,8 @@ import type { NewEntry, Via } from '../protocol/log-entry.ts'
 import type { Accepted } from '../protocol/scope-api.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Counters } from './counters.ts'
-import type { Inbox, Judged, Stored } from './inbox.ts'
+import type { Judged, Stored } from './event-row.ts'
+import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
 import { stays, type Perception, type Verdict } from './perception.ts'
 import { headOf } from './spans.ts'
@@ -87,7 +88,7 @@ export class Intake {
       const place = log.last + 1 + entries.length
       places.push(place)
       if (decided) entries.push(...decided.entries)
-      return judgedBy(one, verdict, reflexes.leaves(decided, place))
+      return { ...judgedBy(one, verdict, reflexes.leaves(decided, place)), chain_seq: decided && decided.entries.length > 0 ? place : null }
     })
     inbox.insert(judged, now())
     const ended = judged.filter(({ outcome }) => outcome !== null)
@@ -110,7 +111,7 @@ export class Intake {
 }
 
 /** A reflex that fired goes before what perceiving came to. */
-const judgedBy = (stored: Stored, verdict: Verdict | undefined, left: Left | null): Judged => ({
+const judgedBy = (stored: Stored, verdict: Verdict | undefined, left: Left | null): Omit<Judged, 'chain_seq'> => ({
   stored,
   status: left?.status ?? verdict?.end?.status ?? 'pending',
   in_context: stays(verdict),

@@ -3,11 +3,13 @@ import { relevant } from '../core/filter.ts'
 import type { Agent } from '../agents/define-agent.ts'
 import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
 import type { Settings } from '../protocol/settings.ts'
-import type { Inbox, Stored } from './inbox.ts'
+import type { Stored } from './event-row.ts'
+import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { Settlement } from './settlement.ts'
 import type { Chain } from './system-1/chain.ts'
 import type { Decided } from './system-1/fire.ts'
+import type { Recordings } from './system-1/recordings.ts'
 import type { ReflexOutcome } from './system-1/reflex-outcome.ts'
 import { scopeHead } from './spans.ts'
 import type { WorkingMemory } from './working-memory.ts'
@@ -19,6 +21,7 @@ type Parts = {
   settlement: Settlement
   chain: Chain
   reflexes: ReflexOutcome
+  recordings: Recordings
   agent: () => Agent
   settings: () => Settings
   thinking: () => boolean
@@ -53,15 +56,19 @@ export class Perception {
 
   /** Events that are stored already and that no filter has seen yet. Within a unit of work; returns how many now wait for a turn. */
   perceive(stored: readonly Stored[]): number {
-    const { memory, reflexes, settlement, log } = this.#parts
+    const { recordings, memory, reflexes, settlement, log } = this.#parts
     const verdicts = this.judge(stored)
     const joined = stored.filter((_, index) => stays(verdicts[index]))
     if (joined.length > 0) memory.keep(joined)
     let waiting = 0
+    const places: { seq: number; chain_seq: number }[] = []
     for (const [index, one] of stored.entries()) {
       const verdict = verdicts[index]
       const first = log.last + 1
-      if (verdict?.joined && verdict.decided) log.append(verdict.decided.entries)
+      if (verdict?.joined && verdict.decided) {
+        log.append(verdict.decided.entries)
+        places.push({ seq: one.seq, chain_seq: first })
+      }
       const left = verdict?.joined ? reflexes.leaves(verdict.decided, first) : null
       if (left) reflexes.leave(one, left)
       else if (verdict?.end) settlement.end([one.seq], verdict.end.status, verdict.end.outcome)
@@ -69,6 +76,7 @@ export class Perception {
       if (verdict?.joined && verdict.decided) reflexes.begin(one, verdict.decided, { first, waits })
       if (waits) waiting += 1
     }
+    recordings.note(places)
     this.retryFailed(stored, verdicts)
     this.trim()
     return waiting

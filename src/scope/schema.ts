@@ -4,7 +4,8 @@ import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-o
 /**
  * The inbox: the columns up to `ended_at` are those of core's EventStore. `in_context` marks the DecisionContext's events, `revision` grows with
  * each change, from the time of acceptance on, so that an id that comes again after it was forgotten is newer than what D1 has of it; `told` is the last revision that D1 has: the outbox is the rows where the two differ. `turns` are the ids, a JSON array, of
- * those that considered the event and did not end well, `interruptions` how often the object died or was reset during one.
+ * those that considered the event and did not end well, `interruptions` how often the object died or was reset during one. `chain_seq`
+ * is where the log has what reflexes saw of the event.
  */
 export const events = sqliteTable(
   'events',
@@ -24,6 +25,7 @@ export const events = sqliteTable(
     lease_until: integer(),
     ack_token: text(),
     accepted_at: integer().notNull(),
+    chain_seq: integer(),
     ended_at: integer(),
     in_context: integer().notNull().default(0),
     outcome: text(),
@@ -54,21 +56,12 @@ export const events = sqliteTable(
 )
 
 /** The append-only record of what the scope saw, decided and did. `entry` is the whole entry as JSON. */
-export const log = sqliteTable(
-  'log',
-  {
-    seq: integer().primaryKey(),
-    at: integer().notNull(),
-    kind: text().notNull(),
-    entry: text().notNull(),
-  },
-  () => [
-    // What a reflex saw of an event, for evaluating another one on it.
-    index('log_reflexes')
-      .on(sql`(entry->>'$.event_ids[0]')`)
-      .where(sql`kind IN ('reflex-fired', 'reflex-passed')`),
-  ],
-)
+export const log = sqliteTable('log', {
+  seq: integer().primaryKey(),
+  at: integer().notNull(),
+  kind: text().notNull(),
+  entry: text().notNull(),
+})
 
 /** Small values that the object must find again: its name, settings, counters, scratch, the turn in flight. */
 export const state = sqliteTable('state', { key: text().primaryKey(), value: text().notNull() })

@@ -1,6 +1,6 @@
 import type { Act } from '../protocol/reflex.ts'
 import type { EntryHead, TurnEnd, Usage } from '../protocol/log-entry.ts'
-import type { Claimed } from './inbox.ts'
+import type { Claimed } from './event-row.ts'
 import type { Seen } from './working-memory.ts'
 
 /** A turn in flight. `stop` aborts its signal; from then on it can have no effect any more. */

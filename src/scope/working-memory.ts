@@ -3,7 +3,7 @@ import type { Event } from '../core/event.ts'
 import type { Act } from '../protocol/reflex.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Database } from './database.ts'
-import type { Claimed, Stored } from './inbox.ts'
+import type { Claimed, Stored } from './event-row.ts'
 
 export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { behaviours, effectGates, effects } from '../support/test-agents.ts'
@@ -390,6 +391,33 @@ describe('recordings', () => {
       { source: 'recorded', context: { event: { text: 'pass' } }, decision: { by: 'turn' } },
       { source: 'recorded', context: { event: { text: 'fire' } }, decision: { by: 'reflex', acts: [{ act: 'call_tool', tool: 'act' }] } },
     ])
+  })
+})
+
+describe('what a reflex saw', () => {
+  test('is found, too, where its event had waited for the chain', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    behaviours.set(scope, async () => null)
+    await stub.configure({ consumer: 'pull' }, 'ops')
+    const ids = await send(stub, note(scope, 'one'), note(scope, 'two'))
+    const { id } = await write('return null')
+    await stub.configure({ consumer: 'turn', reflexes: [{ id }] }, 'ops')
+    expect(await stub.outcomes(ids, 5000)).toMatchObject({ settled: true })
+    const { recordings } = await stub.recordings({ since: 0, after: 0, limit: 10 })
+    expect(recordings.map((text) => JSON.parse(text) as unknown)).toMatchObject([
+      { source: 'recorded', context: { event: { text: 'one' }, tick: 1 } },
+      { source: 'recorded', context: { event: { text: 'two' }, tick: 2 } },
+    ])
+  })
+
+  test('is in the log as it was hashed', async () => {
+    const { scope, stub } = await acting(`return { action_type: 'reply', content: 'é' + context.recent_actions.length }`)
+    for (const text of ['ä', 'b', 'c']) await sendAndSettle(stub, note(scope, text))
+    const fired = await entriesOf(stub, 'reflex-fired')
+    expect(fired).toHaveLength(3)
+    for (const { context, context_hash } of fired)
+      expect(createHash('sha256').update(JSON.stringify(context)).digest('hex')).toBe(context_hash)
   })
 })
 

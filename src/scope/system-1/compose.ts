@@ -29,7 +29,8 @@ import { Recordings } from './recordings.ts'
 import type { Records } from './records.ts'
 import { ReflexOutcome } from './reflex-outcome.ts'
 import { Situation } from './situation.ts'
-import { ownedReflexes, reflexTools } from './tools.ts'
+import { OwnedReflexes } from './owned-reflexes.ts'
+import { reflexTools } from './tools.ts'
 import { Upkeep } from './upkeep.ts'
 import { Windows } from './windows.ts'
 
@@ -68,8 +69,10 @@ export function composeSystem1(parts: Parts) {
   const toolbox: Toolbox = new Toolbox({ scope, agent, settings, own: () => own, outside })
   const proving = new Proving({ ...parts, programs, toolbox, moved: (version, state, reason) => upkeep.moved(version, state, reason) })
   const recordings = new Recordings({ scope, database, agent, toolbox })
+  const owned = new OwnedReflexes(database, unit)
   const own = reflexTools({
     ...parts,
+    owned,
     programs,
     proving,
     recordings,
@@ -88,7 +91,7 @@ export function composeSystem1(parts: Parts) {
   const actions = new Actions({ ...parts, held, proving, toolbox, turn })
   const thinking = () => turns().current
   const windows = new Windows(database)
-  const situation = new Situation({ memory, windows, budget, agent, owned: () => ownedReflexes(database), thinking })
+  const situation = new Situation({ memory, windows, budget, agent, owned: () => owned.ids, thinking })
   const carriedOut = (version: { id: string }, key: string) => actions.carriedOut(version.id, key)
   const chain = new Chain({ scope, programs, situation, records, proving, toolbox, agent, sandbox, carriedOut, log, now })
   const reflexes = new ReflexOutcome({ scope, actions, proving, held, settlement: parts.settlement, toolbox })

@@ -1,4 +1,5 @@
 import type { Event } from '../../core/event.ts'
+import { limits } from '../../protocol/limits.ts'
 import type { LogEntry } from '../../protocol/log-entry.ts'
 import type { Outcome } from '../../protocol/event-record.ts'
 import type { Decision, Recording } from '../../protocol/reflex.ts'
@@ -10,6 +11,8 @@ import { toolKeys } from '../../agents/tool-keys.ts'
 import { actOf } from './acts.ts'
 
 const MOST_COUNTED = 1000
+/** That a chain leaves about one event: an acting version and a watching one for each of its reflexes. */
+const MOST_ENTRIES = 2 * limits.chain_length
 
 type Row = {
   seq: number
@@ -35,6 +38,15 @@ export class Recordings {
     this.#parts = parts
   }
 
+  /** What reflexes saw of stored events is in the log from these places on. */
+  note(places: readonly { seq: number; chain_seq: number }[]): void {
+    if (places.length === 0) return
+    this.#parts.database.all(
+      `UPDATE events SET chain_seq = noted.value->>'chain_seq' FROM json_each(?) AS noted WHERE events.seq = noted.value->>'seq'`,
+      JSON.stringify(places),
+    )
+  }
+
   /** Accepted since `since` (ms) and after the place `after`, oldest first; those that a filter kept out are not among them. */
   read(request: Span): Page {
     const recordings = this.#recordings(request)
@@ -55,7 +67,8 @@ export class Recordings {
   #recordings({ since, after, limit }: Span): Recording[] {
     const rows = this.#parts.database.all<Row>(
       `SELECT seq, id, payload, accepted_at, outcome,
-          (SELECT entry FROM log WHERE kind IN ('reflex-fired', 'reflex-passed') AND (entry->>'$.event_ids[0]') = events.id AND entry->>'$.context' IS NOT NULL ORDER BY log.seq LIMIT 1) AS entry,
+          (SELECT entry FROM log WHERE log.seq >= chain_seq AND log.seq < chain_seq + ${MOST_ENTRIES} AND kind IN ('reflex-fired', 'reflex-passed')
+            AND entry->>'$.event_ids[0]' = events.id AND entry->>'$.context' IS NOT NULL ORDER BY log.seq LIMIT 1) AS entry,
           (SELECT entry FROM log WHERE log.seq = outcome->>'log_seq') AS decision
         FROM events WHERE seq > ? AND accepted_at >= ? AND status NOT IN ('ignored') ORDER BY seq LIMIT ?`,
       after,

@@ -5,7 +5,8 @@ import { emptyMetrics } from '../../reflexes/metrics.ts'
 import type { RecentAction } from '../../reflexes/reflex-context.ts'
 import type { Database } from '../database.ts'
 
-type Fire = { at: number; event_id: string; action: Action; overruled?: true }
+/** `at` as reflexes are shown it, at every event. */
+type Fire = { at: string; event_id: string; action: Action; overruled?: true }
 /** An action as its reflex is shown it later; a long one without its content, or ten of them would fill the context. */
 const LONGEST = 1000
 /** `minute` counts from the epoch. */
@@ -41,8 +42,8 @@ export class Records {
   /** The newest last. `who` is the reflex's id, or `id@version` for one that only watches. */
   recent(who: string, now: number): RecentAction[] {
     return this.#history(who).fires.map(({ at, event_id, action }) => ({
-      at: new Date(at).toISOString(),
-      seconds_ago: Math.max(0, (now - at) / 1000),
+      at,
+      seconds_ago: Math.max(0, (now - Date.parse(at)) / 1000),
       event_id,
       action,
     }))
@@ -65,7 +66,7 @@ export class Records {
 
   /** Actions of this type within the last minute, of those that are remembered. */
   lately(who: string, action_type: Action['action_type'], now: number): number {
-    return this.#history(who).fires.filter(({ at, action }) => action.action_type === action_type && now - at < 60_000).length
+    return this.#history(who).fires.filter(({ at, action }) => action.action_type === action_type && now - Date.parse(at) < 60_000).length
   }
 
   heldBack(who: string, { cooldown_s, rate = DEFAULT_RATE }: ReflexReference, now: number): 'cooldown' | 'rate' | null {
@@ -74,13 +75,13 @@ export class Records {
     return minute === Math.floor(now / 60_000) && fired >= rate ? 'rate' : null
   }
 
-  fired(who: string, fire: Fire): void {
+  fired(who: string, { at, event_id, action }: { at: number; event_id: string; action: Action }): void {
     const history = this.#history(who)
-    const minute = Math.floor(fire.at / 60_000)
+    const minute = Math.floor(at / 60_000)
     history.fired = (history.minute === minute ? history.fired : 0) + 1
     history.minute = minute
-    history.last_at = fire.at
-    history.fires = [...history.fires, { ...fire, action: brief(fire.action) }].slice(-RECENT)
+    history.last_at = at
+    history.fires = [...history.fires, { at: new Date(at).toISOString(), event_id, action: brief(action) }].slice(-RECENT)
     this.#changed.add(`history:${who}`)
   }
 

@@ -1,4 +1,4 @@
-import type { Stored } from '../inbox.ts'
+import type { Stored } from '../event-row.ts'
 import type { Settlement } from '../settlement.ts'
 import type { Toolbox } from '../toolbox.ts'
 import type { Actions } from './actions.ts'

@@ -5,7 +5,7 @@ import { ContextJson } from '../../reflexes/context-json.ts'
 import { RECENT_EVENTS, type ReflexContext, type RecentAction } from '../../reflexes/reflex-context.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import type { Budget } from '../budget.ts'
-import type { Stored } from '../inbox.ts'
+import type { Stored } from '../event-row.ts'
 import type { WorkingMemory } from '../working-memory.ts'
 import type { Windows } from './windows.ts'
 
@@ -16,7 +16,7 @@ type Parts = {
   windows: Windows
   budget: Budget
   agent: () => Agent
-  owned: () => string[]
+  owned: () => readonly string[]
   thinking: () => { since: number } | null
 }
 /** `fits`: the sandbox takes it. */

@@ -14,12 +14,12 @@ import type { Sandbox } from '../../reflexes/sandbox.ts'
 import { checkReflex } from '../../reflexes/static-check.ts'
 import { createReflexVersion, setReflexState } from '../../store/change-reflexes.ts'
 import { findReflex, listReflexes, listVersions } from '../../store/reflexes.ts'
-import type { Database } from '../database.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 import type { reflexToolNames } from './guidance.ts'
 import type { Programs } from './programs.ts'
 import type { Proving } from './proving.ts'
 import type { Recordings } from './recordings.ts'
+import type { OwnedReflexes } from './owned-reflexes.ts'
 import type { Records } from './records.ts'
 import type { Upkeep } from './upkeep.ts'
 
@@ -33,7 +33,7 @@ const HOURS = 24
 type Parts = {
   scope: string
   env: Env
-  database: Database
+  owned: OwnedReflexes
   unit: UnitOfWork
   agent: () => Agent
   programs: Programs
@@ -56,10 +56,7 @@ export function reflexTools(parts: Parts): ReflexTools {
   return { ...writing(parts), ...reading(parts), ...changing(parts) }
 }
 
-/** Ids of the reflexes that the agent of this scope wrote. */
-export const ownedReflexes = (database: Database): string[] => database.read<string[]>('owned_reflexes', [])
-
-function writing({ scope, env, database, unit, agent, sandbox, upkeep, now }: Parts) {
+function writing({ scope, env, owned, agent, sandbox, upkeep, now }: Parts) {
   return {
     write_reflex: defineTool({
       description: 'Writes a reflex, or a new version of one that you own. It only watches until it has proved itself.',
@@ -74,8 +71,7 @@ function writing({ scope, env, database, unit, agent, sandbox, upkeep, now }: Pa
         if (!checked.ok) return { written: false, errors: checked.errors }
         const tried = dryRun(sandbox(), { hash: checked.hash, code: source })
         if (!tried.ok && tried.run.reason !== 'error') return { written: false, errors: tried.errors }
-        const owned = ownedReflexes(database)
-        if (!owned.includes(id) && owned.length >= MOST_OWNED)
+        if (!owned.ids.includes(id) && owned.ids.length >= MOST_OWNED)
           return { written: false, reason: `you own ${MOST_OWNED} reflexes: retire some` }
         const source_version = copied_from ? await findReflex(env.DB, copied_from.id, copied_from.version) : null
         if (copied_from && !source_version) return { written: false, reason: `there is no reflex ${copied_from.id} to copy from` }
@@ -92,7 +88,7 @@ function writing({ scope, env, database, unit, agent, sandbox, upkeep, now }: Pa
           now: now(),
         })
         if (!created.ok) return { written: false, reason: created.detail }
-        if (!owned.includes(id)) unit(() => database.write('owned_reflexes', [...owned, id]))
+        owned.add(id)
         await upkeep.refresh()
         const { version, hash, state } = created.version
         return { written: true, id, version, hash, state, next: 'name it in update_agent_config, if your chain does not have it yet' }
@@ -101,7 +97,7 @@ function writing({ scope, env, database, unit, agent, sandbox, upkeep, now }: Pa
   }
 }
 
-function reading({ env, database, programs, records, recordings, sandbox, now }: Parts) {
+function reading({ env, owned, programs, records, recordings, sandbox, now }: Parts) {
   return {
     list_reflexes: defineTool({
       repeatable: true,
@@ -119,7 +115,7 @@ function reading({ env, database, programs, records, recordings, sandbox, now }:
         const found = q === undefined ? [] : (await listReflexes(env.DB, { q, limit: 20 })).items
         return {
           chain,
-          owned: ownedReflexes(database),
+          owned: owned.ids,
           found: found.map(({ id, version, owner, description, state }) => ({ id, version, owner, description, state })),
         }
       },
@@ -160,7 +156,7 @@ function reading({ env, database, programs, records, recordings, sandbox, now }:
   }
 }
 
-function changing({ scope, env, database, proving, configure, upkeep, programs, turn_id, unit, now, agent }: Parts) {
+function changing({ scope, env, owned, proving, configure, upkeep, programs, turn_id, unit, now, agent }: Parts) {
   return {
     update_agent_config: defineTool({
       description: 'Sets your chain: the reflexes that see each event before you do, in order. An empty list takes them all away.',
@@ -187,13 +183,7 @@ function changing({ scope, env, database, proving, configure, upkeep, programs, 
           return { retired: false, reason: `${id} is ${found.owner}'s: take it out of your chain instead` }
         const versions = version === undefined ? await listVersions(env.DB, id) : [found]
         for (const one of versions) await setReflexState(env.DB, { id, version: one.version, state: 'retired', reason, now: now() })
-        if (version === undefined)
-          unit(() =>
-            database.write(
-              'owned_reflexes',
-              ownedReflexes(database).filter((owned) => owned !== id),
-            ),
-          )
+        if (version === undefined) owned.remove(id)
         await upkeep.refresh()
         return { retired: true, id, versions: versions.map((one) => one.version) }
       },

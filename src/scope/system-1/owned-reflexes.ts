@@ -1,0 +1,34 @@
+import type { Database } from '../database.ts'
+import type { UnitOfWork } from '../unit-of-work.ts'
+
+const KEY = 'owned_reflexes'
+
+/** Ids of the reflexes that the agent of this scope wrote. Reflexes are shown them at every event, so they are held in memory. */
+export class OwnedReflexes {
+  readonly #database: Database
+  readonly #unit: UnitOfWork
+  #ids: readonly string[]
+
+  constructor(database: Database, unit: UnitOfWork) {
+    this.#database = database
+    this.#unit = unit
+    this.#ids = database.read<string[]>(KEY, [])
+  }
+
+  get ids(): readonly string[] {
+    return this.#ids
+  }
+
+  add(id: string): void {
+    if (!this.#ids.includes(id)) this.#set([...this.#ids, id])
+  }
+
+  remove(id: string): void {
+    if (this.#ids.includes(id)) this.#set(this.#ids.filter((owned) => owned !== id))
+  }
+
+  #set(ids: readonly string[]): void {
+    this.#unit(() => this.#database.write(KEY, ids))
+    this.#ids = ids
+  }
+}
