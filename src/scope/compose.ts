@@ -60,11 +60,8 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     wake: () => alarm.next(),
     also: (db) => upkeep.tellSums(db),
   })
-  const save = () => {
-    counters.save()
-    records.save()
-  }
-  const unit = unitOfWork({ database, save, changed: () => outbox.changed(), reset: (error) => abort(context, scope, error) })
+  const counted = () => [...counters.changes(), ...records.changes()]
+  const unit = unitOfWork({ database, log, counted, changed: () => outbox.changed(), reset: (error) => abort(context, scope, error) })
   const waiters = new Waiters()
   const settlement = new Settlement({
     inbox,

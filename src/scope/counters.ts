@@ -1,5 +1,5 @@
 import type { Counters as Counts } from '../protocol/scope-api.ts'
-import type { Database } from './database.ts'
+import type { Database, StateChange } from './database.ts'
 
 export const ZERO: Counts = {
   accepted: 0,
@@ -20,14 +20,12 @@ export const ZERO: Counts = {
   cost_usd: 0,
 }
 
-/** What the scope has done since it exists. Saved once per unit of work, in its transaction. */
+/** What the scope has done since it exists. Kept once per unit of work, in its transaction. */
 export class Counters {
-  readonly #database: Database
   readonly #counts: Counts
   #changed = false
 
   constructor(database: Database) {
-    this.#database = database
     this.#counts = { ...ZERO, ...database.read<Partial<Counts>>('counters', {}) }
   }
 
@@ -40,9 +38,10 @@ export class Counters {
     this.#changed = true
   }
 
-  save(): void {
-    if (!this.#changed) return
+  /** What is to be kept since it was last asked. */
+  changes(): StateChange[] {
+    if (!this.#changed) return []
     this.#changed = false
-    this.#database.write('counters', this.#counts)
+    return [['counters', this.#counts]]
   }
 }

@@ -1,4 +1,8 @@
 import type { Statement } from '../core/event-statements.ts'
+import { jsonChunks } from '../protocol/json-chunks.ts'
+
+/** A key of the table `state`, and its value as JSON has it. */
+export type StateChange = [key: string, value: unknown]
 
 /** No table of a scope holds blobs. */
 export type Row = Record<string, string | number | null>
@@ -35,5 +39,11 @@ export class Database {
 
   write(key: string, value: unknown): void {
     this.all('INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2', key, JSON.stringify(value))
+  }
+
+  /** By one statement. */
+  writeAll(changes: readonly StateChange[]): void {
+    const write = `INSERT INTO state (key, value) SELECT value->>0, value->1 FROM json_each(?) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+    for (const chunk of jsonChunks(changes.map((change) => JSON.stringify(change)))) this.all(write, chunk)
   }
 }

@@ -4,7 +4,8 @@ import { redactor } from '../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../protocol/log-entry.ts'
 import type { Database } from './database.ts'
 
-export type LogListener = (entries: { seq: number; text: string }[]) => void
+type Text = { seq: number; text: string }
+export type LogListener = (entries: Text[]) => void
 
 /** The scope's append-only record (G5). Entries get their `seq` here, in the transaction of what they tell of. */
 export class Log {
@@ -12,6 +13,8 @@ export class Log {
   readonly #now: () => number
   readonly #listeners: LogListener[] = []
   #last: number
+  #gathering = 0
+  #gathered: Text[] = []
   #redact = redactor()
   /** JSON of values that is known already: a reflex's context is long. */
   readonly #texts = new WeakMap<object, string>()
@@ -49,22 +52,34 @@ export class Log {
   /** Returns the `seq` of the last entry. */
   append(entries: readonly NewEntry[]): number {
     if (entries.length === 0) return this.#last
-    const now = this.#now()
-    const at = new Date(now).toISOString()
+    const at = new Date(this.#now()).toISOString()
     const texts = entries.map((entry, index) => {
       const seq = this.#last + 1 + index
       return { seq, text: this.#textOf({ seq, at, ...entry }) }
     })
-    for (const chunk of jsonChunks(texts.map(({ text }) => text))) {
-      this.#database.all(
-        `INSERT INTO log (seq, at, kind, entry) SELECT value->>'seq', ?2, value->>'kind', value FROM json_each(?1)`,
-        chunk,
-        now,
-      )
-    }
     this.#last += entries.length
+    this.#gathered.push(...texts)
+    if (this.#gathering === 0) this.#write()
     for (const listener of this.#listeners) listener(texts)
     return this.#last
+  }
+
+  /** Until `written`, which comes in the same transaction, entries are kept to be written all at once. */
+  gather(): void {
+    this.#gathering += 1
+  }
+
+  written(): void {
+    this.#gathering -= 1
+    this.#write()
+  }
+
+  #write(): void {
+    if (this.#gathered.length === 0) return
+    const texts = this.#gathered.map(({ text }) => text)
+    this.#gathered = []
+    const insert = `INSERT INTO log (seq, at, kind, entry) SELECT value->>'seq', ?2, value->>'kind', value FROM json_each(?1)`
+    for (const chunk of jsonChunks(texts)) this.#database.all(insert, chunk, this.#now())
   }
 
   #textOf(entry: LogEntry): string {
@@ -75,7 +90,8 @@ export class Log {
   }
 
   /** Entries after `after` and before `before`, oldest first, as JSON text: at most `limit`, and about a page's bytes. */
-  read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER): { seq: number; text: string }[] {
+  read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER): Text[] {
+    this.#write()
     return this.#database.all(
       `SELECT seq, text FROM (SELECT seq, entry AS text, sum(octet_length(entry)) OVER (ORDER BY seq) - octet_length(entry) AS before
         FROM (SELECT seq, entry FROM log WHERE seq > ? AND seq < ? ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
@@ -88,16 +104,19 @@ export class Log {
 
   /** When the oldest entry was written, in ms. */
   oldest(): number | null {
+    this.#write()
     return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq LIMIT 1')?.at ?? null
   }
 
   entry(seq: number): LogEntry | null {
+    this.#write()
     const row = this.#database.first<{ entry: string }>('SELECT entry FROM log WHERE seq = ?', seq)
     return row ? (JSON.parse(row.entry) as LogEntry) : null
   }
 
   /** Drops up to `limit` entries older than `before`; the numbering goes on. */
   forget(before: number, limit: number): number {
+    this.#write()
     this.#database.write('log_floor', this.#last)
     return this.#database.all(
       'DELETE FROM log WHERE seq IN (SELECT seq FROM log ORDER BY seq LIMIT ?2) AND at < ?1 RETURNING seq',

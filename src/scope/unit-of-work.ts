@@ -1,4 +1,5 @@
-import type { Database } from './database.ts'
+import type { Database, StateChange } from './database.ts'
+import type { Log } from './log.ts'
 
 /** Runs synchronous work that is kept as a whole or not at all. */
 export type UnitOfWork = <Result>(work: () => Result) => Result
@@ -7,12 +8,14 @@ export type UnitOfWork = <Result>(work: () => Result) => Result
  * After work that threw half way, memory and disk may differ: `reset` drops the object, and the next request builds it from what is on disk. Expected
  * failures never get here; they are data.
  */
-export function unitOfWork({ database, save, changed, reset }: Parts): UnitOfWork {
+export function unitOfWork({ database, log, counted, changed, reset }: Parts): UnitOfWork {
   return (work) => {
     try {
       const result = database.transaction(() => {
+        log.gather()
         const made = work()
-        save()
+        database.writeAll(counted())
+        log.written()
         return made
       })
       changed()
@@ -24,5 +27,5 @@ export function unitOfWork({ database, save, changed, reset }: Parts): UnitOfWor
   }
 }
 
-/** `save` writes what is counted in memory, in the same transaction. */
-type Parts = { database: Database; save: () => void; changed: () => void; reset: (error: unknown) => void }
+/** `counted`: what was counted in memory and is to be kept. */
+type Parts = { database: Database; log: Log; counted: () => StateChange[]; changed: () => void; reset: (error: unknown) => void }

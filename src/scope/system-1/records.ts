@@ -3,7 +3,7 @@ import type { ReflexReference } from '../../protocol/reflex.ts'
 import type { ReflexMetrics } from '../../protocol/reflex-metrics.ts'
 import { emptyMetrics } from '../../reflexes/metrics.ts'
 import type { RecentAction } from '../../reflexes/reflex-context.ts'
-import type { Database } from '../database.ts'
+import type { Database, StateChange } from '../database.ts'
 
 /** `at` as reflexes are shown it, at every event. */
 type Fire = { at: string; event_id: string; action: Action; overruled?: true }
@@ -107,13 +107,15 @@ export class Records {
     return { reflex_id: name.slice(0, at), version: Number(name.slice(at + 1)), metrics: this.#read(name).metrics }
   }
 
-  save(): void {
-    for (const key of this.#changed) {
+  /** What is to be kept since it was last asked. */
+  changes(): StateChange[] {
+    const changes = Array.from(this.#changed, (key): StateChange => {
       const [kind = ''] = key.split(':', 1)
       const name = key.slice(kind.length + 1)
-      this.#database.write(key, kind === 'history' ? this.#histories.get(name) : this.#versions.get(name))
-    }
+      return [key, kind === 'history' ? this.#histories.get(name) : this.#versions.get(name)]
+    })
     this.#changed.clear()
+    return changes
   }
 
   #history(who: string): History {
