@@ -1,8 +1,10 @@
 import { limits } from '../protocol/limits.ts'
-import { jsonChunks } from '../protocol/json-chunks.ts'
 import { redactor } from '../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../protocol/log-entry.ts'
 import type { Database } from './database.ts'
+
+/** A statement takes a hundred parameters. */
+const ROWS_A_STATEMENT = 33
 
 type Text = { seq: number; text: string }
 export type LogListener = (entries: Text[]) => void
@@ -14,7 +16,7 @@ export class Log {
   readonly #listeners: LogListener[] = []
   #last: number
   #gathering = 0
-  #gathered: Text[] = []
+  #gathered: (Text & { kind: string })[] = []
   #redact = redactor()
   /** JSON of values that is known already: a reflex's context is long. */
   readonly #texts = new WeakMap<object, string>()
@@ -55,7 +57,7 @@ export class Log {
     const at = new Date(this.#now()).toISOString()
     const texts = entries.map((entry, index) => {
       const seq = this.#last + 1 + index
-      return { seq, text: this.#textOf({ seq, at, ...entry }) }
+      return { seq, kind: entry.kind, text: this.#textOf({ seq, at, ...entry }) }
     })
     this.#last += entries.length
     this.#gathered.push(...texts)
@@ -76,10 +78,14 @@ export class Log {
 
   #write(): void {
     if (this.#gathered.length === 0) return
-    const texts = this.#gathered.map(({ text }) => text)
+    const rows = this.#gathered
     this.#gathered = []
-    const insert = `INSERT INTO log (seq, at, kind, entry) SELECT value->>'seq', ?2, value->>'kind', value FROM json_each(?1)`
-    for (const chunk of jsonChunks(texts)) this.#database.all(insert, chunk, this.#now())
+    // Bound, not as JSON: SQLite would parse each entry and write it anew.
+    for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
+      const some = rows.slice(from, from + ROWS_A_STATEMENT)
+      const values = some.flatMap(({ seq, kind, text }) => [seq, kind, text])
+      this.#database.all(`INSERT INTO log (at, seq, kind, entry) VALUES ${some.map(() => '(?1, ?, ?, ?)').join()}`, this.#now(), ...values)
+    }
   }
 
   #textOf(entry: LogEntry): string {
