@@ -1,65 +1,28 @@
-import { v7 as uuidv7 } from 'uuid'
-import type { Agent, AgentDeps } from '../agents/define-agent.ts'
-import { newSpanId } from '../core/event.ts'
+import type { AgentDeps } from '../agents/define-agent.ts'
 import { messageOf } from '../protocol/message-of.ts'
-import type { TurnEnd } from '../protocol/log-entry.ts'
-import type { Settings } from '../protocol/settings.ts'
 import type { Alarm } from './alarm.ts'
-import type { Counters } from './counters.ts'
-import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
-import type { Effects } from './effects.ts'
 import type { InboxView } from './inbox-view.ts'
-import type { Claimed } from './event-row.ts'
-import type { Inbox } from './inbox.ts'
-import type { Log } from './log.ts'
-import type { Perception } from './perception.ts'
-import type { Settlement } from './settlement.ts'
-import { turnHead } from './spans.ts'
-import type { Proving } from './system-1/proving.ts'
-import { type Ending, noUsage, type Turn, type TurnRecord } from './turn.ts'
+import type { Ending, Turn } from './turn.ts'
+import { TurnLedger, type LedgerParts } from './turn-ledger.ts'
 import { endingOf, endingOfError } from './turn-ending.ts'
-import type { UnitOfWork } from './unit-of-work.ts'
-import { toRanges, type WorkingMemory } from './working-memory.ts'
 
 const HEARTBEAT_MS = 20_000
 /** From one turn's start to the next, at least: a turn costs two commits, and an idle scope still starts its first one at once. */
 const TURN_GAP_MS = 20
-/** After this many deaths of the object in the middle of its turn, an event is taken to be their cause. */
-const MOST_INTERRUPTIONS = 10
 /** Newer events interrupt as often as this in a row. */
 const MOST_INTERRUPTS = 10
-/** How long events wait for a budget that no clock renews; a change of the settings wakes them before. */
-const PARKED_MS = 86_400_000
 
-type Parts = {
-  database: Database
-  inbox: Inbox
+type Parts = LedgerParts & {
   view: InboxView
-  memory: WorkingMemory
-  log: Log
-  counters: Counters
-  settlement: Settlement
-  perception: Perception
-  proving: Proving
-  effects: Effects
   alarm: Alarm
-  unit: UnitOfWork
-  agent: () => Agent
-  settings: () => Settings
   deps: (turn: Turn) => Promise<AgentDeps>
-  now: () => number
 }
 
-/**
- * The turn lane: at most one evaluation of the trigger at a time (G4).
- *
- * Kept state: the claim of the turn's events, and `turn` in the state table, both in one transaction with `turn-started`. If the process dies before it, the
- * events are pending and the alarm finds them. After it, `recover` gives them back without counting the attempt. The end of a turn, the outcomes of
- * its events, what leaves the context and its log entries are one transaction again: a turn has ended whole, or not at all (G1).
- */
+/** The turn lane: when the trigger is evaluated, at most once at a time (G4), and what stops it. */
 export class Turns {
   readonly #parts: Parts
+  readonly #ledger: TurnLedger
   #current: Turn | null = null
   #scheduled = false
   #started = 0
@@ -69,6 +32,7 @@ export class Turns {
 
   constructor(parts: Parts) {
     this.#parts = parts
+    this.#ledger = new TurnLedger(parts)
     parts.alarm.source((now) => (this.#current ? now + HEARTBEAT_MS : null))
     parts.alarm.source((now) => (this.#scheduled ? now + 1000 : null))
     parts.alarm.source((now) => this.#debounced(now))
@@ -76,6 +40,11 @@ export class Turns {
 
   get current(): Turn | null {
     return this.#current
+  }
+
+  /** On waking, within a unit of work. */
+  recover(): void {
+    this.#ledger.recover()
   }
 
   /** Something may have come due: starts a turn unless one is in flight, or the debounce is not over. */
@@ -113,73 +82,22 @@ export class Turns {
   cancel(reason: string, by: string): { cancelled: boolean; turn_id: string | null; events: number } {
     const turn = this.#current
     if (!turn) return { cancelled: false, turn_id: null, events: 0 }
-    const { unit, log, settlement } = this.#parts
-    unit(() => {
-      log.append([{ ...turn.head, kind: 'turn-cancelled', turn_id: turn.turn_id, reason, by }])
-      settlement.end(seqsOf(turn.claimed), 'cancelled', { by: 'cancel', reason })
-      this.#ended(turn, { status: 'cancelled', result: null, error: reason }, 0)
-    })
+    this.#ledger.cancel(turn, reason, by)
+    this.#current = null
     turn.stop(new Error(`the turn was cancelled: ${reason}`))
     this.#next()
     return { cancelled: true, turn_id: turn.turn_id, events: turn.claimed.length }
   }
 
-  /** On waking, within a unit of work: what was in flight goes back to pending, or is given up where repeating it is not safe. */
-  recover(): void {
-    const { database, inbox, log, effects, now } = this.#parts
-    effects.recover()
-    const record = database.read<TurnRecord | null>('turn', null)
-    if (!record) return
-    const { turn_id, head, since } = record
-    const lost = inbox.release(turn_id, { due_at: 0, interrupted: true })
-    const duration_ms = now() - since
-    const error = 'the server died, was reset or was evicted during this turn'
-    const entry = { turn_id, status: 'lost' as const, result: null, error, cleared: 0, usage: noUsage(), scratch: null, acts: [] }
-    log.append([{ ...head, duration_ms, kind: 'turn-ended', ...entry }])
-    database.write('turn', null)
-    this.#endOftenInterrupted(lost.map(({ seq }) => seq))
-  }
-
-  /** Interruptions burn no attempt, but an event that is there each time may be their cause, and nothing is tried for ever. */
-  #endOftenInterrupted(seqs: readonly number[]): void {
-    const { inbox, settlement } = this.#parts
-    const often = inbox.interrupted(seqs, MOST_INTERRUPTIONS)
-    const reason = `the server died, or a connection was lost, ${MOST_INTERRUPTIONS} times while a turn considered this event`
-    settlement.end(often, 'dead_lettered', { by: 'failure', reason }, reason)
-  }
-
   #start(): void {
     this.#scheduled = false
     this.#urgent = false
-    const turn = this.#current ? null : this.#parts.unit(() => this.#claim())
+    const turn = this.#current ? null : this.#ledger.claim()
     if (!turn) return
     this.#current = turn
     this.#started = turn.since
     this.#parts.alarm.by(this.#parts.now() + HEARTBEAT_MS)
     void this.#run(turn)
-  }
-
-  #claim(): Turn | null {
-    const { inbox, memory, log, counters, database, settings, agent, now } = this.#parts
-    const turn_id = uuidv7()
-    const due = inbox.claimForTurn(turn_id, { now: now(), limit: settings().context_limit, memory })
-    const earlier_turns = inbox.earlierTurns(seqsOf(due))
-    const claimed = this.#withoutUnsafe(due, earlier_turns)
-    if (claimed.length === 0) return null
-    const head = turnHead(
-      claimed.map(({ event }) => event),
-      newSpanId(),
-    )
-    const seen = memory.view(claimed)
-    const controller = new AbortController()
-    const since = now()
-    const attempts = Math.max(...claimed.map((stored) => stored.attempts))
-    const saw = { seqs: toRanges(seen.seqs), count: seen.seqs.length, scratch: log.clean(seen.scratch) }
-    log.append([{ ...head, kind: 'turn-started', turn_id, agent: agent().name, attempts, saw }])
-    database.write('turn', { turn_id, head, since } satisfies TurnRecord)
-    counters.add({ turns: 1 })
-    const stop = (reason: Error) => controller.abort(reason)
-    return { turn_id, head, since, claimed, earlier_turns, seen, signal: controller.signal, stop, usage: noUsage(), acts: [] }
   }
 
   async #run(turn: Turn): Promise<void> {
@@ -197,81 +115,18 @@ export class Turns {
     }
     // Cancelled or interrupted meanwhile: it was settled then.
     if (this.#current !== turn) return
-    this.#parts.unit(() => this.#settle(turn, ending))
+    this.#ledger.settle(turn, ending)
+    this.#current = null
     this.#interrupts = 0
     turn.stop(new Error('the turn has ended'))
     this.#next()
   }
 
-  #settle(turn: Turn, ending: Ending): void {
-    const { memory, settlement, inbox, perception, proving, log, now } = this.#parts
-    const { turn_id, claimed, seen } = turn
-    switch (ending.status) {
-      case 'result':
-      case 'none': {
-        turn.acts.push(...memory.mergeScratch(seen.scratch, seen.context.scratch))
-        proving.decided(
-          claimed.map(({ seq, event }) => ({ seq, id: event.id, trace_id: event.meta.trace_id })),
-          { by: 'turn', acts: turn.acts },
-        )
-        // Its place in the log is known before it is written: outcomes point to it, and the context is cleared of what has ended.
-        settlement.end(seqsOf(claimed), 'completed', { by: 'turn', turn_id, log_seq: log.last + claimed.length + 1 })
-        this.#ended(turn, ending, ending.status === 'result' ? memory.clear(seen.seqs) : 0)
-        return perception.trim()
-      }
-      case 'refused': {
-        inbox.release(turn_id, { due_at: ending.until ?? now() + PARKED_MS, parked: 'budget' })
-        return this.#ended(turn, ending, 0)
-      }
-      case 'interrupted': {
-        inbox.release(turn_id, { due_at: now(), interrupted: true })
-        this.#ended(turn, ending, 0)
-        return this.#endOftenInterrupted(seqsOf(claimed))
-      }
-      case 'failed':
-      case 'timeout': {
-        this.#ended(turn, ending, 0)
-        const error = ending.error ?? 'the turn failed'
-        settlement.failed(inbox.fail(claimed, { turn_id, ...settlement.failure(error) }), error)
-      }
-    }
-  }
-
-  #ended(turn: Turn, { status, result, error }: { status: TurnEnd; result: unknown; error: string | null }, cleared: number): void {
-    const { log, counters, database, now, effects, memory } = this.#parts
-    const { turn_id, head, since, usage } = turn
-    const acts = log.clean(turn.acts) as Turn['acts']
-    const entry = { turn_id, status, result: log.clean(result), error, cleared, usage, scratch: log.clean(memory.live.scratch), acts }
-    log.append([{ ...head, duration_ms: now() - since, kind: 'turn-ended', ...entry }])
-    if (status === 'failed' || status === 'timeout') counters.add({ turns_failed: 1 })
-    database.write('turn', null)
-    effects.forgetTurn(turn_id)
-    this.#current = null
-  }
-
-  /** An effect without a key that may have happened: a repeated turn could do it twice, so a person decides (G8). */
-  #withoutUnsafe(due: Claimed[], earlier_turns: readonly string[]): Claimed[] {
-    const { effects, inbox, settlement } = this.#parts
-    const given = new Set<number>()
-    for (const turn_id of earlier_turns) {
-      const tools = effects.unknownIn(turn_id)
-      if (tools.length === 0) continue
-      const seqs = inbox.consideredBy(turn_id, seqsOf(due))
-      const reason = `effect ${tools.join(', ')} ended unknown and carries no idempotence key: look whether it happened, then retry or discard this event`
-      settlement.end(seqs, 'dead_lettered', { by: 'failure', reason }, reason)
-      for (const seq of seqs) given.add(seq)
-    }
-    return given.size === 0 ? due : due.filter(({ seq }) => !given.has(seq))
-  }
-
   /** Overlap policy `interrupt`: everything is considered again, together with what arrived. Where events never cease, a turn is let through in the end. */
   #interrupt(turn: Turn, reason: string): void {
-    const { unit, inbox } = this.#parts
     this.#interrupts += 1
-    unit(() => {
-      inbox.release(turn.turn_id, { due_at: 0 })
-      this.#ended(turn, { status: 'interrupted', result: null, error: reason }, 0)
-    })
+    this.#ledger.interrupt(turn, reason)
+    this.#current = null
     turn.stop(new Error(`the turn was interrupted: ${reason}`))
   }
 
@@ -296,5 +151,3 @@ export class Turns {
     this.#debounce = setTimeout(() => this.consider(), start - this.#parts.now())
   }
 }
-
-const seqsOf = (claimed: readonly Claimed[]): number[] => claimed.map(({ seq }) => seq)

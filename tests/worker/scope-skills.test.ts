@@ -201,6 +201,22 @@ describe('in the loop', () => {
     expect(did(scope)).toEqual(['first e', 'second e'])
   })
 
+  test("a reflex's skill holds up no other action while its plan waits, but another run of that skill", async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const [first, second] = twoSteps('x').plan.steps
+    const busy = { ...first, args: { text: 'busy once' }, retry: { max_attempts: 2, backoff_ms: 2000 } }
+    const id = await skill({ plan: { ...twoSteps('x').plan, steps: [busy, second] } })
+    const { id: reflex } = await write(`const { text } = context.event
+      if (text.startsWith('plan ')) return { action_type: 'run_skill', skill_id: ${JSON.stringify(id)}, inputs: { what: text.slice(5) } }
+      return { action_type: 'call_tool', tool: 'act', args: { text } }`)
+    await stub.configure({ reflexes: [{ id: reflex }], goal_labels: ['twice'] }, 'ops')
+    const records = await sendAndSettle(stub, note(scope, 'plan a'), note(scope, 'plan b'), note(scope, 'quick'))
+    expect(records.map(({ outcome }) => outcome?.by)).toEqual(['reflex', 'reflex', 'reflex'])
+    expect(did(scope).indexOf('quick')).toBeLessThan(2)
+    expect(did(scope).filter((text) => text !== 'quick')).toEqual(['busy once', 'busy once', 'second a', 'busy once', 'second b'])
+  })
+
   test('one that somebody has to approve is asked for by a reflex: its event is done, and no model is asked', async () => {
     const scope = freshScope()
     const id = await skill({ policy: { allow_roles: ['agent'], needs_approval_if: ['true'] } })
