@@ -59,6 +59,7 @@ async function streamAnswer(messages: ModelMessage[], deps: AgentDeps): Promise<
     tools: deps.tools,
     stopWhen: isStepCount(MOST_STEPS),
     abortSignal: deps.signal,
+    maxRetries: 0,
     onError: () => {},
   })
   let text = ''

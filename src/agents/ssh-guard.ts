@@ -99,6 +99,7 @@ export const sshGuard = defineAgent({
       // A model that calls one tool a step needs one for each address, one to sum up, and may err once.
       stopWhen: isStepCount(addresses.length + 2),
       abortSignal: deps.signal,
+      maxRetries: 0,
     })
     const [failed] = guard.failed
     // The whole turn is tried again after a while; what was blocked already is answered from the journal then.

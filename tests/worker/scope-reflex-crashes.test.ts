@@ -2,7 +2,8 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { findReflex } from '../../src/store/reflexes.ts'
 import { calls, notes, whileAway, write } from '../support/chain.ts'
-import { crash, entriesOf, freshScope, hurry, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { freshId } from '../support/reflexes.ts'
+import { CRASH, crash, entriesOf, freshScope, hurry, inObject, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
 
 describe('a death of the object', () => {
@@ -33,6 +34,38 @@ describe('a death of the object', () => {
     await sendAndSettle(stub, note(scope, 'after'))
     expect(await entriesOf(stub, 'reflex-moved')).toMatchObject([{ reflex_id: id, from: 'active', to: 'shadow' }])
     await until(async () => (await hurry(stub), (await findReflex(env.DB, id))?.state === 'shadow'), 'D1 knows')
+  })
+
+  test('between D1 and the list of what the agent wrote leaves the reflex to the agent, which may write it again', async () => {
+    const scope = freshScope()
+    const id = freshId()
+    await stubOf(scope).configure({ tools: ['write_reflex'] }, 'ops')
+    const code = 'function reflex(context) {\n  return null\n}\n'
+    behaviours.set(scope, async (_, deps) => ({ written: await deps.call('write_reflex', { id, code, description: 'looks on' }) }))
+    await inObject(stubOf(scope), ({ storage: { sql } }) => {
+      const exec = sql.exec.bind(sql)
+      sql.exec = ((query: string, ...bindings: unknown[]) => {
+        if (bindings[0] === 'owned_reflexes' && query.startsWith('INSERT')) throw new Error(CRASH)
+        return exec(query, ...bindings)
+      }) as typeof sql.exec
+    })
+    const [event_id = ''] = await send(stubOf(scope), note(scope, 'a'))
+    const dead = await until(async () => {
+      // While it dies, the object does not answer.
+      const record = await stubOf(scope)
+        .event(event_id)
+        .catch(() => null)
+      return record?.status === 'dead_lettered' && record
+    }, 'nobody knows whether it was written')
+    expect(dead.error).toContain('write_reflex ended unknown')
+    expect(await findReflex(env.DB, id)).toMatchObject({ version: 1, state: 'shadow', owner: `scope:${scope}` })
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'b'))).toMatchObject([
+      { outcome: { result: { written: { written: true, id, version: 1 } } } },
+    ])
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+    await sendAndSettle(stubOf(scope), note(scope, 'c'))
+    const [looked] = await entriesOf(stubOf(scope), 'reflex-passed')
+    expect(looked).toMatchObject({ state: 'shadow', reason: 'null', context: { owned_artifacts: [id] } })
   })
 
   test('in the middle of the turn that decides leaves what a reflex in shadow wanted to be compared', async () => {
