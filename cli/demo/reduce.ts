@@ -70,6 +70,7 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
     case 'scratch-set':
     case 'settings-changed':
     case 'timer-removed':
+    case 'timer-skipped':
     case 'timer-set':
     case 'turn-cancelled':
       return state

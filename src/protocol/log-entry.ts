@@ -96,6 +96,7 @@ export type EntryBody =
   | ({ kind: SkillEntryKind } & { [field: string]: unknown })
   | { kind: 'timer-set'; timer_name: string; schedule: Schedule; next_at: string; by: string }
   | { kind: 'timer-removed'; timer_name: string; by: string }
+  | { kind: 'timer-skipped'; timer_name: string; due_at: string; reason: string }
   | { kind: 'context-trimmed'; count: number; context_limit: number }
 
 /** The version is null where the chain names what is not there. */

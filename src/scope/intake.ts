@@ -41,7 +41,13 @@ export class Intake {
     this.#parts = parts
   }
 
-  /** All of them, or none: a full inbox refuses; an empty one takes any batch, or one larger than the limit could never come in. Ticks of timers are always taken: there are few, and no sender could send them again. */
+  /** Whether not a single event more is taken from outside. */
+  get full(): boolean {
+    const { inbox, settings } = this.#parts
+    return inbox.open >= settings().inbox_limit
+  }
+
+  /** All of them, or none: a full inbox refuses; an empty one takes any batch, or one larger than the limit could never come in. Ticks of timers that get here are taken: no sender could send them again. */
   accept(events: readonly Event[], via: Via): Accepted {
     const { inbox, settings, unit, turns, act } = this.#parts
     const limit = settings().inbox_limit

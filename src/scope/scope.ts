@@ -216,7 +216,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
       pull.expire()
       retention.sweep()
     })
-    unit(() => intake.accept(timers.due(), 'timer'))
+    unit(() => intake.accept(timers.due(intake.full), 'timer'))
     intake.perceiveWaiting()
     turns.consider()
     // In the background: D1 may be slow, and the next alarm would have to wait for it.

@@ -69,17 +69,25 @@ export class Timers {
     return this.#database.first<{ at: number | null }>('SELECT min(next_at) AS at FROM timers')?.at ?? null
   }
 
-  /** The ticks that are due, their timers moved on. Ticks missed while the object slept are one tick. */
-  due(): Event[] {
+  /** The ticks that are due, their timers moved on. Ticks missed while the object slept are one tick. Where the inbox is `full`, only last ones come: another follows the others. */
+  due(full: boolean): Event[] {
     const now = this.#now()
-    return this.#database.all<TimerRow>('SELECT * FROM timers WHERE next_at <= ? ORDER BY next_at', now).map((row) => {
+    return this.#database.all<TimerRow>('SELECT * FROM timers WHERE next_at <= ? ORDER BY next_at', now).flatMap((row) => {
       const schedule = JSON.parse(row.schedule) as Schedule
       const next = 'at' in schedule ? null : nextTick(schedule, now, row.set_at)
+      const skipped = full && next !== null
       if (next === null) this.#database.all('DELETE FROM timers WHERE name = ?', row.name)
-      else this.#database.all('UPDATE timers SET next_at = ?, fired = fired + 1 WHERE name = ?', next, row.name)
+      else this.#database.all('UPDATE timers SET next_at = ?, fired = fired + ? WHERE name = ?', next, skipped ? 0 : 1, row.name)
+      if (skipped) return this.#skip(row)
       const tick = { type: 'timer.tick', id: `timer:${row.name}:${row.next_at}`, timer_name: row.name }
       return withDefaults(tick, { now: row.next_at, source: `timer:${row.name}`, scope: this.#scope }) as Event
     })
+  }
+
+  #skip({ name, next_at }: TimerRow): [] {
+    const entry = { timer_name: name, due_at: new Date(next_at).toISOString(), reason: 'the inbox is full' }
+    this.#log.append([{ ...scopeHead(), kind: 'timer-skipped', ...entry }])
+    return []
   }
 
   #row(name: string): TimerRow | undefined {

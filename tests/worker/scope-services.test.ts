@@ -31,6 +31,22 @@ describe('timers', () => {
     expect(await stub.timer('beat')).toMatchObject({ fired: 1 })
   })
 
+  test('that tick again are skipped while the inbox is full, and said to be; last ticks come', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull', inbox_limit: 2 }, 'ops')
+    await send(stub, note(scope, 'a'), note(scope, 'b'))
+    await stub.setTimer('beat', { every_s: 3600 }, 'ops')
+    await stub.setTimer('once', { at: new Date(Date.now() + 60_000).toISOString() }, 'ops')
+    await hurry(stub)
+    expect(await entriesOf(stub, 'timer-skipped')).toMatchObject([{ timer_name: 'beat', reason: 'the inbox is full' }])
+    expect((await entriesOf(stub, 'event-accepted')).map(({ source }) => source)).toEqual(['test', 'test', 'timer:once'])
+    expect(await stub.timer('beat')).toMatchObject({ fired: 0 })
+    await stub.configure({ inbox_limit: 10 }, 'ops')
+    await hurry(stub)
+    expect(await stub.timer('beat')).toMatchObject({ fired: 1 })
+  })
+
   test('are idempotent: setting the same again changes nothing', async () => {
     const stub = stubOf(freshScope())
     const first = await stub.setTimer('a', { cron: '0 6 * * *' }, 'ops')
