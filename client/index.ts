@@ -2,6 +2,7 @@ import { hc } from 'hono/client'
 import type { App } from '../src/app.ts'
 
 export { connectScope, type Ack, type Connection, type ConnectOptions, type Delta } from './socket.ts'
+export { TicketRefused } from './ticket.ts'
 export { inPath } from './address.ts'
 export type { EventInput } from '../src/routes/event-body.ts'
 export type { LogEntry } from '../src/protocol/log-entry.ts'

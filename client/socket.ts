@@ -1,5 +1,6 @@
 import ReconnectingWebSocket from 'partysocket/ws'
 import { v7 as uuidv7 } from 'uuid'
+import { keyDeleted } from '../src/protocol/key-deleted.ts'
 import type { LogEntry } from '../src/protocol/log-entry.ts'
 import type { EventInput } from '../src/routes/event-body.ts'
 import { socketAddress } from './address.ts'
@@ -10,16 +11,17 @@ export type { Ack } from './outgoing.ts'
 
 /** A piece of a turn's answer as it is being made, or a reflex's answer to an event. What counts is the entry that follows, `reply-sent`. */
 export type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
+/** A provider of tickets is asked for each connection, also after its key was deleted: it may have another. It throws TicketRefused to end it. */
 type Credential = { key: string } | { ticket: () => Promise<string> }
 export type ConnectOptions = Credential & {
   base_url: string
   scope: string
-  /** The last `seq` seen. Without it, the log is followed from now on, as of the first entry that comes. */
+  /** The last `seq` seen. Without it, the log is followed from now on, as of `onOpen`. */
   after?: number
   connection_id?: string
   onEntry?: (entry: LogEntry) => void
   onDelta?: (delta: Delta) => void
-  /** Also when a connection fails: it is tried again by itself, unless the key is refused. */
+  /** Also when a connection fails: it is tried again by itself, unless the key is refused or was deleted. */
   onError?: (error: Error) => void
   onOpen?: () => void
 }
@@ -32,6 +34,7 @@ export type Connection = {
 }
 
 type Frame =
+  | { type: 'open'; seq: number }
   | { type: 'log'; entry: LogEntry }
   | ({ type: 'ack' } & Ack)
   | ({ type: 'delta' } & Delta)
@@ -45,6 +48,7 @@ export function connectScope(options: ConnectOptions): Connection {
   const outgoing = new Outgoing()
   let last_seq = options.after ?? null
   let heard = true
+  let opened = false
   let closed: Error | undefined
 
   const socket = new ReconnectingWebSocket(address, null, {
@@ -52,11 +56,7 @@ export function connectScope(options: ConnectOptions): Connection {
     maxReconnectionDelay: 10_000,
     reconnectionDelayGrowFactor: 1.7,
     connectionTimeout: 10_000,
-  })
-  socket.addEventListener('open', () => {
-    heard = true
-    for (const text of outgoing.texts) socket.send(text)
-    onOpen?.()
+    shouldReconnectOnClose: ({ code }) => !isFinal(code),
   })
   socket.addEventListener('message', ({ data }) => {
     heard = true
@@ -65,9 +65,22 @@ export function connectScope(options: ConnectOptions): Connection {
     receive(frame)
   })
   socket.addEventListener('error', ({ message }) => onError?.(new Error(message || `the connection to ${scope} failed`)))
+  socket.addEventListener('close', ({ code, reason }) => {
+    if (!isFinal(code)) return
+    const error = new Error(`the connection to ${scope} was ended: ${reason}`)
+    close(error)
+    onError?.(error)
+  })
   const pulse = setInterval(beat, PING_MS)
 
+  /** With a key that was deleted each try would end as this one did. */
+  function isFinal(code: number): boolean {
+    return code === keyDeleted.code && 'key' in options
+  }
+
   async function address(): Promise<string> {
+    heard = true
+    opened = false
     try {
       const ticket = 'ticket' in options ? await options.ticket() : await askTicket(base_url, scope, options.key)
       return socketAddress(base_url, scope, { ticket, connection_id, after: last_seq === null ? undefined : String(last_seq) })
@@ -79,6 +92,12 @@ export function connectScope(options: ConnectOptions): Connection {
 
   function receive(frame: Frame): void {
     switch (frame.type) {
+      case 'open':
+        // Only now is it known where to go on if this connection breaks: what is sent before could be done and logged unheard.
+        last_seq ??= frame.seq
+        opened = true
+        for (const text of outgoing.texts) socket.send(text)
+        return onOpen?.()
       case 'log':
         if (last_seq !== null && frame.entry.seq <= last_seq) return
         last_seq = frame.entry.seq
@@ -116,7 +135,7 @@ export function connectScope(options: ConnectOptions): Connection {
       const text = JSON.stringify({ ...event, id })
       const { answered, known } = outgoing.add(id, text)
       // Else it goes with the next connection.
-      if (!known && socket.readyState === socket.OPEN) socket.send(text)
+      if (!known && opened && socket.readyState === socket.OPEN) socket.send(text)
       return answered
     },
     close: () => close(),

@@ -9,6 +9,8 @@ export type ProblemOptions = {
   title: string
   detail: string
   errors?: FieldError[]
+  /** What this kind of problem says beside these. */
+  extension?: Record<string, unknown>
   headers?: Record<string, string>
 }
 
@@ -20,15 +22,17 @@ export class Problem extends Error {
   readonly title: string
   readonly detail: string
   readonly errors: FieldError[] | undefined
+  readonly extension: Record<string, unknown>
   readonly headers: Record<string, string>
 
-  constructor({ status, type, title, detail, errors, headers = {} }: ProblemOptions) {
+  constructor({ status, type, title, detail, errors, extension = {}, headers = {} }: ProblemOptions) {
     super(`${title}: ${detail}`)
     this.status = status
     this.type = type
     this.title = title
     this.detail = detail
     this.errors = errors
+    this.extension = extension
     this.headers = headers
   }
 }

@@ -61,7 +61,14 @@ export type Refused<Reason extends string> = { ok: false; reason: Reason; detail
  * Who connects to a scope's socket or stream, as the Worker has checked it; it travels in the header `x-reflex-connect`. `decides_as` is null where the key may
  * not decide on approvals.
  */
-export type Connect = { connection_id: string; source: string; may_send: boolean; decides_as: Decider | null; after: number | null }
+export type Connect = {
+  connection_id: string
+  key_id: string
+  source: string
+  may_send: boolean
+  decides_as: Decider | null
+  after: number | null
+}
 export type Caller = { name: string; roles: string[]; scopes: string[]; key_id: string }
 
 /** What a Scope offers over RPC. Log entries travel as JSON text: the object has them so, and the route passes them on unparsed. */

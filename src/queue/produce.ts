@@ -1,7 +1,12 @@
-import type { Env } from '../bindings.ts'
+import type { Env, QueueMessage } from '../bindings.ts'
 import type { Event } from '../core/event.ts'
+import { messageOf } from '../protocol/message-of.ts'
 import { markQueued } from '../store/events.ts'
 import { pack } from './message.ts'
+
+type Body = { body: QueueMessage }
+/** `known` are the keys (`scope id`) that D1 has from before, as far as it answered in time; `unsure` what may be lost, so that it must be sent again. */
+export type Enqueued = { known: Set<string>; unsure: ReadonlySet<Event> }
 
 const MOST_MESSAGES = 100
 /** What one sendBatch may carry, with room for its envelope. */
@@ -14,25 +19,30 @@ let armedAt = 0
 
 /**
  * The queue path. Durable before it is answered: the queue must take every event, and beside it D1 notes them as `queued`, so that the sweep finds what the
- * queue loses. Returns the keys (`scope id`) that D1 knows from before, as far as it answered in time.
+ * queue loses.
  */
 export async function enqueue(
   env: Env,
   context: Pick<ExecutionContext, 'waitUntil'>,
   events: readonly Event[],
   now: number,
-): Promise<Set<string>> {
+): Promise<Enqueued> {
   const noted = markQueued(env.DB, events, now).catch((error: unknown) => {
     console.warn(JSON.stringify({ message: 'D1 did not note queued events, the queue alone has them', error: String(error) }))
     return null
   })
   context.waitUntil(noted)
-  const [known] = await Promise.all([Promise.race([noted, scheduler.wait(DATABASE_MS).then(() => null)]), send(env, events), arm(env, now)])
-  return known ?? new Set()
+  const [known, unsure, armed] = await Promise.all([
+    Promise.race([noted, scheduler.wait(DATABASE_MS).then(() => null)]),
+    send(env, events),
+    arm(env, now),
+  ])
+  return { known: known ?? new Set(), unsure: armed ? unsure : new Set(events) }
 }
 
-export async function send(env: Env, events: readonly Event[]): Promise<void> {
-  const batches: { body: ReturnType<typeof pack>[number]['message'] }[][] = []
+/** Returns the events that the queue did not take, or may not have taken: what a call did that failed is not known. */
+export async function send(env: Env, events: readonly Event[]): Promise<Set<Event>> {
+  const batches: Body[][] = []
   let bytes = Number.POSITIVE_INFINITY
   for (const { message, bytes: size } of pack(events)) {
     if (bytes + size > MOST_BYTES || (batches.at(-1)?.length ?? 0) >= MOST_MESSAGES) {
@@ -42,12 +52,29 @@ export async function send(env: Env, events: readonly Event[]): Promise<void> {
     batches.at(-1)?.push({ body: message })
     bytes += size
   }
-  await Promise.all(batches.map((batch) => env.EVENTS.sendBatch(batch)))
+  return new Set((await Promise.all(batches.map((batch) => sendBatch(env, batch)))).flat())
 }
 
-/** Once in a while and before the answer, so that a sweep comes even if the process dies right after it. */
-async function arm(env: Env, now: number): Promise<void> {
-  if (now - armedAt < ARM_EVERY_MS) return
-  await env.SWEEPER.getByName('sweeper').arm()
-  armedAt = now
+async function sendBatch(env: Env, batch: readonly Body[]): Promise<Event[]> {
+  try {
+    await env.EVENTS.sendBatch(batch)
+    return []
+  } catch (error) {
+    const events = batch.flatMap(({ body }) => body.events)
+    console.error(JSON.stringify({ message: 'the queue did not take a batch of events', events: events.length, error: messageOf(error) }))
+    return events
+  }
+}
+
+/** Once in a while and before the answer, so that a sweep comes even if the process dies right after it. Returns whether one will come. */
+async function arm(env: Env, now: number): Promise<boolean> {
+  if (now - armedAt < ARM_EVERY_MS) return true
+  try {
+    await env.SWEEPER.getByName('sweeper').arm()
+    armedAt = now
+    return true
+  } catch (error) {
+    console.error(JSON.stringify({ message: 'the sweeper could not be armed', error: messageOf(error) }))
+    return false
+  }
 }

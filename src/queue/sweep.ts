@@ -38,16 +38,19 @@ async function sendAgain(env: Env, now: number): Promise<number> {
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
     const late = await lateQueued(env.DB, now - LATE_MS)
     if (late.length === 0) break
-    await send(
+    const unsure = await send(
       env,
       late.map(({ event }) => event),
     )
+    const taken = late.filter(({ event }) => !unsure.has(event))
     await markSentAgain(
       env.DB,
-      late.map(({ seq }) => seq),
+      taken.map(({ seq }) => seq),
       now,
     )
-    sent += late.length
+    sent += taken.length
+    // It is away: what it did not take stays late.
+    if (unsure.size > 0) break
   }
   return sent
 }

@@ -19,7 +19,7 @@ export function guard({ roles, scoped, body }: Guard) {
 }
 
 const fieldErrors = z.array(z.object({ index: z.int().optional(), path: z.string(), message: z.string() }))
-const problem = z
+export const problem = z
   .object({
     type: z.string(),
     title: z.string(),
@@ -42,15 +42,19 @@ const meanings = {
   503: 'Something that this needs is away: try again after `Retry-After`.',
 } as const
 type Meaning = keyof typeof meanings
-type ProblemResponse = { description: string; content: { 'application/problem+json': { schema: typeof problem } } }
+type ProblemResponse = ReturnType<typeof problemJson<typeof problem>>
 
 /** The problems that a guarded route may answer with: the usual ones, and its own. */
 export function problems<const Status extends Meaning = never>(...statuses: Status[]): Record<Status | 401 | 403 | 429, ProblemResponse>
 export function problems(...statuses: Meaning[]): Partial<Record<Meaning, ProblemResponse>> {
-  const content = { 'application/problem+json': { schema: problem } }
   const all = [401, 403, 429, ...statuses] as const
-  return Object.fromEntries(all.map((status) => [status, { description: meanings[status], content }]))
+  return Object.fromEntries(all.map((status) => [status, problemJson(problem, meanings[status])]))
 }
+
+export const problemJson = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
+  description,
+  content: { 'application/problem+json': { schema } },
+})
 
 export const json = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
   description,

@@ -1,20 +1,19 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import type { Context } from 'hono'
-import type { AuthEnv } from '../auth/middleware.ts'
 import { coversScope, type Principal } from '../auth/principal.ts'
 import type { Env } from '../bindings.ts'
 import { scopeName, type Event } from '../core/event.ts'
 import { eventStatuses } from '../protocol/event-record.ts'
+import type { Problem } from '../protocol/problem.ts'
 import type { EventReceipt } from '../protocol/scope-api.ts'
 import { enqueue } from '../queue/produce.ts'
 import { history, listEvents } from '../store/events.ts'
-import { guard, instant, json, paged, pageLimit, problems, resource } from './describe.ts'
+import { guard, instant, json, paged, pageLimit, problemJson, problems, resource } from './describe.ts'
 import { eventBody } from './event-body.ts'
 import { eventRules } from './event-rules.ts'
 import { ndjson } from './ndjson.ts'
 import { readEvents } from './parse-events.ts'
 import { demandCoverage, notFound, unavailable } from './refusals.ts'
-import { loggedEvent, receipts } from './schemas.ts'
+import { loggedEvent, partlyQueued, receipts } from './schemas.ts'
 
 const tags = ['Events']
 /** As any string: by its name zod-openapi's types would take it for JSON. */
@@ -27,10 +26,14 @@ const publish = createRoute({
   summary: 'Send events to any scopes, by the queue',
   description:
     'Answered once the events are durable; their scopes get them within milliseconds. Send ids of your own: an event sent again under its id is a duplicate, ' +
-    'and changes nothing. A `traceparent` header gives the events their trace.',
+    'and changes nothing. Where the queue takes a part of them only (503), `receipts` says of each whether to send it again, and under which id. A `traceparent` header gives the events their trace.',
   ...guard({ roles: ['publisher'] }),
   request: { body: eventBody() },
-  responses: { 202: json(receipts, 'Taken.'), ...problems(400, 413, 415, 503) },
+  responses: {
+    202: json(receipts, 'Taken.'),
+    ...problems(400, 413, 415),
+    503: problemJson(partlyQueued, 'The queue did not take all of them.'),
+  },
 })
 
 const list = createRoute({
@@ -93,7 +96,9 @@ export const eventRoutes = resource()
   .openapi(publish, async (c) => {
     const events = await readEvents(c.req.raw, eventRules(c.var.principal))
     demandCoverage(c.var.principal, events)
-    const known = await queue(c, events)
+    const { known, unsure } = await enqueue(c.env, c.executionCtx, events, Date.now())
+    if (unsure.size > 0)
+      throw partlyTaken(events.map((event) => ({ ...receiptOf(event, known), ...(unsure.has(event) && { status: 'unknown' }) })))
     const sent = events.map((event) => receiptOf(event, known))
     return c.json({ accepted: sent.filter(({ status }) => status === 'queued').length, events: sent }, 202)
   })
@@ -120,13 +125,13 @@ export const eventRoutes = resource()
     return c.json(withoutSeq(row), 200)
   })
 
-async function queue(c: Context<AuthEnv>, events: readonly Event[]): Promise<Set<string>> {
-  try {
-    return await enqueue(c.env, c.executionCtx, events, Date.now())
-  } catch (error) {
-    console.error(JSON.stringify({ level: 'error', event: 'queue_failed', error: String(error) }))
-    throw unavailable('The queue did not take the events. Send them again, under the same ids; or directly, to /v1/scopes/{scope}/events.')
-  }
+/** The ids stand in it, also those that were made here: whatever became of an event, it is not doubled if it is sent again under its own. */
+function partlyTaken(receipts: { status: string }[]): Problem {
+  const unknown = receipts.filter(({ status }) => status === 'unknown').length
+  const detail =
+    `The queue may not have taken ${unknown} of the ${receipts.length} events: those whose status in receipts is unknown. Send them again, under the ids that ` +
+    'stand there; or directly, to /v1/scopes/{scope}/events.'
+  return unavailable(detail, { receipts })
 }
 
 /** The second of two equal ones in a batch is a duplicate too. */

@@ -46,7 +46,8 @@ const remove = createRoute({
   path: '/v1/keys/{id}',
   tags,
   summary: 'Delete a key',
-  description: 'It is refused at once here, and everywhere within 30 s.',
+  description:
+    'It is refused at once here, and everywhere within 30 s. The sockets and streams that it opened end within a minute of their use.',
   ...guard({ roles: ['admin'] }),
   request: { params: z.object({ id: z.string().min(1).max(64) }) },
   responses: { 204: { description: 'Deleted.' }, ...problems(404) },

@@ -6,8 +6,8 @@ import { isTransient } from './transient.ts'
 export { fromZod, Problem, type FieldError, type ProblemOptions, type ProblemType } from '../protocol/problem.ts'
 
 /** RFC 9457. `instance` names one occurrence, for the log. */
-export function problemResponse({ status, type, title, detail, errors, headers }: Problem, instance?: string): Response {
-  const body = { type, title, status, detail, ...(instance ? { instance } : {}), ...(errors ? { errors } : {}) }
+export function problemResponse({ status, type, title, detail, errors, extension, headers }: Problem, instance?: string): Response {
+  const body = { type, title, status, detail, ...(instance ? { instance } : {}), ...(errors ? { errors } : {}), ...extension }
   return new Response(JSON.stringify(body), { status, headers: { ...headers, 'Content-Type': 'application/problem+json' } })
 }
 

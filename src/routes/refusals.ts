@@ -24,9 +24,9 @@ export function inboxFull(scope: string, { depth, limit }: { depth: number; limi
   })
 }
 
-export function unavailable(detail: string): Problem {
+export function unavailable(detail: string, extension: Record<string, unknown> = {}): Problem {
   const headers = { 'Retry-After': '5' }
-  return new Problem({ status: 503, type: 'urn:reflex:problem:unavailable', title: 'Temporarily unavailable', detail, headers })
+  return new Problem({ status: 503, type: 'urn:reflex:problem:unavailable', title: 'Temporarily unavailable', detail, extension, headers })
 }
 
 export function demandCoverage(principal: Principal, events: readonly Pick<Event, 'scope'>[]): void {

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { eventStatuses } from '../protocol/event-record.ts'
+import { problem } from './describe.ts'
 
 const time = z.iso.datetime()
 const traceId = z.string().meta({ description: '32 hex digits' })
@@ -38,14 +39,21 @@ const status = z.enum(eventStatuses)
 const attempts = z.int().meta({ description: 'How often it was tried.' })
 const error = z.string().nullable()
 
+const receipt = z.object({ id: z.string(), scope: z.string(), trace_id: traceId, status: z.enum(['accepted', 'queued', 'duplicate']) })
+
 export const receipts = z
   .object({
     accepted: z.int().meta({ description: 'How many are new; the others are duplicates, which change nothing.' }),
-    events: z.array(
-      z.object({ id: z.string(), scope: z.string(), trace_id: traceId, status: z.enum(['accepted', 'queued', 'duplicate']) }),
-    ),
+    events: z.array(receipt),
   })
   .openapi('Receipts')
+
+export const partlyQueued = problem
+  .extend({ receipts: z.array(receipt.extend({ status: z.enum(['queued', 'duplicate', 'unknown']) })).optional() })
+  .openapi('PartlyQueued', {
+    description:
+      'Where events were read: `receipts` has one for each, in their order. What is `unknown` may be lost, and is to be sent again under the id that stands there.',
+  })
 
 export const outcomes = z
   .object({

@@ -1,6 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { deciderOf, hasRole, type Principal } from '../auth/principal.ts'
 import type { Env } from '../bindings.ts'
+import { keyDeleted } from '../protocol/key-deleted.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Connect } from '../protocol/scope-api.ts'
 import { guard, json, problems, resource, scopePath } from './describe.ts'
@@ -19,8 +20,10 @@ const socket = createRoute({
   description:
     'JSON both ways. **In** (role publisher): an event, or `{"content": "…"}`, which is a `ws.message` of this connection; with the role operator also ' +
     '`{"type": "approve" or "reject", "approval_id", "reason"?}`. **Out**: `{"type": "ack", "id", "status"}` once an event is durable or a decision is taken; `{"type": "error", "errors"}` for input that is not valid, and the socket stays open; `{"type": "log", "entry"}` for ' +
-    'whatever the log records; `{"type": "delta", "turn_id", "content"}` for pieces of an answer that is being made, and with `event_id` for a reflex\'s whole answer, ahead of its entry `reply-sent`. `ping` is answered with `pong`. Resume with `?after=SEQ`. Where no header ' +
-    'can be set, as in a browser, ask for a ticket and pass it as `?ticket=`.',
+    'whatever the log records; `{"type": "delta", "turn_id", "content"}` for pieces of an answer that is being made, and with `event_id` for a reflex\'s whole answer, ahead of its entry `reply-sent`. `ping` is answered with `pong`. Where no header can be set, as in a browser, ask for a ticket ' +
+    'and pass it as `?ticket=`. The first frame is `{"type": "open", "seq"}`: the entries that come are those after this `seq`. Resume with `?after=SEQ`, the last `seq` of an ' +
+    `entry, or of \`open\` where none came yet, and nothing is missed. A socket whose key was deleted is closed with ${keyDeleted.code} (${keyDeleted.reason}), ` +
+    'within a minute of its use: opening it again with that key is refused.',
   ...guard({ roles: ['publisher', 'viewer'], scoped: true }),
   request: {
     params: scopePath,
@@ -43,7 +46,8 @@ const stream = createRoute({
   tags,
   summary: 'Follow the log as server-sent events',
   description:
-    'Each event is named `log`, its `id` is the `seq`, its data the entry. A `Last-Event-ID` header resumes, as an EventSource sends it by itself.',
+    'Each event is named `log`, its `id` is the `seq`, its data the entry. A `Last-Event-ID` header resumes, as an EventSource sends it by itself: from the ' +
+    'beginning on, for the stream begins with the `id` that its first entry comes after. A stream whose key was deleted ends within a minute or so.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath, query: z.object({ after, ticket }) },
   responses: {
@@ -57,7 +61,8 @@ const issueTicket = createRoute({
   path: '/v1/scopes/{scope}/tickets',
   tags,
   summary: 'Get a one-time ticket',
-  description: 'Good for one connection to this scope, for 60 s, with the roles of the key that asked for it.',
+  description:
+    'Good for one connection to this scope, for 60 s, with the roles of the key that asked for it. If that key is deleted, the connection ends.',
   ...guard({ roles: ['viewer', 'publisher'], scoped: true }),
   request: { params: scopePath },
   responses: { 201: json(z.object({ ticket: z.string(), expires_at: z.iso.datetime() }), 'The ticket.'), ...problems(400, 409) },
@@ -70,6 +75,7 @@ export const socketRoutes = resource()
     const { after = null, connection_id = principal.name } = c.req.valid('query')
     const connect = {
       connection_id,
+      key_id: principal.key_id,
       source: principal.name,
       may_send: hasRole(principal, 'publisher'),
       decides_as: deciderOf(principal),
@@ -80,7 +86,8 @@ export const socketRoutes = resource()
   .openapi(stream, async (c) => {
     const { scope, principal } = c.var
     const after = lastEventId(c.req.header('Last-Event-ID')) ?? c.req.valid('query').after ?? null
-    return open(c.env, scope, { connection_id: principal.name, source: principal.name, may_send: false, decides_as: null, after })
+    const { key_id, name } = principal
+    return open(c.env, scope, { connection_id: name, key_id, source: name, may_send: false, decides_as: null, after })
   })
   .openapi(issueTicket, async (c) => {
     const issued = await c.env.SCOPE.getByName(c.var.scope).issueTicket(c.var.principal)

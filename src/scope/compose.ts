@@ -2,6 +2,7 @@ import { messageOf } from '../protocol/message-of.ts'
 import { eventSchema, eventTypes } from '../agents/registry.ts'
 import type { Env } from '../bindings.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
+import { existingKeys } from '../store/keys.ts'
 import { Alarm } from './alarm.ts'
 import { Budget } from './budget.ts'
 import { Configuration } from './configuration.ts'
@@ -11,6 +12,7 @@ import { Effects } from './effects.ts'
 import { InboxView } from './inbox-view.ts'
 import { Inbox } from './inbox.ts'
 import { Intake } from './intake.ts'
+import { KeyCheck } from './key-check.ts'
 import { Log } from './log.ts'
 import { Outbox } from './outbox.ts'
 import { Perception } from './perception.ts'
@@ -199,9 +201,11 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     rules,
     accept: (accepted) => intake.accept(accepted, 'socket'),
     decide: (decision, by) => decisions.take(decision, by),
+    used: () => keyCheck.used(),
     now,
   })
-  const streams = new Streams(log)
+  const streams = new Streams(log, () => keyCheck.used())
+  const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const tickets = new Tickets(database, now)
   const retention = new Retention({ inbox, memory, log, effects, actions, skillRuns, settings, now })
   alarm.source((at) => view.nextDue(at))

@@ -193,7 +193,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     const connect = JSON.parse(request.headers.get('x-reflex-connect') ?? 'null') as Connect | null
     if (!connect) return new Response(null, { status: 400 })
     if (request.headers.get('upgrade')?.toLowerCase() === 'websocket') return this.#parts.sockets.connect(connect)
-    return this.#parts.streams.open(connect.after)
+    return this.#parts.streams.open(connect)
   }
 
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Event } from '../core/event.ts'
 import type { ApprovalDecision, Decider } from '../protocol/approval.ts'
 import { limits } from '../protocol/limits.ts'
+import { keyDeleted } from '../protocol/key-deleted.ts'
 import type { EventRules } from '../protocol/parse-event.ts'
 import type { FieldError } from '../protocol/problem.ts'
 import type { Accepted, Connect } from '../protocol/scope-api.ts'
@@ -18,6 +19,7 @@ type Parts = {
   rules: (source: string) => EventRules
   accept: (events: Event[]) => Accepted
   decide: (decision: ApprovalDecision, by: Decider) => Promise<DecisionAnswer>
+  used: () => void
   now: () => number
 }
 
@@ -53,13 +55,21 @@ export class Sockets {
     return this.#attachments.size
   }
 
+  /** The ids of their keys. */
+  get keys(): string[] {
+    return Array.from(this.#attachments.values(), ({ key_id }) => key_id)
+  }
+
   connect({ after, ...connect }: Connect): Response {
     if (this.count >= limits.sockets_per_scope) return new Response(null, { status: 503, headers: { 'retry-after': '30' } })
     const { 0: client, 1: server } = new WebSocketPair()
-    const attachment: Attachment = { ...connect, cursor: after, live_after: this.#parts.log.last }
+    const { last } = this.#parts.log
+    const attachment: Attachment = { ...connect, cursor: after, live_after: last }
     this.#parts.context.acceptWebSocket(server)
     server.serializeAttachment(attachment)
     this.#attachments.set(server, attachment)
+    // Ahead of all else, so that a client knows where to resume even if nothing else reaches it.
+    this.#deliver(server, JSON.stringify({ type: 'open', seq: after ?? last }))
     if (after !== null) void this.#catchUp(server, attachment)
     return new Response(null, { status: 101, webSocket: client })
   }
@@ -67,6 +77,7 @@ export class Sockets {
   async message(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
     const attachment = this.#attachments.get(socket)
     if (!attachment) return closeQuietly(socket)
+    this.#parts.used()
     const { connection_id, source, may_send, decides_as } = attachment
     if (!may_send) return this.#refuse(socket, [{ path: '', message: 'this key may only receive here: sending needs the role publisher' }])
     if (this.#tooFast(socket)) {
@@ -89,9 +100,19 @@ export class Sockets {
     this.#attachments.delete(socket)
   }
 
+  /** Ends the sockets of keys that were deleted. */
+  end(keys: ReadonlySet<string>): void {
+    for (const [socket, { key_id }] of this.#attachments) {
+      if (!keys.has(key_id)) continue
+      this.#attachments.delete(socket)
+      closeQuietly(socket, keyDeleted)
+    }
+  }
+
   /** A piece of an answer, to every socket, ahead of the log's entry of the whole: a turn streams many, a reflex has one. */
   say(delta: Delta): void {
     if (this.#attachments.size === 0) return
+    this.#parts.used()
     const text = JSON.stringify({ type: 'delta', ...delta })
     for (const socket of this.#attachments.keys()) this.#deliver(socket, text)
   }
@@ -106,6 +127,7 @@ export class Sockets {
   #tell(): void {
     const entries = this.#gathered
     this.#gathered = []
+    this.#parts.used()
     for (const [socket, { cursor, live_after }] of this.#attachments) {
       // One that catches up reads them itself, and one that has caught up meanwhile has read some.
       if (cursor !== null) continue
@@ -156,9 +178,11 @@ export class Sockets {
   }
 }
 
-function closeQuietly(socket: WebSocket): void {
+const sendingFailed = { code: 1011, reason: 'sending failed' }
+
+function closeQuietly(socket: WebSocket, { code, reason } = sendingFailed): void {
   try {
-    socket.close(1011, 'sending failed')
+    socket.close(code, reason)
   } catch {
     // It is closed already.
   }

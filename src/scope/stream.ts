@@ -1,7 +1,10 @@
+import type { Connect } from '../protocol/scope-api.ts'
 import type { Log } from './log.ts'
 
 const PAGE = 200
 const KEEP_ALIVE_MS = 15_000
+
+type Reader = { key_id: string; end: () => void }
 
 /**
  * The log as server-sent events. Each reader has a cursor and takes the next page when it has room: a slow one costs nothing but its own delay, and one that
@@ -9,32 +12,54 @@ const KEEP_ALIVE_MS = 15_000
  */
 export class Streams {
   readonly #log: Log
+  readonly #used: () => void
   readonly #waiting = new Set<() => void>()
+  readonly #readers = new Set<Reader>()
 
-  constructor(log: Log) {
+  constructor(log: Log, used: () => void) {
     this.#log = log
+    this.#used = used
     log.listen(() => {
       for (const wake of this.#waiting) wake()
     })
   }
 
-  open(after: number | null): Response {
+  /** The ids of their keys. */
+  get keys(): string[] {
+    return Array.from(this.#readers, ({ key_id }) => key_id)
+  }
+
+  open({ after, key_id }: Pick<Connect, 'after' | 'key_id'>): Response {
     const encoder = new TextEncoder()
     let cursor = after ?? this.#log.last
-    let open = true
+    const reader: Reader = { key_id, end: () => {} }
     const stream = new ReadableStream<Uint8Array>(
       {
-        start: (controller) => controller.enqueue(encoder.encode(`: events of the log after ${cursor}\nretry: 1000\n\n`)),
+        start: (controller) => {
+          reader.end = () => {
+            try {
+              controller.enqueue(encoder.encode(': the key that opened this stream was deleted\n\n'))
+              controller.close()
+            } catch {
+              // It broke before.
+            }
+          }
+          this.#readers.add(reader)
+          // An id without data is no event, but the place where a reader goes on that was told nothing else.
+          controller.enqueue(encoder.encode(`: events of the log after ${cursor}\nretry: 1000\nid: ${cursor}\n\n`))
+        },
         pull: async (controller) => {
+          this.#used()
           const entries = this.#log.read(cursor, PAGE)
-          if (entries.length === 0 && !(await this.#written())) return controller.enqueue(encoder.encode(': still here\n\n'))
+          const written = entries.length > 0 || (await this.#written())
+          if (!this.#readers.has(reader)) return
+          if (!written) return controller.enqueue(encoder.encode(': still here\n\n'))
           const fresh = entries.length > 0 ? entries : this.#log.read(cursor, PAGE)
-          if (!open) return
           cursor = fresh.at(-1)?.seq ?? cursor
           controller.enqueue(encoder.encode(fresh.map(({ seq, text }) => `id: ${seq}\nevent: log\ndata: ${text}\n\n`).join('')))
         },
         cancel: () => {
-          open = false
+          this.#readers.delete(reader)
         },
       },
       { highWaterMark: 1 },
@@ -42,6 +67,15 @@ export class Streams {
     return new Response(stream, {
       headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
     })
+  }
+
+  /** Ends the streams of keys that were deleted. */
+  end(keys: ReadonlySet<string>): void {
+    for (const reader of this.#readers) {
+      if (!keys.has(reader.key_id)) continue
+      this.#readers.delete(reader)
+      reader.end()
+    }
   }
 
   /** True when something was written, false when it is time to show the line is alive. */

@@ -140,8 +140,7 @@ export class Turns {
     const { overlap, consumer } = this.#parts.settings()
     if (typeof overlap === 'string' || this.#current || consumer === 'pull' || this.#parts.agent().trigger === null) return null
     const window = this.#parts.view.window(now)
-    if (!window) return null
-    return Math.min(window.last + overlap.debounce.quiet_ms, window.first + overlap.debounce.max_ms)
+    return window && Math.min(window.last + overlap.debounce.quiet_ms, window.first + overlap.debounce.max_ms)
   }
 
   /** The alarm is the durable clock; the timer is exact while the object lives. */

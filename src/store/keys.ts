@@ -1,4 +1,4 @@
-import { and, desc, eq, getTableColumns, lt, or } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, lt, or, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { z } from 'zod'
 import type { Page } from '../protocol/scope-api.ts'
@@ -16,6 +16,15 @@ export async function insertKey(database: D1Database, key: KeyRow): Promise<void
 
 export async function findKey(database: D1Database, id: string): Promise<KeyRow | null> {
   return (await drizzle(database).select().from(keys).where(eq(keys.id, id)).get()) ?? null
+}
+
+/** Those of `ids` that are keys. */
+export async function existingKeys(database: D1Database, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await drizzle(database)
+    .select({ id: keys.id })
+    .from(keys)
+    .where(sql`${keys.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`)
+  return new Set(rows.map(({ id }) => id))
 }
 
 /** Newest first. `cursor` is a keyCursor. The hash stays here. */

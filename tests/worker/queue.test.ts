@@ -104,7 +104,10 @@ describe('the queue path', () => {
     await enqueue(env, createExecutionContext(), [event], Date.now())
     expect(['queued', 'pending', 'completed']).toContain((await row(scope))?.['status'])
     await until(async () => (await row(scope))?.['status'] === 'completed', 'the outcome is in D1')
-    expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual(new Set([`${scope} ${event.id}`]))
+    expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual({
+      known: new Set([`${scope} ${event.id}`]),
+      unsure: new Set(),
+    })
   })
 
   test('does not need D1', async () => {
@@ -112,11 +115,31 @@ describe('the queue path', () => {
     const event = note(scope, 'a')
     await env.DB.exec('ALTER TABLE events RENAME TO events_away')
     try {
-      expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual(new Set())
+      expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual({ known: new Set(), unsure: new Set() })
       await until(async () => (await stubOf(scope).event(event.id))?.status === 'completed', 'the scope has it')
     } finally {
       await env.DB.exec('ALTER TABLE events_away RENAME TO events')
     }
+  })
+
+  test('that took a part of the events tells the rest, and the sweep sends the rest again', async () => {
+    const [taken, refused] = [freshScope(), freshScope()]
+    // Three fill a batch of their own.
+    const large = (scope: string) => Array.from({ length: 3 }, (_, index) => note(scope, `${index}`.repeat(70_000)))
+    const [first, second] = [large(taken), large(refused)]
+    // It takes the one scope's, and loses them.
+    const EVENTS = {
+      sendBatch: async (batch: { body: { scope: string } }[]) => {
+        if (batch.some(({ body }) => body.scope === refused)) throw new Error('away')
+      },
+    }
+    const failing = Object.assign({}, env, { EVENTS })
+    const now = Date.now() - 31_000
+    const { known, unsure } = await enqueue(failing, createExecutionContext(), [...first, ...second], now)
+    expect({ known, unsure }).toEqual({ known: new Set(), unsure: new Set(second) })
+    expect((await sweep(failing, now + 31_000)).sent_again).toBe(first.length)
+    expect((await sweep(env, now + 31_000)).sent_again).toBe(second.length)
+    await until(async () => (await stubOf(refused).state()).counters.accepted === second.length, 'the rest is delivered')
   })
 
   test('packs many events of one scope into a message, none over the limit', () => {

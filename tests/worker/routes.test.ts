@@ -1,5 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { env } from 'cloudflare:workers'
+import { describe, expect, test, vi } from 'vitest'
 import { createClient, inPath } from '../../client/index.ts'
+import type { QueueMessage } from '../../src/bindings.ts'
 import { call, callWith, problem, fetchRaw, keyFor, message, scopePath, workerFetch, type Call } from '../support/http.ts'
 import { freshScope, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
@@ -168,6 +170,43 @@ describe('events sent by the queue', () => {
     const answer = await callWith({ EVENTS }, '/v1/events', { json: message({ scope: freshScope() }) })
     expect(answer).toMatchObject(problem(503, 'unavailable'))
     expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
+  })
+
+  test('are told one by one where the queue took a part of them, so that the rest is sent again under the ids given', async () => {
+    const [taken, refused] = [freshScope(), freshScope()]
+    let away = true
+    const EVENTS = {
+      sendBatch: (batch: MessageSendRequest<QueueMessage>[]) =>
+        away && batch.some(({ body }) => body.scope === refused)
+          ? // As where a call breaks off behind what it did.
+            env.EVENTS.sendBatch(batch).then(() => Promise.reject(new Error('the connection broke')))
+          : env.EVENTS.sendBatch(batch),
+    }
+    const events = [taken, refused].flatMap((scope) =>
+      [1, 2, 3].map((index) => ({ ...message({ content: `${index}`.repeat(70_000) }), scope })),
+    )
+    const answer = await callWith({ EVENTS }, '/v1/events', { json: events })
+    expect(answer).toMatchObject(problem(503, 'unavailable'))
+    const { receipts } = answer.body as { receipts: { id: string; scope: string; trace_id: string; status: string }[] }
+    expect(receipts.map(({ scope, status }) => ({ scope, status }))).toEqual(
+      events.map(({ scope }) => ({ scope, status: scope === taken ? 'queued' : 'unknown' })),
+    )
+    away = false
+    const rest = events.flatMap((event, index) => (receipts[index]?.status === 'unknown' ? [{ ...event, id: receipts[index].id }] : []))
+    expect(await callWith({ EVENTS }, '/v1/events', { json: rest })).toMatchObject({ status: 202 })
+    for (const scope of [taken, refused]) {
+      await until(async () => (await call(scopePath(scope))).body.counters.completed === 3, 'all are delivered')
+      expect((await call(scopePath(scope))).body.counters.accepted).toBe(3)
+    }
+  })
+
+  test('whose sweep cannot be promised are refused, each to be sent again', async () => {
+    vi.setSystemTime(Date.now() + 60_000)
+    const SWEEPER = { getByName: () => ({ arm: async () => Promise.reject(new Error('no sweeper')) }) }
+    const answer = await callWith({ SWEEPER }, '/v1/events', { json: message({ id: 'a', scope: freshScope() }) })
+    vi.useRealTimers()
+    expect(answer).toMatchObject(problem(503, 'unavailable'))
+    expect(answer.body.receipts).toMatchObject([{ id: 'a', status: 'unknown' }])
   })
 })
 

@@ -7,6 +7,7 @@ import { behaviours } from '../support/test-agents.ts'
 
 type Frame = {
   type: string
+  seq?: number
   id?: string
   status?: string
   errors?: { message: string }[]
@@ -19,6 +20,7 @@ async function connect(scope: string, connect: Partial<Connect> = {}) {
     upgrade: 'websocket',
     'x-reflex-connect': JSON.stringify({
       connection_id: 'alice',
+      key_id: 'admin',
       source: 'alice',
       may_send: true,
       decides_as: null,
@@ -100,7 +102,25 @@ describe('a WebSocket', () => {
     const end = (await stub.state()).last_seq
     await until(async () => frames.at(-1)?.entry?.seq === end, 'the end of the log')
     expect(end).toBeGreaterThan(last_seq)
-    expect(frames.map(({ entry }) => entry?.seq)).toEqual(Array.from({ length: end - 10 }, (_, index) => index + 11))
+    expect(frames[0]).toEqual({ type: 'open', seq: 10 })
+    expect(frames.slice(1).map(({ entry }) => entry?.seq)).toEqual(Array.from({ length: end - 10 }, (_, index) => index + 11))
+  })
+
+  test('is first told where the log is, so that it can resume even before its first entry', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    expect(await (await connect(scope)).frame('open')).toEqual({ type: 'open', seq: 0 })
+    await sendAndSettle(stub, note(scope, 'before'))
+    const { last_seq } = await stub.state()
+    const { socket, frames, frame } = await connect(scope)
+    const { seq } = await frame('open')
+    expect({ seq, frames }).toEqual({ seq: last_seq, frames: [{ type: 'open', seq: last_seq }] })
+    socket.close()
+    await sendAndSettle(stub, note(scope, 'between'))
+    const resumed = await connect(scope, { after: seq ?? null })
+    const end = (await stub.state()).last_seq
+    await until(async () => resumed.frames.at(-1)?.entry?.seq === end, 'the end of the log')
+    expect(resumed.frames[1]?.entry?.seq).toBe(last_seq + 1)
   })
 
   test('survives hibernation', async () => {
@@ -130,7 +150,7 @@ describe('a WebSocket', () => {
     const { socket, frames, frame } = await connect(scope)
     socket.send(JSON.stringify({ id: 'one', content: 'a' }))
     await frame('log', ({ entry }) => entry?.kind === 'reply-sent')
-    expect(frames.slice(0, 2)).toEqual([
+    expect(frames.slice(1, 3)).toEqual([
       { type: 'ack', id: 'one', status: 'accepted' },
       { type: 'delta', turn_id: null, event_id: 'one', content: 'heard a' },
     ])
@@ -147,11 +167,12 @@ describe('a WebSocket', () => {
 
 describe('server-sent events', () => {
   async function stream(scope: string, after: number | null) {
-    const headers = { 'x-reflex-connect': JSON.stringify({ connection_id: 'v', source: 'v', may_send: false, after }) }
+    const headers = { 'x-reflex-connect': JSON.stringify({ connection_id: 'v', key_id: 'admin', source: 'v', may_send: false, after }) }
     const response = await stubOf(scope).fetch('https://scope/stream', { headers })
     expect(response.headers.get('content-type')).toBe('text/event-stream')
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
+    // The first is no event's: an EventSource resumes from it before any.
     const ids = async (count: number) => {
       while ((text.match(/^id: /gm) ?? []).length < count) text += (await reader.read()).value ?? ''
       return [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id))
@@ -164,11 +185,11 @@ describe('server-sent events', () => {
     const stub = stubOf(scope)
     const live = await stream(scope, null)
     await sendAndSettle(stub, note(scope, 'a'))
-    expect(await live.ids(4)).toEqual([1, 2, 3, 4])
+    expect(await live.ids(5)).toEqual([0, 1, 2, 3, 4])
     await live.cancel()
     await sendAndSettle(stub, note(scope, 'noise'))
     const resumed = await stream(scope, 2)
-    expect(await resumed.ids(4)).toEqual([3, 4, 5, 6])
+    expect(await resumed.ids(5)).toEqual([2, 3, 4, 5, 6])
     await resumed.cancel()
   })
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { TicketRefused } from '../../../client/index.ts'
 import { connectScope, type Connection, type ConnectOptions } from '../../../client/socket.ts'
 
 class FakeSocket extends EventTarget {
@@ -14,17 +15,22 @@ class FakeSocket extends EventTarget {
     FakeSocket.all.push(this)
   }
 
-  open(): this {
+  /** The connection is there, and as the first frame where the log is. */
+  open(seq = 0): this {
+    this.connected()
+    this.receive({ type: 'open', seq })
+    return this
+  }
+  connected(): void {
     this.readyState = 1
     this.dispatchEvent(new Event('open'))
-    return this
   }
   receive(frame: object): void {
     this.dispatchEvent(new MessageEvent('message', { data: JSON.stringify(frame) }))
   }
-  drop(): void {
+  drop(code = 1006, reason = ''): void {
     this.readyState = 3
-    this.dispatchEvent(new Event('close'))
+    this.dispatchEvent(Object.assign(new Event('close'), { code, reason }))
   }
   send(text: string): void {
     this.sent.push(text)
@@ -90,6 +96,38 @@ test('each connection is opened with a ticket of its own, and goes on behind the
   second.receive(entry(6))
   expect(seen).toEqual([4, 5, 6])
   expect(connection?.last_seq).toBe(6)
+})
+
+test('a connection that breaks before its first entry goes on from where it was opened', async () => {
+  connect()
+  const first = (await nextSocket()).open(7)
+  expect(connection?.last_seq).toBe(7)
+  first.drop()
+  const second = (await nextSocket()).open(7)
+  expect(second.url.search).toBe('?ticket=t2&after=7')
+  second.receive(entry(8))
+  second.drop()
+  expect((await nextSocket()).open(8).url.search).toBe('?ticket=t3&after=8')
+})
+
+test('nothing is sent, and none is told that it is open, before it is known where the log is', async () => {
+  const onOpen = vi.fn<() => void>()
+  const { send } = connect({ onOpen })
+  const first = await nextSocket()
+  first.connected()
+  send({ content: 'early', id: 'a' }).catch(() => undefined)
+  expect(first.sent).toEqual([])
+  expect(onOpen).not.toHaveBeenCalled()
+  first.receive({ type: 'open', seq: 7 })
+  expect(ids(first)).toEqual([expect.any(String), 'a'])
+  expect(onOpen).toHaveBeenCalledOnce()
+  first.drop()
+  const second = await nextSocket()
+  second.connected()
+  send({ content: 'late', id: 'b' }).catch(() => undefined)
+  expect(second.sent).toEqual([])
+  second.receive({ type: 'open', seq: 7 })
+  expect(ids(second)).toEqual([expect.any(String), 'a', 'b'])
 })
 
 test('a ticket provider stands in for a key', async () => {
@@ -158,6 +196,32 @@ test('a key that is refused ends it, a server that is away does not', async () =
   expect(await failed).toContain('does not cover')
 
   expect(server).toHaveBeenCalledTimes(4)
+})
+
+test('a key that was deleted ends it, and says so', async () => {
+  const onError = vi.fn<(error: Error) => void>()
+  connect({ onError })
+  const failed = connection?.send({ content: 'hello' }).catch((error: Error) => error.message)
+  const socket = (await nextSocket()).open()
+  socket.drop(4401, 'the key that opened this socket was deleted')
+  expect(await failed).toBe('the connection to team-a/x was ended: the key that opened this socket was deleted')
+  expect(onError.mock.calls).toEqual([[expect.objectContaining({ message: await failed })]])
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(server).toHaveBeenCalledTimes(1)
+  expect(FakeSocket.all).toHaveLength(1)
+})
+
+test('a ticket provider is asked again when its key was deleted, until it ends it', async () => {
+  const ticket = vi.fn<() => Promise<string>>().mockResolvedValueOnce('old').mockResolvedValueOnce('new')
+  connection = connectScope({ base_url: 'http://reflex.test', scope: 's', ticket })
+  ;(await nextSocket()).open().drop(4401, 'the key that opened this socket was deleted')
+  const second = (await nextSocket()).open()
+  expect(second.url.searchParams.get('ticket')).toBe('new')
+  ticket.mockRejectedValue(new TicketRefused('signed out'))
+  second.drop(4401, 'the key that opened this socket was deleted')
+  await vi.advanceTimersByTimeAsync(60_000)
+  await expect(connection.send({ content: 'hello' })).rejects.toThrow('signed out')
+  expect(ticket).toHaveBeenCalledTimes(3)
 })
 
 test('a connection that answers no ping is left for a new one', async () => {
