@@ -12,13 +12,17 @@ const secretName = z
 const SECRET_HEADERS = new Set(['authorization', 'proxy-authorization', 'cookie', 'x-api-key', 'api-key'])
 /** What the request itself is made of. */
 const OWN_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'idempotency-key'])
+const BRINGS_ITSELF = 'holds a header that the request brings itself'
 
 const plainHeaders = z
   .record(headerName, z.string().max(1000))
   .refine((headers) => Object.keys(headers).length <= 20, 'are at most 20')
   .refine((headers) => !hasOne(headers, SECRET_HEADERS), 'holds a credential: name the secret in secret_headers instead')
-  .refine((headers) => !hasOne(headers, OWN_HEADERS), 'holds a header that the request brings itself')
-const secretHeaders = z.record(headerName, secretName).refine((headers) => Object.keys(headers).length <= 10, 'are at most 10')
+  .refine((headers) => !hasOne(headers, OWN_HEADERS), BRINGS_ITSELF)
+const secretHeaders = z
+  .record(headerName, secretName)
+  .refine((headers) => Object.keys(headers).length <= 10, 'are at most 10')
+  .refine((headers) => !hasOne(headers, OWN_HEADERS), BRINGS_ITSELF)
 
 const address = z
   .string()

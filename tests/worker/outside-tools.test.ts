@@ -152,6 +152,8 @@ describe('an HTTP tool that the settings declare', () => {
     ['a secret of the deployment that is not for tools', { secret_headers: { authorization: 'REFLEX_ADMIN_KEY' } }, /REFLEX_TOOL_/],
     ['a credential in the open', { headers: { Authorization: 'Bearer x' } }, /secret_headers/],
     ['a header of the request itself', { headers: { host: 'x' } }, /request brings itself/],
+    ['a secret in the place of its host', { secret_headers: { Host: 'REFLEX_TOOL_TICKETS' } }, /request brings itself/],
+    ['a secret in the place of its key', { secret_headers: { 'idempotency-key': 'REFLEX_TOOL_TICKETS' } }, /request brings itself/],
     ['a slot in its host', { url: 'https://{{title}}.example.com/' }, /fixed/],
     ['a password in its address', { url: `https://me:word@${HOST}/` }, /fixed/],
     ['another name', { name: 'tickets' }, /http\./],
