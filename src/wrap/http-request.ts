@@ -28,6 +28,8 @@ export type HttpToolOptions = {
   allowed_hosts: readonly string[]
   /** Looks a secret up by its name; what it gives goes into the request and nowhere else. */
   secret?: (name: string) => string | undefined
+  /** The hosts that a secret may be sent to, of those that are allowed; all of them unless given. */
+  secret_hosts?: (name: string) => readonly string[]
   fetch?: typeof fetch
 }
 
@@ -74,7 +76,9 @@ async function exchange(
   const headers = headersOf(definition, call, secrets)
   const body = definition.body === undefined ? {} : { body: JSON.stringify(fillSlots(definition.body, input)) }
   const url = fillSlots(definition.url, input, encodeURIComponent) as string
-  const fetching = { allowed_hosts: options.allowed_hosts, fetch: options.fetch ?? fetch }
+  const { allowed_hosts, secret_hosts, fetch: send = fetch } = options
+  const bounds = secret_hosts ? Object.values(definition.secret_headers ?? {}).map(secret_hosts) : []
+  const fetching = { allowed_hosts, secret_hosts: bounds, fetch: send }
   const response = await guardedFetch(url, { method, headers, signal, ...body }, fetching)
   const output = hideSecrets(await readResponse(response, max_response_bytes), Object.values(secrets))
   if (response.ok) return output

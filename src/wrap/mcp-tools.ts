@@ -14,7 +14,12 @@ export type McpServer = {
   timeout_ms?: number
 }
 
-export type McpOptions = { allowed_hosts: readonly string[]; fetch?: typeof fetch }
+export type McpOptions = {
+  allowed_hosts: readonly string[]
+  /** Of each secret in the headers: the server must be on one of these hosts, too. */
+  secret_hosts?: readonly (readonly string[])[]
+  fetch?: typeof fetch
+}
 
 const TIMEOUT_MS = 15_000
 /** Of one answer: a list of tools, or what a tool gave. */
@@ -23,12 +28,12 @@ const MOST_BYTES = 4 * 1024 * 1024
 /** The tools of an MCP server, and the way to leave it. Nothing is asked of a host that is not allowed, whatever the server says. */
 export async function mcpTools(
   { url, type = 'http', headers = {}, prefix = '', timeout_ms = TIMEOUT_MS }: McpServer,
-  { allowed_hosts, fetch: send = fetch }: McpOptions,
+  { allowed_hosts, secret_hosts = [], fetch: send = fetch }: McpOptions,
 ): Promise<{ tools: ToolSet; close: () => Promise<void> }> {
   const checked = checkUrl(url, allowed_hosts)
   if (!checked.ok) throw new Error(`MCP server: ${checked.reason}`)
   const guarded = (async (target: string | URL, init: RequestInit = {}) =>
-    limitBody(await guardedFetch(target, init, { allowed_hosts, fetch: send }), MOST_BYTES)) as typeof fetch
+    limitBody(await guardedFetch(target, init, { allowed_hosts, secret_hosts, fetch: send }), MOST_BYTES)) as typeof fetch
   const client = await createMCPClient({
     transport: { type, url: checked.url.href, headers: { ...headers }, redirect: 'error', fetch: guarded },
     clientName: 'reflex',

@@ -107,6 +107,16 @@ describe('an HTTP tool', () => {
     })
   })
 
+  test('sends its secrets to their hosts only', async () => {
+    received = {}
+    const secrets = { secret: () => 'Bearer t0ken', secret_hosts: () => ['api.example.com'] }
+    await expect(call({ secret_headers: { authorization: 'TOKEN' } }, secrets)).rejects.toThrow(
+      `a secret must not be sent there: the host ${host}`,
+    )
+    expect(received).toEqual({})
+    expect(await call({}, secrets)).toMatchObject({ method: 'GET' })
+  })
+
   test('goes nowhere else', async () => {
     await expect(call({}, { allowed_hosts: [] })).rejects.toThrow('is not among those allowed: none')
     expect(() =>

@@ -67,6 +67,8 @@ test('a server on a host that is not allowed is not asked, nor one that it leads
   await expect(mcpTools({ url: 'https://mcp.example.com' }, { allowed_hosts: [host] })).rejects.toThrow(
     'MCP server: the host mcp.example.com is not',
   )
+  const bound = { allowed_hosts: [host], secret_hosts: [[host], ['mcp.example.com']] }
+  await expect(mcpTools({ url: `http://${host}/mcp` }, bound)).rejects.toThrow('a secret must not be sent there')
   await expect(mcpTools({ url: `http://${host}/moved` }, { allowed_hosts: [host] })).rejects.toThrow(
     'evil.example.com is not among those allowed',
   )
