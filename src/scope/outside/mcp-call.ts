@@ -2,6 +2,7 @@ import type { ToolSet } from 'ai'
 import type { Env } from '../../bindings.ts'
 import type { McpServerSetting } from '../../protocol/outside-tools.ts'
 import { messageOf } from '../../protocol/message-of.ts'
+import { CutOff } from '../../skills/runner/cut-off.ts'
 import { hideSecrets } from '../../wrap/hide-secrets.ts'
 import { mcpTools } from '../../wrap/mcp-tools.ts'
 import { secretValues } from '../../wrap/secret-headers.ts'
@@ -35,6 +36,7 @@ export async function withMcpServer<Result>(
       await close()
     }
   } catch (error) {
+    if (error instanceof CutOff) throw new CutOff(String(hide(error.message)), { cause: error })
     throw new Error(String(hide(messageOf(error))), { cause: error })
   }
 }
