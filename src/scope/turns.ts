@@ -219,15 +219,13 @@ export class Turns {
         this.#ended(turn, ending, ending.status === 'result' ? memory.clear(seen.seqs) : 0)
         return perception.trim()
       }
-      case 'refused': {
+      case 'refused':
         inbox.release(turn_id, { due_at: ending.until ?? now() + PARKED_MS, parked: 'budget' })
         return this.#ended(turn, ending, 0)
-      }
-      case 'interrupted': {
+      case 'interrupted':
         inbox.release(turn_id, { due_at: now(), interrupted: true })
         this.#ended(turn, ending, 0)
         return this.#endOftenInterrupted(seqsOf(claimed))
-      }
       case 'failed':
       case 'timeout': {
         this.#ended(turn, ending, 0)
