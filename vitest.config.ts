@@ -36,6 +36,8 @@ export default defineConfig(async () => ({
               bindings: {
                 REFLEX_ADMIN_KEY: 'test-admin-key',
                 REFLEX_TOOL_TICKETS: 'Bearer ticket-secret',
+                REFLEX_TOOL_TICKETS_HOSTS: 'tickets.example.com, *.tickets.example.com',
+                REFLEX_TOOL_NOWHERE: 'nowhere-secret',
                 MIGRATIONS: await readD1Migrations('./migrations'),
               },
             },

@@ -23,7 +23,7 @@ export interface Env {
   REFLEX_MODEL?: string
   OPENAI_COMPATIBLE_BASE_URL?: string
   OPENAI_COMPATIBLE_API_KEY?: string
-  /** Secrets for the tools that settings declare are beside these, each by a name that begins with REFLEX_TOOL_. */
+  /** Secrets for the tools that settings declare are beside these, each by a name that begins with REFLEX_TOOL_, and its hosts by that name and _HOSTS. */
   [tool_secret: `REFLEX_TOOL_${string}`]: string | undefined
   /** Where the SSH guard also reports a block, if set. */
   BLOCK_WEBHOOK_URL?: string

@@ -16,7 +16,7 @@ import { harmless } from '../../cli/lib/text.ts'
 import { startCloud } from './cloud.ts'
 import type { Step } from './eight-steps.ts'
 import { startScriptedModel } from './model.ts'
-import { TOKEN_SECRET } from './set-up.ts'
+import { secretVars } from './set-up.ts'
 import { tellRefusals, tellStory } from './story.ts'
 
 const { signal, exitCode } = interruption()
@@ -25,11 +25,10 @@ const paint = painter(process.stdout)
 async function main(): Promise<number> {
   const folder = temporaryFolder('reflex-deploy-')
   const key = `deploy-${randomUUID().replaceAll('-', '')}`
-  const token = randomUUID()
-  const cloud = await startCloud(token)
+  const cloud = await startCloud(randomUUID())
   const model = await modelOf(process.env)
   console.log(paint('yellow', model.note))
-  const vars = { REFLEX_ADMIN_KEY: key, [TOKEN_SECRET]: `Bearer ${token}`, ...model.vars }
+  const vars = { REFLEX_ADMIN_KEY: key, ...secretVars(cloud), ...model.vars }
   const starting = startServer({ persist_to: folder.path, vars, signal })
   try {
     const server = await unlessAborted(signal, starting)

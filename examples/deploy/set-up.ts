@@ -42,7 +42,13 @@ export async function setUpScope(api: Api, { scope, cloud, roles }: { scope: str
 }
 
 /** The name of the deployment's secret that the requests carry; its value is on the server alone. */
-export const TOKEN_SECRET = 'REFLEX_TOOL_CLOUD'
+const TOKEN_SECRET = 'REFLEX_TOOL_CLOUD'
+
+/** What the server is started with: the secret, and beside it the one host that it is sent to, whatever a scope's settings say. */
+export const secretVars = ({ token, host }: Cloud): Record<string, string> => ({
+  [TOKEN_SECRET]: `Bearer ${token}`,
+  [`${TOKEN_SECRET}_HOSTS`]: host,
+})
 
 function httpTools(url: string): NonNullable<SettingsPatch['http_tools']> {
   const common = { secret_headers: { authorization: TOKEN_SECRET }, plans_only: true }

@@ -33,6 +33,7 @@ export type ToolDefinition<Input = unknown> = {
   repeatable?: boolean
   /** Only the steps of skills may call it, so that the gate stands before each call: no model, no trigger and no reflex. */
   plans_only?: boolean
+  /** Throws where the effect did not happen, and CutOff where it may have. */
   execute: (input: Input, call: ToolCall) => Promise<unknown>
 }
 

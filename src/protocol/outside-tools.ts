@@ -2,23 +2,33 @@ import { z } from 'zod'
 
 /** Secrets of the deployment that a scope's settings may name: whoever operates one scope must not be able to send the others to a host of theirs. */
 export const TOOL_SECRET_PREFIX = 'REFLEX_TOOL_'
+/** Behind a secret's name: the variable of the deployment that names the hosts to which that secret is sent. */
+export const TOOL_SECRET_HOSTS = '_HOSTS'
 
 const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'is the name of a header')
 const secretName = z
   .string()
   .regex(/^REFLEX_TOOL_[A-Z0-9_]{1,64}$/, `is the name of a secret that begins with ${TOOL_SECRET_PREFIX}: a scope may use no other`)
+  .refine(
+    (name) => !name.endsWith(TOOL_SECRET_HOSTS),
+    `names the hosts of a secret: the name of a secret does not end with ${TOOL_SECRET_HOSTS}`,
+  )
 
 /** Settings are shown to whoever may view the scope. */
 const SECRET_HEADERS = new Set(['authorization', 'proxy-authorization', 'cookie', 'x-api-key', 'api-key'])
 /** What the request itself is made of. */
 const OWN_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'idempotency-key'])
+const BRINGS_ITSELF = 'holds a header that the request brings itself'
 
 const plainHeaders = z
   .record(headerName, z.string().max(1000))
   .refine((headers) => Object.keys(headers).length <= 20, 'are at most 20')
   .refine((headers) => !hasOne(headers, SECRET_HEADERS), 'holds a credential: name the secret in secret_headers instead')
-  .refine((headers) => !hasOne(headers, OWN_HEADERS), 'holds a header that the request brings itself')
-const secretHeaders = z.record(headerName, secretName).refine((headers) => Object.keys(headers).length <= 10, 'are at most 10')
+  .refine((headers) => !hasOne(headers, OWN_HEADERS), BRINGS_ITSELF)
+const secretHeaders = z
+  .record(headerName, secretName)
+  .refine((headers) => Object.keys(headers).length <= 10, 'are at most 10')
+  .refine((headers) => !hasOne(headers, OWN_HEADERS), BRINGS_ITSELF)
 
 const address = z
   .string()

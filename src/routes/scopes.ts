@@ -37,7 +37,8 @@ const configure = createRoute({
   path: '/v1/scopes/{scope}',
   tags,
   summary: "Change a scope's settings",
-  description: 'A merge patch: what is named changes, and null goes back to the default.',
+  description:
+    'A merge patch: what is named changes, and null goes back to the default. A tool or a server is refused whose secret the deployment does not name its host for.',
   ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
   request: {
     params: scopePath,

@@ -41,7 +41,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const now = Date.now
   const random = Math.random
   const database = new Database(context.storage)
-  const store = new SettingsStore(database, scope)
+  const store = new SettingsStore({ database, scope, env })
   const settings = () => store.settings
   const agent = () => store.agent
   const counters = new Counters(database)

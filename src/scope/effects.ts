@@ -12,6 +12,7 @@ import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import type { Log } from './log.ts'
 import type { Json } from '../skills/json.ts'
+import { CutOff } from '../skills/runner/cut-off.ts'
 import { childHead } from './spans.ts'
 import { effectKey } from './effect-key.ts'
 import { recordable, type Done } from './recordable.ts'
@@ -191,8 +192,8 @@ export class Effects {
     } catch (error) {
       // The lane is not free while a tool that was told to stop is still at it, unless it does not listen (G4).
       if (stopped) await Promise.race([work.catch(() => null), scheduler.wait(GRACE_MS)])
-      // A stopped effect may have happened or not; one that failed by itself says that it did not.
-      end({ status: stopped ? 'unknown' : 'failed', output: null, error: messageOf(error) })
+      // A stopped effect may have happened or not; one that failed by itself says which of the two.
+      end({ status: stopped || error instanceof CutOff ? 'unknown' : 'failed', output: null, error: messageOf(error) })
       throw error
     }
   }

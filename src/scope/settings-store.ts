@@ -4,20 +4,24 @@ import { conditionError } from '../agents/condition.ts'
 import type { Agent } from '../agents/define-agent.ts'
 import type { Refused } from '../protocol/scope-api.ts'
 import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../protocol/settings.ts'
+import type { Env } from '../bindings.ts'
 import type { Database } from './database.ts'
+import { patchRefusal } from './outside/tool-secrets.ts'
 import { reflexToolNames } from './system-1/guidance.ts'
 
 /** The scope's settings: what was set here, over its agent's own, over the defaults. */
 export class SettingsStore {
   readonly #database: Database
   readonly #scope: string
+  readonly #env: Env
   #set: SettingsPatch
   #agent: Agent
   #settings: Settings
 
-  constructor(database: Database, scope: string) {
+  constructor({ database, scope, env }: { database: Database; scope: string; env: Env }) {
     this.#database = database
     this.#scope = scope
+    this.#env = env
     this.#set = database.read<SettingsPatch>('settings', {})
     ;[this.#agent, this.#settings] = effective(scope, this.#set)
   }
@@ -32,7 +36,8 @@ export class SettingsStore {
 
   change(patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
     const set = mergeSettings(this.#set, patch)
-    const wrong = this.#wrong(set)
+    // Only what is declared now: a secret that the deployment takes away later must not stand in the way of other settings.
+    const wrong = this.#wrong(set) ?? patchRefusal(this.#env, patch)
     if (wrong !== null) return { ok: false, reason: 'invalid', detail: wrong }
     this.#database.write('settings', set)
     this.#set = set

@@ -1,7 +1,10 @@
 import type { z } from 'zod'
+import { messageOf } from '../protocol/message-of.ts'
 import type { Json, JsonFields } from '../skills/json.ts'
+import { CutOff } from '../skills/runner/cut-off.ts'
 import { guardedFetch } from './guarded-fetch.ts'
 import { hideSecrets } from './hide-secrets.ts'
+import { followed } from './may-have-happened.ts'
 import { readResponse } from './read-response.ts'
 import { secretValues } from './secret-headers.ts'
 import { fillSlots } from './slot-text.ts'
@@ -22,12 +25,16 @@ export type HttpToolDefinition = {
   input?: z.ZodType<JsonFields>
   timeout_ms?: number | undefined
   max_response_bytes?: number | undefined
+  /** It only looks, whatever its method: what goes wrong on the way has failed. A GET always does. */
+  repeatable?: boolean | undefined
 }
 
 export type HttpToolOptions = {
   allowed_hosts: readonly string[]
   /** Looks a secret up by its name; what it gives goes into the request and nowhere else. */
   secret?: (name: string) => string | undefined
+  /** The hosts that a secret may be sent to, of those that are allowed; all of them unless given. */
+  secret_hosts?: (name: string) => readonly string[]
   fetch?: typeof fetch
 }
 
@@ -48,7 +55,10 @@ export class HttpToolError extends Error {
   }
 }
 
-/** Makes the request, and gives what was answered: JSON where it says so. A secret that the other side sends back is not in it. */
+/**
+ * Makes the request, and gives what was answered: JSON where it says so. A secret that the other side sends back is not in it. Throws HttpToolError where the
+ * answer is an error, and CutOff where it is not known whether what was asked for has happened.
+ */
 export async function sendHttp(definition: HttpToolDefinition, options: HttpToolOptions, call: HttpCall): Promise<unknown> {
   const { name, timeout_ms = HTTP_TIMEOUT_MS } = definition
   const controller = new AbortController()
@@ -56,8 +66,12 @@ export async function sendHttp(definition: HttpToolDefinition, options: HttpTool
   // Cleared at the end, which AbortSignal.timeout is not: a timer keeps a Durable Object in memory.
   const timer = setTimeout(stop, timeout_ms)
   const signal = call.signal ? AbortSignal.any([call.signal, controller.signal]) : controller.signal
+  const { fetch: send, mayHaveHappened } = followed(options.fetch ?? fetch)
   try {
-    return await exchange(definition, options, { ...call, signal })
+    return await exchange(definition, { ...options, fetch: send }, { ...call, signal })
+  } catch (error) {
+    if (definition.repeatable || !mayHaveHappened()) throw error
+    throw new CutOff(`it may have happened: ${messageOf(error)}`, { cause: error })
   } finally {
     clearTimeout(timer)
   }
@@ -65,7 +79,7 @@ export async function sendHttp(definition: HttpToolDefinition, options: HttpTool
 
 async function exchange(
   definition: HttpToolDefinition,
-  options: HttpToolOptions,
+  options: HttpToolOptions & { fetch: typeof fetch },
   call: HttpCall & { signal: AbortSignal },
 ): Promise<unknown> {
   const { name, method, max_response_bytes = MOST_BYTES } = definition
@@ -74,7 +88,9 @@ async function exchange(
   const headers = headersOf(definition, call, secrets)
   const body = definition.body === undefined ? {} : { body: JSON.stringify(fillSlots(definition.body, input)) }
   const url = fillSlots(definition.url, input, encodeURIComponent) as string
-  const fetching = { allowed_hosts: options.allowed_hosts, fetch: options.fetch ?? fetch }
+  const { allowed_hosts, secret_hosts, fetch: send } = options
+  const bounds = secret_hosts ? Object.values(definition.secret_headers ?? {}).map(secret_hosts) : []
+  const fetching = { allowed_hosts, secret_hosts: bounds, fetch: send }
   const response = await guardedFetch(url, { method, headers, signal, ...body }, fetching)
   const output = hideSecrets(await readResponse(response, max_response_bytes), Object.values(secrets))
   if (response.ok) return output

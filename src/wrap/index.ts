@@ -1,3 +1,4 @@
+export { CutOff } from '../skills/runner/cut-off.ts'
 export { createReflex, type Reflex } from './reflex.ts'
 export type { ReflexConfig } from './config.ts'
 export { HttpToolError, type HttpToolDefinition, type HttpToolOptions } from './http-request.ts'

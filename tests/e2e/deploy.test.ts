@@ -5,7 +5,7 @@ import { connect, type Api } from '../../cli/lib/api.ts'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { startCloud, type Cloud } from '../../examples/deploy/cloud.ts'
 import { startScriptedModel, type ScriptedModel } from '../../examples/deploy/model.ts'
-import { TOKEN_SECRET } from '../../examples/deploy/set-up.ts'
+import { secretVars } from '../../examples/deploy/set-up.ts'
 import { OTHER_SCOPE, SCOPE, tellRefusals, tellStory } from '../../examples/deploy/story.ts'
 import { ADMIN_KEY, temporaryState, wholeLog } from './api.ts'
 
@@ -19,7 +19,7 @@ let api: Api
 beforeAll(async () => {
   cloud = await startCloud(TOKEN)
   model = await startScriptedModel()
-  const vars = { REFLEX_ADMIN_KEY: ADMIN_KEY, [TOKEN_SECRET]: `Bearer ${TOKEN}`, ...model.vars }
+  const vars = { REFLEX_ADMIN_KEY: ADMIN_KEY, ...secretVars(cloud), ...model.vars }
   server = await startServer({ persist_to: state.directory, vars })
   api = connect(server.url, ADMIN_KEY)
 })

@@ -1,13 +1,12 @@
 import { asSchema } from 'ai'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { write } from '../support/chain.ts'
-import { call, problem, scopePath } from '../support/http.ts'
+import { problem } from '../support/http.ts'
 import { mcpAnswer, outside, type OutsideRequest } from '../support/outside.ts'
-import { freshId } from '../support/reflexes.ts'
+import { called, configure, HOST, open, propose, scopeWith, server, skillOf } from '../support/outside-scope.ts'
 import { entriesOf, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
 
-const HOST = 'tickets.example.com'
 let world: ReturnType<typeof outside>
 let answer: (request: OutsideRequest) => Response | Promise<Response>
 
@@ -16,62 +15,6 @@ beforeEach(() => {
   world = outside(HOST, (request) => answer(request))
 })
 afterEach(() => world.restore())
-
-const open = {
-  name: 'http.tickets.open',
-  description: 'Opens a ticket',
-  method: 'POST',
-  url: `https://${HOST}/tickets`,
-  secret_headers: { authorization: 'REFLEX_TOOL_TICKETS' },
-  body: { title: '{{title}}' },
-}
-const server = { name: 'sky', url: `https://${HOST}/mcp` }
-
-const configure = (scope: string, json: Record<string, unknown>) => call(scopePath(scope), { method: 'PATCH', json })
-
-async function scopeWith(settings: Record<string, unknown>): Promise<string> {
-  const scope = freshScope()
-  const { status, text } = await configure(scope, { allowed_hosts: [HOST], ...settings })
-  if (status !== 200) throw new Error(text)
-  return scope
-}
-
-/** What a turn's call of a tool comes to: what it gave, or why it failed. */
-async function called(scope: string, tool: string, input: unknown): Promise<unknown> {
-  behaviours.set(scope, async (_, deps) => {
-    const settled = await deps.call(tool, input).then(
-      (output) => ({ output }),
-      (error: unknown) => ({ error: String(error) }),
-    )
-    return { settled, shown: Object.keys(deps.tools) }
-  })
-  const [record] = await sendAndSettle(stubOf(scope), note(scope, 'go'))
-  const { result } = (record as { outcome: { result: { settled: unknown } } }).outcome
-  return result.settled
-}
-
-const skillOf = (tool: string, args: object, changes: Record<string, unknown> = {}) => ({
-  id: freshId('outside'),
-  version: '1.0.0',
-  owner: 'ops',
-  signature: { inputs: [{ name: 'title', type: 'string', required: true }] },
-  plan: {
-    idempotence_key: 'open:{{title}}',
-    budget: { max_cost_usd: 1, max_latency_ms: 10_000 },
-    steps: [{ tool, args, timeout_ms: 5000 }],
-  },
-  activation: { keywords_any: ['ticket'], score_weights: { keyword_hit: 1 }, tau: 1 },
-  policy: { allow_roles: ['publisher'] },
-  ...changes,
-})
-
-async function propose(scope: string, manifest: ReturnType<typeof skillOf>) {
-  const registered = await call('/v1/skills', { json: manifest })
-  if (registered.status !== 201) throw new Error(registered.text)
-  await call(`/v1/skills/${manifest.id}/state`, { json: { state: 'active' } })
-  const json = { skill_id: manifest.id, inputs: { title: 'it burns' }, why: 'open a ticket' }
-  return (await call(scopePath(scope, '/skills/propose'), { json })).body
-}
 
 describe('an HTTP tool that the settings declare', () => {
   test('is called by a turn, with its secret, which is in no log', async () => {
@@ -152,6 +95,9 @@ describe('an HTTP tool that the settings declare', () => {
     ['a secret of the deployment that is not for tools', { secret_headers: { authorization: 'REFLEX_ADMIN_KEY' } }, /REFLEX_TOOL_/],
     ['a credential in the open', { headers: { Authorization: 'Bearer x' } }, /secret_headers/],
     ['a header of the request itself', { headers: { host: 'x' } }, /request brings itself/],
+    ['a secret in the place of its host', { secret_headers: { Host: 'REFLEX_TOOL_TICKETS' } }, /request brings itself/],
+    ['a secret in the place of its key', { secret_headers: { 'idempotency-key': 'REFLEX_TOOL_TICKETS' } }, /request brings itself/],
+    ['the hosts of a secret for a secret', { secret_headers: { authorization: 'REFLEX_TOOL_TICKETS_HOSTS' } }, /does not end with _HOSTS/],
     ['a slot in its host', { url: 'https://{{title}}.example.com/' }, /fixed/],
     ['a password in its address', { url: `https://me:word@${HOST}/` }, /fixed/],
     ['another name', { name: 'tickets' }, /http\./],
@@ -168,6 +114,44 @@ describe('an HTTP tool that the settings declare', () => {
     const scope = freshScope()
     expect(await configure(scope, { tools: [open.name] })).toMatchObject(problem(400))
     expect(await configure(scope, { tools: [open.name], http_tools: [open] })).toMatchObject({ status: 200 })
+  })
+})
+
+describe('a secret is for the hosts that the deployment names beside it', () => {
+  const evil = 'evil.example.com'
+  const refusal = (detail: RegExp) => ({ ...problem(400), body: { detail: expect.stringMatching(detail) as unknown } })
+
+  test.each([
+    ['the secret of a tool', { http_tools: [{ ...open, url: `https://${evil}/tickets` }] }],
+    ['the secret of a server', { mcp_servers: [{ ...server, url: `https://${evil}/`, secret_headers: open.secret_headers }] }],
+    ['one host further', { http_tools: [{ ...open, url: `https://${HOST}.${evil}/tickets` }] }],
+    ['another port', { http_tools: [{ ...open, url: `https://${HOST}:8443/tickets` }] }],
+  ])('an operator who allows a host of his own does not get there %s', async (_, settings) => {
+    const allowed_hosts = [evil, `*.${evil}`, `${HOST}:8443`]
+    const told = /REFLEX_TOOL_TICKETS is not sent there.*REFLEX_TOOL_TICKETS_HOSTS/
+    expect(await configure(freshScope(), { allowed_hosts, ...settings })).toMatchObject(refusal(told))
+    expect(world.requests).toEqual([])
+  })
+
+  test('one without such hosts is sent nowhere: the patch says what is to be set', async () => {
+    const secret_headers = { authorization: 'REFLEX_TOOL_NOWHERE' }
+    const told = /REFLEX_TOOL_NOWHERE is sent nowhere: .*in the variable REFLEX_TOOL_NOWHERE_HOSTS/
+    const tool = { http_tools: [{ ...open, secret_headers }] }
+    expect(await configure(freshScope(), { allowed_hosts: [HOST], ...tool })).toMatchObject(refusal(told))
+    const asked = { mcp_servers: [{ ...server, secret_headers }] }
+    expect(await configure(freshScope(), { allowed_hosts: [HOST], ...asked })).toMatchObject(refusal(told))
+  })
+
+  test('nor does a redirect of its own host lead it elsewhere', async () => {
+    answer = () => new Response(null, { status: 307, headers: { location: `https://${evil}/` } })
+    const scope = await scopeWith({ allowed_hosts: [HOST, evil], http_tools: [open] })
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ error: expect.stringMatching(/secret must not be sent there.*evil/) })
+    expect(world.requests).toHaveLength(1)
+  })
+
+  test('a tool that needs no secret goes wherever the settings allow', async () => {
+    const { secret_headers: _, ...plain } = { ...open, url: `https://${evil}/tickets` }
+    expect(await configure(freshScope(), { allowed_hosts: [evil], http_tools: [plain] })).toMatchObject({ status: 200 })
   })
 })
 

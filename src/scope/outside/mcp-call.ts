@@ -2,10 +2,11 @@ import type { ToolSet } from 'ai'
 import type { Env } from '../../bindings.ts'
 import type { McpServerSetting } from '../../protocol/outside-tools.ts'
 import { messageOf } from '../../protocol/message-of.ts'
+import { CutOff } from '../../skills/runner/cut-off.ts'
 import { hideSecrets } from '../../wrap/hide-secrets.ts'
 import { mcpTools } from '../../wrap/mcp-tools.ts'
 import { secretValues } from '../../wrap/secret-headers.ts'
-import { secretOf } from './secret-of.ts'
+import { secretHosts, secretOf, secretRefusal } from './tool-secrets.ts'
 
 export type McpSession = { env: Env; fetch: typeof fetch; allowed_hosts: readonly string[]; signal: AbortSignal }
 
@@ -14,23 +15,28 @@ export type Hide = (value: unknown) => unknown
 
 /** Connects to a server, lets `work` use its tools, by the names that the server gives them, and leaves it, whatever happens. Stops with the signal. */
 export async function withMcpServer<Result>(
-  { name, url, type, headers = {}, secret_headers = {} }: McpServerSetting,
+  setting: McpServerSetting,
   { env, fetch: send, allowed_hosts, signal }: McpSession,
   work: (tools: ToolSet, hide: Hide) => Promise<Result>,
 ): Promise<Result> {
+  const { name, url, type, headers = {}, secret_headers = {} } = setting
+  const refusal = secretRefusal(env, setting)
+  if (refusal !== null) throw new Error(refusal)
   const secrets = secretValues(secret_headers, { name: `the MCP server ${name}`, secret: (key) => secretOf(env, key) })
   const hide: Hide = (value) => hideSecrets(value, Object.values(secrets))
   const stopping = ((target: string, init: RequestInit = {}) =>
     send(target, { ...init, signal: init.signal ? AbortSignal.any([init.signal, signal]) : signal })) as typeof fetch
+  const secret_hosts = Object.values(secret_headers).map((key) => secretHosts(env, key))
   const server = { url, headers: { ...headers, ...secrets }, ...(type ? { type } : {}) }
   try {
-    const { tools, close } = await mcpTools(server, { allowed_hosts, fetch: stopping })
+    const { tools, close } = await mcpTools(server, { allowed_hosts, secret_hosts, fetch: stopping })
     try {
       return await work(tools, hide)
     } finally {
       await close()
     }
   } catch (error) {
+    if (error instanceof CutOff) throw new CutOff(String(hide(error.message)), { cause: error })
     throw new Error(String(hide(messageOf(error))), { cause: error })
   }
 }

@@ -7,6 +7,7 @@ import { checkUrl } from '../../wrap/allowed-hosts.ts'
 import { httpToolOf } from './http.ts'
 import { callMcpTool } from './mcp-call.ts'
 import { McpServers, type McpTool } from './mcp-servers.ts'
+import { secretRefusal } from './tool-secrets.ts'
 
 export type FoundTool = { ok: true; definition: ToolDefinition } | { ok: false; detail: string }
 
@@ -15,7 +16,7 @@ type Parts = { scope: string; env: Env; settings: () => Settings; fetch: typeof 
 const OUTSIDE = /^(http|mcp)\./
 const MCP = /^mcp\.([^.]+)\.(.+)$/
 
-/** The tools that a scope's settings declare: `http.NAME`, and `mcp.SERVER.TOOL`. Nothing is asked of a host that `allowed_hosts` does not name. */
+/** The tools that a scope's settings declare: `http.NAME`, and `mcp.SERVER.TOOL`. Nothing is asked of a host that `allowed_hosts` does not name, nor with a secret that is not for it. */
 export class OutsideTools {
   readonly #parts: Parts
   readonly #servers: McpServers
@@ -68,10 +69,15 @@ export class OutsideTools {
     return { ok: false, detail: `tool ${name} is not in scope ${this.#parts.scope}: declare it in the setting ${setting}` }
   }
 
-  #found(name: string, { url }: HttpToolSetting | McpServerSetting, make: () => FoundTool): FoundTool {
-    const checked = checkUrl(url, this.#parts.settings().allowed_hosts)
-    const found: FoundTool = checked.ok ? make() : { ok: false, detail: `${checked.reason}; see the setting allowed_hosts` }
+  #found(name: string, declared: HttpToolSetting | McpServerSetting, make: () => FoundTool): FoundTool {
+    const refusal = this.#refusal(declared)
+    const found: FoundTool = refusal === null ? make() : { ok: false, detail: refusal }
     return found.ok ? found : { ok: false, detail: `tool ${name} is not available: ${found.detail}` }
+  }
+
+  #refusal(declared: HttpToolSetting | McpServerSetting): string | null {
+    const checked = checkUrl(declared.url, this.#parts.settings().allowed_hosts)
+    return checked.ok ? secretRefusal(this.#parts.env, declared) : `${checked.reason}; see the setting allowed_hosts`
   }
 
   /** Made once for the settings as they are: a schema is not free, and reflexes look tools up at every event. */

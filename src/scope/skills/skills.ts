@@ -233,6 +233,7 @@ export class Skills {
           const output = await effects.run(request)
           return { output, cost_usd: costIn(output) }
         } catch (error) {
+          if (error instanceof CutOff) throw error
           // By the tool's own time limit, which may be shorter than the step's.
           if (!definition.repeatable && effects.lastOf(request.turn_id)?.status === 'unknown') throw new CutOff(messageOf(error))
           throw error

@@ -8,6 +8,7 @@ import { part } from '../agents/agent-fixtures.ts'
 const server = { name: 'sky', url: 'https://sky.example.com/mcp' }
 let time = 0
 let listed = 0
+let sent = 0
 let answer: (request: Request) => Response | Promise<Response>
 let settings: Settings
 let servers: McpServers
@@ -15,12 +16,17 @@ let servers: McpServers
 beforeEach(() => {
   time = 1_000_000
   listed = 0
+  sent = 0
   answer = async (request) => mcpAnswer({ method: request.method, url: request.url, headers: request.headers, body: await request.text() })
   settings = { ...defaultSettings, allowed_hosts: ['sky.example.com'], mcp_servers: [server] }
-  servers = new McpServers({ env: part<Env>({}), settings: () => settings, now: () => time, fetch: part<typeof fetch>(send) })
+  servers = serversWith({})
 })
 
+const serversWith = (bindings: object) =>
+  new McpServers({ env: part<Env>(bindings), settings: () => settings, now: () => time, fetch: part<typeof fetch>(send) })
+
 async function send(input: string, init: RequestInit): Promise<Response> {
+  sent += 1
   if (typeof init.body === 'string' && init.body.includes('tools/list')) listed += 1
   return answer(new Request(input, init))
 }
@@ -64,13 +70,19 @@ test('another setting is another question', async () => {
   expect(listed).toBe(1)
 })
 
-test('one whose secret is not set is not asked', async () => {
-  settings = { ...settings, mcp_servers: [{ ...server, secret_headers: { authorization: 'REFLEX_TOOL_SKY' } }] }
+test.each([
+  ['is not set', { REFLEX_TOOL_SKY_HOSTS: 'sky.example.com' }, 'the MCP server sky needs the secret REFLEX_TOOL_SKY, which is not set'],
+  ['is for no host', { REFLEX_TOOL_SKY: 'x' }, /^the secret REFLEX_TOOL_SKY is sent nowhere: .* in the variable REFLEX_TOOL_SKY_HOSTS$/],
+  [
+    'is for another host',
+    { REFLEX_TOOL_SKY: 'x', REFLEX_TOOL_SKY_HOSTS: 'sea.example.com' },
+    /REFLEX_TOOL_SKY is not sent there: the host sky/,
+  ],
+])('one whose secret %s is not asked', async (_, bindings, reason) => {
+  servers = serversWith(bindings)
+  const declared = { ...server, secret_headers: { authorization: 'REFLEX_TOOL_SKY' } }
+  settings = { ...settings, mcp_servers: [declared] }
   await servers.ready()
-  const [declared] = settings.mcp_servers
-  expect(declared && servers.catalogue(declared)).toEqual({
-    ok: false,
-    reason: 'the MCP server sky needs the secret REFLEX_TOOL_SKY, which is not set',
-  })
-  expect(listed).toBe(0)
+  expect(servers.catalogue(declared)).toEqual({ ok: false, reason: expect.stringMatching(reason) })
+  expect(sent).toBe(0)
 })

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkUrl } from '../../../src/wrap/allowed-hosts.ts'
 import type { HttpToolDefinition, HttpToolOptions } from '../../../src/wrap/http-request.ts'
 import { httpTool, httpTools } from '../../../src/wrap/http-tools.ts'
+import { CutOff } from '../../../src/wrap/index.ts'
+import { saveNoteWith, world } from './fixtures.ts'
 
 let server: Server
 let host = ''
@@ -15,6 +17,7 @@ const answers: Record<string, { status: number; location?: string; body?: string
   '/loop': { status: 307, location: '/loop' },
   '/large': { status: 200, body: 'x'.repeat(5000) },
   '/wrong': { status: 503, body: 'later' },
+  '/gateway': { status: 502, body: 'nobody answers' },
 }
 
 beforeAll(async () => {
@@ -27,6 +30,10 @@ beforeAll(async () => {
       return
     }
     if (url === '/slow') return
+    if (url === '/broken') {
+      incoming.socket.destroy()
+      return
+    }
     let body = ''
     incoming.on('data', (chunk) => (body += String(chunk)))
     incoming.on('end', () => response.setHeader('content-type', 'application/json').end(JSON.stringify({ url, method, headers, body })))
@@ -105,6 +112,65 @@ describe('an HTTP tool', () => {
       status: 503,
       message: 'echo: 503 Service Unavailable later',
     })
+  })
+
+  test.each([
+    ['a gateway has no answer', { url: '/gateway' }, /^it may have happened: .*echo: 502 Bad Gateway nobody answers$/],
+    ['the connection is lost', { url: '/broken' }, /^it may have happened: .*fetch failed$/],
+    ['it takes too long', { url: '/slow', timeout_ms: 30 }, /^it may have happened: .*echo took longer than 30 ms$/],
+  ])('that is to change something says that it may have where %s; one that only looks does not', async (_, { url, ...limit }, message) => {
+    const definition = { ...limit, url: `http://${host}${url}`, method: 'POST' as const }
+    const told = { name: 'CutOff', message: expect.stringMatching(message) as unknown }
+    await expect(call(definition)).rejects.toMatchObject(told)
+    await expect(call({ ...definition, repeatable: true })).rejects.not.toBeInstanceOf(CutOff)
+    await expect(call({ ...definition, method: 'GET' })).rejects.not.toBeInstanceOf(CutOff)
+  })
+
+  test('that reached nobody has not happened', async () => {
+    const closed = createServer()
+    await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
+    const nobody = `127.0.0.1:${(closed.address() as AddressInfo).port}`
+    await new Promise((resolve) => closed.close(resolve))
+    const asked = call({ method: 'POST', url: `http://${nobody}/` }, { allowed_hosts: [nobody] })
+    await expect(asked).rejects.not.toBeInstanceOf(CutOff)
+  })
+
+  test('that may have happened is undone by a plan, and tried again only under a key', async () => {
+    let asked = 0
+    const lost = async () => {
+      asked += 1
+      throw new Error('lost')
+    }
+    const definition = { name: 'notes.save', description: 'Saves', method: 'POST' as const, url: `http://${host}/{{title}}` }
+    const tools = httpTools([definition], { allowed_hosts: [host], fetch: lost })
+    const proposed = async (key: object) => {
+      const step = { name: 'save', tool: 'notes.save', args: { title: '{{title}}' }, timeout_ms: 1000, retry: { max_attempts: 2 } }
+      const plan = { ...key, budget: { max_cost_usd: 1, max_latency_ms: 10_000 }, steps: [step] }
+      const { reflex } = world({
+        tools,
+        skills: [saveNoteWith({ plan, signature: { inputs: [{ name: 'title', type: 'string' }] }, effects: {} })],
+      })
+      return reflex
+        .session()
+        .propose({ skill_id: 'note.save', inputs: { title: 'x' }, why: 'a note' }, { from: 'caller', roles: ['writer'], text: 'a note' })
+    }
+    expect(await proposed({})).toMatchObject({
+      status: 'partial_failure',
+      reason: expect.stringContaining('it may have happened') as unknown,
+    })
+    expect(asked).toBe(1)
+    await proposed({ idempotence_key: 'save:{{title}}' })
+    expect(asked).toBe(3)
+  })
+
+  test('sends its secrets to their hosts only', async () => {
+    received = {}
+    const secrets = { secret: () => 'Bearer t0ken', secret_hosts: () => ['api.example.com'] }
+    await expect(call({ secret_headers: { authorization: 'TOKEN' } }, secrets)).rejects.toThrow(
+      `a secret must not be sent there: the host ${host}`,
+    )
+    expect(received).toEqual({})
+    expect(await call({}, secrets)).toMatchObject({ method: 'GET' })
   })
 
   test('goes nowhere else', async () => {

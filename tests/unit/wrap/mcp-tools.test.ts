@@ -59,7 +59,11 @@ test('the tools of an MCP server can be called', async () => {
   expect(output).toMatchObject({ content: [{ type: 'text', text: 'saw the moon' }] })
   expect(methods).toContain('tools/call')
   const everything = tools['sky.look']?.execute?.({ at: 'everything' }, { toolCallId: 'd', messages: [], context: {} })
-  await expect(everything).rejects.toThrow('larger than 4194304 bytes')
+  // It was done all the same.
+  await expect(everything).rejects.toMatchObject({
+    name: 'CutOff',
+    message: expect.stringContaining('larger than 4194304 bytes') as unknown,
+  })
   await close()
 })
 
@@ -67,6 +71,8 @@ test('a server on a host that is not allowed is not asked, nor one that it leads
   await expect(mcpTools({ url: 'https://mcp.example.com' }, { allowed_hosts: [host] })).rejects.toThrow(
     'MCP server: the host mcp.example.com is not',
   )
+  const bound = { allowed_hosts: [host], secret_hosts: [[host], ['mcp.example.com']] }
+  await expect(mcpTools({ url: `http://${host}/mcp` }, bound)).rejects.toThrow('a secret must not be sent there')
   await expect(mcpTools({ url: `http://${host}/moved` }, { allowed_hosts: [host] })).rejects.toThrow(
     'evil.example.com is not among those allowed',
   )

@@ -2,6 +2,7 @@ import { tool, type ToolSet } from 'ai'
 import { describe, expect, test } from 'vitest'
 import { circle } from '../../support/circle.ts'
 import { z } from 'zod'
+import { CutOff } from '../../../src/wrap/index.ts'
 import { memoryStorage } from '../../../src/wrap/memory-storage.ts'
 import { ToolCaller, type ToolPolicy } from '../../../src/wrap/tool-caller.ts'
 import { callForPlan, proxyTools, type ReflexToolOptions } from '../../../src/wrap/tool-proxy.ts'
@@ -100,10 +101,18 @@ describe('a proxied tool', () => {
     ['says that it is final', { status: 503, isRetryable: false }],
     ['is none of the passing kinds', new Error('no such person')],
     ['may have happened', { status: 500 }],
+    ['says that it may have happened', new CutOff('it may have happened')],
   ])('is not tried again where the error %s', async (_, error) => {
     const { call, log } = proxied(failing(1, error), { retry: { max_attempts: 3, backoff_ms: 1 } })
     await expect(call({ to: 'ann' })).rejects.toBe(error)
     expect(log[0]).toMatchObject({ status: 'failed', attempts: 1 })
+  })
+
+  test('is tried again under its key where it may have happened', async () => {
+    const retry = { max_attempts: 3, backoff_ms: 1 }
+    const { call, log } = proxied(failing(1, new CutOff('it may have happened')), { retry, idempotence_key: () => 'key-1' })
+    expect(await call({ to: 'ann' })).toBe('sent')
+    expect(log[0]).toMatchObject({ status: 'ok', attempts: 2 })
   })
 
   test('is not tried more often than allowed', async () => {

@@ -1,0 +1,43 @@
+import type { Env } from '../../bindings.ts'
+import { TOOL_SECRET_PREFIX, TOOL_SECRET_HOSTS, type HttpToolSetting, type McpServerSetting } from '../../protocol/outside-tools.ts'
+import type { SettingsPatch } from '../../protocol/settings.ts'
+import { checkUrl } from '../../wrap/allowed-hosts.ts'
+
+type Declared = Pick<HttpToolSetting | McpServerSetting, 'name' | 'url' | 'secret_headers'>
+
+/** A secret of the deployment that tools may use, by its name; what is for nobody else is not there. */
+export const secretOf = (env: Env, name: string): string | undefined => (isForTools(name) ? env[name] : undefined)
+
+/** The hosts that a secret may be sent to. The deployment says so beside it, not the settings: whoever operates a scope could name a host of theirs there. */
+export function secretHosts(env: Env, name: string): string[] {
+  const hosts = isForTools(name) ? env[`${name}${TOOL_SECRET_HOSTS}`] : undefined
+  return (hosts ?? '').split(',').flatMap((host) => (host.trim() === '' ? [] : [host.trim()]))
+}
+
+/** Why one of its secrets is not sent to the host of a tool or a server; null where all are. */
+export function secretRefusal(env: Env, { url, secret_headers = {} }: Declared): string | null {
+  for (const name of Object.values(secret_headers)) {
+    const hosts = secretHosts(env, name)
+    const variable = `${name}${TOOL_SECRET_HOSTS}`
+    if (hosts.length === 0)
+      return `the secret ${name} is sent nowhere: the deployment must name its hosts, separated by commas, in the variable ${variable}`
+    const checked = checkUrl(url, hosts)
+    if (!checked.ok)
+      return `the secret ${name} is not sent there: ${checked.reason}; the deployment's variable ${variable} says where it is`
+  }
+  return null
+}
+
+/** The same of all that a patch declares, and at which place of it. */
+export function patchRefusal(env: Env, { http_tools, mcp_servers }: SettingsPatch): string | null {
+  for (const [setting, declared] of Object.entries({ http_tools, mcp_servers })) {
+    for (const one of declared ?? []) {
+      const refusal = secretRefusal(env, one)
+      if (refusal !== null) return `${setting}: ${one.name}: ${refusal}`
+    }
+  }
+  return null
+}
+
+const isForTools = (name: string): name is `REFLEX_TOOL_${string}` =>
+  name.startsWith(TOOL_SECRET_PREFIX) && !name.endsWith(TOOL_SECRET_HOSTS)

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import type { Env } from '../../../src/bindings.ts'
+import { defaultSettings, type Settings } from '../../../src/protocol/settings.ts'
+import { OutsideTools } from '../../../src/scope/outside/outside-tools.ts'
+import { patchRefusal, secretHosts, secretOf } from '../../../src/scope/outside/tool-secrets.ts'
+import { part } from '../agents/agent-fixtures.ts'
+
+const secret_headers = { authorization: 'REFLEX_TOOL_A' }
+const http = { name: 'http.a', description: 'a', method: 'POST' as const, url: 'https://a.example/x', secret_headers }
+const mcp = { name: 'a', url: 'https://a.example/mcp', secret_headers }
+
+test.each([
+  [undefined, []],
+  ['', []],
+  [' , ', []],
+  ['a.example, *.b.example ,c.example:8443', ['a.example', '*.b.example', 'c.example:8443']],
+])('the variable %j names the hosts %j', (variable, hosts) => {
+  expect(secretHosts(part<Env>({ REFLEX_TOOL_A: 'x', REFLEX_TOOL_A_HOSTS: variable }), 'REFLEX_TOOL_A')).toEqual(hosts)
+})
+
+test('what is no secret for tools is none, and neither are the hosts of one', () => {
+  const env = part<Env>({ REFLEX_ADMIN_KEY: 'x', REFLEX_TOOL_A_HOSTS: 'a.example' })
+  expect(secretOf(env, 'REFLEX_ADMIN_KEY')).toBeUndefined()
+  expect(secretOf(env, 'REFLEX_TOOL_A_HOSTS')).toBeUndefined()
+})
+
+test.each(['http.a', 'mcp.a.look'])('%s of older settings is not available once the deployment no longer names its host', (name) => {
+  const settings: Settings = { ...defaultSettings, allowed_hosts: ['a.example'], http_tools: [http], mcp_servers: [mcp] }
+  const find = (bindings: object) =>
+    new OutsideTools({ scope: 's', env: part<Env>(bindings), settings: () => settings, fetch, now: () => 0 }).find(name)
+  expect(find({ REFLEX_TOOL_A: 'x', REFLEX_TOOL_A_HOSTS: 'a.example' })).toMatchObject({ ok: true })
+  expect(find({ REFLEX_TOOL_A: 'x', REFLEX_TOOL_A_HOSTS: 'b.example' })).toEqual({
+    ok: false,
+    detail: expect.stringMatching(/^tool .* is not available: the secret REFLEX_TOOL_A is not sent there: the host a.example is not among/),
+  })
+  expect(find({ REFLEX_TOOL_A: 'x' })).toEqual({ ok: false, detail: expect.stringContaining('in the variable REFLEX_TOOL_A_HOSTS') })
+})
+
+test('a patch that does not declare a tool anew is not refused for one', () => {
+  expect(patchRefusal(part<Env>({}), { when: 'true', http_tools: null })).toBeNull()
+  expect(patchRefusal(part<Env>({}), { mcp_servers: [mcp] })).toMatch(/^mcp_servers: a: the secret REFLEX_TOOL_A is sent nowhere/)
+})
