@@ -60,7 +60,7 @@ export class Skills {
   /** The roles of the scope's own agent, by the operator's setting `blackboard.policy.roles`. */
   get agentRoles(): string[] {
     const roles = this.#parts.settings().blackboard.policy?.['roles']
-    return Array.isArray(roles) ? roles.filter((role): role is string => typeof role === 'string') : ['agent']
+    return Array.isArray(roles) ? roles.map(String) : ['agent']
   }
 
   /** Whether there is any skill that fits here: where there is none, a turn has no session and its log says nothing of skills. */
