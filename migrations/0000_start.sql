@@ -15,7 +15,8 @@ CREATE TABLE `approvals` (
 	`status` text NOT NULL,
 	`decided_by` text,
 	`decided_at` integer,
-	`reason` text
+	`reason` text,
+	`run` text
 );
 --> statement-breakpoint
 CREATE INDEX `approvals_status` ON `approvals` (`status`,`created_at`,`id`);--> statement-breakpoint

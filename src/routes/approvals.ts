@@ -1,13 +1,32 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { coversScope, type Principal } from '../auth/principal.ts'
 import { scopeName } from '../core/event.ts'
-import { approvalStatus, type Approval } from '../protocol/approval.ts'
+import { approvalRunStatuses, approvalStatus, type Approval } from '../protocol/approval.ts'
 import { findApproval, listApprovals } from '../store/approvals.ts'
 import { guard, json, paged, pageLimit, problems, resource } from './describe.ts'
 import { notFound } from './refusals.ts'
 
 const tags = ['Approvals']
 const time = z.iso.datetime()
+
+const ended = z.array(z.object({ tool: z.string(), status: z.string() }))
+const run = z
+  .object({
+    run_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'As the scope’s log names it; null where the gate refused it when it was to begin.' }),
+    status: z.enum(approvalRunStatuses),
+    reason: z.string().nullable().meta({ description: 'Why it is not ok.' }),
+    outputs: z
+      .record(z.string(), z.unknown())
+      .meta({ description: 'As the scope’s log shows them: without secrets, and not where they are long.' }),
+    steps: ended,
+    compensation: ended.meta({ description: 'What undid steps after a failure.' }),
+    cost_usd: z.number(),
+    ended_at: time.nullable(),
+  })
+  .openapi('ApprovalRun')
 
 export const approval = z
   .object({
@@ -28,6 +47,7 @@ export const approval = z
     decided_by: z.string().nullable(),
     decided_at: time.nullable(),
     reason: z.string().nullable(),
+    run: run.nullable().meta({ description: 'What became of it, about a second after it has; null until it has begun.' }),
   })
   .openapi('Approval')
 
@@ -82,11 +102,12 @@ export async function myApproval(db: D1Database, principal: Principal, id: strin
   return found
 }
 
-export const presentApproval = ({ created_at, expires_at, decided_at, ...rest }: Approval) => ({
+export const presentApproval = ({ created_at, expires_at, decided_at, run, ...rest }: Approval) => ({
   ...rest,
   created_at: iso(created_at),
   expires_at: iso(expires_at),
-  decided_at: decided_at === null ? null : iso(decided_at),
+  decided_at: isoOrNull(decided_at),
+  run: run && { ...run, ended_at: isoOrNull(run.ended_at) },
 })
 
 function beforeOf(cursor: string | undefined): { at: number; id: string } | undefined {
@@ -95,4 +116,5 @@ function beforeOf(cursor: string | undefined): { at: number; id: string } | unde
   return { at: Number(cursor.slice(0, dot)), id: cursor.slice(dot + 1) }
 }
 
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
 const iso = (ms: number): string => new Date(ms).toISOString()

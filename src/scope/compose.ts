@@ -22,6 +22,7 @@ import { Settlement } from './settlement.ts'
 import { Sockets } from './sockets.ts'
 import { Streams } from './stream.ts'
 import { composeSkills } from './skills/compose.ts'
+import { RunReports } from './skills/run-reports.ts'
 import { composeSystem1 } from './system-1/compose.ts'
 import { Records } from './system-1/records.ts'
 import { Tickets } from './tickets.ts'
@@ -51,6 +52,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const view = new InboxView(database)
   const memory = new WorkingMemory(database, scope, now, settings().context_limit)
   const report = () => ({ scope, agent: agent().name, open: inbox.open })
+  const run_reports = new RunReports(database)
   const outbox = new Outbox({
     database,
     db: env.DB,
@@ -58,7 +60,13 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     now,
     scope: report,
     wake: () => alarm.next(),
-    also: (db) => upkeep.tellSums(db),
+    also: {
+      waits: run_reports.waits,
+      tell: async (db) => {
+        await run_reports.tell(db)
+        await upkeep.tellSums(db)
+      },
+    },
   })
   const counted = () => [...counters.changes(), ...records.changes()]
   const unit = unitOfWork({ database, log, counted, changed: () => outbox.changed(), reset: (error) => abort(context, scope, error) })
@@ -120,6 +128,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     scope,
     env,
     database,
+    run_reports,
     unit,
     log,
     counters,

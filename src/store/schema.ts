@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
-import { approvalStatuses } from '../protocol/approval.ts'
+import { approvalStatuses, type ApprovalRun } from '../protocol/approval.ts'
 import { reflexStates, type Provenance } from '../protocol/reflex.ts'
 import type { ReflexMetrics } from '../protocol/reflex-metrics.ts'
 import { skillStates, type SkillProvenance, type StoredManifest } from '../protocol/skill.ts'
@@ -214,6 +214,8 @@ export const approvals = sqliteTable(
     decided_by: text(),
     decided_at: integer(),
     reason: text(),
+    /** What it led to, as its scope tells it. */
+    run: text({ mode: 'json' }).$type<ApprovalRun>(),
   },
   (table) => [
     index('approvals_status').on(table.status, table.created_at, table.id),
