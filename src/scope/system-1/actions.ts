@@ -252,7 +252,7 @@ export class Actions {
       tool: work.tool,
       definition: found.definition,
       input: work.input,
-      key: idempotence_key === null ? null : `${reflex_id}:${idempotence_key}`,
+      key: idempotence_key === null ? null : `${reflex_id} ${idempotence_key}`,
       cause: { by: `reflex:${reflex_id}@${version}` },
       // Its own earlier attempts, before a crash.
       turn_id: id,
