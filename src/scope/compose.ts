@@ -12,6 +12,7 @@ import { InboxView } from './inbox-view.ts'
 import { Inbox } from './inbox.ts'
 import { Intake } from './intake.ts'
 import { Log } from './log.ts'
+import { OperatorCalls } from './operator-calls.ts'
 import { Outbox } from './outbox.ts'
 import { Perception } from './perception.ts'
 import { Pull } from './pull.ts'
@@ -210,6 +211,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     decide: (decision, by) => decisions.take(decision, by),
     now,
   })
+  const operator_calls = new OperatorCalls({ effects, proving, unit, agent, settings })
   const streams = new Streams(log)
   const tickets = new Tickets(database, now)
   const retention = new Retention({ inbox, memory, log, effects, actions, skillRuns, settings, now })
@@ -237,6 +239,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     unit,
     waiters,
     effects,
+    operator_calls,
     budget,
     timers,
     perception,
