@@ -15,7 +15,8 @@ CREATE TABLE `approvals` (
 	`status` text NOT NULL,
 	`decided_by` text,
 	`decided_at` integer,
-	`reason` text
+	`reason` text,
+	`run` text
 );
 --> statement-breakpoint
 CREATE INDEX `approvals_status` ON `approvals` (`status`,`created_at`,`id`);--> statement-breakpoint
@@ -25,9 +26,12 @@ CREATE TABLE `blocks` (
 	`address` text NOT NULL,
 	`reason` text NOT NULL,
 	`blocked_at` integer NOT NULL,
+	`id` text NOT NULL,
 	PRIMARY KEY(`scope`, `address`)
 );
 --> statement-breakpoint
+CREATE INDEX `blocks_age` ON `blocks` (`blocked_at`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `blocks_id` ON `blocks` (`id`);--> statement-breakpoint
 CREATE TABLE `dead_letters` (
 	`id` text PRIMARY KEY NOT NULL,
 	`origin` text NOT NULL,
@@ -79,6 +83,8 @@ CREATE TABLE `incidents` (
 	PRIMARY KEY(`scope`, `id`)
 );
 --> statement-breakpoint
+CREATE INDEX `incidents_age` ON `incidents` (`opened_at`,`id`);--> statement-breakpoint
+CREATE INDEX `incidents_closed` ON `incidents` (`closed_at`) WHERE closed_at IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,

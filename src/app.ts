@@ -3,6 +3,7 @@ import { cors } from 'hono/cors'
 import { authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
 import { notFoundIn } from './routes/allowed-methods.ts'
 import { approvalRoutes } from './routes/approvals.ts'
+import { blockRoutes } from './routes/blocks.ts'
 import { bulletinRoutes } from './routes/bulletin.ts'
 import { deadLetterRoutes } from './routes/dead-letters.ts'
 import { decideApprovalRoutes } from './routes/decide-approvals.ts'
@@ -11,6 +12,7 @@ import { docsRoutes } from './routes/docs/routes.ts'
 import { eventShapes } from './routes/event-body.ts'
 import { eventRoutes } from './routes/events.ts'
 import { healthReportRoutes, healthRoutes } from './routes/health.ts'
+import { incidentRoutes } from './routes/incidents.ts'
 import { keySource } from './routes/key-source.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { mcpRoutes } from './routes/mcp/routes.ts'
@@ -67,6 +69,8 @@ export const app = open
   .route('/', mcpRoutes)
   .route('/', approvalRoutes)
   .route('/', decideApprovalRoutes)
+  .route('/', incidentRoutes)
+  .route('/', blockRoutes)
   .route('/', deadLetterRoutes)
   .route('/', keyRoutes)
 app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)

@@ -85,6 +85,11 @@ CREATE TABLE `programs` (
 	PRIMARY KEY(`id`, `version`)
 );
 --> statement-breakpoint
+CREATE TABLE `run_reports` (
+	`approval_id` text PRIMARY KEY NOT NULL,
+	`run` text NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE `skill_outputs` (
 	`idempotence_key` text PRIMARY KEY NOT NULL,
 	`outputs` text NOT NULL,

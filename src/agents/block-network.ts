@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { addBlock, liftBlock } from './block-row.ts'
 import { defineTool } from './define-tool.ts'
 import { isPrivateAddress } from './private-address.ts'
-import { tellWebhook, webhookAt } from './webhook.ts'
 
 /** The size that attackers rent; a wider one has too many people in it. */
 const network = z
@@ -23,21 +23,13 @@ export const blockNetwork = defineTool({
   idempotence_key: ({ network }) => `block-network:${network}`,
   undoes: { tool: 'unblock_network', match: ['network'] },
   timeout_ms: 10_000,
-  async execute({ network, reason }, { env, fetch, scope, signal, now }) {
+  async execute({ network, reason }, call) {
     if (isPrivateNetwork(network)) throw new Error(`${network} is a private network: it is not blocked`)
-    const webhook = webhookAt('BLOCK_WEBHOOK_URL', env.BLOCK_WEBHOOK_URL)
-    const row = await env.DB.prepare(
-      'INSERT INTO blocks (scope, address, reason, blocked_at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET reason = reason RETURNING blocked_at',
-    )
-      .bind(scope, network, reason, now())
-      .first<{ blocked_at: number }>()
-    const key = `${scope} block:${network} ${row?.blocked_at}`
-    if (webhook) await tellWebhook(webhook, { scope, address: network, reason }, { fetch, signal, key })
-    return { blocked: true, network, reported: webhook !== null }
+    return { blocked: true, network, ...(await addBlock({ address: network, reason }, call)) }
   },
 })
 
-/** Frees it again: where the rest of the plan fails. */
+/** Frees it again: where the rest of the plan fails, or an operator lifts the block. */
 export const unblockNetwork = defineTool({
   description: 'Takes back the block of a network.',
   input: unblockInput,
@@ -45,11 +37,8 @@ export const unblockNetwork = defineTool({
   idempotence_key: ({ network }) => `unblock-network:${network}`,
   undoes: { tool: 'block_network', match: ['network'] },
   timeout_ms: 10_000,
-  async execute({ network }, { env, fetch, scope, signal }) {
-    const webhook = webhookAt('BLOCK_WEBHOOK_URL', env.BLOCK_WEBHOOK_URL)
-    const key = `${scope} unblock:${network}`
-    if (webhook) await tellWebhook(webhook, { scope, address: network, unblock: true }, { fetch, signal, key })
-    await env.DB.prepare('DELETE FROM blocks WHERE scope = ? AND address = ?').bind(scope, network).run()
-    return { unblocked: true, network, reported: webhook !== null }
+  async execute({ network }, call) {
+    const lifted = await liftBlock(network, call)
+    return lifted ? { unblocked: true, network, ...lifted } : { unblocked: false, network, reason: 'it was not blocked' }
   },
 })

@@ -24,11 +24,36 @@ export type ApprovalRequest = {
   expires_at: number
 }
 
+export const approvalRunStatuses = [
+  'running',
+  'ok',
+  'refused',
+  'clarify',
+  'needs_approval',
+  'partial_failure',
+  'failed',
+  'unknown',
+] as const
+
+/** What the approval led to. `run_id` is null where the gate refused it after all; `outputs` are as the scope's log shows them. */
+export type ApprovalRun = {
+  run_id: string | null
+  status: (typeof approvalRunStatuses)[number]
+  reason: string | null
+  outputs: Record<string, unknown>
+  steps: { tool: string; status: string }[]
+  compensation: { tool: string; status: string }[]
+  cost_usd: number
+  ended_at: number | null
+}
+
 export type Approval = ApprovalRequest & {
   status: ApprovalStatus
   decided_by: string | null
   decided_at: number | null
   reason: string | null
+  /** Null until it has begun, as far as D1 has been told. */
+  run: ApprovalRun | null
 }
 
 /** Who decides. */

@@ -87,7 +87,8 @@ export type EntryBody =
     }
   /** What a reflex in shadow would have done, beside what was decided; `agreed` is null where the two cannot be compared. */
   | { kind: 'reflex-compared'; reflex_id: string; version: number; action: Action; decision: Decision; agreed: boolean | null }
-  | { kind: 'reflex-overruled'; reflex_id: string; version: number; turn_id: string; reason: string }
+  /** `turn_id` is null where an operator did it. */
+  | { kind: 'reflex-overruled'; reflex_id: string; version: number; turn_id: string | null; reason: string }
   /** The scope promoted or demoted a version by itself, by what it has seen of it; `suspended`: for this scope alone, where it has no say about the version. */
   | { kind: 'reflex-moved'; reflex_id: string; version: number; from: ReflexState; to: ReflexState | 'suspended'; reason: string }
   | { kind: 'scratch-set'; key: string; value: unknown; reflex_id: string }

@@ -30,10 +30,15 @@ const secretHeaders = z
   .refine((headers) => Object.keys(headers).length <= 10, 'are at most 10')
   .refine((headers) => !hasOne(headers, OWN_HEADERS), BRINGS_ITSELF)
 
+/** What stands between braces and is no name would be sent as it is, and a key that holds it be one and the same for all calls. */
+const slotsOnly = (text: string): boolean => !/\{\{(?!\s*\w+\s*\}\})/.test(text)
+const NO_SLOT = 'holds a {{…}} that is no slot: one is a single name, such as {{order}}'
+
 const address = z
   .string()
   .max(2000)
   .regex(/^https?:\/\/[^/?#\s{}@]+(?:[/?#]|$)/, 'is an address whose scheme and host are fixed: no {{slot}} and no password stands in them')
+  .refine(slotsOnly, NO_SLOT)
 
 const common = {
   url: address,
@@ -55,7 +60,7 @@ export const httpToolSetting = z
     body: z.union([z.string(), z.array(z.json()), z.record(z.string(), z.json())]).optional(),
     max_response_bytes: z.int().min(1).max(1_048_576).optional(),
     /** Names an effect that must happen once, in this scope for ever: `refund:{{order}}`. Leave it out where a plan undoes and does again: a plan has a key of its own. */
-    idempotence_key: z.string().min(1).max(400).optional(),
+    idempotence_key: z.string().min(1).max(400).refine(slotsOnly, NO_SLOT).optional(),
     /** It only looks: a call that a crash cuts off is simply made again. */
     repeatable: z.boolean().optional(),
   })

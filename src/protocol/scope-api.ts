@@ -71,6 +71,9 @@ export type Connect = {
 }
 export type Caller = { name: string; roles: string[]; scopes: string[]; key_id: string }
 
+/** `key` names the effect: under the same one it happens once. */
+export type OperatorCall = { tool: string; input: unknown; key: string }
+
 /** What a Scope offers over RPC. Log entries travel as JSON text: the object has them so, and the route passes them on unparsed. */
 export interface ScopeApi {
   accept(events: Event[], via: Via): Promise<Accepted>
@@ -112,6 +115,8 @@ export interface ScopeApi {
   ): Promise<string>
   /** A person decided on an approval that this scope asked for: it reads the decision in D1. */
   approvalDecided(id: string): Promise<void>
+  /** Has the scope's agent use one of its tools. `failed` where the tool says that it did not do it, or it may have. */
+  callTool(call: OperatorCall, by: string): Promise<{ ok: true } | Refused<'no_tool' | 'failed'>>
   issueTicket(caller: Caller): Promise<{ ok: true; ticket: string; expires_at: string } | Refused<'too_many'>>
   redeemTicket(ticket: string): Promise<Caller | null>
   /** Sets right what a lost alarm left lying; says when it wants to wake next, in ms. */

@@ -14,6 +14,23 @@ export const overlap = z.union([
 const tokenBudget = z.strictObject({ tokens: z.int().min(0), per: z.enum(['hour', 'day', 'total']) })
 
 const anyFields = z.record(z.string().min(1).max(128), z.json())
+const roles = z.array(z.string().min(1).max(64), 'is a list of roles, such as ["operator"]').max(32)
+
+const blackboard = z
+  .strictObject({
+    ctx: anyFields,
+    env: anyFields,
+    work: anyFields.refine((work) => !Object.hasOwn(work, 'steps'), {
+      path: ['steps'],
+      message: 'is where a plan finds what its steps gave',
+    }),
+    /** `policy.roles` are those of the scope's own agent; `agent` unless set. */
+    policy: anyFields.superRefine((policy, context) => {
+      const judged = Object.hasOwn(policy, 'roles') ? roles.safeParse(policy['roles']) : null
+      for (const { path, message } of judged?.error?.issues ?? []) context.addIssue({ code: 'custom', path: ['roles', ...path], message })
+    }),
+  })
+  .partial()
 
 const fields = {
   /** The agent that serves this scope, by name; else the first whose pattern matches. */
@@ -46,9 +63,9 @@ const fields = {
   toolset: z.string().min(1).max(64),
   repo: z.string().min(1).max(300),
   /** What is being worked for: cues by which skills are chosen. */
-  goal_labels: z.array(z.string().min(1).max(64)).max(50),
+  goal_labels: z.array(z.string().trim().min(1).max(64)).max(50),
   /** What a turn's blackboard begins with. */
-  blackboard: z.strictObject({ ctx: anyFields, env: anyFields, work: anyFields, policy: anyFields }).partial(),
+  blackboard,
   /** How the turn's model proposes a skill and asks for what one needs: `asp` by blocks in its text, `tools` by the native tools `propose_skill` and `clarify`. */
   skill_protocol: z.enum(['asp', 'tools']),
   /** Hosts that HTTP and MCP tools may reach: `api.example.com`, or `*.example.com` for those below it. */

@@ -2,6 +2,7 @@ import type { Env } from '../bindings.ts'
 import { messageOf } from '../protocol/message-of.ts'
 import { expireApprovals, forgetApprovals } from '../store/approvals.ts'
 import { forgetEvents, lateQueued, markSentAgain } from '../store/events.ts'
+import { forgetIncidents } from '../store/incidents.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
 import { send } from './produce.ts'
 
@@ -13,12 +14,20 @@ const RETENTION_DAYS = 30
 /** Of a few hundred events each. */
 const MOST_ROUNDS = 100
 const MOST_APPROVALS = 500
+const MOST_INCIDENTS = 500
 
 /** Finds what is stuck anywhere and puts it right. Idempotent, and safe beside another sweep; one step's failure does not keep the others from theirs. */
 export async function sweep(
   env: Env,
   now: number,
-): Promise<{ sent_again: number; poked: number; expired: number; forgotten: number; approvals_forgotten: number }> {
+): Promise<{
+  sent_again: number
+  poked: number
+  expired: number
+  forgotten: number
+  approvals_forgotten: number
+  incidents_forgotten: number
+}> {
   const sent_again = await step('sending again', () => sendAgain(env, now))
   const poked = await step('waking overdue scopes', async () => {
     const overdue = await overdueScopes(env.DB, now - OVERDUE_MS)
@@ -29,7 +38,10 @@ export async function sweep(
   const approvals_forgotten = await step('forgetting approvals', () =>
     forgetApprovals(env.DB, now - RETENTION_DAYS * DAY_MS, MOST_APPROVALS),
   )
-  return { sent_again, poked, expired, forgotten, approvals_forgotten }
+  const incidents_forgotten = await step('forgetting incidents', () =>
+    forgetIncidents(env.DB, now - RETENTION_DAYS * DAY_MS, MOST_INCIDENTS),
+  )
+  return { sent_again, poked, expired, forgotten, approvals_forgotten, incidents_forgotten }
 }
 
 /** In batches that fit into memory, until nothing is late any more: what was sent again is not late. */

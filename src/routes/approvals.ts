@@ -1,13 +1,33 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { coversScope, type Principal } from '../auth/principal.ts'
 import { scopeName } from '../core/event.ts'
-import { approvalStatus, type Approval } from '../protocol/approval.ts'
+import { approvalRunStatuses, approvalStatus, type Approval } from '../protocol/approval.ts'
 import { findApproval, listApprovals } from '../store/approvals.ts'
+import { ageCursor, beforeOf, pageByAge } from './age-cursor.ts'
 import { guard, json, paged, pageLimit, problems, resource } from './describe.ts'
 import { notFound } from './refusals.ts'
 
 const tags = ['Approvals']
 const time = z.iso.datetime()
+
+const ended = z.array(z.object({ tool: z.string(), status: z.string() }))
+const run = z
+  .object({
+    run_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'As the scope’s log names it; null where the gate refused it when it was to begin.' }),
+    status: z.enum(approvalRunStatuses),
+    reason: z.string().nullable().meta({ description: 'Why it is not ok.' }),
+    outputs: z
+      .record(z.string(), z.unknown())
+      .meta({ description: 'As the scope’s log shows them: without secrets, and not where they are long.' }),
+    steps: ended,
+    compensation: ended.meta({ description: 'What undid steps after a failure.' }),
+    cost_usd: z.number(),
+    ended_at: time.nullable(),
+  })
+  .openapi('ApprovalRun')
 
 export const approval = z
   .object({
@@ -28,6 +48,7 @@ export const approval = z
     decided_by: z.string().nullable(),
     decided_at: time.nullable(),
     reason: z.string().nullable(),
+    run: run.nullable().meta({ description: 'What became of it, about a second after it has; null until it has begun.' }),
   })
   .openapi('Approval')
 
@@ -45,10 +66,7 @@ const list = createRoute({
       status: approvalStatus.optional(),
       scope: scopeName.optional(),
       limit: pageLimit(1000),
-      cursor: z
-        .string()
-        .regex(/^\d{1,15}\..{1,128}$/, 'take the next_cursor of the page before')
-        .optional(),
+      cursor: ageCursor,
     }),
   },
   responses: { 200: json(paged(approval), 'A page.'), ...problems(400) },
@@ -69,9 +87,8 @@ export const approvalRoutes = resource()
     const { limit, cursor, ...query } = c.req.valid('query')
     const { scopes: patterns } = c.var.principal
     const found = await listApprovals(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit: limit + 1, now: Date.now() })
-    const page = found.slice(0, limit)
-    const last = found.length > limit ? page.at(-1) : undefined
-    return c.json({ items: page.map(presentApproval), next_cursor: last ? `${last.created_at}.${last.id}` : null }, 200)
+    const { page, next_cursor } = pageByAge(found, limit, ({ created_at, id }) => ({ at: created_at, id }))
+    return c.json({ items: page.map(presentApproval), next_cursor }, 200)
   })
   .openapi(find, async (c) => c.json(presentApproval(await myApproval(c.env.DB, c.var.principal, c.req.valid('param').id)), 200))
 
@@ -82,17 +99,13 @@ export async function myApproval(db: D1Database, principal: Principal, id: strin
   return found
 }
 
-export const presentApproval = ({ created_at, expires_at, decided_at, ...rest }: Approval) => ({
+export const presentApproval = ({ created_at, expires_at, decided_at, run, ...rest }: Approval) => ({
   ...rest,
   created_at: iso(created_at),
   expires_at: iso(expires_at),
-  decided_at: decided_at === null ? null : iso(decided_at),
+  decided_at: isoOrNull(decided_at),
+  run: run && { ...run, ended_at: isoOrNull(run.ended_at) },
 })
 
-function beforeOf(cursor: string | undefined): { at: number; id: string } | undefined {
-  if (cursor === undefined) return undefined
-  const dot = cursor.indexOf('.')
-  return { at: Number(cursor.slice(0, dot)), id: cursor.slice(dot + 1) }
-}
-
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
 const iso = (ms: number): string => new Date(ms).toISOString()

@@ -3,6 +3,7 @@ import { coversScope, type Principal } from '../auth/principal.ts'
 import type { Env } from '../bindings.ts'
 import { scopeName, type Event } from '../core/event.ts'
 import { deleteDeadLetters, findDeadLetter, listDeadLetters, type DeadLetter } from '../store/dead-letters.ts'
+import { ageCursor, beforeOf, pageByAge } from './age-cursor.ts'
 import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from './describe.ts'
 import { conflict, notFound } from './refusals.ts'
 import { retryDeadLetters } from './retry-dead-letters.ts'
@@ -40,10 +41,7 @@ const list = createRoute({
       scope: scopeName.optional(),
       type,
       limit: pageLimit(1000),
-      cursor: z
-        .string()
-        .regex(/^\d{1,15}\.[^.]{1,128}$/, 'take the next_cursor of the page before')
-        .optional(),
+      cursor: ageCursor,
     }),
   },
   responses: { 200: json(paged(letter), 'A page.'), ...problems(400) },
@@ -111,9 +109,8 @@ export const deadLetterRoutes = resource()
       before: beforeOf(cursor),
       limit: limit + 1,
     })
-    const page = letters.slice(0, limit)
-    const last = letters.length > limit ? page.at(-1) : undefined
-    return c.json({ items: page.map(present), next_cursor: last ? `${last.dead_lettered_at}.${last.id}` : null }, 200)
+    const { page, next_cursor } = pageByAge(letters, limit, ({ dead_lettered_at, id }) => ({ at: dead_lettered_at, id }))
+    return c.json({ items: page.map(present), next_cursor }, 200)
   })
   .openapi(find, async (c) => c.json(present(await mine(c.env, c.var.principal, c.req.valid('param').id)), 200))
   .openapi(retryMany, async (c) => {
@@ -149,9 +146,4 @@ async function mine({ DB }: Env, principal: Principal, id: string): Promise<Dead
 function present({ payload, event_id, dead_lettered_at, ...letter }: DeadLetter) {
   const content: { payload: string } | { event: Event } = event_id === null ? { payload } : { event: JSON.parse(payload) }
   return { ...letter, event_id, ...content, dead_lettered_at: new Date(dead_lettered_at).toISOString() }
-}
-
-function beforeOf(cursor: string | undefined): { at: number; id: string } | undefined {
-  const [at = '', id = ''] = cursor?.split('.') ?? []
-  return cursor === undefined ? undefined : { at: Number(at), id }
 }

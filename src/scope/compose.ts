@@ -14,6 +14,7 @@ import { Inbox } from './inbox.ts'
 import { Intake } from './intake.ts'
 import { KeyCheck } from './key-check.ts'
 import { Log } from './log.ts'
+import { OperatorCalls } from './operator-calls.ts'
 import { Outbox } from './outbox.ts'
 import { Perception } from './perception.ts'
 import { Pull } from './pull.ts'
@@ -24,6 +25,7 @@ import { Settlement } from './settlement.ts'
 import { Sockets } from './sockets.ts'
 import { Streams } from './stream.ts'
 import { composeSkills } from './skills/compose.ts'
+import { RunReports } from './skills/run-reports.ts'
 import { composeSystem1 } from './system-1/compose.ts'
 import { Records } from './system-1/records.ts'
 import { Tickets } from './tickets.ts'
@@ -53,6 +55,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const view = new InboxView(database)
   const memory = new WorkingMemory(database, scope, now, settings().context_limit)
   const report = () => ({ scope, agent: agent().name, open: inbox.open })
+  const run_reports = new RunReports(database)
   const outbox = new Outbox({
     database,
     db: env.DB,
@@ -60,7 +63,13 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     now,
     scope: report,
     wake: () => alarm.next(),
-    also: (db) => upkeep.tellSums(db),
+    also: {
+      waits: run_reports.waits,
+      tell: async (db) => {
+        await run_reports.tell(db)
+        await upkeep.tellSums(db)
+      },
+    },
   })
   const counted = () => [...counters.changes(), ...records.changes()]
   const unit = unitOfWork({ database, log, counted, changed: () => outbox.changed(), reset: (error) => abort(context, scope, error) })
@@ -122,6 +131,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     scope,
     env,
     database,
+    run_reports,
     unit,
     log,
     counters,
@@ -204,6 +214,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     used: () => keyCheck.used(),
     now,
   })
+  const operator_calls = new OperatorCalls({ effects, proving, unit, agent, settings })
   const streams = new Streams(log, () => keyCheck.used())
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const tickets = new Tickets(database, now)
@@ -232,6 +243,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     unit,
     waiters,
     effects,
+    operator_calls,
     budget,
     timers,
     perception,

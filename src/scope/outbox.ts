@@ -18,8 +18,8 @@ type Parts = {
   now: () => number
   scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>
   wake: () => number | null
-  /** What else of this scope D1 is to know. */
-  also: (db: D1Database) => Promise<void>
+  /** What else of this scope D1 is to know, and whether some of it has waited since before the object woke. */
+  also: { waits: boolean; tell: (db: D1Database) => Promise<void> }
 }
 
 /**
@@ -39,7 +39,7 @@ export class Outbox {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#due = this.waiting > 0 ? parts.now() : null
+    this.#due = this.waiting > 0 || parts.also.waits ? parts.now() : null
     parts.alarm.source(() => this.#due)
   }
 
@@ -73,7 +73,7 @@ export class Outbox {
     this.#due = null
     try {
       while (await this.#tellSome());
-      await this.#parts.also(this.#parts.db)
+      await this.#parts.also.tell(this.#parts.db)
       this.#failures = 0
       this.#error = null
     } catch (error) {

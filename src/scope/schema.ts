@@ -192,6 +192,9 @@ export const skillOutputs = sqliteTable('skill_outputs', {
   at: integer().notNull(),
 })
 
+/** What became of approved runs, until D1 has been told. `run` is an ApprovalRun as JSON. */
+export const runReports = sqliteTable('run_reports', { approval_id: text().primaryKey(), run: text().notNull() })
+
 /** Runs that wait for a person's decision, which is taken in D1. `run` is all that is run then. */
 export const parkedRuns = sqliteTable('parked_runs', {
   approval_id: text().primaryKey(),

@@ -7,7 +7,7 @@ import type { Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Via } from '../protocol/log-entry.ts'
 import type { Schedule } from '../protocol/schedule.ts'
-import type { Accepted, Caller, Connect, ContextView, ScopeApi, ScopeState, Waited } from '../protocol/scope-api.ts'
+import type { Accepted, Caller, Connect, ContextView, OperatorCall, ScopeApi, ScopeState, Waited } from '../protocol/scope-api.ts'
 import type { SettingsPatch } from '../protocol/settings.ts'
 import type { JsonFields } from '../skills/json.ts'
 import { compose, type Collaborators } from './compose.ts'
@@ -172,6 +172,10 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
       log.append(rows.map((row) => ({ ...eventHead(row), kind: 'event-discarded', by })))
       return rows.map(({ id }) => id)
     })
+  }
+
+  async callTool(call: OperatorCall, by: string) {
+    return this.#parts.operator_calls.call(call, by)
   }
 
   async issueTicket(caller: Caller) {

@@ -2,6 +2,7 @@ import { agents } from '../agents/index.ts'
 import { agentOf } from '../agents/registry.ts'
 import { conditionError } from '../agents/condition.ts'
 import type { Agent } from '../agents/define-agent.ts'
+import { checkJson } from '../protocol/check-json.ts'
 import type { Refused } from '../protocol/scope-api.ts'
 import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../protocol/settings.ts'
 import type { Env } from '../bindings.ts'
@@ -45,11 +46,14 @@ export class SettingsStore {
     return { ok: true, settings: this.#settings }
   }
 
-  #wrong({ agent, when, tools, reflexes, http_tools, mcp_servers }: SettingsPatch): string | null {
+  #wrong({ agent, when, tools, reflexes, http_tools, mcp_servers, blackboard }: SettingsPatch): string | null {
     if (agent && !agents.some(({ name }) => name === agent))
       return `agent: there is no agent ${agent}; there are ${agents.map(({ name }) => name).join(', ')}`
     const error = when ? conditionError(when) : null
     if (error !== null) return `when: ${error}`
+    // What is kept seeds each turn's blackboard, which must not fail then.
+    const seed = checkJson(blackboard ?? {})
+    if (!seed.ok) return `blackboard.${seed.error.path} ${seed.error.message}`
     const serving = agentOf(this.#scope, agent ?? undefined)
     const declared = http_tools ?? serving.settings?.http_tools ?? []
     const servers = (mcp_servers ?? serving.settings?.mcp_servers ?? []).map(({ name }) => `mcp.${name}.`)

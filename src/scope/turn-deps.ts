@@ -51,7 +51,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     const keys = named(name, input)
     if (keys) turn.acts.push({ act: 'call_tool', tool: name, ...keys })
     const { undoes } = definition
-    if (undoes) unit(() => proving.undone({ tool: name, undoes }, input, turn_id))
+    if (undoes) unit(() => proving.undone({ tool: name, undoes }, input, { turn_id, who: 'a turn' }))
     return output
   }
   const deps: Omit<AgentDeps, 'model'> = {

@@ -4,7 +4,7 @@ import { bindInputs } from './inputs.ts'
 import type { Json, JsonFields } from './json.ts'
 import type { Manifest } from './manifest.ts'
 import type { Compensation, Step } from './manifest/plan.ts'
-import { resolveTemplate, type TemplateScope } from './template.ts'
+import { resolveKey, resolveTemplate, type TemplateScope } from './template.ts'
 import { fitsType } from './value-type.ts'
 
 /** A plan for one run: its inputs are bound and its key is known; arguments stay templates until their step, for earlier steps may give them. */
@@ -48,9 +48,9 @@ function keyOf(
 ): { ok: true; key: string | null } | { ok: false; reason: 'bad_key'; detail: string } {
   const template = manifest.plan.idempotence_key
   if (template === undefined) return { ok: true, key: null }
-  const resolved = resolveTemplate(template, scope, 'plan.idempotence_key')
+  const resolved = resolveKey(template, scope, 'plan.idempotence_key')
   if (!resolved.ok) return { ok: false, reason: 'bad_key', detail: resolved.detail }
-  const text = typeof resolved.value === 'object' ? JSON.stringify(resolved.value) : String(resolved.value)
+  const text = resolved.value
   if (text.length <= LONGEST_KEY) return { ok: true, key: `${manifest.id}:${text}` }
   return { ok: false, reason: 'bad_key', detail: `plan.idempotence_key has ${text.length} characters; ${LONGEST_KEY} are allowed` }
 }

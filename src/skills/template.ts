@@ -1,4 +1,5 @@
 import { isJsonFields, type Json } from './json.ts'
+import { keyText } from './key-text.ts'
 import { parsePath, readPath, type Path } from './path.ts'
 
 /** What places are filled from: an input by its name, or a path that starts with a part of the blackboard or with `inputs`. */
@@ -7,8 +8,8 @@ export type TemplateScope = { inputs: unknown; ctx: unknown; env: unknown; work:
 /** A place `{{…}}`: `path` is null where what stands between the braces is no path; `at` is where in the value it stands. */
 export type Place = { place: string; path: Path | null; at: string }
 
-export type Resolved =
-  | { ok: true; value: Json }
+export type Resolved<Value> =
+  | { ok: true; value: Value }
   | { ok: false; reason: 'bad_place' | 'missing' | 'not_text' | 'too_large'; place: string; at: string; detail: string }
 
 const PLACE = /\{\{([^{}]*)\}\}/g
@@ -30,18 +31,26 @@ export function placesIn(value: unknown, at = '', depth = 0): Place[] {
  * A copy of the value with its places filled. A string that is nothing but one place becomes what stands there, whatever its type; within a longer
  * text only text, numbers and booleans fit. What is inserted is never looked at again, so that a value which holds `{{` stays as it is.
  */
-export function resolveTemplate(value: Json, scope: TemplateScope, at = ''): Resolved {
-  const left = { size: LARGEST }
-  try {
-    return { ok: true, value: fill(value, scope, { at, left, depth: 0 }) }
-  } catch (error) {
-    if (error instanceof Unfilled) return error.why
-    throw error
-  }
+export function resolveTemplate(value: Json, scope: TemplateScope, at = ''): Resolved<Json> {
+  return resolving(at, (where) => fill(value, scope, where))
+}
+
+/** An idempotence key: as `resolveTemplate`, but other values always give another key. What is no text stands in it as JSON. */
+export function resolveKey(template: string, scope: TemplateScope, at = ''): Resolved<string> {
+  return resolving(at, (where) => {
+    const { literals, places } = partsOf(template)
+    if (places.length > 1)
+      return keyText(
+        literals,
+        places.map((place) => insertedText(place, scope, where)),
+      )
+    const filled = fillText(template, scope, where)
+    return typeof filled === 'string' ? filled : JSON.stringify(filled)
+  })
 }
 
 type Where = { at: string; left: { size: number }; depth: number }
-type Failure = Extract<Resolved, { ok: false }>
+type Failure = Extract<Resolved<Json>, { ok: false }>
 
 /** The way out of the recursion; it never leaves this file. */
 class Unfilled extends Error {
@@ -51,6 +60,15 @@ class Unfilled extends Error {
   constructor(why: Failure) {
     super(why.detail)
     this.why = why
+  }
+}
+
+function resolving<Value>(at: string, work: (where: Where) => Value): Resolved<Value> {
+  try {
+    return { ok: true, value: work({ at, left: { size: LARGEST }, depth: 0 }) }
+  } catch (error) {
+    if (error instanceof Unfilled) return error.why
+    throw error
   }
 }
 
@@ -70,11 +88,19 @@ function fillText(text: string, scope: TemplateScope, where: Where): Json {
     spend(where, only, JSON.stringify(found)?.length ?? 0)
     return structuredClone(found)
   }
-  return text.replaceAll(PLACE, (_, place: string) => {
-    const found = textAt(place, scope, where.at)
-    spend(where, place, found.length)
-    return found
-  })
+  return text.replaceAll(PLACE, (_, place: string) => insertedText(place, scope, where))
+}
+
+function insertedText(place: string, scope: TemplateScope, where: Where): string {
+  const found = textAt(place, scope, where.at)
+  spend(where, place, found.length)
+  return found
+}
+
+/** `split` gives what the pattern captures between the texts around it. */
+function partsOf(text: string): { literals: string[]; places: string[] } {
+  const parts = text.split(PLACE)
+  return { literals: parts.filter((_, index) => index % 2 === 0), places: parts.filter((_, index) => index % 2 === 1) }
 }
 
 function textAt(place: string, scope: TemplateScope, at: string): string {

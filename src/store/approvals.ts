@@ -89,6 +89,15 @@ function whyNot(
   return { reason: 'skill_inactive', detail }
 }
 
+/** `run` is the JSON of an ApprovalRun. */
+export type RunReport = { approval_id: string; run: string }
+
+/** What became of approved runs. One that has ended stays as it is: what is told late is older. */
+export async function tellApprovalRuns(db: D1Database, reports: readonly RunReport[]): Promise<void> {
+  const update = db.prepare(`UPDATE approvals SET run = ?2 WHERE id = ?1 AND (run IS NULL OR run->>'status' = 'running')`)
+  await db.batch(reports.map(({ approval_id, run }) => update.bind(approval_id, run)))
+}
+
 /** Writes down what has expired; says how many. */
 export async function expireApprovals(db: D1Database, now: number): Promise<number> {
   const { meta } = await drizzle(db).update(approvals).set({ status: 'expired' }).where(isOverdue(now)).run()

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
-import { approvalStatuses } from '../protocol/approval.ts'
+import { approvalStatuses, type ApprovalRun } from '../protocol/approval.ts'
 import { reflexStates, type Provenance } from '../protocol/reflex.ts'
 import type { ReflexMetrics } from '../protocol/reflex-metrics.ts'
 import { skillStates, type SkillProvenance, type StoredManifest } from '../protocol/skill.ts'
@@ -84,7 +84,7 @@ export const keys = sqliteTable('keys', {
   created_at: integer().notNull(),
 })
 
-/** Addresses that the SSH guard has blocked. A block is of one address in one scope, however often it is asked for. */
+/** Addresses and networks that the SSH guard has blocked. A block is of one of them in one scope, however often it is asked for; once lifted its row is gone. */
 export const blocks = sqliteTable(
   'blocks',
   {
@@ -92,8 +92,13 @@ export const blocks = sqliteTable(
     address: text().notNull(),
     reason: text().notNull(),
     blocked_at: integer().notNull(),
+    id: text().notNull(),
   },
-  (table) => [primaryKey({ columns: [table.scope, table.address] })],
+  (table) => [
+    primaryKey({ columns: [table.scope, table.address] }),
+    unique('blocks_id').on(table.id),
+    index('blocks_age').on(table.blocked_at, table.id),
+  ],
 )
 
 /** Tickets of the SSH guard's incidents; a ticket system may have them, too. */
@@ -104,11 +109,17 @@ export const incidents = sqliteTable(
     id: text().notNull(),
     title: text().notNull(),
     details: text().notNull(),
-    evidence: text().notNull(),
+    evidence: text({ mode: 'json' }).$type<string[]>().notNull(),
     opened_at: integer().notNull(),
     closed_at: integer(),
   },
-  (table) => [primaryKey({ columns: [table.scope, table.id] })],
+  (table) => [
+    primaryKey({ columns: [table.scope, table.id] }),
+    index('incidents_age').on(table.opened_at, table.id),
+    index('incidents_closed')
+      .on(table.closed_at)
+      .where(sql`closed_at IS NOT NULL`),
+  ],
 )
 
 export const reflexes = sqliteTable(
@@ -214,6 +225,8 @@ export const approvals = sqliteTable(
     decided_by: text(),
     decided_at: integer(),
     reason: text(),
+    /** What it led to, as its scope tells it. */
+    run: text({ mode: 'json' }).$type<ApprovalRun>(),
   },
   (table) => [
     index('approvals_status').on(table.status, table.created_at, table.id),

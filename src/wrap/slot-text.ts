@@ -1,4 +1,5 @@
 import { isJsonFields, type Json, type JsonFields } from '../skills/json.ts'
+import { keyText } from '../skills/key-text.ts'
 
 const SLOT = /\{\{\s*(\w+)\s*\}\}/g
 const ONLY_SLOT = /^\{\{\s*(\w+)\s*\}\}$/
@@ -21,6 +22,17 @@ export function fillSlots(value: Json, fields: JsonFields, encode?: (text: strin
     const text = textOf(fieldAt(fields, name))
     return encode ? pathSafe(encode(text)) : text
   })
+}
+
+/** An idempotence key: other fields always give another one. */
+export function fillKey(template: string, fields: JsonFields): string {
+  const parts = template.split(SLOT)
+  const literals = parts.filter((_, index) => index % 2 === 0)
+  const names = parts.filter((_, index) => index % 2 === 1)
+  return keyText(
+    literals,
+    names.map((name) => textOf(fieldAt(fields, name))),
+  )
 }
 
 function fieldAt(fields: JsonFields, name: string): Json {

@@ -100,6 +100,8 @@ describe('an HTTP tool that the settings declare', () => {
     ['the hosts of a secret for a secret', { secret_headers: { authorization: 'REFLEX_TOOL_TICKETS_HOSTS' } }, /does not end with _HOSTS/],
     ['a slot in its host', { url: 'https://{{title}}.example.com/' }, /fixed/],
     ['a password in its address', { url: `https://me:word@${HOST}/` }, /fixed/],
+    ['a place in its address that is no slot', { url: `https://${HOST}/{{ticket.id}}` }, /no slot/],
+    ['a key that would be the same for all calls', { idempotence_key: 'open:{{inputs.title}}' }, /no slot/],
     ['another name', { name: 'tickets' }, /http\./],
     ['a body to get', { method: 'GET' }, /no body/],
     ['more than there is room for', { body: { title: 'x'.repeat(9000) } }, /8000/],

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { call, problem, fetchRaw, keyFor, message, scopePath } from '../support/http.ts'
 import { freshScope, hurry, stubOf, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
+import { propose, skill } from '../support/two-steps.ts'
 
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const direct = (scope: string, query = '') => scopePath(scope, `/events${query}`)
@@ -93,6 +94,47 @@ describe('a scope', () => {
     expect(await call(scopePath(scope), { method: 'PATCH', body: '{}', type: 'text/plain' })).toMatchObject(problem(415))
     expect(await call(scopePath(scope), { method: 'PATCH', json: { instructions: 'x'.repeat(1024 * 1024) } })).toMatchObject(problem(413))
     expect((await call(scopePath(scope))).body.settings.max_attempts).toBe(3)
+  })
+
+  const nested = (levels: number): unknown => (levels === 0 ? 1 : { a: nested(levels - 1) })
+
+  test.each<[string, string, RegExp]>([
+    ['no object', '{"blackboard": "x"}', /^The body is not valid: blackboard: /],
+    ['a part that there is not', '{"blackboard": {"other": {}}}', /blackboard: Unrecognized key: "other"/],
+    ['a part that is no object', '{"blackboard": {"ctx": [1]}}', /blackboard\.ctx: /],
+    ['a name that no field may have', '{"blackboard": {"ctx": {"__proto__": 1}}}', /blackboard\.ctx\.__proto__ is a name/],
+    ['a number that no double holds', '{"blackboard": {"env": {"x": 1e999}}}', /blackboard\.env\.x is a number too large/],
+    ['half of a surrogate pair', '{"blackboard": {"ctx": {"x": "\\ud800"}}}', /blackboard\.ctx\.x holds half/],
+    ['nesting without an end', JSON.stringify({ blackboard: { ctx: nested(63) } }), /blackboard\.ctx\.a.* is nested deeper than 64 levels/],
+    ['what the steps give', '{"blackboard": {"work": {"steps": {}}}}', /blackboard\.work\.steps: is where a plan finds/],
+    ['roles that are no list', '{"blackboard": {"policy": {"roles": "operator"}}}', /blackboard\.policy\.roles: is a list of roles/],
+    ['a role that is none', '{"blackboard": {"policy": {"roles": ["operator", 7]}}}', /blackboard\.policy\.roles\[1\]: /],
+    ['a label of nothing but blanks', '{"goal_labels": ["deploy", "  "]}', /goal_labels\[1\]: /],
+  ])('refuses a seed for its skills with %s, and says where', async (_, body, detail) => {
+    const answer = await call(scopePath(freshScope()), { method: 'PATCH', body })
+    expect(answer).toMatchObject(problem(400, 'invalid-request'))
+    expect(answer.body.detail).toMatch(detail)
+    expect(answer.body.errors).not.toEqual([])
+  })
+
+  test('refuses such a seed also where no body was parsed, so that none is ever kept', async () => {
+    const stub = stubOf(freshScope())
+    expect(await stub.configure({ blackboard: { ctx: { a: [Number.POSITIVE_INFINITY] } } }, 'ops')).toEqual({
+      ok: false,
+      reason: 'invalid',
+      detail: 'blackboard.ctx.a[0] is a number too large to be kept',
+    })
+    expect((await stub.state()).settings.blackboard).toEqual({})
+  })
+
+  test('decides on a skill whatever seed it has taken', async () => {
+    const scope = freshScope()
+    const id = await skill({ preconditions: { tools_available: ['act'], invariants: ['ctx == ctx'] } })
+    const seeds = [nested(61), Array(2000).fill(1), 'x'.repeat(30_000), -0, 1e300, null, { constructor: 1, '': [] }]
+    for (const a of seeds) {
+      expect(await call(scopePath(scope), { method: 'PATCH', json: { blackboard: { ctx: { a } } } })).toMatchObject({ status: 200 })
+      expect(['ok', 'refused']).toContain((await propose(scope, id)).status)
+    }
   })
 
   test('shows its context and one event', async () => {

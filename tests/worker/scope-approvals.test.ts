@@ -111,6 +111,91 @@ describe('an approval', () => {
   })
 })
 
+describe('what an approval led to', () => {
+  const runOf = async (id: string) => (await call(`/v1/approvals/${id}`)).body.run
+  const ended = (id: string) => until(async () => (await runOf(id))?.ended_at, 'D1 knows of its end').then(() => runOf(id))
+
+  test('is shown with it: that it runs, then how it ended and what it gave', async () => {
+    const { scope, id, decide } = await parked()
+    const gate = Promise.withResolvers<void>()
+    effectGates.set(scope, gate.promise)
+    await decide('approve')
+    await until(async () => (await runOf(id))?.status === 'running', 'D1 knows that it runs')
+    expect(await runOf(id)).toMatchObject({ run_id: expect.any(String), outputs: {}, ended_at: null })
+    effectGates.delete(scope)
+    gate.resolve()
+    const [{ run_id = '' } = {}] = await until(async () => {
+      const entries = await applied(scope)
+      return entries.length > 0 && entries
+    }, 'it has ended')
+    expect(await ended(id)).toEqual({
+      run_id,
+      status: 'ok',
+      reason: null,
+      outputs: { done: 'x' },
+      steps: [
+        { tool: 'act', status: 'ok' },
+        { tool: 'act', status: 'ok' },
+      ],
+      compensation: [],
+      cost_usd: 0,
+      ended_at: expect.stringMatching(/^20/),
+    })
+    const listed = await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)
+    expect(listed.body.items).toMatchObject([{ id, run: { status: 'ok' } }])
+    expect(await inObject(stubOf(scope), (state) => state.storage.sql.exec('SELECT * FROM run_reports').toArray())).toEqual([])
+  })
+
+  test('is also that it failed, and why, without what is secret', async () => {
+    const scope = freshScope()
+    const { signature, plan } = twoSteps('x')
+    const code = { name: 'code', type: 'string', required: true, secret: true }
+    const skill_id = await gated({
+      signature: { ...signature, inputs: [...signature.inputs, code], blackboard_bindings: { inputs: { code: 'ctx.code' }, outputs: {} } },
+      plan: { ...plan, steps: [plan.steps[0], { tool: 'act', args: { text: 'throw' }, timeout_ms: 5000 }] },
+    })
+    // The tool says `the tool failed`.
+    await stubOf(scope).configure({ blackboard: { ctx: { code: 'tool failed' } } }, 'ops')
+    const id = (await propose(scope, skill_id)).approval_id ?? ''
+    await call(`/v1/approvals/${id}/approve`, { json: {} })
+    const run = await ended(id)
+    expect(run).toMatchObject({ status: 'partial_failure', reason: 'the [secret]', outputs: {} })
+    expect(run.steps).toEqual([
+      { tool: 'act', status: 'ok' },
+      { tool: 'act', status: 'failed' },
+    ])
+  })
+
+  test('is a refusal where the gate decided otherwise by then', async () => {
+    const { scope, skill_id, id } = await parked()
+    await decideUntold(id)
+    await call(`/v1/skills/${skill_id}/state`, { json: { state: 'deprecated' } })
+    await look(scope)
+    expect(await ended(id)).toMatchObject({ run_id: null, status: 'refused', reason: expect.stringContaining('is deprecated by now') })
+  })
+
+  test('is told to D1 after a crash, too; and what is told late changes nothing', async () => {
+    const { scope, id } = await parked()
+    const report = (status: string, ended_at: number | null) => {
+      const run = { run_id: 'r', status, reason: null, outputs: {}, steps: [], compensation: [], cost_usd: 0, ended_at }
+      return write(scope, 'INSERT INTO run_reports VALUES (?, ?)', id, JSON.stringify(run))
+    }
+    const told = async () => {
+      await crash(scope)
+      await stubOf(scope).state()
+      await runAlarm(stubOf(scope))
+      const left = () => inObject(stubOf(scope), (state) => state.storage.sql.exec('SELECT * FROM run_reports').toArray())
+      await until(async () => (await left()).length === 0, 'D1 has been told')
+    }
+    await report('failed', 1000)
+    await told()
+    expect(await runOf(id)).toMatchObject({ status: 'failed', ended_at: '1970-01-01T00:00:01.000Z' })
+    await report('running', null)
+    await told()
+    expect(await runOf(id)).toMatchObject({ status: 'failed' })
+  })
+})
+
 test('two of a skill that runs once at a time, approved at once, run one after the other', async () => {
   const scope = freshScope()
   const { activation } = twoSteps('x')

@@ -182,7 +182,7 @@ describe('an action', () => {
     await until(async () => (await hurry(stub), (await stub.event(event))?.status === 'dead_lettered'), 'the event is given up')
     await hurry(stub)
     expect(turns).toBe(0)
-    expect(effects.filter((effect) => effect.scope === scope).map(({ key }) => key)).toEqual(Array(5).fill(`${id}:k`))
+    expect(effects.filter((effect) => effect.scope === scope).map(({ key }) => key)).toEqual(Array(5).fill(`${id} k`))
     expect((await entriesOf(stub, 'effect-ended')).map(({ status }) => status)).toEqual(Array(5).fill('unknown'))
     expect(await entriesOf(stub, 'action-ended')).toMatchObject([
       { status: 'unknown', error: expect.stringContaining('longer than 50 ms') },

@@ -239,6 +239,18 @@ describe('an action', () => {
     expect(did(scope)).toEqual(['x'])
   })
 
+  test('with a key is not taken for another one whose id goes on with what the key begins with', async () => {
+    const scope = freshScope()
+    const id = freshId()
+    const once = (text: string, key: string) =>
+      `return context.event.text === '${text}' ? { action_type: 'call_tool', tool: 'act', args: { text: '${text}' }, idempotence_key: '${key}' } : null`
+    await write(once('a', 'b:c'), { id })
+    await write(once('b', 'c'), { id: `${id}:b` })
+    await stubOf(scope).configure({ reflexes: [{ id }, { id: `${id}:b` }] }, 'ops')
+    await sendAndSettle(stubOf(scope), note(scope, 'a'), note(scope, 'b'))
+    expect(did(scope)).toEqual(['a', 'b'])
+  })
+
   test('whose effect fails hands its event to the slow path', async () => {
     const { scope, stub } = await acting(calls('act', '"throw"'))
     thinkingOf(scope)

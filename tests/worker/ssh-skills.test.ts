@@ -155,7 +155,9 @@ describe('the tools of its plans', () => {
     expect((await run(blockNetwork, { network, reason: 'x' })).told).toMatchObject([
       { key: `${scope} block:${network} 1000`, body: { address: network, reason: 'x' } },
     ])
-    expect((await run(unblockNetwork, { network })).told).toMatchObject([{ body: { address: network, unblock: true } }])
+    expect((await run(unblockNetwork, { network })).told).toMatchObject([
+      { key: `${scope} unblock:${network} 1000`, body: { address: network, unblock: true } },
+    ])
     expect(await blocked(scope)).toEqual([])
   })
 

@@ -23,6 +23,7 @@ const tags = [
       'Plans of tool calls that run only where a gate lets them: register versions, activate them, see what a model is told of them.',
   },
   { name: 'Approvals', description: 'Runs of skills that wait for a person to decide.' },
+  { name: 'SSH guard', description: 'What the agent ssh-guard opened and blocked, and how a block is lifted.' },
   { name: 'Dead letters', description: 'What nothing could deal with: look at it, retry it, discard it.' },
   { name: 'Keys', description: 'Who may do what, and where.' },
   { name: 'Health', description: 'Whether it is alive, ready and well.' },

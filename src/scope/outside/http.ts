@@ -3,7 +3,7 @@ import { defineTool, type ToolDefinition } from '../../agents/define-tool.ts'
 import type { HttpToolSetting } from '../../protocol/outside-tools.ts'
 import type { JsonFields } from '../../skills/json.ts'
 import { HTTP_TIMEOUT_MS, sendHttp } from '../../wrap/http-request.ts'
-import { fillSlots, slotsIn } from '../../wrap/slot-text.ts'
+import { fillKey, slotsIn } from '../../wrap/slot-text.ts'
 import { secretHosts, secretOf } from './tool-secrets.ts'
 
 /** A scope's HTTP tool as the effect lane runs it. Each slot is a text that must be there. */
@@ -17,7 +17,7 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
     plans_only,
     // The effect lane's own limit, so that what it cuts off is known to have been: it may have happened.
     timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
-    ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => fillSlots(key, input) as string }),
+    ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => fillKey(key, input) }),
     execute: (input, { env, fetch, signal, idempotence_key }) => {
       const secret = (name: string) => secretOf(env, name)
       const secret_hosts = (name: string) => secretHosts(env, name)

@@ -6,6 +6,7 @@ import type { Effects } from '../effects.ts'
 import type { Toolbox } from '../toolbox.ts'
 import { Decisions } from './decisions.ts'
 import { ParkedRuns } from './parked-runs.ts'
+import type { RunReports } from './run-reports.ts'
 import { SkillRuns } from './runs.ts'
 import { Shelf } from './shelf.ts'
 import { Skills } from './skills.ts'
@@ -13,6 +14,7 @@ import { Skills } from './skills.ts'
 type Parts = CountedParts & {
   scope: string
   database: Database
+  run_reports: RunReports
   effects: Effects
   toolbox: Toolbox
   alarm: Alarm

@@ -1,5 +1,5 @@
 import type { Env } from '../../bindings.ts'
-import type { Approval } from '../../protocol/approval.ts'
+import type { Approval, ApprovalRun } from '../../protocol/approval.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import type { ApprovedRun, Parked, ParkedRun } from '../../skills/session/ports.ts'
 import { findApprovals, insertApproval } from '../../store/approvals.ts'
@@ -9,6 +9,7 @@ import { withDeadline } from '../deadline.ts'
 import type { Log } from '../log.ts'
 import { scopeHead } from '../spans.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
+import type { RunReports } from './run-reports.ts'
 
 /** How often the scope looks by itself: it is told of a decision, but that may be lost. */
 const LOOK_MS = 60_000
@@ -23,6 +24,7 @@ type Parts = {
   scope: string
   env: Env
   database: Database
+  run_reports: RunReports
   unit: UnitOfWork
   log: Log
   alarm: Alarm
@@ -100,9 +102,13 @@ export class ParkedRuns {
       .map(({ approval_id, run }) => ({ ...(JSON.parse(run) as ParkedRun), approval_id }))
   }
 
-  done(approval_id: string): void {
-    const { database, unit } = this.#parts
-    unit(() => database.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id))
+  /** `unrun` is told of one that did not begin; what began has been told with its end. */
+  done(approval_id: string, unrun: ApprovalRun | null): void {
+    const { database, run_reports, unit } = this.#parts
+    unit(() => {
+      database.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id)
+      if (unrun) run_reports.note(approval_id, unrun)
+    })
   }
 
   #decided({ approval_id, run }: Row, { status, by, reason }: Decision): void {

@@ -4,6 +4,7 @@ import type { JsonFields } from '../../skills/json.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Database } from '../database.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
+import { begunRun, endedRun, type RunReports } from './run-reports.ts'
 
 /** For whom a run is: the turn, the reflex's action, the approval or the call that asked, so that a repetition is given the same run. */
 export type Asked = {
@@ -15,7 +16,7 @@ export type Asked = {
 /** How soon the object wakes to go on with a run that nobody is at any more. */
 const AGAIN_MS = 20_000
 
-type Parts = { database: Database; unit: UnitOfWork; alarm: Alarm; now: () => number }
+type Parts = { database: Database; run_reports: RunReports; unit: UnitOfWork; alarm: Alarm; now: () => number }
 export type OpenRun = { record: RunRecord; asked: Asked; stopping: boolean }
 
 /**
@@ -25,13 +26,15 @@ export type OpenRun = { record: RunRecord; asked: Asked; stopping: boolean }
  */
 export class SkillRuns {
   readonly #database: Database
+  readonly #reports: RunReports
   readonly #unit: UnitOfWork
   readonly #wake: () => void
   /** At work in this process: what is open and not among them was cut off. */
   readonly #at_work = new Map<string, PromiseWithResolvers<void>>()
 
-  constructor({ database, unit, alarm, now }: Parts) {
+  constructor({ database, run_reports, unit, alarm, now }: Parts) {
     this.#database = database
+    this.#reports = run_reports
     this.#unit = unit
     // Whatever asked for it: what a death cuts off wakes the object by itself.
     this.#wake = () => alarm.by(now() + AGAIN_MS)
@@ -60,7 +63,7 @@ export class SkillRuns {
         this.takeUp(run_id)
         this.#wake()
         asked.signal?.addEventListener('abort', () => this.#stopping(run_id), { once: true })
-        this.#unit(() =>
+        this.#unit(() => {
           this.#database.all(
             `INSERT INTO skill_runs (run_id, skill_id, version, cause, inputs_hash, request, status, started_at) VALUES (?, ?, ?, ?, ?, ?, 'running', ?)`,
             run_id,
@@ -70,15 +73,18 @@ export class SkillRuns {
             asked.inputs_hash,
             JSON.stringify(record),
             record.started_at,
-          ),
-        )
+          )
+          if (record.approval_id !== null) this.#reports.note(record.approval_id, begunRun(run_id))
+        })
       },
       end: async (run_id, { status, ended_at, result }, told) => {
         // What was stopped and undone is nobody's run any more: an interrupted turn may ask for it anew.
         const undone = `status = 'stopping' AND ?2 IN ('failed', 'partial_failure')`
-        const end = `UPDATE skill_runs SET status = ?2, ended_at = ?3, result = ?4, cause = CASE WHEN ${undone} THEN '' ELSE cause END WHERE run_id = ?1`
+        const end = `UPDATE skill_runs SET status = ?2, ended_at = ?3, result = ?4, cause = CASE WHEN ${undone} THEN '' ELSE cause END
+          WHERE run_id = ?1 RETURNING request->>'approval_id' AS approval_id`
         this.#unit(() => {
-          this.#database.all(end, run_id, status, ended_at, JSON.stringify(result))
+          const [row] = this.#database.all<{ approval_id: string | null }>(end, run_id, status, ended_at, JSON.stringify(result))
+          if (row && row.approval_id !== null) this.#reports.note(row.approval_id, endedRun(result, told[0], ended_at))
           for (const entry of told) append(entry)
         })
         this.letGo(run_id)

@@ -1,6 +1,7 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { messageOf } from '../../protocol/message-of.ts'
+import type { ApprovalRun } from '../../protocol/approval.ts'
 import type { EntryHead, SkillEntryKind } from '../../protocol/log-entry.ts'
 import type { Settings } from '../../protocol/settings.ts'
 import { seedBlackboard } from '../../skills/blackboard.ts'
@@ -21,6 +22,7 @@ import type { Toolbox } from '../toolbox.ts'
 import { hasToWait } from './has-to-wait.ts'
 import type { ParkedRuns } from './parked-runs.ts'
 import { RunJournal } from './run-journal.ts'
+import { notRun } from './run-reports.ts'
 import type { Asked, OpenRun, SkillRuns } from './runs.ts'
 import { ScopeSession } from './scope-session.ts'
 import type { Shelf } from './shelf.ts'
@@ -60,7 +62,7 @@ export class Skills {
   /** The roles of the scope's own agent, by the operator's setting `blackboard.policy.roles`. */
   get agentRoles(): string[] {
     const roles = this.#parts.settings().blackboard.policy?.['roles']
-    return Array.isArray(roles) ? roles.filter((role): role is string => typeof role === 'string') : ['agent']
+    return Array.isArray(roles) ? roles.map(String) : ['agent']
   }
 
   /** Whether there is any skill that fits here: where there is none, a turn has no session and its log says nothing of skills. */
@@ -128,6 +130,7 @@ export class Skills {
     const { runs, parked, scope, now } = this.#parts
     const cause = `approval:${run.approval_id}`
     const known = runs.earlier(run.skill_id, [cause], '')
+    let unrun: ApprovalRun | null = null
     try {
       if (known) {
         await runs.rested(known.run_id)
@@ -138,8 +141,9 @@ export class Skills {
         const result = await session.runApproved(run)
         // Somebody said yes: it runs once it can, for as long as it could have been approved.
         if (hasToWait(result) && now() < run.expires_at) return
+        if (result.run_id === null) unrun = notRun(result, now())
       }
-      parked.done(run.approval_id)
+      parked.done(run.approval_id, unrun)
       this.#runWhatIsApproved()
     } catch (error) {
       console.error(

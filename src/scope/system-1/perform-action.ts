@@ -68,7 +68,7 @@ async function callTool({ tool, input }: Work<'tool'>, row: ActionRow, parts: Pe
     tool,
     definition: found.definition,
     input,
-    key: idempotence_key === null ? null : `${reflex_id}:${idempotence_key}`,
+    key: idempotence_key === null ? null : `${reflex_id} ${idempotence_key}`,
     cause: { by: `reflex:${reflex_id}@${version}` },
     // Its own earlier attempts, before a crash.
     turn_id: id,

@@ -113,8 +113,8 @@ export class Proving {
     }
   }
 
-  /** A later turn says that what a reflex did was wrong. False where the chain has no such reflex, or it has done nothing lately that was not overruled before. */
-  overruled(reflex_id: string, turn_id: string, reason: string, fits: (action: Action) => boolean = () => true): boolean {
+  /** A later turn, or an operator, says that what a reflex did was wrong. False where the chain has no such reflex, or it has done nothing lately that was not overruled before. */
+  overruled(reflex_id: string, turn_id: string | null, reason: string, fits: (action: Action) => boolean = () => true): boolean {
     const { programs, records, log } = this.#parts
     const version = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting
     if (!version || !records.overrule(version.id, fits)) return false
@@ -126,8 +126,8 @@ export class Proving {
     return true
   }
 
-  /** A turn's tool call: whose latest actions it takes back. */
-  undone({ tool, undoes }: Undoing, input: unknown, turn_id: string): void {
+  /** A tool call of a turn or an operator: whose latest actions it takes back. */
+  undone({ tool, undoes }: Undoing, input: unknown, { turn_id, who }: { turn_id: string | null; who: string }): void {
     const fieldOf = (given: unknown, field: string): string | undefined =>
       JSON.stringify((given as Record<string, unknown> | null)?.[field])
     const fits = (action: Action): boolean =>
@@ -135,7 +135,7 @@ export class Proving {
       action.tool === undoes.tool &&
       undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(action.args, field) === fieldOf(input, field))
     for (const { acting } of this.#parts.programs.links) {
-      if (acting) this.overruled(acting.id, turn_id, `a turn called ${tool}, which takes back its ${undoes.tool}`, fits)
+      if (acting) this.overruled(acting.id, turn_id, `${who} called ${tool}, which takes back its ${undoes.tool}`, fits)
     }
   }
 

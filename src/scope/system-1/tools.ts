@@ -192,7 +192,7 @@ function changing({ scope, env, owned, proving, configure, upkeep, programs, tur
       description: 'Says that what a reflex of your chain did was wrong. One that is overruled too often acts no more.',
       input: z.strictObject({ id: reflexId, reason: z.string().min(1).max(500) }),
       async execute({ id, reason }) {
-        const noted = unit(() => proving.overruled(id, turn_id() ?? 'none', reason))
+        const noted = unit(() => proving.overruled(id, turn_id(), reason))
         return noted
           ? { noted: true }
           : { noted: false, reason: `no reflex ${id} of your chain did anything lately that was not overruled before` }

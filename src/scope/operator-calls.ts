@@ -1,0 +1,50 @@
+import type { Agent } from '../agents/define-agent.ts'
+import { messageOf } from '../protocol/message-of.ts'
+import type { OperatorCall, Refused } from '../protocol/scope-api.ts'
+import type { Settings } from '../protocol/settings.ts'
+import type { Effects } from './effects.ts'
+import { isPlatformFault } from './platform-fault.ts'
+import { scopeHead } from './spans.ts'
+import type { Proving } from './system-1/proving.ts'
+import type { UnitOfWork } from './unit-of-work.ts'
+
+type Parts = {
+  effects: Effects
+  proving: Proving
+  unit: UnitOfWork
+  agent: () => Agent
+  settings: () => Settings
+}
+
+/**
+ * What an operator has the scope's agent do by one of its tools: an effect like any other, in its lane, journalled and logged, also where the setting `tools`
+ * keeps the tool from the model. Under a key that the caller gives, so that what a crash cuts off can be asked for again.
+ */
+export class OperatorCalls {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  async call({ tool, input, key }: OperatorCall, by: string): Promise<{ ok: true } | Refused<'no_tool' | 'failed'>> {
+    const { effects, proving, unit, agent, settings } = this.#parts
+    const { name, tools } = agent()
+    const given = Object.hasOwn(tools, tool) ? tools[tool] : undefined
+    if (!given) return { ok: false, reason: 'no_tool', detail: `the agent ${name}, which serves this scope, has no tool ${tool}` }
+    // Under the tool's own key, it might be answered by what an earlier call did.
+    const { idempotence_key: _own, ...definition } = given
+    const { signal } = new AbortController()
+    const timeout_ms = settings().effect_timeout_ms
+    const request = { tool, definition, input, key, turn_id: null, earlier_turns: [], cause: { by }, head: scopeHead(), signal, timeout_ms }
+    try {
+      await effects.run(request)
+    } catch (error) {
+      if (isPlatformFault(error)) throw error
+      return { ok: false, reason: 'failed', detail: messageOf(error) }
+    }
+    const { undoes } = definition
+    if (undoes) unit(() => proving.undone({ tool, undoes }, input, { turn_id: null, who: by }))
+    return { ok: true }
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * An idempotence key of the template's literal texts and the values between them: two lists of values never give the same key, for what a hostile value may
+ * choose must not make an effect count as done. One value stands as it is. Of several, each is written so that where it ends can be told: `%` and the
+ * characters that begin the texts between them are percent-encoded in the values, and `:` stands between two values that nothing parts.
+ * There is one literal more than there are values.
+ */
+export function keyText(literals: readonly string[], values: readonly string[]): string {
+  const [first = '', ...following] = literals
+  const parted = following.map((literal, index) => (index === values.length - 1 ? literal : parting(literal)))
+  const reserved = new Set(['%', ...parted.slice(0, -1).map((literal) => literal.charAt(0))])
+  const written = values.length < 2 ? values : values.map((value) => encoded(value, reserved))
+  return first + written.map((value, index) => value + (parted[index] ?? '')).join('')
+}
+
+/** A text that begins with `%` would look like the encoding of a value's character. */
+const parting = (literal: string): string => (literal === '' || literal.startsWith('%') ? `:${literal}` : literal)
+
+/** By UTF-16 code units, so that no half of a surrogate pair is lost. */
+const encoded = (value: string, reserved: ReadonlySet<string>): string =>
+  Array.from({ length: value.length }, (_, index) => value.charAt(index))
+    .map((unit) => (reserved.has(unit) ? percent(unit.charCodeAt(0)) : unit))
+    .join('')
+
+const percent = (code: number): string => (code < 256 ? `%${hex(code, 2)}` : `%u${hex(code, 4)}`)
+const hex = (code: number, digits: number): string => code.toString(16).toUpperCase().padStart(digits, '0')

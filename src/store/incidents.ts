@@ -1,0 +1,46 @@
+import { and, desc, eq, isNotNull, isNull, lt, or, type SQL } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import { within } from './events.ts'
+import { incidents } from './schema.ts'
+
+export type Incident = typeof incidents.$inferSelect
+export const incidentStates = ['open', 'closed'] as const
+
+/** `patterns` are the scopes that may be seen; `before` is the last one of the page before. */
+export type IncidentQuery = {
+  patterns: readonly string[]
+  scope?: string | undefined
+  state?: (typeof incidentStates)[number] | undefined
+  before?: { at: number; id: string } | undefined
+  limit: number
+}
+
+/** Newest first. */
+export async function listIncidents(db: D1Database, { patterns, scope, state, before, limit }: IncidentQuery): Promise<Incident[]> {
+  return drizzle(db)
+    .select()
+    .from(incidents)
+    .where(
+      and(
+        within(incidents.scope, patterns),
+        scope === undefined ? undefined : eq(incidents.scope, scope),
+        state === undefined ? undefined : state === 'open' ? isNull(incidents.closed_at) : isNotNull(incidents.closed_at),
+        before === undefined ? undefined : isBefore(before),
+      ),
+    )
+    .orderBy(desc(incidents.opened_at), desc(incidents.id))
+    .limit(limit)
+}
+
+/** Forgets what was closed before `before`, `limit` at most; says how many. An open one stays, however old. */
+export async function forgetIncidents(db: D1Database, before: number, limit: number): Promise<number> {
+  const { meta } = await db
+    .prepare('DELETE FROM incidents WHERE (scope, id) IN (SELECT scope, id FROM incidents WHERE closed_at < ?1 LIMIT ?2)')
+    .bind(before, limit)
+    .run()
+  return meta.changes
+}
+
+function isBefore({ at, id }: { at: number; id: string }): SQL | undefined {
+  return or(lt(incidents.opened_at, at), and(eq(incidents.opened_at, at), lt(incidents.id, id)))
+}
