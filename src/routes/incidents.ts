@@ -1,8 +1,10 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { coversScope } from '../auth/principal.ts'
 import { scopeName } from '../core/event.ts'
-import { incidentStates, listIncidents, type Incident } from '../store/incidents.ts'
+import { findIncident, incidentStates, listIncidents, type Incident } from '../store/incidents.ts'
 import { ageCursor, beforeOf, pageByAge } from './age-cursor.ts'
-import { guard, json, paged, pageLimit, problems, resource } from './describe.ts'
+import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from './describe.ts'
+import { conflict, notFound, unavailable } from './refusals.ts'
 
 const incident = z
   .object({
@@ -17,10 +19,12 @@ const incident = z
   })
   .openapi('Incident')
 
+const tags = ['SSH guard']
+
 const list = createRoute({
   method: 'get',
   path: '/v1/incidents',
-  tags: ['SSH guard'],
+  tags,
   summary: 'List incidents, newest first',
   description: 'The tickets that skills opened, in the scopes that the key covers. A closed one is forgotten after 30 days.',
   ...guard({ roles: ['viewer'] }),
@@ -30,13 +34,47 @@ const list = createRoute({
   responses: { 200: json(paged(incident), 'A page.'), ...problems(400) },
 })
 
-export const incidentRoutes = resource().openapi(list, async (c) => {
-  const { limit, cursor, ...query } = c.req.valid('query')
-  const { scopes: patterns } = c.var.principal
-  const found = await listIncidents(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit: limit + 1 })
-  const { page, next_cursor } = pageByAge(found, limit, ({ opened_at, id }) => ({ at: opened_at, id }))
-  return c.json({ items: page.map(present), next_cursor }, 200)
+const close = createRoute({
+  method: 'post',
+  path: '/v1/incidents/{id}/close',
+  tags,
+  summary: 'Close an incident',
+  description:
+    'By the tool with which a plan would: the ticket system is told, and the log of the scope has who asked. One that is closed already stays as it is. 503: the ticket system was not told; the incident is open, and it may be asked for again.',
+  ...guard({ roles: ['operator'], body: 'json' }),
+  request: {
+    params: z.object({ id: z.string().min(1).max(64) }),
+    body: jsonRequest(z.strictObject({ reason: z.string().trim().min(1).max(500) }), { reason: 'the attackers are blocked' }),
+  },
+  responses: { 200: json(incident, 'As it is now.'), ...problems(400, 404, 409, 413, 415, 503) },
 })
+
+export const incidentRoutes = resource()
+  .openapi(list, async (c) => {
+    const { limit, cursor, ...query } = c.req.valid('query')
+    const { scopes: patterns } = c.var.principal
+    const found = await listIncidents(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit: limit + 1 })
+    const { page, next_cursor } = pageByAge(found, limit, ({ opened_at, id }) => ({ at: opened_at, id }))
+    return c.json({ items: page.map(present), next_cursor }, 200)
+  })
+  .openapi(close, async (c) => {
+    const { id } = c.req.valid('param')
+    const { reason } = c.req.valid('json')
+    const { principal } = c.var
+    const found = await findIncident(c.env.DB, id)
+    if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no incident ${id} in the scopes of this key.`)
+    if (found.closed_at !== null) return c.json(present(found), 200)
+    const call = { tool: 'close_ticket', input: { ticket: id, reason }, key: `close:${id}` }
+    const closed = await c.env.SCOPE.getByName(found.scope).callTool(call, principal.name)
+    if (closed.ok) return c.json(present((await findIncident(c.env.DB, id)) ?? found), 200)
+    switch (closed.reason) {
+      case 'no_tool':
+        throw conflict('no-such-tool', `Incident ${id} cannot be closed: ${closed.detail}.`)
+      case 'failed':
+        break
+    }
+    throw unavailable(`Incident ${id} could not be closed: ${closed.detail}. Try again.`)
+  })
 
 const present = ({ opened_at, closed_at, ...incident }: Incident) => ({
   ...incident,

@@ -32,6 +32,12 @@ export async function listIncidents(db: D1Database, { patterns, scope, state, be
     .limit(limit)
 }
 
+/** An id is made of its scope and its run's key: no two scopes have the same. */
+export async function findIncident(db: D1Database, id: string): Promise<Incident | null> {
+  const row = await drizzle(db).select().from(incidents).where(eq(incidents.id, id)).get()
+  return row ?? null
+}
+
 /** Forgets what was closed before `before`, `limit` at most; says how many. An open one stays, however old. */
 export async function forgetIncidents(db: D1Database, before: number, limit: number): Promise<number> {
   const { meta } = await db

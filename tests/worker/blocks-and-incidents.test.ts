@@ -163,6 +163,29 @@ describe('an incident', () => {
     expect(await pages(`/v1/incidents?scope=${encodeURIComponent(scope)}`)).toEqual([[three, two], [one]])
   })
 
+  test('is closed by an operator, whom the log names; once is enough, and only where the key covers its scope', async () => {
+    const scope = freshScope('ssh')
+    const id = await incidentRow(scope)
+    const close = (key?: string, json: object = { reason: 'they are blocked' }) =>
+      call(`/v1/incidents/${id}/close`, { json, ...(key === undefined ? {} : { key }) })
+    expect(await close(await keyFor(['operator'], ['team-a/*']))).toMatchObject(problem(404))
+    expect(await close(await keyFor(['viewer'], ['ssh/*']))).toMatchObject(problem(403))
+    expect(await close(undefined, {})).toMatchObject(problem(400))
+    expect((await listed('incidents', scope)).items).toMatchObject([{ id, state: 'open' }])
+    const closed = await close(await keyFor(['operator'], ['ssh/*'], 'olga'))
+    expect(closed).toMatchObject({ status: 200, body: { id, state: 'closed' } })
+    expect(await close()).toMatchObject({ status: 200, body: closed.body })
+    const started = await entriesOf(stubOf(scope), 'effect-started')
+    expect(started).toMatchObject([{ tool: 'close_ticket', cause: { by: 'olga' } }])
+  })
+
+  test('of a scope whose agent has no tickets cannot be closed, and is said why', async () => {
+    const id = await incidentRow(freshScope('test'))
+    const refused = await call(`/v1/incidents/${id}/close`, { json: { reason: 'x' } })
+    expect(refused).toMatchObject(problem(409))
+    expect(refused.body.detail).toContain('has no tool close_ticket')
+  })
+
   test('is forgotten by the sweep 30 days after it was closed, and never while it is open', async () => {
     const scope = freshScope('ssh')
     const now = Date.now()

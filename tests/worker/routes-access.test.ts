@@ -59,6 +59,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['POST', '/v1/approvals/{id}/approve', 'operator'],
   ['POST', '/v1/approvals/{id}/reject', 'operator'],
   ['GET', '/v1/incidents', 'viewer'],
+  ['POST', '/v1/incidents/{id}/close', 'operator'],
   ['GET', '/v1/blocks', 'viewer'],
   ['DELETE', '/v1/blocks/{id}', 'operator'],
   ['GET', '/v1/dlq', 'operator'],
