@@ -153,7 +153,7 @@ export class Effects {
     request.signal.throwIfAborted()
     const key = effectKey(request, this.#parts.scope)
     const arguments_hash = argumentsHash(request.input)
-    const earlier = key === null ? this.#ofEarlierTurns(request, arguments_hash) : this.#byKey(request.tool, key)
+    const earlier = key === null ? this.#earlier(request, arguments_hash) : this.#byKey(request.tool, key)
     if (earlier?.status === 'ok') return this.#reuse(request, earlier, key)
     if (earlier?.status === 'unknown' && key === null) {
       throw new Error(`effect ${request.tool} may have happened in an earlier attempt and carries no idempotence key: it is not run again`)
@@ -273,14 +273,15 @@ export class Effects {
     )
   }
 
-  #ofEarlierTurns({ tool, turn_id, earlier_turns }: EffectRequest, arguments_hash: string): Journalled | undefined {
-    if (turn_id === null || earlier_turns.length === 0) return undefined
+  #earlier({ tool, turn_id, earlier_turns }: EffectRequest, arguments_hash: string): Journalled | undefined {
+    if (turn_id === null) return undefined
     const reused = this.#reused.get(turn_id) ?? new Set()
     return this.#parts.database
       .all<Journalled>(
-        `SELECT id, status, output, error FROM effects WHERE turn_id IN (SELECT value FROM json_each(?)) AND tool = ? AND arguments_hash = ?
-          AND status IN ('ok', 'unknown') AND idempotence_key IS NULL ORDER BY started_at`,
+        `SELECT id, status, output, error FROM effects WHERE turn_id IN (SELECT value FROM json_each(?1) UNION ALL SELECT ?2) AND tool = ?3 AND arguments_hash = ?4 AND idempotence_key IS NULL
+          AND (status = 'unknown' OR status = 'ok' AND turn_id IN (SELECT value FROM json_each(?1))) ORDER BY started_at`,
         JSON.stringify(earlier_turns),
+        turn_id,
         tool,
         arguments_hash,
       )

@@ -161,6 +161,25 @@ describe('an effect is not repeated silently (G8)', () => {
     expect((await entriesOf(stub, 'effect-ended')).map(({ status }) => status)).toEqual(['unknown', 'ok'])
   })
 
+  test('one that ended unknown without a key is not run again in its turn; with other input it is another', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ effect_timeout_ms: 100 }, 'test')
+    const errors: string[] = []
+    behaviours.set(scope, async (_, deps) => {
+      const tried = (text: string) => deps.call('act', { text }).catch((error: Error) => void errors.push(error.message))
+      effectGates.set(scope, new Promise(() => {}))
+      await tried('a')
+      effectGates.delete(scope)
+      await tried('a')
+      await tried('b')
+      return { errors }
+    })
+    await sendAndSettle(stub, note(scope, 'go'))
+    expect(errors).toEqual([expect.stringContaining('100 ms'), expect.stringContaining('may have happened in an earlier attempt')])
+    expect(await entriesOf(stub, 'effect-ended')).toMatchObject([{ status: 'unknown' }, { status: 'ok' }])
+  })
+
   test('one that takes longer than its timeout ends as unknown and frees the lane', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
