@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { did, write } from '../support/chain.ts'
-import { freshScope, note, sendAndSettle, stubOf } from '../support/scopes.ts'
+import { freshScope, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { skill, twoSteps } from '../support/two-steps.ts'
 
 /** A skill whose first step fails once, and is tried again so much later. */
@@ -28,5 +28,14 @@ describe("while a reflex's plan runs", () => {
     expect(records.map(({ outcome }) => outcome)).toMatchObject([{ by: 'reflex' }, { by: 'reflex', reused: true }, { by: 'reflex' }])
     expect(did(scope).indexOf('other')).toBeLessThan(2)
     expect(did(scope).filter((text) => text !== 'other')).toEqual(['busy once', 'busy once', 'second a'])
+  })
+
+  test('another run of its skill that is asked for meanwhile begins at its end', async () => {
+    const { scope, stub } = await planning(await busy(500), { otherwise: 'null' })
+    const sent = await send(stub, note(scope, 'plan a'))
+    await until(async () => did(scope).length === 1, 'the plan has begun')
+    sent.push(...(await send(stub, note(scope, 'plan b'), note(scope, 'plan c'))))
+    expect(await stub.outcomes(sent, 5000)).toMatchObject({ settled: true })
+    expect(did(scope).filter((text) => text !== 'busy once')).toEqual(['second a', 'second b', 'second c'])
   })
 })

@@ -112,6 +112,13 @@ export class Actions {
     return this.#running || this.#plans.size > 0 ? now + HEARTBEAT_MS : null
   }
 
+  /** A plan that waits for another one begins at that one's end: it is not looked for before, for there may be many. */
+  #mayBegin(work: LaneWork): boolean {
+    if (work.kind !== 'skill') return true
+    const same = ({ task: { work: begun } }: ActionRow) => begun.kind === 'skill' && begun.skill_id === work.skill_id
+    return this.#plans.size < MOST_PLANS && !Array.from(this.#plans).some(same)
+  }
+
   #next(): ActionRow | null {
     const row = this.#rows.next({ begun: Array.from(this.#plans), plans: this.#plans.size < MOST_PLANS })
     this.#waiting = row !== null
@@ -145,7 +152,7 @@ export class Actions {
   #enqueue(fire: Fire, work: LaneWork, { seq, event }: Stored, log_seq: number): void {
     const { action } = fire
     const head = childHead(headOf(event))
-    this.#waiting = true
+    if (this.#mayBegin(work)) this.#waiting = true
     this.#note(fire, seq, { work, head, log_seq, action_type: action.action_type, consume: action.consume ?? false })
   }
 
