@@ -1,5 +1,6 @@
 const LARGE = 256
 const MOST_LATE = 24
+const encoder = new TextEncoder()
 
 /** A context as JSON, field by field: written once for the sandbox, the hash and the log. */
 export class ContextJson {
@@ -14,6 +15,13 @@ export class ContextJson {
   /** All of it. */
   get text(): string {
     return (this.#text ??= textOf(this.#fields))
+  }
+
+  /** Whether all of it takes no more bytes than this. */
+  fits(bytes: number): boolean {
+    const { length } = this.text
+    // UTF-16 units, of one to three bytes each.
+    return length <= bytes && (length * 3 <= bytes || encoder.encode(this.text).length <= bytes)
   }
 
   /** `known`: fields whose JSON the caller has. What is no object has no fields. */

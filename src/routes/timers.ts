@@ -23,7 +23,7 @@ const set = createRoute({
   summary: 'Set a timer',
   description:
     'Each tick is a `timer.tick` event: every so many seconds, by a cron expression in UTC, or once. Idempotent: the same schedule again changes nothing. Ticks that were ' +
-    'missed are one tick.',
+    'missed are one tick. While the inbox is full, ticks that others follow are skipped, and the log says so (`timer-skipped`).',
   ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
   request: { params: timerPath, body: jsonRequest(schedule, { every_s: 60 }) },
   responses: { 200: json(timer, 'It was there, and is as asked now.'), 201: json(timer, 'Created.'), ...problems(400, 409, 413, 415) },

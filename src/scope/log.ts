@@ -60,7 +60,7 @@ export class Log {
       return { seq, kind: entry.kind, text: this.#textOf({ seq, at, ...entry }) }
     })
     this.#last += entries.length
-    this.#gathered.push(...texts)
+    for (const text of texts) this.#gathered.push(text)
     if (this.#gathering === 0) this.#write()
     for (const listener of this.#listeners) listener(texts)
     return this.#last

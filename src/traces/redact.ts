@@ -1,6 +1,7 @@
 const DEEPEST = 32
-/** Names that are remembered: events choose them, so that there is no end to them. */
+/** Names that are remembered: events choose them, so that there is no end to them, nor to their length. */
 const MOST_NAMES = 5000
+const LONGEST_NAME = 64
 const normal = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '')
 
 const secretFields = [
@@ -26,6 +27,7 @@ export function redactor(fields: Iterable<string> = []): Redact {
   const hidden = new Set([...secretFields, ...fields].map(normal))
   const known = new Map<string, boolean>()
   const hides = (name: string): boolean => {
+    if (name.length > LONGEST_NAME) return hidden.has(normal(name))
     let answer = known.get(name)
     if (answer === undefined) {
       answer = hidden.has(normal(name))

@@ -423,6 +423,30 @@ describe('what a reflex saw', () => {
     ])
   })
 
+  test('is found behind those of the chain that saw nothing', async () => {
+    const scope = freshScope()
+    const { id } = await write('return null')
+    await stubOf(scope).configure({ reflexes: [{ id: freshId() }, { id: freshId() }, { id }] }, 'ops')
+    await sendAndSettle(stubOf(scope), note(scope, 'one'), note(scope, 'two'))
+    const { recordings } = await stubOf(scope).recordings({ since: 0, after: 0, limit: 10 })
+    expect(recordings.map((text) => JSON.parse(text) as unknown)).toMatchObject([
+      { source: 'recorded', context: { event: { text: 'one' } } },
+      { source: 'recorded', context: { event: { text: 'two' } } },
+    ])
+  })
+
+  test('is in the log without what is secret in it', async () => {
+    const { scope, stub } = await acting(`const { event, scratch } = context
+      if (event.text === 'note') return { action_type: 'set_scratch', key: 'login', value: { token: ['s3', 'cret'].join(''), pin: 4711, user: 'u' } }
+      return scratch.login.token.length === 6 && scratch.login.pin === 4711 ? { action_type: 'reply', content: 'knew it' } : null`)
+    await stub.configure({ redact: ['pin'] }, 'ops')
+    await sendAndSettle(stub, note(scope, 'note'), note(scope, 'use'))
+    const [, used] = await entriesOf(stub, 'reflex-fired')
+    const login = { token: '[redacted]', pin: '[redacted]', user: 'u' }
+    expect(used).toMatchObject({ action: { content: 'knew it' }, context: { event: { text: 'use' }, scratch: { login } } })
+    expect(JSON.stringify(await logOf(stub))).not.toMatch(/s3cret|4711/)
+  })
+
   test('is in the log as it was hashed', async () => {
     const { scope, stub } = await acting(`return { action_type: 'reply', content: 'é' + context.recent_actions.length }`)
     for (const text of ['ä', 'b', 'c']) await sendAndSettle(stub, note(scope, text))

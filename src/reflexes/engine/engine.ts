@@ -71,27 +71,21 @@ export class Engine {
   }
 
   run({ image, reflex }: Compiled, context: ContextJson): Answer {
+    const { context_bytes } = this.#limits
+    if (!context.fits(context_bytes)) return { ending: { kind: 'too_large', what: 'context', bytes: context_bytes }, fuel: 0 }
     const { text, late } = context.parts
     this.#memory.restore(this.#realm, image)
     return this.#metered(this.#limits.fuel, () => {
-      const values = this.#newStrings([text, ...late])
-      if (values === null) return { kind: 'too_large', what: 'context', bytes: this.#limits.context_bytes }
+      const values = [text, ...late].map((part) => this.#newString(part))
       return this.#answerOf(this.#call(this.#module.addresses.run, reflex, ...values))
     })
   }
 
-  /** Null where all together take more bytes than a context may. */
-  #newStrings(texts: readonly string[]): number[] | null {
+  /** Of a part of a context that fits: none is longer than the whole. */
+  #newString(text: string): number {
     const { context, input } = this.#module.addresses
-    const values: number[] = []
-    let left: number = this.#limits.context_bytes
-    for (const text of texts) {
-      const { end, whole } = this.#put(text, input, left)
-      if (!whole) return null
-      left -= end - input
-      values.push(this.#module.functions.QTS_NewString(context, input))
-    }
-    return values
+    this.#put(text, input, this.#limits.context_bytes)
+    return this.#module.functions.QTS_NewString(context, input)
   }
 
   #metered(limit: number, work: () => Ending): Answer {

@@ -7,8 +7,8 @@ export type Task = { work: LaneWork; head: EntryHead; log_seq: number; action_ty
 export type ActionRow = { id: string; seq: number; reflex_id: string; version: number; idempotence_key: string | null; task: Task }
 /** `task` is null where the action was carried out at once, and only its key is kept. */
 type NewRow = Omit<ActionRow, 'task'> & { task: Task | null }
-/** Rows that are under way, and skills that wait for one of them. */
-type UnderWay = { ids: readonly string[]; skills: readonly string[]; plans: boolean }
+/** `plans`: whether one more may begin. */
+type UnderWay = { begun: readonly ActionRow[]; plans: boolean }
 
 /** What reflexes decided and is yet to be carried out, in order; and the keys of what was. */
 export class ActionRows {
@@ -32,12 +32,16 @@ export class ActionRows {
     )
   }
 
-  /** The oldest that may begin. `plans`: whether that may be a skill. */
-  next({ ids, skills, plans }: UnderWay): ActionRow | null {
+  /** The oldest that may begin: of a skill, and under a key, only one at a time. */
+  next({ begun, plans }: UnderWay): ActionRow | null {
+    const skills = begun.flatMap(({ task: { work } }) => (work.kind === 'skill' ? [work.skill_id] : []))
+    const keys = begun.flatMap(({ reflex_id, idempotence_key }) => (idempotence_key === null ? [] : [`${reflex_id} ${idempotence_key}`]))
     const row = this.#database.first<Omit<ActionRow, 'task'> & { task: string }>(
       `SELECT id, seq, reflex_id, version, idempotence_key, task FROM actions WHERE ended_at IS NULL AND id NOT IN (SELECT value FROM json_each(?1))
-        AND (task->>'$.work.kind' <> 'skill' OR ?3 AND task->>'$.work.skill_id' NOT IN (SELECT value FROM json_each(?2))) ORDER BY at, id LIMIT 1`,
-      JSON.stringify(ids),
+        AND (idempotence_key IS NULL OR reflex_id || ' ' || idempotence_key NOT IN (SELECT value FROM json_each(?2)))
+        AND (task->>'$.work.kind' <> 'skill' OR ?4 AND task->>'$.work.skill_id' NOT IN (SELECT value FROM json_each(?3))) ORDER BY at, id LIMIT 1`,
+      JSON.stringify(begun.map(({ id }) => id)),
+      JSON.stringify(keys),
       JSON.stringify(skills),
       plans ? 1 : 0,
     )

@@ -57,8 +57,8 @@ export class Actions {
   readonly #parts: Parts
   readonly #rows: ActionRows
   #running = false
-  /** Skills under way, by the ids of their rows. */
-  readonly #plans = new Map<string, string>()
+  /** Skills under way. */
+  readonly #plans = new Set<ActionRow>()
   /** Whether a row may wait: asked at every event, so it is remembered. */
   #waiting: boolean
 
@@ -66,7 +66,7 @@ export class Actions {
     this.#parts = parts
     this.#rows = new ActionRows(parts.database)
     this.#waiting = this.#next() !== null
-    parts.alarm.source((now) => (this.#running || this.#plans.size > 0 ? now + HEARTBEAT_MS : this.#waiting ? now + AGAIN_MS : null))
+    parts.alarm.source((now) => this.#due(now))
   }
 
   /** Under this key, to its end. */
@@ -106,9 +106,21 @@ export class Actions {
     return this.#rows.forget(before, limit)
   }
 
+  /** What is to be tried again does not wait for the plans beside it. */
+  #due(now: number): number | null {
+    if (this.#waiting && !this.#running) return now + AGAIN_MS
+    return this.#running || this.#plans.size > 0 ? now + HEARTBEAT_MS : null
+  }
+
+  /** A plan that waits for another one begins at that one's end: it is not looked for before, for there may be many. */
+  #mayBegin(work: LaneWork): boolean {
+    if (work.kind !== 'skill') return true
+    const same = ({ task: { work: begun } }: ActionRow) => begun.kind === 'skill' && begun.skill_id === work.skill_id
+    return this.#plans.size < MOST_PLANS && !Array.from(this.#plans).some(same)
+  }
+
   #next(): ActionRow | null {
-    const [ids, skills] = [Array.from(this.#plans.keys()), Array.from(this.#plans.values())]
-    const row = this.#rows.next({ ids, skills, plans: this.#plans.size < MOST_PLANS })
+    const row = this.#rows.next({ begun: Array.from(this.#plans), plans: this.#plans.size < MOST_PLANS })
     this.#waiting = row !== null
     return row
   }
@@ -140,7 +152,7 @@ export class Actions {
   #enqueue(fire: Fire, work: LaneWork, { seq, event }: Stored, log_seq: number): void {
     const { action } = fire
     const head = childHead(headOf(event))
-    this.#waiting = true
+    if (this.#mayBegin(work)) this.#waiting = true
     this.#note(fire, seq, { work, head, log_seq, action_type: action.action_type, consume: action.consume ?? false })
   }
 
@@ -152,7 +164,7 @@ export class Actions {
   async #pump(): Promise<void> {
     for (let row = this.#next(); row; row = this.#next()) {
       if (row.task.work.kind === 'skill') {
-        void this.#plan(row, row.task.work.skill_id)
+        void this.#plan(row)
         continue
       }
       const end = await this.#endOf(row)
@@ -167,13 +179,13 @@ export class Actions {
   }
 
   /** Beside the other actions: a plan may take minutes. */
-  async #plan(row: ActionRow, skill_id: string): Promise<void> {
-    this.#plans.set(row.id, skill_id)
+  async #plan(row: ActionRow): Promise<void> {
+    this.#plans.add(row)
     const end = await this.#endOf(row)
     if (end === null) await scheduler.wait(AGAIN_MS)
     else this.#ended(row, end)
-    this.#plans.delete(row.id)
-    // Another of the same skill may have waited for it.
+    this.#plans.delete(row)
+    // Another of the same skill, or under the same key, may have waited for it.
     this.#waiting = true
     this.run()
   }

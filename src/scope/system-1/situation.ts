@@ -9,8 +9,6 @@ import type { Stored } from '../event-row.ts'
 import type { WorkingMemory } from '../working-memory.ts'
 import type { Windows } from './windows.ts'
 
-const encoder = new TextEncoder()
-
 type Parts = {
   memory: WorkingMemory
   windows: Windows
@@ -82,10 +80,9 @@ const arrayOf = (texts: readonly string[]): string => `[${texts.join()}]`
 function fitted(context: ReflexContext, whole: ContextJson, recent_events: readonly string[]): Seen {
   for (let from = 0; ; from += 1) {
     const json = from === 0 ? whole : whole.with('recent_events', arrayOf(recent_events.slice(from)))
-    const { text } = json
-    const fits = text.length * 3 <= sandboxLimits.context_bytes || encoder.encode(text).length <= sandboxLimits.context_bytes
+    const fits = json.fits(sandboxLimits.context_bytes)
     if (!fits && from < recent_events.length) continue
     const shown = from === 0 ? context : { ...context, recent_events: context.recent_events.slice(from) }
-    return { context: shown, json, hash: createHash('sha256').update(text).digest('hex'), fits }
+    return { context: shown, json, hash: createHash('sha256').update(json.text).digest('hex'), fits }
   }
 }

@@ -91,6 +91,17 @@ describe('a run', () => {
     })
   })
 
+  test('a context counts as what it takes as JSON, however many large fields it has', () => {
+    const fields = (last: number) => Object.fromEntries([300, 400, 500, last].map((size, at) => [`field${at}`, 'x'.repeat(size)]))
+    const rest = sandboxLimits.context_bytes - JSON.stringify(fields(0)).length
+    expect(run('return { length: context.field3.length }', fields(rest)).value).toEqual({ length: rest })
+    expect(run('return null', fields(rest + 1))).toMatchObject({ reason: 'limit' })
+    const wide = (size: number) => ({ a: 'x'.repeat(300), b: 'é'.repeat(size) })
+    const most = Math.floor((sandboxLimits.context_bytes - JSON.stringify(wide(0)).length) / 2)
+    expect(run('return null', wide(most))).toMatchObject({ reason: 'null' })
+    expect(run('return null', wide(most + 1))).toMatchObject({ reason: 'limit' })
+  })
+
   test('what JSON has no word for goes in as JSON says', () => {
     expect(sandbox.run(reflexOf('return { is: context === null }'), undefined).value).toEqual({ is: true })
   })

@@ -54,6 +54,11 @@ describe('redact', () => {
     expect(copied.shown).toBe(value.shown)
   })
 
+  test('hides a field however long its name is', () => {
+    const name = `pass${'_'.repeat(100_000)}word`
+    expect(redact({ [name]: 'x', [`${name}s`]: 'y' })).toEqual({ [name]: '[redacted]', [`${name}s`]: 'y' })
+  })
+
   test('still knows a secret field after more names than it remembers', () => {
     const own = redactor()
     for (let index = 0; index < 12_000; index++) own({ [`name-${index}`]: 1 })

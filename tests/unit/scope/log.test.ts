@@ -1,0 +1,69 @@
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { describe, expect, test } from 'vitest'
+import { limits } from '../../../src/protocol/limits.ts'
+import type { NewEntry } from '../../../src/protocol/log-entry.ts'
+import type { Database } from '../../../src/scope/database.ts'
+import { Log } from '../../../src/scope/log.ts'
+import { scopeHead } from '../../../src/scope/spans.ts'
+
+const opened = () => {
+  const sqlite = new DatabaseSync(':memory:')
+  sqlite.exec('CREATE TABLE log (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, entry TEXT NOT NULL)')
+  const all = (sql: string, ...params: SQLInputValue[]) => sqlite.prepare(sql).all(...params)
+  const database = {
+    all,
+    first: (sql: string, ...params: SQLInputValue[]) => all(sql, ...params)[0],
+    read: (_: string, otherwise: unknown) => otherwise,
+  }
+  const log = new Log(database as unknown as Database, () => 0)
+  return { log, kept: () => all('SELECT seq, kind, entry FROM log ORDER BY seq') }
+}
+const trimmed = (count: number): NewEntry => ({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: 1 })
+const countsIn = (rows: Record<string, unknown>[]) =>
+  rows.map(({ seq, entry }) => [seq, (JSON.parse(String(entry)) as { count: number }).count])
+
+describe('the log', () => {
+  test('keeps at once what is appended outside of a unit of work', () => {
+    const { log, kept } = opened()
+    log.append([trimmed(1)])
+    expect(countsIn(kept())).toEqual([[1, 1]])
+  })
+
+  test('keeps what a unit appends at its end, in order, units within it included', () => {
+    const { log, kept } = opened()
+    log.gather()
+    log.append([trimmed(1)])
+    log.gather()
+    log.append([trimmed(2)])
+    expect(kept()).toEqual([])
+    log.written()
+    log.append([trimmed(3)])
+    expect(countsIn(kept())).toEqual([
+      [1, 1],
+      [2, 2],
+    ])
+    log.written()
+    expect(countsIn(kept())).toEqual([
+      [1, 1],
+      [2, 2],
+      [3, 3],
+    ])
+  })
+
+  test('can be read in the middle of a unit', () => {
+    const { log } = opened()
+    log.gather()
+    log.append([trimmed(1), trimmed(2)])
+    expect(log.entry(2)).toMatchObject({ seq: 2, count: 2 })
+    log.append([trimmed(3)])
+    expect(log.read(1, 10).map(({ seq }) => seq)).toEqual([2, 3])
+    expect(log.oldest()).toBe(0)
+  })
+
+  test('takes what the longest chain leaves about the largest batch', () => {
+    const { log, kept } = opened()
+    const count = limits.events_per_request * limits.chain_length * 2
+    expect(log.append(Array.from({ length: count }, (_, index) => trimmed(index)))).toBe(count)
+    expect(countsIn(kept()).every(([seq, index]) => Number(seq) === Number(index) + 1)).toBe(true)
+  })
+})
