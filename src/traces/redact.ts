@@ -22,7 +22,7 @@ const secretFields = [
 /** Gives a JSON value without what must not be logged: the same value where it holds nothing of the kind, else a copy of what differs. */
 export type Redact = (value: unknown) => unknown
 
-/** Hides the values of the usual secret fields and of `fields`. Names match whatever their case, `_` and `-`: `apiKey` is `api_key`. */
+/** Hides the values of the usual secret fields and of `fields`, also in a pair such as `{key: 'token', value: …}`. Names match whatever their case, `_` and `-`: `apiKey` is `api_key`. */
 export function redactor(fields: Iterable<string> = []): Redact {
   const hidden = new Set([...secretFields, ...fields].map(normal))
   const known = new Map<string, boolean>()
@@ -48,8 +48,10 @@ function shown(value: unknown, hides: (name: string) => boolean, depth: number):
   }
   const fields = value as Record<string, unknown>
   let changed: Map<string, unknown> | null = null
+  const { key } = fields
+  const pair = typeof key === 'string' && hides(key)
   for (const name of Object.keys(fields)) {
-    const inner = hides(name) ? '[redacted]' : shown(fields[name], hides, depth + 1)
+    const inner = hides(name) || (pair && name === 'value') ? '[redacted]' : shown(fields[name], hides, depth + 1)
     if (inner !== fields[name]) (changed ??= new Map<string, unknown>()).set(name, inner)
   }
   if (changed === null) return value

@@ -447,6 +447,16 @@ describe('what a reflex saw', () => {
     expect(JSON.stringify(await logOf(stub))).not.toMatch(/s3cret|4711/)
   })
 
+  test('and noted under a secret name is in no entry of the log', async () => {
+    const { scope, stub } = await acting(`return { action_type: 'set_scratch', key: 'api_key', value: 'hush-' + context.event.text }`)
+    behaviours.set(scope, async () => null)
+    for (const text of ['a', 'b']) await sendAndSettle(stub, note(scope, text))
+    const log = await logOf(stub)
+    expect(log.map(({ kind }) => kind)).toContain('scratch-set')
+    expect(JSON.stringify(log)).not.toContain('hush-')
+    expect(await stub.context(10)).toMatchObject({ scratch: { api_key: 'hush-b' } })
+  })
+
   test('is in the log as it was hashed', async () => {
     const { scope, stub } = await acting(`return { action_type: 'reply', content: 'é' + context.recent_actions.length }`)
     for (const text of ['ä', 'b', 'c']) await sendAndSettle(stub, note(scope, text))

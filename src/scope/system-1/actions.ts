@@ -136,7 +136,7 @@ export class Actions {
         log.append([{ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content }])
         break
       case 'set_scratch':
-        log.append([{ ...head, kind: 'scratch-set', key: action.key, value: log.clean(action.value), reflex_id: version.id }])
+        log.append([{ ...head, kind: 'scratch-set', ...cleanPair(log, action), reflex_id: version.id }])
         break
       case 'cancel_turn':
         turn.cancel(action.reason, `reflex:${version.id}`)
@@ -239,3 +239,6 @@ export class Actions {
     turn.consider()
   }
 }
+
+const cleanPair = (log: Log, { key, value }: { key: string; value: unknown }): { key: string; value: unknown } =>
+  log.clean({ key, value }) as { key: string; value: unknown }

@@ -21,6 +21,14 @@ describe('redact', () => {
     expect(redactor(['eMail'])(value)).toEqual({ Email: '[redacted]', list: [{ e_mail: '[redacted]', token: '[redacted]' }] })
   })
 
+  test('hides the value of a pair whose key is such a name', () => {
+    const set = { action_type: 'set_scratch', key: 'api-key', value: { any: 'thing' } }
+    expect(redact([set, { key: 'color', value: 'red' }])).toEqual([
+      { ...set, value: '[redacted]' },
+      { key: 'color', value: 'red' },
+    ])
+  })
+
   test('leaves its input as it was', () => {
     const value = { inner: { token: 'x' } }
     redact(value)
