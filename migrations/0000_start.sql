@@ -83,6 +83,7 @@ CREATE TABLE `incidents` (
 	PRIMARY KEY(`scope`, `id`)
 );
 --> statement-breakpoint
+CREATE INDEX `incidents_id` ON `incidents` (`id`);--> statement-breakpoint
 CREATE INDEX `incidents_age` ON `incidents` (`opened_at`,`id`);--> statement-breakpoint
 CREATE INDEX `incidents_closed` ON `incidents` (`closed_at`) WHERE closed_at IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `keys` (

@@ -79,7 +79,7 @@ const find = createRoute({
   summary: 'Get an approval',
   ...guard({ roles: ['operator'] }),
   request: { params: approvalPath },
-  responses: { 200: json(approval, 'The approval.'), ...problems(404) },
+  responses: { 200: json(approval, 'The approval.'), ...problems(400, 404) },
 })
 
 export const approvalRoutes = resource()

@@ -37,7 +37,7 @@ const lift = createRoute({
     'By the tool with which the agent of its scope would: the firewall is told, the log of the scope has it, a reflex that had blocked it was overruled, and what attacks again may be blocked again. 503: the firewall was not told; the block stands, and it may be asked for again.',
   ...guard({ roles: ['operator'] }),
   request: { params: z.object({ id: z.string().min(1).max(128) }) },
-  responses: { 204: { description: 'Lifted.' }, ...problems(404, 409, 503) },
+  responses: { 204: { description: 'Lifted.' }, ...problems(400, 404, 409, 503) },
 })
 
 export const blockRoutes = resource()

@@ -54,7 +54,7 @@ const find = createRoute({
   summary: 'Get a dead letter',
   ...guard({ roles: ['operator'] }),
   request: { params: letterPath },
-  responses: { 200: json(letter, 'The dead letter.'), ...problems(404) },
+  responses: { 200: json(letter, 'The dead letter.'), ...problems(400, 404) },
 })
 
 const failure = z.object({ id: z.string(), reason: z.string() })
@@ -85,7 +85,7 @@ const retry = createRoute({
   request: { params: letterPath },
   responses: {
     200: json(z.object({ id: z.string(), scope: z.string(), event_id: z.string(), status: z.literal('retried') }), 'It goes again.'),
-    ...problems(404, 409),
+    ...problems(400, 404, 409),
   },
 })
 
@@ -97,7 +97,7 @@ const discard = createRoute({
   description: 'The event stays in its scope as `dead_lettered`; it is only no longer listed here.',
   ...guard({ roles: ['operator'] }),
   request: { params: letterPath },
-  responses: { 204: { description: 'Discarded.' }, ...problems(404) },
+  responses: { 204: { description: 'Discarded.' }, ...problems(400, 404) },
 })
 
 export const deadLetterRoutes = resource()

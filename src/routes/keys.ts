@@ -50,7 +50,7 @@ const remove = createRoute({
     'It is refused at once here, and everywhere within 30 s. The sockets and streams that it opened end within a minute of their use.',
   ...guard({ roles: ['admin'] }),
   request: { params: z.object({ id: z.string().min(1).max(64) }) },
-  responses: { 204: { description: 'Deleted.' }, ...problems(404) },
+  responses: { 204: { description: 'Deleted.' }, ...problems(400, 404) },
 })
 
 export const keyRoutes = resource()

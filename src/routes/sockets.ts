@@ -5,7 +5,7 @@ import { keyDeleted } from '../protocol/key-deleted.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Connect } from '../protocol/scope-api.ts'
 import { guard, json, problems, resource, scopePath } from './describe.ts'
-import { conflict } from './refusals.ts'
+import { conflict, unavailable } from './refusals.ts'
 
 const tags = ['Live']
 const seq = z.coerce.number<string>().int().min(0).optional()
@@ -36,7 +36,7 @@ const socket = createRoute({
   responses: {
     101: { description: 'The socket is open.' },
     426: { description: 'The request is no upgrade to a WebSocket.' },
-    ...problems(400),
+    ...problems(400, 503),
   },
 })
 
@@ -47,7 +47,7 @@ const stream = createRoute({
   summary: 'Follow the log as server-sent events',
   description:
     'Each event is named `log`, its `id` is the `seq`, its data the entry. A `Last-Event-ID` header resumes, as an EventSource sends it by itself: from the ' +
-    'beginning on, for the stream begins with the `id` that its first entry comes after. A stream whose key was deleted ends within a minute or so.',
+    'beginning on, for the stream begins with the `id` that its first entry comes after. A stream whose key was deleted ends within a minute or so, and so may one from which nothing was read for a minute.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath, query: z.object({ after, ticket }) },
   responses: {
@@ -97,8 +97,12 @@ export const socketRoutes = resource()
   })
 
 /** Whose connection this is. The object trusts this header, so nothing of the caller's own request is passed on. */
-function open(env: Env, scope: string, connect: Connect, headers: Record<string, string> = {}): Promise<Response> {
-  return env.SCOPE.getByName(scope).fetch('https://scope/', { headers: { ...headers, 'x-reflex-connect': ascii(JSON.stringify(connect)) } })
+async function open(env: Env, scope: string, connect: Connect, headers: Record<string, string> = {}): Promise<Response> {
+  const opening = { ...headers, 'x-reflex-connect': ascii(JSON.stringify(connect)) }
+  const response = await env.SCOPE.getByName(scope).fetch('https://scope/', { headers: opening })
+  if (response.status === 503)
+    throw unavailable(`The scope ${scope} has as many open sockets as it may have. Close some, or try again later.`)
+  return response
 }
 
 export const redeemTicket = (env: Env, scope: string, ticket: string): Promise<Principal | null> =>

@@ -215,7 +215,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     now,
   })
   const operator_calls = new OperatorCalls({ effects, proving, unit, agent, settings })
-  const streams = new Streams(log, () => keyCheck.used())
+  const streams = new Streams({ log, used: () => keyCheck.used(), now })
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const tickets = new Tickets(database, now)
   const retention = new Retention({ inbox, memory, log, effects, actions, skillRuns, settings, now })

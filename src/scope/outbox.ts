@@ -32,6 +32,8 @@ export class Outbox {
   readonly #parts: Parts
   #due: number | null
   #telling = false
+  /** Something changed while D1 was being told, and may have come too late for that. */
+  #changed = false
   #failures = 0
   #error: string | null = null
   /** What D1 was last told of the scope itself. */
@@ -53,6 +55,7 @@ export class Outbox {
 
   /** Something may have changed. */
   changed(): void {
+    this.#changed = true
     if (this.#due !== null || this.#telling) return
     this.#due = this.#parts.now() + GATHER_MS
     this.#parts.alarm.by(this.#due)
@@ -70,6 +73,7 @@ export class Outbox {
   async flush(): Promise<void> {
     if (this.#telling) return
     this.#telling = true
+    this.#changed = false
     this.#due = null
     try {
       while (await this.#tellSome());
@@ -85,8 +89,7 @@ export class Outbox {
     } finally {
       this.#telling = false
     }
-    // What changed while D1 was being told.
-    if (this.#due === null && this.waiting > 0) this.#due = this.#parts.now() + GATHER_MS
+    if (this.#due === null && (this.#changed || this.waiting > 0)) this.#due = this.#parts.now() + GATHER_MS
     this.#parts.alarm.rearm()
   }
 

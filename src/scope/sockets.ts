@@ -61,7 +61,7 @@ export class Sockets {
   }
 
   connect({ after, ...connect }: Connect): Response {
-    if (this.count >= limits.sockets_per_scope) return new Response(null, { status: 503, headers: { 'retry-after': '30' } })
+    if (this.count >= limits.sockets_per_scope) return new Response(null, { status: 503 })
     const { 0: client, 1: server } = new WebSocketPair()
     const { last } = this.#parts.log
     const attachment: Attachment = { ...connect, cursor: after, live_after: last }

@@ -3,22 +3,29 @@ import type { Log } from './log.ts'
 
 const PAGE = 200
 const KEEP_ALIVE_MS = 15_000
+/** How long a reader may leave lying what it was given. */
+const PATIENCE_MS = 60_000
 
-type Reader = { key_id: string; end: () => void }
+/** `given_at` is when it was given what it has not taken yet. */
+type Reader = { key_id: string; given_at: number | null; end: () => void; drop: () => void }
+type Parts = { log: Log; used: () => void; now: () => number }
 
 /**
  * The log as server-sent events. Each reader has a cursor and takes the next page when it has room: a slow one costs nothing but its own delay, and one that
- * comes back goes on behind its `Last-Event-ID`.
+ * comes back goes on behind its `Last-Event-ID`. The platform does not always say that one has gone: what takes nothing for a minute is dropped, with what was
+ * laid out for it.
  */
 export class Streams {
   readonly #log: Log
   readonly #used: () => void
+  readonly #now: () => number
   readonly #waiting = new Set<() => void>()
   readonly #readers = new Set<Reader>()
 
-  constructor(log: Log, used: () => void) {
+  constructor({ log, used, now }: Parts) {
     this.#log = log
     this.#used = used
+    this.#now = now
     log.listen(() => {
       for (const wake of this.#waiting) wake()
     })
@@ -30,9 +37,10 @@ export class Streams {
   }
 
   open({ after, key_id }: Pick<Connect, 'after' | 'key_id'>): Response {
+    this.#dropGone()
     const encoder = new TextEncoder()
     let cursor = after ?? this.#log.last
-    const reader: Reader = { key_id, end: () => {} }
+    const reader: Reader = { key_id, given_at: this.#now(), end: () => {}, drop: () => {} }
     const stream = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -44,15 +52,18 @@ export class Streams {
               // It broke before.
             }
           }
+          reader.drop = () => controller.error(new Error('nothing was read from this stream for a minute'))
           this.#readers.add(reader)
           // An id without data is no event, but the place where a reader goes on that was told nothing else.
           controller.enqueue(encoder.encode(`: events of the log after ${cursor}\nretry: 1000\nid: ${cursor}\n\n`))
         },
         pull: async (controller) => {
           this.#used()
+          reader.given_at = null
           const entries = this.#log.read(cursor, PAGE)
           const written = entries.length > 0 || (await this.#written())
           if (!this.#readers.has(reader)) return
+          reader.given_at = this.#now()
           if (!written) return controller.enqueue(encoder.encode(': still here\n\n'))
           const fresh = entries.length > 0 ? entries : this.#log.read(cursor, PAGE)
           cursor = fresh.at(-1)?.seq ?? cursor
@@ -75,6 +86,14 @@ export class Streams {
       if (!keys.has(reader.key_id)) continue
       this.#readers.delete(reader)
       reader.end()
+    }
+  }
+
+  #dropGone(): void {
+    for (const reader of this.#readers) {
+      if (reader.given_at === null || this.#now() - reader.given_at < PATIENCE_MS) continue
+      this.#readers.delete(reader)
+      reader.drop()
     }
   }
 

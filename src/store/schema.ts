@@ -115,6 +115,7 @@ export const incidents = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.scope, table.id] }),
+    index('incidents_id').on(table.id),
     index('incidents_age').on(table.opened_at, table.id),
     index('incidents_closed')
       .on(table.closed_at)

@@ -92,10 +92,12 @@ async function exchange(
   const bounds = secret_hosts ? Object.values(definition.secret_headers ?? {}).map(secret_hosts) : []
   const fetching = { allowed_hosts, secret_hosts: bounds, fetch: send }
   const response = await guardedFetch(url, { method, headers, signal, ...body }, fetching)
-  const output = hideSecrets(await readResponse(response, max_response_bytes), Object.values(secrets))
+  const hide = (told: unknown) => hideSecrets(told, Object.values(secrets))
+  const output = hide(await readResponse(response, max_response_bytes))
   if (response.ok) return output
   const shown = (typeof output === 'string' ? output : JSON.stringify(output)).slice(0, SHOWN)
-  throw new HttpToolError(response.status, `${name}: ${response.status} ${response.statusText} ${shown}`.trim())
+  const statusText = String(hide(response.statusText))
+  throw new HttpToolError(response.status, `${name}: ${response.status} ${statusText} ${shown}`.trim())
 }
 
 function headersOf(

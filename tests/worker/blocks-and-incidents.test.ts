@@ -179,6 +179,11 @@ describe('an incident', () => {
     expect(started).toMatchObject([{ tool: 'close_ticket', cause: { by: 'olga' } }])
   })
 
+  test('is found by its id without a look through all of them', async () => {
+    const { results } = await env.DB.prepare('EXPLAIN QUERY PLAN SELECT * FROM incidents WHERE id = ?').bind('INC-1').all()
+    expect(results).toMatchObject([{ detail: 'SEARCH incidents USING INDEX incidents_id (id=?)' }])
+  })
+
   test('of a scope whose agent has no tickets cannot be closed, and is said why', async () => {
     const id = await incidentRow(freshScope('test'))
     const refused = await call(`/v1/incidents/${id}/close`, { json: { reason: 'x' } })

@@ -1,5 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
+import { limits } from '../../src/protocol/limits.ts'
 import { call, problem, fetchRaw, keyFor, message, scopePath } from '../support/http.ts'
 import { freshScope, hurry, stubOf, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
@@ -294,6 +295,21 @@ describe('live', () => {
     }
     expect((await read('/stream?after=0')).slice(0, 2)).toEqual([0, 1])
     expect((await read('/stream?after=1', { 'Last-Event-ID': '2' })).slice(0, 2)).toEqual([2, 3])
+  })
+
+  test('sockets that are more than a scope may have are refused, and told so', async () => {
+    const path = scopePath(freshScope(), '/ws')
+    const open = { headers: { Upgrade: 'websocket' } }
+    const { sockets_per_scope } = limits
+    Object.assign(limits, { sockets_per_scope: 1 })
+    try {
+      const { webSocket: first } = await fetchRaw(path, open)
+      first?.accept()
+      expect(await call(path, open)).toMatchObject(problem(503, 'unavailable'))
+      first?.close()
+    } finally {
+      Object.assign(limits, { sockets_per_scope })
+    }
   })
 })
 

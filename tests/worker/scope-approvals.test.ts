@@ -166,6 +166,14 @@ describe('what an approval led to', () => {
     ])
   })
 
+  test('has no outputs where the scope redacts them as a whole', async () => {
+    const { scope, id, decide } = await parked()
+    await stubOf(scope).configure({ redact: ['outputs'] }, 'ops')
+    await decide('approve')
+    const { status, outputs } = await ended(id)
+    expect({ status, outputs }).toEqual({ status: 'ok', outputs: {} })
+  })
+
   test('is a refusal where the gate decided otherwise by then', async () => {
     const { scope, skill_id, id } = await parked()
     await decideUntold(id)

@@ -3,10 +3,14 @@ import type { Env } from '../../bindings.ts'
 import type { McpServerSetting } from '../../protocol/outside-tools.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import { CutOff } from '../../skills/runner/cut-off.ts'
+import { withDeadline } from '../deadline.ts'
 import { hideSecrets } from '../../wrap/hide-secrets.ts'
 import { mcpTools } from '../../wrap/mcp-tools.ts'
 import { secretValues } from '../../wrap/secret-headers.ts'
 import { secretHosts, secretOf, secretRefusal } from './tool-secrets.ts'
+
+/** How long a server may take to let go of a session: what was called has been answered by then. */
+const LEAVE_MS = 1000
 
 export type McpSession = { env: Env; fetch: typeof fetch; allowed_hosts: readonly string[]; signal: AbortSignal }
 
@@ -24,8 +28,10 @@ export async function withMcpServer<Result>(
   if (refusal !== null) throw new Error(refusal)
   const secrets = secretValues(secret_headers, { name: `the MCP server ${name}`, secret: (key) => secretOf(env, key) })
   const hide: Hide = (value) => hideSecrets(value, Object.values(secrets))
+  // Nothing of it goes on once it is left.
+  const left = new AbortController()
   const stopping = ((target: string, init: RequestInit = {}) =>
-    send(target, { ...init, signal: init.signal ? AbortSignal.any([init.signal, signal]) : signal })) as typeof fetch
+    send(target, { ...init, signal: AbortSignal.any([...(init.signal ? [init.signal] : []), signal, left.signal]) })) as typeof fetch
   const secret_hosts = Object.values(secret_headers).map((key) => secretHosts(env, key))
   const server = { url, headers: { ...headers, ...secrets }, ...(type ? { type } : {}) }
   try {
@@ -33,11 +39,13 @@ export async function withMcpServer<Result>(
     try {
       return await work(tools, hide)
     } finally {
-      await close()
+      await withDeadline(close, { timeout_ms: LEAVE_MS, what: 'leaving' }).catch(() => {})
     }
   } catch (error) {
     if (error instanceof CutOff) throw new CutOff(String(hide(error.message)), { cause: error })
     throw new Error(String(hide(messageOf(error))), { cause: error })
+  } finally {
+    left.abort()
   }
 }
 

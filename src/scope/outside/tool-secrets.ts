@@ -6,12 +6,17 @@ import { checkUrl } from '../../wrap/allowed-hosts.ts'
 type Declared = Pick<HttpToolSetting | McpServerSetting, 'name' | 'url' | 'secret_headers'>
 
 /** A secret of the deployment that tools may use, by its name; what is for nobody else is not there. */
-export const secretOf = (env: Env, name: string): string | undefined => (isForTools(name) ? env[name] : undefined)
+export function secretOf(env: Env, name: string): string | undefined {
+  const secret: unknown = isForTools(name) ? env[name] : undefined
+  return typeof secret === 'string' ? secret : undefined
+}
 
 /** The hosts that a secret may be sent to. The deployment says so beside it, not the settings: whoever operates a scope could name a host of theirs there. */
 export function secretHosts(env: Env, name: string): string[] {
-  const hosts = isForTools(name) ? env[`${name}${TOOL_SECRET_HOSTS}`] : undefined
-  return (hosts ?? '').split(',').flatMap((host) => (host.trim() === '' ? [] : [host.trim()]))
+  // A variable of wrangler.toml may also be a list, or anything else that TOML can say.
+  const said: unknown = isForTools(name) ? env[`${name}${TOOL_SECRET_HOSTS}`] : undefined
+  const hosts = (Array.isArray(said) ? said : [said]).flatMap((one) => (typeof one === 'string' ? one.split(',') : []))
+  return hosts.map((host) => host.trim()).filter((host) => host !== '')
 }
 
 /** Why one of its secrets is not sent to the host of a tool or a server; null where all are. */

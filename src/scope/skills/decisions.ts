@@ -38,7 +38,7 @@ export class Decisions {
 
   async #decide(decision: { id: string; status: 'approved' | 'rejected'; reason: string | null }, by: Decider): Promise<DecisionAnswer> {
     const { scope, env, now } = this.#parts
-    // A socket outlives its key.
+    // A socket outlives its key for a minute or so.
     if (by.key_id !== ADMIN_KEY_ID && !(await findKey(env.DB, by.key_id)))
       return { ok: false, message: 'the key of this socket was deleted' }
     const found = await findApproval(env.DB, decision.id, now())

@@ -1,5 +1,5 @@
 import type { ApprovalRun } from '../../protocol/approval.ts'
-import type { Json } from '../../skills/json.ts'
+import { isJsonFields, type Json } from '../../skills/json.ts'
 import type { SessionEntry } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { tellApprovalRuns, type RunReport } from '../../store/approvals.ts'
@@ -52,12 +52,13 @@ export function endedRun(
   told: SessionEntry | undefined,
   ended_at: number,
 ): ApprovalRun {
-  const { detail = null, reason = null, outputs = {} } = told ?? ({} as Partial<Record<string, Json>>)
+  const { detail = null, reason = null, outputs = null } = told ?? ({} as Partial<Record<string, Json>>)
   return {
     run_id,
     status,
     reason: textOf(detail) ?? textOf(reason),
-    outputs: outputs as ApprovalRun['outputs'],
+    // No fields where the setting `redact` hides them as a whole.
+    outputs: isJsonFields(outputs) ? outputs : {},
     steps: steps.map(({ tool, status: ended }) => ({ tool, status: ended })),
     compensation: compensation.map(({ tool, status: ended }) => ({ tool, status: ended })),
     cost_usd,

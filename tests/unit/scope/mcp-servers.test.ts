@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Env } from '../../../src/bindings.ts'
 import { defaultSettings, type Settings } from '../../../src/protocol/settings.ts'
 import { McpServers } from '../../../src/scope/outside/mcp-servers.ts'
@@ -21,6 +21,8 @@ beforeEach(() => {
   settings = { ...defaultSettings, allowed_hosts: ['sky.example.com'], mcp_servers: [server] }
   servers = serversWith({})
 })
+
+afterEach(() => vi.useRealTimers())
 
 const serversWith = (bindings: object) =>
   new McpServers({ env: part<Env>(bindings), settings: () => settings, now: () => time, fetch: part<typeof fetch>(send) })
@@ -59,6 +61,25 @@ test('one that is away is left alone for a while, and then asked again', async (
   time += 1
   await servers.ready()
   expect(tools()).toEqual(['look'])
+})
+
+test('one that never answers when it is left has said what it has all the same', async () => {
+  vi.useFakeTimers()
+  const there = answer
+  let leaving: AbortSignal | undefined
+  answer = async (request) => {
+    if (request.method === 'DELETE') {
+      leaving = request.signal
+      return new Promise<Response>(() => {})
+    }
+    const { status, body, headers } = await there(request)
+    return new Response(body, { status, headers: { ...Object.fromEntries(headers), 'mcp-session-id': 's-1' } })
+  }
+  const ready = servers.ready()
+  await vi.advanceTimersByTimeAsync(1000)
+  await ready
+  expect(tools()).toEqual(['look'])
+  expect(leaving?.aborted).toBe(true)
 })
 
 test('another setting is another question', async () => {

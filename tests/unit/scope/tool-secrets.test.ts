@@ -14,12 +14,18 @@ test.each([
   ['', []],
   [' , ', []],
   ['a.example, *.b.example ,c.example:8443', ['a.example', '*.b.example', 'c.example:8443']],
+  [
+    ['a.example', ' *.b.example'],
+    ['a.example', '*.b.example'],
+  ],
+  [{ host: 'a.example' }, []],
 ])('the variable %j names the hosts %j', (variable, hosts) => {
   expect(secretHosts(part<Env>({ REFLEX_TOOL_A: 'x', REFLEX_TOOL_A_HOSTS: variable }), 'REFLEX_TOOL_A')).toEqual(hosts)
 })
 
-test('what is no secret for tools is none, and neither are the hosts of one', () => {
-  const env = part<Env>({ REFLEX_ADMIN_KEY: 'x', REFLEX_TOOL_A_HOSTS: 'a.example' })
+test('what is no secret for tools is none, and neither are the hosts of one nor what is no text', () => {
+  const env = part<Env>({ REFLEX_ADMIN_KEY: 'x', REFLEX_TOOL_A_HOSTS: 'a.example', REFLEX_TOOL_B: 5 })
+  expect(secretOf(env, 'REFLEX_TOOL_B')).toBeUndefined()
   expect(secretOf(env, 'REFLEX_ADMIN_KEY')).toBeUndefined()
   expect(secretOf(env, 'REFLEX_TOOL_A_HOSTS')).toBeUndefined()
 })

@@ -30,6 +30,10 @@ beforeAll(async () => {
       return
     }
     if (url === '/slow') return
+    if (url === '/reason') {
+      response.writeHead(403, `no ${headers.authorization}`).end()
+      return
+    }
     if (url === '/broken') {
       incoming.socket.destroy()
       return
@@ -88,6 +92,8 @@ describe('an HTTP tool', () => {
     // What comes back of a secret is not told.
     expect(headers).toMatchObject({ authorization: '[secret]', 'idempotency-key': 'run%3A1' })
     expect((await call({}, {})).headers).not.toHaveProperty('idempotency-key')
+    const reason = call({ url: `http://${host}/reason`, secret_headers: { authorization: 'TOKEN' } }, { secret })
+    await expect(reason).rejects.toThrow(/^echo: 403 no \[secret\]$/)
     await expect(call({ secret_headers: { authorization: 'OTHER' } }, { secret })).rejects.toThrow('echo needs the secret OTHER')
     const broken = call({ secret_headers: { authorization: 'TOKEN' } }, { secret: () => 'to\nken' })
     await expect(broken).rejects.toThrow(/^echo needs the secret TOKEN, which holds what no header may hold$/)
