@@ -94,4 +94,4 @@ const ticketId = (scope: string, key: string): string =>
   `INC-${createHash('sha256')
     .update(JSON.stringify([scope, key]))
     .digest('hex')
-    .slice(0, 12)}`
+    .slice(0, 20)}`

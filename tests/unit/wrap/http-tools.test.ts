@@ -18,6 +18,8 @@ const answers: Record<string, { status: number; location?: string; body?: string
   '/large': { status: 200, body: 'x'.repeat(5000) },
   '/wrong': { status: 503, body: 'later' },
   '/gateway': { status: 502, body: 'nobody answers' },
+  '/slow-origin': { status: 524, body: 'it took too long' },
+  '/origin-down': { status: 521, body: 'it refused' },
 }
 
 beforeAll(async () => {
@@ -121,6 +123,7 @@ describe('an HTTP tool', () => {
   })
 
   test.each([
+    ['the server behind Cloudflare took too long', { url: '/slow-origin' }, /^it may have happened: .*524/],
     ['a gateway has no answer', { url: '/gateway' }, /^it may have happened: .*echo: 502 Bad Gateway nobody answers$/],
     ['the connection is lost', { url: '/broken' }, /^it may have happened: .*fetch failed$/],
     ['it takes too long', { url: '/slow', timeout_ms: 30 }, /^it may have happened: .*echo took longer than 30 ms$/],
@@ -133,6 +136,9 @@ describe('an HTTP tool', () => {
   })
 
   test('that reached nobody has not happened', async () => {
+    const down = call({ method: 'POST', url: `http://${host}/origin-down` })
+    await expect(down).rejects.not.toBeInstanceOf(CutOff)
+    await expect(down).rejects.toMatchObject({ status: 521 })
     const closed = createServer()
     await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
     const nobody = `127.0.0.1:${(closed.address() as AddressInfo).port}`
