@@ -1,8 +1,7 @@
 import { z } from '@hono/zod-openapi'
+import type { Place } from '../store/older-than.ts'
 
-/** Where a list that is ordered by age, and then by id, goes on: the last one of the page before. Times in ms. */
-type Place = { at: number; id: string }
-
+/** Where a list that is ordered by age goes on: the last one of the page before. */
 export const ageCursor = z
   .string()
   .regex(/^\d{1,15}\..{1,128}$/, 'take the next_cursor of the page before')

@@ -3,6 +3,7 @@ import { drizzle } from 'drizzle-orm/d1'
 import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../protocol/approval.ts'
 import type { Refused } from '../protocol/scope-api.ts'
 import { within } from './events.ts'
+import { olderThan, type Place } from './older-than.ts'
 import { approvals, skillVersions } from './schema.ts'
 
 /** Repeated, it changes nothing: a decision that was made meanwhile stays. */
@@ -31,7 +32,7 @@ export type ApprovalQuery = {
   patterns: readonly string[]
   status?: ApprovalStatus | undefined
   scope?: string | undefined
-  before?: { at: number; id: string } | undefined
+  before?: Place | undefined
   limit: number
   now: number
 }
@@ -46,7 +47,7 @@ export async function listApprovals(db: D1Database, { patterns, status, scope, b
         within(approvals.scope, patterns),
         status === undefined ? undefined : isAt(status, now),
         scope === undefined ? undefined : eq(approvals.scope, scope),
-        before === undefined ? undefined : isBefore(before),
+        olderThan(before, approvals.created_at, approvals.id),
       ),
     )
     .orderBy(desc(approvals.created_at), desc(approvals.id))
@@ -134,9 +135,5 @@ function isActive(): SQL {
 }
 
 const isOwnOf = ({ key_id }: Decider): SQL => sql`(${approvals.requested_key} IS ${key_id} AND NOT ${approvals.self_approval})`
-
-function isBefore({ at, id }: { at: number; id: string }): SQL | undefined {
-  return or(lt(approvals.created_at, at), and(eq(approvals.created_at, at), lt(approvals.id, id)))
-}
 
 const iso = (ms: number): string => new Date(ms).toISOString()

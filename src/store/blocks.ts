@@ -1,6 +1,7 @@
-import { and, desc, eq, lt, or, type SQL } from 'drizzle-orm'
+import { and, desc, eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { within } from './events.ts'
+import { olderThan, type Place } from './older-than.ts'
 import { blocks } from './schema.ts'
 
 export type Block = typeof blocks.$inferSelect
@@ -9,7 +10,7 @@ export type Block = typeof blocks.$inferSelect
 export type BlockQuery = {
   patterns: readonly string[]
   scope?: string | undefined
-  before?: { at: number; id: string } | undefined
+  before?: Place | undefined
   limit: number
 }
 
@@ -22,7 +23,7 @@ export async function listBlocks(db: D1Database, { patterns, scope, before, limi
       and(
         within(blocks.scope, patterns),
         scope === undefined ? undefined : eq(blocks.scope, scope),
-        before === undefined ? undefined : isBefore(before),
+        olderThan(before, blocks.blocked_at, blocks.id),
       ),
     )
     .orderBy(desc(blocks.blocked_at), desc(blocks.id))
@@ -32,8 +33,4 @@ export async function listBlocks(db: D1Database, { patterns, scope, before, limi
 export async function findBlock(db: D1Database, id: string): Promise<Block | null> {
   const row = await drizzle(db).select().from(blocks).where(eq(blocks.id, id)).get()
   return row ?? null
-}
-
-function isBefore({ at, id }: { at: number; id: string }): SQL | undefined {
-  return or(lt(blocks.blocked_at, at), and(eq(blocks.blocked_at, at), lt(blocks.id, id)))
 }

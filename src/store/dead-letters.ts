@@ -1,7 +1,8 @@
-import { and, desc, eq, lt, or, type SQL } from 'drizzle-orm'
+import { and, desc, eq, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
 import { within } from './events.ts'
+import { olderThan, type Place } from './older-than.ts'
 import { deadLetters } from './schema.ts'
 
 export type DeadLetter = typeof deadLetters.$inferSelect
@@ -49,7 +50,7 @@ export type DeadLetterQuery = {
   patterns: readonly string[]
   scope?: string | undefined
   type?: string | undefined
-  before?: { at: number; id: string } | undefined
+  before?: Place | undefined
   limit: number
 }
 
@@ -59,7 +60,7 @@ export async function listDeadLetters(db: D1Database, { patterns, scope, type, b
     within(deadLetters.scope, patterns),
     scope === undefined ? undefined : eq(deadLetters.scope, scope),
     type === undefined ? undefined : eq(deadLetters.type, type),
-    before === undefined ? undefined : after(before),
+    olderThan(before, deadLetters.dead_lettered_at, deadLetters.id),
   ]
   const rows = await drizzle(db)
     .select()
@@ -82,8 +83,4 @@ export async function deleteDeadLetters(db: D1Database, letters: readonly Pick<D
     .prepare(`DELETE FROM dead_letters WHERE (id, dead_lettered_at) IN (SELECT value->>'id', value->>'dead_lettered_at' FROM json_each(?))`)
     .bind(JSON.stringify(letters.map(({ id, dead_lettered_at }) => ({ id, dead_lettered_at }))))
     .run()
-}
-
-function after({ at, id }: { at: number; id: string }): SQL | undefined {
-  return or(lt(deadLetters.dead_lettered_at, at), and(eq(deadLetters.dead_lettered_at, at), lt(deadLetters.id, id)))
 }

@@ -1,6 +1,7 @@
-import { and, desc, eq, isNotNull, isNull, lt, or, type SQL } from 'drizzle-orm'
+import { and, desc, eq, isNotNull, isNull } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { within } from './events.ts'
+import { olderThan, type Place } from './older-than.ts'
 import { incidents } from './schema.ts'
 
 export type Incident = typeof incidents.$inferSelect
@@ -11,7 +12,7 @@ export type IncidentQuery = {
   patterns: readonly string[]
   scope?: string | undefined
   state?: (typeof incidentStates)[number] | undefined
-  before?: { at: number; id: string } | undefined
+  before?: Place | undefined
   limit: number
 }
 
@@ -25,7 +26,7 @@ export async function listIncidents(db: D1Database, { patterns, scope, state, be
         within(incidents.scope, patterns),
         scope === undefined ? undefined : eq(incidents.scope, scope),
         state === undefined ? undefined : state === 'open' ? isNull(incidents.closed_at) : isNotNull(incidents.closed_at),
-        before === undefined ? undefined : isBefore(before),
+        olderThan(before, incidents.opened_at, incidents.id),
       ),
     )
     .orderBy(desc(incidents.opened_at), desc(incidents.id))
@@ -45,8 +46,4 @@ export async function forgetIncidents(db: D1Database, before: number, limit: num
     .bind(before, limit)
     .run()
   return meta.changes
-}
-
-function isBefore({ at, id }: { at: number; id: string }): SQL | undefined {
-  return or(lt(incidents.opened_at, at), and(eq(incidents.opened_at, at), lt(incidents.id, id)))
 }

@@ -1,7 +1,8 @@
-import { and, desc, eq, getTableColumns, lt, or, sql } from 'drizzle-orm'
+import { desc, eq, getTableColumns, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { z } from 'zod'
 import type { Page } from '../protocol/scope-api.ts'
+import { olderThan, type Place } from './older-than.ts'
 import { keys } from './schema.ts'
 
 export type KeyRow = typeof keys.$inferSelect
@@ -33,7 +34,7 @@ export async function listKeys(database: D1Database, page: { limit: number; curs
   const rows = await drizzle(database)
     .select(listed)
     .from(keys)
-    .where(page.cursor === undefined ? undefined : after(page.cursor))
+    .where(page.cursor === undefined ? undefined : olderThan(placeOf(page.cursor), keys.created_at, keys.id))
     .orderBy(desc(keys.created_at), desc(keys.id))
     .limit(page.limit + 1)
   const items = rows.slice(0, page.limit)
@@ -50,8 +51,7 @@ export async function anyKey(database: D1Database): Promise<boolean> {
   return (await drizzle(database).select({ id: keys.id }).from(keys).limit(1)).length > 0
 }
 
-function after(cursor: string) {
+function placeOf(cursor: string): Place {
   const [time = '', id = ''] = cursor.split('.')
-  const created_at = Number(time)
-  return or(lt(keys.created_at, created_at), and(eq(keys.created_at, created_at), lt(keys.id, id)))
+  return { at: Number(time), id }
 }
