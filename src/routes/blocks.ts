@@ -4,7 +4,8 @@ import { scopeName } from '../core/event.ts'
 import { findBlock, listBlocks, type Block } from '../store/blocks.ts'
 import { ageCursor, beforeOf, pageByAge } from './age-cursor.ts'
 import { guard, json, paged, pageLimit, problems, resource } from './describe.ts'
-import { conflict, notFound, unavailable } from './refusals.ts'
+import { operatorCall } from './operator-call.ts'
+import { notFound } from './refusals.ts'
 
 const tags = ['SSH guard']
 const block = z
@@ -53,15 +54,9 @@ export const blockRoutes = resource()
     const { principal } = c.var
     const found = await findBlock(c.env.DB, id)
     if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no block ${id} in the scopes of this key.`)
-    const lifted = await c.env.SCOPE.getByName(found.scope).callTool({ ...unblocking(found.address), key: `lift:${id}` }, principal.name)
-    if (lifted.ok) return c.body(null, 204)
-    switch (lifted.reason) {
-      case 'no_tool':
-        throw conflict('no-such-tool', `The block of ${found.address} cannot be lifted: ${lifted.detail}.`)
-      case 'failed':
-        break
-    }
-    throw unavailable(`The block of ${found.address} could not be lifted: ${lifted.detail}. Try again.`)
+    const what = { what: `The block of ${found.address}`, done: 'lifted' }
+    await operatorCall(c.env, found.scope, { ...unblocking(found.address), key: `lift:${id}`, ...what }, principal)
+    return c.body(null, 204)
   })
 
 const unblocking = (address: string): { tool: string; input: object } =>

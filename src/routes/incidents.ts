@@ -4,7 +4,8 @@ import { scopeName } from '../core/event.ts'
 import { findIncident, incidentStates, listIncidents, type Incident } from '../store/incidents.ts'
 import { ageCursor, beforeOf, pageByAge } from './age-cursor.ts'
 import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from './describe.ts'
-import { conflict, notFound, unavailable } from './refusals.ts'
+import { operatorCall } from './operator-call.ts'
+import { notFound } from './refusals.ts'
 
 const incident = z
   .object({
@@ -64,16 +65,9 @@ export const incidentRoutes = resource()
     const found = await findIncident(c.env.DB, id)
     if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no incident ${id} in the scopes of this key.`)
     if (found.closed_at !== null) return c.json(present(found), 200)
-    const call = { tool: 'close_ticket', input: { ticket: id, reason }, key: `close:${id}` }
-    const closed = await c.env.SCOPE.getByName(found.scope).callTool(call, principal.name)
-    if (closed.ok) return c.json(present((await findIncident(c.env.DB, id)) ?? found), 200)
-    switch (closed.reason) {
-      case 'no_tool':
-        throw conflict('no-such-tool', `Incident ${id} cannot be closed: ${closed.detail}.`)
-      case 'failed':
-        break
-    }
-    throw unavailable(`Incident ${id} could not be closed: ${closed.detail}. Try again.`)
+    const call = { tool: 'close_ticket', input: { ticket: id, reason }, key: `close:${id}`, what: `Incident ${id}`, done: 'closed' }
+    await operatorCall(c.env, found.scope, call, principal)
+    return c.json(present((await findIncident(c.env.DB, id)) ?? found), 200)
   })
 
 const present = ({ opened_at, closed_at, ...incident }: Incident) => ({

@@ -1,0 +1,22 @@
+import type { Principal } from '../auth/principal.ts'
+import type { Env } from '../bindings.ts'
+import type { OperatorCall } from '../protocol/scope-api.ts'
+import { conflict, unavailable } from './refusals.ts'
+
+/** Has a scope's agent do something by one of its tools, for an operator. `what` and `done` say it: "The block of 203.0.113.7", "lifted". */
+export async function operatorCall(
+  env: Env,
+  scope: string,
+  { what, done, ...call }: OperatorCall & { what: string; done: string },
+  principal: Principal,
+): Promise<void> {
+  const called = await env.SCOPE.getByName(scope).callTool(call, principal.name)
+  if (called.ok) return
+  switch (called.reason) {
+    case 'no_tool':
+      throw conflict('no-such-tool', `${what} cannot be ${done}: ${called.detail}.`)
+    case 'failed':
+      break
+  }
+  throw unavailable(`${what} could not be ${done}: ${called.detail}. Try again.`)
+}
