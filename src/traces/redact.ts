@@ -2,7 +2,8 @@ const DEEPEST = 32
 /** Names that are remembered: events choose them, so that there is no end to them, nor to their length. */
 const MOST_NAMES = 5000
 const LONGEST_NAME = 64
-const normal = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '')
+/** Names match whatever their case, `_` and `-`. */
+export const normalName = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '')
 
 const secretFields = [
   'password',
@@ -24,13 +25,13 @@ export type Redact = (value: unknown) => unknown
 
 /** Hides the values of the usual secret fields and of `fields`, also in a pair such as `{key: 'token', value: …}`. Names match whatever their case, `_` and `-`: `apiKey` is `api_key`. */
 export function redactor(fields: Iterable<string> = []): Redact {
-  const hidden = new Set([...secretFields, ...fields].map(normal))
+  const hidden = new Set([...secretFields, ...fields].map(normalName))
   const known = new Map<string, boolean>()
   const hides = (name: string): boolean => {
-    if (name.length > LONGEST_NAME) return hidden.has(normal(name))
+    if (name.length > LONGEST_NAME) return hidden.has(normalName(name))
     let answer = known.get(name)
     if (answer === undefined) {
-      answer = hidden.has(normal(name))
+      answer = hidden.has(normalName(name))
       if (known.size >= MOST_NAMES) known.clear()
       known.set(name, answer)
     }

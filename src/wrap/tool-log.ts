@@ -1,5 +1,5 @@
 import { hashJson, isJsonFields, type Json } from '../skills/json.ts'
-import { redactor } from '../traces/redact.ts'
+import { normalName, redactor } from '../traces/redact.ts'
 
 export type Redaction = {
   /** Names of fields, at any depth, whose values the log has as hashes only. Names match whatever their case, `_` and `-`. */
@@ -11,7 +11,6 @@ export type Redaction = {
 const MOST_LOGGED = 10_000
 const SHORTEST = 4
 const redactSecrets = redactor()
-const normal = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '')
 
 /** What one tool call leaves in the log: its values without what is named, and texts in which those values are hidden, too. */
 export class ToolLogValues {
@@ -20,7 +19,7 @@ export class ToolLogValues {
   readonly #hidden = new Set<string>()
 
   constructor({ fields = [], salt = '' }: Redaction) {
-    this.#fields = new Set(fields.map(normal))
+    this.#fields = new Set(fields.map(normalName))
     this.#salt = salt
   }
 
@@ -45,7 +44,7 @@ export class ToolLogValues {
   }
 
   async #field(name: string, value: Json): Promise<Json> {
-    if (!this.#fields.has(normal(name))) return this.#hashed(value)
+    if (!this.#fields.has(normalName(name))) return this.#hashed(value)
     this.#hide(value)
     return `sha256:${await hashJson([this.#salt, value])}`
   }
