@@ -11,7 +11,7 @@ export function agreement(action: Action, { acts }: Decision, keyOf: KeyOf): boo
         acts.filter(isAct('call_tool')).filter(({ tool }) => tool === action.tool),
       )
     case 'reply':
-      return acts.filter(isAct('reply')).some(({ content }) => plain(content) === plain(action.content))
+      return acts.filter(isAct('reply')).some(({ content }) => normalText(content) === normalText(action.content))
     case 'emit_event':
       return acts.filter(isAct('emit_event')).some(({ event_type }) => event_type === action.event.type)
     case 'set_scratch':
@@ -40,4 +40,17 @@ const isAct =
   (act: Act): act is Extract<Act, { act: Kind }> =>
     act.act === kind
 
-const plain = (text: string): string => text.trim().replaceAll(/\s+/g, ' ').toLowerCase()
+/**
+ * Two replies agree where they differ only in case, spacing, quotes, emphasis marks, punctuation that
+ * ends or surrounds a word, or the encoding of their characters. Question marks, signs of numbers and
+ * whatever stands within a word count.
+ */
+const normalText = (text: string): string =>
+  text
+    .normalize('NFKC')
+    .toLowerCase()
+    .replaceAll(/[\u2010-\u2015\u2212]/g, '-')
+    .split(/\s+/)
+    .map((word) => word.replace(/^[*_`~#"'“”‘’„«»([]+/, '').replace(/[*_`~"'“”‘’«»)\].,!;:]+$/, ''))
+    .filter((word) => word !== '' && word !== '-')
+    .join(' ')

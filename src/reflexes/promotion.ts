@@ -1,8 +1,11 @@
 import type { ReflexMetrics } from '../protocol/reflex-metrics.ts'
-import { agreementOf } from './metrics.ts'
 
-/** What a reflex that an agent wrote must have shown in shadow before it acts. */
-export const PROMOTION = { compared_fires: 20, agreement: 0.95, failed_runs: 0.01 } as const
+/**
+ * Wald's sequential probability ratio test on compared fires in shadow: it decides between a reflex
+ * that agrees `poor` of the time or less and one that agrees `good` of the time or more. It may be
+ * looked at after each comparison without raising its error rates, which a fixed share may not.
+ */
+export const PROMOTION = { poor: 0.95, good: 0.99, error_rate: 0.05, failed_runs: 0.01 } as const
 /** What takes an active reflex back: so many, and so large a share. */
 export const DEMOTION = {
   failed_runs: { at_least: 5, share: 0.2 },
@@ -10,21 +13,43 @@ export const DEMOTION = {
   overruled: { at_least: 2, share: 0.1 },
 } as const
 
+const FOR_AN_AGREEMENT = Math.log(PROMOTION.good / PROMOTION.poor)
+const FOR_A_DISAGREEMENT = Math.log((1 - PROMOTION.good) / (1 - PROMOTION.poor))
+/** Both error rates are the same, so the two bounds differ by their sign alone. */
+const BOUND = Math.log((1 - PROMOTION.error_rate) / PROMOTION.error_rate)
+
+/** Fires in shadow that must agree before promotion, where none disagrees. */
+export const AGREEMENTS_NEEDED = Math.ceil(BOUND / FOR_AN_AGREEMENT)
+
+export type Proof =
+  | { verdict: 'open'; /** Further agreements needed if no further fire disagrees. */ needed: number }
+  | { verdict: 'proven' | 'refuted'; needed: 0 }
+
+/** The test's verdict on the fires that were compared so far. */
+export function proofOf({ agreed, disagreed }: Pick<ReflexMetrics['shadow'], 'agreed' | 'disagreed'>): Proof {
+  const evidence = agreed * FOR_AN_AGREEMENT + disagreed * FOR_A_DISAGREEMENT
+  if (evidence >= BOUND) return { verdict: 'proven', needed: 0 }
+  if (evidence <= -BOUND) return { verdict: 'refuted', needed: 0 }
+  return { verdict: 'open', needed: Math.ceil((BOUND - evidence) / FOR_AN_AGREEMENT) }
+}
+
 /** `missing` says what it still lacks, in words for its owner. */
 export type Promotable = { ok: true } | { ok: false; missing: string[] }
 
 export function promotable(metrics: ReflexMetrics): Promotable {
   const { shadow, runs } = metrics
-  const compared = shadow.agreed + shadow.disagreed
-  const rate = agreementOf(metrics)
+  const { agreed, disagreed } = shadow
+  const { verdict, needed } = proofOf(shadow)
   const failed = failedRuns(metrics)
   const missing: string[] = []
-  if (compared < PROMOTION.compared_fires) missing.push(`${compared} of ${PROMOTION.compared_fires} fires in shadow that could be compared`)
-  if (rate !== null && rate < PROMOTION.agreement) {
-    missing.push(`an agreement of ${percent(PROMOTION.agreement)} with what was decided: it is ${percent(rate)}`)
+  const compared = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
+  if (verdict === 'open') missing.push(`${compared}: at least ${needed} more must agree`)
+  if (verdict === 'refuted') {
+    missing.push(`${compared}: that is too few to expect ${percent(PROMOTION.good)} agreement`)
   }
   if (failed > runs * PROMOTION.failed_runs) {
-    missing.push(`at most ${percent(PROMOTION.failed_runs)} of runs that end in an error or at a limit: ${failed} of ${runs} did`)
+    const most = percent(PROMOTION.failed_runs)
+    missing.push(`${failed} of ${runs} runs ended in an error or at a limit: at most ${most} may`)
   }
   return missing.length === 0 ? { ok: true } : { ok: false, missing }
 }

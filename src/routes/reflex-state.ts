@@ -17,8 +17,10 @@ const change = createRoute({
   tags: ['Reflexes'],
   summary: "Change a version's state",
   description:
-    'By the owner or an admin; of what an agent wrote, by who operates its scope. Such a version has to show itself in shadow before it acts: at least 20 fires that could be compared, 95 % ' +
-    'of them as was decided, and at most 1 % of runs that fail. `force` has it act anyway. Other versions stay as they are.',
+    'For the owner or an admin; for a version that an agent wrote, whoever operates its scope. ' +
+    'Such a version must prove itself in shadow before it acts: a sequential test on its compared ' +
+    'fires (72 agreements where none disagrees; 39 more for each that does), and at most 1 % of ' +
+    'failed runs. `force` skips the test. Other versions keep their state.',
   ...guard({ roles: ['operator'], body: 'json' }),
   request: {
     params: reflexPath,
@@ -52,7 +54,7 @@ async function demandProof(db: D1Database, { id, version, state, provenance }: R
   const shown = promotable(mergeMetrics(told.map(({ metrics }) => metrics)))
   if (shown.ok) return
   const detail =
-    `The agent of ${provenance.scope} wrote ${id}@${version}, and it has not shown enough in shadow to act. It lacks: ${shown.missing.join('; ')}. ` +
-    'Let it run in shadow, or send "force": true.'
+    `The agent of ${provenance.scope} wrote ${id}@${version}, and shadow mode has not proved it: ${shown.missing.join('; ')}. ` +
+    'Leave it in shadow, or send "force": true.'
   throw conflict('not-proven', detail)
 }

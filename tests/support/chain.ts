@@ -7,16 +7,16 @@ import { byAgent, createVersion, freshId } from './reflexes.ts'
 import { freshScope, note, stubOf } from './scopes.ts'
 import { effects } from './test-agents.ts'
 
-type Written = { id?: string; state?: ReflexState; scope?: string; scopes?: string[] }
+type Written = { id?: string; state?: ReflexState; scope?: string; scopes?: string[]; now?: number }
 
 /** `body` is the inside of `function reflex(context)`. Written by the agent of `scope` where that is given, else by an operator. */
 export async function write(
   body: string,
-  { id = freshId(), state = 'active', scope, scopes = ['*'] }: Written = {},
+  { id = freshId(), state = 'active', scope, scopes = ['*'], now = Date.now() }: Written = {},
 ): Promise<ReflexVersion> {
   const code = `function reflex(context) {\n${body}\n}\n`
   const owner = scope === undefined ? { owner: 'ops', scopes } : byAgent(scope)
-  return createVersion({ id, code, hash: await hashCode(code), state, now: Date.now(), ...owner })
+  return createVersion({ id, code, hash: await hashCode(code), state, now, ...owner })
 }
 
 export const calls = (tool: string, text = 'context.event.text'): string =>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { withDefaults, type Event } from '../../src/core/event.ts'
-import { PROMOTION } from '../../src/reflexes/promotion.ts'
+import { AGREEMENTS_NEEDED } from '../../src/reflexes/promotion.ts'
 import { crash, entriesOf, evict, freshScope, sendAndSettle, stubOf } from '../support/scopes.ts'
 
 const talk = () => {
@@ -27,7 +27,7 @@ test.each([
   const [reference] = (await stubOf(scope).state()).settings.reflexes
   expect(reference?.id).toMatch(/^chat-[0-9a-f]{8}-[0-9a-f]{8}$/)
 
-  for (let asked = 0; asked < PROMOTION.compared_fires; asked += 1) {
+  for (let asked = 0; asked < AGREEMENTS_NEEDED; asked += 1) {
     expect(await ask('What are reflexes?')).toMatchObject({ by: 'turn' })
     if (asked === 9) await meanwhile(scope)
   }
@@ -40,7 +40,7 @@ test.each([
 
 test('what the reflex answers is not answered again by the next turn, and other questions still are', async () => {
   const { scope, ask } = talk()
-  for (let asked = 0; asked < PROMOTION.compared_fires + 3; asked += 1) await ask('Who?')
+  for (let asked = 0; asked < AGREEMENTS_NEEDED + 3; asked += 1) await ask('Who?')
   const before = (await replies(scope)).length
   expect(await ask('And why?')).toMatchObject({ by: 'turn' })
   const said = (await replies(scope)).slice(before)

@@ -64,13 +64,13 @@ describe('what an agent wrote', () => {
 
   test('acts once it has shown itself in shadow, in all scopes together', async () => {
     const version = await createVersion({ ...byAgent(freshScope()), state: 'shadow' })
-    await show(version, 'a', 10)
+    await show(version, 'a', 40)
     await show({ ...version, version: 2 }, 'a', 100)
     const refused = await changeTo('active', version.id)
     expect(refused).toMatchObject(problem(409, 'not-proven'))
-    expect(refused.body.detail).toContain('10 of 20 fires')
+    expect(refused.body.detail).toContain('40 of 40 compared fires in shadow agreed: at least 32 more must agree')
     expect(await stateOf(version.id)).toBe('shadow')
-    await show(version, 'b', 10)
+    await show(version, 'b', 32)
     expect(await changeTo('active', version.id)).toMatchObject({ status: 200, body: { state: 'active' } })
   })
 
@@ -79,7 +79,7 @@ describe('what an agent wrote', () => {
     await show(version, 'a', 90, 10)
     const refused = await changeTo('active', version.id)
     expect(refused).toMatchObject(problem(409, 'not-proven'))
-    expect(refused.body.detail).toContain('90 %')
+    expect(refused.body.detail).toContain('90 of 100 compared fires')
     expect(await changeTo('active', version.id, { force: true })).toMatchObject({ status: 200, body: { state: 'active' } })
     expect(await changeTo('active', version.id, { reason: 'still' })).toMatchObject({ status: 200 })
   })

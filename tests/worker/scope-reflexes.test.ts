@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { behaviours, effectGates, effects } from '../support/test-agents.ts'
+import { AGREEMENTS_NEEDED } from '../../src/reflexes/promotion.ts'
 import { findReflex } from '../../src/store/reflexes.ts'
-import { acting, calls, did, whileAway, write } from '../support/chain.ts'
+import { acting, calls, did, notes, whileAway, write } from '../support/chain.ts'
 import { freshId } from '../support/reflexes.ts'
 import { crash, entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 
@@ -343,7 +344,9 @@ describe('the proving ground', () => {
     const { id } = await write(calls('act_once'), { state: 'shadow', scope })
     await stub.configure({ reflexes: [{ id }] }, 'ops')
     decide(scope, 'same')
-    for (let index = 0; index < 20; index += 1) await sendAndSettle(stub, note(scope, `${index}`))
+    await sendAndSettle(stub, ...notes(scope, AGREEMENTS_NEEDED - 1))
+    expect(await entriesOf(stub, 'reflex-moved')).toEqual([])
+    await sendAndSettle(stub, note(scope, 'one more'))
     expect(await entriesOf(stub, 'reflex-moved')).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'active' }])
     expect(await sendAndSettle(stub, note(scope, 'z'))).toMatchObject([{ outcome: { by: 'reflex' } }])
     await hurry(stub)
@@ -356,8 +359,42 @@ describe('the proving ground', () => {
     const { id } = await write(calls('act_once'), { state: 'shadow' })
     await stub.configure({ reflexes: [{ id }] }, 'ops')
     decide(scope, 'same')
-    for (let index = 0; index < 22; index += 1) await sendAndSettle(stub, note(scope, `${index}`))
+    await sendAndSettle(stub, ...notes(scope, AGREEMENTS_NEEDED + 2))
     expect(await entriesOf(stub, 'reflex-moved')).toEqual([])
+  })
+
+  test.each([
+    ['', async () => {}],
+    [', also after an eviction', (scope: string) => evict(stubOf(scope))],
+  ])('leaves a version in shadow for good once it is refuted%s', async (_, meanwhile) => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const { id } = await write(calls('act_once'), { state: 'shadow', scope })
+    await stub.configure({ reflexes: [{ id }] }, 'ops')
+    decide(scope, 'other')
+    await sendAndSettle(stub, note(scope, 'a'))
+    await sendAndSettle(stub, note(scope, 'b'))
+    const reason = '0 of 2 compared fires in shadow agreed: too few for it to act'
+    expect(await entriesOf(stub, 'reflex-moved')).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'shadow', reason }])
+    await hurry(stub)
+    await until(async () => (await findReflex(env.DB, id))?.state_reason === `${reason} (in scope ${scope})`, 'D1 knows')
+    await meanwhile(scope)
+    decide(scope, 'same')
+    await sendAndSettle(stub, ...notes(scope, AGREEMENTS_NEEDED + 100))
+    expect(await entriesOf(stub, 'reflex-moved')).toHaveLength(1)
+  })
+
+  test('compares nothing on events that are older than the version', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    decide(scope, 'same')
+    await stub.configure({ consumer: 'pull' }, 'ops')
+    const ids = await send(stub, note(scope, 'old'))
+    const { id } = await write(calls('act_once'), { state: 'shadow', scope, now: Date.now() + 60_000 })
+    await stub.configure({ consumer: 'turn', reflexes: [{ id }] }, 'ops')
+    expect(await stub.outcomes(ids, 5000)).toMatchObject({ settled: true })
+    expect(await entriesOf(stub, 'reflex-fired')).toMatchObject([{ state: 'shadow' }])
+    expect(await entriesOf(stub, 'reflex-compared')).toEqual([])
   })
 
   test('demotes one whose effects fail, with the reason', async () => {

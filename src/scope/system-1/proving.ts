@@ -4,7 +4,7 @@ import type { Action } from '../../protocol/action.ts'
 import type { Decision, ReflexState, ReflexVersion } from '../../protocol/reflex.ts'
 import { agreement } from '../../reflexes/agreement.ts'
 import { countRun } from '../../reflexes/metrics.ts'
-import { promotable, shouldDemote } from '../../reflexes/promotion.ts'
+import { promotable, proofOf, shouldDemote } from '../../reflexes/promotion.ts'
 import type { ReflexRun } from '../../reflexes/run-reflex.ts'
 import type { Counters } from '../counters.ts'
 import type { Database } from '../database.ts'
@@ -78,6 +78,8 @@ export class Proving {
   /** What reflexes in shadow would have done about an event: compared at once where a reflex acted, else once a turn has decided. */
   watch({ seq, event }: Stored, trials: readonly { version: ReflexVersion; action: Action }[], decision: Decision | null): void {
     for (const { version, action } of trials) {
+      // The author may have known this event: agreement on it proves nothing.
+      if (this.#acceptedBefore(seq, version.created_at)) continue
       if (decision) this.#compare({ version, action, decision, seen: new Map() }, headOf(event))
       else {
         const { database } = this.#parts
@@ -139,6 +141,12 @@ export class Proving {
     }
   }
 
+  /** A fresh event has no row yet. */
+  #acceptedBefore(seq: number, at: number): boolean {
+    const row = this.#parts.database.first<{ accepted_at: number }>('SELECT accepted_at FROM events WHERE seq = ?', seq)
+    return row !== undefined && row.accepted_at < at
+  }
+
   /** `seen` counts what each reflex wanted in this decision before: one act that was decided does not prove the same wish twenty times. */
   #compare({ version, action, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
     const { toolbox, records, log, scope } = this.#parts
@@ -184,15 +192,20 @@ export class Proving {
   }
 
   /** What an agent wrote acts once it has shown that it decides as is decided; what a person put into shadow waits for that person. */
-  #promote(version: ReflexVersion): void {
+  #promote(compared: ReflexVersion): void {
     const { programs, records } = this.#parts
+    // An earlier comparison of the same decision may have moved it.
+    const version = programs.find(compared) ?? compared
     if (version.state !== 'shadow' || version.provenance.scope === null || !programs.governs(version)) return
     // One that was demoted has shown what it does: a person decides.
     if (version.state_reason !== null) return
     const { metrics } = records.of(version)
-    if (!promotable(metrics).ok) return
     const { agreed, disagreed } = metrics.shadow
-    this.#move(version, 'active', `in shadow ${agreed} of ${agreed + disagreed} of its actions were what was decided`)
+    const shown = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
+    if (proofOf(metrics.shadow).verdict === 'refuted') {
+      // The reason ends the test: further agreements do not promote this version.
+      this.#move(version, 'shadow', `${shown}: too few for it to act`)
+    } else if (promotable(metrics).ok) this.#move(version, 'active', shown)
   }
 
   #move(version: ReflexVersion, to: ReflexState, reason: string): void {
