@@ -7,7 +7,7 @@ import { blockRoutes } from './routes/blocks.ts'
 import { bulletinRoutes } from './routes/bulletin.ts'
 import { deadLetterRoutes } from './routes/dead-letters.ts'
 import { decideApprovalRoutes } from './routes/decide-approvals.ts'
-import { bearer, documentInfo, type Document } from './routes/docs/document.ts'
+import { bearer, completed, documentInfo, type Document } from './routes/docs/document.ts'
 import { docsRoutes } from './routes/docs/routes.ts'
 import { eventShapes } from './routes/event-body.ts'
 import { eventRoutes } from './routes/events.ts'
@@ -36,7 +36,7 @@ import { timerRoutes } from './routes/timers.ts'
 
 const open = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) }).route('/', healthRoutes).route(
   '/',
-  docsRoutes((): Document => app.getOpenAPI31Document(documentInfo)),
+  docsRoutes((): Document => completed(app.getOpenAPI31Document(documentInfo))),
 )
 
 // Any page may ask: nothing is sent along by itself, so that a page has only what the key it was given allows.

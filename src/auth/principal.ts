@@ -9,7 +9,11 @@ export type BaseRole = (typeof baseRoles)[number]
 export const roleName = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'a role is 1 to 64 characters of A-Z a-z 0-9 . _ : and -')
 
 /** It is also the source of the events that are sent with the key. */
-export const keyName = z.string().regex(/^\P{Cc}{1,128}$/u, 'a name is 1 to 128 characters, none of them a control character')
+export const keyName = z
+  .string()
+  .regex(/^\P{Cc}{1,128}$/u, 'a name is 1 to 128 characters, none of them a control character')
+  // JSON Schema has no flags, and validators differ on `u`: the same for the API's description, without one.
+  .meta({ pattern: String.raw`^[^\u0000-\u001f\u007f-\u009f]{1,128}$` })
 
 /** Who makes a request: what its key allows. */
 export const principal = z.object({

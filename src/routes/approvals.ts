@@ -57,6 +57,7 @@ export const approvalPath = z.object({ id: z.string().min(1).max(128) })
 const list = createRoute({
   method: 'get',
   path: '/v1/approvals',
+  operationId: 'listApprovals',
   tags,
   summary: 'List approvals, newest first',
   description: 'What waits for somebody to decide, and what was decided, in the scopes that the key covers.',
@@ -75,6 +76,7 @@ const list = createRoute({
 const find = createRoute({
   method: 'get',
   path: '/v1/approvals/{id}',
+  operationId: 'getApproval',
   tags,
   summary: 'Get an approval',
   ...guard({ roles: ['operator'] }),

@@ -21,6 +21,7 @@ const block = z
 const list = createRoute({
   method: 'get',
   path: '/v1/blocks',
+  operationId: 'listBlocks',
   tags,
   summary: 'List blocked addresses and networks, newest first',
   description: 'What is blocked now, in the scopes that the key covers. A block that was lifted is in the log of its scope.',
@@ -32,6 +33,7 @@ const list = createRoute({
 const lift = createRoute({
   method: 'delete',
   path: '/v1/blocks/{id}',
+  operationId: 'liftBlock',
   tags,
   summary: 'Lift a block',
   description:

@@ -25,6 +25,7 @@ const bulletin = z
 const show = createRoute({
   method: 'get',
   path: '/v1/scopes/{scope}/bulletin',
+  operationId: 'getBulletin',
   tags: ['Skills'],
   summary: 'Show what a model would be told of skills',
   description:

@@ -32,6 +32,7 @@ const type = z.string().min(1).max(128).optional()
 const list = createRoute({
   method: 'get',
   path: '/v1/dlq',
+  operationId: 'listDeadLetters',
   tags,
   summary: 'List dead letters, newest first',
   description: 'Messages that name no scope are shown to keys that cover every scope.',
@@ -50,6 +51,7 @@ const list = createRoute({
 const find = createRoute({
   method: 'get',
   path: '/v1/dlq/{id}',
+  operationId: 'getDeadLetter',
   tags,
   summary: 'Get a dead letter',
   ...guard({ roles: ['operator'] }),
@@ -61,6 +63,7 @@ const failure = z.object({ id: z.string(), reason: z.string() })
 const retryMany = createRoute({
   method: 'post',
   path: '/v1/dlq/retry',
+  operationId: 'retryDeadLetters',
   tags,
   summary: 'Retry dead letters',
   description: 'The newest ones that match, `limit` at most. Their events go back to their scopes with their attempts at zero.',
@@ -79,6 +82,7 @@ const retryMany = createRoute({
 const retry = createRoute({
   method: 'post',
   path: '/v1/dlq/{id}/retry',
+  operationId: 'retryDeadLetter',
   tags,
   summary: 'Retry a dead letter',
   ...guard({ roles: ['operator'] }),
@@ -92,6 +96,7 @@ const retry = createRoute({
 const discard = createRoute({
   method: 'delete',
   path: '/v1/dlq/{id}',
+  operationId: 'discardDeadLetter',
   tags,
   summary: 'Discard a dead letter',
   description: 'The event stays in its scope as `dead_lettered`; it is only no longer listed here.',

@@ -22,6 +22,7 @@ const decision = {
 const approve = createRoute({
   ...decision,
   path: '/v1/approvals/{id}/approve',
+  operationId: 'approveRun',
   summary: 'Approve a run of a skill',
   description:
     'That version with those inputs, once. Of several decisions one is taken, and none of what has expired. Four eyes: the key that proposed it may not approve it, unless it has the role admin or the ' +
@@ -31,6 +32,7 @@ const approve = createRoute({
 const reject = createRoute({
   ...decision,
   path: '/v1/approvals/{id}/reject',
+  operationId: 'rejectRun',
   summary: 'Reject a run of a skill',
   description: 'It does not run, and the scope’s log tells the reason. Whoever proposed it may take it back so. The body may be left out.',
 })

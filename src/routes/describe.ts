@@ -18,6 +18,9 @@ export function guard({ roles, scoped, body }: Guard) {
   return { middleware, security: [{ bearer: [] }], 'x-reflex-roles': roles }
 }
 
+/** A route that needs no key. Said explicitly, so that none is open because somebody forgot its guard. */
+export const open = { security: [] }
+
 const fieldErrors = z.array(z.object({ index: z.int().optional(), path: z.string(), message: z.string() }))
 export const problem = z
   .object({
@@ -37,7 +40,7 @@ const meanings = {
   404: 'There is no such thing.',
   409: 'It cannot be done in the present state.',
   413: 'The body or an event is too large.',
-  415: 'The Content-Type is none that is taken here.',
+  415: 'Unsupported Content-Type.',
   429: 'Too many requests, or the inbox is full: try again after `Retry-After`.',
   503: 'Something that this needs is away: try again after `Retry-After`.',
 } as const

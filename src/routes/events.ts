@@ -22,6 +22,7 @@ const NDJSON: string = 'application/x-ndjson'
 const publish = createRoute({
   method: 'post',
   path: '/v1/events',
+  operationId: 'publishEvents',
   tags,
   summary: 'Send events to any scopes, by the queue',
   description:
@@ -39,6 +40,7 @@ const publish = createRoute({
 const list = createRoute({
   method: 'get',
   path: '/v1/events',
+  operationId: 'listEvents',
   tags,
   summary: 'List events, newest first',
   description: 'The log of events over all scopes that the key covers. It follows the scopes within about a second.',
@@ -63,6 +65,7 @@ const list = createRoute({
 const replay = createRoute({
   method: 'get',
   path: '/v1/events/replay',
+  operationId: 'replayEvents',
   tags,
   summary: 'Replay history as NDJSON, oldest first',
   description: 'Reads what is kept in the log of events, by their timestamps. It changes nothing and no scope is asked.',
@@ -84,6 +87,7 @@ const replay = createRoute({
 const find = createRoute({
   method: 'get',
   path: '/v1/events/{id}',
+  operationId: 'getEvent',
   tags,
   summary: 'Get one event',
   description: 'Ids are unique in a scope only; without `scope` it is the newest event of that id.',

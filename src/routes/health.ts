@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { agents } from '../agents/index.ts'
 import { eventTypes } from '../agents/registry.ts'
-import { guard, json, problems, resource } from './describe.ts'
+import { guard, json, open, problems, resource } from './describe.ts'
 import { deadLetterCounts, inboxDepths } from './health-report.ts'
 import { probe } from './probe.ts'
 
@@ -11,8 +11,10 @@ const part = z.object({ ok: z.boolean(), duration_ms: z.number(), error: z.strin
 const alive = createRoute({
   method: 'get',
   path: '/health',
+  operationId: 'getHealth',
   tags,
   summary: 'Whether the Worker answers',
+  ...open,
   responses: { 200: json(z.object({ status: z.literal('ok') }), 'It does.') },
 })
 
@@ -20,8 +22,10 @@ const readiness = z.object({ status: z.enum(['ready', 'unavailable']), database:
 const ready = createRoute({
   method: 'get',
   path: '/health/ready',
+  operationId: 'getReadiness',
   tags,
   summary: 'Whether D1 and the queue can be reached',
+  ...open,
   responses: { 200: json(readiness, 'Both can.'), 503: json(readiness, 'The part that cannot says why.') },
 })
 
@@ -29,6 +33,7 @@ const depth = z.object({ scope: z.string(), agent: z.string(), open: z.int() })
 const detailed = createRoute({
   method: 'get',
   path: '/health/detailed',
+  operationId: 'getDetailedHealth',
   tags,
   summary: 'The state of each part',
   description: 'Depths and dead letters are those of the scopes that the key covers, as D1 was last told.',

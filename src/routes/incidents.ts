@@ -25,6 +25,7 @@ const tags = ['SSH guard']
 const list = createRoute({
   method: 'get',
   path: '/v1/incidents',
+  operationId: 'listIncidents',
   tags,
   summary: 'List incidents, newest first',
   description: 'The tickets that skills opened, in the scopes that the key covers. A closed one is forgotten after 30 days.',
@@ -38,6 +39,7 @@ const list = createRoute({
 const close = createRoute({
   method: 'post',
   path: '/v1/incidents/{id}/close',
+  operationId: 'closeIncident',
   tags,
   summary: 'Close an incident',
   description:

@@ -23,6 +23,7 @@ const listedKey = z.object({ id: z.string(), ...fields, created_at: z.iso.dateti
 const create = createRoute({
   method: 'post',
   path: '/v1/keys',
+  operationId: 'createKey',
   tags,
   summary: 'Create a key',
   description: 'The key is shown this once; only its hash is kept. Its scopes must be covered by those of the key that creates it.',
@@ -34,6 +35,7 @@ const create = createRoute({
 const list = createRoute({
   method: 'get',
   path: '/v1/keys',
+  operationId: 'listKeys',
   tags,
   summary: 'List keys, newest first',
   ...guard({ roles: ['admin'] }),
@@ -44,6 +46,7 @@ const list = createRoute({
 const remove = createRoute({
   method: 'delete',
   path: '/v1/keys/{id}',
+  operationId: 'deleteKey',
   tags,
   summary: 'Delete a key',
   description:

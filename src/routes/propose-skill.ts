@@ -33,6 +33,7 @@ const result = z
 const proposal = createRoute({
   method: 'post',
   path: '/v1/scopes/{scope}/skills/propose',
+  operationId: 'proposeSkill',
   tags: ['Skills'],
   summary: 'Propose to run a skill',
   description:

@@ -11,6 +11,7 @@ const deliveries = z.array(z.object({ event, ack_token: z.string(), attempts: z.
 const claim = createRoute({
   method: 'post',
   path: '/v1/scopes/{scope}/claim',
+  operationId: 'claimEvents',
   tags,
   summary: 'Claim events',
   description:
@@ -34,6 +35,7 @@ const claim = createRoute({
 const ack = createRoute({
   method: 'post',
   path: '/v1/scopes/{scope}/ack',
+  operationId: 'acknowledgeEvents',
   tags,
   summary: 'Acknowledge claimed events',
   description: 'They end as `completed`. A token that was settled already, or whose lease has run out, is stale and changes nothing.',
@@ -53,6 +55,7 @@ const ack = createRoute({
 const nack = createRoute({
   method: 'post',
   path: '/v1/scopes/{scope}/nack',
+  operationId: 'rejectEvents',
   tags,
   summary: 'Give a claimed event back',
   description: 'It is retried with backoff, or goes to the dead letters once its attempts are spent.',

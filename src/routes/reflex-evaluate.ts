@@ -16,6 +16,7 @@ const PAGE = 100
 const evaluate = createRoute({
   method: 'post',
   path: '/v1/reflexes/{ref}/evaluate',
+  operationId: 'evaluateReflex',
   tags: ['Reflexes'],
   summary: 'Evaluate a reflex on what a scope has seen',
   description:

@@ -12,6 +12,7 @@ const version = z.int()
 const ofReflex = createRoute({
   method: 'get',
   path: '/v1/reflexes/{ref}/metrics',
+  operationId: 'getReflexMetrics',
   tags,
   summary: 'What a reflex has done',
   description:
@@ -35,6 +36,7 @@ const ofReflex = createRoute({
 const ofScope = createRoute({
   method: 'get',
   path: '/v1/scopes/{scope}/metrics',
+  operationId: 'getScopeMetrics',
   tags,
   summary: "What a scope's reflexes have done",
   description: 'As the scope has it now, beside its own counters.',

@@ -23,6 +23,7 @@ const example = {
 const register = createRoute({
   method: 'post',
   path: '/v1/reflexes',
+  operationId: 'registerReflex',
   tags,
   summary: 'Register a reflex, or a new version of it',
   description:
@@ -51,6 +52,7 @@ const register = createRoute({
 const copy = createRoute({
   method: 'post',
   path: '/v1/reflexes/{ref}/copy',
+  operationId: 'copyReflex',
   tags,
   summary: 'Copy a reflex',
   description: 'To an artifact of your own under a new id, as a draft. It remembers what it was copied from, and does not follow it.',

@@ -9,6 +9,7 @@ import { jsonObject, reflexRun } from './reflex-schemas.ts'
 const run = createRoute({
   method: 'post',
   path: '/v1/reflexes/{ref}/run',
+  operationId: 'runReflex',
   tags: ['Reflexes'],
   summary: 'Run a reflex without acting',
   description:

@@ -14,6 +14,7 @@ import { tellScopes } from '../store/tell-scopes.ts'
 const change = createRoute({
   method: 'post',
   path: '/v1/reflexes/{ref}/state',
+  operationId: 'setReflexState',
   tags: ['Reflexes'],
   summary: "Change a version's state",
   description:

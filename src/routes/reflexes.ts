@@ -13,6 +13,7 @@ const tags = ['Reflexes']
 const list = createRoute({
   method: 'get',
   path: '/v1/reflexes',
+  operationId: 'listReflexes',
   tags,
   summary: 'List reflexes, by id',
   description: 'The newest version of each, without its code; with `state`, the newest one in that state.',
@@ -32,6 +33,7 @@ const list = createRoute({
 const listTemplates = createRoute({
   method: 'get',
   path: '/v1/reflexes/templates',
+  operationId: 'listReflexTemplates',
   tags,
   summary: 'List templates',
   description: 'Reflexes for common needs: register one with its `template` and `params` in place of code.',
@@ -57,6 +59,7 @@ const listTemplates = createRoute({
 const find = createRoute({
   method: 'get',
   path: '/v1/reflexes/{ref}',
+  operationId: 'getReflex',
   tags,
   summary: 'Get a reflex',
   ...guard({ roles: ['viewer'] }),

@@ -8,9 +8,12 @@ import { readEvents } from './parse-events.ts'
 import { inboxFull } from './refusals.ts'
 import { outcomes, receipts } from './schemas.ts'
 
+const WAIT_MS = 10_000
+
 const publish = createRoute({
   method: 'post',
   path: '/v1/scopes/{scope}/events',
+  operationId: 'publishScopeEvents',
   tags: ['Scopes'],
   summary: 'Send events to one scope, directly',
   description:
@@ -19,8 +22,21 @@ const publish = createRoute({
   request: {
     params: scopePath,
     query: z.object({
-      wait: z.literal('outcome').optional(),
-      timeout_ms: z.coerce.number<string>().int().min(1).max(limits.wait_ms).default(10_000),
+      wait: z
+        .literal('outcome')
+        .optional()
+        .meta({ description: 'Answer once each event has its outcome, instead of at once. `timeout_ms` limits the wait.' }),
+      timeout_ms: z.coerce
+        .number<string>()
+        .int()
+        .min(1)
+        .max(limits.wait_ms)
+        .default(WAIT_MS)
+        .meta({
+          description:
+            `With \`wait=outcome\`: how long to wait, in ms, ${WAIT_MS} by default and ${limits.wait_ms} at most. ` +
+            'When the time is up the answer is 202 with the receipts, and the events go on.',
+        }),
     }),
     body: eventBody(),
   },

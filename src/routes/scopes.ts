@@ -14,6 +14,7 @@ const tags = ['Scopes']
 const list = createRoute({
   method: 'get',
   path: '/v1/scopes',
+  operationId: 'listScopes',
   tags,
   summary: 'List scopes, by name',
   ...guard({ roles: ['viewer'] }),
@@ -24,6 +25,7 @@ const list = createRoute({
 const state = createRoute({
   method: 'get',
   path: '/v1/scopes/{scope}',
+  operationId: 'getScope',
   tags,
   summary: "Get a scope's state",
   description: 'Inbox depths, the turn in flight, counters and settings. A scope that never got an event is empty, not absent.',
@@ -35,6 +37,7 @@ const state = createRoute({
 const configure = createRoute({
   method: 'patch',
   path: '/v1/scopes/{scope}',
+  operationId: 'updateScopeSettings',
   tags,
   summary: "Change a scope's settings",
   description:
@@ -53,6 +56,7 @@ const configure = createRoute({
 const context = createRoute({
   method: 'get',
   path: '/v1/scopes/{scope}/context',
+  operationId: 'getContext',
   tags,
   summary: 'Get the DecisionContext',
   description: 'What the scope has in mind: the events since the last action, oldest first, and the scratch.',
@@ -65,6 +69,7 @@ const seq = z.coerce.number<string>().int().min(0)
 const log = createRoute({
   method: 'get',
   path: '/v1/scopes/{scope}/log',
+  operationId: 'readLog',
   tags,
   summary: 'Read the log, oldest first',
   description:
@@ -84,6 +89,7 @@ const log = createRoute({
 const event = createRoute({
   method: 'get',
   path: '/v1/scopes/{scope}/events/{id}',
+  operationId: 'getScopeEvent',
   tags,
   summary: 'Get one event as the scope has it',
   ...guard({ roles: ['viewer'], scoped: true }),
@@ -94,6 +100,7 @@ const event = createRoute({
 const cancel = createRoute({
   method: 'post',
   path: '/v1/scopes/{scope}/cancel',
+  operationId: 'cancelTurn',
   tags,
   summary: 'Stop the turn in flight',
   description: 'Durable: the turn stays cancelled across a restart. Its events end as `cancelled`. The body may be left out.',

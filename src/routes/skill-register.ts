@@ -31,6 +31,7 @@ const example: z.input<typeof manifestSchema> = {
 const register = createRoute({
   method: 'post',
   path: '/v1/skills',
+  operationId: 'registerSkill',
   tags: ['Skills'],
   summary: 'Register a version of a skill',
   description:

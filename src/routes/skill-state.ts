@@ -15,6 +15,7 @@ const MOST_NAMED = 10
 const change = createRoute({
   method: 'post',
   path: '/v1/skills/{ref}/state',
+  operationId: 'setSkillState',
   tags: ['Skills'],
   summary: "Change a version's state",
   description:

@@ -12,6 +12,7 @@ const tags = ['Skills']
 const list = createRoute({
   method: 'get',
   path: '/v1/skills',
+  operationId: 'listSkills',
   tags,
   summary: 'List skills, by id',
   description:
@@ -31,6 +32,7 @@ const list = createRoute({
 const schema = createRoute({
   method: 'get',
   path: '/v1/skills/schema',
+  operationId: 'getSkillSchema',
   tags,
   summary: "Get a manifest's JSON Schema",
   description:
@@ -42,6 +44,7 @@ const schema = createRoute({
 const find = createRoute({
   method: 'get',
   path: '/v1/skills/{ref}',
+  operationId: 'getSkill',
   tags,
   summary: 'Get a skill',
   ...guard({ roles: ['viewer'] }),

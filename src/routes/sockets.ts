@@ -15,6 +15,7 @@ const ticket = z.string().optional().meta({ description: 'A one-time ticket, ins
 const socket = createRoute({
   method: 'get',
   path: '/v1/scopes/{scope}/ws',
+  operationId: 'openSocket',
   tags,
   summary: 'Open a WebSocket',
   description:
@@ -43,6 +44,7 @@ const socket = createRoute({
 const stream = createRoute({
   method: 'get',
   path: '/v1/scopes/{scope}/stream',
+  operationId: 'streamLog',
   tags,
   summary: 'Follow the log as server-sent events',
   description:
@@ -59,6 +61,7 @@ const stream = createRoute({
 const issueTicket = createRoute({
   method: 'post',
   path: '/v1/scopes/{scope}/tickets',
+  operationId: 'createTicket',
   tags,
   summary: 'Get a one-time ticket',
   description:

@@ -19,6 +19,7 @@ const timer = z
 const set = createRoute({
   method: 'put',
   path: '/v1/scopes/{scope}/timers/{name}',
+  operationId: 'putTimer',
   tags,
   summary: 'Set a timer',
   description:
@@ -32,6 +33,7 @@ const set = createRoute({
 const list = createRoute({
   method: 'get',
   path: '/v1/scopes/{scope}/timers',
+  operationId: 'listTimers',
   tags,
   summary: 'List timers, by name',
   ...guard({ roles: ['operator'], scoped: true }),
@@ -42,6 +44,7 @@ const list = createRoute({
 const get = createRoute({
   method: 'get',
   path: '/v1/scopes/{scope}/timers/{name}',
+  operationId: 'getTimer',
   tags,
   summary: 'Get a timer',
   ...guard({ roles: ['operator'], scoped: true }),
@@ -52,6 +55,7 @@ const get = createRoute({
 const remove = createRoute({
   method: 'delete',
   path: '/v1/scopes/{scope}/timers/{name}',
+  operationId: 'deleteTimer',
   tags,
   summary: 'Remove a timer',
   ...guard({ roles: ['operator'], scoped: true }),

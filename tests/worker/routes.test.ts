@@ -2,6 +2,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
 import { createClient, inPath } from '../../client/index.ts'
 import type { QueueMessage } from '../../src/bindings.ts'
+import { descriptionFlaws } from '../support/description-flaws.ts'
 import { call, callWith, problem, fetchRaw, keyFor, message, scopePath, workerFetch, type Call } from '../support/http.ts'
 import { freshScope, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
@@ -371,6 +372,16 @@ describe('the description', () => {
     expect(text).not.toContain('$defs')
     expect(Object.keys(body.paths['/v1/events'].post.requestBody.content)).toEqual(['application/json', ndjson, cloud, cloudBatch])
     expect(body.components.schemas.EventInput.oneOf[0].required).toEqual(['type', 'connection_id', 'content'])
+  })
+
+  test('has nothing that a linter or a generator of clients stumbles over', async () => {
+    const { body } = await call('/v1/openapi.json', { key: null })
+    expect(descriptionFlaws(body)).toEqual([])
+    const ids = [body.paths['/v1/events'].get, body.paths['/v1/events'].post].map(({ operationId }) => operationId)
+    expect(ids).toEqual(['listEvents', 'publishEvents'])
+    expect(body.paths['/health'].get.security).toEqual([])
+    const parameters: { name: string; description: string }[] = body.paths['/v1/scopes/{scope}/events'].post.parameters
+    expect(parameters.find(({ name }) => name === 'timeout_ms')?.description).toMatch(/10000 by default and 30000 at most/)
   })
 
   test('is a page that loads nothing', async () => {

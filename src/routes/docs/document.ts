@@ -36,4 +36,29 @@ export const documentInfo = {
   tags,
 }
 
+/** The parameters that mean the same on every route. A route that says more has a description of its own. */
+const parameterMeanings: Readonly<Record<string, string>> = {
+  id: 'The id, as a list or the answer that created it shows it.',
+  name: 'The name.',
+  ref: 'An id, or `ID@VERSION`.',
+  limit: 'Items in a page, at most.',
+  cursor: 'The `next_cursor` of the page before. Leave it out for the first page.',
+  scope: 'Only what belongs to this scope.',
+  type: 'Only events of this type.',
+  status: 'Only those with this status.',
+  state: 'Only those in this state.',
+  owner: 'Only those of this owner.',
+}
+
+/** The document as it is served: parameters that say nothing of themselves get their usual meaning. */
+export function completed(document: Document): Document {
+  for (const item of Object.values(document.paths ?? {}))
+    for (const operation of Object.values(item ?? {}) as { parameters?: { name: string; description?: string }[] }[])
+      for (const parameter of operation.parameters ?? []) {
+        const meaning = parameterMeanings[parameter.name]
+        if (meaning !== undefined) parameter.description ??= meaning
+      }
+  return document
+}
+
 export const bearer = { type: 'http', scheme: 'bearer', description: 'A key, as `Authorization: Bearer KEY`.' } as const

@@ -61,7 +61,7 @@ function operationOf(method: string, path: string, described: Described): Operat
     path,
     summary: described.summary ?? path,
     description: described.description,
-    open: described.security === undefined,
+    open: described.security?.length === 0,
     roles: described['x-reflex-roles'] ?? [],
     parameters: described.parameters ?? [],
     body: described.requestBody,

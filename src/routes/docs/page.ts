@@ -29,7 +29,7 @@ export function docsPage(document: Document): string {
           <h1>${title} API</h1>
           ${prose(description)}
           <p>The same for programs: <a href="/v1/openapi.json">/v1/openapi.json</a> (OpenAPI ${document.openapi}).</p>
-          <pre>export REFLEX=http://localhost:8787 KEY=…</pre>
+          <pre>export URL=http://localhost:8787 KEY=…</pre>
           ${groups.map(section)}
           <section id="schemas">
             <h2>Shapes</h2>

@@ -18,6 +18,7 @@ const message = z.looseObject(
 const mcp = createRoute({
   method: 'post',
   path: '/v1/mcp',
+  operationId: 'callMcp',
   tags: ['Skills'],
   summary: 'Mount the skills of a scope as an MCP server',
   description:
