@@ -55,6 +55,7 @@ export type Act =
   | { act: 'emit_event'; event_type: string }
   | { act: 'reply'; content: string }
   | { act: 'set_scratch'; key: string; value: unknown }
+  | { act: 'run_skill'; skill_id: string; inputs_hash: string }
   | { act: 'other'; action_type: Action['action_type'] }
 
 /** What was decided about one event: by a turn, which may have considered others with it, or by a reflex; no acts where it came to nothing. */

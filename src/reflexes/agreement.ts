@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Action } from '../protocol/action.ts'
 import type { Act, Decision, KeyOf } from '../protocol/reflex.ts'
+import { sameSkill, skillAct } from '../protocol/skill-act.ts'
 
 /** Whether the same act is among those that were decided. Null where the action is of a kind that cannot be compared. */
 export function agreement(action: Action, { acts }: Decision, keyOf: KeyOf): boolean | null {
@@ -16,9 +17,12 @@ export function agreement(action: Action, { acts }: Decision, keyOf: KeyOf): boo
       return acts.filter(isAct('emit_event')).some(({ event_type }) => event_type === action.event.type)
     case 'set_scratch':
       return acts.filter(isAct('set_scratch')).some(({ key, value }) => key === action.key && isDeepStrictEqual(value, action.value))
+    case 'run_skill': {
+      const own = skillAct(action.skill_id, action.inputs)
+      return acts.filter(isAct('run_skill')).some((act) => sameSkill(act.skill_id, own.skill_id) && act.inputs_hash === own.inputs_hash)
+    }
     case 'escalate':
     case 'cancel_turn':
-    case 'run_skill':
     case 'write_artifact':
     case 'invoke_artifact':
       break

@@ -9,6 +9,7 @@ const act = z
     z.object({ act: z.literal('emit_event'), event_type: z.string() }),
     z.object({ act: z.literal('reply'), content: z.string() }),
     z.object({ act: z.literal('set_scratch'), key: z.string(), value: z.unknown() }),
+    z.object({ act: z.literal('run_skill'), skill_id: z.string(), inputs_hash: z.string() }),
     z.object({ act: z.literal('other'), action_type: z.string() }),
   ])
   .openapi('Act', { description: 'What was done about an event, as far as it can be compared.' })

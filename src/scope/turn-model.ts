@@ -29,7 +29,7 @@ export function turnModel(parts: ModelParts, turn: Turn): LanguageModelV4 {
 /** Opened with the model's first call: a turn that asks no model has no session. */
 async function withSkills({ skills, settings }: ModelParts, turn: Turn, model: LanguageModelV4): Promise<LanguageModelV4> {
   if (!(await skills.any())) return model
-  const { head, turn_id, earlier_turns, signal } = turn
-  const session = await skills.open({ head, causes: [turn_id, ...earlier_turns], signal, model })
+  const { head, turn_id, earlier_turns, signal, acts } = turn
+  const session = await skills.open({ head, causes: [turn_id, ...earlier_turns], signal, model, acts })
   return modelForSession(model, { session, roles: skills.agentRoles, protocol: settings().skill_protocol })
 }

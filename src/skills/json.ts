@@ -1,18 +1,11 @@
+import { canonicalJson } from '../protocol/canonical-json.ts'
+
+export { canonicalJson }
+
 export type Json = null | boolean | number | string | Json[] | JsonFields
 export type JsonFields = { [name: string]: Json }
 
 export const isJsonFields = (value: unknown): value is JsonFields => typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** JSON with the names of each object in order, so that equal values are equal texts. */
-export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  if (!isJsonFields(value)) return JSON.stringify(value) ?? 'null'
-  const fields = Object.keys(value)
-    .filter((name) => value[name] !== undefined)
-    .sort()
-    .map((name) => `${JSON.stringify(name)}:${canonicalJson(value[name])}`)
-  return `{${fields.join(',')}}`
-}
 
 /** Deep equality of JSON values, whatever the order of their names. */
 export const sameJson = (left: unknown, right: unknown): boolean => left === right || canonicalJson(left) === canonicalJson(right)

@@ -172,6 +172,22 @@ describe('in the loop', () => {
     expect(await entriesOf(stub, 'skill-applied')).toMatchObject([{ status: 'ok', trace_id: turn?.trace_id, parent_id: turn?.span_id }])
   })
 
+  test.each([
+    ["what: 'm'", true],
+    ["what: 'n'", false],
+  ])('a run is one act of its turn, which a reflex in shadow is compared with: inputs { %s } agree: %s', async (inputs, agreed) => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const id = await skill()
+    const action = `{ action_type: 'run_skill', skill_id: ${JSON.stringify(id)}, inputs: { ${inputs} } }`
+    const { id: reflex } = await write(`return ${action}`, { state: 'shadow' })
+    await stub.configure({ reflexes: [{ id: reflex }] }, 'ops')
+    behaviours.set(scope, async (_, deps) => void (await ask(deps, `propose ${id} twice`)))
+    await sendAndSettle(stub, note(scope, 'go'))
+    expect(await entriesOf(stub, 'turn-ended')).toMatchObject([{ acts: [{ act: 'run_skill', skill_id: id }] }])
+    expect(await entriesOf(stub, 'reflex-compared')).toMatchObject([{ reflex_id: reflex, agreed }])
+  })
+
   test("a repeated turn's proposal is given the run that it had", async () => {
     const scope = freshScope()
     const stub = stubOf(scope)

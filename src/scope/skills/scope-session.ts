@@ -3,6 +3,8 @@ import type { SessionSettings } from '../../skills/session/context.ts'
 import type { SessionPorts } from '../../skills/session/ports.ts'
 import { skillName, type ProposalRequest, type SkillProposal } from '../../skills/session/proposal.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
+import type { Act } from '../../protocol/reflex.ts'
+import { skillAct } from '../../protocol/skill-act.ts'
 import { argumentsHash } from '../../agents/tool-keys.ts'
 import type { Asked, SkillRuns } from './runs.ts'
 
@@ -10,8 +12,10 @@ type Own = {
   runs: SkillRuns
   /** The turn, action or call that this session is for, and its earlier attempts: what they had run is not run again. */
   causes: readonly string[]
-  /** What the next run is recorded under. */
+  /** The next run is recorded under it. */
   asked: Asked
+  /** Where the acts of its turn are noted. */
+  acts: Act[] | undefined
 }
 
 /** A session whose proposals are those of a turn that may be repeated: the same proposal has the same run. Once that turn is over, what it runs is stopped. */
@@ -31,7 +35,9 @@ export class ScopeSession extends SkillSession {
     if (request.dry_run || this.#busy) return super.propose(proposal, request)
     this.#busy = true
     try {
-      return await this.#once(proposal, request)
+      const result = await this.#once(proposal, request)
+      if (hasActed(result)) this.#own.acts?.push(skillAct(proposal.skill_id, proposal.inputs))
+      return result
     } finally {
       this.#busy = false
     }
@@ -50,3 +56,6 @@ export class ScopeSession extends SkillSession {
     return super.propose(proposal, request)
   }
 }
+
+/** An approval is requested instead of a run: that is all that the turn can do. */
+const hasActed = ({ status }: ProposalResult): boolean => status === 'ok' || status === 'needs_approval'

@@ -3,6 +3,7 @@ import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import type { ApprovalRun } from '../../protocol/approval.ts'
 import type { EntryHead, SkillEntryKind } from '../../protocol/log-entry.ts'
+import type { Act } from '../../protocol/reflex.ts'
 import type { Settings } from '../../protocol/settings.ts'
 import { seedBlackboard } from '../../skills/blackboard.ts'
 import type { Json } from '../../skills/json.ts'
@@ -35,6 +36,8 @@ export type SessionFor = {
   /** Stops what is being run for it. */
   signal?: AbortSignal
   model?: LanguageModelV4
+  /** What the turn has done so far: each skill that it has run is one more act. */
+  acts?: Act[]
 }
 type Parts = CountedParts & {
   scope: string
@@ -163,7 +166,7 @@ export class Skills {
     }
   }
 
-  #session({ head, causes, signal, model }: SessionFor): ScopeSession {
+  #session({ head, causes, signal, model, acts }: SessionFor): ScopeSession {
     const { runs, settings, shelf } = this.#parts
     const asked: Asked = { cause: causes[0], inputs_hash: '', signal }
     const { blackboard, goal_labels } = settings()
@@ -176,7 +179,7 @@ export class Skills {
       goal_labels,
       secret_paths: shelf.secretPaths(),
     }
-    return new ScopeSession(of, this.#ports({ head, asked, model }), { runs, causes, asked })
+    return new ScopeSession(of, this.#ports({ head, asked, model }), { runs, causes, asked, acts })
   }
 
   #ports({ head, asked, model }: { head: EntryHead; asked: Asked; model: LanguageModelV4 | undefined }): SessionPorts {

@@ -1,5 +1,6 @@
 import type { Action } from '../../protocol/action.ts'
 import type { Act, KeyOf } from '../../protocol/reflex.ts'
+import { skillAct } from '../../protocol/skill-act.ts'
 
 /** An action as an act, once it is carried out. */
 export function actOf(action: Action, identify: KeyOf): Act {
@@ -15,6 +16,7 @@ export function actOf(action: Action, identify: KeyOf): Act {
     case 'set_scratch':
       return { act: 'set_scratch', key: action.key, value: action.value }
     case 'run_skill':
+      return skillAct(action.skill_id, action.inputs)
     case 'write_artifact':
     case 'invoke_artifact':
     case 'cancel_turn':

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Action } from '../../../src/protocol/action.ts'
 import type { Act } from '../../../src/protocol/reflex.ts'
 import type { KeyOf } from '../../../src/protocol/reflex.ts'
+import { skillAct } from '../../../src/protocol/skill-act.ts'
 import { agreement } from '../../../src/reflexes/agreement.ts'
 
 /** `once` carries a key, that of its argument `of`; `free` has none; there is no other tool. */
@@ -20,6 +21,7 @@ const called = (tool: string, arguments_hash: string, idempotence_key: string | 
 const agrees = (action: Action, ...acts: Act[]) => agreement(action, { by: 'turn', acts }, keyOf)
 const reply = (content: string): Action => ({ action_type: 'reply', content })
 const replied = (content: string): Act => ({ act: 'reply', content })
+const runs = (skill_id: string, inputs: Record<string, unknown>): Action => ({ action_type: 'run_skill', skill_id, inputs })
 const noted = (key: string, value: unknown): Act => ({ act: 'set_scratch', key, value })
 
 const comparable: [what: string, action: Action, decided: Act, agrees: boolean][] = [
@@ -53,6 +55,11 @@ const comparable: [what: string, action: Action, decided: Act, agrees: boolean][
   ['the same note', { action_type: 'set_scratch', key: 'k', value: { a: [1], b: null } }, noted('k', { b: null, a: [1] }), true],
   ['another value', { action_type: 'set_scratch', key: 'k', value: { a: [1, 2] } }, noted('k', { a: [2, 1] }), false],
   ['a note under another key', { action_type: 'set_scratch', key: 'k', value: 1 }, noted('l', 1), false],
+  ['the same skill', runs('a', { x: 1, y: 2 }), skillAct('a', { y: 2, x: 1 }), true],
+  ['a named version of the same skill', runs('a', {}), skillAct('a@1.0.0', {}), true],
+  ['another version of the skill', runs('a@1.1.0', {}), skillAct('a@1.0.0', {}), false],
+  ['another skill', runs('a', {}), skillAct('ab', {}), false],
+  ['the skill with other inputs', runs('a', { x: 1 }), skillAct('a', { x: 2 }), false],
   ['an act of another kind', reply('hello'), noted('hello', 'hello'), false],
 ]
 
@@ -66,7 +73,6 @@ describe('an action and a decision', () => {
   test.each<Action>([
     { action_type: 'escalate', reason: 'x' },
     { action_type: 'cancel_turn', reason: 'x' },
-    { action_type: 'run_skill', skill_id: 'a@1', inputs: {} },
     { action_type: 'write_artifact', artifact_id: 'a', artifact_type: 'text', content: '' },
     { action_type: 'invoke_artifact', artifact_id: 'a', method: 'm', args: [] },
   ])('cannot be compared where the action is $action_type', (action) => {
