@@ -15,6 +15,8 @@ export const limits = {
   claim: 1000,
   wait_ms: 30_000,
   result_bytes: 256_000,
+  /** What is set of a scope, in all. */
+  settings_bytes: 64_000,
   /** Reflexes in a scope's chain. */
   chain_length: 100,
   timers_per_scope: 100,

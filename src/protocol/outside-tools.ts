@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { fitsBytes } from './byte-length.ts'
 
 /** Secrets of the deployment that a scope's settings may name: whoever operates one scope must not be able to send the others to a host of theirs. */
 export const TOOL_SECRET_PREFIX = 'REFLEX_TOOL_'
@@ -65,7 +66,7 @@ export const httpToolSetting = z
     repeatable: z.boolean().optional(),
   })
   .refine(({ method, body }) => method !== 'GET' || body === undefined, { path: ['body'], message: 'a GET has no body' })
-  .refine((tool) => JSON.stringify(tool).length <= 8000, 'is at most 8000 characters of JSON')
+  .refine((tool) => fitsBytes(JSON.stringify(tool), 8000), 'is at most 8000 bytes of JSON')
 export type HttpToolSetting = z.infer<typeof httpToolSetting>
 
 /** A server whose tools a scope may use, each called `mcp.NAME.TOOL`. */

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { withDefaults, type Defaults, type Event } from '../core/event.ts'
+import { byteLength } from './byte-length.ts'
 import { checkJson, isFields } from './check-json.ts'
 import { limits } from './limits.ts'
 import { fieldError, fromZod, type FieldError } from './problem.ts'
@@ -22,7 +23,7 @@ export function parseEvent(value: unknown, { union, types, defaults, scope }: Ev
   const filled = withDefaults(value, scope === undefined ? defaults : { ...defaults, scope })
   if (scope !== undefined && filled['scope'] !== scope) return invalid(['scope'], `only events of the scope ${scope} may be sent here`)
   if (checked.max_bytes + MOST_ADDED_BYTES > limits.event_bytes) {
-    const bytes = new TextEncoder().encode(JSON.stringify(filled)).byteLength
+    const bytes = byteLength(JSON.stringify(filled))
     if (bytes > limits.event_bytes) return tooLarge(bytes)
   }
   return judge(filled, union)

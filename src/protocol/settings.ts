@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { limits } from './limits.ts'
 import { httpTools, mcpServers } from './outside-tools.ts'
 import { reflexReference } from './reflex.ts'
+import { fitsBytes } from './byte-length.ts'
 
 /** What happens to events that arrive while a turn is in flight; `debounce` also delays the start of a turn. Times in ms. */
 export const overlap = z.union([
@@ -103,7 +104,7 @@ export type Settings = z.infer<typeof settings>
 /** A merge patch: what is named changes, null goes back to the default. */
 export const settingsPatch = z
   .strictObject(Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, schema.nullable().optional()])) as PatchShape)
-  .refine((patch) => JSON.stringify(patch).length <= 64_000, 'settings are at most 64 kB in all')
+  .refine((patch) => fitsBytes(JSON.stringify(patch), limits.settings_bytes), 'settings are at most 64 kB in all')
 type PatchShape = { [Name in keyof typeof fields]: z.ZodOptional<z.ZodNullable<(typeof fields)[Name]>> }
 export type SettingsPatch = z.infer<typeof settingsPatch>
 

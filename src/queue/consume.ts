@@ -31,21 +31,55 @@ export async function consumeDeadLetters(batch: MessageBatch, env: Env): Promise
   )
 }
 
+/** The first time in one call. A message that comes again is delivered alone, so that one which cannot be taken holds up no other. */
 async function deliver(env: Env, scope: string, group: readonly Parsed[]): Promise<void> {
+  const [again, fresh] = [group.filter(({ message }) => message.attempts > 1), group.filter(({ message }) => message.attempts <= 1)]
+  if (fresh.length > 0) await deliverTogether(env, scope, fresh)
+  for (const one of again) await deliverAlone(env, scope, one)
+}
+
+async function deliverTogether(env: Env, scope: string, group: readonly Parsed[]): Promise<void> {
+  const events = group.flatMap(({ body }) => body.events)
+  const taken = await accept(env, scope, events)
+  if (taken === 'accepted') for (const { message } of group) message.ack()
+  else if (taken === 'failed' || group.length === 1) for (const { message } of group) retry(message, taken)
+  // Together they do not fit; one by one some of them may.
+  else for (const one of group) await deliverTogether(env, scope, [one])
+}
+
+/** Its events are split until what fails is alone: the inbox has the others then, and drops their copies when the message comes again. */
+async function deliverAlone(env: Env, scope: string, { message, body }: Parsed): Promise<void> {
+  let calls = MOST_CALLS
+  const take = async (events: readonly Event[]): Promise<Taken> => {
+    if (calls-- <= 0) return 'failed'
+    const taken = await accept(env, scope, events)
+    if (taken !== 'failed' || events.length === 1) return taken
+    const half = Math.ceil(events.length / 2)
+    const parts = [await take(events.slice(0, half)), await take(events.slice(half))]
+    return parts.find((part) => part !== 'accepted') ?? 'accepted'
+  }
+  const taken = await take(body.events)
+  if (taken === 'accepted') message.ack()
+  else retry(message, taken)
+}
+
+/** Enough to find two events among a thousand; a scope that cannot be reached at all is not asked more often. */
+const MOST_CALLS = 40
+
+type Taken = 'accepted' | 'full' | 'failed'
+
+async function accept(env: Env, scope: string, events: readonly Event[]): Promise<Taken> {
   try {
-    const accepted = await env.SCOPE.getByName(scope).accept(
-      group.flatMap(({ body }) => body.events),
-      'queue',
-    )
-    if (accepted.ok) for (const { message } of group) message.ack()
-    else if (group.length === 1) group[0]?.message.retry({ delaySeconds: 30 })
-    // Together they do not fit; one by one some of them may.
-    else for (const one of group) await deliver(env, scope, [one])
+    return (await env.SCOPE.getByName(scope).accept([...events], 'queue')).ok ? 'accepted' : 'full'
   } catch (error) {
-    console.warn(JSON.stringify({ message: 'a scope could not be reached, its messages are retried', scope, error: messageOf(error) }))
-    for (const { message } of group) message.retry({ delaySeconds: RETRY_S * 2 ** Math.min(message.attempts, 6) })
+    const about = { scope, events: events.length, error: messageOf(error) }
+    console.warn(JSON.stringify({ message: 'a scope did not take events of the queue, they are sent again', ...about }))
+    return 'failed'
   }
 }
+
+const retry = (message: Message, taken: Taken): void =>
+  message.retry({ delaySeconds: taken === 'full' ? 30 : RETRY_S * 2 ** Math.min(message.attempts, 6) })
 
 async function bury(env: Env, message: Message, error: string): Promise<void> {
   try {

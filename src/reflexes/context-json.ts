@@ -1,6 +1,7 @@
+import { fitsBytes } from '../protocol/byte-length.ts'
+
 const LARGE = 256
 const MOST_LATE = 24
-const encoder = new TextEncoder()
 
 /** A context as JSON, field by field: written once for the sandbox, the hash and the log. */
 export class ContextJson {
@@ -19,9 +20,7 @@ export class ContextJson {
 
   /** Whether all of it takes no more bytes than this. */
   fits(bytes: number): boolean {
-    const { length } = this.text
-    // UTF-16 units, of one to three bytes each.
-    return length <= bytes && (length * 3 <= bytes || encoder.encode(this.text).length <= bytes)
+    return fitsBytes(this.text, bytes)
   }
 
   /** `known`: fields whose JSON the caller has. What is no object has no fields. */

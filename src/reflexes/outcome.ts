@@ -1,5 +1,6 @@
 import type { Ending } from './engine/engine.ts'
 import { sandboxLimits, type Run } from './sandbox.ts'
+import { byteLength } from '../protocol/byte-length.ts'
 
 export type Outcome = Pick<Run, 'value' | 'reason' | 'error'>
 
@@ -37,7 +38,7 @@ function outcomeOfAnswer(text: string): Outcome {
 }
 
 function firedWith(json: string): Outcome {
-  const bytes = new TextEncoder().encode(json).length
+  const bytes = byteLength(json)
   if (bytes <= sandboxLimits.output_bytes) return { value: JSON.parse(json), reason: 'fired', error: null }
   return failed('limit', `the action takes ${bytes} bytes as JSON; ${sandboxLimits.output_bytes} are allowed`)
 }

@@ -1,6 +1,7 @@
 import { parse, type AnyNode, type FunctionDeclaration, type Position, type Program } from 'acorn'
 import { hashCode } from './hash-code.ts'
 import { sandboxLimits } from './sandbox.ts'
+import { byteLength } from '../protocol/byte-length.ts'
 
 /** Line and column count from 1. */
 export type CodeError = { line: number; column: number; message: string }
@@ -13,7 +14,7 @@ export async function checkReflex(code: string): Promise<Check> {
 }
 
 function errorsOf(code: string): CodeError[] {
-  const bytes = new TextEncoder().encode(code).length
+  const bytes = byteLength(code)
   if (bytes > sandboxLimits.code_bytes) {
     return [{ line: 1, column: 1, message: `the code is ${bytes} bytes long; ${sandboxLimits.code_bytes} are allowed` }]
   }

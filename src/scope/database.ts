@@ -23,6 +23,15 @@ export class Database {
     return this.#storage.sql.exec(sql, ...params).toArray() as unknown as Shape[]
   }
 
+  /**
+   * Runs `sql` once for each chunk of `values`, which it reads from `json_each(?1)`; `params` follow as ?2, ?3 … Together they are one
+   * answer: one SQL parameter holds about 2 MB, a list of ids or of `seq` may be longer.
+   */
+  allOf<Shape extends object = Row>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]): Shape[] {
+    const chunks = jsonChunks(values.map((value) => JSON.stringify(value)))
+    return chunks.flatMap((chunk) => this.all<Shape>(sql, chunk, ...params))
+  }
+
   first<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape | undefined {
     return this.all<Shape>(sql, ...params)[0]
   }

@@ -124,10 +124,10 @@ export class Effects {
 
   /** A person looked, and has these turns' events tried again: what may have happened is taken not to have. What is recorded as done stays done. */
   release(turn_ids: readonly string[]): void {
-    this.#parts.database.all(
+    this.#parts.database.allOf(
+      turn_ids,
       `UPDATE effects SET status = 'failed', error = 'may have happened; its event was retried by hand' WHERE status = 'unknown' AND idempotence_key IS NULL
-        AND turn_id IN (SELECT value FROM json_each(?))`,
-      JSON.stringify(turn_ids),
+        AND turn_id IN (SELECT value FROM json_each(?1))`,
     )
   }
 

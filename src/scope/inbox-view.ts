@@ -29,9 +29,9 @@ export class InboxView {
 
   /** Ids, of those named, that have their outcome or are not known. */
   settled(ids: readonly string[]): Set<string> {
-    const open = this.#database.all<{ id: string }>(
-      `SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?)) AND status IN ('pending', 'processing')`,
-      JSON.stringify(ids),
+    const open = this.#database.allOf<{ id: string }>(
+      ids,
+      `SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing')`,
     )
     const waiting = new Set(open.map(({ id }) => id))
     return new Set(ids.filter((id) => !waiting.has(id)))

@@ -41,10 +41,8 @@ export class Inbox {
   fresh(events: readonly Event[]): Stored[] {
     const byId = new Map<string, Event>()
     for (const event of events) if (!byId.has(event.id)) byId.set(event.id, event)
-    const known = this.#database.all<{ id: string }>(
-      'SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?))',
-      JSON.stringify(Array.from(byId.keys())),
-    )
+    const ids = Array.from(byId.keys())
+    const known = this.#database.allOf<{ id: string }>(ids, 'SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?1))')
     for (const { id } of known) byId.delete(id)
     return Array.from(byId.values(), (event, index) => ({ seq: this.#last + 1 + index, event, attempts: 0, text: JSON.stringify(event) }))
   }
@@ -87,10 +85,9 @@ export class Inbox {
   }
 
   #read(seqs: readonly number[]): Map<number, string> {
-    if (seqs.length === 0) return new Map()
-    const rows = this.#database.all<{ seq: number; payload: string }>(
-      'SELECT seq, payload FROM events WHERE seq IN (SELECT value FROM json_each(?))',
-      JSON.stringify(seqs),
+    const rows = this.#database.allOf<{ seq: number; payload: string }>(
+      seqs,
+      'SELECT seq, payload FROM events WHERE seq IN (SELECT value FROM json_each(?1))',
     )
     return new Map(rows.map(({ seq, payload }) => [seq, payload]))
   }
@@ -111,10 +108,10 @@ export class Inbox {
 
   /** Ends events that have no outcome yet; each gets exactly this one (G1). */
   end(seqs: readonly number[], status: OutcomeStatus, outcome: Outcome, now: number, error: string | null = null): Settled[] {
-    const rows = this.#database.all<Settled>(
+    const rows = this.#database.allOf<Settled>(
+      seqs,
       `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, ack_token = NULL, lease_until = NULL, parked = NULL, revision = revision + 1
         WHERE seq IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing') RETURNING seq, id, trace_id, attempts`,
-      JSON.stringify(seqs),
       status,
       JSON.stringify(outcome),
       error,
@@ -192,20 +189,19 @@ export class Inbox {
 
   /** Ids of the turns that considered these events before. */
   earlierTurns(seqs: readonly number[]): string[] {
-    return this.#database
-      .all<{ turn_id: string }>(
-        `SELECT DISTINCT turn.value AS turn_id FROM events, json_each(events.turns) AS turn
-          WHERE seq IN (SELECT value FROM json_each(?)) AND turns IS NOT NULL`,
-        JSON.stringify(seqs),
-      )
-      .map(({ turn_id }) => turn_id)
+    const rows = this.#database.allOf<{ turn_id: string }>(
+      seqs,
+      `SELECT DISTINCT turn.value AS turn_id FROM events, json_each(events.turns) AS turn
+        WHERE seq IN (SELECT value FROM json_each(?1)) AND turns IS NOT NULL`,
+    )
+    return Array.from(new Set(rows.map(({ turn_id }) => turn_id)))
   }
 
   consideredBy(turn_id: string, seqs: readonly number[]): number[] {
     return this.#database
-      .all<{ seq: number }>(
-        'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND ? IN (SELECT value FROM json_each(turns))',
-        JSON.stringify(seqs),
+      .allOf<{ seq: number }>(
+        seqs,
+        'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND ?2 IN (SELECT value FROM json_each(turns))',
         turn_id,
       )
       .map(({ seq }) => seq)
@@ -214,30 +210,26 @@ export class Inbox {
   /** Those of a turn's events that were interrupted as often as this. */
   interrupted(seqs: readonly number[], times: number): number[] {
     return this.#database
-      .all<{ seq: number }>(
-        'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND interruptions >= ?',
-        JSON.stringify(seqs),
-        times,
-      )
+      .allOf<{ seq: number }>(seqs, 'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND interruptions >= ?2', times)
       .map(({ seq }) => seq)
   }
 
   reopen(ids: readonly string[]): Settled[] {
-    const rows = this.#database.all<Settled>(
+    const rows = this.#database.allOf<Settled>(
+      ids,
       `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL,
         revision = revision + 1
-        WHERE id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
-      JSON.stringify(ids),
+        WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
     )
     this.#open += rows.length
     return rows
   }
 
   discard(ids: readonly string[]): Settled[] {
-    return this.#database.all<Settled>(
+    return this.#database.allOf<Settled>(
+      ids,
       `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true')), revision = revision + 1
-        WHERE id IN (SELECT value FROM json_each(?)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
-      JSON.stringify(ids),
+        WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
     )
   }
 

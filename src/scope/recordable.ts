@@ -1,3 +1,4 @@
+import { byteLength } from '../protocol/byte-length.ts'
 import { limits } from '../protocol/limits.ts'
 import type { EffectEnd } from '../protocol/log-entry.ts'
 import { messageOf } from '../protocol/message-of.ts'
@@ -9,11 +10,12 @@ export type Done = { status: EffectEnd; output: unknown; error: string | null }
 export function recordable(output: unknown): Done {
   try {
     const text = JSON.stringify(output ?? null)
-    if (text.length <= limits.result_bytes) return { status: 'ok', output: JSON.parse(text), error: null }
+    const bytes = byteLength(text)
+    if (bytes <= limits.result_bytes) return { status: 'ok', output: JSON.parse(text), error: null }
     return {
       status: 'ok',
       output: null,
-      error: `the output of ${text.length} characters is larger than ${limits.result_bytes} and was not recorded`,
+      error: `the output takes ${bytes} bytes as JSON, more than ${limits.result_bytes}, and was not recorded`,
     }
   } catch (error) {
     return { status: 'ok', output: null, error: `the output could not be recorded: ${messageOf(error)}` }

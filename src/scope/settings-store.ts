@@ -2,7 +2,9 @@ import { agents } from '../agents/index.ts'
 import { agentOf } from '../agents/registry.ts'
 import { conditionError } from '../agents/condition.ts'
 import type { Agent } from '../agents/define-agent.ts'
+import { fitsBytes } from '../protocol/byte-length.ts'
 import { checkJson } from '../protocol/check-json.ts'
+import { limits } from '../protocol/limits.ts'
 import type { Refused } from '../protocol/scope-api.ts'
 import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../protocol/settings.ts'
 import type { Env } from '../bindings.ts'
@@ -38,7 +40,7 @@ export class SettingsStore {
   change(patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
     const set = mergeSettings(this.#set, patch)
     // Only what is declared now: a secret that the deployment takes away later must not stand in the way of other settings.
-    const wrong = this.#wrong(set) ?? patchRefusal(this.#env, patch)
+    const wrong = tooLarge(set) ?? this.#wrong(set) ?? patchRefusal(this.#env, patch)
     if (wrong !== null) return { ok: false, reason: 'invalid', detail: wrong }
     this.#database.write('settings', set)
     this.#set = set
@@ -72,6 +74,10 @@ export class SettingsStore {
     return null
   }
 }
+
+/** Of all patches together: each patch is within the limit by itself. */
+const tooLarge = (set: SettingsPatch): string | null =>
+  fitsBytes(JSON.stringify(set), limits.settings_bytes) ? null : `settings take at most ${limits.settings_bytes} bytes as JSON in all`
 
 function effective(scope: string, set: SettingsPatch): [Agent, Settings] {
   const agent = agentOf(scope, set.agent ?? undefined)

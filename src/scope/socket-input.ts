@@ -1,6 +1,7 @@
 import { messageOf } from '../protocol/message-of.ts'
 import type { Event } from '../core/event.ts'
 import { approvalDecision, type ApprovalDecision } from '../protocol/approval.ts'
+import { fitsBytes } from '../protocol/byte-length.ts'
 import { limits } from '../protocol/limits.ts'
 import { parseEvent, type EventRules } from '../protocol/parse-event.ts'
 import { fromZod, type FieldError } from '../protocol/problem.ts'
@@ -18,7 +19,7 @@ const refused = (message: string): SocketInput => ({ ok: false, id: null, errors
  */
 export function readSocketInput(message: string | ArrayBuffer, connection_id: string, rules: EventRules): SocketInput {
   if (typeof message !== 'string') return refused('binary messages are not understood: send JSON as text')
-  if (message.length > limits.body_bytes) return refused(`a message is at most ${limits.body_bytes} bytes; this one has more`)
+  if (!fitsBytes(message, limits.body_bytes)) return refused(`a message is at most ${limits.body_bytes} bytes; this one has more`)
   let value: unknown
   try {
     value = JSON.parse(message)

@@ -2,6 +2,7 @@ import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { tool, type ToolSet } from 'ai'
 import type { AgentDeps } from '../agents/define-agent.ts'
 import type { EventStore } from '../core/event-store.ts'
+import { fitsBytes } from '../protocol/byte-length.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Effects } from './effects.ts'
 import { shownNames } from './shown-names.ts'
@@ -74,7 +75,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     tools: toolSet(toolbox, call),
     reply: (content) => {
       signal.throwIfAborted()
-      if (content.length > limits.result_bytes) throw new RangeError(`a reply is at most ${limits.result_bytes} characters`)
+      if (!fitsBytes(content, limits.result_bytes)) throw new RangeError(`a reply takes at most ${limits.result_bytes} bytes in UTF-8`)
       turn.acts.push({ act: 'reply', content })
       unit(() => log.append([{ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }]))
     },

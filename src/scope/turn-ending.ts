@@ -1,5 +1,6 @@
 import { messageOf } from '../protocol/message-of.ts'
 import { findModelRefused } from '../models/model-refused.ts'
+import { byteLength, fitsBytes } from '../protocol/byte-length.ts'
 import { limits } from '../protocol/limits.ts'
 import { TooLate } from './deadline.ts'
 import { isPlatformFault } from './platform-fault.ts'
@@ -9,8 +10,8 @@ import type { Ending } from './turn.ts'
 export function endingOf(result: unknown, scratch: unknown): Ending {
   try {
     // What it remembers must be JSON, too; found out here, where it is the trigger's failure and not the scope's.
-    if ((JSON.stringify(scratch) ?? '').length > limits.result_bytes)
-      return failed(`the scratch is larger than ${limits.result_bytes} characters`)
+    if (!fitsBytes(JSON.stringify(scratch) ?? '', limits.result_bytes))
+      return failed(`the scratch takes more than ${limits.result_bytes} bytes as JSON`)
   } catch (error) {
     return failed(`the scratch cannot be serialised as JSON: ${messageOf(error)}`)
   }
@@ -18,8 +19,8 @@ export function endingOf(result: unknown, scratch: unknown): Ending {
   try {
     const text = JSON.stringify(result) as string | undefined
     if (text === undefined) return failed(`the trigger returned a ${typeof result}, which cannot be serialised as JSON`)
-    if (text.length > limits.result_bytes)
-      return failed(`the trigger returned ${text.length} characters; the most is ${limits.result_bytes}`)
+    if (!fitsBytes(text, limits.result_bytes))
+      return failed(`the trigger returned ${byteLength(text)} bytes as JSON; the most is ${limits.result_bytes}`)
     return { status: 'result', result: JSON.parse(text), error: null }
   } catch (error) {
     return failed(`the trigger returned what cannot be serialised as JSON: ${messageOf(error)}`)

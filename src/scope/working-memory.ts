@@ -1,6 +1,7 @@
 import { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
 import type { Act } from '../protocol/reflex.ts'
+import { byteLength } from '../protocol/byte-length.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Database } from './database.ts'
 import type { Claimed, Stored } from './event-row.ts'
@@ -51,10 +52,11 @@ export class WorkingMemory {
   /** In order of acceptance, also where a retried event finds younger ones there already. */
   add({ seq, event, text }: Stored): void {
     this.#count += 1
-    this.#size += text.length
+    const bytes = byteLength(text)
+    this.#size += bytes
     const later = this.#seqs.findLastIndex((other) => other < seq) + 1
     this.#seqs.splice(later, 0, seq)
-    this.#sizes.splice(later, 0, text.length)
+    this.#sizes.splice(later, 0, bytes)
     this.#live.events.splice(later, 0, event)
     // Room for what trim lets pile up, so that a turn's view is here and not on disk; but never more than memory can hold.
     while (this.#seqs.length > this.#limit + 2 * TRIM_STEP || (this.#size > limits.context_bytes && this.#seqs.length > 1)) {
@@ -93,9 +95,9 @@ export class WorkingMemory {
 
   /** Makes durable that these are in the context. */
   keep(stored: readonly Stored[]): void {
-    this.#database.all(
-      'UPDATE events SET in_context = 1 WHERE seq IN (SELECT value FROM json_each(?))',
-      JSON.stringify(stored.map(({ seq }) => seq)),
+    this.#database.allOf(
+      stored.map(({ seq }) => seq),
+      'UPDATE events SET in_context = 1 WHERE seq IN (SELECT value FROM json_each(?1))',
     )
   }
 
@@ -215,7 +217,7 @@ export class WorkingMemory {
         limit,
         limits.context_bytes,
       )
-      .map(({ seq, payload }) => ({ seq, event: JSON.parse(payload) as Event, size: payload.length }))
+      .map(({ seq, payload }) => ({ seq, event: JSON.parse(payload) as Event, size: byteLength(payload) }))
   }
 }
 

@@ -1,3 +1,4 @@
+import { byteLength, fitsBytes } from '../protocol/byte-length.ts'
 import { checkJson } from '../protocol/check-json.ts'
 import { isJsonFields, sameJson, type Json, type JsonFields } from './json.ts'
 import { parsePath, withPath } from './path.ts'
@@ -40,9 +41,9 @@ export function seedBlackboard({ settings = {}, agent_state = {}, probes = {}, o
     if (!json.ok) return { ok: false, reason: 'not_json', detail: `${source}: ${json.error.path} ${json.error.message}` }
   }
   const seeded = merge(layers)
-  const bytes = JSON.stringify(seeded.blackboard).length
+  const bytes = byteLength(JSON.stringify(seeded.blackboard))
   if (bytes > BLACKBOARD_BYTES) {
-    return { ok: false, reason: 'too_large', detail: `the blackboard takes ${bytes} characters; ${BLACKBOARD_BYTES} are allowed` }
+    return { ok: false, reason: 'too_large', detail: `the blackboard takes ${bytes} bytes as JSON; ${BLACKBOARD_BYTES} are allowed` }
   }
   const overridden = diff(merge(layers.slice(0, -1)).blackboard, seeded.blackboard)
   return { ok: true, ...seeded, overridden }
@@ -111,8 +112,8 @@ export function writeBlackboard(blackboard: Blackboard, path: string, value: Jso
   const json = checkJson(value)
   if (!json.ok) return { ok: false, reason: 'not_json', detail: `what is written to ${path} ${json.error.message}` }
   const written = withPath(blackboard, parts, structuredClone(value)) as Blackboard
-  if (JSON.stringify(written).length > BLACKBOARD_BYTES) {
-    return { ok: false, reason: 'too_large', detail: `with ${path} the blackboard would take more than ${BLACKBOARD_BYTES} characters` }
+  if (!fitsBytes(JSON.stringify(written), BLACKBOARD_BYTES)) {
+    return { ok: false, reason: 'too_large', detail: `with ${path} the blackboard would take more than ${BLACKBOARD_BYTES} bytes as JSON` }
   }
   return { ok: true, blackboard: written }
 }

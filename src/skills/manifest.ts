@@ -16,6 +16,7 @@ import {
 } from './manifest/names.ts'
 import { plan } from './manifest/plan.ts'
 import { signature } from './manifest/signature.ts'
+import { byteLength } from '../protocol/byte-length.ts'
 
 const expressions = z.array(expressionText).max(32).default([])
 
@@ -118,7 +119,7 @@ export type ParsedManifest = { ok: true; manifest: Manifest } | { ok: false; err
 export function parseManifest(input: unknown): ParsedManifest {
   const json = checkJson(input)
   if (!json.ok) return { ok: false, errors: [json.error] }
-  const bytes = new TextEncoder().encode(JSON.stringify(input)).length
+  const bytes = byteLength(JSON.stringify(input))
   if (bytes > MANIFEST_BYTES) {
     return { ok: false, errors: [{ path: '', message: `is ${bytes} bytes of JSON; a manifest has at most ${MANIFEST_BYTES}` }] }
   }

@@ -1,3 +1,4 @@
+import { byteLength } from '../protocol/byte-length.ts'
 import { isJsonFields, type Json } from './json.ts'
 import { keyText } from './key-text.ts'
 import { parsePath, readPath, type Path } from './path.ts'
@@ -85,7 +86,7 @@ function fillText(text: string, scope: TemplateScope, where: Where): Json {
   const only = ONLY_PLACE.exec(text)?.[1]
   if (only !== undefined) {
     const found = valueAt(only, scope, where.at)
-    spend(where, only, JSON.stringify(found)?.length ?? 0)
+    spend(where, only, byteLength(JSON.stringify(found) ?? ''))
     return structuredClone(found)
   }
   return text.replaceAll(PLACE, (_, place: string) => insertedText(place, scope, where))
@@ -93,7 +94,7 @@ function fillText(text: string, scope: TemplateScope, where: Where): Json {
 
 function insertedText(place: string, scope: TemplateScope, where: Where): string {
   const found = textAt(place, scope, where.at)
-  spend(where, place, found.length)
+  spend(where, place, byteLength(found))
   return found
 }
 
@@ -121,7 +122,7 @@ function valueAt(text: string, scope: TemplateScope, at: string): Json {
 
 function spend({ left, at }: Where, place: string, size: number): void {
   left.size -= size
-  if (left.size < 0) throw unfilled('too_large', place.trim(), at, `what is inserted takes more than ${LARGEST} characters`)
+  if (left.size < 0) throw unfilled('too_large', place.trim(), at, `what is inserted takes more than ${LARGEST} bytes`)
 }
 
 const unfilled = (reason: Failure['reason'], place: string, at: string, detail: string): Unfilled =>

@@ -1,6 +1,7 @@
 import { and, desc, eq, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
+import { jsonChunks } from '../protocol/json-chunks.ts'
 import { within } from './events.ts'
 import { olderThan, type Place } from './older-than.ts'
 import { deadLetters } from './schema.ts'
@@ -30,8 +31,9 @@ export function deadLettersOf(
 
 /** Writes what the queue could not deliver; an event that its scope has told of meanwhile was delivered after all. */
 export async function addDeadLetters(db: D1Database, letters: readonly DeadLetter[]): Promise<void> {
-  const text = JSON.stringify(letters)
-  await db.batch([db.prepare(INSERT).bind(text), db.prepare(NOTE_EVENTS).bind(text)])
+  const chunks = jsonChunks(letters.map((letter) => JSON.stringify(letter)))
+  if (chunks.length === 0) return
+  await db.batch(chunks.flatMap((chunk) => [db.prepare(INSERT).bind(chunk), db.prepare(NOTE_EVENTS).bind(chunk)]))
 }
 
 const INSERT = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, attempts, payload, dead_lettered_at)

@@ -25,7 +25,8 @@ export async function tell(db: D1Database, reports: readonly Report[], scope: Sc
     statements.push(db.prepare(UPSERT_DEAD_LETTERS).bind(chunk))
   }
   const discarded = reports.filter((report) => report.discarded).map(({ id }) => id)
-  statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, JSON.stringify(discarded)))
+  const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
+  for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
   statements.push(db.prepare(UPSERT_SCOPE).bind(scope.scope, scope.agent, scope.open, scope.wake_at, scope.updated_at))
   await db.batch(statements)
 }

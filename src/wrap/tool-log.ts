@@ -1,3 +1,4 @@
+import { byteLength, fitsBytes } from '../protocol/byte-length.ts'
 import { hashJson, isJsonFields, type Json } from '../skills/json.ts'
 import { normalName, redactor } from '../traces/redact.ts'
 
@@ -60,7 +61,7 @@ export class ToolLogValues {
 function jsonOf(value: unknown): Json | undefined {
   try {
     const text = JSON.stringify(value ?? null)
-    if (text.length > MOST_LOGGED) return { not_logged: `${text.length} characters` }
+    if (!fitsBytes(text, MOST_LOGGED)) return { not_logged: `${byteLength(text)} bytes` }
     return JSON.parse(text) as Json
   } catch {
     return undefined

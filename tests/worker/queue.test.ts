@@ -1,19 +1,21 @@
 import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
+import type { Env } from '../../src/bindings.ts'
+import type { Event } from '../../src/core/event.ts'
 import worker from '../../src/index.ts'
 import { enqueue } from '../../src/queue/produce.ts'
 import { pack } from '../../src/queue/message.ts'
 import { sweep } from '../../src/queue/sweep.ts'
 import { freshScope, note, runAlarm, stubOf, until } from '../support/scopes.ts'
 
-async function deliver(queue: string, bodies: unknown[], attempts = 1) {
+async function deliver(queue: string, bodies: unknown[], attempts = 1, bindings: Env = env) {
   const batch = createMessageBatch(
     queue,
     bodies.map((body, index) => ({ id: `m${index}-${crypto.randomUUID()}`, timestamp: new Date(), attempts, body })),
   )
   const context = createExecutionContext()
-  await worker.queue(batch, env)
+  await worker.queue(batch, bindings)
   return getQueueResult(batch, context)
 }
 const row = (scope: string) => env.DB.prepare('SELECT * FROM events WHERE scope = ?').bind(scope).first()
@@ -52,6 +54,51 @@ describe('the consumer', () => {
       ])
     },
   )
+
+  test('an event that its scope cannot take goes back alone: the others of its message, and other messages, are accepted', async () => {
+    const scope = freshScope()
+    const poison = note(scope, 'poison')
+    const stub = stubOf(scope)
+    const accept = async (events: Event[]) => {
+      if (events.some(({ id }) => id === poison.id)) throw new Error('the scope starts anew after a failure')
+      return stub.accept(events, 'queue')
+    }
+    const failing = Object.assign({}, env, { SCOPE: { getByName: () => ({ accept }) } })
+    const others = Array.from({ length: 20 }, (_, index) => note(scope, `other ${index}`))
+    const bodies = [
+      { scope, events: [...others.slice(0, 7), poison, ...others.slice(7, 15)] },
+      { scope, events: others.slice(15) },
+    ]
+    expect((await deliver('reflex-events', bodies, 1, failing)).retryMessages).toHaveLength(2)
+    const second = await deliver('reflex-events', bodies, 2, failing)
+    expect(second).toMatchObject({ retryMessages: [expect.anything()], explicitAcks: [expect.anything()] })
+    expect((await stub.state()).counters.accepted).toBe(20)
+    const buried = await deliver('reflex-dead-letters', bodies.slice(0, 1), 6)
+    expect(buried.explicitAcks).toHaveLength(1)
+    await until(async () => (await letters(scope)).length <= 1, 'the outbox has told of the others')
+    expect(await letters(scope)).toMatchObject([{ event_id: poison.id }])
+  })
+
+  test('a burst of events with the longest ids is accepted in one call', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ agent: 'perceiver' }, 'test')
+    const events = Array.from({ length: 6000 }, (_, index) => ({
+      ...note(scope, 'x'),
+      id: `${String(index).padStart(6, '0')}${'漢'.repeat(122)}`,
+    }))
+    const result = await deliver('reflex-events', [{ scope, events }])
+    expect(result.explicitAcks).toHaveLength(1)
+    expect((await stubOf(scope).state()).counters.accepted).toBe(events.length)
+  })
+
+  test('events of a megabyte of three-byte characters are accepted, and D1 is told of them', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ agent: 'perceiver' }, 'test')
+    const events = Array.from({ length: 30 }, (_, index) => note(scope, `${index}${'漢'.repeat(33_000)}`))
+    expect((await deliver('reflex-events', [{ scope, events }])).explicitAcks).toHaveLength(1)
+    await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'the outbox is empty')
+    expect((await stubOf(scope).state()).counters.accepted).toBe(events.length)
+  })
 
   test('a full inbox sends the message back', async () => {
     const scope = freshScope()

@@ -3,6 +3,7 @@ import { eventSchema, eventTypes } from '../../agents/registry.ts'
 import type { ToolDefinition } from '../../agents/define-tool.ts'
 import type { Event } from '../../core/event.ts'
 import { derive } from '../../core/event.ts'
+import { fitsBytes } from '../../protocol/byte-length.ts'
 import { limits } from '../../protocol/limits.ts'
 import { parseEvent } from '../../protocol/parse-event.ts'
 import type { Action } from '../../protocol/action.ts'
@@ -80,8 +81,8 @@ function invocation({ artifact_id, method, args }: Extract<Action, { action_type
 
 function note({ key, value }: Extract<Action, { action_type: 'set_scratch' }>, { scratch }: Asked): Permission {
   if (key === '__proto__') return refused('__proto__ is a name that no field may have')
-  const size = JSON.stringify({ ...scratch, [key]: value }).length
-  return size <= limits.result_bytes ? at_once : refused(`the scratch would be larger than ${limits.result_bytes} characters`)
+  const fits = fitsBytes(JSON.stringify({ ...scratch, [key]: value }), limits.result_bytes)
+  return fits ? at_once : refused(`the scratch would take more than ${limits.result_bytes} bytes as JSON`)
 }
 
 /** Reflexes that answer each other's events stop here. */

@@ -99,9 +99,9 @@ export class Proving {
   decided(events: readonly { seq: number; id: string; trace_id: string }[], decision: Decision | null): void {
     if (this.#waiting === 0 || events.length === 0) return
     const { database, programs } = this.#parts
-    const rows = database.all<Trial>(
-      'DELETE FROM trials WHERE seq IN (SELECT value FROM json_each(?)) RETURNING seq, reflex_id, version, action',
-      JSON.stringify(events.map(({ seq }) => seq)),
+    const rows = database.allOf<Trial>(
+      events.map(({ seq }) => seq),
+      'DELETE FROM trials WHERE seq IN (SELECT value FROM json_each(?1)) RETURNING seq, reflex_id, version, action',
     )
     this.#waiting -= rows.length
     const seen = new Map<string, number>()

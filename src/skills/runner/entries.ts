@@ -1,3 +1,4 @@
+import { byteLength } from '../../protocol/byte-length.ts'
 import { maskOf } from '../gate/mask.ts'
 import type { Json, JsonFields } from '../json.ts'
 import type { CompiledCompensation, CompiledStep } from '../plan.ts'
@@ -13,8 +14,8 @@ export function entriesOf({ plan: { manifest, inputs }, run_id }: Run): Entries 
   const mask = maskOf(manifest, inputs)
   const head = { run_id, skill_id: manifest.id, version: manifest.version }
   const shown = (value: Json): Json => {
-    const characters = JSON.stringify(value).length
-    return characters <= MOST_LOGGED ? mask.value(value) : { not_logged: `${characters} characters` }
+    const bytes = byteLength(JSON.stringify(value))
+    return bytes <= MOST_LOGGED ? mask.value(value) : { not_logged: `${bytes} bytes` }
   }
   return (kind, fields) => ({ ...Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, shown(value)])), kind, ...head })
 }
