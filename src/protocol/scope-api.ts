@@ -113,6 +113,12 @@ export interface ScopeApi {
     proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
     by: { name: string; key_id: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
   ): Promise<string>
+  /** What a model would be told of skills about this text: the JSON of a Bulletin. */
+  bulletin(text: string): Promise<string>
+  /** A page of the skills that fit here, by id, those behind `after`: JSON of `{goal_labels, manifests, more}`. */
+  skills(page: { after: string; limit: number }): Promise<string>
+  /** The ids of all of them. */
+  skillIds(): Promise<string[]>
   /** A person decided on an approval that this scope asked for: it reads the decision in D1. */
   approvalDecided(id: string): Promise<void>
   /** Has the scope's agent use one of its tools. `failed` where the tool says that it did not do it, or it may have. */

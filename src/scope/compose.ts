@@ -127,7 +127,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     say: (content, event_id) => queueMicrotask(() => sockets.say({ turn_id: null, event_id, content })),
     propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
   })
-  const { skills, skillRuns, parked, decisions } = composeSkills({
+  const { skills, skillRuns, parked, views, decisions } = composeSkills({
     scope,
     env,
     database,
@@ -232,6 +232,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     recordings,
     actions,
     skills,
+    views,
     parked,
     counters,
     alarm,

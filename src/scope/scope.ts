@@ -113,6 +113,18 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     return JSON.stringify(await this.#parts.skills.propose({ ...proposal, inputs }, request, owner))
   }
 
+  async bulletin(text: string) {
+    return JSON.stringify(await this.#parts.views.bulletin(text))
+  }
+
+  async skills(page: { after: string; limit: number }) {
+    return JSON.stringify(await this.#parts.views.page(page))
+  }
+
+  async skillIds() {
+    return this.#parts.views.ids()
+  }
+
   async approvalDecided() {
     await this.#parts.skills.look()
   }
