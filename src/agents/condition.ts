@@ -2,22 +2,17 @@ import { messageOf } from '../protocol/message-of.ts'
 import { Environment, type ASTNode } from '@marcbachmann/cel-js'
 import type { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
+import { whenCounts, whenFunctions, whenIterations, whenWindows } from '../protocol/when.ts'
 
 /** A condition is short, and runs before each turn. */
 const limits = { maxAstNodes: 100, maxDepth: 12, maxListElements: 20, maxMapEntries: 10, maxCallArguments: 3 }
 /** The most frequent ones that a condition may count over; each step of `by_source.exists(…)` may cost as much again. */
 const MOST_NAMES = 200
 
-/**
- * What a `when` expression may speak of: counts over the whole context and over its last 10 s, 1 min and 10 min, each as
- * `{total, by_type, by_source}`; the whole context's are also named directly. What has not come counts 0.
- */
-const counts = { total: 'int', by_type: 'map<string, int>', by_source: 'map<string, int>' } as const
-const windows = { last_10s: 10, last_1m: 60, last_10m: 600 } as const
-
+/** What has not come counts 0. */
 const environment = new Environment({ unlistedVariablesAreDyn: false, limits })
-for (const [name, type] of Object.entries(counts)) environment.registerVariable(name, type)
-for (const name of Object.keys(windows)) environment.registerVariable({ name, schema: counts })
+for (const [name, type] of Object.entries(whenCounts)) environment.registerVariable(name, type)
+for (const name of Object.keys(whenWindows)) environment.registerVariable({ name, schema: whenCounts })
 
 /** What is wrong with a condition, or null. */
 export function conditionError(expression: string): string | null {
@@ -27,7 +22,7 @@ export function conditionError(expression: string): string | null {
     if (refused !== null) return refused
     const checked = parsed.check()
     if (!checked.valid) return checked.error?.message ?? 'the expression does not check'
-    return checked.type === 'bool' ? null : `the expression is a ${String(checked.type)}; it must be a bool`
+    return checked.type === 'bool' ? null : `must be true or false; its type is ${String(checked.type)}`
   } catch (error) {
     return messageOf(error)
   }
@@ -37,7 +32,7 @@ export function conditionError(expression: string): string | null {
 export function holds<E extends Event>(expression: string, context: DecisionContext<E>): boolean {
   const wrong = conditionError(expression)
   if (wrong !== null) throw new Error(`the condition "${expression}" is wrong: ${wrong}`)
-  const recent = Object.entries(windows).map(([name, seconds]) => [name, countsOf(context.window(seconds))])
+  const recent = Object.entries(whenWindows).map(([name, seconds]) => [name, countsOf(context.window(seconds))])
   try {
     return environment.evaluate(expression, { ...countsOf(context.events), ...Object.fromEntries(recent) }) === true
   } catch (error) {
@@ -45,8 +40,8 @@ export function holds<E extends Event>(expression: string, context: DecisionCont
   }
 }
 
-const ITERATING: readonly string[] = ['all', 'exists', 'exists_one', 'filter']
-const SAFE: readonly string[] = [...ITERATING, 'size', 'startsWith', 'endsWith', 'contains', 'int', 'double', 'string']
+const ITERATING: readonly string[] = whenIterations
+const SAFE: readonly string[] = whenFunctions
 
 /**
  * CEL ends always, but may take ages: iterations within iterations, `cel.bind` and `map` that double a text again and again, regular expressions that
@@ -79,7 +74,7 @@ function childrenOf(args: ASTNode['args'] | ASTNode | readonly ASTNode[]): ASTNo
 
 const isNode = (value: unknown): value is ASTNode => typeof value === 'object' && value !== null && 'op' in value
 
-function countsOf(events: readonly Event[]): Record<keyof typeof counts, unknown> {
+function countsOf(events: readonly Event[]): Record<keyof typeof whenCounts, unknown> {
   return {
     total: BigInt(events.length),
     by_type: tally(events.map(({ type }) => type)),

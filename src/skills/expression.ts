@@ -56,7 +56,7 @@ function compile(source: string): Compiled {
     const run = environmentWith(functions).parse(source)
     const checked = run.check()
     if (!checked.valid) return invalid(firstLine(checked.error))
-    if (checked.type !== 'bool' && checked.type !== 'dyn') return invalid(`the expression is a ${checked.type ?? '?'}; it must be a bool`)
+    if (checked.type !== 'bool' && checked.type !== 'dyn') return invalid(`must be true or false; its type is ${checked.type ?? 'unknown'}`)
     return { ok: true, expression: { source, paths, functions, run } }
   } catch (error) {
     return invalid(firstLine(error))
