@@ -214,7 +214,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     used: () => keyCheck.used(),
     now,
   })
-  const operator_calls = new OperatorCalls({ effects, proving, unit, agent, settings })
+  const operator_calls = new OperatorCalls({ effects, log, proving, unit, agent, settings })
   const streams = new Streams({ log, used: () => keyCheck.used(), now })
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const tickets = new Tickets(database, now)

@@ -7,7 +7,17 @@ import type { Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Via } from '../protocol/log-entry.ts'
 import type { Schedule } from '../protocol/schedule.ts'
-import type { Accepted, Caller, Connect, ContextView, OperatorCall, ScopeApi, ScopeState, Waited } from '../protocol/scope-api.ts'
+import type {
+  Accepted,
+  Caller,
+  Connect,
+  ContextView,
+  OperatorCall,
+  ProposalCaller,
+  ScopeApi,
+  ScopeState,
+  Waited,
+} from '../protocol/scope-api.ts'
 import type { SettingsPatch } from '../protocol/settings.ts'
 import type { JsonFields } from '../skills/json.ts'
 import { compose, type Collaborators } from './compose.ts'
@@ -104,13 +114,15 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   async propose(
     proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
-    by: { name: string; key_id: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
+    { name, key_id, from, roles, dry_run, trace }: ProposalCaller,
   ) {
-    const { name, key_id, from, roles, dry_run } = by
-    const request = { from, proposer: { name, key_id }, roles, text: proposal.why, dry_run }
+    const { unit, log, skills } = this.#parts
+    const head = scopeHead(trace)
     const inputs = proposal.inputs as JsonFields
-    const owner = { head: scopeHead(), causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
-    return JSON.stringify(await this.#parts.skills.propose({ ...proposal, inputs }, request, owner))
+    unit(() => log.append([{ ...head, kind: 'call-received', call: 'skill', name: proposal.skill_id, by: name }]))
+    const request = { from, proposer: { name, key_id }, roles, text: proposal.why, dry_run }
+    const owner = { head, causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
+    return JSON.stringify(await skills.propose({ ...proposal, inputs }, request, owner))
   }
 
   async bulletin(text: string) {

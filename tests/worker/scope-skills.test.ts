@@ -30,6 +30,7 @@ describe('a proposal over the API', () => {
     })
     expect(did(scope)).toEqual(['first x', 'second x'])
     expect((await logOf(stubOf(scope))).map(({ kind }) => kind)).toEqual([
+      'call-received',
       'blackboard-seeded',
       'skill-decided',
       'skill-started',
@@ -41,6 +42,22 @@ describe('a proposal over the API', () => {
       'skill-step-ended',
       'skill-applied',
     ])
+  })
+
+  test('has a trace of its own, or that of its traceparent, with the call as its root', async () => {
+    const scope = freshScope()
+    const id = await skill()
+    const [trace_id, parent_id] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']
+    const first = await propose(scope, id)
+    const second = await propose(scope, id)
+    expect(new Set(['0'.repeat(32), trace_id, first.trace_id, second.trace_id]).size).toBe(4)
+    const headers = { traceparent: `00-${trace_id}-${parent_id}-01` }
+    const json = { skill_id: id, inputs: { what: 'x' }, why: 'do it twice' }
+    expect((await call(scopePath(scope, '/skills/propose'), { json, headers })).body).toMatchObject({ trace_id })
+    const [root, ...below] = (await logOf(stubOf(scope))).filter((entry) => entry.trace_id === trace_id)
+    expect(root).toMatchObject({ kind: 'call-received', call: 'skill', name: id, by: 'admin', parent_id })
+    expect(below.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['skill-decided', 'skill-applied', 'effect-ended']))
+    expect(below.filter((entry) => entry.parent_id === root?.span_id).length).toBeGreaterThan(0)
   })
 
   test.each([
