@@ -71,5 +71,8 @@ export type Recording = {
   decision: Decision | null
 }
 
-/** What names a tool call, so that two decisions are found to be the same one. Null where there is no such tool, or it does not take such arguments. */
-export type KeyOf = (tool: string, args: unknown) => { idempotence_key: string | null; arguments_hash: string } | null
+/** A tool call's identity: two calls of a tool are the same one if their keys are, or, without keys, their arguments. */
+export type CallKeys = { idempotence_key: string | null; arguments_hash: string }
+/** Null where there is no such tool, or it does not take such arguments. */
+export type KeyOf = (tool: string, args: unknown) => CallKeys | null
+export type ToolCall = { tool: string; args: unknown }

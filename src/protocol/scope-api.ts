@@ -1,3 +1,4 @@
+import type { CallKeys, ToolCall } from './reflex.ts'
 import type { TraceContext } from './traceparent.ts'
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
@@ -118,6 +119,8 @@ export interface ScopeApi {
   reflexesChanged(ids: string[]): Promise<void>
   /** Events as reflexes saw or would have seen them, oldest first, each as the JSON of a Recording; `next` is the `after` of the next page. */
   recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
+  /** Names tool calls as the scope's effects do, in their order. */
+  identify(calls: ToolCall[]): Promise<(CallKeys | null)[]>
   metrics(): Promise<ScopeMetrics>
   /** Decides on a proposal, and runs it where it may: the JSON of a ProposalResult. What a model sends may hold no secret, and is told none. */
   propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, by: ProposalCaller): Promise<string>

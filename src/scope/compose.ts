@@ -247,6 +247,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     operator_calls,
     budget,
     timers,
+    toolbox,
     perception,
     turns,
     intake,

@@ -2,10 +2,12 @@ import { DurableObject } from 'cloudflare:workers'
 import { drizzle } from 'drizzle-orm/durable-sqlite'
 import { migrate } from 'drizzle-orm/durable-sqlite/migrator'
 import migrations from '../../migrations/scope/migrations.js'
+import { toolKeys } from '../agents/tool-keys.ts'
 import type { Env } from '../bindings.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Via } from '../protocol/log-entry.ts'
+import type { ToolCall } from '../protocol/reflex.ts'
 import type { Schedule } from '../protocol/schedule.ts'
 import type {
   Accepted,
@@ -106,6 +108,13 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   async recordings(request: { since: number; after: number; limit: number }) {
     return this.#parts.recordings.read(request)
+  }
+
+  async identify(calls: ToolCall[]) {
+    const { toolbox } = this.#parts
+    await toolbox.ready()
+    const identify = toolKeys(toolbox.all, this.#name)
+    return calls.map(({ tool, args }) => identify(tool, args))
   }
 
   async metrics() {
