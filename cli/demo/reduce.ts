@@ -50,7 +50,6 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
     case 'blackboard-changed':
     case 'blackboard-seeded':
     case 'bulletin-built':
-    case 'call-received':
     case 'skill-compensation-ended':
     case 'skill-guard-evaluated':
     case 'skill-resumed':
@@ -64,6 +63,7 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
     case 'event-claimed':
     case 'event-discarded':
     case 'event-reopened':
+    case 'event-returned':
     case 'reflex-compared':
     case 'reflex-moved':
     case 'reflex-overruled':

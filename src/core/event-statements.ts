@@ -7,7 +7,9 @@ export type Claim = Which & { ack_token: string; now: number; lease_ms: number; 
 /** `jitter` in [0, 1) spreads the retries; the delay doubles with each attempt, from 1 s up to 5 min. */
 export type Failure = { ack_tokens: readonly string[]; error: string; max_attempts: number; now: number; jitter: number }
 export type Span = Which & { start: string; end?: string | undefined }
-export type EventStatements = ReturnType<typeof eventStatements>
+/** Of rows of `seq, at, bytes`, the first ones that fit a page of 4 MB. Their payloads are not read. */
+const fitting = (rows: string): string => `SELECT seq FROM (SELECT seq, sum(bytes) OVER (ORDER BY at, seq) - bytes AS before
+  FROM (${rows})) WHERE before < 4000000`
 
 /** The columns that an EventStore needs; a table may have more. `seq` is the order of acceptance. Times are in ms, `timestamp` in ISO. */
 export const eventTable = (table = 'events'): string[] => [
@@ -37,8 +39,8 @@ export function eventStatements(table = 'events', alsoSet = '') {
     }),
     claim: ({ ack_token, now, lease_ms, limit, types, scope }: Claim): Statement => ({
       sql: `UPDATE ${table} SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2${alsoSet}
-        WHERE seq IN (SELECT seq FROM ${table} WHERE status = 'pending' AND due_at <= ?3
-          AND (?5 IS NULL OR type IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR scope = ?6) ORDER BY seq LIMIT ?4)
+        WHERE seq IN (${fitting(`SELECT seq, 0 AS at, octet_length(payload) AS bytes FROM ${table} WHERE status = 'pending' AND due_at <= ?3
+          AND (?5 IS NULL OR type IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR scope = ?6) ORDER BY seq LIMIT ?4`)})
         RETURNING seq, payload, attempts, ack_token`,
       params: [ack_token, now + lease_ms, now, limit, types ? JSON.stringify(types) : null, scope ?? null],
     }),
@@ -52,8 +54,9 @@ export function eventStatements(table = 'events', alsoSet = '') {
     expire: (now: number, max_attempts: number): Statement =>
       fail(`ack_token > '' AND lease_until <= ?3`, { ack_tokens: [], error: 'the lease ran out', max_attempts, now, jitter: 0 }),
     replay: ({ start, end, types, scope }: Span, after: { timestamp: string; seq: number }, limit: number): Statement => ({
-      sql: `SELECT seq, timestamp, payload FROM ${table} WHERE timestamp >= ?1 AND timestamp < ?2 AND (timestamp, seq) > (?3, ?4)
-        AND (?5 IS NULL OR scope = ?5) AND (?6 IS NULL OR type IN (SELECT value FROM json_each(?6))) ORDER BY timestamp, seq LIMIT ?7`,
+      sql: `SELECT seq, timestamp, payload FROM ${table} WHERE seq IN (${fitting(`SELECT seq, timestamp AS at, octet_length(payload) AS bytes
+        FROM ${table} WHERE timestamp >= ?1 AND timestamp < ?2 AND (timestamp, seq) > (?3, ?4) AND (?5 IS NULL OR scope = ?5)
+        AND (?6 IS NULL OR type IN (SELECT value FROM json_each(?6))) ORDER BY timestamp, seq LIMIT ?7`)}) ORDER BY timestamp, seq`,
       params: [start, end ?? ':', after.timestamp, after.seq, scope ?? null, types ? JSON.stringify(types) : null, limit],
     }),
   }

@@ -21,7 +21,6 @@ export interface EventStore<E extends Event = Event> {
 type Row = Record<string, unknown>
 type Tuning = { max_attempts: number; poll_ms: number; now: () => number; random: () => number }
 export type SqlEventStoreOptions = Partial<Tuning> & { run: (statement: Statement) => Promise<Row[]>; table?: string }
-const PAGE = 100
 
 /** The one EventStore: over D1, or any SQLite that `run` reaches. */
 export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
@@ -77,12 +76,11 @@ export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
   async *replay(span: Span): AsyncGenerator<E> {
     // As events carry it: `…00Z` would sort after `…00.000Z`.
     const exact = { ...span, start: new Date(span.start).toISOString(), end: span.end && new Date(span.end).toISOString() }
-    let after = { timestamp: '', seq: 0 }
-    for (;;) {
-      const rows = await this.#options.run(this.#statements.replay(exact, after, PAGE))
+    for (let after = { timestamp: '', seq: 0 }; ;) {
+      const rows = await this.#options.run(this.#statements.replay(exact, after, 100))
       for (const row of rows) yield JSON.parse(String(row['payload']))
       const last = rows.at(-1)
-      if (!last || rows.length < PAGE) return
+      if (!last) return
       after = { timestamp: String(last['timestamp']), seq: Number(last['seq']) }
     }
   }

@@ -2,7 +2,6 @@ import { v7 as uuidv7 } from 'uuid'
 import { z } from 'zod'
 
 const MAX_NAME = 128
-/** A point in time; a local time, without its zone, is none. */
 const instant = z.iso.datetime({ offset: true })
 export const DEFAULT_SCOPE = 'default'
 export const scopeName = z

@@ -1,5 +1,3 @@
-import type { CallKeys, ToolCall } from './reflex.ts'
-import type { TraceContext } from './traceparent.ts'
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
 import type { Decider } from './approval.ts'
@@ -12,7 +10,15 @@ import type { Settings, SettingsPatch } from './settings.ts'
 /** Answers of the Durable Object: expected outcomes are data with a `reason`; what throws is a bug or broken infrastructure. */
 export type EventReceipt = { id: string; scope: string; trace_id: string; status: 'accepted' | 'duplicate' | 'queued' }
 export type Accepted = { ok: true; receipts: EventReceipt[] } | { ok: false; reason: 'inbox_full'; depth: number; limit: number }
-export type Waited = { settled: boolean; records: EventRecord[] }
+/** How an event ended, without the event: who waits for it has it. */
+export type EventOutcome = Pick<EventRecord, 'status' | 'attempts' | 'error' | 'outcome'> & {
+  id: string
+  trace_id: string
+  shortened?: true
+}
+export type Waited = { settled: boolean; records: EventOutcome[] }
+/** `claim_id` names the claim: made again under it, it gets what it had before. */
+export type ClaimRequest = { claim_id?: string | undefined; limit: number; lease_s: number; types?: string[] | undefined }
 export type Counters = Record<
   | 'accepted'
   | 'duplicates'
@@ -53,6 +59,7 @@ export type ContextView = {
   events: Event[]
   count: number
   scratch: Record<string, unknown>
+  next_cursor: string | null
 }
 /** What each version of a reflex has done in this scope. */
 export type ScopeMetrics = { scope: string; counters: Counters; reflexes: { reflex_id: string; version: number; metrics: ReflexMetrics }[] }
@@ -74,17 +81,7 @@ export type Connect = {
 export type Caller = { name: string; roles: string[]; scopes: string[]; key_id: string }
 
 /** `key` names the effect: under the same one it happens once. */
-export type OperatorCall = { tool: string; input: unknown; key: string; trace?: TraceContext | undefined }
-
-/** Who proposes. `trace` is that of the request. */
-export type ProposalCaller = {
-  name: string
-  key_id: string
-  from: 'caller' | 'model'
-  roles: string[]
-  dry_run: boolean
-  trace?: TraceContext | undefined
-}
+export type OperatorCall = { tool: string; input: unknown; key: string }
 
 /** What a Scope offers over RPC. Log entries travel as JSON text: the object has them so, and the route passes them on unparsed. */
 export interface ScopeApi {
@@ -92,14 +89,14 @@ export interface ScopeApi {
   /** Waits until each of the events has its outcome, `timeout_ms` at most. */
   outcomes(ids: string[], timeout_ms: number): Promise<Waited>
   state(): Promise<ScopeState>
-  context(limit: number): Promise<ContextView>
+  /** The newest events first fill the answer; `before` is the `next_cursor` of the answer before. */
+  context(limit: number, before?: number): Promise<ContextView>
   readLog(after: number, limit: number, before?: number): Promise<{ entries: string[]; last_seq: number }>
   event(id: string): Promise<EventRecord | null>
   configure(patch: SettingsPatch, by: string): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>>
-  claim(
-    request: { limit: number; lease_s: number; types?: string[] | undefined },
-    by: string,
-  ): Promise<{ ok: true; deliveries: Delivery[] } | Refused<'not_pull'>>
+  claim(request: ClaimRequest, by: string): Promise<{ ok: true; deliveries: Delivery[] } | Refused<'not_pull'>>
+  /** Takes back a claim whose answer could not be sent, as if it had not been made; says how many events. */
+  giveBack(claim_id: string, why: string): Promise<number>
   ack(tokens: string[]): Promise<{ acked: string[]; stale: string[] }>
   nack(token: string, error: string): Promise<{ ok: true; status: string; due_at: string | null } | Refused<'stale'>>
   cancel(reason: string, by: string): Promise<{ cancelled: boolean; turn_id: string | null; events: number }>
@@ -119,17 +116,12 @@ export interface ScopeApi {
   reflexesChanged(ids: string[]): Promise<void>
   /** Events as reflexes saw or would have seen them, oldest first, each as the JSON of a Recording; `next` is the `after` of the next page. */
   recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
-  /** Names tool calls as the scope's effects do, in their order. */
-  identify(calls: ToolCall[]): Promise<(CallKeys | null)[]>
   metrics(): Promise<ScopeMetrics>
   /** Decides on a proposal, and runs it where it may: the JSON of a ProposalResult. What a model sends may hold no secret, and is told none. */
-  propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, by: ProposalCaller): Promise<string>
-  /** What a model would be told of skills about this text: the JSON of a Bulletin. */
-  bulletin(text: string): Promise<string>
-  /** A page of the skills that fit here, by id, those behind `after`: JSON of `{goal_labels, manifests, more}`. */
-  skills(page: { after: string; limit: number }): Promise<string>
-  /** The ids of all of them. */
-  skillIds(): Promise<string[]>
+  propose(
+    proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
+    by: { name: string; key_id: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
+  ): Promise<string>
   /** A person decided on an approval that this scope asked for: it reads the decision in D1. */
   approvalDecided(id: string): Promise<void>
   /** Has the scope's agent use one of its tools. `failed` where the tool says that it did not do it, or it may have. */

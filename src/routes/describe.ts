@@ -77,7 +77,7 @@ export const instant = z.iso
 export const paged = <Item extends z.ZodType>(item: Item) => z.object({ items: z.array(item), next_cursor: z.string().nullable() })
 
 /** An answer that is JSON text already. */
-export function jsonText<Body>(text: string): Response & TypedResponse<JSONParsed<Body>, 200, 'json'>
-export function jsonText(text: string): Response {
+export function jsonText<Body>(text: string | ReadableStream<Uint8Array>): Response & TypedResponse<JSONParsed<Body>, 200, 'json'>
+export function jsonText(text: string | ReadableStream<Uint8Array>): Response {
   return new Response(text, { headers: { 'Content-Type': 'application/json' } })
 }

@@ -1,4 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { agentOf } from '../agents/registry.ts'
+import { toolKeys } from '../agents/tool-keys.ts'
 import { scopeName } from '../core/event.ts'
 import { evaluateRecordings } from '../reflexes/evaluate-recordings.ts'
 import { isolateSandbox } from '../reflexes/isolate-sandbox.ts'
@@ -8,7 +10,7 @@ import { reflexAt, reflexPath } from './reflex-ref.ts'
 import { demandCoverage } from './refusals.ts'
 import { timeWindow } from './time-window.ts'
 
-/** A context is up to 64 kB, an answer over RPC up to 32 MB; and the scope does nothing else while it reads a page. */
+/** At most; the scope ends a page by its bytes, too. */
 const PAGE = 100
 
 const evaluate = createRoute({
@@ -33,11 +35,12 @@ export const reflexEvaluateRoutes = resource().openapi(evaluate, async (c) => {
   demandCoverage(c.var.principal, [{ scope }])
   const program = await reflexAt(c.env.DB, c.req.valid('param').ref)
   const recorded = c.env.SCOPE.getByName(scope)
+  const { agent } = await recorded.state()
   const since = Date.now() - window
   const report = await evaluateRecordings({
     sandbox: isolateSandbox(),
     program,
-    identify: (calls) => recorded.identify(calls),
+    keyOf: toolKeys(agentOf(scope, agent).tools, scope),
     read: (after) => recorded.recordings({ since, after, limit: PAGE }),
   })
   return c.json(report, 200)

@@ -59,7 +59,19 @@ export const outcomes = z
   .object({
     accepted: z.int(),
     events: z.array(
-      z.object({ id: z.string(), scope: z.string(), trace_id: traceId, status, attempts, error, outcome: outcome.nullable() }),
+      z.object({
+        id: z.string(),
+        scope: z.string(),
+        trace_id: traceId,
+        status,
+        attempts,
+        error,
+        outcome: outcome.nullable(),
+        shortened: z
+          .literal(true)
+          .optional()
+          .meta({ description: 'The answer was full: this has no `result` and no `action`, and long texts are cut.' }),
+      }),
     ),
   })
   .openapi('Outcomes')

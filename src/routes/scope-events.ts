@@ -17,7 +17,8 @@ const publish = createRoute({
   tags: ['Scopes'],
   summary: 'Send events to one scope, directly',
   description:
-    'Answered once the inbox has the events. With `wait=outcome` it is answered once each has its outcome, or with receipts when the time is up.',
+    'Answered once the inbox has the events. With `wait=outcome` it is answered once each has its outcome, or with receipts when the time is up. ' +
+    'Outcomes beyond 4 MB in all come in short, as `shortened` says: `GET /v1/scopes/{scope}/events/{id}` has the whole one.',
   ...guard({ roles: ['publisher'], scoped: true }),
   request: {
     params: scopePath,
@@ -66,11 +67,9 @@ export const scopeEventRoutes = resource().openapi(publish, async (c) => {
 })
 
 function withOutcomes(receipts: readonly EventReceipt[], { records }: Waited) {
-  const byId = new Map(records.map((record) => [record.event.id, record]))
+  const byId = new Map(records.map((record) => [record.id, record]))
   return receipts.flatMap(({ id, scope }) => {
     const record = byId.get(id)
-    if (!record) return []
-    const { status, attempts, error, outcome } = record
-    return [{ id, scope, trace_id: record.event.meta.trace_id, status, attempts, error, outcome }]
+    return record ? [{ scope, ...record }] : []
   })
 }

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { httpToolSetting } from '../protocol/outside-tools.ts'
-import { settingFields, settings as fullSettings } from '../protocol/settings.ts'
+import { settings as fullSettings } from '../protocol/settings.ts'
 import { event } from './schemas.ts'
 
 const time = z.iso.datetime()
@@ -8,14 +8,12 @@ const count = z.int()
 
 const requestBody = z.union([z.string(), z.array(z.unknown()), z.record(z.string(), z.unknown())]).optional()
 
-const meaningOf = (name: string): string => settingFields[name]?.description ?? ''
-
 /** Any JSON is recursive: the generator would not come to an end. */
 export const settings = fullSettings
   .extend({
-    parameters: z.record(z.string(), z.unknown()).meta({ description: meaningOf('parameters') }),
-    blackboard: z.record(z.string(), z.record(z.string(), z.unknown()).optional()).meta({ description: meaningOf('blackboard') }),
-    http_tools: z.array(z.object({ ...httpToolSetting.shape, body: requestBody })).meta({ description: meaningOf('http_tools') }),
+    parameters: z.record(z.string(), z.unknown()),
+    blackboard: z.record(z.string(), z.record(z.string(), z.unknown()).optional()),
+    http_tools: z.array(z.object({ ...httpToolSetting.shape, body: requestBody })),
   })
   .openapi('Settings')
 
@@ -66,6 +64,7 @@ export const contextView = z
     events: z.array(event),
     count: count.meta({ description: 'How many events the context holds in all.' }),
     scratch: z.record(z.string(), z.unknown()),
+    next_cursor: z.string().nullable().meta({ description: 'Where older events follow; null where these are the oldest.' }),
   })
   .openapi('DecisionContext')
 

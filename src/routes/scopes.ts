@@ -41,8 +41,7 @@ const configure = createRoute({
   tags,
   summary: "Change a scope's settings",
   description:
-    'A merge patch: what is named changes, and null goes back to the default. docs/settings.md describes each setting. ' +
-    "Tools whose secret isn't allowed for their host (`REFLEX_TOOL_X_HOSTS`) are rejected.",
+    'A merge patch: what is named changes, and null goes back to the default. A tool or a server is refused whose secret the deployment does not name its host for.',
   ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
   request: {
     params: scopePath,
@@ -54,15 +53,24 @@ const configure = createRoute({
   responses: { 200: json(z.object({ scope: z.string(), settings }), 'The settings as they are now.'), ...problems(400, 413, 415) },
 })
 
+const place = z.coerce.number<string>().int().min(1)
 const context = createRoute({
   method: 'get',
   path: '/v1/scopes/{scope}/context',
   operationId: 'getContext',
   tags,
   summary: 'Get the DecisionContext',
-  description: 'What the scope has in mind: the events since the last action, oldest first, and the scratch.',
+  description:
+    'What the scope has in mind: the events since the last action, oldest first, and the scratch. One answer holds the newest ' +
+    '`limit` events, at most 4 MB of them; with its `next_cursor` as `cursor` the next answer holds those before.',
   ...guard({ roles: ['viewer'], scoped: true }),
-  request: { params: scopePath, query: z.object({ limit: pageLimit(10_000, 1000).meta({ description: 'The last so many events.' }) }) },
+  request: {
+    params: scopePath,
+    query: z.object({
+      limit: pageLimit(10_000, 1000).meta({ description: 'The last so many events.' }),
+      cursor: place.optional(),
+    }),
+  },
   responses: { 200: json(contextView, 'The context.'), ...problems(400) },
 })
 
@@ -133,13 +141,16 @@ export const scopeRoutes = resource()
     if (!changed.ok) throw invalid(changed.detail)
     return c.json({ scope, settings: changed.settings }, 200)
   })
-  .openapi(context, async (c) => c.json(await c.env.SCOPE.getByName(c.var.scope).context(c.req.valid('query').limit), 200))
+  .openapi(context, async (c) => {
+    const { limit, cursor } = c.req.valid('query')
+    return c.json(await c.env.SCOPE.getByName(c.var.scope).context(limit, cursor), 200)
+  })
   .openapi(log, async (c) => {
     const { after, before, limit } = c.req.valid('query')
     const { entries, last_seq } = await c.env.SCOPE.getByName(c.var.scope).readLog(after, limit, before)
     // The entries are JSON text already, up to a thousand of them: only the last one is parsed.
     const last = entries.at(-1)
-    const seq = last === undefined ? last_seq : place.parse(JSON.parse(last)).seq
+    const seq = last === undefined ? last_seq : placed.parse(JSON.parse(last)).seq
     const next_cursor = seq < Math.min(last_seq, (before ?? Number.POSITIVE_INFINITY) - 1) ? String(seq) : null
     return jsonText<LogPage>(`{"items":[${entries.join(',')}],"next_cursor":${JSON.stringify(next_cursor)}}`)
   })
@@ -154,5 +165,5 @@ export const scopeRoutes = resource()
     return c.json(await c.env.SCOPE.getByName(scope).cancel(c.req.valid('json').reason, principal.name), 200)
   })
 
-const place = z.object({ seq: z.int() })
+const placed = z.object({ seq: z.int() })
 type LogPage = { items: z.infer<typeof logEntry>[]; next_cursor: string | null }

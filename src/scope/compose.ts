@@ -9,6 +9,7 @@ import { Configuration } from './configuration.ts'
 import { Counters } from './counters.ts'
 import { Database } from './database.ts'
 import { Effects } from './effects.ts'
+import { EventOutcomes } from './event-outcomes.ts'
 import { InboxView } from './inbox-view.ts'
 import { Inbox } from './inbox.ts'
 import { Intake } from './intake.ts'
@@ -17,6 +18,7 @@ import { Log } from './log.ts'
 import { OperatorCalls } from './operator-calls.ts'
 import { Outbox } from './outbox.ts'
 import { Perception } from './perception.ts'
+import { PullClaims } from './pull-claims.ts'
 import { Pull } from './pull.ts'
 import { Retention } from './retention.ts'
 import { ScopeEventStore } from './scope-event-store.ts'
@@ -53,6 +55,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const inbox = new Inbox(database)
   const records = new Records(database)
   const view = new InboxView(database)
+  const outcomes = new EventOutcomes({ database, log, view })
   const memory = new WorkingMemory(database, scope, now, settings().context_limit)
   const report = () => ({ scope, agent: agent().name, open: inbox.open })
   const run_reports = new RunReports(database)
@@ -127,7 +130,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     say: (content, event_id) => queueMicrotask(() => sockets.say({ turn_id: null, event_id, content })),
     propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
   })
-  const { skills, skillRuns, parked, views, decisions } = composeSkills({
+  const { skills, skillRuns, parked, decisions } = composeSkills({
     scope,
     env,
     database,
@@ -202,7 +205,8 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     windows,
     alarm,
   })
-  const pull = new Pull({ inbox, log, settlement, alarm, settings, now })
+  const claims = new PullClaims(database)
+  const pull = new Pull({ inbox, claims, log, settlement, alarm, settings, now })
   const events = new ScopeEventStore({ env, scope, database, intake, pull, unit })
   const rules = (source: string) => ({ union: eventSchema, types: eventTypes, defaults: { now: now(), source }, scope })
   const sockets: Sockets = new Sockets({
@@ -214,7 +218,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     used: () => keyCheck.used(),
     now,
   })
-  const operator_calls = new OperatorCalls({ effects, log, proving, unit, agent, settings })
+  const operator_calls = new OperatorCalls({ effects, proving, unit, agent, settings })
   const streams = new Streams({ log, used: () => keyCheck.used(), now })
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const tickets = new Tickets(database, now)
@@ -232,7 +236,6 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     recordings,
     actions,
     skills,
-    views,
     parked,
     counters,
     alarm,
@@ -242,12 +245,12 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     memory,
     outbox,
     unit,
+    outcomes,
     waiters,
     effects,
     operator_calls,
     budget,
     timers,
-    toolbox,
     perception,
     turns,
     intake,

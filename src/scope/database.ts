@@ -32,6 +32,11 @@ export class Database {
     return chunks.flatMap((chunk) => this.all<Shape>(sql, chunk, ...params))
   }
 
+  /** Row by row: what is not asked for is not loaded. */
+  each<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Iterable<Shape> {
+    return this.#storage.sql.exec(sql, ...params) as unknown as Iterable<Shape>
+  }
+
   first<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape | undefined {
     return this.all<Shape>(sql, ...params)[0]
   }

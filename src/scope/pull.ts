@@ -1,14 +1,22 @@
 import type { Delivery } from '../core/event-store.ts'
-import type { Refused } from '../protocol/scope-api.ts'
+import type { ClaimRequest, Refused } from '../protocol/scope-api.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Alarm } from './alarm.ts'
 import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { Settlement } from './settlement.ts'
-import { headOf } from './spans.ts'
+import { claimToken, type PullClaims } from './pull-claims.ts'
+import { eventHead, headOf } from './spans.ts'
 
-type Parts = { inbox: Inbox; log: Log; settlement: Settlement; alarm: Alarm; settings: () => Settings; now: () => number }
-export type ClaimRequest = { limit: number; lease_s: number; types?: string[] | undefined }
+type Parts = {
+  inbox: Inbox
+  claims: PullClaims
+  log: Log
+  settlement: Settlement
+  alarm: Alarm
+  settings: () => Settings
+  now: () => number
+}
 
 /** The pull loop: an outside process claims events under a lease, and settles them by their tokens. */
 export class Pull {
@@ -18,8 +26,9 @@ export class Pull {
     this.#parts = parts
   }
 
-  claim({ limit, lease_s, types }: ClaimRequest, by: string): { ok: true; deliveries: Delivery[] } | Refused<'not_pull'> {
-    const { inbox, log, settings, alarm, now } = this.#parts
+  /** As much as fits one answer. The same `claim_id` again gets what it had before, and no attempt counts. */
+  claim(request: ClaimRequest, by: string): { ok: true; deliveries: Delivery[] } | Refused<'not_pull'> {
+    const { settings, alarm, now } = this.#parts
     if (settings().consumer !== 'pull') {
       return {
         ok: false,
@@ -28,20 +37,32 @@ export class Pull {
       }
     }
     this.expire()
-    const lease_ms = lease_s * 1000
-    const claimed = inbox.claim({ ack_token: `${crypto.randomUUID()}:`, now: now(), lease_ms, limit, types })
-    const lease_until = new Date(now() + lease_ms).toISOString()
-    log.append(
-      claimed.map(({ event, attempts }) => ({
-        ...headOf(event),
-        kind: 'event-claimed',
-        attempts,
-        lease_until,
-        by,
-      })),
-    )
-    if (claimed.length > 0) alarm.by(now() + lease_ms)
-    return { ok: true, deliveries: claimed.map(({ event, ack_token, attempts }) => ({ event, ack_token, attempts })) }
+    const lease_until = now() + request.lease_s * 1000
+    const deliveries = this.#take(request, lease_until)
+    this.#note(deliveries, new Date(lease_until).toISOString(), by)
+    if (deliveries.length > 0) alarm.by(lease_until)
+    return { ok: true, deliveries }
+  }
+
+  #take({ claim_id = crypto.randomUUID(), lease_s, ...which }: ClaimRequest, lease_until: number): Delivery[] {
+    const { inbox, claims, now } = this.#parts
+    const held = claims.renew(claim_id, lease_until)
+    if (held.length > 0) return held
+    const request = { ...which, ack_token: claimToken(claim_id), now: now(), lease_ms: lease_s * 1000 }
+    return inbox.claim(request).map(({ event, ack_token, attempts }) => ({ event, ack_token, attempts }))
+  }
+
+  #note(deliveries: readonly Delivery[], lease_until: string, by: string): void {
+    const kind = 'event-claimed'
+    this.#parts.log.append(deliveries.map(({ event, attempts }) => ({ ...headOf(event), kind, attempts, lease_until, by })))
+  }
+
+  /** Takes back a claim whose answer could not be sent: nobody saw its events, so no attempt counts. */
+  giveBack(claim_id: string, why: string): number {
+    const rows = this.#parts.claims.giveBack(claim_id)
+    const kind = 'event-returned'
+    this.#parts.log.append(rows.map((row) => ({ ...eventHead(row), kind, attempts: row.attempts, why })))
+    return rows.length
   }
 
   ack(tokens: readonly string[]): { acked: string[]; stale: string[] } {

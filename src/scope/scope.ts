@@ -2,20 +2,18 @@ import { DurableObject } from 'cloudflare:workers'
 import { drizzle } from 'drizzle-orm/durable-sqlite'
 import { migrate } from 'drizzle-orm/durable-sqlite/migrator'
 import migrations from '../../migrations/scope/migrations.js'
-import { toolKeys } from '../agents/tool-keys.ts'
 import type { Env } from '../bindings.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Via } from '../protocol/log-entry.ts'
-import type { ToolCall } from '../protocol/reflex.ts'
 import type { Schedule } from '../protocol/schedule.ts'
 import type {
   Accepted,
   Caller,
+  ClaimRequest,
   Connect,
   ContextView,
   OperatorCall,
-  ProposalCaller,
   ScopeApi,
   ScopeState,
   Waited,
@@ -24,7 +22,6 @@ import type { SettingsPatch } from '../protocol/settings.ts'
 import type { JsonFields } from '../skills/json.ts'
 import { compose, type Collaborators } from './compose.ts'
 import { Database } from './database.ts'
-import type { ClaimRequest } from './pull.ts'
 import type { SessionFor } from './skills/skills.ts'
 import { eventHead, scopeHead } from './spans.ts'
 
@@ -51,10 +48,10 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async outcomes(ids: string[], timeout_ms: number): Promise<Waited> {
-    const { view, waiters } = this.#parts
+    const { view, waiters, outcomes } = this.#parts
     const done = view.settled(ids)
     const settled = await waiters.wait(new Set(ids.filter((id) => !done.has(id))), Math.min(timeout_ms, limits.wait_ms))
-    return { settled, records: ids.flatMap((id) => this.#record(id) ?? []) }
+    return { settled, records: outcomes.of(ids) }
   }
 
   async state(): Promise<ScopeState> {
@@ -75,16 +72,18 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     }
   }
 
-  async context(limit: number): Promise<ContextView> {
-    const { live, count } = this.#parts.memory
-    const { created_at, last_action_at, scratch } = live
+  async context(limit: number, before?: number): Promise<ContextView> {
+    const { memory } = this.#parts
+    const { created_at, last_action_at, scratch } = memory.live
+    const { events, first, more } = memory.page(limit, before)
     return {
       scope: this.#name,
       created_at: new Date(created_at).toISOString(),
       last_action_at: last_action_at === null ? null : new Date(last_action_at).toISOString(),
-      events: live.events.slice(-limit),
-      count,
+      events,
+      count: memory.count,
       scratch,
+      next_cursor: more ? String(first) : null,
     }
   }
 
@@ -93,7 +92,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async event(id: string) {
-    return this.#record(id)
+    return this.#parts.outcomes.record(id)
   }
 
   async configure(patch: SettingsPatch, by: string) {
@@ -110,40 +109,19 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     return this.#parts.recordings.read(request)
   }
 
-  async identify(calls: ToolCall[]) {
-    const { toolbox } = this.#parts
-    await toolbox.ready()
-    const identify = toolKeys(toolbox.all, this.#name)
-    return calls.map(({ tool, args }) => identify(tool, args))
-  }
-
   async metrics() {
     return { scope: this.#name, counters: this.#parts.counters.counts, reflexes: this.#parts.records.all() }
   }
 
   async propose(
     proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
-    { name, key_id, from, roles, dry_run, trace }: ProposalCaller,
+    by: { name: string; key_id: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
   ) {
-    const { unit, log, skills } = this.#parts
-    const head = scopeHead(trace)
-    const inputs = proposal.inputs as JsonFields
-    unit(() => log.append([{ ...head, kind: 'call-received', call: 'skill', name: proposal.skill_id, by: name }]))
+    const { name, key_id, from, roles, dry_run } = by
     const request = { from, proposer: { name, key_id }, roles, text: proposal.why, dry_run }
-    const owner = { head, causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
-    return JSON.stringify(await skills.propose({ ...proposal, inputs }, request, owner))
-  }
-
-  async bulletin(text: string) {
-    return JSON.stringify(await this.#parts.views.bulletin(text))
-  }
-
-  async skills(page: { after: string; limit: number }) {
-    return JSON.stringify(await this.#parts.views.page(page))
-  }
-
-  async skillIds() {
-    return this.#parts.views.ids()
+    const inputs = proposal.inputs as JsonFields
+    const owner = { head: scopeHead(), causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
+    return JSON.stringify(await this.#parts.skills.propose({ ...proposal, inputs }, request, owner))
   }
 
   async approvalDecided() {
@@ -152,6 +130,13 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   async claim(request: ClaimRequest, by: string) {
     return this.#parts.unit(() => this.#parts.pull.claim(request, by))
+  }
+
+  async giveBack(claim_id: string, why: string) {
+    const { unit, pull, alarm } = this.#parts
+    const returned = unit(() => pull.giveBack(claim_id, why))
+    alarm.rearm()
+    return returned
   }
 
   async ack(tokens: string[]) {
@@ -282,16 +267,5 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     this.#parts.intake.perceiveWaiting()
     turns.consider()
     alarm.rearm()
-  }
-
-  #record(id: string) {
-    const { view, log } = this.#parts
-    const record = view.record(id)
-    const outcome = record?.outcome
-    if (!record || (outcome?.by !== 'turn' && outcome?.by !== 'reflex')) return record
-    // What was decided stands once in the log, not in each event.
-    const entry = log.entry(outcome.log_seq)
-    if (outcome.by === 'turn') return { ...record, outcome: { ...outcome, result: entry?.kind === 'turn-ended' ? entry.result : null } }
-    return { ...record, outcome: { ...outcome, ...(entry?.kind === 'reflex-fired' && { action: entry.action }) } }
   }
 }

@@ -1,7 +1,6 @@
 import type { Event } from '../core/event.ts'
-import { newSpanId, newTraceId } from '../core/event.ts'
+import { newSpanId } from '../core/event.ts'
 import type { EntryHead } from '../protocol/log-entry.ts'
-import type { TraceContext } from '../protocol/traceparent.ts'
 
 /** An event's span, derived from its id, so that whatever happens to it later finds it without a look-up. FNV-1a, 64 bit. */
 export function eventSpan(id: string): string {
@@ -31,7 +30,7 @@ export const headOf = (event: Event): EntryHead => eventHead({ id: event.id, tra
 export function turnHead(events: readonly Event[], span_id: string): EntryHead {
   const newest = events.at(-1)
   return {
-    trace_id: newest?.meta.trace_id ?? newTraceId(),
+    trace_id: newest?.meta.trace_id ?? '0'.repeat(32),
     span_id,
     parent_id: newest ? eventSpan(newest.id) : null,
     event_ids: events.map(({ id }) => id),
@@ -46,10 +45,11 @@ export const childHead = (parent: EntryHead, duration_ms: number | null = null):
   duration_ms,
 })
 
-/** A span outside of any event's trace: in the trace of the request that caused it, else in a new one. */
-export const scopeHead = (trace: TraceContext = { trace_id: newTraceId(), parent_id: null }): EntryHead => ({
-  ...trace,
+/** For what an operator does to the scope, outside of any event's trace. */
+export const scopeHead = (): EntryHead => ({
+  trace_id: '0'.repeat(32),
   span_id: newSpanId(),
+  parent_id: null,
   event_ids: [],
   duration_ms: null,
 })

@@ -93,6 +93,14 @@ export class WorkingMemory {
     return this.#seqs[low] === seq ? this.#live.events[low] : undefined
   }
 
+  /** The newest of the context before the place `before`, oldest first: at most `limit`, and about a page's bytes. */
+  page(limit: number, before = Number.MAX_SAFE_INTEGER): { events: Event[]; first: number; more: boolean } {
+    const rows = this.#newest(limit, before - 1, limits.page_bytes)
+    const first = rows[0]?.seq ?? 0
+    const older = this.#database.first('SELECT 1 FROM events WHERE in_context = 1 AND seq < ? LIMIT 1', first)
+    return { events: rows.map(({ event }) => event), first, more: older !== undefined }
+  }
+
   /** Makes durable that these are in the context. */
   keep(stored: readonly Stored[]): void {
     this.#database.allOf(
@@ -208,14 +216,14 @@ export class WorkingMemory {
     })
   }
 
-  #newest(limit: number, upTo: number): { seq: number; event: Event; size: number }[] {
+  #newest(limit: number, upTo: number, bytes: number = limits.context_bytes): { seq: number; event: Event; size: number }[] {
     return this.#database
       .all<{ seq: number; payload: string }>(
         `SELECT seq, payload FROM (SELECT seq, payload, sum(octet_length(payload)) OVER (ORDER BY seq DESC) AS bytes
           FROM (SELECT seq, payload FROM events WHERE in_context = 1 AND seq <= ? ORDER BY seq DESC LIMIT ?)) WHERE bytes <= ? ORDER BY seq`,
         upTo,
         limit,
-        limits.context_bytes,
+        bytes,
       )
       .map(({ seq, payload }) => ({ seq, event: JSON.parse(payload) as Event, size: byteLength(payload) }))
   }

@@ -1,4 +1,5 @@
 import type { Event } from '../../core/event.ts'
+import { byteLength } from '../../protocol/byte-length.ts'
 import { limits } from '../../protocol/limits.ts'
 import type { LogEntry } from '../../protocol/log-entry.ts'
 import type { Outcome } from '../../protocol/event-record.ts'
@@ -8,9 +9,12 @@ import type { Agent } from '../../agents/define-agent.ts'
 import type { Database } from '../database.ts'
 import type { Toolbox } from '../toolbox.ts'
 import { toolKeys } from '../../agents/tool-keys.ts'
+import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import { actOf } from './acts.ts'
+import { shownOf } from './situation.ts'
 
 const MOST_COUNTED = 1000
+const PAGE_BYTES = 1_000_000
 /** That a chain leaves about one event: an acting version and a watching one for each of its reflexes. */
 const MOST_ENTRIES = 2 * limits.chain_length
 
@@ -47,12 +51,20 @@ export class Recordings {
     )
   }
 
-  /** Accepted since `since` (ms) and after the place `after`, oldest first; those that a filter kept out are not among them. */
+  /**
+   * Accepted since `since` (ms) and after the place `after`, oldest first; those that a filter kept out are not among them.
+   * A page ends after `limit` of them or about a megabyte: while one is read, the scope does nothing else.
+   */
   read(request: Span): Page {
-    const recordings = this.#recordings(request)
-    const last = recordings.at(-1)
-    const next = last && recordings.length === request.limit ? last.seq : null
-    return { recordings: recordings.map((recording) => JSON.stringify(recording)), next }
+    const recordings: string[] = []
+    let left = PAGE_BYTES
+    for (const row of this.#rows(request)) {
+      const recording = JSON.stringify(this.#recording(row))
+      recordings.push(recording)
+      left -= byteLength(recording)
+      if (left <= 0 || recordings.length === request.limit) return { recordings, next: row.seq }
+    }
+    return { recordings, next: null }
   }
 
   /** The newest `limit` of those since `since`, oldest first. */
@@ -61,11 +73,12 @@ export class Recordings {
       `SELECT min(seq) AS seq FROM (SELECT seq FROM events WHERE status <> 'ignored' ORDER BY seq DESC LIMIT ?)`,
       limit,
     )
-    return this.#recordings({ since, after: (first?.seq ?? 1) - 1, limit })
+    const rows = this.#rows({ since, after: (first?.seq ?? 1) - 1, limit })
+    return Array.from(rows, (row) => this.#recording(row))
   }
 
-  #recordings({ since, after, limit }: Span): Recording[] {
-    const rows = this.#parts.database.all<Row>(
+  #rows({ since, after, limit }: Span): Iterable<Row> {
+    return this.#parts.database.each<Row>(
       `SELECT seq, id, payload, accepted_at, outcome,
           (SELECT entry FROM log WHERE log.seq >= chain_seq AND log.seq < chain_seq + ${MOST_ENTRIES} AND kind IN ('reflex-fired', 'reflex-passed')
             AND entry->>'$.event_ids[0]' = events.id AND entry->>'$.context' IS NOT NULL ORDER BY log.seq LIMIT 1) AS entry,
@@ -75,7 +88,6 @@ export class Recordings {
       since,
       limit,
     )
-    return rows.map((row) => this.#recording(row))
   }
 
   #recording({ seq, id, payload, accepted_at, outcome, entry, decision }: Row): Recording {
@@ -106,20 +118,25 @@ export class Recordings {
       seq,
       at - WINDOW_MS['10m'],
     )
+    // What cannot be shown beside the event is not even loaded.
     const recent = database.all<{ payload: string }>(
-      `SELECT payload FROM events WHERE seq <= ? AND status <> 'ignored' ORDER BY seq DESC LIMIT ${RECENT_EVENTS}`,
+      `SELECT payload FROM events WHERE seq IN (SELECT seq FROM
+          (SELECT seq, sum(bytes) OVER (ORDER BY seq DESC) AS upto FROM
+            (SELECT seq, octet_length(payload) AS bytes FROM events WHERE seq <= ? AND status <> 'ignored'
+              ORDER BY seq DESC LIMIT ${RECENT_EVENTS}))
+          WHERE upto <= ${sandboxLimits.context_bytes}) ORDER BY seq`,
       seq,
     )
     const within = (span: number): WindowCounts => {
       const rows = before.filter((row) => row.at >= at - span)
       return { total: rows.length, by_type: tally(rows.map(({ type }) => type)), by_source: tally(rows.map(({ source }) => source)) }
     }
-    return {
+    return shownOf({
       agent_id: agent().name,
       tick: seq,
       balance: 0,
       llm_tokens_remaining: null,
-      recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event).toReversed(),
+      recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event),
       pending_purchases: [],
       pending_contracts: [],
       owned_artifacts: [],
@@ -128,7 +145,7 @@ export class Recordings {
       recent_actions: [],
       scratch: {},
       thinking: null,
-    }
+    })
   }
 }
 

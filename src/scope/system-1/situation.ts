@@ -76,6 +76,14 @@ function recentOf(events: readonly Event[], event: Event): ReflexContext['recent
 
 const arrayOf = (texts: readonly string[]): string => `[${texts.join()}]`
 
+/** A context as a reflex is shown it; where the event alone is too large, the sandbox refuses it. */
+export const shownOf = (context: ReflexContext): ReflexContext =>
+  fitted(
+    context,
+    ContextJson.of(context),
+    context.recent_events.map((event) => JSON.stringify(event)),
+  ).context
+
 /** Large events leave `recent_events` from the oldest on, until the rest fits. */
 function fitted(context: ReflexContext, whole: ContextJson, recent_events: readonly string[]): Seen {
   for (let from = 0; ; from += 1) {

@@ -1,0 +1,21 @@
+const CHUNK_BYTES = 64 * 1024
+
+/**
+ * Sends a text at the reader's pace. `lost` is called where the connection breaks before all of it was taken. A short
+ * text may be lost without that: the network takes it before it notices.
+ */
+export function wholeOrLost(text: string, lost: () => void): ReadableStream<Uint8Array> {
+  const bytes = new TextEncoder().encode(text)
+  let taken = 0
+  return new ReadableStream(
+    {
+      pull(controller) {
+        controller.enqueue(bytes.subarray(taken, taken + CHUNK_BYTES))
+        taken += CHUNK_BYTES
+        if (taken >= bytes.length) controller.close()
+      },
+      cancel: lost,
+    },
+    { highWaterMark: 0 },
+  )
+}
