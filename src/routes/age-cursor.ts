@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Place } from '../store/older-than.ts'
+import type { PageOf } from '../store/page-by-bytes.ts'
 
 /** Where a list that is ordered by age goes on: the last one of the page before. */
 export const ageCursor = z
@@ -13,15 +14,10 @@ export function beforeOf(cursor: string | undefined): Place | undefined {
   return { at: Number(cursor.slice(0, dot)), id: cursor.slice(dot + 1) }
 }
 
-/** Of rows that were asked for with one more than `limit`. */
-export function pageByAge<Row>(
-  rows: readonly Row[],
-  limit: number,
-  placeOf: (row: Row) => Place,
-): { page: Row[]; next_cursor: string | null } {
-  const page = rows.slice(0, limit)
-  const last = rows.length > limit ? page.at(-1) : undefined
-  if (last === undefined) return { page, next_cursor: null }
+/** Where a page ends that is not the last one: behind its last row. */
+export function nextByAge<Row>({ items, more }: PageOf<Row>, placeOf: (row: Row) => Place): string | null {
+  const last = items.at(-1)
+  if (!more || last === undefined) return null
   const { at, id } = placeOf(last)
-  return { page, next_cursor: `${at}.${id}` }
+  return `${at}.${id}`
 }

@@ -3,7 +3,7 @@ import { coversScope, type Principal } from '../auth/principal.ts'
 import { scopeName } from '../core/event.ts'
 import { approvalRunStatuses, approvalStatus, type Approval } from '../protocol/approval.ts'
 import { findApproval, listApprovals } from '../store/approvals.ts'
-import { ageCursor, beforeOf, pageByAge } from './age-cursor.ts'
+import { ageCursor, beforeOf, nextByAge } from './age-cursor.ts'
 import { guard, json, paged, pageLimit, problems, resource } from './describe.ts'
 import { notFound } from './refusals.ts'
 
@@ -88,9 +88,9 @@ export const approvalRoutes = resource()
   .openapi(list, async (c) => {
     const { limit, cursor, ...query } = c.req.valid('query')
     const { scopes: patterns } = c.var.principal
-    const found = await listApprovals(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit: limit + 1, now: Date.now() })
-    const { page, next_cursor } = pageByAge(found, limit, ({ created_at, id }) => ({ at: created_at, id }))
-    return c.json({ items: page.map(presentApproval), next_cursor }, 200)
+    const found = await listApprovals(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit, now: Date.now() })
+    const next_cursor = nextByAge(found, ({ created_at, id }) => ({ at: created_at, id }))
+    return c.json({ items: found.items.map(presentApproval), next_cursor }, 200)
   })
   .openapi(find, async (c) => c.json(presentApproval(await myApproval(c.env.DB, c.var.principal, c.req.valid('param').id)), 200))
 

@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { coversScope } from '../auth/principal.ts'
 import { scopeName } from '../core/event.ts'
 import { findBlock, listBlocks, type Block } from '../store/blocks.ts'
-import { ageCursor, beforeOf, pageByAge } from './age-cursor.ts'
+import { ageCursor, beforeOf, nextByAge } from './age-cursor.ts'
 import { guard, json, paged, pageLimit, problems, resource } from './describe.ts'
 import { operatorCall } from './operator-call.ts'
 import { notFound } from './refusals.ts'
@@ -47,9 +47,9 @@ export const blockRoutes = resource()
   .openapi(list, async (c) => {
     const { limit, cursor, ...query } = c.req.valid('query')
     const { scopes: patterns } = c.var.principal
-    const found = await listBlocks(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit: limit + 1 })
-    const { page, next_cursor } = pageByAge(found, limit, ({ blocked_at, id }) => ({ at: blocked_at, id }))
-    return c.json({ items: page.map(present), next_cursor }, 200)
+    const found = await listBlocks(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit })
+    const next_cursor = nextByAge(found, ({ blocked_at, id }) => ({ at: blocked_at, id }))
+    return c.json({ items: found.items.map(present), next_cursor }, 200)
   })
   .openapi(lift, async (c) => {
     const { id } = c.req.valid('param')
@@ -57,7 +57,7 @@ export const blockRoutes = resource()
     const found = await findBlock(c.env.DB, id)
     if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no block ${id} in the scopes of this key.`)
     const what = { what: `The block of ${found.address}`, done: 'lifted' }
-    await operatorCall(c, found.scope, { ...unblocking(found.address), key: `lift:${id}`, ...what })
+    await operatorCall(c.env, found.scope, { ...unblocking(found.address), key: `lift:${id}`, ...what }, principal)
     return c.body(null, 204)
   })
 

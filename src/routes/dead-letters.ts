@@ -3,10 +3,10 @@ import { coversScope, type Principal } from '../auth/principal.ts'
 import type { Env } from '../bindings.ts'
 import { scopeName, type Event } from '../core/event.ts'
 import { deleteDeadLetters, findDeadLetter, listDeadLetters, type DeadLetter } from '../store/dead-letters.ts'
-import { ageCursor, beforeOf, pageByAge } from './age-cursor.ts'
+import { ageCursor, beforeOf, nextByAge } from './age-cursor.ts'
 import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from './describe.ts'
 import { conflict, notFound } from './refusals.ts'
-import { retryDeadLetters } from './retry-dead-letters.ts'
+import { retryDeadLetters, retryNewest } from './retry-dead-letters.ts'
 import { event } from './schemas.ts'
 
 const tags = ['Dead letters']
@@ -112,17 +112,16 @@ export const deadLetterRoutes = resource()
       ...query,
       patterns: c.var.principal.scopes,
       before: beforeOf(cursor),
-      limit: limit + 1,
+      limit,
     })
-    const { page, next_cursor } = pageByAge(letters, limit, ({ dead_lettered_at, id }) => ({ at: dead_lettered_at, id }))
-    return c.json({ items: page.map(present), next_cursor }, 200)
+    const next_cursor = nextByAge(letters, placeOf)
+    return c.json({ items: letters.items.map(present), next_cursor }, 200)
   })
   .openapi(find, async (c) => c.json(present(await mine(c.env, c.var.principal, c.req.valid('param').id)), 200))
   .openapi(retryMany, async (c) => {
     const { principal } = c.var
-    const letters = await listDeadLetters(c.env.DB, { ...c.req.valid('json'), patterns: principal.scopes })
-    const { retried, failed } = await retryDeadLetters(c.env, letters, principal.name)
-    return c.json({ retried: retried.length, failed }, 200)
+    const query = { ...c.req.valid('json'), patterns: principal.scopes }
+    return c.json(await retryNewest(c.env, query, principal.name), 200)
   })
   .openapi(retry, async (c) => {
     const { principal } = c.var
@@ -141,6 +140,8 @@ export const deadLetterRoutes = resource()
     await deleteDeadLetters(c.env.DB, [found])
     return c.body(null, 204)
   })
+
+const placeOf = ({ dead_lettered_at, id }: DeadLetter) => ({ at: dead_lettered_at, id })
 
 async function mine({ DB }: Env, principal: Principal, id: string): Promise<DeadLetter> {
   const found = await findDeadLetter(DB, id)

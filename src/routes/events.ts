@@ -43,7 +43,8 @@ const list = createRoute({
   operationId: 'listEvents',
   tags,
   summary: 'List events, newest first',
-  description: 'The log of events over all scopes that the key covers. It follows the scopes within about a second.',
+  description:
+    'The log of events over all scopes that the key covers. It follows the scopes within about a second. A page holds at most 4 MB of events, whatever its `limit`.',
   ...guard({ roles: ['viewer'] }),
   request: {
     query: z.object({
@@ -109,10 +110,10 @@ export const eventRoutes = resource()
   .openapi(list, async (c) => {
     const { cursor, limit, ...query } = c.req.valid('query')
     const before = cursor === undefined ? undefined : Number(cursor)
-    const rows = await listEvents(c.env.DB, { ...query, before, patterns: c.var.principal.scopes, limit: limit + 1 })
-    const page = rows.slice(0, limit)
-    const last = rows.length > limit ? page.at(-1) : undefined
-    return c.json({ items: page.map(withoutSeq), next_cursor: last ? String(last.seq) : null }, 200)
+    const { scopes: patterns } = c.var.principal
+    const { items, more } = await listEvents(c.env.DB, { ...query, before, patterns, limit })
+    const last = more ? items.at(-1) : undefined
+    return c.json({ items: items.map(withoutSeq), next_cursor: last ? String(last.seq) : null }, 200)
   })
   // Before `/v1/events/{id}`, which would take it for an id.
   .openapi(replay, (c) => {
@@ -124,7 +125,7 @@ export const eventRoutes = resource()
   .openapi(find, async (c) => {
     const { id } = c.req.valid('param')
     const { scope } = c.req.valid('query')
-    const [row] = await listEvents(c.env.DB, { id, scope, patterns: c.var.principal.scopes, limit: 1 })
+    const [row] = (await listEvents(c.env.DB, { id, scope, patterns: c.var.principal.scopes, limit: 1 })).items
     if (!row) throw notFound(`There is no event ${id} in the scopes of this key. The scope itself knows of it a second earlier.`)
     return c.json(withoutSeq(row), 200)
   })

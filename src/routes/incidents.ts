@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { coversScope } from '../auth/principal.ts'
 import { scopeName } from '../core/event.ts'
 import { findIncident, incidentStates, listIncidents, type Incident } from '../store/incidents.ts'
-import { ageCursor, beforeOf, pageByAge } from './age-cursor.ts'
+import { ageCursor, beforeOf, nextByAge } from './age-cursor.ts'
 import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from './describe.ts'
 import { operatorCall } from './operator-call.ts'
 import { notFound } from './refusals.ts'
@@ -56,9 +56,9 @@ export const incidentRoutes = resource()
   .openapi(list, async (c) => {
     const { limit, cursor, ...query } = c.req.valid('query')
     const { scopes: patterns } = c.var.principal
-    const found = await listIncidents(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit: limit + 1 })
-    const { page, next_cursor } = pageByAge(found, limit, ({ opened_at, id }) => ({ at: opened_at, id }))
-    return c.json({ items: page.map(present), next_cursor }, 200)
+    const found = await listIncidents(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit })
+    const next_cursor = nextByAge(found, ({ opened_at, id }) => ({ at: opened_at, id }))
+    return c.json({ items: found.items.map(present), next_cursor }, 200)
   })
   .openapi(close, async (c) => {
     const { id } = c.req.valid('param')
@@ -68,7 +68,7 @@ export const incidentRoutes = resource()
     if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no incident ${id} in the scopes of this key.`)
     if (found.closed_at !== null) return c.json(present(found), 200)
     const call = { tool: 'close_ticket', input: { ticket: id, reason }, key: `close:${id}`, what: `Incident ${id}`, done: 'closed' }
-    await operatorCall(c, found.scope, call)
+    await operatorCall(c.env, found.scope, call, principal)
     return c.json(present((await findIncident(c.env.DB, id)) ?? found), 200)
   })
 

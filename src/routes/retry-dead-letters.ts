@@ -1,7 +1,7 @@
 import type { Env } from '../bindings.ts'
 import type { Event } from '../core/event.ts'
 import type { ScopeApi } from '../protocol/scope-api.ts'
-import { deleteDeadLetters, type DeadLetter } from '../store/dead-letters.ts'
+import { deleteDeadLetters, listDeadLetters, type DeadLetter, type DeadLetterQuery } from '../store/dead-letters.ts'
 
 type Retried = { retried: DeadLetter[]; failed: { id: string; reason: string }[] }
 type WithEvent = DeadLetter & { scope: string; event_id: string }
@@ -19,6 +19,24 @@ export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[],
   const retried = scopes.flatMap((outcome) => outcome.retried)
   await deleteDeadLetters(env.DB, retried)
   return { retried, failed: [...unreadable.map(({ id }) => ({ id, reason: UNREADABLE })), ...scopes.flatMap(({ failed }) => failed)] }
+}
+
+/** The newest that match, page by page: their events are not all in memory at once. */
+export async function retryNewest(env: Env, query: DeadLetterQuery, by: string): Promise<{ retried: number; failed: Retried['failed'] }> {
+  const failed: Retried['failed'] = []
+  let retried = 0
+  let { before, limit } = query
+  while (limit > 0) {
+    const { items, more } = await listDeadLetters(env.DB, { ...query, before, limit })
+    const page = await retryDeadLetters(env, items, by)
+    retried += page.retried.length
+    failed.push(...page.failed)
+    const last = items.at(-1)
+    if (!more || !last) break
+    limit -= items.length
+    before = { at: last.dead_lettered_at, id: last.id }
+  }
+  return { retried, failed }
 }
 
 const UNREADABLE = 'It holds no event that could be read: there is nothing to send again. Look at its payload, then discard it.'

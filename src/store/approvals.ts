@@ -1,9 +1,10 @@
-import { and, desc, eq, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../protocol/approval.ts'
 import type { Refused } from '../protocol/scope-api.ts'
 import { within } from './events.ts'
 import { olderThan, type Place } from './older-than.ts'
+import { bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
 import { approvals, skillVersions } from './schema.ts'
 
 /** Repeated, it changes nothing: a decision that was made meanwhile stays. */
@@ -37,22 +38,26 @@ export type ApprovalQuery = {
   now: number
 }
 
-/** Newest first. */
-export async function listApprovals(db: D1Database, { patterns, status, scope, before, limit, now }: ApprovalQuery): Promise<Approval[]> {
+/** A page, newest first. */
+export async function listApprovals(
+  db: D1Database,
+  { patterns, status, scope, before, limit, now }: ApprovalQuery,
+): Promise<PageOf<Approval>> {
+  const where = and(
+    within(approvals.scope, patterns),
+    status === undefined ? undefined : isAt(status, now),
+    scope === undefined ? undefined : eq(approvals.scope, scope),
+    olderThan(before, approvals.created_at, approvals.id),
+  )
+  const bytes = bytesOf(approvals.inputs, approvals.why, approvals.reason, approvals.run)
+  const page = { from: approvals, where, key: approvals.id, at: approvals.created_at, bytes, limit }
   const rows = await drizzle(db)
-    .select()
+    .select({ ...getTableColumns(approvals), bytes })
     .from(approvals)
-    .where(
-      and(
-        within(approvals.scope, patterns),
-        status === undefined ? undefined : isAt(status, now),
-        scope === undefined ? undefined : eq(approvals.scope, scope),
-        olderThan(before, approvals.created_at, approvals.id),
-      ),
-    )
+    .where(inArray(approvals.id, keysOfPage(page)))
     .orderBy(desc(approvals.created_at), desc(approvals.id))
-    .limit(limit)
-  return rows.map((row) => asOf(row, now))
+  const { items, more } = pageOf(rows, limit)
+  return { items: items.map((row) => asOf(row, now)), more }
 }
 
 type Decision = { id: string; status: 'approved' | 'rejected'; by: Decider; reason: string | null; now: number }

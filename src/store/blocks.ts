@@ -1,7 +1,8 @@
-import { and, desc, eq } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, inArray } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { within } from './events.ts'
 import { olderThan, type Place } from './older-than.ts'
+import { bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
 import { blocks } from './schema.ts'
 
 export type Block = typeof blocks.$inferSelect
@@ -14,20 +15,21 @@ export type BlockQuery = {
   limit: number
 }
 
-/** Newest first. */
-export async function listBlocks(db: D1Database, { patterns, scope, before, limit }: BlockQuery): Promise<Block[]> {
-  return drizzle(db)
-    .select()
+/** A page, newest first. */
+export async function listBlocks(db: D1Database, { patterns, scope, before, limit }: BlockQuery): Promise<PageOf<Block>> {
+  const where = and(
+    within(blocks.scope, patterns),
+    scope === undefined ? undefined : eq(blocks.scope, scope),
+    olderThan(before, blocks.blocked_at, blocks.id),
+  )
+  const bytes = bytesOf(blocks.reason)
+  const page = { from: blocks, where, key: blocks.id, at: blocks.blocked_at, bytes, limit }
+  const rows = await drizzle(db)
+    .select({ ...getTableColumns(blocks), bytes })
     .from(blocks)
-    .where(
-      and(
-        within(blocks.scope, patterns),
-        scope === undefined ? undefined : eq(blocks.scope, scope),
-        olderThan(before, blocks.blocked_at, blocks.id),
-      ),
-    )
+    .where(inArray(blocks.id, keysOfPage(page)))
     .orderBy(desc(blocks.blocked_at), desc(blocks.id))
-    .limit(limit)
+  return pageOf(rows, limit)
 }
 
 export async function findBlock(db: D1Database, id: string): Promise<Block | null> {

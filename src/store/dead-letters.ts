@@ -1,9 +1,10 @@
-import { and, desc, eq, type SQL } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, inArray, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
 import { within } from './events.ts'
 import { olderThan, type Place } from './older-than.ts'
+import { bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
 import { deadLetters } from './schema.ts'
 
 export type DeadLetter = typeof deadLetters.$inferSelect
@@ -56,21 +57,26 @@ export type DeadLetterQuery = {
   limit: number
 }
 
-/** Newest first. Letters that name no scope are for those who may see all. */
-export async function listDeadLetters(db: D1Database, { patterns, scope, type, before, limit }: DeadLetterQuery): Promise<DeadLetter[]> {
+/** A page, newest first. Letters that name no scope are for those who may see all. */
+export async function listDeadLetters(
+  db: D1Database,
+  { patterns, scope, type, before, limit }: DeadLetterQuery,
+): Promise<PageOf<DeadLetter>> {
   const conditions: (SQL | undefined)[] = [
     within(deadLetters.scope, patterns),
     scope === undefined ? undefined : eq(deadLetters.scope, scope),
     type === undefined ? undefined : eq(deadLetters.type, type),
     olderThan(before, deadLetters.dead_lettered_at, deadLetters.id),
   ]
+  const where = and(...conditions)
+  const bytes = bytesOf(deadLetters.payload, deadLetters.error)
+  const page = { from: deadLetters, where, key: deadLetters.id, at: deadLetters.dead_lettered_at, bytes, limit }
   const rows = await drizzle(db)
-    .select()
+    .select({ ...getTableColumns(deadLetters), bytes })
     .from(deadLetters)
-    .where(and(...conditions))
+    .where(inArray(deadLetters.id, keysOfPage(page)))
     .orderBy(desc(deadLetters.dead_lettered_at), desc(deadLetters.id))
-    .limit(limit)
-  return rows
+  return pageOf(rows, limit)
 }
 
 export async function findDeadLetter(db: D1Database, id: string): Promise<DeadLetter | null> {

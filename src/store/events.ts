@@ -1,14 +1,15 @@
-import { and, desc, eq, gte, lt, sql, type SQL } from 'drizzle-orm'
+import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { AnySQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Statement } from '../core/event-statements.ts'
 import { SqlEventStore } from '../core/event-store.ts'
 import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
+import { limits } from '../protocol/limits.ts'
+import { bytesOf, keysOfPage, pageOf } from './page-by-bytes.ts'
 import { events } from './schema.ts'
 
 const BATCH = 1000
-/** At most 100 kB each. */
 const LATE_BATCH = 200
 /** The condition of the index of statuses, to the letter: SQLite uses it only where a query says the same. */
 const UNUSUAL = `status NOT IN ('completed', 'ignored')`
@@ -44,10 +45,13 @@ async function knownBefore(db: D1Database, chunk: string, { changes, last_row_id
 export async function lateQueued(db: D1Database, before: number): Promise<{ seq: number; event: Event }[]> {
   const { results } = await db
     .prepare(
-      `SELECT seq, payload FROM events WHERE status = 'queued' AND ${UNUSUAL} AND coalesce(queued_at, accepted_at) < ?
-        ORDER BY coalesce(queued_at, accepted_at) LIMIT ?`,
+      `SELECT seq, payload FROM events WHERE seq IN (SELECT seq FROM
+          (SELECT seq, late, sum(bytes) OVER (ORDER BY late, seq) - bytes AS before FROM
+            (SELECT seq, coalesce(queued_at, accepted_at) AS late, octet_length(payload) AS bytes FROM events
+              WHERE status = 'queued' AND ${UNUSUAL} AND coalesce(queued_at, accepted_at) < ?1 ORDER BY late, seq LIMIT ?2))
+          WHERE before < ?3) ORDER BY coalesce(queued_at, accepted_at), seq`,
     )
-    .bind(before, LATE_BATCH)
+    .bind(before, LATE_BATCH, limits.page_bytes)
     .all<{ seq: number; payload: string }>()
   return results.map(({ seq, payload }) => ({ seq, event: JSON.parse(payload) as Event }))
 }
@@ -100,9 +104,10 @@ const columns = {
   error: events.error,
   trace_id: events.trace_id,
   payload: events.payload,
+  bytes: bytesOf(events.payload, events.error),
 }
 
-/** The log of events, newest first. `patterns` are the scopes that the caller may see. */
+/** A page of the log of events, newest first. `patterns` are the scopes that the caller may see. */
 export async function listEvents(db: D1Database, query: EventQuery) {
   const conditions: (SQL | undefined)[] = [
     within(events.scope, query.patterns),
@@ -115,13 +120,15 @@ export async function listEvents(db: D1Database, query: EventQuery) {
     query.until === undefined ? undefined : lt(events.timestamp, query.until),
     query.before === undefined ? undefined : lt(events.seq, query.before),
   ]
+  const where = and(...conditions)
+  const page = { from: events, where, key: events.seq, bytes: columns.bytes, limit: query.limit }
   const rows = await drizzle(db)
     .select(columns)
     .from(events)
-    .where(and(...conditions))
+    .where(inArray(events.seq, keysOfPage(page)))
     .orderBy(desc(events.seq))
-    .limit(query.limit)
-  return rows.map(({ payload, ...row }) => ({ ...row, event: JSON.parse(payload) as Event }))
+  const { items, more } = pageOf(rows, query.limit)
+  return { items: items.map(({ payload, ...row }) => ({ ...row, event: JSON.parse(payload) as Event })), more }
 }
 
 /** Scopes that one of the patterns matches: GLOB's `*` is the patterns' own. D1 takes no GLOB pattern beyond 50 bytes; a longer one has no `*` but at its end. */

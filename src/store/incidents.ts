@@ -1,7 +1,8 @@
-import { and, desc, eq, isNotNull, isNull } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, inArray, isNotNull, isNull } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { within } from './events.ts'
 import { olderThan, type Place } from './older-than.ts'
+import { bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
 import { incidents } from './schema.ts'
 
 export type Incident = typeof incidents.$inferSelect
@@ -16,21 +17,22 @@ export type IncidentQuery = {
   limit: number
 }
 
-/** Newest first. */
-export async function listIncidents(db: D1Database, { patterns, scope, state, before, limit }: IncidentQuery): Promise<Incident[]> {
-  return drizzle(db)
-    .select()
+/** A page, newest first. */
+export async function listIncidents(db: D1Database, { patterns, scope, state, before, limit }: IncidentQuery): Promise<PageOf<Incident>> {
+  const where = and(
+    within(incidents.scope, patterns),
+    scope === undefined ? undefined : eq(incidents.scope, scope),
+    state === undefined ? undefined : state === 'open' ? isNull(incidents.closed_at) : isNotNull(incidents.closed_at),
+    olderThan(before, incidents.opened_at, incidents.id),
+  )
+  const bytes = bytesOf(incidents.title, incidents.details, incidents.evidence)
+  const page = { from: incidents, where, key: incidents.id, at: incidents.opened_at, bytes, limit }
+  const rows = await drizzle(db)
+    .select({ ...getTableColumns(incidents), bytes })
     .from(incidents)
-    .where(
-      and(
-        within(incidents.scope, patterns),
-        scope === undefined ? undefined : eq(incidents.scope, scope),
-        state === undefined ? undefined : state === 'open' ? isNull(incidents.closed_at) : isNotNull(incidents.closed_at),
-        olderThan(before, incidents.opened_at, incidents.id),
-      ),
-    )
+    .where(inArray(incidents.id, keysOfPage(page)))
     .orderBy(desc(incidents.opened_at), desc(incidents.id))
-    .limit(limit)
+  return pageOf(rows, limit)
 }
 
 /** An id is made of its scope and its run's key: no two scopes have the same. */

@@ -10,7 +10,6 @@ const FLOORS = [
   ['queue', 'auth'],
   ['wrap'],
   ['agents', 'store', 'reflexes', 'skills', 'traces'],
-  ['expressions'],
   ['bindings.ts'],
   ['models', 'protocol'],
   ['core'],

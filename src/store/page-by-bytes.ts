@@ -1,0 +1,41 @@
+import { desc, sql, type Column, type SQL, type Table } from 'drizzle-orm'
+import { limits } from '../protocol/limits.ts'
+
+/** The rows of a list that is ordered by `at`, if that is given, and then by `key`, both falling. */
+type List = {
+  from: Table
+  where: SQL | undefined
+  key: Column
+  at?: Column
+  bytes: SQL<number>
+  limit: number
+}
+export type PageOf<Row> = { items: Row[]; more: boolean }
+
+/** What a row takes: the bytes of its long columns, without reading them. */
+export const bytesOf = (...columns: Column[]): SQL<number> =>
+  sql<number>`(${sql.join(
+    columns.map((column) => sql`coalesce(octet_length(${column}), 0)`),
+    sql` + `,
+  )})`
+
+/**
+ * The keys of one page: at most `limit`, and about a page's bytes; and of one row more, where there is one, which shows
+ * that the list goes on. Only what is in a page is ever loaded.
+ */
+export function keysOfPage({ from, where, key, at, bytes, limit }: List): SQL {
+  const order = at ? sql`${desc(at)}, ${desc(key)}` : desc(key)
+  return sql`(SELECT key FROM
+    (SELECT key, sum(bytes) OVER (ORDER BY at DESC, key DESC) - bytes AS before FROM
+      (SELECT ${key} AS key, ${at ?? key} AS at, ${bytes} AS bytes FROM ${from} WHERE ${where ?? sql`true`}
+        ORDER BY ${order} LIMIT ${limit + 1}))
+    WHERE before < ${limits.page_bytes})`
+}
+
+/** The page of rows that `keysOfPage` let through, each with its `bytes`. */
+export function pageOf<Row extends { bytes: number }>(rows: readonly Row[], limit: number): PageOf<Omit<Row, 'bytes'>> {
+  const total = rows.reduce((sum, { bytes }) => sum + bytes, 0)
+  const more = rows.length > limit || (rows.length > 1 && total >= limits.page_bytes)
+  const items = more ? rows.slice(0, -1) : rows
+  return { items: items.map(({ bytes: _bytes, ...row }) => row), more }
+}
