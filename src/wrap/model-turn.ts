@@ -18,6 +18,8 @@ export type ModelTurnOptions = {
   onReport?: ((report: SkillReport) => void) | undefined
 }
 
+type Unfinished = { over: number; messages: readonly unknown[]; results: readonly string[] }
+
 /** As long as a provider may ask to wait before a call is repeated. */
 const REPEATED_MS = 60_000
 
@@ -27,6 +29,11 @@ export class ModelTurn {
   readonly exchanges: Exchange[] = []
   /** The tool calls that the caller was given to bring back. */
   readonly calls = new Set<string>()
+  /**
+   * The messages that a call had exchanged with its model before it failed, over so many messages of
+   * the caller: its repetition goes on from there.
+   */
+  unfinished: Unfinished | null = null
   #pending: string | null = null
   #taken = false
   #failed_at: number | null = null
@@ -57,5 +64,6 @@ export class ModelTurn {
 
   ended({ failed }: { failed: boolean }): void {
     this.#failed_at = failed ? this.#now : null
+    if (!failed) this.unfinished = null
   }
 }

@@ -1,5 +1,4 @@
 import type {
-  JSONObject,
   LanguageModelV4CallOptions,
   LanguageModelV4Content,
   LanguageModelV4FinishReason,
@@ -21,7 +20,7 @@ import {
   withoutForgeries,
 } from './prompt.ts'
 import { isPassive, withNativeTools } from './protocol.ts'
-import { settleIntents, type SkillReport } from './settle-intents.ts'
+import { settleIntents, shownReports, type SkillReport } from './settle-intents.ts'
 import { usageSum } from './usage-sum.ts'
 
 export const MOST_ROUNDS = 4
@@ -107,9 +106,7 @@ export class Rounds {
   /** What became of the answer's proposals, beside the provider's own. */
   metadata(own: SharedV4ProviderMetadata | undefined): { providerMetadata?: SharedV4ProviderMetadata } {
     if (this.#reports.length === 0) return own ? { providerMetadata: own } : {}
-    const proposals = this.#reports.flatMap((report) => (report.kind === 'clarify' ? [] : [shownReport(report)]))
-    const questions = this.#reports.flatMap((report) => (report.kind === 'clarify' ? report.questions : []))
-    return { providerMetadata: { ...own, reflex: { proposals, questions } } }
+    return { providerMetadata: { ...own, reflex: shownReports(this.#reports) } }
   }
 
   get #protocol() {
@@ -185,12 +182,6 @@ export class Rounds {
     this.#reports.push(report)
     this.#turn.options.onReport?.(report)
   }
-}
-
-function shownReport(report: Exclude<SkillReport, { kind: 'clarify' }>): JSONObject {
-  if (report.kind === 'problem') return { skill_id: report.skill_id, status: report.status, reason: report.reason }
-  const { proposal_id, skill_id, status, reason, approval_id, run_id } = report.result
-  return { proposal_id, skill_id, status, reason, approval_id, run_id }
 }
 
 export const textOf = (content: readonly LanguageModelV4Content[]): string =>

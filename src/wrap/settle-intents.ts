@@ -11,6 +11,21 @@ export type SkillReport =
   | { kind: 'clarify'; questions: Question[] }
   | { kind: 'problem'; skill_id: string; status: 'malformed' | 'refused'; reason: string }
 
+/** The reports as the caller finds them in the metadata of an answer. */
+export function shownReports(reports: readonly SkillReport[]): { proposals: ShownProposal[]; questions: Question[] } {
+  const proposals = reports.flatMap((report) => (report.kind === 'clarify' ? [] : [shownProposal(report)]))
+  return { proposals, questions: reports.flatMap((report) => (report.kind === 'clarify' ? report.questions : [])) }
+}
+
+type ShownProposal = Partial<Pick<ProposalResult, 'proposal_id' | 'approval_id' | 'run_id'>> &
+  Pick<ProposalResult, 'skill_id' | 'reason'> & { status: ProposalResult['status'] | 'malformed' }
+
+function shownProposal(report: Exclude<SkillReport, { kind: 'clarify' }>): ShownProposal {
+  if (report.kind === 'problem') return { skill_id: report.skill_id, status: report.status, reason: report.reason }
+  const { proposal_id, skill_id, status, reason, approval_id, run_id } = report.result
+  return { proposal_id, skill_id, status, reason, approval_id, run_id }
+}
+
 /** What the model is told of one intent. */
 export type Reply = { call_id: string | null; text: string }
 

@@ -32,6 +32,13 @@ describe('the house', () => {
     }
   })
 
+  test('only wrap/langchain imports LangChain, and nothing imports that: no other user needs it', () => {
+    const outside = files.filter((file) => !file.startsWith('wrap/langchain/'))
+    const isImported = /from '(@?langchain['/]|[^']*\/langchain\/)/
+    const importing = outside.filter((file) => isImported.test(readFileSync(path.join('src', file), 'utf8')))
+    expect(importing).toEqual([])
+  })
+
   test('no source file is longer than 300 lines', () => {
     const long = files.filter((file) => readFileSync(path.join('src', file), 'utf8').split('\n').length > 300)
     expect(long).toEqual([])
