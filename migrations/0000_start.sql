@@ -143,6 +143,15 @@ CREATE TABLE `scopes` (
 );
 --> statement-breakpoint
 CREATE INDEX `scopes_wake` ON `scopes` (`wake_at`);--> statement-breakpoint
+CREATE TABLE `skill_scopes` (
+	`skill_id` text NOT NULL,
+	`pattern` text NOT NULL,
+	`prefix` text NOT NULL,
+	PRIMARY KEY(`skill_id`, `pattern`)
+);
+--> statement-breakpoint
+CREATE INDEX `skill_scopes_prefix` ON `skill_scopes` (`prefix`,`pattern`,`skill_id`);--> statement-breakpoint
+CREATE INDEX `skill_scopes_pattern` ON `skill_scopes` (`pattern`,`skill_id`);--> statement-breakpoint
 CREATE TABLE `skill_versions` (
 	`id` text NOT NULL,
 	`version` text NOT NULL,
@@ -155,9 +164,11 @@ CREATE TABLE `skill_versions` (
 	`revision` integer DEFAULT 0 NOT NULL,
 	`provenance` text NOT NULL,
 	`created_at` integer NOT NULL,
+	`sharing` text NOT NULL,
 	PRIMARY KEY(`id`, `version`)
 );
 --> statement-breakpoint
+CREATE INDEX `skill_versions_changes` ON `skill_versions` (`id`,`revision`,`version`);--> statement-breakpoint
 CREATE INDEX `skill_versions_precedence` ON `skill_versions` (`id`,`precedence`);--> statement-breakpoint
 CREATE INDEX `skill_versions_state` ON `skill_versions` (`id`,`state`,`precedence`);--> statement-breakpoint
 CREATE INDEX `skill_versions_revision` ON `skill_versions` (`revision`);--> statement-breakpoint
@@ -167,3 +178,5 @@ CREATE TABLE `skills` (
 	`scopes` text NOT NULL,
 	`created_at` integer NOT NULL
 );
+--> statement-breakpoint
+CREATE INDEX `skills_owner` ON `skills` (`owner`);

@@ -50,6 +50,7 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
     case 'blackboard-changed':
     case 'blackboard-seeded':
     case 'bulletin-built':
+    case 'call-received':
     case 'skill-compensation-ended':
     case 'skill-guard-evaluated':
     case 'skill-resumed':

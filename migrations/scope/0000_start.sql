@@ -62,6 +62,14 @@ CREATE INDEX `events_lease` ON `events` (`ack_token`,`lease_until`) WHERE status
 CREATE INDEX `events_context` ON `events` (`seq`) WHERE in_context = 1;--> statement-breakpoint
 CREATE INDEX `events_outbox` ON `events` (`seq`) WHERE told < revision;--> statement-breakpoint
 CREATE UNIQUE INDEX `events_id` ON `events` (`id`);--> statement-breakpoint
+CREATE TABLE `held_skills` (
+	`id` text NOT NULL,
+	`version` text NOT NULL,
+	`hash` text NOT NULL,
+	`manifest` text NOT NULL,
+	PRIMARY KEY(`id`, `version`)
+);
+--> statement-breakpoint
 CREATE TABLE `log` (
 	`seq` integer PRIMARY KEY NOT NULL,
 	`at` integer NOT NULL,

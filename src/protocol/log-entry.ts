@@ -24,6 +24,8 @@ export type Cause = { turn_id: string } | { by: string }
 
 /** The kind's own fields. Kinds are noun-verb; a new arm makes every exhaustive switch over kinds fail to compile. */
 export type EntryBody =
+  /** A request had the scope decide on a skill, or call a tool: the root of what follows. */
+  | { kind: 'call-received'; call: 'skill' | 'tool'; name: string; by: string }
   | { kind: 'event-accepted'; event_type: string; source: string; via: Via }
   | { kind: 'event-retried'; attempts: number; error: string; due_at: string }
   | { kind: 'event-ended'; status: OutcomeStatus; attempts: number; outcome: Outcome; error: string | null }

@@ -42,13 +42,11 @@ const address = z
   .refine(slotsOnly, NO_SLOT)
 
 const common = {
-  url: address,
-  headers: plainHeaders.optional(),
-  /** Headers by the name of the secret that each holds. */
-  secret_headers: secretHeaders.optional(),
-  timeout_ms: z.int().min(1).max(120_000).optional(),
-  /** Only the steps of skills may call it, so that the gate stands before each call: no model, no trigger and no reflex. */
-  plans_only: z.boolean().optional(),
+  url: address.meta({ description: 'Its scheme and host are fixed; `{{slots}}` may stand behind them.' }),
+  headers: plainHeaders.optional().meta({ description: 'Headers that hold no credentials.' }),
+  secret_headers: secretHeaders.optional().meta({ description: 'Headers by the name of the secret that each holds.' }),
+  timeout_ms: z.int().min(1).max(120_000).optional().meta({ description: '15000 unless set.' }),
+  plans_only: z.boolean().optional().meta({ description: 'Only the steps of skills may call it: no model, no trigger and no reflex.' }),
 }
 
 /** A tool that is one HTTP request, as a scope's settings declare it; wrap/http-request.ts says how it is made. */
@@ -56,14 +54,15 @@ export const httpToolSetting = z
   .strictObject({
     ...common,
     name: z.string().regex(/^http\.[\w./-]{1,59}$/, 'is a name that begins with http. such as http.tickets.open, at most 64 characters'),
-    description: z.string().trim().min(1).max(1000),
+    description: z.string().trim().min(1).max(1000).meta({ description: 'The model reads this.' }),
     method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
     body: z.union([z.string(), z.array(z.json()), z.record(z.string(), z.json())]).optional(),
     max_response_bytes: z.int().min(1).max(1_048_576).optional(),
-    /** Names an effect that must happen once, in this scope for ever: `refund:{{order}}`. Leave it out where a plan undoes and does again: a plan has a key of its own. */
-    idempotence_key: z.string().min(1).max(400).refine(slotsOnly, NO_SLOT).optional(),
-    /** It only looks: a call that a crash cuts off is simply made again. */
-    repeatable: z.boolean().optional(),
+    idempotence_key: z.string().min(1).max(400).refine(slotsOnly, NO_SLOT).optional().meta({
+      description:
+        'Names an effect that must happen once in this scope, such as `refund:{{order}}`. Leave it out where a plan undoes and does again: a plan has a key of its own.',
+    }),
+    repeatable: z.boolean().optional().meta({ description: 'It only reads: a call that a crash cuts off is made again.' }),
   })
   .refine(({ method, body }) => method !== 'GET' || body === undefined, { path: ['body'], message: 'a GET has no body' })
   .refine((tool) => fitsBytes(JSON.stringify(tool), 8000), 'is at most 8000 bytes of JSON')

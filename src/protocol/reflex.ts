@@ -43,9 +43,9 @@ export const agentOwner = (scope: string): string => `scope:${scope}`
 /** A chain's soft reference: without a version it follows the artifact. `rate`: fires in a minute at most; `cooldown_s`: from one fire to the next at least. */
 export const reflexReference = z.strictObject({
   id: reflexId,
-  version: reflexVersionNumber.optional(),
-  cooldown_s: z.number().min(0).max(86_400).optional(),
-  rate: z.int().min(1).max(60_000).optional(),
+  version: reflexVersionNumber.optional().meta({ description: 'Unset: it follows the reflex, whichever version is active or in shadow.' }),
+  cooldown_s: z.number().min(0).max(86_400).optional().meta({ description: 'Seconds from one fire to the next, at least.' }),
+  rate: z.int().min(1).max(60_000).optional().meta({ description: 'Fires in a minute, at most.' }),
 })
 export type ReflexReference = z.infer<typeof reflexReference>
 
@@ -71,5 +71,8 @@ export type Recording = {
   decision: Decision | null
 }
 
-/** What names a tool call, so that two decisions are found to be the same one. Null where there is no such tool, or it does not take such arguments. */
-export type KeyOf = (tool: string, args: unknown) => { idempotence_key: string | null; arguments_hash: string } | null
+/** A tool call's identity: two calls of a tool are the same one if their keys are, or, without keys, their arguments. */
+export type CallKeys = { idempotence_key: string | null; arguments_hash: string }
+/** Null where there is no such tool, or it does not take such arguments. */
+export type KeyOf = (tool: string, args: unknown) => CallKeys | null
+export type ToolCall = { tool: string; args: unknown }

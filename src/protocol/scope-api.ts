@@ -1,3 +1,5 @@
+import type { CallKeys, ToolCall } from './reflex.ts'
+import type { TraceContext } from './traceparent.ts'
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
 import type { Decider } from './approval.ts'
@@ -81,7 +83,17 @@ export type Connect = {
 export type Caller = { name: string; roles: string[]; scopes: string[]; key_id: string }
 
 /** `key` names the effect: under the same one it happens once. */
-export type OperatorCall = { tool: string; input: unknown; key: string }
+export type OperatorCall = { tool: string; input: unknown; key: string; trace?: TraceContext | undefined }
+
+/** Who proposes. `trace` is that of the request. */
+export type ProposalCaller = {
+  name: string
+  key_id: string
+  from: 'caller' | 'model'
+  roles: string[]
+  dry_run: boolean
+  trace?: TraceContext | undefined
+}
 
 /** What a Scope offers over RPC. Log entries travel as JSON text: the object has them so, and the route passes them on unparsed. */
 export interface ScopeApi {
@@ -116,12 +128,17 @@ export interface ScopeApi {
   reflexesChanged(ids: string[]): Promise<void>
   /** Events as reflexes saw or would have seen them, oldest first, each as the JSON of a Recording; `next` is the `after` of the next page. */
   recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
+  /** Names tool calls as the scope's effects do, in their order. */
+  identify(calls: ToolCall[]): Promise<(CallKeys | null)[]>
   metrics(): Promise<ScopeMetrics>
   /** Decides on a proposal, and runs it where it may: the JSON of a ProposalResult. What a model sends may hold no secret, and is told none. */
-  propose(
-    proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
-    by: { name: string; key_id: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
-  ): Promise<string>
+  propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, by: ProposalCaller): Promise<string>
+  /** What a model would be told of skills about this text: the JSON of a Bulletin. */
+  bulletin(text: string): Promise<string>
+  /** A page of the skills that fit here, by id, those behind `after`: JSON of `{goal_labels, manifests, more}`. */
+  skills(page: { after: string; limit: number }): Promise<string>
+  /** The ids of all of them. */
+  skillIds(): Promise<string[]>
   /** A person decided on an approval that this scope asked for: it reads the decision in D1. */
   approvalDecided(id: string): Promise<void>
   /** Has the scope's agent use one of its tools. `failed` where the tool says that it did not do it, or it may have. */

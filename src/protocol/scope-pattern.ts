@@ -28,3 +28,33 @@ export function matchesScope(pattern: string, scope: string): boolean {
   }
   return true
 }
+
+/** What all that a pattern matches begins with. */
+export const prefixOf = (pattern: string): string => pattern.split('*', 1)[0] ?? ''
+
+/** Whether any scope is matched by both patterns. */
+export function overlaps(left: string, right: string): boolean {
+  if (!left.includes('*')) return matchesScope(right, left)
+  if (!right.includes('*')) return matchesScope(left, right)
+  const [a, b] = [prefixOf(left), prefixOf(right)]
+  if (!a.startsWith(b) && !b.startsWith(a)) return false
+  const bothOpen = a.length + 1 === left.length && b.length + 1 === right.length
+  return bothOpen || shareText(left, right)
+}
+
+/** Cell j of row i: the first i characters of `left` and the first j of `right` match a common text. */
+function shareText(left: string, right: string): boolean {
+  let above: boolean[] = []
+  for (let i = 0; i <= left.length; i++) {
+    const row: boolean[] = []
+    for (let j = 0; j <= right.length; j++) {
+      const [a, b] = [left[i - 1], right[j - 1]]
+      // A star stands for nothing, or for one more character of the other pattern.
+      const byStar = (a === '*' || b === '*') && (above[j] === true || row[j - 1] === true)
+      const byLetter = a !== undefined && a === b && above[j - 1] === true
+      row.push((i === 0 && j === 0) || byStar || byLetter)
+    }
+    above = row
+  }
+  return above[right.length] ?? false
+}

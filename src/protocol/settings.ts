@@ -3,73 +3,201 @@ import { limits } from './limits.ts'
 import { httpTools, mcpServers } from './outside-tools.ts'
 import { reflexReference } from './reflex.ts'
 import { fitsBytes } from './byte-length.ts'
+import { whenFunctions, whenWindows } from './when.ts'
 
-/** What happens to events that arrive while a turn is in flight; `debounce` also delays the start of a turn. Times in ms. */
+const WHEN = Object.keys(whenWindows)
+
 export const overlap = z.union([
   z.enum(['queue', 'interrupt', 'drop']),
   z.strictObject({
-    debounce: z.strictObject({ quiet_ms: z.int().min(1).max(3_600_000), max_ms: z.int().min(1).max(86_400_000) }),
+    debounce: z.strictObject({
+      quiet_ms: z.int().min(1).max(3_600_000).meta({ description: 'A turn starts after this long without a new event.' }),
+      max_ms: z.int().min(1).max(86_400_000).meta({ description: 'A turn starts this long after the first event, at the latest.' }),
+    }),
   }),
 ])
 
-const tokenBudget = z.strictObject({ tokens: z.int().min(0), per: z.enum(['hour', 'day', 'total']) })
+const tokenBudget = z.strictObject({
+  tokens: z.int().min(0).meta({ description: 'Input and output tokens together.' }),
+  per: z.enum(['hour', 'day', 'total']).meta({ description: 'Hours and days are those of UTC.' }),
+})
 
 const anyFields = z.record(z.string().min(1).max(128), z.json())
 const roles = z.array(z.string().min(1).max(64), 'is a list of roles, such as ["operator"]').max(32)
 
 const blackboard = z
   .strictObject({
-    ctx: anyFields,
-    env: anyFields,
-    work: anyFields.refine((work) => !Object.hasOwn(work, 'steps'), {
-      path: ['steps'],
-      message: 'is where a plan finds what its steps gave',
-    }),
-    /** `policy.roles` are those of the scope's own agent; `agent` unless set. */
-    policy: anyFields.superRefine((policy, context) => {
-      const judged = Object.hasOwn(policy, 'roles') ? roles.safeParse(policy['roles']) : null
-      for (const { path, message } of judged?.error?.issues ?? []) context.addIssue({ code: 'custom', path: ['roles', ...path], message })
-    }),
+    ctx: anyFields.meta({ description: 'Facts about the situation.' }),
+    env: anyFields.meta({ description: 'Facts about the environment.' }),
+    work: anyFields
+      .refine((work) => !Object.hasOwn(work, 'steps'), { path: ['steps'], message: 'is where a plan finds what its steps gave' })
+      .meta({ description: 'What skills read and write; `steps` is reserved.' }),
+    policy: anyFields
+      .superRefine((policy, context) => {
+        const judged = Object.hasOwn(policy, 'roles') ? roles.safeParse(policy['roles']) : null
+        for (const { path, message } of judged?.error?.issues ?? []) context.addIssue({ code: 'custom', path: ['roles', ...path], message })
+      })
+      .meta({ description: "`roles` are those of the scope's own agent, `agent` unless set." }),
   })
   .partial()
 
+/** Each with its meaning and an example: the API's description and docs/settings.md are made of these. */
 const fields = {
-  /** The agent that serves this scope, by name; else the first whose pattern matches. */
-  agent: z.string().min(1).max(64),
-  /** `pull`: no turns here; an outside process claims, acknowledges and refuses events. */
-  consumer: z.enum(['turn', 'pull']),
-  overlap,
-  max_attempts: z.int().min(1).max(100),
-  turn_timeout_ms: z.int().min(10).max(600_000),
-  effect_timeout_ms: z.int().min(10).max(600_000),
-  /** Events of the DecisionContext that are kept beside those not yet considered. */
-  context_limit: z.int().min(1).max(10_000),
-  /** Events not yet settled, above which new ones are refused with 429. */
-  inbox_limit: z.int().min(1).max(1_000_000),
-  retention_days: z.number().positive().max(365),
-  token_budget: tokenBudget.nullable(),
-  /** Names of fields whose values never reach the log, beside the usual ones (password, token, …). */
-  redact: z.array(z.string().min(1).max(64)).max(100),
-  /** The built-in agent's system prompt. */
-  instructions: z.string().max(20_000),
-  /** The built-in agent's condition: a CEL expression over the context's counts. */
-  when: z.string().max(2000),
-  /** Names of the tools that this scope may use, of its agent and of those declared below; all of them unless set. */
-  tools: z.array(z.string().min(1).max(128)).max(100),
-  /** System 1: the reflexes that see an event before any model does, in order of priority. */
-  reflexes: z.array(reflexReference).max(limits.chain_length),
-  /** Where the scope's agent works, for the gate: a skill names what it is for. */
-  project: z.string().min(1).max(200),
-  env: z.union([z.string().min(1).max(64), z.array(z.string().min(1).max(64)).max(16)]),
-  toolset: z.string().min(1).max(64),
-  repo: z.string().min(1).max(300),
-  /** What is being worked for: cues by which skills are chosen. */
-  goal_labels: z.array(z.string().trim().min(1).max(64)).max(50),
-  /** What a turn's blackboard begins with. */
-  blackboard,
-  /** How the turn's model proposes a skill and asks for what one needs: `asp` by blocks in its text, `tools` by the native tools `propose_skill` and `clarify`. */
-  skill_protocol: z.enum(['asp', 'tools']),
-  /** Hosts that HTTP and MCP tools may reach: `api.example.com`, or `*.example.com` for those below it. */
+  agent: z
+    .string()
+    .min(1)
+    .max(64)
+    .meta({
+      description: 'The agent that serves this scope, by name. Unset: the first agent whose pattern matches the scope.',
+      examples: ['prompted'],
+    }),
+  consumer: z.enum(['turn', 'pull']).meta({
+    description: '`turn`: the agent handles events here. `pull`: an outside process claims, acknowledges and rejects them.',
+    examples: ['pull'],
+  }),
+  overlap: overlap.meta({
+    description:
+      'What happens to events that arrive while a turn is in flight. `queue`: another turn considers them afterwards. `interrupt`: the turn is aborted, and starts again ' +
+      'with everything. `drop`: they join the context and start no turn. `debounce`: turns wait for a quiet moment, and consider all that came until then.',
+    examples: [{ debounce: { quiet_ms: 2000, max_ms: 10_000 } }],
+  }),
+  max_attempts: z
+    .int()
+    .min(1)
+    .max(100)
+    .meta({
+      description: 'How often an event is tried before it goes to the dead letters.',
+      examples: [5],
+    }),
+  turn_timeout_ms: z
+    .int()
+    .min(10)
+    .max(600_000)
+    .meta({
+      description: 'How long one turn may take. A turn that takes longer is aborted, and its events are retried.',
+      examples: [120_000],
+    }),
+  effect_timeout_ms: z
+    .int()
+    .min(10)
+    .max(600_000)
+    .meta({
+      description: 'How long one tool call may take, unless the tool has a `timeout_ms` of its own.',
+      examples: [10_000],
+    }),
+  context_limit: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .meta({
+      description: 'How many events the DecisionContext keeps, beside those that no turn has considered yet. The oldest leave first.',
+      examples: [200],
+    }),
+  inbox_limit: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .meta({
+      description: 'How many events may be without an outcome. Above it new events are refused with 429.',
+      examples: [10_000],
+    }),
+  retention_days: z
+    .number()
+    .positive()
+    .max(365)
+    .meta({
+      description:
+        'How long events with an outcome, the log and the journal of effects are kept. An event id is recognised as a duplicate for as long.',
+      examples: [30],
+    }),
+  token_budget: tokenBudget.nullable().meta({
+    description:
+      'Tokens that this scope may spend on models. When they are spent, events wait until the period is over or the budget is raised. null: no limit.',
+    examples: [{ tokens: 100_000, per: 'day' }],
+  }),
+  redact: z
+    .array(z.string().min(1).max(64))
+    .max(100)
+    .meta({
+      description: 'Names of fields whose values are kept out of the log, beside the usual ones (password, token, …).',
+      examples: [['email', 'phone']],
+    }),
+  instructions: z
+    .string()
+    .max(20_000)
+    .meta({
+      description: 'The system prompt of the built-in agent `prompted`, and of `chat`. Without it `prompted` starts no model.',
+      examples: ['You triage messages. Answer in one line.'],
+    }),
+  when: z
+    .string()
+    .max(2000)
+    .meta({
+      description:
+        'The condition on which the built-in agent `prompted` starts a model: a CEL expression that is true or false. It sees `total` (events in the context), `by_type["TYPE"]` and ' +
+        `\`by_source["SOURCE"]\`, over the whole context or as fields of ${WHEN.slice(0, -1).join(', ')} and ${WHEN.at(-1)}, which count the latest events only. ` +
+        `Functions: ${whenFunctions.join(', ')}.`,
+      examples: ['last_1m.total >= 3 || by_type["timer.tick"] > 0'],
+    }),
+  tools: z
+    .array(z.string().min(1).max(128))
+    .max(100)
+    .meta({
+      description:
+        'Names of the tools that this scope may use: of its agent, and of those that `http_tools` and `mcp_servers` declare. Unset: all of them.',
+      examples: [['http.tickets.open']],
+    }),
+  reflexes: z
+    .array(reflexReference)
+    .max(limits.chain_length)
+    .meta({
+      description: 'The reflexes that see each event before any model does, in this order. The first that returns an action decides.',
+      examples: [[{ id: 'greet', cooldown_s: 10 }]],
+    }),
+  project: z
+    .string()
+    .min(1)
+    .max(200)
+    .meta({
+      description: "Where the scope's agent works. Skills whose manifest names another `compat.project` are refused.",
+      examples: ['acme/shop'],
+    }),
+  env: z.union([z.string().min(1).max(64), z.array(z.string().min(1).max(64)).max(16)]).meta({
+    description: 'The environment, or several, that `compat.env` of skills is compared with.',
+    examples: ['staging'],
+  }),
+  toolset: z
+    .string()
+    .min(1)
+    .max(64)
+    .meta({
+      description: 'The set of tools that `compat.toolset` of skills is compared with.',
+      examples: ['kubernetes'],
+    }),
+  repo: z
+    .string()
+    .min(1)
+    .max(300)
+    .meta({
+      description: 'The repository that `compat.repo` of skills is compared with.',
+      examples: ['github.com/acme/shop'],
+    }),
+  goal_labels: z
+    .array(z.string().trim().min(1).max(64))
+    .max(50)
+    .meta({
+      description: 'What is being worked for. A skill that names one of these labels scores higher at the gate.',
+      examples: [['defence']],
+    }),
+  blackboard: blackboard.meta({
+    description: "What the blackboard of each turn begins with: the values that skills' expressions and templates read.",
+    examples: [{ ctx: { friends: ['192.0.2.7'] } }],
+  }),
+  skill_protocol: z.enum(['asp', 'tools']).meta({
+    description:
+      'How a model proposes a skill and asks for what is missing. `asp`: by blocks in its text. `tools`: by the native tools `propose_skill` and `clarify`.',
+    examples: ['tools'],
+  }),
   allowed_hosts: z
     .array(
       z
@@ -79,14 +207,37 @@ const fields = {
           'a host is a name in lower case, with `*.` before it or a port behind it at most',
         ),
     )
-    .max(100),
-  /** Tools that are one HTTP request each, to one of `allowed_hosts`. */
-  http_tools: httpTools,
-  /** MCP servers on `allowed_hosts` whose tools the scope may use. */
-  mcp_servers: mcpServers,
-  /** The agent's own parameters. */
-  parameters: z.record(z.string().min(1).max(64), z.json()),
+    .max(100)
+    .meta({
+      description: 'Hosts that HTTP and MCP tools may reach: `api.example.com`, or `*.example.com` for those below it.',
+      examples: [['api.example.com', '*.acme.dev']],
+    }),
+  http_tools: httpTools.meta({
+    description: 'Tools that are one HTTP request each, to one of `allowed_hosts`. docs/outside-tools.md describes the fields.',
+    examples: [
+      [
+        {
+          name: 'http.tickets.open',
+          description: 'Opens a ticket',
+          method: 'POST',
+          url: 'https://tickets.example.com/v2/tickets',
+          body: { title: '{{title}}' },
+        },
+      ],
+    ],
+  }),
+  mcp_servers: mcpServers.meta({
+    description: 'MCP servers on `allowed_hosts` whose tools the scope may use, each called `mcp.NAME.TOOL`.',
+    examples: [[{ name: 'files', url: 'https://mcp.acme.dev/mcp' }]],
+  }),
+  parameters: z.record(z.string().min(1).max(64), z.json()).meta({
+    description: "The agent's own parameters, as its tools and its trigger read them.",
+    examples: [{ threshold: 5 }],
+  }),
 }
+
+/** The schema of each setting by its name. */
+export const settingFields: Readonly<Record<string, z.ZodType>> = fields
 
 /** What a scope runs with, its agent's defaults filled in. */
 export const settings = z.strictObject(fields).partial({
@@ -101,9 +252,15 @@ export const settings = z.strictObject(fields).partial({
 })
 export type Settings = z.infer<typeof settings>
 
+/** Its meaning is that of the setting: the outer schema is the one that the API's description shows. */
+function patchOf(schema: z.ZodType): z.ZodType {
+  const { description, examples } = schema.meta() ?? {}
+  return schema.nullable().optional().meta({ description, examples })
+}
+
 /** A merge patch: what is named changes, null goes back to the default. */
 export const settingsPatch = z
-  .strictObject(Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, schema.nullable().optional()])) as PatchShape)
+  .strictObject(Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, patchOf(schema)])) as PatchShape)
   .refine((patch) => fitsBytes(JSON.stringify(patch), limits.settings_bytes), 'settings are at most 64 kB in all')
 type PatchShape = { [Name in keyof typeof fields]: z.ZodOptional<z.ZodNullable<(typeof fields)[Name]>> }
 export type SettingsPatch = z.infer<typeof settingsPatch>

@@ -14,11 +14,23 @@ const following: Record<SkillState, readonly SkillState[]> = {
 export const statesAfter = (state: SkillState): readonly SkillState[] => following[state]
 export const statesBefore = (state: SkillState): SkillState[] => skillStates.filter((before) => following[before].includes(state))
 
+/**
+ * Who may read a version's manifest. `project`: keys whose scopes overlap with those of its owner. `org`:
+ * every key of the deployment. Either way it runs only in the scopes of its owner.
+ */
+export const skillSharing = ['project', 'org'] as const
+export type SkillSharing = (typeof skillSharing)[number]
+
 /** Who registered a version: a key's name, or the agent of a scope, which is then named. */
 export type SkillProvenance = { by: string; scope: string | null }
 
 /** A manifest as it was parsed when it was registered. Whoever runs it parses it again: the schema may have changed since. */
-export type StoredManifest = { id: string; version: string; description?: string | undefined } & Record<string, unknown>
+export type StoredManifest = {
+  id: string
+  version: string
+  scope?: SkillSharing | undefined
+  description?: string | undefined
+} & Record<string, unknown>
 
 /**
  * One immutable version of a skill: `manifest` and its `hash` never change, `state` does. `owner` is a key's name, or `scope:NAME` for what the agent
@@ -42,5 +54,8 @@ export type SkillVersion = {
 /** A version that became active, or was and is no more: then `manifest` is null. */
 export type SkillChange = { id: string; version: string; hash: string; manifest: StoredManifest | null }
 
-/** What changed since a revision, in order. A copy that has applied the changes is at `revision`; `more` is left to ask for from there. */
-export type SkillChanges = { changes: SkillChange[]; revision: number; more: boolean }
+/**
+ * What changed since a revision, in order. A copy that has applied the changes is at `revision`; `more` is left to ask for from there. `restart`: the
+ * registry is older than the revision that was asked for, as after a restored backup, and the changes are all there are: the copy is emptied first.
+ */
+export type SkillChanges = { changes: SkillChange[]; revision: number; more: boolean; restart?: boolean }

@@ -1,7 +1,15 @@
-/** The trace id of a W3C `traceparent`. One that is invalid is as good as none, says the standard: the trace starts anew. */
-export function traceIdOf(traceparent: string | null | undefined): string | undefined {
+/** A request's place in its caller's trace: the trace, and the caller's span if there is one. */
+export type TraceContext = { trace_id: string; parent_id: string | null }
+
+/**
+ * Reads a W3C `traceparent`. Undefined where it is absent or invalid: the standard has the receiver
+ * start a new trace then.
+ */
+export function traceContextOf(traceparent: string | null | undefined): TraceContext | undefined {
   const [, version, trace_id, parent_id, rest] =
     /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/.exec(traceparent?.trim() ?? '') ?? []
   if (!trace_id || !parent_id || version === 'ff' || (version === '00' && rest !== undefined)) return undefined
-  return /[^0]/.test(trace_id) && /[^0]/.test(parent_id) ? trace_id : undefined
+  return /[^0]/.test(trace_id) && /[^0]/.test(parent_id) ? { trace_id, parent_id } : undefined
 }
+
+export const traceIdOf = (traceparent: string | null | undefined): string | undefined => traceContextOf(traceparent)?.trace_id

@@ -1,5 +1,5 @@
 import type { Action } from '../protocol/action.ts'
-import type { Act, Recording, KeyOf } from '../protocol/reflex.ts'
+import type { Act, CallKeys, Recording } from '../protocol/reflex.ts'
 import { agreement } from './agreement.ts'
 import { countSample, emptyHistogram, percentiles, type Percentiles } from './histogram.ts'
 import type { ReflexRun } from './run-reflex.ts'
@@ -23,7 +23,6 @@ export type EvaluationReport = {
 
 /** Holds what a reflex does on recorded contexts against what was decided then. */
 export class Evaluation {
-  readonly #keyOf: KeyOf
   readonly #counts = { fires: 0, missed: 0, agreed: 0, disagreed: 0, not_compared: 0 }
   readonly #contexts = { recorded: 0, rebuilt: 0, undecided: 0 }
   readonly #passes = { null: 0, error: 0, limit: 0, invalid_action: 0 }
@@ -31,15 +30,12 @@ export class Evaluation {
   readonly #disagreements: EvaluationReport['disagreements'] = []
   readonly #fuel = emptyHistogram()
 
-  constructor(keyOf: KeyOf) {
-    this.#keyOf = keyOf
-  }
-
-  add(recording: Omit<Recording, 'context'>, run: ReflexRun): void {
+  /** `keys` are those of the tool call that the run asks for. */
+  add(recording: Omit<Recording, 'context'>, run: ReflexRun, keys: CallKeys | null): void {
     this.#contexts[recording.source] += 1
     if (recording.decision === null) this.#contexts.undecided += 1
     countSample(this.#fuel, run.fuel)
-    if (run.reason === 'fired') this.#fired(recording, run.action)
+    if (run.reason === 'fired') this.#fired(recording, run.action, keys)
     else this.#passed(recording, run.reason, run.error)
   }
 
@@ -58,9 +54,9 @@ export class Evaluation {
     }
   }
 
-  #fired({ event_id, decision }: Omit<Recording, 'context'>, action: Action | null): void {
+  #fired({ event_id, decision }: Omit<Recording, 'context'>, action: Action | null, keys: CallKeys | null): void {
     this.#counts.fires += 1
-    const agrees = action === null || decision === null ? null : agreement(action, decision, this.#keyOf)
+    const agrees = action === null || decision === null ? null : agreement(action, decision, () => keys)
     if (action === null || decision === null || agrees === null) this.#counts.not_compared += 1
     else if (agrees) this.#counts.agreed += 1
     else {

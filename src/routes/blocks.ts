@@ -57,7 +57,7 @@ export const blockRoutes = resource()
     const found = await findBlock(c.env.DB, id)
     if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no block ${id} in the scopes of this key.`)
     const what = { what: `The block of ${found.address}`, done: 'lifted' }
-    await operatorCall(c.env, found.scope, { ...unblocking(found.address), key: `lift:${id}`, ...what }, principal)
+    await operatorCall(c, found.scope, { ...unblocking(found.address), key: `lift:${id}`, ...what })
     return c.body(null, 204)
   })
 

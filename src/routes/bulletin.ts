@@ -1,9 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { buildBulletin } from '../skills/bulletin.ts'
-import { placeOf } from '../skills/place-of.ts'
-import { SkillIndex } from '../skills/skill-index.ts'
+import type { Bulletin } from '../skills/bulletin.ts'
 import { guard, json, problems, resource, scopePath } from './describe.ts'
-import { skillsOf } from './scope-skills.ts'
 
 const bulletin = z
   .object({
@@ -29,8 +26,7 @@ const show = createRoute({
   tags: ['Skills'],
   summary: 'Show what a model would be told of skills',
   description:
-    "The active skills that fit where the scope's agent works and what is being said, at most five, best first: by its settings `project`, `env`, `toolset`, `repo` and `goal_labels`. " +
-    'What went well lately counts only in the scope itself.',
+    "The active skills that fit where the scope's agent works and what is being said, at most five, best first: by its settings `project`, `env`, `toolset`, `repo` and `goal_labels`, and what went well lately.",
   ...guard({ roles: ['viewer'], scoped: true }),
   request: {
     params: scopePath,
@@ -42,14 +38,7 @@ const show = createRoute({
 })
 
 export const bulletinRoutes = resource().openapi(show, async (c) => {
-  const { settings, manifests } = await skillsOf(c.env, c.var.scope)
-  const { text, tokens, cards } = buildBulletin({
-    index: new SkillIndex(manifests.map((manifest) => ({ manifest, state: 'active' }))),
-    text: c.req.valid('query').text,
-    goal_labels: settings.goal_labels,
-    entity_types: [],
-    compat: placeOf(settings),
-    recent_success: new Set(),
-  })
+  const built = await c.env.SCOPE.getByName(c.var.scope).bulletin(c.req.valid('query').text)
+  const { text, tokens, cards } = JSON.parse(built) as Bulletin
   return c.json({ text, tokens, cards }, 200)
 })

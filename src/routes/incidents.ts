@@ -68,7 +68,7 @@ export const incidentRoutes = resource()
     if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no incident ${id} in the scopes of this key.`)
     if (found.closed_at !== null) return c.json(present(found), 200)
     const call = { tool: 'close_ticket', input: { ticket: id, reason }, key: `close:${id}`, what: `Incident ${id}`, done: 'closed' }
-    await operatorCall(c.env, found.scope, call, principal)
+    await operatorCall(c, found.scope, call)
     return c.json(present((await findIncident(c.env.DB, id)) ?? found), 200)
   })
 

@@ -1,16 +1,16 @@
-import type { Principal } from '../auth/principal.ts'
-import type { Env } from '../bindings.ts'
+import type { Context } from 'hono'
+import type { AuthEnv } from '../auth/middleware.ts'
 import type { OperatorCall } from '../protocol/scope-api.ts'
+import { traceContextOf } from '../protocol/traceparent.ts'
 import { conflict, unavailable } from './refusals.ts'
 
 /** Has a scope's agent do something by one of its tools, for an operator. `what` and `done` say it: "The block of 203.0.113.7", "lifted". */
 export async function operatorCall(
-  env: Env,
+  { env, req, var: { principal } }: Pick<Context<AuthEnv>, 'env' | 'req' | 'var'>,
   scope: string,
   { what, done, ...call }: OperatorCall & { what: string; done: string },
-  principal: Principal,
 ): Promise<void> {
-  const called = await env.SCOPE.getByName(scope).callTool(call, principal.name)
+  const called = await env.SCOPE.getByName(scope).callTool({ ...call, trace: traceContextOf(req.header('traceparent')) }, principal.name)
   if (called.ok) return
   switch (called.reason) {
     case 'no_tool':

@@ -37,7 +37,8 @@ const proposal = createRoute({
   tags: ['Skills'],
   summary: 'Propose to run a skill',
   description:
-    "The gate decides, by the manifest, the scope's settings and the roles of the key: compat, preconditions, score, policy, in this order. What is allowed runs at once, and the answer says what came of it.",
+    "The gate decides, by the manifest, the scope's settings and the roles of the key: compat, preconditions, score, policy, in this order. What is allowed runs at once, and the answer says what came of it. " +
+    'A `traceparent` header gives the run its trace; else it has a new one: `trace_id` finds it in the log.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
   request: {
     params: scopePath,

@@ -1,6 +1,4 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { agentOf } from '../agents/registry.ts'
-import { toolKeys } from '../agents/tool-keys.ts'
 import { scopeName } from '../core/event.ts'
 import { evaluateRecordings } from '../reflexes/evaluate-recordings.ts'
 import { isolateSandbox } from '../reflexes/isolate-sandbox.ts'
@@ -35,12 +33,11 @@ export const reflexEvaluateRoutes = resource().openapi(evaluate, async (c) => {
   demandCoverage(c.var.principal, [{ scope }])
   const program = await reflexAt(c.env.DB, c.req.valid('param').ref)
   const recorded = c.env.SCOPE.getByName(scope)
-  const { agent } = await recorded.state()
   const since = Date.now() - window
   const report = await evaluateRecordings({
     sandbox: isolateSandbox(),
     program,
-    keyOf: toolKeys(agentOf(scope, agent).tools, scope),
+    identify: (calls) => recorded.identify(calls),
     read: (after) => recorded.recordings({ since, after, limit: PAGE }),
   })
   return c.json(report, 200)

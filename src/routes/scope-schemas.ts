@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { httpToolSetting } from '../protocol/outside-tools.ts'
-import { settings as fullSettings } from '../protocol/settings.ts'
+import { settingFields, settings as fullSettings } from '../protocol/settings.ts'
 import { event } from './schemas.ts'
 
 const time = z.iso.datetime()
@@ -8,12 +8,14 @@ const count = z.int()
 
 const requestBody = z.union([z.string(), z.array(z.unknown()), z.record(z.string(), z.unknown())]).optional()
 
+const meaningOf = (name: string): string => settingFields[name]?.description ?? ''
+
 /** Any JSON is recursive: the generator would not come to an end. */
 export const settings = fullSettings
   .extend({
-    parameters: z.record(z.string(), z.unknown()),
-    blackboard: z.record(z.string(), z.record(z.string(), z.unknown()).optional()),
-    http_tools: z.array(z.object({ ...httpToolSetting.shape, body: requestBody })),
+    parameters: z.record(z.string(), z.unknown()).meta({ description: meaningOf('parameters') }),
+    blackboard: z.record(z.string(), z.record(z.string(), z.unknown()).optional()).meta({ description: meaningOf('blackboard') }),
+    http_tools: z.array(z.object({ ...httpToolSetting.shape, body: requestBody })).meta({ description: meaningOf('http_tools') }),
   })
   .openapi('Settings')
 

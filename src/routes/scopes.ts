@@ -41,7 +41,8 @@ const configure = createRoute({
   tags,
   summary: "Change a scope's settings",
   description:
-    'A merge patch: what is named changes, and null goes back to the default. A tool or a server is refused whose secret the deployment does not name its host for.',
+    'A merge patch: what is named changes, and null goes back to the default. docs/settings.md describes each setting. ' +
+    "Tools whose secret isn't allowed for their host (`REFLEX_TOOL_X_HOSTS`) are rejected.",
   ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
   request: {
     params: scopePath,

@@ -1,3 +1,4 @@
+import type { SQL } from 'drizzle-orm'
 import type { SkillVersion } from '../protocol/skill.ts'
 import { skillId, skillVersion } from '../skills/manifest/names.ts'
 import { findSkill } from '../store/skills.ts'
@@ -11,8 +12,9 @@ export const skillPath = refPath({
   version: skillVersion,
 })
 
-export async function skillAt(db: D1Database, { id, version }: Ref<string>): Promise<SkillVersion> {
-  const found = await findSkill(db, id, version)
+/** Of those that `visible` holds of; all unless given. */
+export async function skillAt(db: D1Database, { id, version }: Ref<string>, visible?: SQL): Promise<SkillVersion> {
+  const found = await findSkill(db, id, version, visible)
   if (!found) throw notFound(`There is no skill ${version === undefined ? id : `${id}@${version}`}.`)
   return found
 }

@@ -4,7 +4,6 @@ import { setSkillState } from '../store/change-skills.ts'
 import { listSkillVersions } from '../store/skills.ts'
 import { guard, json, jsonRequest, problems, resource } from './describe.ts'
 import { demandControl } from './owner-access.ts'
-import type { Ref } from './ref-path.ts'
 import { conflict, notFound } from './refusals.ts'
 import { skillAt, skillPath } from './skill-ref.ts'
 import { changedSkill, presentVersion } from './skill-schemas.ts'
@@ -34,23 +33,35 @@ const change = createRoute({
 
 export const skillStateRoutes = resource().openapi(change, async (c) => {
   const { state, reason = null } = c.req.valid('json')
-  const found = await theVersion(c.env.DB, c.req.valid('param').ref)
+  const { ref } = c.req.valid('param')
+  const found = await skillAt(c.env.DB, ref)
   demandControl(c.var.principal, { kind: 'skill', ...found })
+  if (ref.version === undefined) await demandOneVersion(c.env.DB, found)
   const { id, version } = found
   const changed = await setSkillState(c.env.DB, { id, version, state, reason, now: Date.now() })
   if (changed.ok) return c.json(presentVersion(changed.version), 200)
-  throw changed.reason === 'not_found' ? notFound(changed.detail) : conflict('state-not-allowed', changed.detail)
+  throw refusalOf(changed)
 })
 
+function refusalOf({ reason, detail }: Extract<Awaited<ReturnType<typeof setSkillState>>, { ok: false }>) {
+  switch (reason) {
+    case 'not_found':
+      return notFound(detail)
+    case 'not_allowed':
+      return conflict('state-not-allowed', detail)
+    case 'too_many_active':
+      break
+  }
+  return conflict('too-many-active', detail)
+}
+
 /** Whoever changes a state has one version in mind: an id alone would stand for another one as soon as there is a newer. */
-async function theVersion(db: D1Database, ref: Ref<string>): Promise<SkillVersion> {
-  const found = await skillAt(db, ref)
-  if (ref.version !== undefined) return found
-  const versions = await listSkillVersions(db, ref.id)
-  if (versions.length <= 1) return found
-  const named = versions.slice(0, MOST_NAMED).map(({ version, state }) => `${version} (${state})`)
+async function demandOneVersion(db: D1Database, { id, version }: SkillVersion): Promise<void> {
+  const versions = await listSkillVersions(db, id)
+  if (versions.length <= 1) return
+  const named = versions.slice(0, MOST_NAMED).map((one) => `${one.version} (${one.state})`)
   throw conflict(
     'several-versions',
-    `The skill ${ref.id} has several versions: name one, as in ${ref.id}@${found.version}. There are ${named.join(', ')}.`,
+    `The skill ${id} has several versions: name one, as in ${id}@${version}. There are ${named.join(', ')}.`,
   )
 }

@@ -2,12 +2,16 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { skillState } from '../protocol/skill.ts'
 import { manifestJsonSchema } from '../skills/manifest.ts'
 import { skillId } from '../skills/manifest/names.ts'
+import { readableBy } from '../store/skill-scopes.ts'
 import { listSkills, listSkillVersions } from '../store/skills.ts'
 import { guard, json, paged, pageLimit, problems, resource } from './describe.ts'
 import { skillAt, skillPath } from './skill-ref.ts'
 import { listedSkill, presentListed, presentSkill, skill } from './skill-schemas.ts'
 
 const tags = ['Skills']
+
+const WHOSE = 'A key reads the skills whose owners may touch a scope that it covers, too.'
+const OTHERS = 'Of all others it reads only the versions whose manifest says `"scope": "org"`.'
 
 const list = createRoute({
   method: 'get',
@@ -16,7 +20,8 @@ const list = createRoute({
   tags,
   summary: 'List skills, by id',
   description:
-    'Of each the newest active version, or the newest where none is active, without its manifest; with `state`, the newest one in that state.',
+    'Of each the newest active version, or the newest where none is active, without its manifest; with `state`, the newest one in that state. ' +
+    `${WHOSE} ${OTHERS}`,
   ...guard({ roles: ['viewer'] }),
   request: {
     query: z.object({
@@ -47,6 +52,7 @@ const find = createRoute({
   operationId: 'getSkill',
   tags,
   summary: 'Get a skill',
+  description: `${WHOSE} ${OTHERS}`,
   ...guard({ roles: ['viewer'] }),
   request: { params: skillPath },
   responses: { 200: json(skill, 'The version, with its manifest, and what versions there are.'), ...problems(400, 404) },
@@ -54,11 +60,13 @@ const find = createRoute({
 
 export const skillRoutes = resource()
   .openapi(list, async (c) => {
-    const { items, next_cursor } = await listSkills(c.env.DB, c.req.valid('query'))
+    const key_scopes = c.var.principal.scopes
+    const { items, next_cursor } = await listSkills(c.env.DB, { ...c.req.valid('query'), key_scopes })
     return c.json({ items: items.map(presentListed), next_cursor }, 200)
   })
   .openapi(schema, (c) => c.json({ ...manifestJsonSchema() }, 200))
   .openapi(find, async (c) => {
-    const found = await skillAt(c.env.DB, c.req.valid('param').ref)
-    return c.json(presentSkill(found, await listSkillVersions(c.env.DB, found.id)), 200)
+    const visible = await readableBy(c.env.DB, c.var.principal.scopes)
+    const found = await skillAt(c.env.DB, c.req.valid('param').ref, visible)
+    return c.json(presentSkill(found, await listSkillVersions(c.env.DB, found.id, visible)), 200)
   })

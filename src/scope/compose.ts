@@ -130,7 +130,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     say: (content, event_id) => queueMicrotask(() => sockets.say({ turn_id: null, event_id, content })),
     propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
   })
-  const { skills, skillRuns, parked, decisions } = composeSkills({
+  const { skills, skillRuns, parked, views, decisions } = composeSkills({
     scope,
     env,
     database,
@@ -218,7 +218,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     used: () => keyCheck.used(),
     now,
   })
-  const operator_calls = new OperatorCalls({ effects, proving, unit, agent, settings })
+  const operator_calls = new OperatorCalls({ effects, log, proving, unit, agent, settings })
   const streams = new Streams({ log, used: () => keyCheck.used(), now })
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const tickets = new Tickets(database, now)
@@ -236,6 +236,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     recordings,
     actions,
     skills,
+    views,
     parked,
     counters,
     alarm,
@@ -251,6 +252,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     operator_calls,
     budget,
     timers,
+    toolbox,
     perception,
     turns,
     intake,

@@ -3,6 +3,7 @@ import { messageOf } from '../protocol/message-of.ts'
 import type { OperatorCall, Refused } from '../protocol/scope-api.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Effects } from './effects.ts'
+import type { Log } from './log.ts'
 import { isPlatformFault } from './platform-fault.ts'
 import { scopeHead } from './spans.ts'
 import type { Proving } from './system-1/proving.ts'
@@ -10,6 +11,7 @@ import type { UnitOfWork } from './unit-of-work.ts'
 
 type Parts = {
   effects: Effects
+  log: Log
   proving: Proving
   unit: UnitOfWork
   agent: () => Agent
@@ -27,8 +29,8 @@ export class OperatorCalls {
     this.#parts = parts
   }
 
-  async call({ tool, input, key }: OperatorCall, by: string): Promise<{ ok: true } | Refused<'no_tool' | 'failed'>> {
-    const { effects, proving, unit, agent, settings } = this.#parts
+  async call({ tool, input, key, trace }: OperatorCall, by: string): Promise<{ ok: true } | Refused<'no_tool' | 'failed'>> {
+    const { effects, log, proving, unit, agent, settings } = this.#parts
     const { name, tools } = agent()
     const given = Object.hasOwn(tools, tool) ? tools[tool] : undefined
     if (!given) return { ok: false, reason: 'no_tool', detail: `the agent ${name}, which serves this scope, has no tool ${tool}` }
@@ -36,7 +38,9 @@ export class OperatorCalls {
     const { idempotence_key: _own, ...definition } = given
     const { signal } = new AbortController()
     const timeout_ms = settings().effect_timeout_ms
-    const request = { tool, definition, input, key, turn_id: null, earlier_turns: [], cause: { by }, head: scopeHead(), signal, timeout_ms }
+    const head = scopeHead(trace)
+    unit(() => log.append([{ ...head, kind: 'call-received', call: 'tool', name: tool, by }]))
+    const request = { tool, definition, input, key, turn_id: null, earlier_turns: [], cause: { by }, head, signal, timeout_ms }
     try {
       await effects.run(request)
     } catch (error) {

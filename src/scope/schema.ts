@@ -147,6 +147,13 @@ export const trials = sqliteTable(
   (table) => [primaryKey({ columns: [table.seq, table.reflex_id, table.version] })],
 )
 
+/** The active skills of this scope, as D1 had them when it was last read. `manifest` is JSON. */
+export const heldSkills = sqliteTable(
+  'held_skills',
+  { id: text().notNull(), version: text().notNull(), hash: text().notNull(), manifest: text().notNull() },
+  (table) => [primaryKey({ columns: [table.id, table.version] })],
+)
+
 /** Runs of skills: a row is written before the first step, and ended with the run's result. `request` is all that is needed to go on after a crash. */
 export const skillRuns = sqliteTable(
   'skill_runs',

@@ -2,10 +2,12 @@ import { DurableObject } from 'cloudflare:workers'
 import { drizzle } from 'drizzle-orm/durable-sqlite'
 import { migrate } from 'drizzle-orm/durable-sqlite/migrator'
 import migrations from '../../migrations/scope/migrations.js'
+import { toolKeys } from '../agents/tool-keys.ts'
 import type { Env } from '../bindings.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Via } from '../protocol/log-entry.ts'
+import type { ToolCall } from '../protocol/reflex.ts'
 import type { Schedule } from '../protocol/schedule.ts'
 import type {
   Accepted,
@@ -14,6 +16,7 @@ import type {
   Connect,
   ContextView,
   OperatorCall,
+  ProposalCaller,
   ScopeApi,
   ScopeState,
   Waited,
@@ -109,19 +112,40 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     return this.#parts.recordings.read(request)
   }
 
+  async identify(calls: ToolCall[]) {
+    const { toolbox } = this.#parts
+    await toolbox.ready()
+    const identify = toolKeys(toolbox.all, this.#name)
+    return calls.map(({ tool, args }) => identify(tool, args))
+  }
+
   async metrics() {
     return { scope: this.#name, counters: this.#parts.counters.counts, reflexes: this.#parts.records.all() }
   }
 
   async propose(
     proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
-    by: { name: string; key_id: string; from: 'caller' | 'model'; roles: string[]; dry_run: boolean },
+    { name, key_id, from, roles, dry_run, trace }: ProposalCaller,
   ) {
-    const { name, key_id, from, roles, dry_run } = by
-    const request = { from, proposer: { name, key_id }, roles, text: proposal.why, dry_run }
+    const { unit, log, skills } = this.#parts
+    const head = scopeHead(trace)
     const inputs = proposal.inputs as JsonFields
-    const owner = { head: scopeHead(), causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
-    return JSON.stringify(await this.#parts.skills.propose({ ...proposal, inputs }, request, owner))
+    unit(() => log.append([{ ...head, kind: 'call-received', call: 'skill', name: proposal.skill_id, by: name }]))
+    const request = { from, proposer: { name, key_id }, roles, text: proposal.why, dry_run }
+    const owner = { head, causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
+    return JSON.stringify(await skills.propose({ ...proposal, inputs }, request, owner))
+  }
+
+  async bulletin(text: string) {
+    return JSON.stringify(await this.#parts.views.bulletin(text))
+  }
+
+  async skills(page: { after: string; limit: number }) {
+    return JSON.stringify(await this.#parts.views.page(page))
+  }
+
+  async skillIds() {
+    return this.#parts.views.ids()
   }
 
   async approvalDecided() {

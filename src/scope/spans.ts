@@ -1,6 +1,7 @@
 import type { Event } from '../core/event.ts'
-import { newSpanId } from '../core/event.ts'
+import { newSpanId, newTraceId } from '../core/event.ts'
 import type { EntryHead } from '../protocol/log-entry.ts'
+import type { TraceContext } from '../protocol/traceparent.ts'
 
 /** An event's span, derived from its id, so that whatever happens to it later finds it without a look-up. FNV-1a, 64 bit. */
 export function eventSpan(id: string): string {
@@ -30,7 +31,7 @@ export const headOf = (event: Event): EntryHead => eventHead({ id: event.id, tra
 export function turnHead(events: readonly Event[], span_id: string): EntryHead {
   const newest = events.at(-1)
   return {
-    trace_id: newest?.meta.trace_id ?? '0'.repeat(32),
+    trace_id: newest?.meta.trace_id ?? newTraceId(),
     span_id,
     parent_id: newest ? eventSpan(newest.id) : null,
     event_ids: events.map(({ id }) => id),
@@ -45,11 +46,10 @@ export const childHead = (parent: EntryHead, duration_ms: number | null = null):
   duration_ms,
 })
 
-/** For what an operator does to the scope, outside of any event's trace. */
-export const scopeHead = (): EntryHead => ({
-  trace_id: '0'.repeat(32),
+/** A span outside of any event's trace: in the trace of the request that caused it, else in a new one. */
+export const scopeHead = (trace: TraceContext = { trace_id: newTraceId(), parent_id: null }): EntryHead => ({
+  ...trace,
   span_id: newSpanId(),
-  parent_id: null,
   event_ids: [],
   duration_ms: null,
 })

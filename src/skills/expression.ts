@@ -1,9 +1,9 @@
-import type { ParseResult } from '@marcbachmann/cel-js'
+import { CONVERTED } from '../expressions/charges.ts'
+import { compile, overBudget, run, type Compiled } from '../expressions/compile.ts'
+import { converter, TooLarge } from '../expressions/values.ts'
+import { isSpent, type Work } from '../expressions/work.ts'
 import { messageOf } from '../protocol/message-of.ts'
-import { environmentWith, withProbes } from './expression/environment.ts'
-import { namesOf } from './expression/names.ts'
 import { probeSession, type ProbeSession } from './expression/probes.ts'
-import { TooLarge, toCel } from './expression/values.ts'
 import { isJsonFields } from './json.ts'
 import { ROOTS } from './manifest/names.ts'
 import { readPath, withPath, type Path } from './path.ts'
@@ -12,12 +12,9 @@ import { readPath, withPath, type Path } from './path.ts'
  * CEL for invariants, guards and policies.
  *
  * 1. An expression that cannot be evaluated, or is no bool, is never a pass: it comes back as `ok: false`.
- * 2. Bounded before it is run: its length, nodes, depth and functions; and only what it reads is converted, within limits.
+ * 2. Bounded: its length, nodes, depth and functions before it is run, what it reads when that is converted, and its work while it runs.
  * 3. The same scope and the same recorded probe calls give the same result.
  */
-export type Expression = { source: string; paths: readonly Path[]; functions: ReadonlySet<string>; run: ParseResult }
-
-export type Compiled = { ok: true; expression: Expression } | { ok: false; reason: 'invalid'; detail: string }
 
 /** What an expression is evaluated over. A name that is none of these is an input, or else a name in `env`. */
 export type ExpressionScope = {
@@ -32,15 +29,13 @@ export type ExpressionScope = {
 
 export type Evaluation =
   | { ok: true; value: boolean }
-  | { ok: false; reason: 'invalid' | 'failed' | 'not_bool' | 'too_large'; detail: string }
+  | { ok: false; reason: 'invalid' | 'failed' | 'not_bool' | 'too_large' | 'over_budget'; detail: string }
 
-const LONGEST_SOURCE = 2000
 const MOST_COMPILED = 2000
 const compiled = new Map<string, Compiled>()
 
 /** Parses and bounds an expression, once: the most recent ones are kept. */
 export function compileExpression(source: string): Compiled {
-  if (source.length > LONGEST_SOURCE) return invalid(`the expression has ${source.length} characters; ${LONGEST_SOURCE} are allowed`)
   const known = compiled.get(source)
   if (known) return known
   const fresh = compile(source)
@@ -49,32 +44,30 @@ export function compileExpression(source: string): Compiled {
   return fresh
 }
 
-function compile(source: string): Compiled {
-  try {
-    const { paths, functions, refused } = namesOf(environmentWith(new Set()).parse(source).ast)
-    if (refused !== null) return invalid(refused)
-    const run = environmentWith(functions).parse(source)
-    const checked = run.check()
-    if (!checked.valid) return invalid(firstLine(checked.error))
-    if (checked.type !== 'bool' && checked.type !== 'dyn') return invalid(`the expression is a ${checked.type ?? '?'}; it must be a bool`)
-    return { ok: true, expression: { source, paths, functions, run } }
-  } catch (error) {
-    return invalid(firstLine(error))
-  }
-}
-
 /** Evaluates to true or false, or says why not. Never throws. */
 export function evaluate(source: string, scope: ExpressionScope, probes: ProbeSession = probeSession()): Evaluation {
   const known = compileExpression(source)
   if (!known.ok) return known
+  if (isSpent(probes.work)) return overBudget(0)
+  const read = readVariables(known.expression.paths, scope, probes.work)
+  if (!read.ok) return read
+  const ran = run(known.expression, { variables: read.variables, work: probes.work, host: probes })
+  if (!ran.ok) return ran
+  if (typeof ran.value === 'boolean') return { ok: true, value: ran.value }
+  return { ok: false, reason: 'not_bool', detail: `the expression gives a ${typeof ran.value}, not true or false` }
+}
+
+type Read = { ok: true; variables: Map<string, unknown> } | { ok: false; reason: 'too_large' | 'failed'; detail: string }
+
+function readVariables(paths: readonly Path[], scope: ExpressionScope, work: Work): Read {
+  const { convert, values } = converter()
   try {
-    const variables = variablesOf(known.expression.paths, scope)
-    const value: unknown = withProbes(probes, () => known.expression.run(variables))
-    if (typeof value === 'boolean') return { ok: true, value }
-    return { ok: false, reason: 'not_bool', detail: `the expression gives a ${typeof value}, not true or false` }
+    return { ok: true, variables: variablesOf(paths, scope, convert) }
   } catch (error) {
     if (error instanceof TooLarge) return { ok: false, reason: 'too_large', detail: `what the expression reads ${error.message}` }
-    return { ok: false, reason: 'failed', detail: firstLine(error) }
+    return { ok: false, reason: 'failed', detail: messageOf(error) }
+  } finally {
+    work.left -= CONVERTED * values()
   }
 }
 
@@ -90,7 +83,7 @@ export function valuesRead(source: string, scope: ExpressionScope): { path: stri
 }
 
 /** Only what is read, each at its path: a large blackboard costs an expression that looks at one field of it nothing. */
-function variablesOf(paths: readonly Path[], scope: ExpressionScope): Map<string, unknown> {
+function variablesOf(paths: readonly Path[], scope: ExpressionScope, convert: (value: unknown) => unknown): Map<string, unknown> {
   const found = paths.flatMap(([root = '', ...rest]) =>
     deepest(rootOf(root, scope), rest).map((there) => ({ ...there, path: [root, ...there.path] })),
   )
@@ -98,7 +91,7 @@ function variablesOf(paths: readonly Path[], scope: ExpressionScope): Map<string
   const ordered = found.toSorted((left, right) => Number(left.whole) - Number(right.whole) || right.path.length - left.path.length)
   let known: unknown = {}
   for (const { path, value } of ordered) known = withPath(known, path, value)
-  return new Map(Object.entries(known as object).map(([name, value]) => [name, toCel(value)]))
+  return new Map(Object.entries(known as object).map(([name, value]) => [name, convert(value)]))
 }
 
 type There = { path: Path; value: unknown; whole: boolean }
@@ -122,8 +115,3 @@ function rootOf(name: string, scope: ExpressionScope): unknown {
   }
   return undefined
 }
-
-const invalid = (detail: string): { ok: false; reason: 'invalid'; detail: string } => ({ ok: false, reason: 'invalid', detail })
-
-/** The library's messages go on with a picture of the source. */
-const firstLine = (error: unknown): string => messageOf(error).split('\n', 1)[0] ?? ''

@@ -24,13 +24,16 @@ export class SkillCopy {
     return Array.from(this.#held.values(), ({ manifest }) => manifest)
   }
 
-  /** Asks for what changed since, page by page. Says whether anything did. */
-  async catchUp(read: (since_revision: number) => Promise<SkillChanges>): Promise<boolean> {
+  /** Asks for what changed since, page by page; `applied` is given each page that counted. Says whether anything changed. */
+  async catchUp(
+    read: (since_revision: number) => Promise<SkillChanges>,
+    applied: (page: SkillChanges) => void = () => {},
+  ): Promise<boolean> {
     const before = this.#revision
     for (;;) {
       const page = await read(this.#revision)
-      this.#apply(page)
-      if (!page.more) return this.#revision > before
+      if (this.apply(page)) applied(page)
+      if (!page.more) return this.#revision !== before
     }
   }
 
@@ -48,9 +51,12 @@ export class SkillCopy {
     return newestOf(versions.filter(({ manifest }) => isCompatible(manifest.compat, place))) ?? newestOf(versions)
   }
 
-  #apply({ changes, revision }: SkillChanges): void {
-    // An answer that was overtaken by a later one: what it says is known, and may be so no more.
-    if (revision < this.#revision) return
+  /** Whether it counts: an answer that was overtaken by a later one says what is known, and may be so no more. */
+  apply({ changes, revision, restart = false }: SkillChanges): boolean {
+    if (restart) {
+      this.#held.clear()
+      this.#unreadable = []
+    } else if (revision < this.#revision) return false
     for (const { id, version, hash, manifest } of changes) {
       const name = `${id}@${version}`
       this.#held.delete(name)
@@ -61,6 +67,7 @@ export class SkillCopy {
       else this.#unreadable.push(name)
     }
     this.#revision = revision
+    return true
   }
 }
 

@@ -1,10 +1,11 @@
-import { and, eq, inArray, sql } from 'drizzle-orm'
+import { and, eq, inArray, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Refused } from '../protocol/scope-api.ts'
 import { precedenceOf } from '../protocol/semantic-version.ts'
 import { statesAfter, statesBefore, type SkillState, type SkillVersion } from '../protocol/skill.ts'
 import { isHeldBy, refusalOf, type Holder } from './holder.ts'
 import { skills, skillVersions } from './schema.ts'
+import { insertPatterns } from './skill-scopes.ts'
 import { findSkill } from './skills.ts'
 
 export const MOST_SKILL_VERSIONS = 1000
@@ -39,24 +40,52 @@ export async function registerSkill(db: D1Database, draft: NewSkillVersion): Pro
   return { ok: false, reason: 'too_many_versions', detail }
 }
 
+/** What one owner may have active at once: every scope that may run them keeps a copy. */
+export const MOST_ACTIVE = 1000
+export const MOST_ACTIVE_BYTES = 16_000_000
+
+/** `quota`: what one owner may have active; given by tests. */
+export type SkillStateChange = {
+  id: string
+  version: string
+  state: SkillState
+  reason: string | null
+  now: number
+  quota?: { versions: number; bytes: number }
+}
+
 /** The version in its new state, from one that it may follow. In the state that it is in already, it stays as it is. */
 export async function setSkillState(
   db: D1Database,
-  { id, version, state, reason, now }: { id: string; version: string; state: SkillState; reason: string | null; now: number },
-): Promise<{ ok: true; version: SkillVersion } | Refused<'not_found' | 'not_allowed'>> {
+  { id, version, state, reason, now, quota = { versions: MOST_ACTIVE, bytes: MOST_ACTIVE_BYTES } }: SkillStateChange,
+): Promise<{ ok: true; version: SkillVersion } | Refused<'not_found' | 'not_allowed' | 'too_many_active'>> {
   const next = sql`(SELECT max(revision) + 1 FROM skill_versions)`
   const revision = sql`CASE WHEN 'active' IN (${state}, ${skillVersions.state}) THEN ${next} ELSE ${skillVersions.revision} END`
+  const mayFollow = inArray(skillVersions.state, statesBefore(state))
   const changed = await drizzle(db)
     .update(skillVersions)
     .set({ state, state_reason: reason, state_at: now, revision })
-    .where(and(eq(skillVersions.id, id), eq(skillVersions.version, version), inArray(skillVersions.state, statesBefore(state))))
+    .where(
+      and(eq(skillVersions.id, id), eq(skillVersions.version, version), mayFollow, state === 'active' ? hasRoom(id, quota) : undefined),
+    )
     .returning({ id: skillVersions.id })
   const found = await findSkill(db, id, version)
   if (!found) return { ok: false, reason: 'not_found', detail: `There is no skill ${id}@${version}.` }
   if (changed.length > 0 || found.state === state) return { ok: true, version: found }
+  if (statesBefore(state).includes(found.state)) return { ok: false, reason: 'too_many_active', detail: noRoom(found, quota) }
   const allowed = statesAfter(found.state).join(' or ')
   return { ok: false, reason: 'not_allowed', detail: `${id}@${version} is ${found.state}, and can only become ${allowed}, not ${state}.` }
 }
+
+/** Of the owner of this skill, with the version that is about to become active. */
+const hasRoom = (id: string, { versions, bytes }: { versions: number; bytes: number }): SQL => sql`(
+  SELECT count(*) < ${versions} AND coalesce(sum(octet_length(other.manifest)), 0) + octet_length(${skillVersions.manifest}) <= ${bytes}
+  FROM skills AS owned CROSS JOIN skill_versions AS other ON other.id = owned.id AND other.state = 'active'
+  WHERE owned.owner = (SELECT owner FROM skills WHERE id = ${id}))`
+
+const noRoom = ({ id, version, owner }: SkillVersion, { versions, bytes }: { versions: number; bytes: number }): string =>
+  `${id}@${version} is not activated: ${owner} may have at most ${versions} active versions, ${bytes} bytes of manifests in all. ` +
+  `Deprecate one that is no longer needed, by POST /v1/skills/ID@VERSION/state {"state": "deprecated"}, then activate this one.`
 
 async function insertVersion(db: D1Database, draft: NewSkillVersion, holder: Holder): Promise<boolean> {
   const { manifest, hash, owner, scopes, provenance, now } = draft
@@ -64,11 +93,12 @@ async function insertVersion(db: D1Database, draft: NewSkillVersion, holder: Hol
   const database = drizzle(db)
   // The columns in the schema's order.
   const row = sql`SELECT ${id}, ${version}, ${precedenceOf(version)}, ${JSON.stringify(manifest)}, ${hash}, 'candidate', NULL, ${now}, 0,
-      ${JSON.stringify(provenance)}, ${now}
+      ${JSON.stringify(provenance)}, ${now}, ${manifest.scope ?? 'project'}
     WHERE EXISTS (SELECT 1 FROM skills WHERE id = ${id} AND owner = ${holder.owner} AND scopes = ${JSON.stringify(holder.scopes)})
       AND (SELECT count(*) FROM skill_versions WHERE id = ${id}) < ${MOST_SKILL_VERSIONS}`
-  const [, rows] = await database.batch([
+  const [, , rows] = await database.batch([
     database.insert(skills).values({ id, owner, scopes, created_at: now }).onConflictDoNothing(),
+    insertPatterns(db, id),
     database.insert(skillVersions).select(row).onConflictDoNothing().returning({ version: skillVersions.version }),
   ])
   return rows.length > 0

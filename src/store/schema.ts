@@ -3,7 +3,7 @@ import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-o
 import { approvalStatuses, type ApprovalRun } from '../protocol/approval.ts'
 import { reflexStates, type Provenance } from '../protocol/reflex.ts'
 import type { ReflexMetrics } from '../protocol/reflex-metrics.ts'
-import { skillStates, type SkillProvenance, type StoredManifest } from '../protocol/skill.ts'
+import { skillSharing, skillStates, type SkillProvenance, type StoredManifest } from '../protocol/skill.ts'
 
 /**
  * D1's log of events: `queued` by the queue path, then told by the scopes' outboxes. The columns up to `ended_at` are those
@@ -171,12 +171,30 @@ export const reflexMetrics = sqliteTable(
   (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
 )
 
-export const skills = sqliteTable('skills', {
-  id: text().primaryKey(),
-  owner: text().notNull(),
-  scopes: text({ mode: 'json' }).$type<string[]>().notNull(),
-  created_at: integer().notNull(),
-})
+export const skills = sqliteTable(
+  'skills',
+  {
+    id: text().primaryKey(),
+    owner: text().notNull(),
+    scopes: text({ mode: 'json' }).$type<string[]>().notNull(),
+    created_at: integer().notNull(),
+  },
+  (table) => [index('skills_owner').on(table.owner)],
+)
+
+/**
+ * The patterns of `skills.scopes`, a row each, so that what a scope may run or a key may read is found
+ * without reading the skills of others. `prefix` is the pattern up to its first `*`.
+ */
+export const skillScopes = sqliteTable(
+  'skill_scopes',
+  { skill_id: text().notNull(), pattern: text().notNull(), prefix: text().notNull() },
+  (table) => [
+    primaryKey({ columns: [table.skill_id, table.pattern] }),
+    index('skill_scopes_prefix').on(table.prefix, table.pattern, table.skill_id),
+    index('skill_scopes_pattern').on(table.pattern, table.skill_id),
+  ],
+)
 
 /**
  * Of a version only its state ever changes. `precedence` sorts as semantic versions rank. `revision` counts, over all skills, how often a version became
@@ -196,9 +214,12 @@ export const skillVersions = sqliteTable(
     revision: integer().notNull().default(0),
     provenance: text({ mode: 'json' }).$type<SkillProvenance>().notNull(),
     created_at: integer().notNull(),
+    /** The manifest's own `scope`: who may read this version. */
+    sharing: text({ enum: skillSharing }).notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.id, table.version] }),
+    index('skill_versions_changes').on(table.id, table.revision, table.version),
     index('skill_versions_precedence').on(table.id, table.precedence),
     index('skill_versions_state').on(table.id, table.state, table.precedence),
     index('skill_versions_revision').on(table.revision),

@@ -3,6 +3,7 @@ import { drizzle } from 'drizzle-orm/d1'
 import type { Page } from '../protocol/scope-api.ts'
 import type { SkillState, SkillVersion } from '../protocol/skill.ts'
 import { skills, skillVersions } from './schema.ts'
+import { ownedWithin, ownersPatterns } from './skill-scopes.ts'
 
 const listed = {
   id: skillVersions.id,
@@ -23,9 +24,12 @@ const ofVersion = eq(skills.id, skillVersions.id)
 export type ListedSkill = Omit<SkillVersion, 'manifest'> & { description: string }
 export type SkillVersionSummary = Pick<SkillVersion, 'version' | 'hash' | 'state' | 'state_reason' | 'state_at' | 'created_at'>
 
-/** Unless a version is named, the newest active one; where none is active, the newest. */
-export async function findSkill(db: D1Database, id: string, version?: string): Promise<SkillVersion | null> {
-  const wanted = and(eq(skillVersions.id, id), version === undefined ? undefined : eq(skillVersions.version, version))
+/**
+ * Unless a version is named, the newest active one; where none is active, the newest; of those that `visible` holds of, all
+ * unless given (skill-scopes.ts).
+ */
+export async function findSkill(db: D1Database, id: string, version?: string, visible?: SQL): Promise<SkillVersion | null> {
+  const wanted = and(eq(skillVersions.id, id), version === undefined ? undefined : eq(skillVersions.version, version), visible)
   const isActive = sql`${skillVersions.state} = 'active'`
   const found = await drizzle(db)
     .select(whole)
@@ -39,20 +43,30 @@ export async function findSkill(db: D1Database, id: string, version?: string): P
 }
 
 /** Newest first. */
-export async function listSkillVersions(db: D1Database, id: string): Promise<SkillVersionSummary[]> {
+export async function listSkillVersions(db: D1Database, id: string, visible?: SQL): Promise<SkillVersionSummary[]> {
   const { version, hash, state, state_reason, state_at, created_at, precedence } = skillVersions
   return drizzle(db)
     .select({ version, hash, state, state_reason, state_at, created_at })
     .from(skillVersions)
-    .where(eq(skillVersions.id, id))
+    .innerJoin(skills, ofVersion)
+    .where(and(eq(skillVersions.id, id), visible))
     .orderBy(desc(precedence))
 }
 
 /** `q` is looked for in ids and descriptions, in capitals or not; `cursor` is the last id of the page before. */
-export type SkillQuery = { q?: string | undefined; state?: SkillState | undefined; cursor?: string | undefined; limit: number }
+export type SkillQuery = {
+  q?: string | undefined
+  state?: SkillState | undefined
+  cursor?: string | undefined
+  limit: number
+  /** Whose scopes the asking key has. */
+  key_scopes: readonly string[]
+}
 
 /** By id, of each the newest version in `state`; without a state what `findSkill` gives. */
-export async function listSkills(db: D1Database, { q, state, cursor, limit }: SkillQuery): Promise<Page<ListedSkill>> {
+export async function listSkills(db: D1Database, { q, state, cursor, limit, key_scopes }: SkillQuery): Promise<Page<ListedSkill>> {
+  const patterns = key_scopes.includes('*') ? null : await ownersPatterns(db, key_scopes)
+  const newest = (wanted?: SkillState) => newestOf(patterns, wanted)
   const shown = state === undefined ? sql`coalesce(${newest('active')}, ${newest()})` : newest(state)
   const rows = await drizzle(db)
     .select({ ...listed, description: described })
@@ -71,9 +85,11 @@ export async function listSkills(db: D1Database, { q, state, cursor, limit }: Sk
   return { items, next_cursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null }
 }
 
-function newest(state?: SkillState): SQL {
+/** Null where a key may read none of them. */
+function newestOf(patterns: readonly string[] | null, state?: SkillState): SQL {
   const inState = state === undefined ? sql.empty() : sql`AND other.state = ${state}`
-  return sql`(SELECT max(precedence) FROM skill_versions AS other WHERE other.id = ${skills.id} ${inState})`
+  const visible = patterns === null ? sql.empty() : sql`AND (other.sharing = 'org' OR ${ownedWithin(patterns)})`
+  return sql`(SELECT max(precedence) FROM skill_versions AS other WHERE other.id = ${skills.id} ${inState} ${visible})`
 }
 
 const contains = (column: SQL, text: string): SQL => sql`instr(lower(${column}), lower(${text})) > 0`

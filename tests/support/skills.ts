@@ -66,7 +66,7 @@ export async function putVersion({ state = 'candidate', ...draft }: Draft & { st
 export async function copyVersion({ id }: { id: string }, count: number): Promise<void> {
   const versions = JSON.stringify(Array.from({ length: count }, (_, index) => `0.0.${index}`))
   const insert = `INSERT INTO skill_versions
-    SELECT ?1, value, value, json_set(manifest, '$.version', value), hash, state, NULL, 0, iif(state = 'active', last + 1 + key, 0), provenance, 0
+    SELECT ?1, value, value, json_set(manifest, '$.version', value), hash, state, NULL, 0, iif(state = 'active', last + 1 + key, 0), provenance, 0, sharing
     FROM skill_versions AS one, (SELECT max(revision) AS last FROM skill_versions), json_each(?2) WHERE one.id = ?1`
   await env.DB.prepare(insert).bind(id, versions).run()
 }

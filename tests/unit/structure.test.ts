@@ -10,6 +10,7 @@ const FLOORS = [
   ['queue', 'auth'],
   ['wrap'],
   ['agents', 'store', 'reflexes', 'skills', 'traces'],
+  ['expressions'],
   ['bindings.ts'],
   ['models', 'protocol'],
   ['core'],

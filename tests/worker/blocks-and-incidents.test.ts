@@ -72,6 +72,12 @@ describe('a block', () => {
     expect(await lift(id, await keyFor(['operator'], ['ssh/*'], 'olga'))).toMatchObject({ status: 204 })
     expect((await listed('blocks', scope)).items).toEqual([])
     expect((await entriesOf(stubOf(scope), 'effect-started')).at(-1)).toMatchObject({ tool: 'unblock', cause: { by: 'olga' } })
+    const [called] = await entriesOf(stubOf(scope), 'call-received')
+    expect(called).toMatchObject({ call: 'tool', name: 'unblock', by: 'olga', trace_id: expect.stringMatching(/[1-9a-f]/) })
+    expect((await entriesOf(stubOf(scope), 'effect-started')).at(-1)).toMatchObject({
+      trace_id: called?.trace_id,
+      parent_id: called?.span_id,
+    })
     expect(await lift(id)).toMatchObject(problem(404))
     await sendAndSettle(stubOf(scope), ...burst(scope))
     const [again] = (await listed('blocks', scope)).items

@@ -1,7 +1,7 @@
 import { asSchema } from 'ai'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { write } from '../support/chain.ts'
-import { problem } from '../support/http.ts'
+import { call, problem } from '../support/http.ts'
 import { mcpAnswer, outside, type OutsideRequest } from '../support/outside.ts'
 import { called, configure, HOST, open, propose, scopeWith, server, skillOf } from '../support/outside-scope.ts'
 import { entriesOf, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
@@ -41,6 +41,16 @@ describe('an HTTP tool that the settings declare', () => {
     answer = () => new Response('no', { status: 400 })
     expect(await sendAndSettle(stubOf(scope), note(scope, 'b'))).toMatchObject([{ outcome: { by: 'turn' } }])
     expect(world.requests.map(({ body }) => body)).toEqual(['{"title":"a"}', '{"title":"b"}'])
+  })
+
+  test('is compared by an evaluation, though the settings alone know it', async () => {
+    const scope = await scopeWith({ http_tools: [open] })
+    await called(scope, open.name, { title: 'it burns' })
+    const acts = (title: string) => `return { action_type: 'call_tool', tool: '${open.name}', args: { title: '${title}' } }`
+    const evaluate = async (title: string) =>
+      (await call(`/v1/reflexes/${(await write(acts(title))).id}/evaluate`, { json: { scope, window: '10m' } })).body
+    expect(await evaluate('it burns')).toMatchObject({ fires: 1, agreement: { agreed: 1, disagreed: 0, not_compared: 0 } })
+    expect(await evaluate('it rains')).toMatchObject({ fires: 1, agreement: { agreed: 0, disagreed: 1, not_compared: 0 } })
   })
 
   test('that only skills may call is called by nobody else', async () => {

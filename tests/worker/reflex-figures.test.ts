@@ -1,11 +1,12 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import type { Recording } from '../../src/protocol/reflex.ts'
+import type { Recording, ToolCall } from '../../src/protocol/reflex.ts'
 import { countRun, emptyMetrics } from '../../src/reflexes/metrics.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { tellReflexMetrics } from '../../src/store/reflex-metrics.ts'
 import { call, callWith, keyFor, problem, scopePath } from '../support/http.ts'
 import { registered, replying } from '../support/reflexes.ts'
+import { stubOf } from '../support/scopes.ts'
 
 const ran = (runs: number) => {
   const metrics = emptyMetrics()
@@ -71,7 +72,7 @@ describe('an evaluation', () => {
   const decided = (content: string): Recording['decision'] => ({ by: 'turn', acts: [{ act: 'reply', content }] })
   const scopeWith = (pages: string[][], asked: Request[] = []) => ({
     getByName: () => ({
-      state: async () => ({ agent: 'test-agent' }),
+      identify: (calls: ToolCall[]) => stubOf('test/x').identify(calls),
       recordings: async (request: Request) => {
         asked.push(request)
         return { recordings: pages[request.after] ?? [], next: request.after + 1 < pages.length ? request.after + 1 : null }

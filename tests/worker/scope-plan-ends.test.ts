@@ -91,7 +91,8 @@ describe('a turn that is over while its plan is half done', () => {
 describe('a run that nobody waits for', () => {
   const keyed = { plan: { ...twoSteps('x').plan, idempotence_key: 'alone:{{what}}' } }
 
-  test('wakes the object by itself, and again where it could not be resumed', async () => {
+  /** Its object dies in its first step, while the registry is away; `before` the death. */
+  async function cutOffWithoutRegistry(before: (stub: ReturnType<typeof stubOf>) => Promise<unknown>): Promise<string> {
     const scope = freshScope()
     const id = await skill(keyed)
     const gate = Promise.withResolvers<void>()
@@ -99,6 +100,7 @@ describe('a run that nobody waits for', () => {
     const answer = propose(scope, id).catch(() => null)
     await until(async () => did(scope).length === 1, 'the first step has begun')
     expect(await inObject(stubOf(scope), ({ storage }) => storage.getAlarm())).not.toBeNull()
+    await before(stubOf(scope))
     await env.DB.exec('ALTER TABLE skill_versions RENAME TO skill_versions_away')
     try {
       const stub = await crash(scope)
@@ -109,6 +111,22 @@ describe('a run that nobody waits for', () => {
     } finally {
       await env.DB.exec('ALTER TABLE skill_versions_away RENAME TO skill_versions')
     }
+    return scope
+  }
+
+  test('goes on by the copy on disk while the registry is away', async () => {
+    const scope = await cutOffWithoutRegistry(async () => {})
+    await until(async () => (await entriesOf(stubOf(scope), 'skill-applied')).length === 1, 'the run is at its end')
+    expect(did(scope)).toEqual(['first x', 'first x', 'second x'])
+  })
+
+  test('wakes the object by itself, and again where it could not be resumed', async () => {
+    const scope = await cutOffWithoutRegistry((stub) =>
+      inObject(stub, ({ storage }) => {
+        storage.sql.exec('DELETE FROM held_skills')
+        storage.sql.exec(`DELETE FROM state WHERE key = 'held_skills'`)
+      }),
+    )
     expect(await entriesOf(stubOf(scope), 'skill-applied')).toEqual([])
     await scheduler.wait(50)
     await runAlarm(stubOf(scope))

@@ -1,8 +1,12 @@
+import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
+import type { SkillChange } from '../../src/protocol/skill.ts'
+import { Database } from '../../src/scope/database.ts'
+import { HeldSkills } from '../../src/scope/skills/held-skills.ts'
 import { did, write } from '../support/chain.ts'
 import { call, scopePath } from '../support/http.ts'
 import { propose, skill, twoSteps } from '../support/two-steps.ts'
-import { crash, entriesOf, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { crash, entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { ask, behaviours, effectGates, effects } from '../support/test-agents.ts'
 
 describe('a proposal over the API', () => {
@@ -26,6 +30,7 @@ describe('a proposal over the API', () => {
     })
     expect(did(scope)).toEqual(['first x', 'second x'])
     expect((await logOf(stubOf(scope))).map(({ kind }) => kind)).toEqual([
+      'call-received',
       'blackboard-seeded',
       'skill-decided',
       'skill-started',
@@ -37,6 +42,22 @@ describe('a proposal over the API', () => {
       'skill-step-ended',
       'skill-applied',
     ])
+  })
+
+  test('has a trace of its own, or that of its traceparent, with the call as its root', async () => {
+    const scope = freshScope()
+    const id = await skill()
+    const [trace_id, parent_id] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']
+    const first = await propose(scope, id)
+    const second = await propose(scope, id)
+    expect(new Set(['0'.repeat(32), trace_id, first.trace_id, second.trace_id]).size).toBe(4)
+    const headers = { traceparent: `00-${trace_id}-${parent_id}-01` }
+    const json = { skill_id: id, inputs: { what: 'x' }, why: 'do it twice' }
+    expect((await call(scopePath(scope, '/skills/propose'), { json, headers })).body).toMatchObject({ trace_id })
+    const [root, ...below] = (await logOf(stubOf(scope))).filter((entry) => entry.trace_id === trace_id)
+    expect(root).toMatchObject({ kind: 'call-received', call: 'skill', name: id, by: 'admin', parent_id })
+    expect(below.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['skill-decided', 'skill-applied', 'effect-ended']))
+    expect(below.filter((entry) => entry.parent_id === root?.span_id).length).toBeGreaterThan(0)
   })
 
   test.each([
@@ -153,6 +174,63 @@ describe('a run that a crash cuts off', () => {
     const { scope, applied } = await cutOff()
     expect(did(scope)).toEqual(['first x'])
     expect(applied).toMatchObject([{ status: 'unknown' }])
+  })
+})
+
+describe('the copy of the skills on disk', () => {
+  const withoutRegistry = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    await env.DB.exec('ALTER TABLE skill_versions RENAME TO skill_versions_away')
+    try {
+      return await work()
+    } finally {
+      await env.DB.exec('ALTER TABLE skill_versions_away RENAME TO skill_versions')
+    }
+  }
+
+  test('serves an object that starts anew while D1 is away', async () => {
+    const scope = freshScope()
+    const id = await skill()
+    expect(await propose(scope, id, { dry_run: true })).toMatchObject({ status: 'ok' })
+    await evict(stubOf(scope))
+    await withoutRegistry(async () => {
+      expect(await propose(scope, id)).toMatchObject({ status: 'ok', outputs: { done: 'x' } })
+      const { body } = await call(`${scopePath(scope, '/bulletin')}?text=twice`)
+      expect(body.cards.map(({ skill_id }: { skill_id: string }) => skill_id)).toContain(id)
+    })
+    expect(did(scope)).toEqual(['first x', 'second x'])
+    expect(await entriesOf(stubOf(scope), 'skills-degraded')).toHaveLength(1)
+  })
+
+  test('follows what is deprecated, also across an eviction', async () => {
+    const scope = freshScope()
+    const id = await skill()
+    expect(await propose(scope, id, { dry_run: true })).toMatchObject({ status: 'ok' })
+    await evict(stubOf(scope))
+    await call(`/v1/skills/${id}/state`, { json: { state: 'deprecated' } })
+    expect(await propose(scope, id, { dry_run: true })).toMatchObject({ status: 'refused' })
+    await evict(stubOf(scope))
+    const held = await inObject(stubOf(scope), ({ storage }) => storage.sql.exec('SELECT id FROM held_skills WHERE id = ?', id).toArray())
+    expect(held).toEqual([])
+  })
+
+  test('is read again as a whole where it was not kept as a whole', async () => {
+    const id = await skill()
+    const kept = await inObject(stubOf(freshScope()), async ({ storage }) => {
+      const database = new Database(storage)
+      const held = () => new HeldSkills({ database, unit: (work) => database.transaction(work), most_bytes: 4000 })
+      const change = (number: number): SkillChange => ({
+        id: `${id}.${number}`,
+        version: '1.0.0',
+        hash: 'x',
+        manifest: { id, version: '1.0.0', text: 'é'.repeat(1000) },
+      })
+      held().keep({ changes: [change(1)], revision: 7, more: false })
+      const first = held().load()
+      held().keep({ changes: [change(2)], revision: 8, more: false })
+      return { first, second: held().load() }
+    })
+    expect([kept.first.revision, kept.first.changes.length]).toEqual([7, 1])
+    expect([kept.second.revision, kept.second.changes.map((change) => change.id)]).toEqual([0, [`${id}.1`]])
   })
 })
 

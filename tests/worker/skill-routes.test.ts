@@ -143,6 +143,42 @@ describe('a manifest is refused', () => {
   })
 })
 
+describe('who reads a skill', () => {
+  const read = async (ref: string, scopes: string[]) => (await call(`/v1/skills/${ref}`, { key: await keyFor(['viewer'], scopes) })).status
+  const listed = async (q: string, scopes: string[]): Promise<string[]> =>
+    (await call(`/v1/skills?q=${q}`, { key: await keyFor(['viewer'], scopes) })).body.items.map(
+      ({ id, version }: { id: string; version: string }) => `${id}@${version}`,
+    )
+
+  test.each([
+    [['team-a/*'], true],
+    [['team-a/x'], true],
+    [['team-*'], true],
+    [['*/x'], true],
+    [['*'], true],
+    [['team-b/*'], false],
+    [['team-a'], false],
+    [['team-ab/*', 'elsewhere'], false],
+  ])('of team-a/*: a key of %j: %s', async (scopes, expected) => {
+    const id = await registered({}, alice)
+    expect(await read(id, scopes)).toBe(expected ? 200 : 404)
+    expect(await listed(id, scopes)).toEqual(expected ? [`${id}@1.3.0`] : [])
+  })
+
+  test('is everybody, of a version that the manifest shares with the org, and of no other version', async () => {
+    const id = await registered({ scope: 'org' }, alice)
+    await registered({ id, version: '2.0.0' }, alice)
+    expect(await read(id, ['team-b/*'])).toBe(200)
+    expect(await read(`${id}@2.0.0`, ['team-b/*'])).toBe(404)
+    expect(await listed(id, ['team-b/*'])).toEqual([`${id}@1.3.0`])
+    const shown = await call(`/v1/skills/${id}`, { key: await keyFor(['viewer'], ['team-b/*']) })
+    expect(shown.body.versions.map(({ version }: { version: string }) => version)).toEqual(['1.3.0'])
+    await changeTo('active', `${id}@1.3.0`)
+    const proposed = await call('/v1/scopes/team-b%2Fx/skills/propose', { json: { skill_id: id, inputs: {}, why: 'deploy' } })
+    expect(proposed.body).toMatchObject({ status: 'refused', reason: `there is no skill ${id}` })
+  })
+})
+
 describe('skills are listed', () => {
   test('without their manifests, page by page', async () => {
     const mark = freshId('list')

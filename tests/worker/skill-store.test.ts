@@ -72,6 +72,33 @@ describe('a version', () => {
   })
 })
 
+describe('what one owner has active', () => {
+  const activate = ({ id, version }: { id: string; version: string }, quota: { versions: number; bytes: number }) =>
+    setSkillState(env.DB, { id, version, state: 'active', reason: null, now: 9, quota })
+
+  test('is limited in number, over all skills, and what was deprecated makes room', async () => {
+    const owner = freshId('owner')
+    const quota = { versions: 2, bytes: 1_000_000 }
+    const [one, two, three] = [await putVersion({ owner }), await putVersion({ owner }), await putVersion({ owner })]
+    expect([await activate(one, quota), await activate(two, quota)]).toMatchObject([{ ok: true }, { ok: true }])
+    const refused = await activate(three, quota)
+    expect(refused).toMatchObject({ ok: false, reason: 'too_many_active', detail: expect.stringContaining('Deprecate one') })
+    expect(await activate(await putVersion({ owner: freshId('owner') }), quota)).toMatchObject({ ok: true })
+    await setTo('deprecated', one)
+    expect(await activate(three, quota)).toMatchObject({ ok: true })
+  })
+
+  test('is limited in bytes', async () => {
+    const owner = freshId('owner')
+    const one = await putVersion({ owner })
+    const two = await putVersion({ owner })
+    const bytes = JSON.stringify(one.manifest).length + JSON.stringify(two.manifest).length
+    expect(await activate(one, { versions: 9, bytes: bytes - 1 })).toMatchObject({ ok: true })
+    expect(await activate(two, { versions: 9, bytes: bytes - 1 })).toMatchObject({ ok: false, reason: 'too_many_active' })
+    expect(await activate(two, { versions: 9, bytes })).toMatchObject({ ok: true })
+  })
+})
+
 describe('versions', () => {
   test('are in the order of semantic versions, whenever they came', async () => {
     const id = freshId('skill')
@@ -88,7 +115,7 @@ describe('versions', () => {
     const id = freshId('skill')
     for (const [version, state] of Object.entries(states)) await putVersion({ changes: { id, version }, state })
     expect(await findSkill(env.DB, id)).toMatchObject({ version: expected })
-    expect((await listSkills(env.DB, { q: id, limit: 5 })).items).toMatchObject([{ id, version: expected }])
+    expect((await listSkills(env.DB, { key_scopes: ['*'], q: id, limit: 5 })).items).toMatchObject([{ id, version: expected }])
   })
 })
 
@@ -127,6 +154,28 @@ describe('a state', () => {
   })
 })
 
+/** How many rows each statement read, `batch` included. */
+function countingReads(db: D1Database, read: number[]): D1Database {
+  const keep = <Result extends { meta: { rows_read: number } }>(result: Result): Result => {
+    read.push(result.meta.rows_read)
+    return result
+  }
+  const counted = (statement: D1PreparedStatement): D1PreparedStatement =>
+    new Proxy(statement, {
+      get: (target, name) => {
+        if (name === 'bind') return (...values: unknown[]) => counted(target.bind(...values))
+        // Without names of columns, as drizzle reads rows.
+        if (name === 'raw') return async () => keep(await target.all()).results.map((row) => Object.values(row))
+        const value: unknown = Reflect.get(target, name)
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+  return {
+    prepare: (sql: string) => counted(db.prepare(sql)),
+    batch: async (statements: D1PreparedStatement[]) => (await db.batch(statements)).map(keep),
+  } as unknown as D1Database
+}
+
 describe('a list', () => {
   test('has one version of each, by id, page by page', async () => {
     const mark = freshId('list')
@@ -136,14 +185,14 @@ describe('a list', () => {
     const seen: string[] = []
     let cursor: string | null | undefined
     for (let pages = 0; pages < 9 && cursor !== null; pages += 1) {
-      const page: Awaited<ReturnType<typeof listSkills>> = await listSkills(env.DB, { q: mark, limit: 2, cursor })
+      const page: Awaited<ReturnType<typeof listSkills>> = await listSkills(env.DB, { key_scopes: ['*'], q: mark, limit: 2, cursor })
       expect(page.items.length).toBeLessThanOrEqual(2)
       seen.push(...page.items.map(({ id, version }) => `${id}@${version}`))
       cursor = page.next_cursor
     }
     expect(seen).toEqual(ids.map((id) => `${id}@1.3.0`))
     const inState = async (state: SkillState) =>
-      (await listSkills(env.DB, { q: mark, state, limit: 9 })).items.map(({ id, version }) => `${id}@${version}`)
+      (await listSkills(env.DB, { key_scopes: ['*'], q: mark, state, limit: 9 })).items.map(({ id, version }) => `${id}@${version}`)
     expect(await inState('active')).toEqual([`${mark}.c@1.3.0`])
     expect(await inState('candidate')).toEqual(ids.map((id) => `${id}@${id.endsWith('c') ? '2.0.0' : '1.3.0'}`))
     expect(await inState('deprecated')).toEqual([])
@@ -152,7 +201,7 @@ describe('a list', () => {
   test('is searched in ids and descriptions, in capitals or not', async () => {
     const mark = crypto.randomUUID()
     const { id } = await putVersion({ changes: { description: `Does ${mark.toUpperCase()} well` } })
-    const found = async (q: string) => (await listSkills(env.DB, { q, limit: 9 })).items
+    const found = async (q: string) => (await listSkills(env.DB, { key_scopes: ['*'], q, limit: 9 })).items
     expect(await found(mark)).toMatchObject([{ id, description: `Does ${mark.toUpperCase()} well` }])
     expect(await found(id.toUpperCase())).toMatchObject([{ id }])
     expect(await found(`${mark}!`)).toEqual([])
@@ -197,6 +246,27 @@ describe('the active skills', () => {
     await setTo('deprecated', a)
     const second = await changesSince(first.revision, 'default', 2)
     expect([told(second), second.more]).toEqual([[`${c.id}@1.3.0 1.3.0`, `${a.id}@1.3.0 ended`], false])
+  })
+
+  test('are read without the rows of other owners', async () => {
+    const before = await newest()
+    const mine = await putVersion({ scopes: ['team-a/*'], state: 'active' })
+    await copyVersion(await putVersion({ scopes: ['team-b/*'], state: 'active' }), 200)
+    const read: number[] = []
+    const DB = countingReads(env.DB, read)
+    const { changes } = await activeSkills(DB, { scope: 'team-a/x', since_revision: before })
+    expect(changes.map(({ id }) => id)).toEqual([mine.id])
+    expect(Math.max(...read)).toBeLessThan(100)
+    read.length = 0
+    await activeSkills(DB, { scope: 'team-a/x', since_revision: before + 202 })
+    expect(read).toEqual([1])
+  })
+
+  test('come anew where the registry is older than the copy', async () => {
+    const one = await putVersion({ scopes: ['restored'], state: 'active' })
+    const answer = await changesSince(1_000_000_000, 'restored')
+    expect(answer).toMatchObject({ restart: true, revision: await newest() })
+    expect(answer.changes.map(({ id }) => id)).toContain(one.id)
   })
 
   test('have a revision of their own each, whoever changes at once', async () => {

@@ -71,7 +71,7 @@ const listText = (item: string): string => (item.includes(' | ') ? `(${item})[]`
 function objectText({ properties = {}, required = [], additionalProperties }: Schema, indent: string): string {
   const inner = `${indent}  `
   const lines = Object.entries(properties).map(([name, schema]) => {
-    const note = [schema.description, limitsText(schema)].filter(Boolean).join('; ')
+    const note = [limitsText(schema), schema.description].filter(Boolean).join('. ')
     return `${inner}${name}${required.includes(name) ? '' : '?'}: ${schemaText(schema, inner)}${note ? `  // ${note}` : ''}`
   })
   if (isOpen(additionalProperties)) lines.push(`${inner}…  // the type's or kind's own fields`)

@@ -4,10 +4,9 @@ import { DEFAULT_SCOPE, scopeName } from '../../core/event.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { guard, json, jsonRequest, problems, resource } from '../describe.ts'
 import { propose } from '../propose.ts'
-import { skillsOf } from '../scope-skills.ts'
 import { answerOnce, type Trying } from './answer-once.ts'
 import { callResult } from './call-result.ts'
-import { mcpServer } from './server.ts'
+import { mcpServer, type SkillsPage } from './server.ts'
 
 /** The SDK judges the rest. It would take a batch, too, which MCP has had none of since 2025-06-18. */
 const message = z.looseObject(
@@ -40,9 +39,11 @@ const mcp = createRoute({
 
 export const mcpRoutes = resource().openapi(mcp, async (c) => {
   const { scope, principal } = c.var
+  const stub = c.env.SCOPE.getByName(scope)
   const serverFor = (trying: Trying) =>
     mcpServer(scope, {
-      skills: () => trying(() => skillsOf(c.env, scope)),
+      skills: (page) => trying(async () => JSON.parse(await stub.skills(page)) as SkillsPage),
+      ids: () => trying(async () => stub.skillIds()),
       propose: (proposal, { dry_run }) =>
         trying(async () => {
           demandRole(principal, 'publisher')

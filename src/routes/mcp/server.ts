@@ -8,7 +8,6 @@ import {
   type CallToolResult,
 } from '@modelcontextprotocol/sdk/types.js'
 import { fromZod } from '../../protocol/problem.ts'
-import type { Settings } from '../../protocol/settings.ts'
 import { proposeSkillInput, type Proposal } from '../../skills/asp.ts'
 import type { Manifest } from '../../skills/manifest.ts'
 import { skillId, WHY } from '../../skills/manifest/names.ts'
@@ -19,14 +18,17 @@ import { toolOf } from './tool.ts'
 export const TOOLS_PER_PAGE = 100
 const DRY_RUN = 'reflex/dry_run'
 
+export type SkillsPage = { goal_labels: string[]; manifests: Manifest[]; more: boolean }
+
 type Ports = {
-  /** The skills to show, by id. */
-  skills: () => Promise<{ settings: Pick<Settings, 'goal_labels'>; manifests: Manifest[] }>
+  /** The skills to show, by id, those behind `after`; fewer than `limit` where they are large. */
+  skills: (page: { after: string; limit: number }) => Promise<SkillsPage>
+  ids: () => Promise<string[]>
   propose: (proposal: Proposal, options: { dry_run: boolean }) => Promise<CallToolResult>
 }
 
 /** The skills of a scope as an MCP server, for one request. A call is a proposal: the gate decides. */
-export function mcpServer(scope: string, { skills, propose }: Ports): Server {
+export function mcpServer(scope: string, { skills, ids, propose }: Ports): Server {
   const server = new Server(
     { name: 'reflex', title: `Reflex: ${scope}`, version: '1' },
     { capabilities: { tools: {} }, instructions: instructionsFor(scope) },
@@ -34,18 +36,16 @@ export function mcpServer(scope: string, { skills, propose }: Ports): Server {
 
   server.setRequestHandler(ListToolsRequestSchema, async ({ params }) => {
     const after = cursorOf(params?.cursor)
-    const { settings, manifests } = await skills()
-    const rest = manifests.filter(({ id }) => id > after)
-    const page = rest.slice(0, TOOLS_PER_PAGE)
-    const tools = await Promise.all(page.map((manifest) => toolOf(manifest, settings.goal_labels)))
-    const last = page.at(-1)
-    return rest.length > page.length && last ? { tools, nextCursor: last.id } : { tools }
+    const { goal_labels, manifests, more } = await skills({ after, limit: TOOLS_PER_PAGE })
+    const tools = await Promise.all(manifests.map((manifest) => toolOf(manifest, goal_labels)))
+    const last = manifests.at(-1)
+    return more && last ? { tools, nextCursor: last.id } : { tools }
   })
 
   server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
     const dry_run = params._meta?.[DRY_RUN] ?? false
     if (typeof dry_run !== 'boolean') throw invalid(`_meta["${DRY_RUN}"] is true or false.`)
-    return propose(await proposalOf(params, skills), { dry_run })
+    return propose(await proposalOf(params, ids), { dry_run })
   })
   return server
 }
@@ -61,20 +61,20 @@ function cursorOf(cursor: string | undefined): string {
   return id.data
 }
 
-async function proposalOf({ name, arguments: given = {} }: CallToolRequest['params'], skills: Ports['skills']): Promise<Proposal> {
+async function proposalOf({ name, arguments: given = {} }: CallToolRequest['params'], ids: Ports['ids']): Promise<Proposal> {
   const { [WHY]: why, ...inputs } = given
-  const skill_id = await skillNamed(name, skills)
+  const skill_id = await skillNamed(name, ids)
   const parsed = proposeSkillInput.safeParse({ skill_id, inputs, ...(why === undefined ? {} : { why }) })
   if (parsed.success) return parsed.data
   const [error] = fromZod(parsed.error)
   throw invalid(`arguments: ${error?.path === 'why' ? WHY : error?.path} ${error?.message}`)
 }
 
-async function skillNamed(name: string, skills: Ports['skills']): Promise<string> {
+async function skillNamed(name: string, ids: Ports['ids']): Promise<string> {
   const written = idOf(name)
   if (typeof written === 'object') return written.id
   if (written === 'hashed') {
-    for (const { id } of (await skills()).manifests) if ((await toolName(id)) === name) return id
+    for (const id of await ids()) if ((await toolName(id)) === name) return id
   }
   throw invalid(`There is no tool ${name}: tools/list has those that there are.`)
 }

@@ -9,6 +9,7 @@ import { ParkedRuns } from './parked-runs.ts'
 import type { RunReports } from './run-reports.ts'
 import { SkillRuns } from './runs.ts'
 import { Shelf } from './shelf.ts'
+import { SkillViews } from './shown-skills.ts'
 import { Skills } from './skills.ts'
 
 type Parts = CountedParts & {
@@ -26,6 +27,7 @@ export function composeSkills(parts: Parts) {
   const runs = new SkillRuns(parts)
   const parked = new ParkedRuns({ ...parts, requested_by: () => `agent:${parts.agent().name}` })
   const skills = new Skills({ ...parts, shelf, runs, parked })
+  const views = new SkillViews({ ...parts, shelf, runs })
   const decisions = new Decisions({ ...parts, look: () => skills.look() })
-  return { shelf, skillRuns: runs, parked, skills, decisions }
+  return { shelf, skillRuns: runs, parked, skills, views, decisions }
 }

@@ -1,20 +1,22 @@
 import type { Env } from '../../bindings.ts'
 import type { SkillEntryKind } from '../../protocol/log-entry.ts'
 import { messageOf } from '../../protocol/message-of.ts'
-import { matchesScope } from '../../protocol/scope-pattern.ts'
 import type { Settings } from '../../protocol/settings.ts'
-import { manifestSchema } from '../../skills/manifest.ts'
+import { manifestSchema, type Manifest } from '../../skills/manifest.ts'
 import { placeOf } from '../../skills/place-of.ts'
 import { secretPathsOf } from '../../skills/session/context.ts'
 import type { FoundSkill } from '../../skills/session/ports.ts'
 import { SkillCopy } from '../../skills/skill-copy.ts'
 import { SkillIndex } from '../../skills/skill-index.ts'
 import { activeSkills } from '../../store/active-skills.ts'
+import { runnableIn } from '../../store/skill-scopes.ts'
 import { findSkill } from '../../store/skills.ts'
+import type { Database } from '../database.ts'
 import { TooLate, withDeadline } from '../deadline.ts'
 import type { Log } from '../log.ts'
 import { scopeHead } from '../spans.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
+import { HeldSkills } from './held-skills.ts'
 
 /** How old the copy may be when a turn's session begins, in ms: a model is told of skills at its leisure, a person is not. */
 const FRESH_MS = 2000
@@ -22,15 +24,25 @@ const TIMEOUT_MS = 5000
 /** How long D1 is left alone once it stalled: reflexes' actions and turns must not wait for it one after the other. */
 const STALLED_MS = 10_000
 
-type Parts = { scope: string; env: Env; log: Log; unit: UnitOfWork; settings: () => Settings; now: () => number }
+type Parts = {
+  scope: string
+  env: Env
+  database: Database
+  log: Log
+  unit: UnitOfWork
+  settings: () => Settings
+  now: () => number
+}
 
 /**
- * The skills that this scope may show and run, as D1 has them: a copy in memory, which goes on serving while D1, the control plane, is away. The log tells when that
- * begins and ends. What the copy does not hold cannot be decided on meanwhile.
+ * The skills that this scope may show and run, as D1 has them: a copy in memory and on disk, which goes on serving while D1, the control plane, is away,
+ * also after an eviction. The log tells when that begins and ends. What the copy does not hold cannot be decided on meanwhile.
  */
 export class Shelf {
   readonly #parts: Parts
-  readonly #copy = new SkillCopy()
+  readonly #kept: HeldSkills
+  #loaded: SkillCopy | null = null
+  #warned = ''
   #read_at = 0
   #away = false
   #asked_again_at = 0
@@ -38,16 +50,30 @@ export class Shelf {
 
   constructor(parts: Parts) {
     this.#parts = parts
+    this.#kept = new HeldSkills(parts)
+  }
+
+  /** Read from disk when skills are first asked for: an object that wakes for something else does not pay for them. */
+  get #copy(): SkillCopy {
+    if (this.#loaded) return this.#loaded
+    this.#loaded = new SkillCopy()
+    this.#loaded.apply(this.#kept.load())
+    return this.#loaded
   }
 
   /** The copy is fresh once this resolves, if D1 answers. */
   async catchUp({ at_once }: { at_once: boolean }): Promise<void> {
     const { scope, env, now } = this.#parts
     if (now() < this.#asked_again_at || (!at_once && now() - this.#read_at < FRESH_MS)) return
-    const read = () => this.#copy.catchUp((since_revision) => activeSkills(env.DB, { scope, since_revision }))
+    const read = () =>
+      this.#copy.catchUp(
+        (since_revision) => activeSkills(env.DB, { scope, since_revision }),
+        (page) => this.#kept.keep(page),
+      )
     try {
       await withDeadline(read, { timeout_ms: TIMEOUT_MS, what: 'reading skills' })
       this.#read_at = now()
+      this.#warnOfUnreadable()
       if (this.#away) this.#tell({ kind: 'skills-restored' })
       this.#away = false
     } catch (error) {
@@ -63,12 +89,25 @@ export class Shelf {
     }
   }
 
-  /** Of each skill the newest active version that fits where the agent works. */
+  #warnOfUnreadable(): void {
+    const skills = this.#copy.unreadable.join(', ')
+    if (skills === this.#warned) return
+    this.#warned = skills
+    const { scope } = this.#parts
+    console.warn(JSON.stringify({ message: 'manifests that the schema no longer takes are left out', scope, skills }))
+  }
+
+  /** Of each skill the newest active version that fits where the agent works, by id. */
+  shown(): Manifest[] {
+    return this.#copy.newestFor(placeOf(this.#parts.settings())).map(({ manifest }) => manifest)
+  }
+
+  /** Those of `shown`, to be looked through. */
   index(): SkillIndex {
     const place = placeOf(this.#parts.settings())
     const of = JSON.stringify([this.#copy.revision, place])
     if (this.#index?.of !== of) {
-      const skills = this.#copy.newestFor(place).map(({ manifest }) => ({ manifest, state: 'active' as const }))
+      const skills = this.shown().map((manifest) => ({ manifest, state: 'active' as const }))
       this.#index = { of, index: new SkillIndex(skills) }
     }
     return this.#index.index
@@ -84,8 +123,9 @@ export class Shelf {
     const held = this.#copy.find(placeOf(this.#parts.settings()), id, version)
     if (held) return { manifest: held.manifest, state: 'active' }
     const { env, scope } = this.#parts
-    const stored = await withDeadline(() => findSkill(env.DB, id, version), { timeout_ms: TIMEOUT_MS, what: 'reading a skill' })
-    if (!stored?.scopes.some((pattern) => matchesScope(pattern, scope))) return null
+    const look = async () => findSkill(env.DB, id, version, await runnableIn(env.DB, scope))
+    const stored = await withDeadline(look, { timeout_ms: TIMEOUT_MS, what: 'reading a skill' })
+    if (!stored) return null
     const read = manifestSchema.safeParse(stored.manifest)
     return read.success ? { manifest: read.data, state: stored.state } : null
   }

@@ -1,6 +1,7 @@
 import { messageOf } from '../../protocol/message-of.ts'
 import { canonicalJson, type Json } from '../json.ts'
-import { fromCel, toCel } from './values.ts'
+import { fromCel, toCel } from '../../expressions/values.ts'
+import { DECISION_WORK, type Work } from '../../expressions/work.ts'
 
 /** A function of the host that expressions may call by name: synchronous, JSON in and out. Whatever it throws fails the expression. */
 export type Probe = (...args: Json[]) => unknown
@@ -18,8 +19,8 @@ export type ProbeOptions = {
   hide?: ((value: Json) => Json) | undefined
 }
 
-/** The probes of one decision. `calls` grows as they are called. */
-export type ProbeSession = { readonly calls: ProbeCall[]; call(name: string, args: readonly unknown[]): unknown }
+/** The probes of one decision, and the work that all its expressions may do together. `calls` grows as they are called. */
+export type ProbeSession = { readonly calls: ProbeCall[]; readonly work: Work; call(name: string, args: readonly unknown[]): unknown }
 
 const MOST_CALLS = 500
 
@@ -32,6 +33,7 @@ export function probeSession({ probes = {}, recorded, hide = (value) => value }:
   }
   return {
     calls,
+    work: { left: DECISION_WORK },
     call(name, celArgs) {
       if (calls.length >= MOST_CALLS) throw new Error(`one decision calls at most ${MOST_CALLS} probes`)
       const args = celArgs.map(fromCel)

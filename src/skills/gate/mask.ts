@@ -5,6 +5,7 @@ import { isSecretName, sensitiveIn } from './sensitive.ts'
 const HIDDEN = '[secret]'
 const SHORTEST = 4
 const LONGEST_SHOWN = 200
+const LONGEST_MASKED = 20_000
 
 export type Mask = { value(value: Json): Json; text(text: string): string }
 
@@ -26,11 +27,24 @@ export function maskOf(manifest: Manifest, inputs: JsonFields): Mask {
   return { value, text }
 }
 
-/** For a sentence: a value that is masked and short. */
+/** For a sentence: a value that is masked and short. One that is far too long for that is not gone through, for each expression that reads it. */
 export function shownValue(mask: Mask, value: unknown): string {
   if (value === undefined) return '(nothing)'
+  if (roomBeside(value, LONGEST_MASKED) < 0) return `(more than ${LONGEST_MASKED} characters)`
   const text = JSON.stringify(mask.value(value as Json))
   return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text
+}
+
+/** What is left of so many characters beside the value; below zero, it goes no further. */
+function roomBeside(value: unknown, room: number): number {
+  if (typeof value === 'string') return room - value.length
+  if (typeof value !== 'object' || value === null) return room - 4
+  let left = room
+  for (const name in value) {
+    left = roomBeside((value as Record<string, unknown>)[name], left - name.length)
+    if (left < 0) break
+  }
+  return left
 }
 
 function leavesOf(value: Json): string[] {

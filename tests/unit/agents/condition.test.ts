@@ -52,9 +52,9 @@ describe('a condition that is wrong', () => {
   it.each([
     ['', 'Unexpected'],
     ['total >', 'Unexpected'],
-    ['total', 'it must be a bool'],
-    ['"yes"', 'it must be a bool'],
-    ['by_source["a"]', 'it must be a bool'],
+    ['total', 'must be true or false; its type is'],
+    ['"yes"', 'must be true or false; its type is'],
+    ['by_source["a"]', 'must be true or false; its type is'],
     ['totl > 3', 'totl'],
     ['last_1m.totl > 3', 'totl'],
     ['total > "three"', 'no such overload'],

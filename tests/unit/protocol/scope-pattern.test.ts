@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { matchesScope, scopePattern } from '../../../src/protocol/scope-pattern.ts'
+import { matchesScope, overlaps, scopePattern } from '../../../src/protocol/scope-pattern.ts'
 
 describe('a scope pattern', () => {
   test.each([
@@ -65,6 +65,38 @@ describe('a scope pattern', () => {
 
   test.each(['', 'a b', 'a?', 'é', 'a\n', '*'.repeat(129)])('may not read %j', (pattern) => {
     expect(scopePattern.safeParse(pattern).success).toBe(false)
+  })
+})
+
+describe('two scope patterns overlap', () => {
+  test.each([
+    ['team-a/*', 'team-a/x', true],
+    ['team-a/*', 'team-*', true],
+    ['team-a/*', 'team-b/*', false],
+    ['team-a/*', '*/prod', true],
+    ['team-a', 'team-a', true],
+    ['team-a', 'team-a/*', false],
+    ['a*b', 'b*a', false],
+    ['a*b', '*c*', true],
+    ['*x', '*y', false],
+    ['*', 'anything', true],
+  ])('%s and %s: %s', (left, right, expected) => {
+    expect([overlaps(left, right), overlaps(right, left)]).toEqual([expected, expected])
+  })
+
+  test('wherever a scope is matched by both, and there alone', () => {
+    const letters = ['a', 'b']
+    const scopes = ['']
+    for (let length = 0; length < 7; length++) {
+      scopes.push(...scopes.filter((one) => one.length === length).flatMap((one) => letters.map((letter) => one + letter)))
+    }
+    const pattern = fc.array(fc.constantFrom('a', 'b', '*'), { minLength: 1, maxLength: 4 }).map((parts) => parts.join(''))
+    fc.assert(
+      fc.property(pattern, pattern, (left, right) => {
+        expect(overlaps(left, right)).toBe(scopes.some((scope) => matchesScope(left, scope) && matchesScope(right, scope)))
+      }),
+      { numRuns: 500 },
+    )
   })
 })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { traceIdOf } from '../../../src/protocol/traceparent.ts'
+import { traceContextOf, traceIdOf } from '../../../src/protocol/traceparent.ts'
 
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parent = '00f067aa0ba902b7'
@@ -17,4 +17,5 @@ test.each([
   ['nonsense', 'nonsense', undefined],
 ])('the trace id of %s', (_name, header, expected) => {
   expect(traceIdOf(header)).toBe(expected)
+  expect(traceContextOf(header)).toEqual(expected && { trace_id: expected, parent_id: parent })
 })

@@ -18,7 +18,7 @@ const read = async (after: number): Promise<RecordingPage> => {
   return { recordings: seqs.map(recording), next: last < 10 ? last : null }
 }
 const evaluate = (limits?: { contexts: number; fuel: number }) =>
-  evaluateRecordings({ sandbox, program, keyOf: () => null, read, ...(limits ? { limits } : {}) })
+  evaluateRecordings({ sandbox, program, identify: async (calls) => calls.map(() => null), read, ...(limits ? { limits } : {}) })
 
 test('an evaluation reads page after page to the end', async () => {
   expect(await evaluate()).toMatchObject({ contexts: { rebuilt: 10, undecided: 10 }, truncated: false })

@@ -19,8 +19,8 @@ const passed: ReflexRun = { ...base, action: null, reason: 'null' }
 const failed = (reason: 'error' | 'limit' | 'invalid_action', error: string): ReflexRun => ({ ...base, action: null, reason, error })
 const fired = (content: string): ReflexRun => ({ ...base, action: { action_type: 'reply', content }, reason: 'fired' })
 const evaluate = (...pairs: [Recording, ReflexRun][]) => {
-  const evaluation = new Evaluation(() => null)
-  for (const [recording, run] of pairs) evaluation.add(recording, run)
+  const evaluation = new Evaluation()
+  for (const [recording, run] of pairs) evaluation.add(recording, run, null)
   return evaluation.report()
 }
 

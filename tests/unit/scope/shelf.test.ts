@@ -11,7 +11,16 @@ function stalled() {
   const statement = { bind: () => statement, raw: asked, all: asked, first: asked, run: asked }
   const DB = { prepare: () => statement } as unknown as D1Database
   const log = { append: vi.fn<() => number>() }
-  const parts = { scope: 'test/1', env: { DB }, log, unit: (work: () => unknown) => work(), settings: () => defaultSettings, now: Date.now }
+  const database = { all: () => [], first: () => undefined, read: (_key: string, otherwise: unknown) => otherwise }
+  const parts = {
+    scope: 'test/1',
+    env: { DB },
+    database,
+    log,
+    unit: (work: () => unknown) => work(),
+    settings: () => defaultSettings,
+    now: Date.now,
+  }
   return { asked, shelf: new Shelf(parts as unknown as ConstructorParameters<typeof Shelf>[0]) }
 }
 

@@ -38,7 +38,7 @@ describe('a check of a manifest', () => {
     ['a compensation with an unknown tool', { 'plan.compensation.0.tool': 'curl' }, 'plan.compensation.0.tool', /no tool called curl/],
     ['an unknown tool required', { 'preconditions.tools_available.1': 'x' }, 'preconditions.tools_available.1', /no tool called x/],
     ['CEL that does not parse', { 'policy.deny_if.0': 'a ==' }, 'policy.deny_if.0', /Unexpected token/],
-    ['CEL that is no bool', { 'policy.needs_approval_if': ['1 + 1'] }, 'policy.needs_approval_if.0', /must be a bool/],
+    ['CEL that is no bool', { 'policy.needs_approval_if': ['1 + 1'] }, 'policy.needs_approval_if.0', /must be true or false/],
     ['CEL with an unknown name', { 'preconditions.invariants.0': 'wrok.x == 1' }, 'preconditions.invariants.0', /wrok is neither/],
     ['CEL with an unknown probe', { 'plan.steps.1.guard': 'is_up()' }, 'plan.steps.1.guard', /no probe called is_up/],
     ['nested iteration', { 'policy.deny_if.0': 'work.a.all(x, work.b.exists(y, x == y))' }, 'policy.deny_if.0', /within another iteration/],

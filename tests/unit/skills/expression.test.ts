@@ -51,7 +51,7 @@ describe('an expression', () => {
 
   test.each([
     ['what does not parse', 'work.', 'invalid', /Unexpected|Expected/],
-    ['a type that is no bool', '1', 'invalid', /must be a bool/],
+    ['a type that is no bool', '1', 'invalid', /must be true or false/],
     ['a type that turns out to be none', 'work.count', 'not_bool', /bigint/],
     ['an unknown name', 'foo.bar == 1', 'failed', /Unknown variable: foo/],
     ['a missing field', 'work.missing == 1', 'failed', /No such key: missing/],

@@ -54,6 +54,12 @@ describe('a copy of the active skills', () => {
     expect([copy.revision, ...names(copy)]).toEqual([2])
   })
 
+  test('begins anew where the registry was set back', async () => {
+    const copy = await copyOf(active('a', '1.0.0'), active('b', '1.0.0'))
+    await copy.catchUp(async () => ({ changes: [active('a', '2.0.0')], revision: 1, more: false, restart: true }))
+    expect([copy.revision, ...names(copy)]).toEqual([1, 'a@2.0.0'])
+  })
+
   test('uses an older version where a newer one does not fit', async () => {
     const copy = await copyOf(active('a', '1.0.0', { env: ['prod'] }), active('a', '2.0.0', { env: ['staging'] }))
     expect(names(copy, placeOf({ env: 'prod' }))).toEqual(['a@1.0.0'])

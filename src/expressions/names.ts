@@ -1,11 +1,12 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
-import type { Path } from '../path.ts'
+
+type Path = readonly string[]
 
 /** What an expression reads (each the longest path that is written out), which functions it calls, and what in it is not allowed. */
 export type NamesOf = { paths: Path[]; functions: Set<string>; refused: string | null }
 
 const ITERATING: readonly string[] = ['all', 'exists', 'exists_one', 'filter']
-/** CEL ends always, but may take ages: iterations within iterations, `cel.bind` and `map` that double a text, regular expressions that backtrack. */
+/** Iterations within iterations, and `cel.bind` and `map` that double a text, spend any budget; the work of a regular expression cannot be counted. */
 const REFUSED = new Set(['map', 'bind', 'matches', 'split', 'join', 'bytes', 'json', 'block'])
 export const METHODS: readonly string[] = [...ITERATING, 'size', 'startsWith', 'endsWith', 'contains', 'lowerAscii', 'upperAscii', 'trim']
 export const FUNCTIONS: readonly string[] = ['has', 'size', 'int', 'double', 'string', 'bool', 'type', 'dyn', 'timestamp', 'duration']
@@ -61,6 +62,9 @@ function pathOf(node: ASTNode): string[] | null {
   const before = pathOf(node.args[0])
   return before ? [...before, node.args[1].args] : null
 }
+
+/** The node and all nodes below it. */
+export const nodesIn = (node: ASTNode): ASTNode[] => [node, ...childrenOf(node.args).flatMap(nodesIn)]
 
 /** The nodes among a node's arguments, which are nodes, lists of them and plain values. */
 function childrenOf(args: unknown): ASTNode[] {

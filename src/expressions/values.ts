@@ -1,10 +1,13 @@
-import type { Json } from '../json.ts'
+import type { z } from 'zod'
+
+type Json = z.core.util.JSONType
 
 const DEEPEST = 32
-/** An iteration may look at each item of one list for each item of another. */
 const LONGEST_LIST = 1000
 const MOST_NODES = 5000
 const LONGEST_STRING = 20_000
+/** Names of fields included. */
+const MOST_TEXT = 65_536
 
 /** Thrown where a value is larger than an expression may look at. */
 export class TooLarge extends Error {
@@ -12,24 +15,38 @@ export class TooLarge extends Error {
 }
 
 /** JSON as CEL knows it: whole numbers are its integers, objects are maps, so that no name leads to a prototype. */
-export function toCel(value: unknown): unknown {
-  let nodes = 0
+export const toCel = (value: unknown): unknown => converter().convert(value)
+
+/** Converts one value after the other, within the limits for all of them together. `values` is how many it has converted. */
+export function converter(): { convert: (value: unknown) => unknown; values: () => number } {
+  const left = { nodes: MOST_NODES, text: MOST_TEXT }
+  const take = (characters: number): void => {
+    left.text -= characters
+    if (left.text < 0) throw new TooLarge(`holds more than ${MOST_TEXT} characters of text`)
+  }
   const convert = (inner: unknown, depth: number): unknown => {
-    if (++nodes > MOST_NODES) throw new TooLarge(`holds more than ${MOST_NODES} values`)
+    if (--left.nodes < 0) throw new TooLarge(`holds more than ${MOST_NODES} values`)
     if (depth > DEEPEST) throw new TooLarge(`is nested deeper than ${DEEPEST} levels`)
     if (typeof inner === 'number') return Number.isSafeInteger(inner) ? BigInt(inner) : inner
-    if (typeof inner === 'string' && inner.length > LONGEST_STRING) throw new TooLarge(`holds a string longer than ${LONGEST_STRING}`)
-    if (typeof inner === 'string' || typeof inner === 'boolean' || inner === null) return inner
+    if (typeof inner === 'string') {
+      if (inner.length > LONGEST_STRING) throw new TooLarge(`holds a string longer than ${LONGEST_STRING}`)
+      take(inner.length)
+      return inner
+    }
+    if (typeof inner === 'boolean' || inner === null) return inner
     if (Array.isArray(inner) && inner.length > LONGEST_LIST) throw new TooLarge(`holds a list of more than ${LONGEST_LIST}`)
     if (Array.isArray(inner)) return inner.map((item) => convert(item, depth + 1))
     if (typeof inner !== 'object' || inner instanceof Promise) throw new TypeError(`${typeof inner} is not JSON`)
-    return new Map(
-      Object.entries(inner)
-        .filter(([, field]) => field !== undefined)
-        .map(([name, field]) => [name, convert(field, depth + 1)]),
-    )
+    const fields = new Map<string, unknown>()
+    for (const name in inner) {
+      const field = Object.hasOwn(inner, name) ? (inner as Record<string, unknown>)[name] : undefined
+      if (field === undefined) continue
+      take(name.length)
+      fields.set(name, convert(field, depth + 1))
+    }
+    return fields
   }
-  return convert(value, 0)
+  return { convert: (value) => convert(value, 0), values: () => MOST_NODES - left.nodes }
 }
 
 /** The way back, for what a probe is called with. */

@@ -1,7 +1,9 @@
 import { Environment } from '@marcbachmann/cel-js'
-import type { ProbeSession } from './probes.ts'
 
-/** An invariant, a guard and a policy are short. */
+/** Functions of the host that expressions may call by name. */
+export type Host = { call(name: string, args: readonly unknown[]): unknown }
+
+/** An invariant, a guard, a policy and an agent's condition are short. What they do is bounded by `work.ts`. */
 const limits = { maxAstNodes: 200, maxDepth: 24, maxListElements: 50, maxMapEntries: 20, maxCallArguments: 8 }
 
 const arithmetic = {
@@ -22,14 +24,15 @@ function baseEnvironment(): Environment {
   return environment
 }
 
-const base = baseEnvironment()
+/** The one set-up of CEL: whatever an expression is for, it starts from this. */
+export const base = baseEnvironment()
 
 /** Evaluation is synchronous, so that one variable tells the functions on whose behalf they are called. */
-let current: ProbeSession | null = null
+let current: Host | null = null
 
-export function withProbes<Result>(session: ProbeSession, evaluate: () => Result): Result {
+export function withHost<Result>(host: Host | null, evaluate: () => Result): Result {
   const before = current
-  current = session
+  current = host
   try {
     return evaluate()
   } finally {
@@ -37,7 +40,7 @@ export function withProbes<Result>(session: ProbeSession, evaluate: () => Result
   }
 }
 
-/** An environment in which each of `names` is a function of any number of arguments that asks the session at hand. */
+/** An environment in which each of `names` is a function of any number of arguments that asks the host at hand. */
 export function environmentWith(names: ReadonlySet<string>): Environment {
   if (names.size === 0) return base
   const environment = base.clone()

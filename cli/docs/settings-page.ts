@@ -1,0 +1,103 @@
+import { whenFunctions, whenIterations, whenWindows } from '../../src/protocol/when.ts'
+import { defaultSettings, settingFields } from '../../src/protocol/settings.ts'
+import { limitsText, schemaText, type Schema } from '../../src/routes/docs/schema-text.ts'
+import { plainSchema } from '../../src/routes/plain-schema.ts'
+
+type Described = { description?: string; examples?: unknown[] }
+
+/** docs/settings.md, made of the schema that the server checks settings by. */
+export function settingsPage(): string {
+  const names = Object.keys(settingFields)
+  return `${intro}\n${names.map(row).join('\n')}\n${names.map(section).join('')}\n${when}`
+}
+
+const intro = `# Settings
+<!-- Written by \`npm run docs:settings\` from src/protocol/settings.ts: change the descriptions there. -->
+
+A scope's settings decide which agent serves it, when the agent thinks, and what it may use.
+They are changed by a merge patch, by a key with the role \`operator\`, and hold from the next event on:
+
+\`\`\`sh
+curl -X PATCH -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
+  "$URL/v1/scopes/inbox" -d '{"max_attempts": 5, "when": null}'
+\`\`\`
+
+What is named changes, and \`null\` goes back to the default. An agent may bring defaults of its own
+(\`settings\` in \`defineAgent\`), which stand above those of this page. A patch with anything wrong in
+it changes nothing: the answer is 400 and says what is wrong. \`GET /v1/scopes/SCOPE\` shows the
+settings as they are. All settings of a scope together are at most 64 kB.
+
+| setting | default |
+| --- | --- |`
+
+const row = (name: string): string => `| [\`${name}\`](#${name}) | ${defaultOf(name)} |`
+
+const standard: Partial<Record<string, unknown>> = defaultSettings
+const defaultOf = (name: string): string => (name in standard ? `\`${JSON.stringify(standard[name])}\`` : 'not set')
+
+function section(name: string): string {
+  const schema: (Schema & Described) | undefined = settingFields[name] && plainSchema(settingFields[name])
+  if (schema === undefined) return ''
+  const { description = '', examples = [] } = schema
+  const example = examples[0] ?? standard[name]
+  return `
+## \`${name}\`
+${wrapped(description)}
+
+${typeOf(schema)}
+
+\`\`\`json
+${JSON.stringify({ [name]: example })}
+\`\`\`
+`
+}
+
+/** A type of one line stands in the text; one with fields of its own is a block, where each field has its meaning beside it. */
+function typeOf(schema: Schema): string {
+  const text = schemaText(schema)
+  const limits = limitsText(schema)
+  return text.includes('\n')
+    ? `Type${limits ? ` (${limits})` : ''}:\n\n\`\`\`ts\n${text}\n\`\`\``
+    : `Type: \`${text}\`${limits ? `, ${limits}` : ''}.`
+}
+
+const MOST_COLUMNS = 100
+
+function wrapped(text: string): string {
+  const lines: string[] = ['']
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1) ?? ''
+    if (line !== '' && line.length + word.length >= MOST_COLUMNS) lines.push(word)
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
+  }
+  return lines.join('\n')
+}
+
+const windows = Object.entries(whenWindows).map(([name, seconds]) => `\`${name}\` (${seconds} s)`)
+const others = whenFunctions.filter((name) => !whenIterations.some((iteration) => iteration === name))
+
+const when = `## What \`when\` may say
+A CEL expression that is true or false. It is checked when it is set.
+
+| name | type | meaning |
+| --- | --- | --- |
+| \`total\` | int | events in the context |
+| \`by_type["TYPE"]\` | int | those of one type; 0 where none came |
+| \`by_source["SOURCE"]\` | int | those from one source; 0 where none came |
+| \`WINDOW.total\`, \`WINDOW.by_type\`, \`WINDOW.by_source\` | | the same of the latest events only |
+
+Windows, by the events' own timestamps: ${windows.join(', ')}.
+
+Operators: \`== != < <= > >= && || ! + - * / %\` and \`? :\`. Functions: ${code(others)}.
+Over the names of a map: ${code(whenIterations)}, none within another.
+
+\`\`\`
+last_1m.total >= 3
+by_type["timer.tick"] > 0 || last_10s.by_source["alice"] >= 2
+by_source.exists(source, source.startsWith("team-") && by_source[source] > 10)
+\`\`\`
+`
+
+function code(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(', ')
+}

@@ -1,0 +1,132 @@
+import { spend } from './work.ts'
+
+/** What one operator or function costs beside its node, by what it is given. */
+export type Charge = (operands: readonly unknown[]) => void
+
+/** A node of the expression, evaluated once. */
+export const NODE = 100
+/** An error, which `||` and quantifiers may swallow: it takes a stack and a picture of the source. */
+export const ERROR = 20_000
+/** A value of JSON that is converted. */
+export const CONVERTED = 200
+const ITEM = 60
+/** Of a list that is looked through for a value of another kind or length. */
+const PASSED = 20
+/** Of texts that JavaScript goes through character by character, with an object or a conversion for each. */
+const SLOW_CHARACTER = 16
+/** Of a text that is joined: it is copied when somebody looks at it. */
+const COPIED_CHARACTER = 2
+
+export const lengthOf = (value: unknown): number => (typeof value === 'string' ? value.length : 0)
+
+const sizeOf = (value: unknown): number => {
+  if (Array.isArray(value)) return value.length
+  return value instanceof Map ? value.size : 0
+}
+
+const sameText = (left: unknown, right: unknown): number => (lengthOf(left) === lengthOf(right) ? lengthOf(left) : 0)
+
+/** All that a comparison with the value could look at. */
+export function weigh(value: unknown): void {
+  spend(ITEM + lengthOf(value))
+  if (Array.isArray(value)) value.forEach(weigh)
+  else if (value instanceof Map) {
+    for (const [name, inner] of value) {
+      spend(lengthOf(name))
+      weigh(inner)
+    }
+  } else if (typeof value === 'object' && value !== null) weighFields(value)
+}
+
+/** A map that the expression itself writes out is a plain object. Objects of CEL's own, such as a timestamp, have no fields. */
+function weighFields(value: object): void {
+  for (const [name, inner] of Object.entries(value)) {
+    spend(name.length)
+    weigh(inner)
+  }
+}
+
+const equality: Charge = ([left, right]) => {
+  if (typeof left === 'string') return spend(sameText(left, right))
+  if (typeof left === 'object' && left !== null && sizeOf(left) === sizeOf(right)) weigh(left)
+}
+
+const order: Charge = ([left, right]) => spend(Math.min(lengthOf(left), lengthOf(right)))
+
+const joining: Charge = ([left, right]) => {
+  spend(COPIED_CHARACTER * (lengthOf(left) + lengthOf(right)))
+  if (Array.isArray(left)) spend(ITEM * (sizeOf(left) + sizeOf(right)))
+}
+
+/** A list is gone through, each item compared as a whole at worst; a map is asked for the name. */
+const membership: Charge = ([value, list]) => {
+  spend(lengthOf(value))
+  if (!Array.isArray(list)) return
+  for (const item of list) {
+    spend(PASSED)
+    if (typeof item === 'string') spend(sameText(value, item))
+    else if (typeof item === 'object') weigh(item)
+  }
+}
+
+const slowText: Charge = (operands) => {
+  for (const operand of operands) spend(SLOW_CHARACTER * lengthOf(operand))
+}
+
+const anyText: Charge = (operands) => {
+  for (const operand of operands) spend(lengthOf(operand))
+}
+
+/** The library's pattern for durations goes back over the digits, from each start and for each length: the cube of the text. */
+const duration: Charge = ([text]) => spend(lengthOf(text) ** 3)
+
+/** JSON there and back, checked, copied, compared with a record and searched for secrets. */
+const HOST_CHARACTER = 100
+const HOST_VALUE = 1000
+export function chargeHost(value: unknown): void {
+  spend(HOST_VALUE + HOST_CHARACTER * lengthOf(value))
+  if (Array.isArray(value)) value.forEach(chargeHost)
+  else if (value instanceof Map) {
+    for (const [name, inner] of value) {
+      spend(HOST_CHARACTER * lengthOf(name))
+      chargeHost(inner)
+    }
+  } else if (typeof value === 'object' && value !== null) Object.values(value).forEach(chargeHost)
+}
+
+export const OPERATORS: Readonly<Record<string, Charge>> = {
+  '==': equality,
+  '!=': equality,
+  '<': order,
+  '<=': order,
+  '>': order,
+  '>=': order,
+  '+': joining,
+  in: membership,
+  '[]': ([, name]) => spend(lengthOf(name)),
+}
+
+/** What is none of these is a function of the host. */
+export const FUNCTIONS: Readonly<Record<string, Charge>> = {
+  size: slowText,
+  int: slowText,
+  double: slowText,
+  bool: slowText,
+  timestamp: slowText,
+  duration,
+  string: anyText,
+  type: () => {},
+  dyn: () => {},
+}
+
+export const METHODS: Readonly<Record<string, Charge>> = {
+  size: slowText,
+  lowerAscii: slowText,
+  upperAscii: slowText,
+  trim: slowText,
+  startsWith: ([, part]) => spend(lengthOf(part)),
+  endsWith: ([, part]) => spend(lengthOf(part)),
+}
+
+/** The variable of an iteration takes each item of a list, or each name of a map, which is copied first. */
+export const iteration = (iterable: unknown): void => spend(ITEM * sizeOf(iterable))

@@ -1,0 +1,65 @@
+import type { Environment, ParseResult } from '@marcbachmann/cel-js'
+import { messageOf } from '../protocol/message-of.ts'
+import { environmentWith, withHost, type Host } from './environment.ts'
+import { meter } from './metered.ts'
+import { namesOf, type NamesOf } from './names.ts'
+import { DECISION_WORK, EVALUATION_WORK, isSpent, onAccount, type Work } from './work.ts'
+
+export type Expression = { source: string; paths: NamesOf['paths']; functions: ReadonlySet<string>; run: ParseResult }
+export type Compiled = { ok: true; expression: Expression } | { ok: false; reason: 'invalid'; detail: string }
+export type Ran = { ok: true; value: unknown } | { ok: false; reason: 'failed' | 'over_budget'; detail: string }
+
+const LONGEST_SOURCE = 2000
+/** Each is registered with the library once for every number of arguments. */
+const MOST_FUNCTIONS = 16
+
+/** Parses, bounds and checks an expression that must give a bool, and has it pay for its work. `environment` is the set-up with variables of its own. */
+export function compile(source: string, environment?: Environment): Compiled {
+  if (source.length > LONGEST_SOURCE) return invalid(`the expression has ${source.length} characters; ${LONGEST_SOURCE} are allowed`)
+  try {
+    const parsing = environment ?? environmentWith(new Set())
+    const { paths, functions, refused } = namesOf(parsing.parse(source).ast)
+    if (refused !== null) return invalid(refused)
+    if (functions.size > MOST_FUNCTIONS) return invalid(`the expression calls ${functions.size} functions; ${MOST_FUNCTIONS} are allowed`)
+    const run = (environment ?? environmentWith(functions)).parse(source)
+    const checked = run.check()
+    if (!checked.valid) return invalid(firstLine(checked.error))
+    if (checked.type !== 'bool' && checked.type !== 'dyn') return invalid(`must be true or false; its type is ${checked.type ?? 'unknown'}`)
+    meter(run.ast)
+    return { ok: true, expression: { source, paths, functions, run } }
+  } catch (error) {
+    return invalid(firstLine(error))
+  }
+}
+
+/** Runs an expression on a part of `work`, from which it takes what it did. Never throws. */
+export function run(
+  { run }: Expression,
+  { variables, work, host }: { variables: Map<string, unknown>; work: Work; host: Host | null },
+): Ran {
+  const granted = Math.min(EVALUATION_WORK, Math.max(0, work.left))
+  const own: Work = { left: granted }
+  try {
+    const value: unknown = onAccount(own, () => withHost(host, () => run(variables)))
+    return isSpent(own) ? overBudget(granted) : { ok: true, value }
+  } catch (error) {
+    return isSpent(own) ? overBudget(granted) : { ok: false, reason: 'failed', detail: firstLine(error) }
+  } finally {
+    work.left -= granted - own.left
+  }
+}
+
+/** `granted` is what was left of the decision's work, where that was less than one evaluation may do. */
+export const overBudget = (granted: number): Extract<Ran, { ok: false }> => ({
+  ok: false,
+  reason: 'over_budget',
+  detail:
+    granted < EVALUATION_WORK
+      ? `the expressions of one decision may do ${DECISION_WORK} units of work together, of which ${granted} were left for this one: let them look at less text and shorter lists`
+      : `the expression takes more than the ${EVALUATION_WORK} units of work that are allowed: let it look at less text and shorter lists`,
+})
+
+const invalid = (detail: string): { ok: false; reason: 'invalid'; detail: string } => ({ ok: false, reason: 'invalid', detail })
+
+/** The library's messages go on with a picture of the source. */
+export const firstLine = (error: unknown): string => messageOf(error).split('\n', 1)[0] ?? ''

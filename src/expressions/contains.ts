@@ -1,0 +1,41 @@
+import { spend } from './work.ts'
+
+const TABLE = 256
+const PREPARED = 500
+const STEP = 4
+const CANDIDATE = 50
+/** How many steps are paid for at once. */
+const STRIDE = 4096
+
+/**
+ * `String.includes` is quadratic for some texts and says nothing of it. This is Horspool's search, which counts its steps: the text is looked at
+ * each `part.length` characters or so for ordinary texts, and what it takes for others is paid for as it is done.
+ */
+export function contains(text: string, part: string): boolean {
+  const { length } = part
+  if (length <= 1) {
+    spend(text.length)
+    return text.includes(part)
+  }
+  spend(PREPARED + 2 * length)
+  const shifts = shiftsOf(part)
+  const last = part.charCodeAt(length - 1)
+  let steps = 0
+  for (let at = 0; at <= text.length - length;) {
+    if (steps++ % STRIDE === 0) spend(STEP * Math.min(STRIDE, text.length - at))
+    const code = text.charCodeAt(at + length - 1)
+    if (code === last) {
+      spend(CANDIDATE + length)
+      if (text.startsWith(part, at)) return true
+    }
+    at += shifts[code % TABLE] ?? 1
+  }
+  return false
+}
+
+/** How far one may go on from a character: to where it stands in the part. Characters that share a place share the shorter way. */
+function shiftsOf(part: string): Uint32Array {
+  const shifts = new Uint32Array(TABLE).fill(part.length)
+  for (let index = 0; index < part.length - 1; index++) shifts[part.charCodeAt(index) % TABLE] = part.length - 1 - index
+  return shifts
+}

@@ -1,0 +1,131 @@
+import type { ASTNode } from '@marcbachmann/cel-js'
+import { chargeHost, ERROR, FUNCTIONS, iteration, METHODS, NODE, OPERATORS, type Charge } from './charges.ts'
+import { contains } from './contains.ts'
+import { spend, WorkSpent } from './work.ts'
+
+/** What the library's type checker leaves in a node: `handle` gets the operands, `evaluate` evaluates them first. */
+type Handle = (this: void, ...parts: unknown[]) => unknown
+type Evaluate = (this: void, ...parts: unknown[]) => unknown
+type Checked = {
+  op: string
+  args: unknown
+  handle?: Handle
+  meta: { evaluate?: Evaluate; alternate?: Checked; macro?: { evaluate: Evaluate } }
+  setMeta: (key: 'evaluate', value: Evaluate) => unknown
+}
+
+/** Operators that only look at a few words of memory, whatever they are given. */
+const CONSTANT = new Set([
+  '.',
+  '!_',
+  '-_',
+  '-',
+  '*',
+  '/',
+  '%',
+  '?:',
+  '||',
+  '&&',
+  'value',
+  'id',
+  'list',
+  'map',
+  'accuValue',
+  'accuInc',
+  'accuPush',
+])
+
+/**
+ * Has each node of a checked expression pay before it works. The library offers no hook for that, and refuses to have its operators registered
+ * anew; so the functions that its checker has put into the nodes are wrapped. A node of a kind that is not known here is refused.
+ */
+export function meter(checked: ASTNode): void {
+  wrap(checked as unknown as Checked, new Set())
+}
+
+function wrap(node: Checked, seen: Set<Checked>): void {
+  if (seen.has(node)) return
+  seen.add(node)
+  const { alternate, macro, evaluate } = node.meta
+  if (alternate) return wrap(alternate, seen)
+  if (macro) {
+    macro.evaluate = paid(macro.evaluate)
+    return
+  }
+  if (typeof evaluate !== 'function') throw new Error(`the expression's ${node.op} cannot be metered`)
+  node.setMeta('evaluate', paid(evaluate))
+  if (!CONSTANT.has(node.op)) node.handle = charged(node)
+  for (const child of childrenOf(node.args)) wrap(child, seen)
+}
+
+/** The error that was paid for: it comes through each node above the one that threw it. */
+let thrown: unknown = null
+
+const paid =
+  (evaluate: Evaluate): Evaluate =>
+  (...parts) => {
+    spend(NODE)
+    try {
+      return evaluate(...parts)
+    } catch (error) {
+      if (error !== thrown && !(error instanceof WorkSpent)) spend(ERROR)
+      thrown = error
+      throw error
+    }
+  }
+
+function charged(node: Checked): Handle {
+  const { op, handle } = node
+  if (typeof handle !== 'function') throw new Error(`the expression's ${op} cannot be metered`)
+  if (op === 'comprehension') return after((iterable) => iteration(iterable), handle)
+  if (op === 'call') return call((node.args as [string])[0], handle)
+  if (op === 'rcall') return method((node.args as [string])[0], handle)
+  const charge = OPERATORS[op]
+  if (!charge) throw new Error(`the expression's ${op} cannot be metered`)
+  return after((left, right) => charge([left, right]), handle)
+}
+
+const after =
+  (pay: (...parts: unknown[]) => void, handle: Handle): Handle =>
+  (...parts) => {
+    pay(...parts)
+    return handle(...parts)
+  }
+
+const forOperands = (charge: Charge, handle: Handle): Handle => after((operands) => charge(operands as unknown[]), handle)
+
+function call(name: string, handle: Handle): Handle {
+  const charge = Object.hasOwn(FUNCTIONS, name) ? FUNCTIONS[name] : undefined
+  if (charge) return forOperands(charge, handle)
+  return (operands, ...rest) => {
+    chargeHost(operands)
+    const result = handle(operands, ...rest)
+    chargeHost(result)
+    return result
+  }
+}
+
+function method(name: string, handle: Handle): Handle {
+  if (name === 'contains') return containing(handle)
+  const charge = Object.hasOwn(METHODS, name) ? METHODS[name] : undefined
+  if (!charge) throw new Error(`the expression's ${name} cannot be metered`)
+  return forOperands(charge, handle)
+}
+
+/** What are no two texts, the library refuses in its own words. */
+const containing =
+  (handle: Handle): Handle =>
+  (operands, ...rest) => {
+    const [text, part] = operands as unknown[]
+    return typeof text === 'string' && typeof part === 'string' ? contains(text, part) : handle(operands, ...rest)
+  }
+
+/** The nodes among a node's arguments, which are nodes, lists and records of them, and plain values. */
+function childrenOf(args: unknown): Checked[] {
+  if (isNode(args)) return [args]
+  if (Array.isArray(args)) return args.flatMap(childrenOf)
+  if (typeof args !== 'object' || args === null || Object.getPrototypeOf(args) !== Object.prototype) return []
+  return Object.values(args).flatMap(childrenOf)
+}
+
+const isNode = (value: unknown): value is Checked => typeof value === 'object' && value !== null && 'op' in value && 'setMeta' in value

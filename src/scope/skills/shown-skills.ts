@@ -1,0 +1,47 @@
+import { limits } from '../../protocol/limits.ts'
+import type { Settings } from '../../protocol/settings.ts'
+import { buildBulletin, type Bulletin } from '../../skills/bulletin.ts'
+import type { Manifest } from '../../skills/manifest.ts'
+import { placeOf } from '../../skills/place-of.ts'
+import type { SkillRuns } from './runs.ts'
+import type { Shelf } from './shelf.ts'
+
+type Parts = { shelf: Shelf; runs: SkillRuns; settings: () => Settings }
+export type ShownSkills = { goal_labels: string[]; manifests: Manifest[]; more: boolean }
+
+/** What a scope shows of its skills to whoever asks over the API: out of the copy that its turns use. */
+export class SkillViews {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  async bulletin(text: string): Promise<Bulletin> {
+    const { shelf, runs, settings } = this.#parts
+    await shelf.catchUp({ at_once: true })
+    const { goal_labels } = settings()
+    const recent_success = runs.recentSuccess()
+    return buildBulletin({ index: shelf.index(), text, goal_labels, entity_types: [], compat: placeOf(settings()), recent_success })
+  }
+
+  /** By id, those behind `after`: at most `limit`, and about a page's bytes, but one at least. */
+  async page({ after, limit }: { after: string; limit: number }): Promise<ShownSkills> {
+    const { shelf, settings } = this.#parts
+    await shelf.catchUp({ at_once: true })
+    const rest = shelf.shown().filter(({ id }) => id > after)
+    let bytes = 0
+    const fitting = rest.findIndex((manifest, index) => {
+      bytes += new TextEncoder().encode(JSON.stringify(manifest)).byteLength
+      return index >= limit || (index > 0 && bytes > limits.page_bytes)
+    })
+    const { goal_labels } = settings()
+    return { goal_labels, manifests: fitting < 0 ? rest : rest.slice(0, fitting), more: fitting >= 0 }
+  }
+
+  async ids(): Promise<string[]> {
+    const { shelf } = this.#parts
+    await shelf.catchUp({ at_once: true })
+    return shelf.shown().map(({ id }) => id)
+  }
+}
