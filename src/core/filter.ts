@@ -6,19 +6,21 @@ import type { Event } from './event.ts'
 export const relevant = <E extends Event>(filters: readonly Filter<E>[], event: E, context: DecisionContext<E>): boolean =>
   filters.length === 0 || filters.some((filter) => filter(event, context))
 
-/** Stops at the first that refuses, so that a limit put last counts only what the others pass. */
-export function all<E extends Event>(...filters: Filter<E>[]): Filter<E> {
-  return (event, context) => filters.every((filter) => filter(event, context))
+/** Stops at the first that refuses, so that a limit put last counts only what the others pass. Behind a type filter the event has that type. */
+export function all<const T extends string, E extends Event>(first: TypeFilter<T>, ...rest: Filter<E & { type: T }>[]): Filter<E>
+export function all<E extends Event>(...filters: Filter<E>[]): Filter<E>
+export function all(...filters: Filter[]): Filter {
+  return made(filters, (event, context) => filters.every((filter) => filter(event, context)))
 }
-export function any<E extends Event>(...filters: Filter<E>[]): Filter<E> {
-  return (event, context) => filters.some((filter) => filter(event, context))
-}
-export function not<E extends Event>(filter: Filter<E>): Filter<E> {
-  return (event, context) => !filter(event, context)
-}
-export function typeFilter(...types: string[]): Filter {
-  return (event) => types.includes(event.type)
-}
+export const any = <E extends Event>(...filters: Filter<E>[]): Filter<E> =>
+  made(filters, (event, context) => filters.some((filter) => filter(event, context)))
+export const not = <E extends Event>(filter: Filter<E>): Filter<E> => made([filter], (event, context) => !filter(event, context))
+const made = <E extends Event>(of: Filter<E>[], filter: Filter<E>) => Object.assign(filter, { types: of.flatMap(namedTypes) })
+type TypeFilter<Type extends string> = Filter & { types: readonly Type[] }
+export const typeFilter = <const Type extends string>(...types: Type[]): TypeFilter<Type> =>
+  Object.assign(({ type }: Event) => types.some((one) => one === type), { types })
+/** The types that a filter was made of by name, so that a typing error is found before any event comes. */
+export const namedTypes = (filter: object): readonly string[] => ('types' in filter ? (filter.types as string[]) : [])
 
 /** The whole source, `*` standing for any text; or, with a RegExp, any part of it. */
 export function sourceFilter(pattern: string | RegExp): Filter {

@@ -2,10 +2,8 @@ export type LockOptions = { signal?: AbortSignal; timeout_ms?: number }
 
 /** One task at a time per scope, first come, first served, within this process. Not reentrant. */
 export class ScopedLocks {
-  /** Who waits, for each scope that is locked. */
   readonly #waiting = new Map<string, Set<() => void>>()
 
-  /** How many scopes are locked. */
   get size(): number {
     return this.#waiting.size
   }

@@ -1,6 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { agents } from '../agents/index.ts'
-import { eventTypes } from '../agents/registry.ts'
+import { agents, eventTypes } from '../agents/registry.ts'
 import { guard, json, open, problems, resource } from './describe.ts'
 import { deadLetterCounts, inboxDepths } from './health-report.ts'
 import { probe } from './probe.ts'

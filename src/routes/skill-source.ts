@@ -1,4 +1,4 @@
-import { agents } from '../agents/index.ts'
+import { agents } from '../agents/registry.ts'
 import type { FieldError } from '../protocol/problem.ts'
 import { checkManifest, type CheckOptions } from '../skills/check-manifest.ts'
 import { expressionsOf } from '../skills/check/expressions.ts'

@@ -1,5 +1,4 @@
-import { agents } from '../agents/index.ts'
-import { agentOf } from '../agents/registry.ts'
+import { agentOf, agents } from '../agents/registry.ts'
 import { conditionError } from '../agents/condition.ts'
 import type { Agent } from '../agents/define-agent.ts'
 import { fitsBytes } from '../protocol/byte-length.ts'
@@ -50,7 +49,7 @@ export class SettingsStore {
 
   #wrong({ agent, when, tools, reflexes, http_tools, mcp_servers, blackboard }: SettingsPatch): string | null {
     if (agent && !agents.some(({ name }) => name === agent))
-      return `agent: there is no agent ${agent}; there are ${agents.map(({ name }) => name).join(', ')}`
+      return `agent: unknown agent "${agent}". Available: ${agents.map(({ name }) => name).join(', ')}.`
     const error = when ? conditionError(when) : null
     if (error !== null) return `when: ${error}`
     // What is kept seeds each turn's blackboard, which must not fail then.
@@ -67,8 +66,7 @@ export class SettingsStore {
     ]
     const isKnown = (tool: string) => known.includes(tool) || servers.some((prefix) => tool.startsWith(prefix))
     const unknown = tools?.find((tool) => !isKnown(tool))
-    if (unknown !== undefined)
-      return `tools: agent ${serving.name} has no tool ${unknown}, and http_tools and mcp_servers declare none; there are ${known.join(', ')}`
+    if (unknown !== undefined) return `tools: unknown tool "${unknown}" of agent ${serving.name}. Available: ${known.join(', ')}.`
     const twice = reflexes?.find(({ id }, index) => reflexes.findIndex((other) => other.id === id) !== index)
     if (twice !== undefined) return `reflexes: ${twice.id} stands twice in the chain`
     return null

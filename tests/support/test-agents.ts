@@ -2,6 +2,7 @@ import { generateText } from 'ai'
 import { z } from 'zod'
 import { defineAgent, type Agent, type AgentDeps } from '../../src/agents/define-agent.ts'
 import { defineTool } from '../../src/agents/define-tool.ts'
+import type { OfflineRule } from '../../src/models/offline-model.ts'
 import { eventType } from '../../src/core/event.ts'
 import type { DecisionContext } from '../../src/core/decision-context.ts'
 
@@ -74,6 +75,13 @@ export const testAgent: Agent = defineAgent({
 
 const proposed = (skill_id: string | undefined) => ({ skill_id, why: 'as I was told', inputs: { what: 'm' } })
 const proposal = (content: object): string => `I will. <SKILL_PROPOSE>${JSON.stringify(content)}</SKILL_PROPOSE>`
+
+/** As a model would answer the greeter of the README: it opens the door once in each turn, then says so. */
+export const doorkeeper: OfflineRule = {
+  name: 'doorkeeper',
+  answer: ({ last_tool_result }) =>
+    last_tool_result ? { text: 'The front door is open.' } : { tool: { name: 'open_door', input: { door: 'front' } } },
+}
 
 export const perceivingAgent: Agent = defineAgent({ name: 'perceiver', scopes: ['perceive/*'] })
 

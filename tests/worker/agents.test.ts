@@ -1,11 +1,17 @@
 import { env } from 'cloudflare:workers'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseSyslog, syslogTime } from '../../src/agents/ssh-line.ts'
 import { withDefaults, type Event } from '../../src/core/event.ts'
+import { guideCode } from '../support/guide/guide-code.ts'
 import { entriesOf, evict, freshScope, send, sendAndSettle, stubOf } from '../support/scopes.ts'
 
 // A type of its own would need a declaration for every file that is read as text.
 const { default: sample }: { default: string } = await import('../../examples/ssh-auth.log?raw')
+
+const { default: readme }: { default: string } = await import('../../README.md?raw')
+const { default: agentsGuide }: { default: string } = await import('../../docs/agents.md?raw')
+const { default: greeterSource }: { default: string } = await import('../support/guide/greeter.ts?raw')
+const { default: triageSource }: { default: string } = await import('../support/guide/triage.ts?raw')
 
 const made = (scope: string, fields: Record<string, unknown>): Event =>
   withDefaults(fields, { now: Date.now(), source: 'test', scope }) as Event
@@ -34,6 +40,36 @@ test('a burst of failed logins ends as a row in blocks, and as a reply', async (
   ])
   expect(await entriesOf(stub, 'effect-ended')).toMatchObject([{ tool: 'block', status: 'ok', idempotence_key: 'block:203.0.113.7' }])
   expect(await entriesOf(stub, 'reply-sent')).toMatchObject([{ content: expect.stringContaining('203.0.113.7') }])
+})
+
+describe('the agents of the guides', () => {
+  test.each([
+    ['the README', readme, '### Write an agent', greeterSource],
+    ['docs/agents.md', agentsGuide, '## Event types, filters, environment', triageSource],
+  ])('%s shows the code that is tested here', (_, guide, heading, source) => {
+    expect(guideCode(guide, heading)).toBe(source)
+  })
+
+  test('the README’s opens the door and answers, each time', async () => {
+    const stub = stubOf(freshScope('door'))
+    for (const content of ['open the front door', 'and once more']) {
+      const said = made('door/1', { type: 'ws.message', connection_id: 'me', content })
+      expect(await sendAndSettle(stub, said)).toMatchObject([{ status: 'completed', outcome: { by: 'turn' } }])
+    }
+    const opened = { tool: 'open_door', status: 'ok', output: { opened: 'front' } }
+    expect(await entriesOf(stub, 'effect-ended')).toMatchObject([opened, opened])
+    const replies = (await entriesOf(stub, 'reply-sent')).map(({ content }) => content)
+    expect(replies).toEqual([1, 2].map(() => expect.stringContaining('The front door is open.')))
+  })
+
+  test('that of docs/agents.md sees its own events, filtered', async () => {
+    const scope = freshScope('github')
+    const issues = ['opened', 'closed'].map((action) => made(scope, { type: 'github.issue', action, title: 'the site is down' }))
+    const settled = await sendAndSettle(stubOf(scope), ...issues)
+    expect(settled).toMatchObject([{ outcome: { by: 'turn', result: { urgent: 1 } } }, { status: 'ignored' }])
+    const unset = { tool: 'label', output: { labelled: false, reason: 'ISSUES_URL is not set' } }
+    expect(await entriesOf(stubOf(scope), 'effect-ended')).toMatchObject([unset])
+  })
 })
 
 test('what the guard remembers survives an eviction', async () => {

@@ -1,6 +1,7 @@
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, it } from 'vitest'
 import { prompted } from '../../../src/agents/prompted.ts'
+import { greeter } from '../../support/guide/greeter.ts'
 import { answer } from '../models/model-fixtures.ts'
 import { event, scopeOf } from './agent-fixtures.ts'
 
@@ -37,4 +38,10 @@ describe('the agent that settings drive', () => {
     expect(await scope.turn(message('hi'))).toEqual({ text: '' })
     expect(scope.replies).toEqual([])
   })
+})
+
+it('the README’s agent sends no empty answer either', async () => {
+  const scope = scopeOf(greeter, { model: says('') })
+  expect(await scope.turn(message('hi'))).toEqual({ text: '' })
+  expect(scope.replies).toEqual([])
 })

@@ -1,0 +1,31 @@
+import { generateText, isStepCount } from 'ai'
+import { z } from 'zod'
+import { typeFilter } from '../../../src/core/filter.ts'
+import { defineAgent } from '../../../src/agents/define-agent.ts'
+import { defineTool } from '../../../src/agents/define-tool.ts'
+
+export const greeter = defineAgent({
+  name: 'greeter',
+  scopes: ['door/*'],
+  filters: [typeFilter('ws.message')],
+  tools: {
+    open_door: defineTool({
+      description: 'Opens a door',
+      input: z.object({ door: z.string() }),
+      execute: async ({ door }) => ({ opened: door }),
+    }),
+  },
+  async trigger(context, deps) {
+    const { text } = await generateText({
+      model: deps.model,
+      instructions: 'You let people in. Open a door when somebody asks for it, and say so.',
+      prompt: context.summarize(),
+      tools: deps.tools,
+      stopWhen: isStepCount(8), // without it the model gets no step to answer in after a tool call
+      abortSignal: deps.signal,
+      maxRetries: 0, // a turn that fails is retried as a whole
+    })
+    if (text !== '') deps.reply(text)
+    return { text } // a result clears what was seen; null keeps it and waits for more
+  },
+})

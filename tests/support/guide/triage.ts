@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import { eventType } from '../../../src/core/event.ts'
+import { all, typeFilter } from '../../../src/core/filter.ts'
+import { defineAgent } from '../../../src/agents/define-agent.ts'
+import { defineTool } from '../../../src/agents/define-tool.ts'
+
+declare module '../../../src/bindings.ts' {
+  interface Env {
+    ISSUES_URL?: string
+  }
+}
+
+export const githubIssue = eventType('github.issue', { action: z.string(), title: z.string() })
+
+export const triage = defineAgent({
+  name: 'triage',
+  scopes: ['github/*'],
+  events: [githubIssue],
+  filters: [all(typeFilter('github.issue'), (event) => event.action === 'opened')],
+  tools: {
+    label: defineTool({
+      description: 'Labels an issue',
+      input: z.object({ id: z.string(), label: z.string() }),
+      idempotence_key: ({ id, label }) => `${id}:${label}`,
+      async execute({ id, label }, { env, fetch, signal }) {
+        if (!env.ISSUES_URL) return { labelled: false, reason: 'ISSUES_URL is not set' }
+        const body = JSON.stringify({ label })
+        const answer = await fetch(`${env.ISSUES_URL}/${id}`, { method: 'POST', body, signal })
+        return { labelled: answer.ok }
+      },
+    }),
+  },
+  async trigger(context, deps) {
+    const urgent = context.ofType('github.issue').filter(({ title }) => /down|leak/i.test(title))
+    if (urgent.length === 0) return null
+    for (const { id } of urgent) await deps.call('label', { id, label: 'urgent' })
+    return { urgent: urgent.length }
+  },
+})
