@@ -15,6 +15,14 @@ export const limits = {
   claim: 1000,
   wait_ms: 30_000,
   result_bytes: 256_000,
+  /** The arguments of one effect or step, as JSON. */
+  arguments_bytes: 256_000,
+  /** One entry of the log: larger fields are replaced by their size and hash. */
+  log_entry_bytes: 1_000_000,
+  /** What a proposal gives a skill. */
+  inputs_bytes: 1_000_000,
+  /** Ids that a log entry lists; a turn may consider more events. */
+  listed_ids: 100,
   /** What is set of a scope, in all. */
   settings_bytes: 64_000,
   /** Reflexes in a scope's chain. */

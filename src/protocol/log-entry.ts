@@ -14,6 +14,8 @@ export type EntryHead = {
   span_id: string
   parent_id: string | null
   event_ids: string[]
+  /** How many events it is about, where `event_ids` lists only the newest of them. */
+  event_count?: number
   duration_ms: number | null
 }
 
@@ -34,12 +36,13 @@ export type EntryBody =
   | { kind: 'event-claimed'; attempts: number; lease_until: string; by: string }
   /** The answer to a claim could not be sent: `attempts` is what it was before. */
   | { kind: 'event-returned'; attempts: number; why: string }
-  /** `saw` names what the decision is made from: the context's events as ranges of `seq`, how many, and the scratch. */
+  /** `considered`: the events of the turn, as ranges of `seq`. `saw` names what the decision is made from: the context's events as ranges of `seq`, how many, and the scratch. */
   | {
       kind: 'turn-started'
       turn_id: string
       agent: string
       attempts: number
+      considered: [number, number][]
       saw: { seqs: [number, number][]; count: number; scratch: unknown }
     }
   | {

@@ -78,7 +78,11 @@ export const logEntry = z
     trace_id: z.string(),
     span_id: z.string(),
     parent_id: z.string().nullable(),
-    event_ids: z.array(z.string()),
+    event_ids: z.array(z.string()).meta({ description: 'The newest 100 of the events that it is about, oldest first.' }),
+    event_count: count.optional().meta({
+      description:
+        'How many events it is about, where `event_ids` does not list them all. `turn-started` has all, in `considered`, as ranges of `seq`.',
+    }),
     duration_ms: z.number().nullable(),
   })
   .openapi('LogEntry', { description: "The kind's own fields stand beside these. Kinds are noun-verb: `event-accepted`, `turn-ended`, …" })

@@ -41,6 +41,11 @@ export class Database {
     return this.all<Shape>(sql, ...params)[0]
   }
 
+  /** Resolves once all that was written is on disk. */
+  sync(): Promise<void> {
+    return this.#storage.sync()
+  }
+
   /** All of it or nothing, also when `work` throws. */
   transaction<Result>(work: () => Result): Result {
     return this.#storage.transactionSync(work)

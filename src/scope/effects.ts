@@ -1,3 +1,5 @@
+import { byteLength } from '../protocol/byte-length.ts'
+import { limits } from '../protocol/limits.ts'
 import { messageOf } from '../protocol/message-of.ts'
 import { v7 as uuidv7 } from 'uuid'
 import { z } from 'zod'
@@ -73,6 +75,9 @@ export class Effects {
   async run(request: EffectRequest): Promise<unknown> {
     const parsed = request.definition.input.safeParse(request.input)
     if (!parsed.success) throw new TypeError(`tool ${request.tool} was called with bad input: ${z.prettifyError(parsed.error)}`)
+    const bytes = byteLength(JSON.stringify(parsed.data) ?? '')
+    if (bytes > limits.arguments_bytes)
+      throw new TypeError(`the input of tool ${request.tool} takes ${bytes} bytes as JSON; at most ${limits.arguments_bytes} are allowed`)
     return this.#parts.locks.run('effects', () => this.#serialised({ ...request, input: parsed.data }), { signal: request.signal })
   }
 

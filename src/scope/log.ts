@@ -1,6 +1,7 @@
 import { limits } from '../protocol/limits.ts'
 import { redactor } from '../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../protocol/log-entry.ts'
+import { boundedEntry } from './bounded-entry.ts'
 import type { Database } from './database.ts'
 
 /** A statement takes a hundred parameters. */
@@ -91,8 +92,8 @@ export class Log {
   #textOf(entry: LogEntry): string {
     const context =
       'context' in entry && typeof entry.context === 'object' && entry.context !== null ? this.#texts.get(entry.context) : undefined
-    if (context === undefined) return JSON.stringify(entry)
-    return `${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":${context}}`
+    if (context === undefined) return boundedEntry(JSON.stringify(entry), entry)
+    return boundedEntry(`${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":${context}}`, entry)
   }
 
   /** Entries after `after` and before `before`, oldest first, as JSON text: at most `limit`, and about a page's bytes. */

@@ -1,5 +1,6 @@
 import type { Event } from '../core/event.ts'
 import { newSpanId, newTraceId } from '../core/event.ts'
+import { limits } from '../protocol/limits.ts'
 import type { EntryHead } from '../protocol/log-entry.ts'
 import type { TraceContext } from '../protocol/traceparent.ts'
 
@@ -27,14 +28,15 @@ export const eventHead = (event: { id: string; trace_id: string }): EntryHead =>
 /** For an event at hand. */
 export const headOf = (event: Event): EntryHead => eventHead({ id: event.id, trace_id: event.meta.trace_id })
 
-/** A turn serves events of many traces; it stands in the newest one's, below that event's span. */
+/** A turn serves events of many traces; it stands in the newest one's, below that event's span. The ids of all would not fit into each entry of a large turn. */
 export function turnHead(events: readonly Event[], span_id: string): EntryHead {
   const newest = events.at(-1)
   return {
     trace_id: newest?.meta.trace_id ?? newTraceId(),
     span_id,
     parent_id: newest ? eventSpan(newest.id) : null,
-    event_ids: events.map(({ id }) => id),
+    event_ids: events.slice(-limits.listed_ids).map(({ id }) => id),
+    ...(events.length > limits.listed_ids && { event_count: events.length }),
     duration_ms: null,
   }
 }

@@ -118,7 +118,8 @@ export class TurnLedger {
     const since = now()
     const attempts = Math.max(...claimed.map((stored) => stored.attempts))
     const saw = { seqs: toRanges(seen.seqs), count: seen.seqs.length, scratch: log.clean(seen.scratch) }
-    log.append([{ ...head, kind: 'turn-started', turn_id, agent: agent().name, attempts, saw }])
+    const considered = toRanges(seqsOf(claimed))
+    log.append([{ ...head, kind: 'turn-started', turn_id, agent: agent().name, attempts, considered, saw }])
     database.write('turn', { turn_id, head, since } satisfies TurnRecord)
     counters.add({ turns: 1 })
     const stop = (reason: Error) => controller.abort(reason)

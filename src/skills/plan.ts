@@ -1,3 +1,5 @@
+import { byteLength } from '../protocol/byte-length.ts'
+import { limits } from '../protocol/limits.ts'
 import { writeBlackboard, type Blackboard } from './blackboard.ts'
 import type { ExpressionScope } from './expression.ts'
 import { bindInputs } from './inputs.ts'
@@ -68,7 +70,10 @@ export type ResolvedStep = { ok: true; args: JsonFields } | { ok: false; detail:
 /** The arguments of a step or a compensation, now that what they need is there. */
 export function resolveStep({ args }: Pick<Step, 'args'>, plan: CompiledPlan, outputs: StepOutputs): ResolvedStep {
   const resolved = resolveTemplate(args, templateScope(plan, outputs), 'args')
-  return resolved.ok ? { ok: true, args: resolved.value as JsonFields } : { ok: false, detail: resolved.detail }
+  if (!resolved.ok) return { ok: false, detail: resolved.detail }
+  const bytes = byteLength(JSON.stringify(resolved.value))
+  if (bytes <= limits.arguments_bytes) return { ok: true, args: resolved.value as JsonFields }
+  return { ok: false, detail: `args: they take ${bytes} bytes as JSON; at most ${limits.arguments_bytes} are allowed` }
 }
 
 /** What a guard is evaluated over: with the arguments as far as they could be resolved. */

@@ -1,3 +1,5 @@
+import { fitsBytes } from '../protocol/byte-length.ts'
+import { limits } from '../protocol/limits.ts'
 import type { Blackboard } from './blackboard.ts'
 import { buildBulletin } from './bulletin.ts'
 import { sameJson } from './json.ts'
@@ -63,6 +65,8 @@ export class SkillSession {
     return this.#alone(id, { is_free: request.dry_run ?? false, counts: true }, async (head) => {
       const skill = await this.#context.ports.registry.find(id, version)
       if (!skill) return this.#refused(head, `there is no skill ${proposal.skill_id}`)
+      if (!fitsBytes(JSON.stringify(proposal.inputs), limits.inputs_bytes))
+        return this.#refused(head, `the inputs take more than ${limits.inputs_bytes} bytes as JSON`)
       const manifest_hash = await hashManifest(skill.manifest)
       const { proposal_id } = head
       const { inputs, why } = proposal

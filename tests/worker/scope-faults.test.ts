@@ -96,6 +96,51 @@ describe('a turn', () => {
     }
   })
 
+  test('on thousands of events with the longest ids is claimed, and its log names them by ranges', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const count = 5000
+    await stub.configure({ context_limit: 10_000, overlap: { debounce: { quiet_ms: 60_000, max_ms: 60_000 } } }, 'test')
+    const ids: string[] = []
+    for (let batch = 0; batch < 5; batch += 1) {
+      const longest = (index: number) => `${'漢'.repeat(122)}${String(batch * 1000 + index).padStart(6, '0')}`
+      ids.push(...(await send(stub, ...Array.from({ length: 1000 }, (_, index) => note(scope, 'x', { id: longest(index) })))))
+    }
+    await stub.configure({ overlap: 'queue' }, 'test')
+    expect(await stub.outcomes(ids.slice(-1), 20_000)).toMatchObject({ settled: true, records: [{ status: 'completed' }] })
+    const [started] = await inObject(stub, (state) =>
+      state.storage.sql
+        .exec<{ entry: string }>(`SELECT entry FROM log WHERE kind = 'turn-started'`)
+        .toArray()
+        .map(({ entry }) => JSON.parse(entry) as Record<string, unknown>),
+    )
+    expect(started).toMatchObject({ considered: [[1, count]], event_count: count, event_ids: ids.slice(-100) })
+  })
+
+  test('that says more than a log entry holds ends all the same', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    behaviours.set(scope, async (_, deps) => {
+      for (let reply = 0; reply < 12; reply += 1) deps.reply('漢'.repeat(80_000))
+      return { said: true }
+    })
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ status: 'completed', outcome: { result: { said: true } } }])
+    expect(await entriesOf(stub, 'turn-ended')).toMatchObject([{ status: 'result', acts: { not_logged: { bytes: expect.any(Number) } } }])
+  })
+
+  test('whose tool call is larger than what can be journalled has it refused, and goes on', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    behaviours.set(scope, async (_, deps) => {
+      const refusal = await deps.call('act', { text: '漢'.repeat(90_000) }).catch((error: unknown) => String(error))
+      return { refusal, next: await deps.call('act', { text: 'next' }) }
+    })
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([
+      { status: 'completed', outcome: { result: { refusal: expect.stringContaining('270011 bytes'), next: { did: 'next' } } } },
+    ])
+    expect(ran(scope)).toMatchObject([{ text: 'next' }])
+  })
+
   test('never claims an event that its filters have not judged', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)

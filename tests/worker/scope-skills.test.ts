@@ -60,6 +60,23 @@ describe('a proposal over the API', () => {
     expect(below.filter((entry) => entry.parent_id === root?.span_id).length).toBeGreaterThan(0)
   })
 
+  test('whose second step has larger arguments than can be journalled runs the first once, undoes it and says why', async () => {
+    const scope = freshScope()
+    const steps = [
+      { tool: 'act', args: { text: 'first' } },
+      { tool: 'act', args: { text: '{{what}}{{what}}{{what}}' } },
+    ]
+    const compensation = [{ when: 'partial_failure', tool: 'act', args: { text: 'undo first' }, step: 0 }]
+    const id = await skill({ plan: { ...twoSteps('x').plan, steps, compensation, idempotence_key: 'twice', result_map: { done: 'x' } } })
+    expect(await propose(scope, id, { inputs: { what: '漢'.repeat(30_000) } })).toMatchObject({
+      status: 'partial_failure',
+      reason: expect.stringContaining('270011 bytes'),
+      steps: [{ status: 'ok' }, { status: 'failed' }],
+      compensation: [{ status: 'ok' }],
+    })
+    expect(did(scope)).toEqual(['first', 'undo first'])
+  })
+
   test.each([
     ['misses a slot', {}, { inputs: {} }, { status: 'clarify', questions: [{ slot: 'what' }] }],
     [

@@ -7,7 +7,8 @@ type Row = { phase: Phase; place: number; begun: string | null; ended: string | 
 
 /**
  * The durable journal of a plan's steps. If the process dies before `begin` is written, the step was not begun; before `end`, it may have happened, and the
- * runner decides by its key; after `end`, which is logged in the same transaction, it is never run again (G8). The output gate lets nothing out before a write is on disk.
+ * runner decides by its key; after `end`, which is logged in the same transaction, it is never run again (G8). `end` waits until it is on disk: a death in the next
+ * step would take back what waits there to be written with it.
  */
 export class RunJournal implements Journal<SessionEntry> {
   readonly #database: Database
@@ -54,5 +55,6 @@ export class RunJournal implements Journal<SessionEntry> {
       )
       this.#append(told)
     })
+    await this.#database.sync()
   }
 }

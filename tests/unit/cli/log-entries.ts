@@ -23,7 +23,14 @@ export const buried = (error: string): LogEntry =>
   entry({ kind: 'event-ended', status: 'dead_lettered', attempts: 2, outcome: { by: 'failure', reason: error }, error })
 export const retried = (error: string): LogEntry => entry({ kind: 'event-retried', attempts: 1, error, due_at: head.at })
 export const turnStarted = (count: number): LogEntry =>
-  entry({ kind: 'turn-started', turn_id: 'turn', agent: 'ssh-guard', attempts: 1, saw: { seqs: [[1, count]], count, scratch: {} } })
+  entry({
+    kind: 'turn-started',
+    turn_id: 'turn',
+    agent: 'ssh-guard',
+    attempts: 1,
+    considered: [[1, 1]],
+    saw: { seqs: [[1, count]], count, scratch: {} },
+  })
 export const turnEnded = (result: unknown, model_calls = 1): LogEntry =>
   turnEnding(result === null ? 'none' : 'result', result, null, model_calls)
 export const turnFailed = (error: string): LogEntry => turnEnding('failed', null, error)

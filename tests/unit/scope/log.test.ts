@@ -60,6 +60,24 @@ describe('the log', () => {
     expect(log.oldest()).toBe(0)
   })
 
+  test.each(['x', 'é', '漢', '😀'])('keeps size and hash of a field of %s that is too large, and the rest of its entry', (character) => {
+    const { log, kept } = opened()
+    const seen: string[] = []
+    log.listen((entries) => seen.push(...entries.map(({ text }) => text)))
+    const content = character.repeat(1_200_000 / Buffer.byteLength(character))
+    log.append([
+      { ...scopeHead(), kind: 'effect-started', effect_id: 'e', tool: 't', input: { content }, idempotence_key: null, cause: { by: 'x' } },
+    ])
+    log.append([{ ...scopeHead(), kind: 'reply-sent', turn_id: 'turn', reflex_id: null, content }])
+    const entries = kept().map(({ entry }) => JSON.parse(String(entry)) as Record<string, unknown>)
+    const sha256: unknown = expect.stringMatching(/^[0-9a-f]{64}$/)
+    expect(entries).toMatchObject([
+      { kind: 'effect-started', tool: 't', input: { not_logged: { bytes: 1_200_000 + '{"content":""}'.length, sha256 } } },
+      { kind: 'reply-sent', turn_id: 'turn', content: expect.stringMatching(/^\[not logged: 1200002 bytes, sha256 [0-9a-f]{64}\]$/) },
+    ])
+    expect(seen).toEqual(kept().map(({ entry }) => entry))
+  })
+
   test('takes what the longest chain leaves about the largest batch', () => {
     const { log, kept } = opened()
     const count = limits.events_per_request * limits.chain_length * 2
