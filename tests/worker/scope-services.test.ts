@@ -291,10 +291,10 @@ describe('settings', () => {
   })
 
   test.each([
-    [{ agent: 'nobody' }, 'no agent nobody'],
+    [{ agent: 'nobody' }, 'unknown agent "nobody". Available: test-agent, '],
     [{ when: 'total >=' }, 'when'],
-    [{ when: 'total + 1' }, 'bool'],
-    [{ tools: ['nothing'] }, 'no tool nothing'],
+    [{ when: 'total + 1' }, 'must be true or false; its type is int'],
+    [{ tools: ['nothing'] }, 'unknown tool "nothing" of agent test-agent. Available: act, '],
   ])('%j is refused with the reason, and changes nothing', async (patch, reason) => {
     const stub = stubOf(freshScope())
     expect(await stub.configure(patch, 'ops')).toMatchObject({ ok: false, reason: 'invalid', detail: expect.stringContaining(reason) })
