@@ -34,7 +34,12 @@ async function demo(options: DemoOptions, { signal }: Interruption): Promise<voi
   const started = performance.now()
   const output: Output = options.json ? process.stderr : process.stdout
   const log = await unlessAborted(signal, readAuthLog(options, Date.now()))
-  const state = initialState({ total: log.events.length, scopes: log.scopes, failing: FAILING_SCOPE })
+  const state = initialState({
+    total: log.events.length,
+    scopes: log.scopes,
+    failing: FAILING_SCOPE,
+    attempts: log.attempts,
+  })
   const presenter = presenterFor(output, { file: log.name, state, started })
   const folder = temporaryFolder('reflex-demo-')
   const key = `demo-${randomUUID().replaceAll('-', '')}`

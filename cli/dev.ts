@@ -4,41 +4,66 @@ import { resolve } from 'node:path'
 import { adminKey } from './dev/admin-key.ts'
 import { help, parseOptions, type DevOptions } from './dev/options.ts'
 import { quieter } from './dev/server-output.ts'
+import { supervise } from './dev/supervise.ts'
+import { watchChanges } from './dev/watch.ts'
 import { welcome } from './dev/welcome.ts'
 import { connect } from './lib/api.ts'
 import { CliError, messageOf, tellFailure } from './lib/cli-error.ts'
 import { interruption, unlessAborted } from './lib/interruption.ts'
-import { startServer } from './lib/local-server.ts'
+import { startServer, type LocalServer } from './lib/local-server.ts'
 import { painter } from './lib/paint.ts'
 import { repository } from './lib/wrangler.ts'
 
 async function dev(options: DevOptions, signal: AbortSignal): Promise<void> {
-  const { port } = options
   const state = resolve(repository, options.state)
-  await demandFree(port)
+  await demandFree(options.port)
+  const changes = watchChanges(repository)
+  const starts: Promise<LocalServer>[] = []
+  console.log('Starting …')
+  const start = async () => {
+    signal.throwIfAborted()
+    const again = starts.length > 0
+    return runServer({ options, state, signal, again, started: (starting) => starts.push(starting) })
+  }
+  const tell = (text: string) => console.log(text)
+  try {
+    await unlessAborted(signal, supervise({ start, changed: changes.next, tell, now: Date.now }))
+  } finally {
+    changes.close()
+    // Also one that is still coming up when Ctrl-C is pressed.
+    for (const server of await Promise.allSettled(starts)) if (server.status === 'fulfilled') await server.value.stop()
+  }
+}
+
+type Run = {
+  options: DevOptions
+  state: string
+  signal: AbortSignal
+  again: boolean
+  started: (starting: Promise<LocalServer>) => void
+}
+
+/** Starts the server, and greets the developer once it is up. */
+async function runServer({ options, state, signal, again, started }: Run): Promise<LocalServer> {
   const { key, own } = adminKey({ repository, state })
   let up = false
   const quiet = quieter((text) => process.stdout.write(text))
-  console.log('Starting …')
   const starting = startServer({
     persist_to: state,
-    port,
+    port: options.port,
     signal,
     vars: own ? { REFLEX_ADMIN_KEY: key } : {},
-    // Until it is up, its words matter only if it does not come up; the error has them then.
+    // Until the server is up its output matters only if it does not come up; the error has it then.
     output: (text) => up && quiet(text),
   })
-  try {
-    const server = await unlessAborted(signal, starting)
-    const { model } = await connect(server.url, key).json<{ model: string }>('/health/detailed', { signal })
-    console.log(welcome({ url: server.url, key, own_key: own, state: options.state, model, paint: painter(process.stdout) }).join('\n'))
-    up = true
-    await unlessAborted(signal, server.ended)
-    if (!signal.aborted) throw new CliError('The server ended by itself; its last words stand above.')
-  } finally {
-    const server = await starting.catch(() => null)
-    await server?.stop()
-  }
+  started(starting)
+  const server = await unlessAborted(signal, starting)
+  const { model } = await connect(server.url, key).json<{ model: string }>('/health/detailed', { signal })
+  const paint = painter(process.stdout)
+  if (again) console.log(paint('bold', `Reflex is up again at ${server.url}`))
+  else console.log(welcome({ url: server.url, key, own_key: own, state: options.state, model, paint }).join('\n'))
+  up = true
+  return server
 }
 
 async function demandFree(port: number): Promise<void> {
@@ -62,7 +87,7 @@ async function main(args: string[]): Promise<number> {
     else await dev(options, signal)
     return 0
   } catch (error) {
-    if (!signal.aborted) return tellFailure('The server could not run:', error)
+    if (!signal.aborted) return tellFailure('The dev server could not start:', error)
     console.log('\nThe server has ended.')
     // Ctrl-C is how it is meant to end.
     return 0

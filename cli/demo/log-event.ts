@@ -1,4 +1,4 @@
-import { parseSyslog, syslogTime } from '../../src/agents/ssh-line.ts'
+import { parseSshMessage, parseSyslog, syslogTime } from '../../src/agents/ssh-line.ts'
 
 /** An event as it is sent: the id names the line, so that a batch that is sent twice is perceived once. */
 export type LineEvent = { id: string; type: 'log.line'; scope: string; source: string; timestamp: string; host: string; line: string }
@@ -18,6 +18,13 @@ export function lineEvent(text: string, number: number, now: number): LineEvent 
   if (!header || !timestamp) return 'no syslog line'
   const { host } = header
   return { id: `line-${number}`, type: 'log.line', scope: scopeOf(host), source: 'demo', timestamp, host: host.slice(0, MOST_HOST), line }
+}
+
+/** The failed logins that a line reports, and the address they came from; null where it reports none. */
+export function failedLogins(line: string): { address: string; times: number } | null {
+  const header = parseSyslog(line)
+  const parsed = header && parseSshMessage(header.message)
+  return parsed && parsed.times > 0 ? { address: parsed.address, times: parsed.times } : null
 }
 
 /** A scope's name has fewer characters to choose from than a host's may. */

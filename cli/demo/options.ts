@@ -26,9 +26,10 @@ by itself and leaves nothing behind.
   --limit N      send its first N lines [100000]
   --speed N      send N lines a second, to watch it [as fast as it goes]
   --timeout S    give up after S seconds without any progress [60]
-  --no-reflex    let the agent think about every line
+  --no-reflex    leave every line to the agent
   --keep         leave the server up until Ctrl-C, and show how to talk to it
-  --json         one JSON summary on stdout, progress on stderr
+  --json         one JSON summary on stdout, progress on stderr; keeps npm's
+                 own banner out with: npm run -s demo -- --json
   --help         this
 
 Exit codes: 0 done, 1 failed, 130 stopped by Ctrl-C before the end.

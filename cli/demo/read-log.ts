@@ -1,8 +1,9 @@
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { CliError, messageOf } from '../lib/cli-error.ts'
+import { counted } from '../lib/text.ts'
 import { repository } from '../lib/wrangler.ts'
-import { lineEvent, type Left, type LineEvent } from './log-event.ts'
+import { failedLogins, lineEvent, type Left, type LineEvent } from './log-event.ts'
 import { EXAMPLE } from './options.ts'
 
 /** Each host has a scope and is followed by a connection of its own. */
@@ -10,7 +11,14 @@ const MOST_HOSTS = 100
 const MOST_BYTES = 64 * 1024 * 1024
 const EXPECTED = 'Lines look like: Dec 10 06:55:46 host sshd[24200]: Failed password for root from 203.0.113.7 port 38926 ssh2'
 
-export type AuthLog = { name: string; events: LineEvent[]; scopes: string[]; left_out: Record<string, number> }
+/** `attempts`: failed logins by address, over all events. */
+export type AuthLog = {
+  name: string
+  events: LineEvent[]
+  scopes: string[]
+  attempts: ReadonlyMap<string, number>
+  left_out: Record<string, number>
+}
 
 /** Reads an auth log, the project's example unless a file is named. Throws a CliError where there is nothing in it to send. */
 export async function readAuthLog({ file, limit }: { file: string | null; limit: number }, now: number): Promise<AuthLog> {
@@ -21,7 +29,8 @@ export async function readAuthLog({ file, limit }: { file: string | null; limit:
 }
 
 export function eventsOf(text: string, { path, limit, now }: { path: string; limit: number; now: number }): Omit<AuthLog, 'name'> {
-  const lines = text.split('\n')
+  // The last line ends with a line break: nothing follows it.
+  const lines = text.replace(/\n$/, '').split('\n')
   if (text.trim() === '') throw new CliError(`${path} is empty.`, EXPECTED)
   const left_out: Partial<Record<Left | 'beyond --limit' | 'of too many hosts', number>> = {}
   const leave = (why: keyof typeof left_out) => (left_out[why] = (left_out[why] ?? 0) + 1)
@@ -38,8 +47,18 @@ export function eventsOf(text: string, { path, limit, now }: { path: string; lim
       events.push(event)
     }
   }
-  if (events.length === 0) throw new CliError(`${path} is no sshd auth log: none of its ${lines.length} lines reads like one.`, EXPECTED)
-  return { events, scopes: Array.from(scopes), left_out }
+  if (events.length === 0)
+    throw new CliError(`${path} is not an sshd auth log: none of its ${counted(lines.length, 'line')} has the expected format.`, EXPECTED)
+  return { events, scopes: Array.from(scopes), attempts: attemptsIn(events), left_out }
+}
+
+function attemptsIn(events: readonly LineEvent[]): Map<string, number> {
+  const attempts = new Map<string, number>()
+  for (const { line } of events) {
+    const failed = failedLogins(line)
+    if (failed) attempts.set(failed.address, (attempts.get(failed.address) ?? 0) + failed.times)
+  }
+  return attempts
 }
 
 async function read(path: string): Promise<string> {

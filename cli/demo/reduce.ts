@@ -1,7 +1,7 @@
 import type { EntryKind, LogEntry, TurnEnd } from '../../src/protocol/log-entry.ts'
 import { countRun, noReflexTally } from './reflex-tally.ts'
 import { countSkill } from './skill-tally.ts'
-import { tallyOf, type Decision, type DemoState, type Failure, type ScopeTally } from './state.ts'
+import { tallyOf, type Decision, type DemoState, type Failure, type Running, type ScopeTally } from './state.ts'
 
 type Entry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
 
@@ -154,20 +154,23 @@ function callModel(state: DemoState, { model: name, status, usage, duration_ms }
 function startEffect(state: DemoState, { tool, input, effect_id, cause }: Entry<'effect-started'>): DemoState {
   const effects = { ...state.effects, started: state.effects.started + 1 }
   const { address, reason } = fieldsOf(input)
-  if (tool !== 'block' || typeof address !== 'string' || typeof reason !== 'string') return { ...state, effects }
-  const by = 'turn_id' in cause ? ('turn' as const) : ('reflex' as const)
-  return { ...state, effects, blocking: { ...state.blocking, [effect_id]: { address, reason, by } } }
+  const blocks = tool === 'block' && typeof address === 'string' && typeof reason === 'string'
+  const by = 'by' in cause && cause.by.startsWith('reflex:') ? 'reflex' : 'turn'
+  const running: Running = { by, block: blocks ? { address, reason } : null }
+  return { ...state, effects, running: { ...state.running, [effect_id]: running } }
 }
 
 /** An address is blocked once the effect has ended, whoever asked for it. */
 function endEffect(state: DemoState, scope: string, { at, effect_id, status, duration_ms }: Entry<'effect-ended'>): DemoState {
-  const ended = { ...spend(state, 'effects', duration_ms), effects: { ...state.effects, [status]: state.effects[status] + 1 } }
-  const { [effect_id]: call, ...blocking } = state.blocking
-  if (!call) return ended
-  if (status !== 'ok') return { ...ended, blocking }
-  const blocked = { ...ended, blocking, blocked: [...state.blocked, { ...call, scope, at }] }
-  if (call.by === 'turn') return blocked
-  return decide(blocked, { at, scope, status: 'result', window: 'reflex', blocked: [call.address], why: call.reason })
+  const { [effect_id]: ran, ...running } = state.running
+  const spent = spend(state, ran?.by === 'reflex' ? 'reflex_effects' : 'effects', duration_ms)
+  const ended = { ...spent, running, effects: { ...state.effects, [status]: state.effects[status] + 1 } }
+  if (!ran?.block || status !== 'ok') return ended
+  const { by, block } = ran
+  const attempts = state.attempts.get(block.address) ?? 0
+  const blocked = { ...ended, blocked: [...state.blocked, { ...block, by, scope, at, attempts }] }
+  if (by === 'turn') return blocked
+  return decide(blocked, { at, scope, status: 'result', window: 'reflex', blocked: [block.address], why: block.reason })
 }
 
 /** A run that watches, or that the chain held back, decides nothing. */

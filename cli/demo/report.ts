@@ -1,6 +1,5 @@
 import type { Paint } from '../lib/paint.ts'
 import { count, counted, cut, duration, harmless, wrap } from '../lib/text.ts'
-import { approveCommand } from './approvals.ts'
 import { FAILING_ATTEMPTS, FAILING_SCOPE } from './failing-scope.ts'
 import { EXAMPLE } from './options.ts'
 import { REFLEX_FILE } from './set-reflex.ts'
@@ -40,10 +39,10 @@ export function report(summary: Summary, { columns, paint, kept }: Look): string
 function conclusion({ lines, file, blocked, decisions, model, times_ms }: Summary, { width, paint }: Place): string[] {
   const many = counted(addresses(blocked), 'address', 'addresses')
   const read = `Reflex read ${counted(lines.sent, 'line')} of ${harmless(file)} in ${duration(times_ms.work)} and blocked ${many}.`
-  const needed = `${count(decisions.without_model)} of ${counted(decisions.all, 'decision')} needed no model`
-  const told = model.asked
-    ? `${needed}; the model ${model.name} was asked ${counted(model.calls, 'time')}.`
-    : `${needed}; for the others no model was asked either: the offline model answered, by rules, with no network.`
+  const others = decisions.all - decisions.without_model
+  const who = model.asked ? `the model ${model.name}` : 'an offline stand-in (rules, no network)'
+  const answered = others === 0 ? '' : `; ${who} answered the other ${others === 1 ? 'one' : count(others)}`
+  const told = `${count(decisions.without_model)} of ${counted(decisions.all, 'decision')} took no model call${answered}.`
   const skipped = Object.entries(lines.left_out).map(([why, number]) => `${counted(number, 'line')} (${why})`)
   const rest = skipped.length > 0 ? [`Not sent: ${skipped.join(', ')}.`] : []
   return [...wrap(read, width).map((line) => paint('bold', line)), ...wrap(told, width).map((line) => paint('yellow', line)), ...rest]
@@ -86,19 +85,25 @@ function figures({
       'time',
       `${duration(times_ms.all)}: start ${duration(times_ms.start)}, events ${duration(times_ms.work)}, dead letter ${duration(times_ms.dead_letter)}`,
     ],
-    ['', `in turns ${duration(times_ms.turns)}: model ${duration(times_ms.model)}, effects ${duration(times_ms.effects)}`],
+    [
+      '',
+      `turns ${duration(times_ms.turns)} (model ${duration(times_ms.model)}, effects ${duration(times_ms.effects)}), reflexes' effects ${duration(times_ms.reflex_effects)}`,
+    ],
   ]
 }
 
 function blocks({ blocked, events }: Summary, { width, paint }: Place): string[] {
   if (blocked.length === 0) return [nothingBlocked(events)]
-  const grouped = Array.from(Map.groupBy(blocked, ({ address }) => address).values())
+  const grouped = Array.from(Map.groupBy(blocked, ({ address }) => address).values()).sort(
+    ([left], [right]) => (right?.attempts ?? 0) - (left?.attempts ?? 0),
+  )
   const shown = grouped.slice(0, MOST_BLOCKED)
   const column = Math.max(...shown.map(([block]) => block?.address.length ?? 0)) + 2
   const row = ([block, ...others]: readonly Block[]) => {
-    const { address = '', reason = '' } = block ?? {}
+    const { address = '', reason = '', attempts = 0 } = block ?? {}
     const where = others.length > 0 ? `on ${count(others.length + 1)} hosts: ` : ''
-    return `  ${paint('green', harmless(address).padEnd(column))}${cut(where + shortened(reason), width - column - 2)}`
+    const total = attempts > 0 ? `${count(attempts)} in the log; ` : ''
+    return `  ${paint('green', harmless(address).padEnd(column))}${cut(total + where + shortened(reason), width - column - 2)}`
   }
   const part = (title: string, decider: Decider) => {
     const rows = shown.filter(([block]) => block?.by === decider).map(row)
@@ -106,16 +111,15 @@ function blocks({ blocked, events }: Summary, { width, paint }: Place): string[]
   }
   const more = grouped.length - shown.length
   return [
-    ...part('Blocked by the reflex, at once', 'reflex'),
-    ...part('Blocked by turns, which thought', 'turn'),
+    ...part('Blocked by the reflex', 'reflex'),
+    ...part('Blocked by the agent', 'turn'),
     ...(more > 0 ? [paint('dim', `  and ${count(more)} more: --json lists them all`)] : []),
   ]
 }
 
-/** The skill's first input says what it is about; the command works as long as the server is up. */
+/** The skill's first input says what it is about. */
 function toApprove({ approvals }: Summary, { width, paint, kept }: Place & { kept: boolean }): string[] {
-  const [first] = approvals
-  if (!first) return []
+  if (approvals.length === 0) return []
   const inner = width - 2
   const rows = approvals.slice(0, MOST_APPROVALS).map(({ skill_id, inputs, scope, why }) => {
     const about = Object.values(inputs).find((value) => typeof value === 'string') ?? ''
@@ -123,21 +127,17 @@ function toApprove({ approvals }: Summary, { width, paint, kept }: Place & { kep
   })
   const how = kept
     ? 'The commands below approve it.'
-    : 'The server has ended; npm run demo -- --keep leaves it up, and then this approves it:'
+    : 'The server has ended. npm run demo -- --keep leaves it up and prints the command that approves it.'
   return [
-    paint('bold', 'Waits for a person to approve it'),
+    paint('bold', 'Waiting for approval'),
     ...rows.map((row) => `  ${paint('yellow', row)}`),
     ...wrap(how, inner).map((line) => `  ${line}`),
-    ...(kept ? [] : [`  ${paint('cyan', approveCommand(first))}`]),
   ]
 }
 
 function said({ said: text }: Summary, { width, paint }: Place): string[] {
   if (text === null) return []
-  return [
-    paint('bold', 'What the last turn that acted said'),
-    ...wrap(cut(shortened(text), MOST_SAID), width - 2).map((line) => `  ${line}`),
-  ]
+  return [paint('bold', 'What the agent said last'), ...wrap(cut(shortened(text), MOST_SAID), width - 2).map((line) => `  ${line}`)]
 }
 
 function nothingBlocked({ by_turn }: Summary['events']): string {
@@ -147,7 +147,7 @@ function nothingBlocked({ by_turn }: Summary['events']): string {
 
 function dead({ dead_letters }: Summary, { width, paint }: Place): string[] {
   const inner = width - 2
-  const why = `One event was sent to fail: the condition of ${FAILING_SCOPE} divides by zero. It was tried ${FAILING_ATTEMPTS} times and given up. GET /v1/dlq has it:`
+  const why = `We sent one event that fails on purpose: the condition of ${FAILING_SCOPE} divides by zero. After ${FAILING_ATTEMPTS} attempts it is a dead letter (GET /v1/dlq):`
   const letters = dead_letters.map(({ event_id, error }) => `${event_id}: ${shortened(error)}`)
   return [
     paint('bold', 'Dead letters'),

@@ -22,8 +22,11 @@ export type ScopeTally = {
 
 /** What was decided, and how it looked: a turn by so many events of its window, a reflex at a glance. */
 export type Decision = { at: string; scope: string; status: TurnEnd; window: number | 'reflex'; blocked: string[]; why: string }
-export type Block = { address: string; reason: string; scope: string; at: string; by: Decider }
+/** `attempts`: failed logins from the address in the whole log. */
+export type Block = { address: string; reason: string; scope: string; at: string; by: Decider; attempts: number }
 export type Decider = 'reflex' | 'turn'
+/** `block` of the tool `block` alone. */
+export type Running = { by: Decider; block: Pick<Block, 'address' | 'reason'> | null }
 export type Failure = { scope: string; event_id: string; attempts: number; error: string; at: string }
 
 export type DemoState = {
@@ -38,11 +41,14 @@ export type DemoState = {
   reflexes: Readonly<Record<string, ReflexTally>>
   skills: SkillTallies
   windows: { smallest: number; largest: number }
-  spent_ms: { turns: number; model: number; effects: number }
+  /** `effects` are those of turns, within their time; `reflex_effects` those of reflexes, beside it. */
+  spent_ms: { turns: number; model: number; effects: number; reflex_effects: number }
   model: { calls: number; failed: number; input_tokens: number; output_tokens: number; cost_usd: number | null; name: string | null }
   effects: { started: number; ok: number; failed: number; unknown: number; reused: number }
-  /** Calls of the tool `block` that have no end yet, by the effect's id. */
-  blocking: Readonly<Record<string, Pick<Block, 'address' | 'reason' | 'by'>>>
+  /** Effects that have no end yet, by their id. */
+  running: Readonly<Record<string, Running>>
+  /** Failed logins in the log, by address. */
+  attempts: ReadonlyMap<string, number>
   blocked: readonly Block[]
   decisions: readonly Decision[]
   retries: readonly Failure[]
@@ -65,7 +71,9 @@ const noTally: ScopeTally = {
   window: null,
 }
 
-export const initialState = (options: { total: number; scopes: readonly string[]; failing: string }): DemoState => ({
+type Start = { total: number; scopes: readonly string[]; failing: string; attempts?: ReadonlyMap<string, number> }
+
+export const initialState = (options: Start): DemoState => ({
   lines: { total: options.total, sent: 0 },
   scopes: Object.fromEntries([...options.scopes, options.failing].map((scope) => [scope, noTally])),
   failing: options.failing,
@@ -74,10 +82,11 @@ export const initialState = (options: { total: number; scopes: readonly string[]
   reflexes: {},
   skills: {},
   windows: { smallest: 0, largest: 0 },
-  spent_ms: { turns: 0, model: 0, effects: 0 },
+  spent_ms: { turns: 0, model: 0, effects: 0, reflex_effects: 0 },
   model: { calls: 0, failed: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, name: null },
   effects: { started: 0, ok: 0, failed: 0, unknown: 0, reused: 0 },
-  blocking: {},
+  running: {},
+  attempts: options.attempts ?? new Map<string, number>(),
   blocked: [],
   decisions: [],
   retries: [],

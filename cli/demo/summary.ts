@@ -50,7 +50,8 @@ export type Summary = {
   events_per_second: number
   /** Lines a second that were asked for; null where they went as fast as they could. */
   speed: number | null
-  times_ms: Times & { turns: number; model: number; effects: number }
+  /** `model` and `effects` are parts of `turns`; `reflex_effects` is beside it. */
+  times_ms: Times & { turns: number; model: number; effects: number; reflex_effects: number }
   scopes: { scope: string; agent: string; counters: ScopeState['counters'] }[]
 }
 
@@ -76,7 +77,12 @@ export function summarise({ file, left_out, speed, state, scopes, dead_letters, 
     ok: true,
     file,
     lines: { ...state.lines, left_out },
-    model: { name: name ?? 'offline', asked, note: asked ? 'a model was asked' : 'rules answered, no model was asked', ...model },
+    model: {
+      name: name ?? 'offline',
+      asked,
+      note: asked ? 'a language model answered' : 'an offline stand-in answered: rules, no network',
+      ...model,
+    },
     events: {
       accepted: sum('accepted'),
       ignored: sum('ignored'),

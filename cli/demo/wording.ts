@@ -1,13 +1,15 @@
 import { count, counted, dollars, harmless, listed } from '../lib/text.ts'
 import type { ReflexFigures } from './reflex-tally.ts'
 import type { SkillTallies } from './skill-tally.ts'
+import { FAILING_SCOPE } from './failing-scope.ts'
 import type { Decision, DemoState } from './state.ts'
 
 /** What a turn came to. */
-export function decided({ status, blocked, why }: Decision): string {
+export function decided({ scope, status, blocked, why }: Decision): string {
+  if (scope === FAILING_SCOPE) return `failed on purpose: ${shortened(why)}`
   if (status === 'none') return 'nothing to act on'
   if (status === 'result') return blocked.length > 0 ? `blocked ${listed(blocked, 3)}` : `acted: ${shortened(why)}`
-  const again = status === 'failed' || status === 'timeout' ? '' : ', its events are considered again'
+  const again = status === 'failed' || status === 'timeout' ? '' : ', its events are retried'
   return `${status}${again}: ${shortened(why)}`
 }
 
@@ -28,11 +30,12 @@ export function turnsLine(turns: DemoState['turns'], { smallest, largest }: Demo
   return `${count(turns.started)}: ${parts.join(', ')}${largest > 0 ? `; windows of ${count(smallest)} to ${count(largest)} events` : ''}`
 }
 
-/** All model calls in one line: nobody shall take the rules' answers for a model's. */
+/** All model calls in one line. It never presents the stand-in's answers as a model's. */
 export function modelLine({ name, calls, failed, input_tokens, output_tokens, cost_usd }: DemoState['model']): string {
-  const who = name === null || name === 'offline' ? 'offline, no model was asked' : name
-  const failures = failed > 0 ? ` (${count(failed)} failed)` : ''
-  return `${who}: ${counted(calls, 'call')}${failures}, ${counted(input_tokens + output_tokens, 'token')}, ${dollars(cost_usd)}`
+  const asked = `${counted(calls, 'call')}${failed > 0 ? ` (${count(failed)} failed)` : ''}`
+  const tokens = counted(input_tokens + output_tokens, 'token')
+  if (name === null || name === 'offline') return `offline stand-in; ${asked} (about ${tokens} with a real model)`
+  return `${name}: ${asked}, ${tokens}, ${dollars(cost_usd)}`
 }
 
 export function effectsLine({ started, ok, failed, unknown, reused }: DemoState['effects']): string {
@@ -58,7 +61,7 @@ export function skillsLine(skills: SkillTallies): string | null {
 
 /** How many addresses were blocked, and by what. */
 export function blockedLine({ reflex, turn }: { reflex: number; turn: number }): string {
-  return `${counted(reflex + turn, 'address', 'addresses')}: ${count(reflex)} by a reflex, ${count(turn)} in turns`
+  return `${counted(reflex + turn, 'address', 'addresses')}: ${count(reflex)} by a reflex, ${count(turn)} by the agent`
 }
 
 const INSTANT = /(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z/g

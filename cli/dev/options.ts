@@ -5,16 +5,18 @@ export type DevOptions = { port: number; state: string; help: boolean }
 
 export const help = `Usage: npm run dev -- [options]
 
-Runs Reflex on this machine, without a network, and starts it again when a
-source file changes.
+Runs Reflex on this machine, without a network. It reloads when a source file
+changes, and restarts when .dev.vars changes or when it crashes.
 
   --port N     where it listens, on 127.0.0.1 [8787]
   --state DIR  where its state is kept between runs [.reflex]
   --help       this
 
-The admin key is REFLEX_ADMIN_KEY in .dev.vars; else one is made and kept in the
-state's folder. Other variables and secrets stand in .dev.vars too, one
-NAME=value a line. Ctrl-C ends it.`
+The admin key is REFLEX_ADMIN_KEY in .dev.vars. Without one, a key is generated
+and kept in the state's folder. Put other variables and secrets into .dev.vars,
+too, one NAME=value a line. Ctrl-C ends the server.
+
+It listens on 127.0.0.1 only. Do not expose it: it is a development server.`
 
 const options = {
   port: { type: 'string', default: '8787' },

@@ -1,10 +1,14 @@
-/** What wrangler says again and again; the rest is the user's to see. */
+/** Lines that wrangler repeats; all others are shown. */
 const NOISE = [
   /^Your Worker has access to the following bindings:/,
   /^Binding\s+Resource\s+Mode/,
   /^env\.\w+ /,
   /^⎔ Connection status updated/,
 ]
+
+/** wrangler holds requests back meanwhile, without an answer. */
+const BUILD_FAILED = /\[ERROR\] Build failed/
+const WAITING = 'Requests wait until the next build succeeds: mend the error and save the file.'
 
 /** Passes wrangler's output on line by line, without its tables of bindings and the empty lines around them. */
 export function quieter(write: (text: string) => unknown): (text: string) => void {
@@ -17,6 +21,7 @@ export function quieter(write: (text: string) => unknown): (text: string) => voi
       if (NOISE.some((pattern) => pattern.test(line)) || (empty && line.trim() === '')) continue
       empty = line.trim() === ''
       write(`${line}\n`)
+      if (BUILD_FAILED.test(line)) write(`${WAITING}\n`)
     }
   }
 }

@@ -11,8 +11,11 @@ export function welcome({ url, key, own_key, state, model, paint }: Started): st
     row('docs', `${url}/v1/docs`),
     row('health', `${url}/health`),
     row('state', `${state}, kept between runs`),
-    row('model', model === 'offline' ? 'offline: rules answer, no model is asked (REFLEX_MODEL in .dev.vars changes that)' : model),
-    row('key', own_key ? `made for this state, as .dev.vars has no REFLEX_ADMIN_KEY` : 'REFLEX_ADMIN_KEY of .dev.vars'),
+    row('model', model === 'offline' ? 'offline stand-in: rules, no network (set REFLEX_MODEL in .dev.vars to use a model)' : model),
+    row(
+      'key',
+      own_key ? `generated, kept in ${state}/ (set REFLEX_ADMIN_KEY in .dev.vars to use your own)` : 'REFLEX_ADMIN_KEY in .dev.vars',
+    ),
     '',
     `KEY=${/^[\w.:@/+=-]+$/.test(key) ? key : `'${key.replaceAll("'", String.raw`'\''`)}'`}`,
     `curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' '${url}/v1/scopes/chat%2Fme/events?wait=outcome' \\`,

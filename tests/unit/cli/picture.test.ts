@@ -25,10 +25,10 @@ describe('the live picture', () => {
       'events   5 = 1 filtered out + 1 by reflex + 2 by turn + 1 waiting',
       'reflexes ssh-brute-force: 1 fired, 2 passed, 80 µs each',
       'turns    1: 1 acted, 0 found nothing; windows of 2 to 2 events',
-      'model    offline, no model was asked: 1 call, 250 tokens, $0',
+      'model    offline stand-in; 1 call (about 250 tokens with a real model)',
       'skills   incident.open: 1 ran, 1 refused; network.block: 1 to be approved',
       'effects  2 started: 2 done',
-      'blocked  2 addresses: 1 by a reflex, 1 in turns',
+      'blocked  2 addresses: 1 by a reflex, 1 by the agent',
       'failures 1 retry, 1 dead letter; one event is sent to fail',
       '',
       'scope                 accepted  ignored  reflex  by turns  waiting  dead  turns',
@@ -38,8 +38,8 @@ describe('the live picture', () => {
       'latest decisions',
       '07:41:52.781  ssh/web-1     reflex     blocked 192.0.2.9',
       '07:41:52.781  ssh/web-1     saw 2      blocked 203.0.113.7',
-      '07:41:52.781  demo/failing  saw 1      failed: Error: the c…d: division by zero',
-      '07:41:52.781  demo/failing  saw 1      failed: Error: the c…d: division by zero',
+      '07:41:52.781  demo/failing  saw 1      failed on purpose: E…d: division by zero',
+      '07:41:52.781  demo/failing  saw 1      failed on purpose: E…d: division by zero',
     ])
   })
 

@@ -16,6 +16,13 @@ test('every line becomes an event in the order of the file, and its host a scope
   expect(left_out).toEqual({})
 })
 
+test('failed logins are counted by address, repeated ones included', () => {
+  const failed = (message: string) => `Nov 20 06:55:10 a sshd[1]: ${message}`
+  const guess = 'Failed password for root from 192.0.2.9 port 22 ssh2'
+  const { attempts } = read(`${failed(guess)}\n${failed(`message repeated 4 times: [ ${guess}]`)}\n${line('a')}\n`)
+  expect(Array.from(attempts)).toEqual([['192.0.2.9', 5]])
+})
+
 test('what is left out is counted by its reason', () => {
   const { events, left_out } = read(`no header\n${line('a')}\n\n${line('a')}\n${line('a')}\n`, 2)
   expect(events.map(({ id }) => id)).toEqual(['line-2', 'line-4'])
@@ -32,7 +39,8 @@ test('lines of more hosts than can be followed are left out', () => {
 test.each([
   ['', 'is empty'],
   [' \n \n', 'is empty'],
-  ['\u0000\u0001\u0002\n\ufffd', 'is no sshd auth log'],
+  ['\u0000\u0001\u0002\n\ufffd', 'is not an sshd auth log: none of its 2 lines'],
+  ['one\ntwo\n', 'none of its 2 lines'],
 ])('%j holds nothing to send, which is said', (text, message) => {
   expect(() => read(text)).toThrow(message)
 })

@@ -41,8 +41,8 @@ describe('the state of the demo', () => {
   test('knows what was blocked, by whom, and why', () => {
     const where = { scope: SCOPE, at: '2026-11-21T07:41:52.781Z' }
     expect(busyState().blocked).toEqual([
-      { address: '192.0.2.9', reason: QUICK_REASON, by: 'reflex', ...where },
-      { address: '203.0.113.7', reason: REASON, by: 'turn', ...where },
+      { address: '192.0.2.9', reason: QUICK_REASON, by: 'reflex', attempts: 0, ...where },
+      { address: '203.0.113.7', reason: REASON, by: 'turn', attempts: 0, ...where },
     ])
   })
 

@@ -71,7 +71,7 @@ describe('the summary', () => {
     expect(blocked_by).toEqual({ reflex: 1, turn: 1 })
     expect(reflexes).toMatchObject({ 'ssh-brute-force': { fired: 1, passed: 2, mean_us: 80, median_us: 0 } })
     expect(events_per_second).toBe(5)
-    expect(model).toMatchObject({ name: 'offline', asked: false, note: 'rules answered, no model was asked', calls: 1 })
+    expect(model).toMatchObject({ name: 'offline', asked: false, note: 'an offline stand-in answered: rules, no network', calls: 1 })
     expect(scopes).toEqual([{ scope: 'ssh/web-1', agent: 'ssh-guard', counters }])
   })
 })
@@ -80,31 +80,31 @@ describe('the report', () => {
   test('says what was read and blocked, that no model was asked, and what to do next', () => {
     expect(text(summary())).toEqual([
       'Reflex read 5 lines of examples/ssh-auth.log in 1.00 s and blocked 2 addresses.',
-      '1 of 2 decisions needed no model; for the others no model was asked either: the',
-      'offline model answered, by rules, with no network.',
+      '1 of 2 decisions took no model call; an offline stand-in (rules, no network)',
+      'answered the other one.',
       '',
       '  events    5 = 1 filtered out + 1 by reflex + 3 by turn',
       '  reflexes  ssh-brute-force: 1 fired, 2 passed, 80 µs each',
       '  turns     1: 1 acted, 0 found nothing; windows of 2 to 2 events',
-      '  model     offline, no model was asked: 1 call, 250 tokens, $0',
+      '  model     offline stand-in; 1 call (about 250 tokens with a real model)',
       '  skills    incident.open: 1 ran, 1 refused; network.block: 1 to be approved',
       '  effects   2 started: 2 done',
-      '  blocked   2 addresses: 1 by a reflex, 1 in turns',
+      '  blocked   2 addresses: 1 by a reflex, 1 by the agent',
       '  rate      5 events/s, from the first request to the last outcome',
       '  time      6.10 s: start 5.00 s, events 1.00 s, dead letter 20 ms',
-      '            in turns 5 ms: model 5 ms, effects 10 ms',
+      "            turns 5 ms (model 5 ms, effects 5 ms), reflexes' effects 5 ms",
       '',
-      'Blocked by the reflex, at once',
+      'Blocked by the reflex',
       '  192.0.2.9    3 failed logins from Dec 10 07:10:02 to 07:10:09 as "oracle"',
-      'Blocked by turns, which thought',
+      'Blocked by the agent',
       '  203.0.113.7  6 failed logins from Dec 10 07:13:43 to 07:13:56 as "root"',
       '',
-      'What the last turn that acted said',
+      'What the agent said last',
       '  blocked it',
       '',
       'Dead letters',
-      '  One event was sent to fail: the condition of demo/failing divides by zero. It',
-      '  was tried 2 times and given up. GET /v1/dlq has it:',
+      '  We sent one event that fails on purpose: the condition of demo/failing',
+      '  divides by zero. After 2 attempts it is a dead letter (GET /v1/dlq):',
       '  fails-on-purpose: Error: division by zero',
       '',
       'Try next',
@@ -124,14 +124,25 @@ describe('the report', () => {
       scope: 'ssh/a',
       at: '',
       by: 'turn' as const,
+      attempts: index,
     }))
     const lines = text(summary({ blocked: many, file: 'a/path/'.repeat(9) }))
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThan(80)
     expect(lines).toContain('  and 28 more: --json lists them all')
   })
 
+  test('lists the addresses with the most attempts first', () => {
+    const block = (address: string, attempts: number) => ({ address, attempts, reason: 'r', scope: 's', at: '', by: 'turn' as const })
+    const lines = text(summary({ blocked: [block('192.0.2.1', 5), block('192.0.2.2', 580), block('192.0.2.3', 20)] }))
+    expect(lines.filter((line) => line.includes('in the log')).map((line) => line.trim().split(' ')[0])).toEqual([
+      '192.0.2.2',
+      '192.0.2.3',
+      '192.0.2.1',
+    ])
+  })
+
   test('an address that several hosts blocked is one line', () => {
-    const block = { address: '203.0.113.9', reason: 'again and again', at: '', by: 'turn' as const }
+    const block = { address: '203.0.113.9', reason: 'again and again', at: '', by: 'turn' as const, attempts: 7 }
     const lines = text(
       summary({
         blocked: [
@@ -141,7 +152,7 @@ describe('the report', () => {
       }),
     )
     expect(lines[0]).toContain('blocked 1 address.')
-    expect(lines).toContain('  203.0.113.9  on 2 hosts: again and again')
+    expect(lines).toContain('  203.0.113.9  7 in the log; on 2 hosts: again and again')
   })
 
   test('says where nothing was blocked, and why', () => {
@@ -158,8 +169,8 @@ describe('the report', () => {
       summary({ lines: { ...lines, left_out: { 'too long': 2 } }, model: { ...model, name: 'm', asked: true, calls: 3 } }),
     ).join('\n')
     expect(all).toContain('Not sent: 2 lines (too long).')
-    expect(all).toContain('1 of 2 decisions needed no model; the model m was asked 3 times.')
-    expect(all).not.toContain('no model was asked either')
+    expect(all).toContain('1 of 2 decisions took no model call; the model m answered the other one.')
+    expect(all).not.toContain('stand-in')
   })
 
   const waiting = {
@@ -171,10 +182,11 @@ describe('the report', () => {
     expires_at: '',
   }
 
-  test('says what waits for a person, and the command that approves it', () => {
+  test('names what waits for approval; the command that approves it comes with a server that is kept', () => {
     const lines = text(summary({ approvals: [waiting] }), 200)
     expect(lines).toContain('  network.block 203.0.113.0/24 in ssh/web-1: 3 addresses attacked')
-    expect(lines).toContain('  curl -s -X POST -H "Authorization: Bearer $KEY" $URL/v1/approvals/a-1/approve')
+    expect(lines.join('\n')).toContain('npm run demo -- --keep leaves it up')
+    expect(lines.join('\n')).not.toContain('/approve')
     const kept = howToTalk({ url: 'http://127.0.0.1:1', key: 'k', scope: 'ssh/web-1', approvals: [waiting] })
     expect(kept).toContain('curl -s -X POST -H "Authorization: Bearer $KEY" $URL/v1/approvals/a-1/approve')
     expect(text(summary({ approvals: [waiting] }), 80, true).join('\n')).not.toContain('/approve')

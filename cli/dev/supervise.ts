@@ -1,0 +1,58 @@
+import { messageOf } from '../lib/cli-error.ts'
+import type { Change } from './watch.ts'
+
+export type Running = { ended: Promise<void>; stop: () => Promise<void> }
+type Ports = {
+  /** Resolves once the server answers; rejects where it does not come up. */
+  start: () => Promise<Running>
+  changed: (kind?: Change['kind']) => Promise<Change>
+  tell: (text: string) => void
+  now: () => number
+}
+
+/** A server that crashes more often than this within a minute waits for a change. */
+const MOST_CRASHES = 5
+const MINUTE_MS = 60_000
+
+/**
+ * Keeps the server up until `start` is aborted: it starts again when it crashes, and when a file
+ * changes that it reads only at its start. Rejects where the first start fails.
+ */
+export async function supervise({ start, changed, tell, now }: Ports): Promise<never> {
+  let running = await start()
+  let crashes: number[] = []
+  for (;;) {
+    const edited = changed('settings')
+    const change = await Promise.race([edited, running.ended.then(() => null)])
+    if (change) {
+      tell(`${change.path} changed: the server restarts.`)
+      await running.stop()
+    } else {
+      await running.stop()
+      crashes = [...crashes.filter((at) => now() - at < MINUTE_MS), now()]
+      if (crashes.length > MOST_CRASHES) await untilChanged(changed, tell)
+      else tell('The dev server crashed; see the error above. It starts again.')
+    }
+    running = await startAgain({ start, changed, tell })
+  }
+}
+
+async function startAgain({ start, changed, tell }: Pick<Ports, 'start' | 'changed' | 'tell'>): Promise<Running> {
+  for (;;) {
+    // A file may change while the server tries to start: that is a reason to try again, too.
+    const change = changed()
+    try {
+      return await start()
+    } catch (error) {
+      tell(messageOf(error))
+      tell('The server did not start. Save a file to try again.')
+      tell(`${(await change).path} changed: the server starts.`)
+    }
+  }
+}
+
+async function untilChanged(changed: Ports['changed'], tell: Ports['tell']): Promise<void> {
+  const times = `${MOST_CRASHES + 1} times within a minute`
+  tell(`The dev server crashed ${times}; see the errors above. Save a file to start it again.`)
+  await changed()
+}

@@ -1,0 +1,49 @@
+import { watch, type FSWatcher } from 'node:fs'
+import { join } from 'node:path'
+
+/** `settings`: a file that wrangler reads only when it starts. */
+export type Change = { path: string; kind: 'settings' | 'source' }
+export type Changes = { next: (kind?: Change['kind']) => Promise<Change>; close: () => void }
+
+const SETTINGS = '.dev.vars'
+const SOURCES = new Set(['wrangler.toml', 'package.json'])
+const SOURCE_FOLDERS = ['src', 'migrations']
+/** An editor writes a file in several steps. */
+const QUIET_MS = 150
+
+/** Watches what a deployment is made of. `next` resolves at the first change after it is called. */
+export function watchChanges(repository: string): Changes {
+  const waiting = new Set<{ kind: Change['kind'] | undefined; resolve: (change: Change) => void }>()
+  const timers = new Map<string, NodeJS.Timeout>()
+  const report = (change: Change) => {
+    for (const waiter of waiting) {
+      if (waiter.kind !== undefined && waiter.kind !== change.kind) continue
+      waiting.delete(waiter)
+      waiter.resolve(change)
+    }
+  }
+  const noticed = (change: Change) => {
+    clearTimeout(timers.get(change.path))
+    timers.set(
+      change.path,
+      setTimeout(() => report(change), QUIET_MS),
+    )
+  }
+  const watchers: FSWatcher[] = [
+    watch(repository, (_event, name) => {
+      if (name === null) return
+      if (name === SETTINGS) noticed({ path: name, kind: 'settings' })
+      if (SOURCES.has(name)) noticed({ path: name, kind: 'source' })
+    }),
+    ...SOURCE_FOLDERS.map((folder) =>
+      watch(join(repository, folder), { recursive: true }, (_event, name) => noticed({ path: join(folder, name ?? ''), kind: 'source' })),
+    ),
+  ]
+  return {
+    next: (kind) => new Promise((resolve) => waiting.add({ kind, resolve })),
+    close: () => {
+      for (const watcher of watchers) watcher.close()
+      for (const timer of timers.values()) clearTimeout(timer)
+    },
+  }
+}
