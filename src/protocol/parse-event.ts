@@ -3,17 +3,18 @@ import { withDefaults, type Defaults, type Event } from '../core/event.ts'
 import { byteLength } from './byte-length.ts'
 import { checkJson, isFields } from './check-json.ts'
 import { limits } from './limits.ts'
+import type { SecretHider } from './secrets.ts'
 import { fieldError, fromZod, type FieldError } from './problem.ts'
 
 /** `types`: those that the union knows. `scope`: set where the path or the socket decides it; an event that names another is refused. */
-export type EventRules = { union: z.ZodType<Event>; types: readonly string[]; defaults: Defaults; scope?: string }
+export type EventRules = { union: z.ZodType<Event>; types: readonly string[]; defaults: Defaults; scope?: string; secrets?: SecretHider }
 export type ParsedEvent = { ok: true; event: Event } | { ok: false; reason: 'invalid' | 'unknown_type' | 'too_large'; errors: FieldError[] }
 
 /** What withDefaults may add to an event: id, scope, source, timestamp and meta, each at its longest. */
 const MOST_ADDED_BYTES = 1500
 
 /** One event from outside, as JSON.parse left it. It never throws. */
-export function parseEvent(value: unknown, { union, types, defaults, scope }: EventRules): ParsedEvent {
+export function parseEvent(value: unknown, { union, types, defaults, scope, secrets }: EventRules): ParsedEvent {
   if (!isFields(value)) return invalid([], 'an event is a JSON object')
   const checked = checkJson(value)
   if (!checked.ok) return { ok: false, reason: 'invalid', errors: [checked.error] }
@@ -26,7 +27,8 @@ export function parseEvent(value: unknown, { union, types, defaults, scope }: Ev
     const bytes = byteLength(JSON.stringify(filled))
     if (bytes > limits.event_bytes) return tooLarge(bytes)
   }
-  return judge(filled, union)
+  const judged = judge(filled, union)
+  return judged.ok && secrets ? withoutSecretName(judged, secrets) : judged
 }
 
 function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): ParsedEvent {
@@ -37,6 +39,14 @@ function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): Parsed
     if (/\p{Cc}/u.test(parsed.data[name])) return invalid([name], 'must not hold control characters')
   }
   return { ok: true, event: parsed.data }
+}
+
+/** Other texts of an event are hidden; by these it is found. */
+function withoutSecretName(judged: ParsedEvent & { ok: true }, secrets: SecretHider): ParsedEvent {
+  const { id, scope, meta } = judged.event
+  const names = { id, scope, 'meta.trace_id': meta.trace_id }
+  const found = Object.entries(names).find(([, text]) => secrets.finds(text))
+  return found ? invalid(found[0].split('.'), 'holds a secret of this deployment, which is never stored: name the event otherwise') : judged
 }
 
 function invalid(path: string[], message: string): ParsedEvent {

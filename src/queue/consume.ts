@@ -1,6 +1,7 @@
 import type { Env, QueueMessage } from '../bindings.ts'
 import type { Event } from '../core/event.ts'
 import { addDeadLetters, deadLettersOf } from '../store/dead-letters.ts'
+import { deploymentHider } from '../protocol/secrets.ts'
 import { messageOf } from '../protocol/message-of.ts'
 import { queueMessage } from './message.ts'
 
@@ -85,7 +86,12 @@ async function bury(env: Env, message: Message, error: string): Promise<void> {
   try {
     const parsed = queueMessage.safeParse(message.body)
     const events = parsed.success ? (parsed.data.events as unknown as Event[]) : []
-    await addDeadLetters(env.DB, deadLettersOf(events, message, error))
+    const hider = deploymentHider(env)
+    const letters = deadLettersOf(events, message, error)
+    await addDeadLetters(
+      env.DB,
+      letters.map((letter) => ({ ...letter, payload: hider.text(letter.payload) })),
+    )
     message.ack()
   } catch (failure) {
     console.error(

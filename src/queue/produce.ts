@@ -1,6 +1,8 @@
 import type { Env, QueueMessage } from '../bindings.ts'
 import type { Event } from '../core/event.ts'
+import { hideInEvent } from '../protocol/hide-in-event.ts'
 import { messageOf } from '../protocol/message-of.ts'
+import { deploymentHider } from '../protocol/secrets.ts'
 import { markQueued } from '../store/events.ts'
 import { pack } from './message.ts'
 
@@ -24,9 +26,12 @@ let armedAt = 0
 export async function enqueue(
   env: Env,
   context: Pick<ExecutionContext, 'waitUntil'>,
-  events: readonly Event[],
+  accepted: readonly Event[],
   now: number,
 ): Promise<Enqueued> {
+  const hider = deploymentHider(env)
+  const originals = new Map(accepted.map((event) => [hideInEvent(event, hider), event]))
+  const events = Array.from(originals.keys())
   const noted = markQueued(env.DB, events, now).catch((error: unknown) => {
     console.warn(JSON.stringify({ message: 'D1 did not note queued events, the queue alone has them', error: String(error) }))
     return null
@@ -37,7 +42,8 @@ export async function enqueue(
     send(env, events),
     arm(env, now),
   ])
-  return { known: known ?? new Set(), unsure: armed ? unsure : new Set(events) }
+  const lost = armed ? unsure : events
+  return { known: known ?? new Set(), unsure: new Set(Array.from(lost, (event) => originals.get(event) ?? event)) }
 }
 
 /** Returns the events that the queue did not take, or may not have taken: what a call did that failed is not known. */

@@ -4,17 +4,18 @@ import type { JSONParsed } from 'hono/utils/types'
 import { requires, scopeParam, scopeQuery, type AuthEnv } from '../auth/middleware.ts'
 import type { BaseRole } from '../auth/principal.ts'
 import { scopeName } from '../core/event.ts'
-import { jsonBody, optionalJsonBody } from './json-body.ts'
+import { jsonBody, optionalJsonBody, reportBody } from './json-body.ts'
 
 export const resource = () => new OpenAPIHono<AuthEnv>()
 
-type Guard = { roles: readonly [BaseRole, ...BaseRole[]]; scoped?: true | 'query'; body?: 'json' | 'optional' }
+const bodies = { json: jsonBody, optional: optionalJsonBody, report: reportBody }
+type Guard = { roles: readonly [BaseRole, ...BaseRole[]]; scoped?: true | 'query'; body?: keyof typeof bodies }
 
 /** Who may use a route, checked and described in one place. Any of the roles is enough. */
 export function guard({ roles, scoped, body }: Guard) {
   const middleware = [requires(...roles)]
   if (scoped) middleware.push(scoped === 'query' ? scopeQuery : scopeParam)
-  if (body) middleware.push(body === 'json' ? jsonBody : optionalJsonBody)
+  if (body) middleware.push(bodies[body])
   return { middleware, security: [{ bearer: [] }], 'x-reflex-roles': roles }
 }
 

@@ -72,7 +72,7 @@ const nack = createRoute({
   tags,
   summary: 'Give a claimed event back',
   description: 'It is retried with backoff, or goes to the dead letters once its attempts are spent.',
-  ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
+  ...guard({ roles: ['publisher'], scoped: true, body: 'report' }),
   request: {
     params: scopePath,
     body: jsonRequest(z.strictObject({ ack_token: token, error: z.string().max(10_000).default('refused by its consumer') }), {

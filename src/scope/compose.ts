@@ -2,6 +2,7 @@ import { messageOf } from '../protocol/message-of.ts'
 import { eventSchema, eventTypes } from '../agents/registry.ts'
 import type { Env } from '../bindings.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
+import { deploymentHider } from '../protocol/secrets.ts'
 import { existingKeys } from '../store/keys.ts'
 import { Alarm } from './alarm.ts'
 import { Budget } from './budget.ts'
@@ -44,15 +45,16 @@ export type Collaborators = ReturnType<typeof compose>
 export function compose(context: DurableObjectState, env: Env, scope: string) {
   const now = Date.now
   const random = Math.random
-  const database = new Database(context.storage)
+  const hider = deploymentHider(env)
+  const database = new Database(context.storage, hider)
   const store = new SettingsStore({ database, scope, env })
   const settings = () => store.settings
   const agent = () => store.agent
   const counters = new Counters(database)
   const alarm = new Alarm(context.storage, now)
-  const log = new Log(database, now)
+  const log = new Log(database, now, hider)
   log.redact(settings().redact)
-  const inbox = new Inbox(database)
+  const inbox = new Inbox(database, hider)
   const records = new Records(database)
   const view = new InboxView(database)
   const outcomes = new EventOutcomes({ database, log, view })
@@ -208,10 +210,11 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const claims = new PullClaims(database)
   const pull = new Pull({ inbox, claims, log, settlement, alarm, settings, now })
   const events = new ScopeEventStore({ env, scope, database, intake, pull, unit })
-  const rules = (source: string) => ({ union: eventSchema, types: eventTypes, defaults: { now: now(), source }, scope })
+  const rules = (source: string) => ({ union: eventSchema, types: eventTypes, defaults: { now: now(), source }, scope, secrets: hider })
   const sockets: Sockets = new Sockets({
     context,
     log,
+    hider,
     rules,
     accept: (accepted) => intake.accept(accepted, 'socket'),
     decide: (decision, by) => decisions.take(decision, by),

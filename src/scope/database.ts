@@ -1,5 +1,6 @@
 import type { Statement } from '../core/event-statements.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
+import { hidesNothing, type SecretHider } from '../protocol/secrets.ts'
 
 /** A key of the table `state`, and its value as JSON has it. */
 export type StateChange = [key: string, value: unknown]
@@ -7,20 +8,34 @@ export type StateChange = [key: string, value: unknown]
 /** No table of a scope holds blobs. */
 export type Row = Record<string, string | number | null>
 
-/** A scope's SQLite: synchronous, so that what is done in one go is seen and kept as one. */
+/**
+ * A scope's SQLite: synchronous, so that what is done in one go is seen and kept as one. No text that is bound
+ * here keeps a secret of the deployment, whoever wrote it.
+ */
 export class Database {
   readonly #storage: DurableObjectStorage
+  readonly #hider: SecretHider
 
-  constructor(storage: DurableObjectStorage) {
+  constructor(storage: DurableObjectStorage, hider: SecretHider = hidesNothing) {
     this.#storage = storage
+    this.#hider = hider
   }
 
   run({ sql, params }: Statement): Row[] {
-    return this.#storage.sql.exec<Row>(sql, ...params).toArray()
+    return this.#storage.sql.exec<Row>(sql, ...params.map((param) => this.#hidden(param))).toArray()
   }
 
   all<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
+    return this.allHidden(sql, ...params.map((param) => this.#hidden(param)))
+  }
+
+  /** For parameters out of which secrets were taken before: they are not searched again. */
+  allHidden<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
     return this.#storage.sql.exec(sql, ...params).toArray() as unknown as Shape[]
+  }
+
+  #hidden<Value>(param: Value): Value | string {
+    return typeof param === 'string' ? this.#hider.text(param) : param
   }
 
   /**

@@ -8,6 +8,7 @@ import { argumentsHash } from '../agents/tool-keys.ts'
 import type { Env } from '../bindings.ts'
 import type { ScopedLocks } from '../core/scoped-locks.ts'
 import type { Cause, EntryHead } from '../protocol/log-entry.ts'
+import { deploymentHider, hideInError } from '../protocol/secrets.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Counters } from './counters.ts'
 import type { Database } from './database.ts'
@@ -176,6 +177,7 @@ export class Effects {
     const started = now()
     unit(() => this.#begin(request, { id, key, arguments_hash, head, started }))
     const timeout_ms = definition.timeout_ms ?? request.timeout_ms
+    const hider = deploymentHider(env)
     const end = (done: Done) =>
       unit(() => {
         this.#end({ id, tool, key, head, started, turn_id }, done, request.hide)
@@ -184,7 +186,7 @@ export class Effects {
     let stopped = false
     let work: Promise<unknown> = Promise.resolve()
     try {
-      const output = await withDeadline(
+      const given = await withDeadline(
         (signal) => {
           signal.addEventListener('abort', () => (stopped = true), { once: true })
           const { parameters } = settings()
@@ -192,9 +194,12 @@ export class Effects {
         },
         { signal: request.signal, timeout_ms, what: `effect ${tool}` },
       )
+      // What was asked with a secret may send it back: nobody is given it, neither a model nor the journal.
+      const output = hider.value(given)
       end(recordable(output))
       return output
     } catch (error) {
+      hideInError(error, hider)
       // The lane is not free while a tool that was told to stop is still at it, unless it does not listen (G4).
       if (stopped) await Promise.race([work.catch(() => null), scheduler.wait(GRACE_MS)])
       // A stopped effect may have happened or not; one that failed by itself says which of the two.

@@ -2,6 +2,8 @@ import type { Event } from '../core/event.ts'
 import { eventStatements } from '../core/event-statements.ts'
 import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
 import { limits } from '../protocol/limits.ts'
+import { hideInEvent } from '../protocol/hide-in-event.ts'
+import type { SecretHider } from '../protocol/secrets.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
 import type { Database, Row } from './database.ts'
 import { insertRows, rowOf, type Claimed, type Judged, type Stored } from './event-row.ts'
@@ -21,13 +23,15 @@ const turnToken = (turn_id: string): string => `${TURN}${turn_id}:`
 /** The scope's durable EventStore: core's statements on its own SQLite, in its own transactions (G1, G3). */
 export class Inbox {
   readonly #database: Database
+  readonly #hider: SecretHider
   readonly #statements = eventStatements('events', ', revision = revision + 1')
   /** The last `seq` that was given, also to an event that retention has dropped. */
   #last: number
   #open: number
 
-  constructor(database: Database) {
+  constructor(database: Database, hider: SecretHider) {
     this.#database = database
+    this.#hider = hider
     this.#last = database.first<{ seq: number }>(`SELECT seq FROM sqlite_sequence WHERE name = 'events'`)?.seq ?? 0
     this.#open = database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE status IN ('pending', 'processing')`)?.n ?? 0
   }
@@ -44,7 +48,15 @@ export class Inbox {
     const ids = Array.from(byId.keys())
     const known = this.#database.allOf<{ id: string }>(ids, 'SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?1))')
     for (const { id } of known) byId.delete(id)
-    return Array.from(byId.values(), (event, index) => ({ seq: this.#last + 1 + index, event, attempts: 0, text: JSON.stringify(event) }))
+    return Array.from(byId.values(), (event, index) => ({ seq: this.#last + 1 + index, attempts: 0, ...this.#withoutSecrets(event) }))
+  }
+
+  /** Nobody behind this sees them: no filter, reflex or model, no log. */
+  #withoutSecrets(event: Event): { event: Event; text: string } {
+    const text = JSON.stringify(event)
+    if (!this.#hider.finds(text)) return { event, text }
+    const hidden = hideInEvent(event, this.#hider)
+    return { event: hidden, text: JSON.stringify(hidden) }
   }
 
   /** Stores fresh events as the filters have judged them: one row written for each, with its first state. */

@@ -1,4 +1,5 @@
 import { limits } from '../protocol/limits.ts'
+import { hidesNothing, type SecretHider } from '../protocol/secrets.ts'
 import { redactor } from '../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../protocol/log-entry.ts'
 import { boundedEntry } from './bounded-entry.ts'
@@ -14,6 +15,7 @@ export type LogListener = (entries: Text[]) => void
 export class Log {
   readonly #database: Database
   readonly #now: () => number
+  readonly #hider: SecretHider
   readonly #listeners: LogListener[] = []
   #last: number
   #gathering = 0
@@ -22,9 +24,10 @@ export class Log {
   /** JSON of values that is known already: a reflex's context is long. */
   readonly #texts = new WeakMap<object, string>()
 
-  constructor(database: Database, now: () => number) {
+  constructor(database: Database, now: () => number, hider: SecretHider = hidesNothing) {
     this.#database = database
     this.#now = now
+    this.#hider = hider
     this.#last = database.first<{ seq: number | null }>('SELECT max(seq) AS seq FROM log')?.seq ?? database.read('log_floor', 0)
   }
 
@@ -58,7 +61,7 @@ export class Log {
     const at = new Date(this.#now()).toISOString()
     const texts = entries.map((entry, index) => {
       const seq = this.#last + 1 + index
-      return { seq, kind: entry.kind, text: this.#textOf({ seq, at, ...entry }) }
+      return { seq, kind: entry.kind, text: this.#hider.text(this.#textOf({ seq, at, ...entry })) }
     })
     this.#last += entries.length
     for (const text of texts) this.#gathered.push(text)
@@ -85,7 +88,11 @@ export class Log {
     for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
       const some = rows.slice(from, from + ROWS_A_STATEMENT)
       const values = some.flatMap(({ seq, kind, text }) => [seq, kind, text])
-      this.#database.all(`INSERT INTO log (at, seq, kind, entry) VALUES ${some.map(() => '(?1, ?, ?, ?)').join()}`, this.#now(), ...values)
+      this.#database.allHidden(
+        `INSERT INTO log (at, seq, kind, entry) VALUES ${some.map(() => '(?1, ?, ?, ?)').join()}`,
+        this.#now(),
+        ...values,
+      )
     }
   }
 

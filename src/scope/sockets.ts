@@ -3,6 +3,7 @@ import type { ApprovalDecision, Decider } from '../protocol/approval.ts'
 import { limits } from '../protocol/limits.ts'
 import { keyDeleted } from '../protocol/key-deleted.ts'
 import type { EventRules } from '../protocol/parse-event.ts'
+import type { SecretHider } from '../protocol/secrets.ts'
 import type { FieldError } from '../protocol/problem.ts'
 import type { Accepted, Connect } from '../protocol/scope-api.ts'
 import type { Log } from './log.ts'
@@ -16,6 +17,7 @@ type Attachment = Omit<Connect, 'after'> & { cursor: number | null; live_after: 
 type Parts = {
   context: DurableObjectState
   log: Log
+  hider: SecretHider
   rules: (source: string) => EventRules
   accept: (events: Event[]) => Accepted
   decide: (decision: ApprovalDecision, by: Decider) => Promise<DecisionAnswer>
@@ -113,7 +115,7 @@ export class Sockets {
   say(delta: Delta): void {
     if (this.#attachments.size === 0) return
     this.#parts.used()
-    const text = JSON.stringify({ type: 'delta', ...delta })
+    const text = this.#parts.hider.text(JSON.stringify({ type: 'delta', ...delta }))
     for (const socket of this.#attachments.keys()) this.#deliver(socket, text)
   }
 

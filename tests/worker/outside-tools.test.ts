@@ -1,10 +1,12 @@
 import { asSchema } from 'ai'
+import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { write } from '../support/chain.ts'
-import { call, problem } from '../support/http.ts'
+import { framesOf } from '../support/frames.ts'
+import { call, problem, scopePath } from '../support/http.ts'
 import { mcpAnswer, outside, type OutsideRequest } from '../support/outside.ts'
 import { called, configure, HOST, open, propose, scopeWith, server, skillOf } from '../support/outside-scope.ts'
-import { entriesOf, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
 
 let world: ReturnType<typeof outside>
@@ -164,6 +166,79 @@ describe('a secret is for the hosts that the deployment names beside it', () => 
   test('a tool that needs no secret goes wherever the settings allow', async () => {
     const { secret_headers: _, ...plain } = { ...open, url: `https://${evil}/tickets` }
     expect(await configure(freshScope(), { allowed_hosts: [evil], http_tools: [plain] })).toMatchObject({ status: 200 })
+  })
+})
+
+describe('a secret of the deployment, wherever it is written', () => {
+  const SECRET = 'ticket-secret'
+  /** All that a scope and D1 keep. */
+  const kept = async (scope: string): Promise<string> => {
+    const scopes = await inObject(stubOf(scope), ({ storage }) =>
+      storage.sql
+        .exec<{ name: string }>(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'`)
+        .toArray()
+        .flatMap(({ name }) => storage.sql.exec(`SELECT * FROM ${name}`).toArray()),
+    )
+    const tables = await Promise.all(
+      ['events', 'dead_letters', 'approvals'].map((table) => env.DB.prepare(`SELECT * FROM ${table} WHERE scope = ?`).bind(scope).all()),
+    )
+    return JSON.stringify([scopes, tables.map(({ results }) => results)])
+  }
+  const forms = [SECRET, `Bearer ${SECRET}`, btoa(`x${SECRET}`), `a=${encodeURIComponent(`Bearer ${SECRET}`)}`]
+
+  test.each(forms)('in an event (%s): neither its agent sees it, nor does anything keep it', async (form) => {
+    const scope = freshScope()
+    let seen = ''
+    behaviours.set(scope, async (context) => void (seen = JSON.stringify(context.events)))
+    const event = { type: 'test.note', text: `it is ${form}.` }
+    const direct = await call(scopePath(scope, '/events?wait=outcome'), { json: event })
+    expect(direct).toMatchObject({ status: 200 })
+    expect(await call('/v1/events', { json: { ...event, scope } })).toMatchObject({ status: 202 })
+    await until(async () => (await call(`/v1/events?scope=${scope}&status=completed`)).body.items.length === 2, 'D1 knows of both')
+    expect(seen).toContain('it is ')
+    expect(seen).toContain('[secret]')
+    const shown = [(await call(`/v1/events?scope=${scope}`)).text, JSON.stringify(await logOf(stubOf(scope))), await kept(scope), seen]
+    for (const text of shown) expect(text).not.toContain(form)
+    expect(shown.join('')).not.toContain(SECRET)
+  })
+
+  test('in what a model or a trigger says, or in an error: nothing keeps it', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async (_, deps) => {
+      deps.reply(`it is ${SECRET}`)
+      deps.stream(`it is ${SECRET}`)
+      throw new Error(`cannot go on: ${SECRET}`)
+    })
+    const connect = { connection_id: 'v', key_id: 'admin', source: 'v', may_send: false, decides_as: null, after: null }
+    const headers = { Upgrade: 'websocket', 'x-reflex-connect': JSON.stringify(connect) }
+    const { webSocket } = await stubOf(scope).fetch('https://scope/ws', { headers })
+    if (!webSocket) throw new Error('no socket')
+    const socket = framesOf<{ type: string; content?: string }>(webSocket)
+    await stubOf(scope).configure({ max_attempts: 1 }, 'ops')
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'go'))).toMatchObject([{ error: expect.stringContaining('go on: [secret]') }])
+    await until(async () => (await call(`/v1/dlq?scope=${scope}`)).body.items.length === 1, 'D1 knows')
+    expect(await kept(scope)).not.toContain(SECRET)
+    expect(JSON.stringify(await logOf(stubOf(scope)))).not.toContain(SECRET)
+    expect(await socket.frame('delta')).toMatchObject({ content: 'it is [secret]' })
+    expect((await call(`/v1/dlq?scope=${scope}`)).text).not.toContain(SECRET)
+  })
+
+  test('that a tool sends back, of another tool or encoded, reaches nobody', async () => {
+    answer = () => Response.json({ a: `nowhere-secret`, b: btoa('Bearer ticket-secret') })
+    const scope = await scopeWith({ http_tools: [open] })
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ output: { a: '[secret]', b: expect.stringContaining('[secret]') } })
+    answer = () => new Response('nowhere-secret', { status: 400 })
+    expect(await called(scope, open.name, { title: 'y' })).toEqual({ error: expect.not.stringContaining('nowhere-secret') })
+    expect(await kept(scope)).not.toContain('nowhere-secret')
+  })
+
+  test('in what a person sends is refused, by its name', async () => {
+    const scope = freshScope()
+    const refused = await call(scopePath(scope), { method: 'PATCH', json: { instructions: `use ${SECRET}` } })
+    expect(refused).toMatchObject(problem(400))
+    expect(refused.body.detail).toContain('REFLEX_TOOL_TICKETS')
+    expect(refused.text).not.toContain(SECRET)
+    expect(await call(scopePath(scope, '/events'), { json: { type: 'test.note', text: 'x', id: SECRET } })).toMatchObject(problem(400))
   })
 })
 

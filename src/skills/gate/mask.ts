@@ -1,3 +1,4 @@
+import { secretHider } from '../../protocol/secrets.ts'
 import { isJsonFields, type Json, type JsonFields } from '../json.ts'
 import type { Manifest } from '../manifest.ts'
 import { isSecretName, sensitiveIn } from './sensitive.ts'
@@ -12,9 +13,9 @@ export type Mask = { value(value: Json): Json; text(text: string): string }
 /** Takes the values of secret inputs, and what looks like a secret, out of whatever is told or recorded about a decision or a run. */
 export function maskOf(manifest: Manifest, inputs: JsonFields): Mask {
   const secrets = manifest.signature.inputs.filter(({ secret }) => secret).flatMap(({ name }) => leavesOf(inputs[name] ?? null))
-  const texts = secrets.filter((secret) => secret.length >= SHORTEST)
+  const hider = secretHider(secrets, SHORTEST)
   const text = (shown: string): string => {
-    const hidden = texts.reduce((left, secret) => left.replaceAll(secret, HIDDEN), shown)
+    const hidden = hider.text(shown)
     return sensitiveIn(hidden, { emails: false }) === null ? hidden : HIDDEN
   }
   const value = (shown: Json): Json => {

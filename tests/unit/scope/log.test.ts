@@ -12,6 +12,7 @@ const opened = () => {
   const all = (sql: string, ...params: SQLInputValue[]) => sqlite.prepare(sql).all(...params)
   const database = {
     all,
+    allHidden: all,
     first: (sql: string, ...params: SQLInputValue[]) => all(sql, ...params)[0],
     read: (_: string, otherwise: unknown) => otherwise,
   }
