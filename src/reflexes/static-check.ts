@@ -1,4 +1,4 @@
-import { parse, type AnyNode, type FunctionDeclaration, type Position, type Program } from 'acorn'
+import { parse, type AnyNode, type FunctionDeclaration, type Position, type Program, type Token } from 'acorn'
 import { hashCode } from './hash-code.ts'
 import { sandboxLimits } from './sandbox.ts'
 import { byteLength } from '../protocol/byte-length.ts'
@@ -22,10 +22,17 @@ function errorsOf(code: string): CodeError[] {
   return 'error' in parsed ? [parsed.error] : [...entryErrors(parsed.program), ...forbiddenParts(parsed.program)]
 }
 
-/** As a module, for its rules are the strict mode's, which the sandbox is in; what only a module may have is refused afterwards. */
+/**
+ * As the sandbox reads it: the body of a function in a strict script. A module has the same rules but for three things. What only a module may have is refused
+ * afterwards. A script knows `<!--` as the beginning of a comment, where a module has three operators: refused, for code must not run that nobody sees. (`-->`
+ * at the beginning of a line, the other such comment, is an error in a module.) A line `#!` is a comment at the beginning of a file only, which a function's body is not.
+ */
 function parseCode(code: string): { program: Program } | { error: CodeError } {
+  const tokens: Token[] = []
   try {
-    return { program: parse(code, { ecmaVersion: 2023, sourceType: 'module', locations: true }) }
+    const program = parse(code, { ecmaVersion: 2023, sourceType: 'module', locations: true, allowHashBang: false, onToken: tokens })
+    const comment = tokens.find(({ start, type }) => type.label === '</>/<=/>=' && code.startsWith('<!--', start))
+    return comment ? { error: errorAt(comment.loc?.start, HTML_COMMENT) } : { program }
   } catch (error) {
     if (!(error instanceof SyntaxError)) return { error: { line: 1, column: 1, message: TOO_DEEP } }
     const { loc, pos } = error as SyntaxError & { loc: Position; pos: number }
@@ -34,6 +41,7 @@ function parseCode(code: string): { program: Program } | { error: CodeError } {
   }
 }
 
+const HTML_COMMENT = '`<!--` begins a comment in a script: write `< !--x` with a space, or leave it out'
 const TOO_DEEP = 'the code is nested too deeply'
 const NO_TYPESCRIPT = 'This looks like TypeScript, which is not accepted: leave the types out, a reflex is plain JavaScript'
 const TYPE_WORD = /^(?:as|satisfies|type|interface|enum|namespace|declare|abstract|implements|public|private|protected|readonly|is)\b/

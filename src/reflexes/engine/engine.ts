@@ -59,7 +59,7 @@ export class Engine {
       const program = this.#put(code, this.#put(BEFORE, input).end, code_bytes)
       if (!program.whole) return { kind: 'too_large', what: 'program', bytes: code_bytes }
       const source = this.#put(AFTER, program.end).end - input
-      const reflex = this.#module.functions.QTS_Eval(context, input, source, file_name, 0, 0)
+      const reflex = this.#module.functions.QTS_Eval(context, input, source, file_name, 0, STRICT)
       const failure = this.#failureOf(reflex)
       if (failure !== null) return failure
       const image = this.#memory.takeSince(this.#realm)
@@ -154,6 +154,8 @@ export class Engine {
   }
 }
 
+/** JS_EVAL_FLAG_STRICT: also what stood outside of the function below would be strict code. */
+const STRICT = 1 << 3
 /** The reflex's own names are a function's, so that they don't meet the realm's. On one line with the code, whose lines keep their numbers. */
 const BEFORE = "(function () { 'use strict'; "
 const AFTER = "\n;return typeof reflex === 'function' ? reflex : undefined })()"

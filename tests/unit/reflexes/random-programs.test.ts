@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
+import { checkReflex } from '../../../src/reflexes/static-check.ts'
 import { sandboxLimits } from '../../../src/reflexes/sandbox.ts'
 import { bystander, BYSTANDER_FUEL, program } from '../../support/programs.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
@@ -108,4 +109,23 @@ test('1,000 random programs are contained, and a bystander sees nothing of them'
     { numRuns: 1000 },
   )
   expect([...reasons].toSorted()).toEqual(['error', 'fired', 'invalid_action', 'limit', 'null'])
+}, 60_000)
+
+test('whatever the static check takes, the sandbox reads in the same way', async () => {
+  const sandbox = new QuickJsSandbox(sandboxModule)
+  const signs =
+    '<!-- --> #! // /* */ ` ${ } { ( ) [ ] " \' / x y 0 1 ; , + - ! < > = => . ?. ?? : eval arguments 010 \\8 \\u0061 x<!--y new.target'
+  const words = 'let var await yield async static return with delete function of in'
+  const pieces = [...signs.split(' '), ...words.split(' ').map((word) => `${word} `), ' ', '\n', '\u2028', '\u00a0']
+  const piece = fc.constantFrom(...pieces)
+  const body = fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join(''))
+  await fc.assert(
+    fc.asyncProperty(body, fc.boolean(), async (text, inside) => {
+      const code = inside ? `function reflex(context) { ${text}\n}` : `${text}\nfunction reflex(context) { return null }`
+      const { ok } = await checkReflex(code)
+      const { error } = sandbox.run(program(code), null)
+      expect({ code, refused: ok && (error?.startsWith('SyntaxError') ?? false) }).toEqual({ code, refused: false })
+    }),
+    { numRuns: 2000 },
+  )
 }, 60_000)

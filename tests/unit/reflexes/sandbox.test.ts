@@ -29,6 +29,14 @@ describe('a run', () => {
     expect(timed.run(reflexOf('return null'), {}).duration_us).toBe(250)
   })
 
+  test('is strict also where code breaks out of what is put around it', () => {
+    const hidden =
+      'const y = {}\nlet x = 0\nx<!--y[`\n})();\n(function () {\nfunction reflex(context) { return { action_type: "reply", content: (function () { return typeof this })() } }\n//`]\n'
+    expect(sandbox.run(program(hidden), {})).toMatchObject({ value: { content: 'undefined' } })
+    const sloppy = hidden.replace('(function () {\n', 'with ({}) {}\n(function () {\n')
+    expect(sandbox.run(program(sloppy), {})).toMatchObject({ reason: 'error', error: expect.stringContaining('SyntaxError') })
+  })
+
   test('says in which line it failed', () => {
     const { reason, error } = sandbox.run(program('const a = 1\nfunction reflex(context) {\n  return context.a.b\n}'), {})
     expect({ reason, error }).toEqual({ reason: 'error', error: "TypeError: cannot read property 'b' of undefined (line 3)" })

@@ -37,6 +37,11 @@ describe('a static check', () => {
     ['an async helper', 'function reflex(context) {}\nconst f = async () => 1', 2, 11, /nothing in a reflex is asynchronous/],
     ['for await', 'async function f() { for await (const a of []); }\nfunction reflex(context) {}', 1, 1, /asynchronous/],
     ['what the strict mode forbids', 'function reflex(context) {\n  with (context) {}\n}', 2, 3, /'with' in strict mode/],
+    ['a comment that only a script knows', 'function reflex(context) {\n  let x = 0\n  x<!--x\n}', 3, 4, /begins a comment/],
+    ['one that ends in a template', 'let x = 0\nx<!--y[`\n//`]\nfunction reflex(context) {}', 2, 2, /begins a comment/],
+    ['its end at the beginning of a line', 'function reflex(context) {}\n--> hidden', 2, 3, /Unexpected token/],
+    ['its end behind a comment', 'function reflex(context) {}\n/* */ --> hidden', 2, 9, /Unexpected token/],
+    ['a line for a shell', '#!/usr/bin/env node\nfunction reflex(context) {}', 1, 2, /Unexpected/],
     ['what does not parse', 'function reflex(context) {\n  return {\n}', 3, 2, /Unexpected token/],
     [
       'code that is nested too deeply',
@@ -54,6 +59,14 @@ describe('a static check', () => {
     ],
   ])('refuses %s, with its place', async (_, code, line, column, message) => {
     expect(await errorsOf(code)).toContainEqual({ line, column, message: expect.stringMatching(message) })
+  })
+
+  test.each([
+    'function reflex(context) { return "<!-- a -->" }',
+    'function reflex(context) { return /<!--/.test(context.text) ? `<!--${1}-->` : null } // <!-- no -->',
+    'function reflex(context) { let x = 1\n  return 0 < !--x || x-->0 }',
+  ])('takes what only looks like such a comment: %s', async (code) => {
+    expect(await errorsOf(code)).toEqual([])
   })
 
   test('names all faults at once', async () => {
