@@ -12,6 +12,14 @@ CREATE TABLE `actions` (
 --> statement-breakpoint
 CREATE INDEX `actions_key` ON `actions` (`reflex_id`,`idempotence_key`) WHERE idempotence_key IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `actions_waiting` ON `actions` (`at`) WHERE ended_at IS NULL;--> statement-breakpoint
+CREATE TABLE `done_keys` (
+	`hash` text PRIMARY KEY NOT NULL,
+	`output` text,
+	`output_bytes` integer NOT NULL,
+	`at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `done_keys_age` ON `done_keys` (`at`);--> statement-breakpoint
 CREATE TABLE `effects` (
 	`id` text PRIMARY KEY NOT NULL,
 	`turn_id` text,

@@ -21,7 +21,7 @@ export type ToolDefinition<Input = unknown> = {
   input: z.ZodType<Input>
   /** What a model is told of the input, where `input` does not say all: the schema of a server that checks it itself. */
   shown_input?: Schema
-  /** Names an effect that must happen once. With a key, a call that ended is answered from the journal and a lost one runs again under the same key. */
+  /** Names an effect that must happen once, for as long as the scope's `idempotence_days`. With a key, a call that ended is answered from the journal and a lost one runs again under the same key. */
   idempotence_key?: (input: Input, scope: string) => string
   timeout_ms?: number
   /**

@@ -110,6 +110,16 @@ const fields = {
         'How long events with an outcome, the log and the journal of effects are kept. An event id is recognised as a duplicate for as long.',
       examples: [30],
     }),
+  idempotence_days: z
+    .number()
+    .positive()
+    .max(36_500)
+    .meta({
+      description:
+        'How long the scope knows the idempotence keys of effects and plans that ended well: for so many days, and for `retention_days` at least, none is done a second time. ' +
+        'After `retention_days` only a hash of the key and an output of at most 256 bytes are left.',
+      examples: [3650],
+    }),
   token_budget: tokenBudget.nullable().meta({
     description:
       'Tokens that this scope may spend on models. When they are spent, events wait until the period is over or the budget is raised. null: no limit.',
@@ -274,6 +284,7 @@ export const defaultSettings: Settings = {
   context_limit: 1000,
   inbox_limit: 250_000,
   retention_days: 7,
+  idempotence_days: 400,
   token_budget: null,
   redact: [],
   reflexes: [],

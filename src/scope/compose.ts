@@ -9,6 +9,7 @@ import { Budget } from './budget.ts'
 import { Configuration } from './configuration.ts'
 import { Counters } from './counters.ts'
 import { Database } from './database.ts'
+import { DoneKeys } from './done-keys.ts'
 import { Effects } from './effects.ts'
 import { EventOutcomes } from './event-outcomes.ts'
 import { InboxView } from './inbox-view.ts'
@@ -91,11 +92,13 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     random,
     undecided: (rows) => proving.decided(rows, null),
   })
+  const done_keys = new DoneKeys(database)
   const effects = new Effects({
     scope,
     env,
     settings,
     database,
+    done_keys,
     log,
     counters,
     locks: new ScopedLocks(),
@@ -136,6 +139,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     scope,
     env,
     database,
+    done_keys,
     run_reports,
     unit,
     log,
@@ -225,7 +229,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const streams = new Streams({ log, used: () => keyCheck.used(), now })
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const tickets = new Tickets(database, now)
-  const retention = new Retention({ inbox, memory, log, effects, actions, skillRuns, settings, now })
+  const retention = new Retention({ inbox, memory, log, effects, doneKeys: done_keys, actions, skillRuns, settings, now })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())

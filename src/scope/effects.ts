@@ -17,6 +17,7 @@ import type { Log } from './log.ts'
 import type { Json } from '../skills/json.ts'
 import { CutOff } from '../skills/runner/cut-off.ts'
 import { childHead } from './spans.ts'
+import type { DoneKeys, DoneRow } from './done-keys.ts'
 import { effectKey } from './effect-key.ts'
 import { recordable, type Done } from './recordable.ts'
 import { releaseUndone } from './undone.ts'
@@ -47,6 +48,7 @@ type Parts = {
   env: Env
   settings: () => Settings
   database: Database
+  done_keys: DoneKeys
   log: Log
   counters: Counters
   locks: ScopedLocks
@@ -146,13 +148,17 @@ export class Effects {
     this.#reused.delete(turn_id)
   }
 
-  /** Keys outlive the events that they came from by nothing: both are kept for the scope's retention. */
+  /** What was done under a key stays known by it (`DoneKeys`). What failed, or may have happened, would run again under its key anyway. */
   forget(before: number, limit: number): number {
-    return this.#parts.database.all(
-      `DELETE FROM effects WHERE id IN (SELECT id FROM effects WHERE started_at < ? AND status <> 'started' LIMIT ?) RETURNING id`,
+    const gone = this.#parts.database.all<DoneRow & { tool: string; status: string }>(
+      `DELETE FROM effects WHERE id IN (SELECT id FROM effects WHERE started_at < ? AND status <> 'started' LIMIT ?)
+        RETURNING tool, status, idempotence_key, output, ended_at AS at`,
       before,
       limit,
-    ).length
+    )
+    const keyed = gone.filter(({ status, idempotence_key }) => status === 'ok' && idempotence_key !== null)
+    for (const [tool, rows] of Map.groupBy(keyed, ({ tool }) => tool)) this.#parts.done_keys.keep({ kind: 'effect', tool }, rows)
+    return gone.length
   }
 
   async #serialised(request: EffectRequest): Promise<unknown> {
@@ -276,11 +282,12 @@ export class Effects {
   }
 
   #byKey(tool: string, key: string): Journalled | undefined {
-    return this.#parts.database.first<Journalled>(
-      'SELECT id, status, output, error FROM effects WHERE tool = ? AND idempotence_key = ?',
-      tool,
-      key,
-    )
+    const { database, done_keys } = this.#parts
+    const sql = 'SELECT id, status, output, error FROM effects WHERE tool = ? AND idempotence_key = ?'
+    const journalled = database.first<Journalled>(sql, tool, key)
+    if (journalled) return journalled
+    const before = done_keys.find({ kind: 'effect', tool }, key)
+    return before && { id: before.id, status: 'ok', output: before.output, error: before.detail }
   }
 
   #earlier({ tool, turn_id, earlier_turns }: EffectRequest, arguments_hash: string): Journalled | undefined {

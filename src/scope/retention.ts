@@ -1,4 +1,5 @@
 import type { Settings } from '../protocol/settings.ts'
+import type { DoneKeys } from './done-keys.ts'
 import type { Effects } from './effects.ts'
 import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
@@ -15,6 +16,7 @@ type Parts = {
   memory: WorkingMemory
   log: Log
   effects: Effects
+  doneKeys: DoneKeys
   actions: Actions
   skillRuns: SkillRuns
   settings: () => Settings
@@ -32,17 +34,17 @@ export class Retention {
 
   /** When the oldest entry is old enough: a scope that sleeps is woken once for that, not every hour. */
   nextDue(): number | null {
-    const { log, settings } = this.#parts
-    const oldest = log.oldest()
-    return oldest === null ? null : Math.max(this.#earliest, oldest + settings().retention_days * DAY_MS)
+    const { log, doneKeys } = this.#parts
+    const due = [dueOf(log.oldest(), this.#retained()), dueOf(doneKeys.oldest(), this.#promised())].filter((at) => at !== null)
+    return due.length === 0 ? null : Math.max(this.#earliest, Math.min(...due))
   }
 
   /** Within a unit of work. Where more is left than one step takes, the next step comes a second later. */
   sweep(): void {
-    const { inbox, memory, log, effects, actions, skillRuns, settings, now } = this.#parts
+    const { inbox, memory, log, effects, doneKeys, actions, skillRuns, now } = this.#parts
     const due = this.nextDue()
     if (due === null || now() < due) return
-    const before = now() - settings().retention_days * DAY_MS
+    const before = now() - this.#retained()
     memory.expire(before)
     const gone = [
       inbox.forget(before, BATCH),
@@ -50,7 +52,19 @@ export class Retention {
       effects.forget(before, BATCH),
       actions.forget(before, BATCH),
       skillRuns.forget(before, BATCH),
+      doneKeys.forget(now() - this.#promised(), BATCH),
     ]
     this.#earliest = now() + (gone.some((count) => count === BATCH) ? 1000 : HOUR_MS)
   }
+
+  #retained(): number {
+    return this.#parts.settings().retention_days * DAY_MS
+  }
+
+  /** How long a key is known. The journal, which has the key and all else, is kept for the scope's retention whatever is promised. */
+  #promised(): number {
+    return Math.max(this.#retained(), this.#parts.settings().idempotence_days * DAY_MS)
+  }
 }
+
+const dueOf = (oldest: number | null, kept_ms: number): number | null => (oldest === null ? null : oldest + kept_ms)

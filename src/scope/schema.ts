@@ -199,6 +199,13 @@ export const skillOutputs = sqliteTable('skill_outputs', {
   at: integer().notNull(),
 })
 
+/** What was done under a key and has left the journal: the key is known for longer than the rest. `output` is null where it is too long to be kept. */
+export const doneKeys = sqliteTable(
+  'done_keys',
+  { hash: text().primaryKey(), output: text(), output_bytes: integer().notNull(), at: integer().notNull() },
+  (table) => [index('done_keys_age').on(table.at)],
+)
+
 /** What became of approved runs, until D1 has been told. `run` is an ApprovalRun as JSON. */
 export const runReports = sqliteTable('run_reports', { approval_id: text().primaryKey(), run: text().notNull() })
 

@@ -42,12 +42,13 @@ async function runWhole(run: Run, { entries, told }: Journalled): Promise<RunRes
 /** A key that has good outputs: nothing is run. */
 async function lastGood({ plan, ports }: Run): Promise<RunResult | null> {
   if (plan.idempotence_key === null) return null
-  const outputs = await ports.lastGood(plan.idempotence_key)
-  if (outputs === null) return null
-  const written = writeOutputs(plan, outputs)
-  const blackboard = written.ok ? written.blackboard : plan.blackboard
-  const none = { reason: null, detail: null, cost_usd: 0, latency_ms: 0, steps: [], compensation: [] }
-  return { status: 'reused', outputs, blackboard, writes: diff(plan.blackboard, blackboard), ...none }
+  const good = await ports.lastGood(plan.idempotence_key)
+  if (good === null) return null
+  const { outputs, detail } = good
+  const written = outputs === null ? null : writeOutputs(plan, outputs)
+  const blackboard = written?.ok ? written.blackboard : plan.blackboard
+  const none = { reason: null, detail, cost_usd: 0, latency_ms: 0, steps: [], compensation: [] }
+  return { status: 'reused', outputs: outputs ?? {}, blackboard, writes: diff(plan.blackboard, blackboard), ...none }
 }
 
 type State = { ends: StepEnd[]; outputs: Record<string, Json>; failed: StepEnd | null; spent_ms: () => number }

@@ -129,7 +129,10 @@ export class Host {
           ),
         ),
       isRetryable,
-      lastGood: async (key) => ((await outputs.get(`plan:${key}`)) ?? null) as JsonFields | null,
+      lastGood: async (key) => {
+        const known = await outputs.get(`plan:${key}`)
+        return known === undefined ? null : { outputs: known as JsonFields | null, detail: null }
+      },
       remember: (key, output) => outputs.put(`plan:${key}`, output),
       alone: (key, work) => this.#keys.run(`plan:${key}`, work),
       wait: (ms, signal) => this.#wait(ms, signal),

@@ -73,3 +73,25 @@ export async function until<Value>(look: () => Promise<Value>, what: string): Pr
     await scheduler.wait(10)
   }
 }
+
+const TIMES = {
+  log: ['at'],
+  events: ['accepted_at', 'ended_at'],
+  effects: ['started_at', 'ended_at'],
+  actions: ['at', 'ended_at'],
+  skill_runs: ['started_at', 'ended_at'],
+  skill_outputs: ['at'],
+  done_keys: ['at'],
+}
+
+/** All that the scope keeps is so many days older, and the scope forgets what is too old for it. */
+export async function age(stub: Stub, days: number): Promise<void> {
+  await inObject(stub, ({ storage }) => {
+    for (const [table, columns] of Object.entries(TIMES)) {
+      storage.sql.exec(`UPDATE ${table} SET ${columns.map((column) => `${column} = ${column} - ${days * 86_400_000}`).join(', ')}`)
+    }
+  })
+  await evict(stub)
+  await stub.state()
+  await runAlarm(stub)
+}

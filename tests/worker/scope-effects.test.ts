@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { crash, entriesOf, freshScope, hurry, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { age, crash, entriesOf, freshScope, hurry, inObject, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { ask, behaviours, effectGates, effects } from '../support/test-agents.ts'
 
 const ran = (scope: string) => effects.filter((effect) => effect.scope === scope)
@@ -256,5 +256,65 @@ describe('the model', () => {
     expect((await stub.state()).inbox).toEqual({ pending: 0, processing: 0, delayed: 1 })
     await stub.configure({ token_budget: { tokens: 100_000, per: 'day' } }, 'test')
     expect(await stub.outcomes([id!], 5000)).toMatchObject({ records: [{ status: 'completed', attempts: 1 }] })
+  })
+})
+
+describe('an effect with a key happens once for as long as the scope promises', () => {
+  const inJournal = (stub: ReturnType<typeof stubOf>) =>
+    inObject(stub, ({ storage }) => storage.sql.exec('SELECT count(*) AS rows FROM effects').one()['rows'])
+
+  async function doneBefore(text: string) {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const outputs: unknown[] = []
+    behaviours.set(scope, async (_, deps) => outputs.push(await deps.call('act_once', { text })))
+    await sendAndSettle(stub, note(scope, 'first'))
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'D1 is told')
+    return { scope, stub, outputs }
+  }
+
+  test('also behind the retention of the journal, with its output where that is short', async () => {
+    const { scope, stub, outputs } = await doneBefore('refund')
+    await age(stub, 8)
+    expect(await inJournal(stub)).toBe(0)
+    await sendAndSettle(stub, note(scope, 'second'))
+    await age(stub, 390)
+    await sendAndSettle(stub, note(scope, 'third'))
+    expect(ran(scope)).toHaveLength(1)
+    expect(outputs).toEqual([outputs[0], outputs[0], outputs[0]])
+    expect(await entriesOf(stub, 'effect-ended')).toMatchObject([{ status: 'reused', idempotence_key: 'once:refund' }])
+  })
+
+  test('with no output but the reason, where that is long', async () => {
+    const { scope, stub, outputs } = await doneBefore('x'.repeat(400))
+    await age(stub, 8)
+    await sendAndSettle(stub, note(scope, 'second'))
+    expect(ran(scope)).toHaveLength(1)
+    expect(outputs[1]).toBeNull()
+    const [reused] = await entriesOf(stub, 'effect-ended')
+    expect(reused).toMatchObject({
+      status: 'reused',
+      output: null,
+      error: expect.stringMatching(/done at .* output of \d+ bytes is older/),
+    })
+  })
+
+  test('and no longer: the promise is a setting', async () => {
+    const { scope, stub } = await doneBefore('refund')
+    await stub.configure({ idempotence_days: 30 }, 'test')
+    await age(stub, 29)
+    await sendAndSettle(stub, note(scope, 'second'))
+    expect(ran(scope)).toHaveLength(1)
+    await age(stub, 2)
+    await sendAndSettle(stub, note(scope, 'third'))
+    expect(ran(scope)).toHaveLength(2)
+  })
+
+  test('of which no key is kept but its hash', async () => {
+    const { stub } = await doneBefore('someone@example.com')
+    await age(stub, 8)
+    const kept = await inObject(stub, ({ storage }) => storage.sql.exec('SELECT hash, at FROM done_keys').toArray())
+    expect(kept).toHaveLength(1)
+    expect(JSON.stringify(kept)).not.toContain('example')
   })
 })

@@ -6,7 +6,21 @@ import { HeldSkills } from '../../src/scope/skills/held-skills.ts'
 import { did, write } from '../support/chain.ts'
 import { call, scopePath } from '../support/http.ts'
 import { propose, skill, twoSteps } from '../support/two-steps.ts'
-import { crash, entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import {
+  age,
+  crash,
+  entriesOf,
+  evict,
+  freshScope,
+  hurry,
+  inObject,
+  logOf,
+  note,
+  send,
+  sendAndSettle,
+  stubOf,
+  until,
+} from '../support/scopes.ts'
 import { ask, behaviours, effectGates, effects } from '../support/test-agents.ts'
 
 describe('a proposal over the API', () => {
@@ -137,6 +151,20 @@ describe('a proposal over the API', () => {
     expect(await propose(scope, id)).toMatchObject({ status: 'ok', idempotent: false })
     await evict(stubOf(scope))
     expect(await propose(scope, id)).toMatchObject({ status: 'ok', idempotent: true, outputs: { done: 'x' } })
+    expect(did(scope)).toHaveLength(2)
+  })
+
+  test.each([
+    ['gives the outputs that are short', 'x', { outputs: { done: 'x' }, reason: null }],
+    ['says that they are gone where they are long', 'x'.repeat(280), { outputs: {}, reason: expect.stringContaining('is older than') }],
+  ])('happens once under a key also behind the retention, and %s', async (_, what, told) => {
+    const scope = freshScope()
+    const { plan } = twoSteps('x')
+    const inputs = { inputs: { what } }
+    const id = await skill({ plan: { ...plan, idempotence_key: 'twice:{{what}}' } })
+    expect(await propose(scope, id, inputs)).toMatchObject({ status: 'ok', idempotent: false })
+    await age(stubOf(scope), 8)
+    expect(await propose(scope, id, inputs)).toMatchObject({ status: 'ok', idempotent: true, ...told })
     expect(did(scope)).toHaveLength(2)
   })
 

@@ -2,6 +2,7 @@ import type { Settings } from '../../protocol/settings.ts'
 import type { Alarm } from '../alarm.ts'
 import type { CountedParts } from '../counted-model.ts'
 import type { Database } from '../database.ts'
+import type { DoneKeys } from '../done-keys.ts'
 import type { Effects } from '../effects.ts'
 import type { Toolbox } from '../toolbox.ts'
 import { Decisions } from './decisions.ts'
@@ -15,6 +16,7 @@ import { Skills } from './skills.ts'
 type Parts = CountedParts & {
   scope: string
   database: Database
+  done_keys: DoneKeys
   run_reports: RunReports
   effects: Effects
   toolbox: Toolbox

@@ -3,6 +3,8 @@ import type { ProposalResult } from '../../skills/session/result.ts'
 import type { JsonFields } from '../../skills/json.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Database } from '../database.ts'
+import type { DoneKeys, DoneRow } from '../done-keys.ts'
+import type { LastGood } from '../../skills/runner/ports.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 import { begunRun, endedRun, type RunReports } from './run-reports.ts'
 
@@ -16,7 +18,7 @@ export type Asked = {
 /** How soon the object wakes to go on with a run that nobody is at any more. */
 const AGAIN_MS = 20_000
 
-type Parts = { database: Database; run_reports: RunReports; unit: UnitOfWork; alarm: Alarm; now: () => number }
+type Parts = { database: Database; done_keys: DoneKeys; run_reports: RunReports; unit: UnitOfWork; alarm: Alarm; now: () => number }
 export type OpenRun = { record: RunRecord; asked: Asked; stopping: boolean }
 
 /**
@@ -26,14 +28,16 @@ export type OpenRun = { record: RunRecord; asked: Asked; stopping: boolean }
  */
 export class SkillRuns {
   readonly #database: Database
+  readonly #done: DoneKeys
   readonly #reports: RunReports
   readonly #unit: UnitOfWork
   readonly #wake: () => void
   /** At work in this process: what is open and not among them was cut off. */
   readonly #at_work = new Map<string, PromiseWithResolvers<void>>()
 
-  constructor({ database, run_reports, unit, alarm, now }: Parts) {
+  constructor({ database, done_keys, run_reports, unit, alarm, now }: Parts) {
     this.#database = database
+    this.#done = done_keys
     this.#reports = run_reports
     this.#unit = unit
     // Whatever asked for it: what a death cuts off wakes the object by itself.
@@ -139,9 +143,11 @@ export class SkillRuns {
     return new Set(rows.filter(({ status }) => status === 'ok' || status === 'reused').map(({ skill_id }) => skill_id))
   }
 
-  lastGood(idempotence_key: string): JsonFields | null {
+  lastGood(idempotence_key: string): LastGood | null {
     const row = this.#database.first<{ outputs: string }>('SELECT outputs FROM skill_outputs WHERE idempotence_key = ?', idempotence_key)
-    return row ? (JSON.parse(row.outputs) as JsonFields) : null
+    if (row) return { outputs: JSON.parse(row.outputs) as JsonFields, detail: null }
+    const before = this.#done.find({ kind: 'plan' }, idempotence_key)
+    return before ? { outputs: before.output === null ? null : (JSON.parse(before.output) as JsonFields), detail: before.detail } : null
   }
 
   remember(idempotence_key: string, outputs: JsonFields, at: number): void {
@@ -166,7 +172,13 @@ export class SkillRuns {
       'DELETE FROM skill_steps WHERE run_id IN (SELECT value FROM json_each(?))',
       JSON.stringify(gone.map(({ run_id }) => run_id)),
     )
-    this.#database.all('DELETE FROM skill_outputs WHERE at < ?', before)
-    return gone.length
+    const outputs = this.#database.all<DoneRow>(
+      `DELETE FROM skill_outputs WHERE idempotence_key IN (SELECT idempotence_key FROM skill_outputs WHERE at < ? LIMIT ?)
+        RETURNING idempotence_key, outputs AS output, at`,
+      before,
+      limit,
+    )
+    this.#done.keep({ kind: 'plan' }, outputs)
+    return Math.max(gone.length, outputs.length)
   }
 }

@@ -51,7 +51,7 @@ export type RunnerPorts = {
   isRetryable(error: unknown, options: { keyed: boolean }): boolean
   evaluate(expression: string, scope: ExpressionScope): Evaluation
   /** The outputs that the key was last remembered with; null where it never was. */
-  lastGood(idempotence_key: string): Promise<JsonFields | null>
+  lastGood(idempotence_key: string): Promise<LastGood | null>
   remember(idempotence_key: string, outputs: JsonFields): Promise<void>
   /** The run's end and what is told of it, durable as a whole before it resolves. */
   ended(result: RunResult, told: RunEntry): Promise<void>
@@ -63,6 +63,9 @@ export type RunnerPorts = {
   /** What is told of a run; values of secret inputs are not in it. */
   log(entry: RunEntry): void
 }
+
+/** The outputs of an earlier run under the same key; null where they are not kept any more, as `detail` says. */
+export type LastGood = { outputs: JsonFields | null; detail: string | null }
 
 export type RunEntry = { kind: string; run_id: string; skill_id: string; version: string } & JsonFields
 

@@ -98,7 +98,7 @@ export class World {
       },
       isRetryable: (error) => error instanceof Retryable,
       evaluate: (expression, scope) => evaluate(expression, scope),
-      lastGood: (key) => Promise.resolve(this.good.get(key) ?? null),
+      lastGood: (key) => Promise.resolve(this.good.has(key) ? { outputs: this.good.get(key) ?? null, detail: null } : null),
       remember: (key, outputs) => this.#write(() => this.good.set(key, outputs)),
       ended: (_, told) => this.#write(() => this.log.push(told)),
       alone: (_, work) => work(),

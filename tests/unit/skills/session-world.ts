@@ -64,7 +64,7 @@ export class SessionWorld {
             return { output: await this.tools[tool]?.(args), cost_usd: 0 }
           },
           isRetryable: () => false,
-          lastGood: async (key) => this.good.get(key) ?? null,
+          lastGood: async (key) => (this.good.has(key) ? { outputs: this.good.get(key) ?? null, detail: null } : null),
           remember: async (key, outputs) => void this.good.set(key, outputs),
           alone: (key, work) => this.#keys.run(key, work),
           wait: () => new Promise(() => {}),
