@@ -229,7 +229,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const streams = new Streams({ log, used: () => keyCheck.used(), now })
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const tickets = new Tickets(database, now)
-  const retention = new Retention({ inbox, memory, log, effects, doneKeys: done_keys, actions, skillRuns, settings, now })
+  const retention = new Retention({ inbox, memory, log, doneKeys: done_keys, actions, skillRuns, settings, now })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())

@@ -50,6 +50,19 @@ export class DoneKeys {
     )
   }
 
+  /** Has the journal forget effects. What failed, or may have happened, would run again under its key anyway. */
+  forgetEffects(before: number, limit: number): number {
+    const gone = this.#database.all<DoneRow & { tool: string; status: string }>(
+      `DELETE FROM effects WHERE id IN (SELECT id FROM effects WHERE started_at < ? AND status <> 'started' LIMIT ?)
+        RETURNING tool, status, idempotence_key, output, ended_at AS at`,
+      before,
+      limit,
+    )
+    const keyed = gone.filter(({ status, idempotence_key }) => status === 'ok' && idempotence_key !== null)
+    for (const [tool, rows] of Map.groupBy(keyed, ({ tool }) => tool)) this.keep({ kind: 'effect', tool }, rows)
+    return gone.length
+  }
+
   /** It was undone: it may be done again. Whether it was there. */
   release(of: Of, key: string): boolean {
     return this.#database.all('DELETE FROM done_keys WHERE hash = ? RETURNING hash', hashOf(of, key)).length > 0

@@ -17,7 +17,7 @@ import type { Log } from './log.ts'
 import type { Json } from '../skills/json.ts'
 import { CutOff } from '../skills/runner/cut-off.ts'
 import { childHead } from './spans.ts'
-import type { DoneKeys, DoneRow } from './done-keys.ts'
+import type { DoneKeys } from './done-keys.ts'
 import { effectKey } from './effect-key.ts'
 import { recordable, type Done } from './recordable.ts'
 import { releaseUndone } from './undone.ts'
@@ -146,19 +146,6 @@ export class Effects {
 
   forgetTurn(turn_id: string): void {
     this.#reused.delete(turn_id)
-  }
-
-  /** What was done under a key stays known by it (`DoneKeys`). What failed, or may have happened, would run again under its key anyway. */
-  forget(before: number, limit: number): number {
-    const gone = this.#parts.database.all<DoneRow & { tool: string; status: string }>(
-      `DELETE FROM effects WHERE id IN (SELECT id FROM effects WHERE started_at < ? AND status <> 'started' LIMIT ?)
-        RETURNING tool, status, idempotence_key, output, ended_at AS at`,
-      before,
-      limit,
-    )
-    const keyed = gone.filter(({ status, idempotence_key }) => status === 'ok' && idempotence_key !== null)
-    for (const [tool, rows] of Map.groupBy(keyed, ({ tool }) => tool)) this.#parts.done_keys.keep({ kind: 'effect', tool }, rows)
-    return gone.length
   }
 
   async #serialised(request: EffectRequest): Promise<unknown> {

@@ -1,6 +1,5 @@
 import type { Settings } from '../protocol/settings.ts'
 import type { DoneKeys } from './done-keys.ts'
-import type { Effects } from './effects.ts'
 import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { SkillRuns } from './skills/runs.ts'
@@ -15,7 +14,6 @@ type Parts = {
   inbox: Inbox
   memory: WorkingMemory
   log: Log
-  effects: Effects
   doneKeys: DoneKeys
   actions: Actions
   skillRuns: SkillRuns
@@ -41,7 +39,7 @@ export class Retention {
 
   /** Within a unit of work. Where more is left than one step takes, the next step comes a second later. */
   sweep(): void {
-    const { inbox, memory, log, effects, doneKeys, actions, skillRuns, now } = this.#parts
+    const { inbox, memory, log, doneKeys, actions, skillRuns, now } = this.#parts
     const due = this.nextDue()
     if (due === null || now() < due) return
     const before = now() - this.#retained()
@@ -49,7 +47,7 @@ export class Retention {
     const gone = [
       inbox.forget(before, BATCH),
       log.forget(before, BATCH),
-      effects.forget(before, BATCH),
+      doneKeys.forgetEffects(before, BATCH),
       actions.forget(before, BATCH),
       skillRuns.forget(before, BATCH),
       doneKeys.forget(now() - this.#promised(), BATCH),
