@@ -135,7 +135,7 @@ export interface ScopeApi {
   propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, by: ProposalCaller): Promise<string>
   /** What a model would be told of skills about this text: the JSON of a Bulletin. */
   bulletin(text: string): Promise<string>
-  /** A page of the skills that fit here, by id, those behind `after`: JSON of `{goal_labels, manifests, more}`. */
+  /** A page of the skills that fit here, by id, those behind `after`: JSON of `{goal_labels, skills: [{manifest, needed}], more}`. */
   skills(page: { after: string; limit: number }): Promise<string>
   /** The ids of all of them. */
   skillIds(): Promise<string[]>

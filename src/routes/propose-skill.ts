@@ -6,7 +6,7 @@ import { propose } from './propose.ts'
 import { refuseInvalid } from './refuse-invalid.ts'
 
 const body = proposeSkillInput.extend({
-  dry_run: z.boolean().default(false).meta({ description: 'Decides, and that is all.' }),
+  dry_run: z.boolean().default(false).meta({ description: 'The gate decides, and nothing runs.' }),
 })
 const text = z.string()
 const result = z
@@ -26,6 +26,9 @@ const result = z
     steps: z.array(z.object({ index: z.int(), tool: text, status: text, duration_ms: z.number() })),
     compensation: z.array(z.looseObject({ tool: text, status: text })),
     idempotent: z.boolean().meta({ description: 'Nothing ran: the outputs are those of an earlier run.' }),
+    dry_run: z.boolean().meta({
+      description: 'Nothing ran, whatever the status: `ok` says that the gate would allow it.',
+    }),
     trace_id: text,
   })
   .openapi('ProposalResult')

@@ -43,6 +43,13 @@ export function bindInputs(manifest: Manifest, given: JsonFields, blackboard: Bl
 export const isRequired = (manifest: Manifest, { name, required }: Input): boolean =>
   required || manifest.activation.required_slots.includes(name)
 
+/** The names of the required inputs that have to be given: the blackboard has no value of their type. */
+export function neededInputs(manifest: Manifest, blackboard: Blackboard): string[] {
+  const { missing, wrong } = bindInputs(manifest, {}, blackboard)
+  const lacking = new Set([...missing, ...wrong])
+  return manifest.signature.inputs.flatMap((input) => (lacking.has(input) && isRequired(manifest, input) ? [input.name] : []))
+}
+
 /** A model that does not know leaves a blank or null: neither is a value. */
 const hasValue = (value: Json | undefined): value is Json =>
   value !== undefined && value !== null && !(typeof value === 'string' && value.trim() === '')

@@ -62,7 +62,8 @@ export class SkillSession {
   /** Decides on a proposal and runs it where it may. Throws only where a port does. */
   async propose(proposal: SkillProposal, request: ProposalRequest): Promise<ProposalResult> {
     const { id, version } = skillName(proposal.skill_id)
-    return this.#alone(id, { is_free: request.dry_run ?? false, counts: true }, async (head) => {
+    const dry_run = request.dry_run ?? false
+    const result = await this.#alone(id, { is_free: dry_run, counts: true }, async (head) => {
       const skill = await this.#context.ports.registry.find(id, version)
       if (!skill) return this.#refused(head, `there is no skill ${proposal.skill_id}`)
       if (!fitsBytes(JSON.stringify(proposal.inputs), limits.inputs_bytes))
@@ -72,6 +73,7 @@ export class SkillSession {
       const { inputs, why } = proposal
       return this.#decideAndRun({ proposal_id, skill, manifest_hash, inputs, why, request, approval: null })
     })
+    return { ...result, dry_run }
   }
 
   /** Runs what somebody approved, if it is still what it was; all but the approval is decided again. */

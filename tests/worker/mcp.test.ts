@@ -57,7 +57,7 @@ describe('the tools of a scope', () => {
                 place: { type: 'string', format: 'uri' },
                 reflex_why: { type: 'string', maxLength: 2000, description: expect.stringContaining('Why') },
               },
-              required: ['what', 'reflex_why'],
+              required: ['what', 'place', 'reflex_why'],
               additionalProperties: false,
             },
             annotations: { destructiveHint: true, idempotentHint: true, openWorldHint: true },
@@ -82,6 +82,21 @@ describe('the tools of a scope', () => {
     expect((await toolsOf(scope))[0]?.inputSchema.required).toEqual(['what', 'reflex_why'])
     await call(scopePath(scope), { method: 'PATCH', json: { goal_labels: ['twice'] } })
     expect((await toolsOf(scope))[0]?.inputSchema.required).toEqual(['what'])
+  })
+
+  test('need what is bound to the blackboard as long as the blackboard has no value of its type', async () => {
+    const { scope, project } = await placed()
+    const { signature } = twoSteps('x')
+    const bindings = { inputs: { place: 'ctx.site.place', old: 'ctx.old' }, outputs: {} }
+    const inputs = [input('what'), input('place'), input('old', { required: false })]
+    await skill({ compat: { project }, signature: { ...signature, inputs, blackboard_bindings: bindings } })
+    const required = async () => (await toolsOf(scope))[0]?.inputSchema.required
+    const configure = (ctx: object) => call(scopePath(scope), { method: 'PATCH', json: { blackboard: { ctx } } })
+    expect(await required()).toEqual(['what', 'place', 'reflex_why'])
+    expect(await configure({ site: { place: 7 } })).toMatchObject({ status: 200 })
+    expect(await required()).toEqual(['what', 'place', 'reflex_why'])
+    await configure({ site: { place: 'there' } })
+    expect(await required()).toEqual(['what', 'reflex_why'])
   })
 
   test('come page by page, each once, also those whose ids make no short name', async () => {
@@ -204,7 +219,12 @@ describe('a call of a tool', () => {
     const name = nameOf(await skill())
     const given = { name, arguments: { what: 'x', reflex_why: 'twice' } }
     const dry = await useTool(scope, { ...given, _meta: { 'reflex/dry_run': true } })
-    expect(dry).toMatchObject({ isError: false, structuredContent: { status: 'ok', steps: [{ status: 'planned' }, {}] } })
+    expect(dry).toMatchObject({
+      isError: false,
+      told: { status: 'ok', dry_run: true, note: expect.stringContaining('Nothing ran') },
+      structuredContent: { status: 'ok', dry_run: true, steps: [{ status: 'planned' }, {}] },
+    })
+    expect(dry.told).not.toHaveProperty('outputs')
     expect(await ask(scope, 'tools/call', { ...given, _meta: { 'reflex/dry_run': 'yes' } })).toMatchObject({
       body: { error: { code: -32602 } },
     })

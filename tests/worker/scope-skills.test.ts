@@ -146,7 +146,7 @@ describe('a proposal over the API', () => {
     const scope = freshScope()
     const { plan } = twoSteps('x')
     const id = await skill({ plan: { ...plan, idempotence_key: 'twice:{{what}}' } })
-    expect(await propose(scope, id, { dry_run: true })).toMatchObject({ status: 'ok', steps: [{ status: 'planned' }, {}] })
+    expect(await propose(scope, id, { dry_run: true })).toMatchObject({ status: 'ok', dry_run: true, steps: [{ status: 'planned' }, {}] })
     expect(did(scope)).toEqual([])
     expect(await propose(scope, id)).toMatchObject({ status: 'ok', idempotent: false })
     await evict(stubOf(scope))

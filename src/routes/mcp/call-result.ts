@@ -3,17 +3,20 @@ import type { ProposalResult, ProposalStatus } from '../../skills/session/result
 
 /** What came of a call: for the model in short, with what would have to change; the whole answer of the proposal beside it. `origin` is this server's. */
 export function callResult(answer: ProposalResult, origin: string): CallToolResult {
-  const { skill_id, version, status } = answer
-  const text = JSON.stringify({ skill_id, version, status, ...told[status](answer, origin) })
+  const { skill_id, version, status, dry_run } = answer
+  const dry = dry_run ? { dry_run, note: NOTHING_RAN } : {}
+  const text = JSON.stringify({ skill_id, version, status, ...dry, ...told[status](answer, origin) })
   return { content: [{ type: 'text', text }], structuredContent: answer, isError: status !== 'ok' }
 }
+
+const NOTHING_RAN = 'Nothing ran: this is what the gate decides. Call again without reflex/dry_run to run it.'
 
 type Told = (answer: ProposalResult, origin: string) => object
 
 const badRun: Told = ({ reason, steps, compensation }) => ({ reason, steps, compensation })
 
 const told: Record<ProposalStatus, Told> = {
-  ok: ({ outputs, idempotent }) => ({ outputs, ...(idempotent ? { idempotent } : {}) }),
+  ok: ({ outputs, idempotent, dry_run }) => (dry_run ? {} : { outputs, ...(idempotent ? { idempotent } : {}) }),
   clarify: ({ questions, decision: { to_pass } }) => ({ questions, to_pass }),
   refused: ({ reason, decision: { to_pass } }) => ({ reason, to_pass }),
   needs_approval: ({ reason, approval_id }, origin) => ({

@@ -1,10 +1,12 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
-import { isRequired } from '../../skills/inputs.ts'
 import type { Manifest } from '../../skills/manifest.ts'
 import { WHY } from '../../skills/manifest/names.ts'
 import type { Input, ValueType } from '../../skills/manifest/signature.ts'
 import { cuesOf, scoreOf, tauOf } from '../../skills/score.ts'
 import { toolName } from './tool-name.ts'
+
+/** `needed` are the required inputs that the scope's blackboard does not give. */
+export type ToolContext = { goal_labels: readonly string[]; needed: readonly string[] }
 
 const schemas: Record<ValueType, Record<string, unknown>> = {
   string: { type: 'string' },
@@ -22,12 +24,12 @@ const why = {
   description: 'Why you call this, in the words of whoever asked for it: the gate runs only what is relevant.',
 }
 
-/** A skill as an MCP client sees it. `goal_labels` are those of the scope. */
-export async function toolOf(manifest: Manifest, goal_labels: readonly string[]): Promise<Tool> {
+/** A skill as an MCP client of the scope sees it. */
+export async function toolOf(manifest: Manifest, { goal_labels, needed }: ToolContext): Promise<Tool> {
   const { id, version, effects, plan } = manifest
   // Secret ones come from the blackboard: a model must not give them.
   const inputs = manifest.signature.inputs.filter(({ secret }) => !secret)
-  const required = inputs.filter((input) => isRequired(manifest, input) && !isBound(manifest, input)).map(({ name }) => name)
+  const required = inputs.map(({ name }) => name).filter((name) => needed.includes(name))
   return {
     name: await toolName(id),
     title: `${id}@${version}`,
@@ -48,8 +50,6 @@ export async function toolOf(manifest: Manifest, goal_labels: readonly string[])
 }
 
 const schemaOf = ({ type, description }: Input): object => ({ ...schemas[type], ...(description === undefined ? {} : { description }) })
-
-const isBound = ({ signature }: Manifest, { name }: Input): boolean => Object.hasOwn(signature.blackboard_bindings.inputs, name)
 
 /** Whether what the scope is for is enough for the gate, whatever is said. */
 function isRelevant(manifest: Manifest, goal_labels: readonly string[]): boolean {

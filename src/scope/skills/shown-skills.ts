@@ -1,13 +1,20 @@
 import { limits } from '../../protocol/limits.ts'
 import type { Settings } from '../../protocol/settings.ts'
+import { emptyBlackboard, seedBlackboard, type Blackboard } from '../../skills/blackboard.ts'
 import { buildBulletin, type Bulletin } from '../../skills/bulletin.ts'
+import { neededInputs } from '../../skills/inputs.ts'
 import type { Manifest } from '../../skills/manifest.ts'
 import { placeOf } from '../../skills/place-of.ts'
 import type { SkillRuns } from './runs.ts'
 import type { Shelf } from './shelf.ts'
 
 type Parts = { shelf: Shelf; runs: SkillRuns; settings: () => Settings }
-export type ShownSkills = { goal_labels: string[]; manifests: Manifest[]; more: boolean }
+export type ShownSkill = {
+  manifest: Manifest
+  /** The required inputs that the scope's blackboard does not give. */
+  needed: string[]
+}
+export type ShownSkills = { goal_labels: string[]; skills: ShownSkill[]; more: boolean }
 
 /** What a scope shows of its skills to whoever asks over the API: out of the copy that its turns use. */
 export class SkillViews {
@@ -35,8 +42,12 @@ export class SkillViews {
       bytes += new TextEncoder().encode(JSON.stringify(manifest)).byteLength
       return index >= limit || (index > 0 && bytes > limits.page_bytes)
     })
-    const { goal_labels } = settings()
-    return { goal_labels, manifests: fitting < 0 ? rest : rest.slice(0, fitting), more: fitting >= 0 }
+    const { goal_labels, blackboard } = settings()
+    const seeded = seedBlackboard({ settings: blackboard as Partial<Blackboard> })
+    const known = seeded.ok ? seeded.blackboard : emptyBlackboard()
+    const page = fitting < 0 ? rest : rest.slice(0, fitting)
+    const skills = page.map((manifest) => ({ manifest, needed: neededInputs(manifest, known) }))
+    return { goal_labels, skills, more: fitting >= 0 }
   }
 
   async ids(): Promise<string[]> {

@@ -39,6 +39,8 @@ export type ProposalResult = {
   compensation: CompensationReport[]
   /** Nothing ran: the outputs are those of an earlier run under the same idempotence key. */
   idempotent: boolean
+  /** Nothing ran, whatever the status: the gate alone decided. */
+  dry_run: boolean
   run_id: string | null
   cost_usd: number
   trace_id: string
@@ -65,7 +67,7 @@ type Answered = Partial<ProposalResult> & Pick<ProposalResult, 'status' | 'decis
 
 export function answer(head: ProposalHead, answered: Answered): ProposalResult {
   const nothing = { outputs: {}, questions: [], approval_id: null, steps: [], compensation: [] }
-  return { ...head, reason: null, ...nothing, idempotent: false, run_id: null, cost_usd: 0, ...answered }
+  return { ...head, reason: null, ...nothing, idempotent: false, dry_run: false, run_id: null, cost_usd: 0, ...answered }
 }
 
 const statuses: Record<RunStatus, ProposalStatus> = {
