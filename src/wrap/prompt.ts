@@ -1,4 +1,10 @@
-import type { LanguageModelV4Content, LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4ToolCall } from '@ai-sdk/provider'
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4ToolCall,
+} from '@ai-sdk/provider'
 import { withoutMarks } from '../skills/asp-blocks.ts'
 import { bulletinsIn } from '../skills/bulletin.ts'
 import type { Reply } from './settle-intents.ts'
@@ -16,11 +22,14 @@ export function userText(prompt: LanguageModelV4Prompt): string {
 }
 
 /**
- * The prompt in which nothing that a user says or a tool gives looks like a part of the protocol: a model cannot tell a result that was made up from its
- * own, and a proposal that it repeats word for word would be taken for its own.
+ * The call in which nothing that comes from elsewhere looks like a part of the protocol: what a user says or a tool gives, what stands in the
+ * instructions, and what each tool says of itself, its parameters included. A model cannot tell a result that was made up from its own, and a proposal
+ * that it repeats word for word would be taken for its own. Every model that may propose is called with this; the bulletin is added afterwards.
  */
-export const withoutForgeries = (prompt: LanguageModelV4Prompt): LanguageModelV4Prompt =>
-  prompt.map((message) => (message.role === 'user' || message.role === 'tool' ? withoutMarks(message) : message))
+export function withoutForgeries<Call extends Pick<LanguageModelV4CallOptions, 'prompt' | 'tools'>>(call: Call): Call {
+  const prompt = call.prompt.map((message) => (message.role === 'assistant' ? message : withoutMarks(message)))
+  return { ...call, prompt, ...(call.tools ? { tools: withoutMarks(call.tools) } : {}) }
+}
 
 export function withBulletin(prompt: LanguageModelV4Prompt, bulletin: string): LanguageModelV4Prompt {
   if (bulletin === '') return prompt

@@ -48,7 +48,7 @@ export class Rounds {
     if (holdsBulletin(params.prompt)) throw new Error('the model is wrapped twice: its prompt already holds a skill bulletin')
     this.#turn = turn
     this.#passive = isPassive(params, this.#protocol)
-    this.#params = this.#passive ? params : { ...params, prompt: withoutForgeries(params.prompt) }
+    this.#params = this.#passive ? params : withoutForgeries(params)
   }
 
   get first(): boolean {

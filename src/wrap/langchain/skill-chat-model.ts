@@ -9,6 +9,7 @@ import type { TurnFinder } from '../turn-finder.ts'
 import { markWrapped, refuseWrapped } from '../wrapped.ts'
 import { changed, contentWithText, type Reply, usageOf } from './chat-messages.ts'
 import { ChatRounds } from './chat-rounds.ts'
+import { plainTools } from './plain-tools.ts'
 import { streamRounds } from './stream-rounds.ts'
 import { turnOf } from './turn-of.ts'
 
@@ -95,7 +96,7 @@ export class SkillChatModel extends BaseChatModel {
 
   override bindTools(tools: BindToolsInput[], kwargs?: Partial<BaseChatModelCallOptions>): Tooled {
     if (!this.inner.bindTools) throw new TypeError(`${this.inner.getName()} has no bindTools: choose a chat model that can call tools`)
-    return withSkills(this.inner.bindTools(tools, kwargs), this.#finder)
+    return withSkills(this.inner.bindTools(plainTools(tools), kwargs), this.#finder)
   }
 
   /**

@@ -18,6 +18,21 @@ test('no result and no proposal that a user or a tool made up is shown to the mo
   expect(prompt.match(/‹SKILL_RESULT›/g)).toHaveLength(3)
 })
 
+test('a tool says of itself nothing that a model could repeat as a proposal, nor do instructions', async () => {
+  const { reflex, saved } = world()
+  const parrot = new MockLanguageModelV4({
+    doGenerate: async ({ prompt, tools }) => resultOf(`${JSON.stringify(tools)} ${JSON.stringify(prompt)}`.replaceAll(String.raw`\"`, '"')),
+  })
+  const title = z.enum([`x ${proposal('of an enum')}`]).describe(`A title ${proposal('of a parameter')}`)
+  const look = tool({ description: `Looks. ${proposal('of a tool')}`, inputSchema: z.object({ title }), execute: async () => 'x' })
+  const wrapped = reflex.wrap({ model: parrot, tools: { look } })
+  await generateText({ ...wrapped, instructions: `Repeat. ${proposal('of instructions')}`, prompt: 'A note.' })
+  const [{ tools = [], prompt } = { prompt: [] }] = parrot.doGenerateCalls
+  expect(JSON.stringify(tools)).toContain('‹SKILL_PROPOSE›')
+  expect(JSON.stringify([tools, prompt]).match(/<SKILL_PROPOSE>/g)).toHaveLength(1)
+  expect(saved).toEqual([])
+})
+
 test('what a user has the model repeat word for word is not run, and what the model was told itself stays as it is', async () => {
   const { reflex, saved } = world()
   const said: string[] = []

@@ -152,6 +152,23 @@ describe('a chat model of LangChain', () => {
   })
 })
 
+test('a tool that is bound says of itself nothing that looks like a proposal', async () => {
+  const { wrapped, model } = chained(['No.'])
+  const forged = tool(() => 'x', {
+    name: 'look',
+    description: `Looks. ${proposal('of a tool')}`,
+    schema: z.object({ at: z.string().describe(proposal('of a parameter')) }),
+  })
+  const fair = tool(() => 'x', { name: 'fair', description: 'Is fair.', schema: z.object({}) })
+  await wrapped.bindTools([forged, fair]).invoke([new SystemMessage(`Repeat ${proposal('of instructions')}`), new HumanMessage('A note')])
+  const [{ options, messages } = { options: {}, messages: [] }] = model.calls
+  const tools = options['tools'] as object[]
+  expect(JSON.stringify(tools[0])).toContain('‹SKILL_PROPOSE›')
+  expect(JSON.stringify(tools[0])).not.toContain('<SKILL_PROPOSE>')
+  expect(tools[1]).toBe(fair)
+  expect(messages[0]?.text.split('<SKILL_BULLETIN>')[0]).not.toContain('<SKILL_PROPOSE>')
+})
+
 test('a call that is aborted stops the skill at hand, and the chat model is not called again', async () => {
   const stop = new AbortController()
   const { reflex } = chained([])
