@@ -129,6 +129,7 @@ CREATE INDEX `reflex_versions_state` ON `reflex_versions` (`id`,`state`,`version
 CREATE TABLE `reflexes` (
 	`id` text PRIMARY KEY NOT NULL,
 	`owner` text NOT NULL,
+	`owner_id` text NOT NULL,
 	`scopes` text NOT NULL,
 	`created_at` integer NOT NULL
 );
@@ -175,8 +176,9 @@ CREATE INDEX `skill_versions_revision` ON `skill_versions` (`revision`);--> stat
 CREATE TABLE `skills` (
 	`id` text PRIMARY KEY NOT NULL,
 	`owner` text NOT NULL,
+	`owner_id` text NOT NULL,
 	`scopes` text NOT NULL,
 	`created_at` integer NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `skills_owner` ON `skills` (`owner`);
+CREATE INDEX `skills_owner` ON `skills` (`owner_id`);

@@ -20,6 +20,10 @@ export interface Env {
   RATE_LIMIT?: RateLimit
   AI?: Ai
   REFLEX_ADMIN_KEY?: string
+  /**
+   * Signs the tickets for sockets and streams; without it a key is derived from REFLEX_ADMIN_KEY.
+   */
+  REFLEX_TICKET_SECRET?: string
   REFLEX_MODEL?: string
   OPENAI_COMPATIBLE_BASE_URL?: string
   OPENAI_COMPATIBLE_API_KEY?: string

@@ -142,12 +142,6 @@ CREATE TABLE `state` (
 	`value` text NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE `tickets` (
-	`hash` text PRIMARY KEY NOT NULL,
-	`principal` text NOT NULL,
-	`expires_at` integer NOT NULL
-);
---> statement-breakpoint
 CREATE TABLE `timers` (
 	`name` text PRIMARY KEY NOT NULL,
 	`schedule` text NOT NULL,
@@ -162,4 +156,9 @@ CREATE TABLE `trials` (
 	`version` integer NOT NULL,
 	`action` text NOT NULL,
 	PRIMARY KEY(`seq`, `reflex_id`, `version`)
+);
+--> statement-breakpoint
+CREATE TABLE `used_tickets` (
+	`nonce` text PRIMARY KEY NOT NULL,
+	`expires_at` integer NOT NULL
 );

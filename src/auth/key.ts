@@ -1,10 +1,12 @@
+import { toBase64Url } from './base64url.ts'
+
 const ID_BYTES = 8
 const SECRET_BYTES = 32
 
 /** A new key: `key` is shown to its owner once, `hash` is what is kept. */
 export async function createKey(): Promise<{ id: string; key: string; hash: string }> {
   const id = hex(crypto.getRandomValues(new Uint8Array(ID_BYTES)))
-  const key = `rfx_${id}_${urlSafe(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))}`
+  const key = `rfx_${id}_${toBase64Url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))}`
   return { id, key, hash: await hashKey(key) }
 }
 
@@ -33,8 +35,3 @@ function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
-const urlSafe = (bytes: Uint8Array): string =>
-  btoa(String.fromCodePoint(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '')

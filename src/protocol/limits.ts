@@ -28,7 +28,8 @@ export const limits = {
   /** Reflexes in a scope's chain. */
   chain_length: 100,
   timers_per_scope: 100,
-  tickets_per_scope: 1000,
+  /** Tickets that may be used in one scope within a minute. */
+  tickets_per_scope: 10_000,
   sockets_per_scope: 10_000,
   socket_messages_per_second: 5000,
   ticket_ms: 60_000,

@@ -10,7 +10,10 @@ export const reflexStates = ['draft', 'shadow', 'active', 'retired'] as const
 export const reflexState = z.enum(reflexStates)
 export type ReflexState = z.infer<typeof reflexState>
 
-/** Where a version came from. `by` is a key's name, or the agent of a scope, which is then named. */
+/**
+ * Where a version came from. `by` is a key's name, a label for people, or the agent of a scope,
+ * which is then named.
+ */
 export type Provenance = {
   by: string
   scope: string | null
@@ -20,14 +23,17 @@ export type Provenance = {
 }
 
 /**
- * One immutable version of a reflex: `code` with its `hash` and `description` never change, its `state` does. `owner` is a key's name, or `scope:NAME` for
- * what the agent of a scope wrote. `scopes` are the patterns that the owner may touch: elsewhere it runs only where a chain names its version.
+ * One immutable version of a reflex: `code` with its `hash` and `description` never change, its
+ * `state` does. `owner` is the name of the key that made it, for people. `owner_id` is whose it is:
+ * that key's id; both are `scope:NAME` for what the agent of a scope wrote. `scopes` are the
+ * patterns that the owner may touch: elsewhere it runs only where a chain names its version.
  */
 export type ReflexVersion = {
   id: string
   version: number
   hash: string
   owner: string
+  owner_id: string
   scopes: string[]
   description: string
   code: string
@@ -38,7 +44,13 @@ export type ReflexVersion = {
   created_at: number
 }
 
-export const agentOwner = (scope: string): string => `scope:${scope}`
+const AGENT = 'scope:'
+
+/** What the agent of a scope owns: no key has such an id, and none is named so. */
+export const agentOwner = (scope: string): string => `${AGENT}${scope}`
+
+/** The scope whose agent it is, or null for a key. */
+export const scopeOfOwner = (owner_id: string): string | null => (owner_id.startsWith(AGENT) ? owner_id.slice(AGENT.length) : null)
 
 /** A chain's soft reference: without a version it follows the artifact. `rate`: fires in a minute at most; `cooldown_s`: from one fire to the next at least. */
 export const reflexReference = z.strictObject({

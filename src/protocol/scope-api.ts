@@ -80,7 +80,6 @@ export type Connect = {
   decides_as: Decider | null
   after: number | null
 }
-export type Caller = { name: string; roles: string[]; scopes: string[]; key_id: string }
 
 /** `key` names the effect: under the same one it happens once. */
 export type OperatorCall = { tool: string; input: unknown; key: string; trace?: TraceContext | undefined }
@@ -105,7 +104,8 @@ export interface ScopeApi {
   context(limit: number, before?: number): Promise<ContextView>
   readLog(after: number, limit: number, before?: number): Promise<{ entries: string[]; last_seq: number }>
   event(id: string): Promise<EventRecord | null>
-  configure(patch: SettingsPatch, by: string): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>>
+  /** `by` is a name, for the log; `key_id` is who sets it. */
+  configure(patch: SettingsPatch, by: string, key_id?: string): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>>
   claim(request: ClaimRequest, by: string): Promise<{ ok: true; deliveries: Delivery[] } | Refused<'not_pull'>>
   /** Takes back a claim whose answer could not be sent, as if it had not been made; says how many events. */
   giveBack(claim_id: string, why: string): Promise<number>
@@ -143,8 +143,8 @@ export interface ScopeApi {
   approvalDecided(id: string): Promise<void>
   /** Has the scope's agent use one of its tools. `failed` where the tool says that it did not do it, or it may have. */
   callTool(call: OperatorCall, by: string): Promise<{ ok: true } | Refused<'no_tool' | 'failed'>>
-  issueTicket(caller: Caller): Promise<{ ok: true; ticket: string; expires_at: string } | Refused<'too_many'>>
-  redeemTicket(ticket: string): Promise<Caller | null>
+  /** Uses up a ticket that the Worker has verified. */
+  useTicket(nonce: string, expires_at: number): Promise<{ ok: true } | Refused<'used' | 'too_many'>>
   /** Sets right what a lost alarm left lying; says when it wants to wake next, in ms. */
   poke(): Promise<{ wake_at: number | null }>
 }

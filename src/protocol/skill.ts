@@ -33,14 +33,17 @@ export type StoredManifest = {
 } & Record<string, unknown>
 
 /**
- * One immutable version of a skill: `manifest` and its `hash` never change, `state` does. `owner` is a key's name, or `scope:NAME` for what the agent
- * of a scope made; `scopes` are the patterns that the owner may touch, and nowhere else is it shown or run. Times in ms.
+ * One immutable version of a skill: `manifest` and its `hash` never change, `state` does. `owner`
+ * is the name of the key that made it, for people. `owner_id` is whose it is: that key's id; both
+ * are `scope:NAME` for what the agent of a scope made. `scopes` are the patterns that the owner may
+ * touch, and nowhere else is it shown or run. Times in ms.
  */
 export type SkillVersion = {
   id: string
   version: string
   hash: string
   owner: string
+  owner_id: string
   scopes: string[]
   manifest: StoredManifest
   state: SkillState

@@ -57,7 +57,8 @@ export const reflexRun = z
 
 export const receiptOf = ({ id, version, hash, owner, state }: ReflexVersion) => ({ id, version, hash, owner, state })
 
-export const presentListed = ({ created_at, ...listed }: ListedReflex) => ({ ...listed, created_at: iso(created_at) })
+/** The owner's key id stays here: whoever reads this may be of another tenant. */
+export const presentListed = ({ created_at, owner_id: _owner_id, ...listed }: ListedReflex) => ({ ...listed, created_at: iso(created_at) })
 
 export const presentReflex = (found: ReflexVersion, versions: readonly VersionSummary[]) => ({
   ...presentListed(found),

@@ -138,7 +138,7 @@ export const scopeRoutes = resource()
   .openapi(configure, async (c) => {
     const { scope, principal } = c.var
     const patch = refuseInvalid({ target: 'json', ...settingsPatch.safeParse(await c.req.json()) })
-    const changed = await c.env.SCOPE.getByName(scope).configure(patch, principal.name)
+    const changed = await c.env.SCOPE.getByName(scope).configure(patch, principal.name, principal.key_id)
     if (!changed.ok) throw invalid(changed.detail)
     return c.json({ scope, settings: changed.settings }, 200)
   })

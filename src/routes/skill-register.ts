@@ -63,6 +63,7 @@ export const skillRegisterRoutes = resource().openapi(register, async (c) => {
     manifest,
     hash: await hashManifest(manifest),
     owner: principal.name,
+    owner_id: principal.key_id,
     scopes: principal.scopes,
     provenance: { by: principal.name, scope: null },
     may_take_over: hasRole(principal, 'admin'),

@@ -41,9 +41,10 @@ export const registeredSkill = z.object({ id: z.string(), version: z.string(), h
 
 export const receiptOf = ({ id, version, hash, state, owner }: SkillVersion) => ({ id, version, hash, state, owner })
 
-export const presentListed = (listed: ListedSkill) => withTimes(listed)
+/** The owner's key id stays here: whoever reads this may be of another tenant. */
+export const presentListed = ({ owner_id: _owner_id, ...listed }: ListedSkill) => withTimes(listed)
 
-export const presentVersion = ({ manifest: _manifest, ...version }: SkillVersion) => withTimes(version)
+export const presentVersion = ({ manifest: _manifest, owner_id: _owner_id, ...version }: SkillVersion) => withTimes(version)
 
 export const presentSkill = (found: SkillVersion, versions: readonly SkillVersionSummary[]) => {
   const { manifest } = found

@@ -1,6 +1,8 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { issueTicket as signTicket, principalOf, ticketSecretOf, verifyTicket } from '../auth/ticket.ts'
 import { deciderOf, hasRole, type Principal } from '../auth/principal.ts'
 import type { Env } from '../bindings.ts'
+import { randomHex } from '../core/event.ts'
 import { keyDeleted } from '../protocol/key-deleted.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Connect } from '../protocol/scope-api.ts'
@@ -65,7 +67,8 @@ const issueTicket = createRoute({
   tags,
   summary: 'Get a one-time ticket',
   description:
-    'Good for one connection to this scope, for 60 s, with the roles of the key that asked for it. If that key is deleted, the connection ends.',
+    'Good for one connection to this scope, for 60 s, with the base roles of the key that asked for it. If that key is deleted, the connection ends. ' +
+    'It is signed by the deployment, with `REFLEX_TICKET_SECRET` or a key derived from `REFLEX_ADMIN_KEY`: replacing that secret ends the tickets that are not used yet. 409: neither is set.',
   ...guard({ roles: ['viewer', 'publisher'], scoped: true }),
   request: { params: scopePath },
   responses: { 201: json(z.object({ ticket: z.string(), expires_at: z.iso.datetime() }), 'The ticket.'), ...problems(400, 409) },
@@ -93,10 +96,12 @@ export const socketRoutes = resource()
     return open(c.env, scope, { connection_id: name, key_id, source: name, may_send: false, decides_as: null, after })
   })
   .openapi(issueTicket, async (c) => {
-    const issued = await c.env.SCOPE.getByName(c.var.scope).issueTicket(c.var.principal)
-    if (!issued.ok) throw conflict('too-many-tickets', issued.detail)
+    const { scope, principal } = c.var
+    const secret = ticketSecretOf(c.env)
+    if (secret === null) throw conflict('tickets-not-configured', NO_TICKETS)
+    const { ticket, expires_at } = await signTicket(secret, { scope, principal, nonce: randomHex(16), now: Date.now() })
     c.header('Cache-Control', 'no-store')
-    return c.json({ ticket: issued.ticket, expires_at: issued.expires_at }, 201)
+    return c.json({ ticket, expires_at: new Date(expires_at).toISOString() }, 201)
   })
 
 /** Whose connection this is. The object trusts this header, so nothing of the caller's own request is passed on. */
@@ -108,14 +113,36 @@ async function open(env: Env, scope: string, connect: Connect, headers: Record<s
   return response
 }
 
-export const redeemTicket = (env: Env, scope: string, ticket: string): Promise<Principal | null> =>
-  env.SCOPE.getByName(scope).redeemTicket(ticket)
+/**
+ * The scope's object is asked only about a ticket that this deployment signed for it: a made-up one
+ * costs no object.
+ */
+export async function redeemTicket(env: Env, scope: string, ticket: string): Promise<Principal | null> {
+  const claims = await verifyTicket(ticketSecretOf(env), scope, ticket, Date.now())
+  if (!claims) return null
+  const used = await env.SCOPE.getByName(scope).useTicket(claims.nonce, claims.expires_at)
+  if (used.ok) return principalOf(claims)
+  if (used.reason === 'too_many') throw tooManyTickets(scope, used.detail)
+  return null
+}
 
 /** A header carries no more; JSON can say the rest with escapes. */
 const ascii = (json: string): string => json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 /** One that is none of ours is as good as none: an EventSource could not do anything about a refusal. */
 const lastEventId = (header: string | undefined): number | undefined => (/^\d{1,15}$/.test(header ?? '') ? Number(header) : undefined)
+
+const NO_TICKETS =
+  'This deployment has no secret to sign tickets with: set REFLEX_TICKET_SECRET or REFLEX_ADMIN_KEY (`wrangler secret put REFLEX_TICKET_SECRET`).'
+
+const tooManyTickets = (scope: string, detail: string): Problem =>
+  new Problem({
+    status: 429,
+    type: 'urn:reflex:problem:too-many-requests',
+    title: 'Too many requests',
+    detail: `No further ticket is accepted in ${scope} now: ${detail}. Ask for a new one in a minute.`,
+    headers: { 'Retry-After': '60' },
+  })
 
 const upgradeRequired = (): Problem =>
   new Problem({

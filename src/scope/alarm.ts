@@ -8,12 +8,18 @@ const SAFETY_MS = 30_000
 export class Alarm {
   readonly #storage: DurableObjectStorage
   readonly #now: () => number
+  readonly #laid: () => boolean
   readonly #sources: Due[] = []
   #at: number | null = null
 
-  constructor(storage: DurableObjectStorage, now: () => number) {
+  /**
+   * `laid`: whether the scope has written anything. Until then there is nothing to wake for, and an
+   * alarm would be kept.
+   */
+  constructor(storage: DurableObjectStorage, { now, laid }: { now: () => number; laid: () => boolean }) {
     this.#storage = storage
     this.#now = now
+    this.#laid = laid
   }
 
   get at(): number | null {
@@ -50,6 +56,7 @@ export class Alarm {
   }
 
   #set(at: number | null): void {
+    if (!this.#laid()) return
     this.#at = at
     // Not awaited: the write is part of the current transaction, and a failure of the storage resets the object.
     void (at === null ? this.#storage.deleteAlarm() : this.#storage.setAlarm(at))

@@ -2,13 +2,13 @@ import { messageOf } from '../protocol/message-of.ts'
 import { eventSchema, eventTypes } from '../agents/registry.ts'
 import type { Env } from '../bindings.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
-import { deploymentHider } from '../protocol/secrets.ts'
+import type { SecretHider } from '../protocol/secrets.ts'
 import { existingKeys } from '../store/keys.ts'
 import { Alarm } from './alarm.ts'
 import { Budget } from './budget.ts'
 import { Configuration } from './configuration.ts'
 import { Counters } from './counters.ts'
-import { Database } from './database.ts'
+import type { Database } from './database.ts'
 import { DoneKeys } from './done-keys.ts'
 import { Effects } from './effects.ts'
 import { EventOutcomes } from './event-outcomes.ts'
@@ -32,34 +32,37 @@ import { composeSkills } from './skills/compose.ts'
 import { RunReports } from './skills/run-reports.ts'
 import { composeSystem1 } from './system-1/compose.ts'
 import { Records } from './system-1/records.ts'
-import { Tickets } from './tickets.ts'
 import { Timers } from './timers.ts'
 import { turnDeps } from './turn-deps.ts'
 import { Turns } from './turns.ts'
 import { unitOfWork } from './unit-of-work.ts'
+import { UsedTickets } from './used-tickets.ts'
 import { Waiters } from './waiters.ts'
 import { WorkingMemory } from './working-memory.ts'
 
 export type Collaborators = ReturnType<typeof compose>
 
-/** Builds a scope out of its collaborators, each given what it needs and no more. The tables exist by now. */
-export function compose(context: DurableObjectState, env: Env, scope: string) {
+type Host = { context: DurableObjectState; env: Env; scope: string; created_at: number; database: Database; hider: SecretHider }
+
+/**
+ * Builds a scope out of its collaborators, each given what it needs and no more. Of an untouched
+ * scope there are no tables yet.
+ */
+export function compose({ context, env, scope, created_at, database, hider }: Host) {
   const now = Date.now
   const random = Math.random
-  const hider = deploymentHider(env)
-  const database = new Database(context.storage, hider)
   const store = new SettingsStore({ database, scope, env })
   const settings = () => store.settings
   const agent = () => store.agent
   const counters = new Counters(database)
-  const alarm = new Alarm(context.storage, now)
+  const alarm = new Alarm(context.storage, { now, laid: () => database.laid })
   const log = new Log(database, now, hider)
   log.redact(settings().redact)
   const inbox = new Inbox(database, hider)
   const records = new Records(database)
   const view = new InboxView(database)
   const outcomes = new EventOutcomes({ database, log, view })
-  const memory = new WorkingMemory(database, scope, now, settings().context_limit)
+  const memory = new WorkingMemory({ database, scope, created_at, now, limit: settings().context_limit })
   const report = () => ({ scope, agent: agent().name, open: inbox.open })
   const run_reports = new RunReports(database)
   const outbox = new Outbox({
@@ -228,7 +231,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
   const operator_calls = new OperatorCalls({ effects, log, proving, unit, agent, settings })
   const streams = new Streams({ log, used: () => keyCheck.used(), now })
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
-  const tickets = new Tickets(database, now)
+  const used_tickets = new UsedTickets(database, now)
   const retention = new Retention({ inbox, memory, log, doneKeys: done_keys, actions, skillRuns, settings, now })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
@@ -266,7 +269,7 @@ export function compose(context: DurableObjectState, env: Env, scope: string) {
     pull,
     sockets,
     streams,
-    tickets,
+    used_tickets,
     retention,
     now,
   }

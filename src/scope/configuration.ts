@@ -37,7 +37,14 @@ export class Configuration {
     this.#parts = parts
   }
 
-  async change(patch: SettingsPatch, by: string): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
+  /**
+   * `by` is a name, for the log; `key_id` the key whose change it is, null where it is no key's.
+   */
+  async change(
+    patch: SettingsPatch,
+    by: string,
+    key_id: string | null = null,
+  ): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
     const { unit, memory, inbox, perception, intake, turns, upkeep, programs, windows, alarm } = this.#parts
     const before = JSON.stringify(this.#parts.store.settings.reflexes)
     const changed = unit(() => {
@@ -46,7 +53,7 @@ export class Configuration {
       programs.forgetLinks()
       if (patch.reflexes !== undefined) {
         programs.resume()
-        programs.setBy(by)
+        programs.setBy(key_id)
       }
       inbox.unpark()
       return result

@@ -34,8 +34,10 @@ export class Counters {
   }
 
   add(changes: Partial<Counts>): void {
-    for (const [name, change] of Object.entries(changes)) this.#counts[name as keyof Counts] += change
-    this.#changed = true
+    for (const [name, change] of Object.entries(changes)) {
+      this.#counts[name as keyof Counts] += change
+      this.#changed ||= change !== 0
+    }
   }
 
   /** What is to be kept since it was last asked. */

@@ -8,21 +8,40 @@ export type StateChange = [key: string, value: unknown]
 /** No table of a scope holds blobs. */
 export type Row = Record<string, string | number | null>
 
+/** `lay` lays the schema, with what every scope keeps of itself. */
+type Schema = { laid: boolean; lay: () => void }
+
+/**
+ * Statements that find nothing and change nothing while every table is empty. An aggregate finds no
+ * row then, in place of one with zero or null.
+ */
+const NEEDS_ROWS = /^\s*(?:SELECT|UPDATE|DELETE)\b/
+
 /**
  * A scope's SQLite: synchronous, so that what is done in one go is seen and kept as one. No text that is bound
- * here keeps a secret of the deployment, whoever wrote it.
+ * here keeps a secret of the deployment, whoever wrote it. The first insertion lays the schema: an
+ * object that was only asked keeps nothing, whatever name it was asked under.
  */
 export class Database {
   readonly #storage: DurableObjectStorage
   readonly #hider: SecretHider
+  readonly #lay: () => void
+  #laid: boolean
 
-  constructor(storage: DurableObjectStorage, hider: SecretHider = hidesNothing) {
+  constructor(storage: DurableObjectStorage, { laid, lay }: Schema, hider: SecretHider = hidesNothing) {
     this.#storage = storage
+    this.#lay = lay
+    this.#laid = laid
     this.#hider = hider
   }
 
+  /** False until the scope has written something. */
+  get laid(): boolean {
+    return this.#laid
+  }
+
   run({ sql, params }: Statement): Row[] {
-    return this.#storage.sql.exec<Row>(sql, ...params.map((param) => this.#hidden(param))).toArray()
+    return this.all(sql, ...params)
   }
 
   all<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
@@ -31,7 +50,19 @@ export class Database {
 
   /** For parameters out of which secrets were taken before: they are not searched again. */
   allHidden<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
+    if (this.#isIdle(sql)) return []
     return this.#storage.sql.exec(sql, ...params).toArray() as unknown as Shape[]
+  }
+
+  /** True where the schema is not laid and `sql` does not need it; lays it where it does. */
+  #isIdle(sql: string): boolean {
+    if (this.#laid) return false
+    if (NEEDS_ROWS.test(sql)) return true
+    this.transaction(() => {
+      this.#laid = true
+      this.#lay()
+    })
+    return false
   }
 
   #hidden<Value>(param: Value): Value | string {
@@ -49,6 +80,7 @@ export class Database {
 
   /** Row by row: what is not asked for is not loaded. */
   each<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Iterable<Shape> {
+    if (this.#isIdle(sql)) return []
     return this.#storage.sql.exec(sql, ...params) as unknown as Iterable<Shape>
   }
 
@@ -63,7 +95,13 @@ export class Database {
 
   /** All of it or nothing, also when `work` throws. */
   transaction<Result>(work: () => Result): Result {
-    return this.#storage.transactionSync(work)
+    const laid = this.#laid
+    try {
+      return this.#storage.transactionSync(work)
+    } catch (error) {
+      this.#laid = laid
+      throw error
+    }
   }
 
   read<Value>(key: string, otherwise: Value): Value {

@@ -101,12 +101,8 @@ export const timers = sqliteTable('timers', {
   fired: integer().notNull().default(0),
 })
 
-/** One-time tickets for browsers: only a hash of each is kept. */
-export const tickets = sqliteTable('tickets', {
-  hash: text().primaryKey(),
-  principal: text().notNull(),
-  expires_at: integer().notNull(),
-})
+/** Tickets that were used, until they would have expired anyway: a ticket admits once. */
+export const usedTickets = sqliteTable('used_tickets', { nonce: text().primaryKey(), expires_at: integer().notNull() })
 
 /** The versions in the chain, as D1 had them when the scope last looked. `program` is a ReflexVersion as JSON. */
 export const programs = sqliteTable(

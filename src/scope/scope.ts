@@ -1,7 +1,4 @@
 import { DurableObject } from 'cloudflare:workers'
-import { drizzle } from 'drizzle-orm/durable-sqlite'
-import { migrate } from 'drizzle-orm/durable-sqlite/migrator'
-import migrations from '../../migrations/scope/migrations.js'
 import { toolKeys } from '../agents/tool-keys.ts'
 import type { Env } from '../bindings.ts'
 import type { Event } from '../core/event.ts'
@@ -11,7 +8,6 @@ import type { ToolCall } from '../protocol/reflex.ts'
 import type { Schedule } from '../protocol/schedule.ts'
 import type {
   Accepted,
-  Caller,
   ClaimRequest,
   Connect,
   ContextView,
@@ -21,10 +17,12 @@ import type {
   ScopeState,
   Waited,
 } from '../protocol/scope-api.ts'
+import { deploymentHider } from '../protocol/secrets.ts'
 import type { SettingsPatch } from '../protocol/settings.ts'
 import type { JsonFields } from '../skills/json.ts'
 import { compose, type Collaborators } from './compose.ts'
 import { Database } from './database.ts'
+import { isLaid, laySchema } from './lay-schema.ts'
 import type { SessionFor } from './skills/skills.ts'
 import { eventHead, scopeHead } from './spans.ts'
 
@@ -39,10 +37,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   constructor(context: DurableObjectState, env: Env) {
     super(context, env)
-    void context.blockConcurrencyWhile(async () => {
-      await migrate(drizzle(context.storage), migrations)
-      this.#wake()
-    })
+    void context.blockConcurrencyWhile(async () => this.#wake())
   }
 
   async accept(events: Event[], via: Via): Promise<Accepted> {
@@ -98,8 +93,8 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     return this.#parts.outcomes.record(id)
   }
 
-  async configure(patch: SettingsPatch, by: string) {
-    return this.#parts.configuration.change(patch, by)
+  async configure(patch: SettingsPatch, by: string, key_id?: string) {
+    return this.#parts.configuration.change(patch, by, key_id)
   }
 
   async reflexesChanged(ids: string[]) {
@@ -220,15 +215,13 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     return this.#parts.operator_calls.call(call, by)
   }
 
-  async issueTicket(caller: Caller) {
-    return this.#parts.unit(() => this.#parts.tickets.issue(caller))
-  }
-
-  async redeemTicket(ticket: string) {
-    return this.#parts.unit(() => this.#parts.tickets.redeem(ticket))
+  async useTicket(nonce: string, expires_at: number) {
+    return this.#parts.unit(() => this.#parts.used_tickets.use(nonce, expires_at))
   }
 
   async poke(): Promise<{ wake_at: number | null }> {
+    // One that kept nothing has nothing to set right, and D1 should not hear of it.
+    if (!this.#parts.database.laid) return { wake_at: null }
     this.#parts.outbox.hurry()
     await this.alarm()
     return { wake_at: this.#parts.alarm.next() }
@@ -275,15 +268,20 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   #wake(): void {
-    const database = new Database(this.ctx.storage)
-    // The runtime may not know an object's name when an alarm wakes it, so it is kept.
-    const kept = database.read<string | null>('scope', null)
-    this.#name = kept ?? this.ctx.id.name ?? ''
-    if (kept === null) {
+    const { storage, id } = this.ctx
+    const hider = deploymentHider(this.env)
+    const laid = isLaid(storage)
+    if (laid) laySchema(storage)
+    const lay = () => {
+      laySchema(storage)
       database.write('scope', this.#name)
-      database.write('created_at', Date.now())
+      database.write('created_at', created_at)
     }
-    this.#parts = compose(this.ctx, this.env, this.#name)
+    const database: Database = new Database(storage, { laid, lay }, hider)
+    // The runtime may not know an object's name when an alarm wakes it, so it is kept.
+    this.#name = database.read<string | null>('scope', null) ?? id.name ?? ''
+    const created_at = database.read('created_at', Date.now())
+    this.#parts = compose({ context: this.ctx, env: this.env, scope: this.#name, created_at, database, hider })
     const { unit, turns, alarm, actions, skills } = this.#parts
     unit(() => turns.recover())
     skills.recover()

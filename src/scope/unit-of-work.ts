@@ -18,7 +18,7 @@ export function unitOfWork({ database, log, counted, changed, reset }: Parts): U
         log.written()
         return made
       })
-      changed()
+      if (database.laid) changed()
       return result
     } catch (error) {
       reset(error)

@@ -8,6 +8,8 @@ import type { Claimed, Stored } from './event-row.ts'
 
 export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
 
+type Parts = { database: Database; scope: string; created_at: number; now: () => number; limit: number }
+
 /** Considered events beyond the limit leave in steps of this many, not one by one. */
 const TRIM_STEP = 100
 const LONGEST_ACT = 1000
@@ -19,6 +21,7 @@ const LONGEST_ACT = 1000
 export class WorkingMemory {
   readonly #database: Database
   readonly #scope: string
+  readonly #created_at: number
   readonly #now: () => number
   #limit: number
   #live: DecisionContext
@@ -27,9 +30,10 @@ export class WorkingMemory {
   #size = 0
   #count = 0
 
-  constructor(database: Database, scope: string, now: () => number, limit: number) {
+  constructor({ database, scope, created_at, now, limit }: Parts) {
     this.#database = database
     this.#scope = scope
+    this.#created_at = created_at
     this.#now = now
     this.#limit = limit
     this.#live = this.#load()
@@ -190,10 +194,9 @@ export class WorkingMemory {
     this.#seqs = rows.map(({ seq }) => seq)
     this.#sizes = rows.map(({ size }) => size)
     this.#size = this.#sizes.reduce((sum, size) => sum + size, 0)
-    const created_at = this.#database.read<number | null>('created_at', null) ?? this.#now()
     const last_action_at = this.#database.read<number | null>('last_action_at', null)
     const scratch = this.#database.read<Record<string, unknown>>('scratch', {})
-    return new DecisionContext({ scope: this.#scope, events, scratch, created_at, last_action_at, now: this.#now })
+    return new DecisionContext({ scope: this.#scope, events, scratch, created_at: this.#created_at, last_action_at, now: this.#now })
   }
 
   /** With a backlog, a turn is shown all that it considers, and of what came before as much as the limits allow; the rest is for the next turn. */

@@ -9,7 +9,10 @@ import { reflexes, reflexVersions } from './schema.ts'
 export const MOST_VERSIONS = 1000
 
 /** `may_take_over`: an admin adds versions to what another owns, who stays its owner. `now` in ms. */
-export type NewVersion = Pick<ReflexVersion, 'id' | 'code' | 'hash' | 'description' | 'owner' | 'scopes' | 'state' | 'provenance'> & {
+export type NewVersion = Pick<
+  ReflexVersion,
+  'id' | 'code' | 'hash' | 'description' | 'owner' | 'owner_id' | 'scopes' | 'state' | 'provenance'
+> & {
   now: number
   may_take_over?: boolean
 }
@@ -18,7 +21,7 @@ export type CreatedVersion = { ok: true; version: ReflexVersion; created: boolea
 
 /**
  * Adds a version: the newest number plus one, in one transaction, so that concurrent calls get numbers of their own. A reflex belongs to who made its first
- * version, for good; only who covers all its scopes changes it, for a key's name alone is no proof that it is as wide as the owner's.
+ * version, for good; an admin who adds to it has to cover all its scopes.
  */
 export async function createReflexVersion(db: D1Database, draft: NewVersion): Promise<CreatedVersion> {
   const holder = (await drizzle(db).select().from(reflexes).where(eq(reflexes.id, draft.id)).get()) ?? draft
@@ -52,16 +55,16 @@ export async function setReflexState(
 }
 
 async function insertVersion(db: D1Database, draft: NewVersion, holder: Holder) {
-  const { id, owner, scopes, hash, code, description, state, provenance, now } = draft
+  const { id, owner, owner_id, scopes, hash, code, description, state, provenance, now } = draft
   const database = drizzle(db)
   // The columns in the schema's order.
   const version = sql`SELECT ${id}, newest + 1, ${hash}, ${code}, ${description}, ${state}, NULL, ${now}, ${JSON.stringify(provenance)}, ${now}
     FROM (SELECT coalesce(max(version), 0) AS newest FROM reflex_versions WHERE id = ${id})
     WHERE newest < ${MOST_VERSIONS}
-      AND EXISTS (SELECT 1 FROM reflexes WHERE id = ${id} AND owner = ${holder.owner} AND scopes = ${JSON.stringify(holder.scopes)})
+      AND EXISTS (SELECT 1 FROM reflexes WHERE id = ${id} AND owner_id = ${holder.owner_id} AND scopes = ${JSON.stringify(holder.scopes)})
       AND NOT EXISTS (SELECT 1 FROM reflex_versions WHERE id = ${id} AND version = newest AND hash = ${hash} AND description = ${description})`
   const [, rows, [newest]] = await database.batch([
-    database.insert(reflexes).values({ id, owner, scopes, created_at: now }).onConflictDoNothing(),
+    database.insert(reflexes).values({ id, owner, owner_id, scopes, created_at: now }).onConflictDoNothing(),
     database.insert(reflexVersions).select(version).returning({ version: reflexVersions.version }),
     newestWhere(db, eq(reflexVersions.id, id)),
   ])

@@ -11,7 +11,7 @@ import { findSkill } from './skills.ts'
 export const MOST_SKILL_VERSIONS = 1000
 
 /** `may_take_over`: an admin adds versions to what another owns, who stays its owner. `now` in ms. */
-export type NewSkillVersion = Pick<SkillVersion, 'manifest' | 'hash' | 'owner' | 'scopes' | 'provenance'> & {
+export type NewSkillVersion = Pick<SkillVersion, 'manifest' | 'hash' | 'owner' | 'owner_id' | 'scopes' | 'provenance'> & {
   now: number
   may_take_over?: boolean
 }
@@ -22,7 +22,7 @@ export type RegisteredSkill =
 
 /**
  * Adds a version as a candidate. What a version holds never changes: of several that come at once with different content one is taken. A skill belongs to
- * who registered it first, for good; only who covers all its scopes adds to it, for a key's name alone is no proof that it is as wide as the owner's.
+ * who registered it first, for good; an admin who adds to it has to cover all its scopes.
  */
 export async function registerSkill(db: D1Database, draft: NewSkillVersion): Promise<RegisteredSkill> {
   const { id, version } = draft.manifest
@@ -81,23 +81,23 @@ export async function setSkillState(
 const hasRoom = (id: string, { versions, bytes }: { versions: number; bytes: number }): SQL => sql`(
   SELECT count(*) < ${versions} AND coalesce(sum(octet_length(other.manifest)), 0) + octet_length(${skillVersions.manifest}) <= ${bytes}
   FROM skills AS owned CROSS JOIN skill_versions AS other ON other.id = owned.id AND other.state = 'active'
-  WHERE owned.owner = (SELECT owner FROM skills WHERE id = ${id}))`
+  WHERE owned.owner_id = (SELECT owner_id FROM skills WHERE id = ${id}))`
 
 const noRoom = ({ id, version, owner }: SkillVersion, { versions, bytes }: { versions: number; bytes: number }): string =>
   `${id}@${version} is not activated: ${owner} may have at most ${versions} active versions, ${bytes} bytes of manifests in all. ` +
   `Deprecate one that is no longer needed, by POST /v1/skills/ID@VERSION/state {"state": "deprecated"}, then activate this one.`
 
 async function insertVersion(db: D1Database, draft: NewSkillVersion, holder: Holder): Promise<boolean> {
-  const { manifest, hash, owner, scopes, provenance, now } = draft
+  const { manifest, hash, owner, owner_id, scopes, provenance, now } = draft
   const { id, version } = manifest
   const database = drizzle(db)
   // The columns in the schema's order.
   const row = sql`SELECT ${id}, ${version}, ${precedenceOf(version)}, ${JSON.stringify(manifest)}, ${hash}, 'candidate', NULL, ${now}, 0,
       ${JSON.stringify(provenance)}, ${now}, ${manifest.scope ?? 'project'}
-    WHERE EXISTS (SELECT 1 FROM skills WHERE id = ${id} AND owner = ${holder.owner} AND scopes = ${JSON.stringify(holder.scopes)})
+    WHERE EXISTS (SELECT 1 FROM skills WHERE id = ${id} AND owner_id = ${holder.owner_id} AND scopes = ${JSON.stringify(holder.scopes)})
       AND (SELECT count(*) FROM skill_versions WHERE id = ${id}) < ${MOST_SKILL_VERSIONS}`
   const [, , rows] = await database.batch([
-    database.insert(skills).values({ id, owner, scopes, created_at: now }).onConflictDoNothing(),
+    database.insert(skills).values({ id, owner, owner_id, scopes, created_at: now }).onConflictDoNothing(),
     insertPatterns(db, id),
     database.insert(skillVersions).select(row).onConflictDoNothing().returning({ version: skillVersions.version }),
   ])

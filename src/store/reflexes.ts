@@ -9,6 +9,7 @@ const listed = {
   version: reflexVersions.version,
   hash: reflexVersions.hash,
   owner: reflexes.owner,
+  owner_id: reflexes.owner_id,
   scopes: reflexes.scopes,
   description: reflexVersions.description,
   state: reflexVersions.state,

@@ -123,11 +123,13 @@ export const incidents = sqliteTable(
   ],
 )
 
+/** `owner` is a name, for people; `owner_id` is whose it is. */
 export const reflexes = sqliteTable(
   'reflexes',
   {
     id: text().primaryKey(),
     owner: text().notNull(),
+    owner_id: text().notNull(),
     scopes: text({ mode: 'json' }).$type<string[]>().notNull(),
     created_at: integer().notNull(),
   },
@@ -171,15 +173,17 @@ export const reflexMetrics = sqliteTable(
   (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
 )
 
+/** `owner` is a name, for people; `owner_id` is whose it is. */
 export const skills = sqliteTable(
   'skills',
   {
     id: text().primaryKey(),
     owner: text().notNull(),
+    owner_id: text().notNull(),
     scopes: text({ mode: 'json' }).$type<string[]>().notNull(),
     created_at: integer().notNull(),
   },
-  (table) => [index('skills_owner').on(table.owner)],
+  (table) => [index('skills_owner').on(table.owner_id)],
 )
 
 /**

@@ -10,6 +10,7 @@ const listed = {
   version: skillVersions.version,
   hash: skillVersions.hash,
   owner: skills.owner,
+  owner_id: skills.owner_id,
   scopes: skills.scopes,
   state: skillVersions.state,
   state_reason: skillVersions.state_reason,

@@ -15,7 +15,7 @@ export async function write(
   { id = freshId(), state = 'active', scope, scopes = ['*'], now = Date.now() }: Written = {},
 ): Promise<ReflexVersion> {
   const code = `function reflex(context) {\n${body}\n}\n`
-  const owner = scope === undefined ? { owner: 'ops', scopes } : byAgent(scope)
+  const owner = scope === undefined ? { owner: 'ops', owner_id: 'key-of-ops', scopes } : byAgent(scope)
   return createVersion({ id, code, hash: await hashCode(code), state, now, ...owner })
 }
 
@@ -26,7 +26,7 @@ export const calls = (tool: string, text = 'context.event.text'): string =>
 export async function acting(body: string, reference: Partial<ReflexReference> = {}, scope = freshScope()) {
   const { id } = await write(body)
   const stub = stubOf(scope)
-  expect(await stub.configure({ reflexes: [{ id, ...reference }] }, 'ops')).toMatchObject({ ok: true })
+  expect(await stub.configure({ reflexes: [{ id, ...reference }] }, 'ops', 'key-of-ops')).toMatchObject({ ok: true })
   return { id, scope, stub }
 }
 

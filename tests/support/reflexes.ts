@@ -31,6 +31,7 @@ export async function create(fields: Partial<NewVersion> = {}): Promise<CreatedV
     hash: await hashCode(code),
     description: '',
     owner: 'alice',
+    owner_id: 'key-of-alice',
     scopes: ['*'],
     state: 'active',
     provenance: { by: 'alice', scope: null, template: null, origin: null },
@@ -48,6 +49,7 @@ export async function createVersion(fields: Partial<NewVersion> = {}): Promise<R
 /** As the agent of a scope writes them. */
 export const byAgent = (scope: string): Partial<NewVersion> => ({
   owner: `scope:${scope}`,
+  owner_id: `scope:${scope}`,
   scopes: [scope],
   provenance: { by: 'test-agent', scope, template: null, origin: null },
 })

@@ -44,6 +44,7 @@ export async function put({ changes = {}, ...fields }: Draft = {}): Promise<Regi
     manifest,
     hash,
     owner: 'alice',
+    owner_id: 'key-of-alice',
     scopes: ['*'],
     provenance: { by: 'alice', scope: null },
     now: 1,

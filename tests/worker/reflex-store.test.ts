@@ -51,7 +51,7 @@ describe('versions', () => {
   test('of one new id belong to one owner, whoever comes at once', async () => {
     const id = freshId()
     const owners = ['alice', 'bob', 'carol']
-    const all = await Promise.all(owners.map((owner) => create({ id, owner, code: replying(owner) })))
+    const all = await Promise.all(owners.map((owner) => create({ id, owner_id: owner, owner, code: replying(owner) })))
     const refusals = all.filter(({ ok }) => !ok)
     expect(refusals).toHaveLength(2)
     for (const refused of refusals) expect(refused).toMatchObject({ reason: 'not_owner', detail: expect.stringContaining(id) })

@@ -1,6 +1,10 @@
-import { beforeAll, describe, expect, test } from 'vitest'
-import { adminKey, answerOf, call, problem, fetchRaw, keyFor, message, scopePath, type Answer } from '../support/http.ts'
-import { freshScope, inObject, stubOf } from '../support/scopes.ts'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { issueTicket } from '../../src/auth/ticket.ts'
+import type { Env } from '../../src/bindings.ts'
+import { randomHex } from '../../src/core/event.ts'
+import { limits } from '../../src/protocol/limits.ts'
+import { adminKey, answerOf, call, callWith, problem, fetchRaw, keyFor, message, scopePath, type Answer } from '../support/http.ts'
+import { evict, freshScope, inObject, stubOf } from '../support/scopes.ts'
 
 type Role = 'viewer' | 'publisher' | 'operator' | 'admin'
 const roles: readonly Role[] = ['viewer', 'publisher', 'operator', 'admin']
@@ -243,14 +247,71 @@ describe('a ticket', () => {
   test('is refused when it is forged or too old', async () => {
     const of = freshScope()
     for (const forged of ['', 'rft_', `rft_${'0'.repeat(64)}`, "' OR 1=1"]) expect(await connect(of, forged)).toBe(401)
-    const ticket = await issue(of)
-    await inObject(stubOf(of), (state) => void state.storage.sql.exec('UPDATE tickets SET expires_at = 1'))
-    expect(await connect(of, ticket)).toBe(401)
+    const principal = { key_id: 'admin', name: 'admin', roles: ['admin'], scopes: ['*'] }
+    const sign = async (secret: string, now: number) =>
+      (await issueTicket(secret, { scope: of, principal, nonce: randomHex(16), now })).ticket
+    expect(await connect(of, await sign(adminKey, Date.now() - limits.ticket_ms))).toBe(401)
+    expect(await connect(of, await sign('another secret', Date.now()))).toBe(401)
+    expect(await connect(of, await sign(adminKey, Date.now()))).toBe(101)
+  })
+
+  test('that this deployment did not sign wakes no object, whatever its form and its scope', async () => {
+    const getByName = vi.fn<Env['SCOPE']['getByName']>()
+    const sign = async (scope: string) => issueTicket('another secret', { scope, principal: viewer, nonce: randomHex(16), now: Date.now() })
+    const viewer = { key_id: 'k', name: 'k', roles: ['viewer'], scopes: ['*'] }
+    for (let i = 0; i < 20; i += 1) {
+      const of = freshScope('made-up')
+      const { ticket } = await sign(of)
+      for (const forged of [ticket, `rft_${String(i).padStart(64, '0')}`, `${ticket}x`, ticket.replace('.', '.x')])
+        expect(await callWith({ SCOPE: { getByName } }, scopePath(of, `/stream?ticket=${forged}`), { key: null })).toMatchObject(
+          problem(401),
+        )
+    }
+    expect(getByName).not.toHaveBeenCalled()
+  })
+
+  test('is not issued where nothing is configured to sign it with, and is not accepted there', async () => {
+    const of = freshScope()
+    const key = await keyFor(['viewer'])
+    const unset = { REFLEX_ADMIN_KEY: undefined }
+    expect(await callWith(unset, scopePath(of, '/tickets'), { method: 'POST', key })).toMatchObject(problem(409, 'tickets-not-configured'))
+    expect(await callWith(unset, scopePath(of, `/stream?ticket=${await issue(of, key)}`), { key: null })).toMatchObject(problem(401))
+  })
+
+  test('is signed with a secret of its own where there is one', async () => {
+    const of = freshScope()
+    const own = { REFLEX_TICKET_SECRET: 'a secret for tickets alone' }
+    const { body } = await callWith(own, scopePath(of, '/tickets'), { method: 'POST' })
+    expect(await connect(of, body.ticket)).toBe(401)
+    expect(await callWith(own, scopePath(of, `/ws?ticket=${body.ticket}`), { key: null })).toMatchObject(problem(426))
   })
 
   test('has the roles of the key that asked for it', async () => {
     const of = freshScope()
     const key = await keyFor(['publisher'])
     expect(await connect(of, await issue(of, key), 'stream')).toBe(403)
+  })
+})
+
+describe('a scope that was never written to', () => {
+  const reads = ['', '/context', '/log', '/events/none', '/bulletin', '/timers', '/timers/none', '/mcp'] as const
+  const kept = (scope: string) =>
+    inObject(stubOf(scope), async ({ storage }) => [
+      storage.sql.exec(`SELECT name FROM sqlite_master WHERE name NOT GLOB '_cf_*'`).toArray(),
+      await storage.getAlarm(),
+    ])
+
+  test('is not kept because somebody looks at it', async () => {
+    const key = await keyFor(['viewer', 'operator'], ['made-up/*'])
+    const scopes = Array.from({ length: 3 }, () => freshScope('made-up'))
+    const looks = scopes.flatMap((scope) => reads.map((path) => call(scopePath(scope, path), { key })))
+    for (const { status } of await Promise.all(looks)) expect(status).toBeLessThan(500)
+    for (const scope of scopes) {
+      expect(await call(scopePath(scope), { key })).toMatchObject({ status: 200, body: { scope, last_seq: 0, inbox: { pending: 0 } } })
+      await evict(stubOf(scope))
+      expect(await call(scopePath(scope, '/log'), { key })).toMatchObject({ status: 200, body: { items: [] } })
+      expect(await kept(scope)).toEqual([[], null])
+    }
+    expect((await call('/v1/scopes?limit=1000', { key })).body.items).toEqual([])
   })
 })

@@ -62,7 +62,7 @@ describe('a death of the object', () => {
     expect(await sendAndSettle(stubOf(scope), note(scope, 'b'))).toMatchObject([
       { outcome: { result: { written: { written: true, id, version: 1 } } } },
     ])
-    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops', 'key-of-ops')
     await sendAndSettle(stubOf(scope), note(scope, 'c'))
     const [looked] = await entriesOf(stubOf(scope), 'reflex-passed')
     expect(looked).toMatchObject({ state: 'shadow', reason: 'null', context: { owned_artifacts: [id] } })

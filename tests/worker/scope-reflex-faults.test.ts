@@ -73,13 +73,14 @@ describe('a reflex is not blamed', () => {
 describe('a scope', () => {
   test.each([
     ['has a say about what its own agent wrote, whoever set the chain', true, 'someone', 'shadow'],
-    ["has a say about another's reflex where its owner set the chain", false, 'ops', 'shadow'],
+    ["has a say about another's reflex where its owner set the chain", false, 'key-of-ops', 'shadow'],
+    ["has no say about another's reflex where a key named as its owner set the chain", false, 'key-named-ops', 'suspended'],
     ["has no say about another's reflex: it only does without it", false, 'someone', 'suspended'],
   ])('%s', async (_, own, by, to) => {
     const scope = freshScope()
     const stub = stubOf(scope)
     const { id } = await write('throw 1', own ? { scope } : {})
-    await stub.configure({ reflexes: [{ id }] }, by)
+    await stub.configure({ reflexes: [{ id }] }, 'ops', by)
     await sendAndSettle(stub, ...notes(scope, 6))
     const reason = '5 of 5 runs ended in an error or at a limit'
     expect(await movesOf(stub)).toMatchObject([{ reflex_id: id, version: 1, from: 'active', to, reason }])
@@ -150,7 +151,7 @@ describe('a version', () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     const { id } = await write(calls('act_once'), { state: 'shadow', scope })
-    await stub.configure({ reflexes: [{ id }] }, 'ops')
+    await stub.configure({ reflexes: [{ id }] }, 'ops', 'key-of-ops')
     behaviours.set(scope, async ({ events }, deps) => {
       for (const event of events) await deps.call('act_once', { text: textOf(event) })
     })
@@ -184,7 +185,7 @@ describe('a version', () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     const { id } = await write(calls(tool, '"x"'), { state: 'shadow', scope })
-    await stub.configure({ reflexes: [{ id }] }, 'ops')
+    await stub.configure({ reflexes: [{ id }] }, 'ops', 'key-of-ops')
     behaviours.set(scope, async (_, deps) => void (await deps.call(tool, { text: 'x' })))
     await sendAndSettle(stub, ...notes(scope, 20))
     expect((await stub.metrics()).reflexes).toMatchObject([{ metrics: { shadow } }])
@@ -195,7 +196,7 @@ describe('a version', () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     const { id } = await write(`if (context.event.text === 'think') return null; ${calls('act')}`, { state: 'shadow' })
-    await stub.configure({ reflexes: [{ id }], overlap: 'drop' }, 'ops')
+    await stub.configure({ reflexes: [{ id }], overlap: 'drop' }, 'ops', 'key-of-ops')
     const gate = Promise.withResolvers<void>()
     behaviours.set(scope, async () => gate.promise)
     await send(stub, note(scope, 'think'))
@@ -260,7 +261,7 @@ describe('an agent that may change itself', () => {
     const child = freshId()
     const { id } = await write(`return {
       action_type: 'write_artifact', artifact_id: '${child}', artifact_type: 'reflex', content: 'function reflex(context) { return null } // ' + context.tick }`)
-    await stub.configure({ reflexes: [{ id }] }, 'ops')
+    await stub.configure({ reflexes: [{ id }] }, 'ops', 'key-of-ops')
     const records = await sendAndSettle(stub, ...notes(scope, 7))
     expect(records.map(({ outcome }) => outcome?.by)).toEqual([...Array(5).fill('reflex'), 'turn', 'turn'])
     const refused = { reason: 'refused', error: 'it wrote 5 artifacts within a minute' }

@@ -114,7 +114,7 @@ describe('an agent that may change itself', () => {
   test('overrules a reflex: twice, and it acts no more', async () => {
     const { scope, stub, turn } = await selfModifying()
     const { id } = await write(`if (context.event.text === 'think') return null; ${calls('act_once')}`)
-    await stub.configure({ reflexes: [{ id }] }, 'ops')
+    await stub.configure({ reflexes: [{ id }] }, 'ops', 'key-of-ops')
     await sendAndSettle(stub, note(scope, 'a'), note(scope, 'b'))
     expect(await turn((deps) => deps.call('overrule_reflex', { id, reason: 'a was right as it was' }))).toEqual({ noted: true })
     expect(await turn((deps) => deps.call('overrule_reflex', { id, reason: 'b too' }))).toEqual({ noted: true })
@@ -142,7 +142,7 @@ describe('an agent that may change itself', () => {
       if (context.event.text === 'write') return { action_type: 'write_artifact', artifact_id: ${JSON.stringify(child)}, artifact_type: 'reflex', content: 'function reflex(context) { return null }' }
       if (context.event.text === 'switch') return { action_type: 'invoke_artifact', artifact_id: 'genesis_store', method: 'update_agent_config', args: [{ reflex_artifact_id: ${JSON.stringify(child)} }] }
       return null`)
-    await stub.configure({ reflexes: [{ id }] }, 'ops')
+    await stub.configure({ reflexes: [{ id }] }, 'ops', 'key-of-ops')
     expect(await sendAndSettle(stub, note(scope, 'write'))).toMatchObject([{ outcome: { by: 'reflex' } }])
     expect(await findReflex(env.DB, child)).toMatchObject({ owner: `scope:${scope}`, state: 'shadow' })
     expect(await sendAndSettle(stub, note(scope, 'switch'))).toMatchObject([{ outcome: { by: 'reflex' } }])

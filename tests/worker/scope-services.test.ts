@@ -1,5 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
+import { limits } from '../../src/protocol/limits.ts'
 import {
   entriesOf,
   evict,
@@ -309,26 +310,114 @@ describe('settings', () => {
   })
 })
 
-describe('tickets', () => {
-  const caller = { name: 'alice', roles: ['viewer'], scopes: ['*'], key_id: 'k' }
+describe('a ticket', () => {
+  const soon = () => Date.now() + 60_000
 
-  test('admit once', async () => {
+  test('is used once, also where the object is evicted in between', async () => {
     const stub = stubOf(freshScope())
-    const issued = await stub.issueTicket(caller)
-    if (!issued.ok) throw new Error(issued.detail)
-    expect(await stub.redeemTicket(issued.ticket)).toEqual(caller)
-    expect(await stub.redeemTicket(issued.ticket)).toBeNull()
-    expect(await stub.redeemTicket('rft_forged')).toBeNull()
+    const expires_at = soon()
+    expect(await stub.useTicket('a', expires_at)).toEqual({ ok: true })
+    expect(await stub.useTicket('a', expires_at)).toMatchObject({ ok: false, reason: 'used' })
+    await evict(stub)
+    expect(await stub.useTicket('a', expires_at)).toMatchObject({ ok: false, reason: 'used' })
+    expect(await stub.useTicket('b', expires_at)).toEqual({ ok: true })
   })
 
-  test('expire, are for one scope, and are kept as hashes only', async () => {
-    const [stub, other] = [stubOf(freshScope()), stubOf(freshScope())]
-    const issued = await stub.issueTicket(caller)
-    if (!issued.ok) throw new Error(issued.detail)
-    expect(await other.redeemTicket(issued.ticket)).toBeNull()
-    const kept = await inObject(stub, (state) => JSON.stringify(state.storage.sql.exec('SELECT * FROM tickets').toArray()))
-    expect(kept).not.toContain(issued.ticket.slice(4))
-    await inObject(stub, (state) => void state.storage.sql.exec('UPDATE tickets SET expires_at = 1'))
-    expect(await stub.redeemTicket(issued.ticket)).toBeNull()
+  test('that has expired is refused, and those that were used leave nothing once they have', async () => {
+    const stub = stubOf(freshScope())
+    expect(await stub.useTicket('a', Date.now() - 1)).toMatchObject({ ok: false, reason: 'used' })
+    await stub.useTicket('b', soon())
+    await inObject(stub, (state) => void state.storage.sql.exec('UPDATE used_tickets SET expires_at = 1'))
+    await stub.useTicket('c', soon())
+    const kept = await inObject(stub, (state) => state.storage.sql.exec('SELECT nonce FROM used_tickets').toArray())
+    expect(kept).toEqual([{ nonce: 'c' }])
+  })
+
+  test('beyond what one scope takes in a minute is refused', async () => {
+    const stub = stubOf(freshScope())
+    await stub.useTicket('a', soon())
+    const fill = `INSERT INTO used_tickets SELECT 'n' || value, ${soon()} FROM json_each(?)`
+    const many = JSON.stringify(Array.from({ length: limits.tickets_per_scope }, (_, index) => index))
+    await inObject(stub, (state) => void state.storage.sql.exec(fill, many))
+    expect(await stub.useTicket('b', soon())).toMatchObject({ ok: false, reason: 'too_many' })
+  })
+})
+
+describe('a scope that nothing was written in', () => {
+  /** All that the object keeps. */
+  const keptBy = (stub: ReturnType<typeof stubOf>) =>
+    inObject(stub, async ({ storage }) => ({
+      tables: storage.sql.exec(`SELECT name FROM sqlite_master WHERE name NOT GLOB '_cf_*'`).toArray(),
+      alarm: await storage.getAlarm(),
+    }))
+  const NOTHING = { tables: [], alarm: null }
+
+  const looks = async (stub: ReturnType<typeof stubOf>) => {
+    const { created_at: _, ...context } = await stub.context(10)
+    return {
+      state: await stub.state(),
+      context,
+      log: await stub.readLog(0, 10),
+      event: await stub.event('none'),
+      outcomes: await stub.outcomes(['none'], 1),
+      timers: [await stub.timers(), await stub.timer('none'), await stub.removeTimer('none', 'ops')],
+      recordings: await stub.recordings({ since: 0, after: 0, limit: 10 }),
+      metrics: await stub.metrics(),
+      settled: [await stub.ack(['none']), await stub.nack('none', 'no'), await stub.cancel('no', 'ops')],
+      letters: [await stub.reopen(['none'], 'ops'), await stub.discard(['none'], 'ops')],
+    }
+  }
+
+  test.each(['test', 'ssh'])('keeps nothing, however it is looked at (%s)', async (kind) => {
+    const scope = freshScope(kind)
+    const stub = stubOf(scope)
+    await looks(stub)
+    await stub.poke()
+    await evict(stub)
+    await looks(stub)
+    expect(await keptBy(stub)).toEqual(NOTHING)
+    expect(await env.DB.prepare('SELECT scope FROM scopes WHERE scope = ?').bind(scope).first()).toBeNull()
+    expect(await env.DB.prepare('SELECT scope FROM reflex_uses WHERE scope = ?').bind(scope).first()).toBeNull()
+  })
+
+  test('answers as one that has its tables and nothing in them', async () => {
+    const scope = freshScope()
+    const [bare, emptied] = [stubOf(scope), stubOf(freshScope())]
+    await emptied.useTicket('a', Date.now() + 60_000)
+    await inObject(emptied, (state) => void state.storage.sql.exec('DELETE FROM used_tickets'))
+    const { state, ...rest } = await looks(emptied)
+    const named = JSON.parse(JSON.stringify(rest).replaceAll(state.scope, scope)) as unknown
+    const found = await looks(bare)
+    expect(found).toEqual({ state: { ...state, scope }, ...(named as object) })
+  })
+
+  test('keeps nothing while sockets and streams are open', async () => {
+    const scope = freshScope()
+    const connect = { connection_id: 'c', key_id: 'admin', source: 'a', may_send: true, decides_as: null, after: 0 }
+    const headers = { 'x-reflex-connect': JSON.stringify(connect) }
+    const { webSocket: socket } = await stubOf(scope).fetch('https://scope/', { headers: { ...headers, upgrade: 'websocket' } })
+    const stream = await stubOf(scope).fetch('https://scope/', { headers })
+    socket?.accept()
+    expect(await keptBy(stubOf(scope))).toEqual(NOTHING)
+    socket?.close()
+    await stream.body?.cancel()
+  })
+
+  test.each<[string, (stub: ReturnType<typeof stubOf>, scope: string) => Promise<unknown>]>([
+    ['event', (stub, scope) => sendAndSettle(stub, note(scope, 'noise'))],
+    ['setting', (stub) => stub.configure({ instructions: 'x' }, 'ops')],
+    ['timer', (stub) => stub.setTimer('t', { every_s: 3600 }, 'ops')],
+    ['ticket', (stub) => stub.useTicket('a', Date.now() + 60_000)],
+  ])('has its schema, its name and its alarm from the first %s on', async (_, write) => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.state()
+    await write(stub, scope)
+    const { created_at } = await stub.context(1)
+    expect(await keptBy(stub)).toMatchObject({ tables: expect.arrayContaining([{ name: 'events' }]), alarm: expect.any(Number) })
+    await evict(stub)
+    const state = await inObject(stub, ({ storage }) => storage.sql.exec(`SELECT value FROM state WHERE key = 'scope'`).one())
+    expect(state).toEqual({ value: JSON.stringify(scope) })
+    expect((await stub.context(1)).created_at).toBe(created_at)
   })
 })

@@ -2,6 +2,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import type { SkillChange } from '../../src/protocol/skill.ts'
 import { Database } from '../../src/scope/database.ts'
+import { laySchema } from '../../src/scope/lay-schema.ts'
 import { HeldSkills } from '../../src/scope/skills/held-skills.ts'
 import { did, write } from '../support/chain.ts'
 import { call, scopePath } from '../support/http.ts'
@@ -246,6 +247,21 @@ describe('the copy of the skills on disk', () => {
     expect(await entriesOf(stubOf(scope), 'skills-degraded')).toHaveLength(1)
   })
 
+  test('is not made by looking at a scope that keeps nothing, and is whole once it keeps something', async () => {
+    const scope = freshScope()
+    const id = await skill()
+    const ids = () => stubOf(scope).skillIds()
+    expect(await ids()).toContain(id)
+    const tables = await inObject(stubOf(scope), ({ storage }) =>
+      storage.sql.exec(`SELECT 1 FROM sqlite_master WHERE name = 'state'`).toArray(),
+    )
+    expect(tables).toEqual([])
+    await send(stubOf(scope), note(scope, 'noise'))
+    expect(await ids()).toContain(id)
+    await evict(stubOf(scope))
+    await withoutRegistry(async () => expect(await ids()).toContain(id))
+  })
+
   test('follows what is deprecated, also across an eviction', async () => {
     const scope = freshScope()
     const id = await skill()
@@ -261,7 +277,8 @@ describe('the copy of the skills on disk', () => {
   test('is read again as a whole where it was not kept as a whole', async () => {
     const id = await skill()
     const kept = await inObject(stubOf(freshScope()), async ({ storage }) => {
-      const database = new Database(storage)
+      const database = new Database(storage, { laid: false, lay: () => laySchema(storage) })
+      database.write('any', 'thing')
       const held = () => new HeldSkills({ database, unit: (work) => database.transaction(work), most_bytes: 4000 })
       const change = (number: number): SkillChange => ({
         id: `${id}.${number}`,

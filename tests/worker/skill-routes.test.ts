@@ -259,7 +259,12 @@ describe("a version's state", () => {
   })
 
   test('of what an agent made is changed by who operates its scope', async () => {
-    const { id } = await putVersion({ owner: 'scope:team-a/x', scopes: ['team-a/x'], provenance: { by: 'agent', scope: 'team-a/x' } })
+    const { id } = await putVersion({
+      owner: 'scope:team-a/x',
+      owner_id: 'scope:team-a/x',
+      scopes: ['team-a/x'],
+      provenance: { by: 'agent', scope: 'team-a/x' },
+    })
     expect(await changeTo('active', id, { key: await keyFor(['operator'], ['team-b/*']) })).toMatchObject(problem(403))
     expect(await changeTo('active', id, { key: alice })).toMatchObject({ status: 200 })
   })

@@ -51,7 +51,7 @@ describe('a version', () => {
   test('of a new id belongs to one owner, whoever comes at once', async () => {
     const id = freshId('skill')
     const owners = ['alice', 'bob', 'carol']
-    const all = await Promise.all(owners.map((owner, index) => put({ owner, changes: { id, version: `1.0.${index}` } })))
+    const all = await Promise.all(owners.map((owner, index) => put({ owner, owner_id: owner, changes: { id, version: `1.0.${index}` } })))
     expect(all.filter((one) => !one.ok && one.reason === 'not_owner')).toHaveLength(2)
     expect(await versionsOf(id)).toHaveLength(1)
   })
@@ -79,19 +79,23 @@ describe('what one owner has active', () => {
   test('is limited in number, over all skills, and what was deprecated makes room', async () => {
     const owner = freshId('owner')
     const quota = { versions: 2, bytes: 1_000_000 }
-    const [one, two, three] = [await putVersion({ owner }), await putVersion({ owner }), await putVersion({ owner })]
+    const [one, two, three] = [
+      await putVersion({ owner_id: owner }),
+      await putVersion({ owner_id: owner }),
+      await putVersion({ owner_id: owner }),
+    ]
     expect([await activate(one, quota), await activate(two, quota)]).toMatchObject([{ ok: true }, { ok: true }])
     const refused = await activate(three, quota)
     expect(refused).toMatchObject({ ok: false, reason: 'too_many_active', detail: expect.stringContaining('Deprecate one') })
-    expect(await activate(await putVersion({ owner: freshId('owner') }), quota)).toMatchObject({ ok: true })
+    expect(await activate(await putVersion({ owner_id: freshId('owner') }), quota)).toMatchObject({ ok: true })
     await setTo('deprecated', one)
     expect(await activate(three, quota)).toMatchObject({ ok: true })
   })
 
   test('is limited in bytes', async () => {
     const owner = freshId('owner')
-    const one = await putVersion({ owner })
-    const two = await putVersion({ owner })
+    const one = await putVersion({ owner_id: owner })
+    const two = await putVersion({ owner_id: owner })
     const bytes = JSON.stringify(one.manifest).length + JSON.stringify(two.manifest).length
     expect(await activate(one, { versions: 9, bytes: bytes - 1 })).toMatchObject({ ok: true })
     expect(await activate(two, { versions: 9, bytes: bytes - 1 })).toMatchObject({ ok: false, reason: 'too_many_active' })

@@ -19,6 +19,7 @@ export class HeldSkills {
   readonly #database: Database
   readonly #unit: UnitOfWork
   readonly #most_bytes: number
+  #skipped = false
 
   constructor({ database, unit, most_bytes = MOST_HELD_BYTES }: { database: Database; unit: UnitOfWork; most_bytes?: number }) {
     this.#database = database
@@ -34,9 +35,28 @@ export class HeldSkills {
     return { changes, revision: whole ? revision : 0, more: false }
   }
 
+  /**
+   * True where pages were read while the scope kept nothing, and it keeps something now: the rows
+   * lack those pages, so all are to be read again.
+   */
+  get behind(): boolean {
+    return this.#skipped && this.#database.laid
+  }
+
+  /** All pages from revision 0 on. */
+  keepAll(pages: readonly SkillChanges[]): void {
+    this.#unit(() => {
+      this.#skipped = false
+      for (const page of pages) this.keep(page)
+    })
+  }
+
   /** A page without a change writes nothing: what it says of the revision is learnt again for one row read. */
   keep({ changes, revision, restart = false }: SkillChanges): void {
     if (changes.length === 0 && !restart) return
+    // Looking at the skills of a scope that was never written to must not make it one that is kept.
+    if (!this.#database.laid) this.#skipped = true
+    if (this.#skipped) return
     this.#unit(() => {
       if (restart) this.#database.all('DELETE FROM held_skills')
       const before: Mark = restart ? { revision: 0, whole: true } : this.#mark()

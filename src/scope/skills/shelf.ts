@@ -2,6 +2,7 @@ import type { Env } from '../../bindings.ts'
 import type { SkillEntryKind } from '../../protocol/log-entry.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import type { Settings } from '../../protocol/settings.ts'
+import type { SkillChanges } from '../../protocol/skill.ts'
 import { manifestSchema, type Manifest } from '../../skills/manifest.ts'
 import { placeOf } from '../../skills/place-of.ts'
 import { secretPathsOf } from '../../skills/session/context.ts'
@@ -65,11 +66,11 @@ export class Shelf {
   async catchUp({ at_once }: { at_once: boolean }): Promise<void> {
     const { scope, env, now } = this.#parts
     if (now() < this.#asked_again_at || (!at_once && now() - this.#read_at < FRESH_MS)) return
-    const read = () =>
-      this.#copy.catchUp(
-        (since_revision) => activeSkills(env.DB, { scope, since_revision }),
-        (page) => this.#kept.keep(page),
-      )
+    const changes = (since_revision: number) => activeSkills(env.DB, { scope, since_revision })
+    const read = async () => {
+      if (this.#kept.behind) return this.#readAnew(changes)
+      await this.#copy.catchUp(changes, (page) => this.#kept.keep(page))
+    }
     try {
       await withDeadline(read, { timeout_ms: TIMEOUT_MS, what: 'reading skills' })
       this.#read_at = now()
@@ -87,6 +88,15 @@ export class Shelf {
       this.#away = true
       if (error instanceof TooLate) this.#asked_again_at = now() + STALLED_MS
     }
+  }
+
+  /** The copy in memory goes on serving until all pages are there. */
+  async #readAnew(changes: (since_revision: number) => Promise<SkillChanges>): Promise<void> {
+    const copy = new SkillCopy()
+    const pages: SkillChanges[] = []
+    await copy.catchUp(changes, (page) => pages.push(page))
+    this.#kept.keepAll(pages)
+    this.#loaded = copy
   }
 
   #warnOfUnreadable(): void {
@@ -131,7 +141,8 @@ export class Shelf {
   }
 
   #tell(told: { kind: SkillEntryKind; [field: string]: unknown }): void {
-    const { log, unit } = this.#parts
-    unit(() => log.append([{ ...scopeHead(), ...told }]))
+    const { database, log, unit } = this.#parts
+    // The log of a scope that was never written to begins with what is done there.
+    if (database.laid) unit(() => log.append([{ ...scopeHead(), ...told }]))
   }
 }

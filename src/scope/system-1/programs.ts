@@ -24,7 +24,7 @@ export class Programs {
   #versions: ReflexVersion[]
   #suspended: Record<string, string>
   #links: Link[] | null = null
-  #set_by: string
+  #set_by: string | null
 
   constructor(database: Database, scope: string, settings: () => Settings) {
     this.#database = database
@@ -34,7 +34,7 @@ export class Programs {
       .all<{ program: string }>('SELECT program FROM programs')
       .map(({ program }) => JSON.parse(program) as ReflexVersion)
     this.#suspended = database.read('suspended', {})
-    this.#set_by = database.read('chain_set_by', '')
+    this.#set_by = database.read('chain_set_by', null)
   }
 
   get links(): readonly Link[] {
@@ -50,15 +50,19 @@ export class Programs {
     this.#links = null
   }
 
-  /** Who set the chain: what is found out here about a reflex of his own is true of it everywhere. */
-  setBy(name: string): void {
-    this.#set_by = name
-    this.#database.write('chain_set_by', name)
+  /** The id of the key that set the chain; null where no key did. */
+  setBy(key_id: string | null): void {
+    this.#set_by = key_id
+    this.#database.write('chain_set_by', key_id)
   }
 
-  /** Whether this scope may change the version's state for all: its agent wrote it, or its owner put it here. Others only do without it here. */
-  governs({ owner, provenance }: ReflexVersion): boolean {
-    return provenance.scope === this.#scope || (provenance.scope === null && owner === this.#set_by)
+  /**
+   * True where this scope may change the version's state for all: its agent wrote it, or the key
+   * that owns it set the chain. What happens to it in other scopes concerns those scopes alone.
+   */
+  governs({ owner_id, provenance }: ReflexVersion): boolean {
+    if (provenance.scope !== null) return provenance.scope === this.#scope
+    return owner_id === this.#set_by
   }
 
   /** What D1 has of the chain's references now. Within a unit of work. */

@@ -82,6 +82,7 @@ function writing({ scope, env, owned, agent, sandbox, upkeep, now }: Parts) {
           hash: checked.hash,
           description,
           owner: agentOwner(scope),
+          owner_id: agentOwner(scope),
           scopes: [scope],
           state: 'shadow',
           provenance: { by: agent().name, scope, template: null, origin },
@@ -179,7 +180,7 @@ function changing({ scope, env, owned, proving, configure, upkeep, programs, tur
       async execute({ id, version, reason }) {
         const found = await findReflex(env.DB, id, version)
         if (!found) return { retired: false, reason: `there is no reflex ${id}` }
-        if (found.owner !== agentOwner(scope))
+        if (found.owner_id !== agentOwner(scope))
           return { retired: false, reason: `${id} is ${found.owner}'s: take it out of your chain instead` }
         const versions = version === undefined ? await listVersions(env.DB, id) : [found]
         for (const one of versions) await setReflexState(env.DB, { id, version: one.version, state: 'retired', reason, now: now() })

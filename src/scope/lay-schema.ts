@@ -1,0 +1,24 @@
+import { drizzle } from 'drizzle-orm/durable-sqlite'
+import { migrate } from 'drizzle-orm/durable-sqlite/migrator'
+import migrations from '../../migrations/scope/migrations.js'
+
+/** True once the object has written anything: its first write lays the schema. */
+export const isLaid = ({ sql }: DurableObjectStorage): boolean =>
+  sql.exec(`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'state'`).toArray().length > 0
+
+/**
+ * Brings the schema up to date, at once: drizzle's migrator is asynchronous in its type only, and
+ * has done its work when it returns. That it has is checked, for its failure comes too late.
+ */
+export function laySchema(storage: DurableObjectStorage): void {
+  migrate(drizzle(storage), migrations).catch((error: unknown) => {
+    console.error(JSON.stringify({ message: 'the migrations of a scope failed', error: String(error) }))
+  })
+  const newest = migrations.journal.entries.at(-1)?.when ?? 0
+  if (appliedUntil(storage) < newest) throw new Error('a migration of the scope failed; the log says why')
+}
+
+function appliedUntil({ sql }: DurableObjectStorage): number {
+  if (sql.exec(`SELECT 1 FROM sqlite_master WHERE name = '__drizzle_migrations'`).toArray().length === 0) return 0
+  return Number(sql.exec('SELECT max(created_at) AS at FROM __drizzle_migrations').one()['at'])
+}
