@@ -39,6 +39,7 @@ CREATE TABLE `dead_letters` (
 	`event_id` text,
 	`type` text,
 	`error` text NOT NULL,
+	`stack` text,
 	`attempts` integer NOT NULL,
 	`payload` text NOT NULL,
 	`dead_lettered_at` integer NOT NULL

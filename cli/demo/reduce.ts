@@ -65,6 +65,9 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
     case 'event-discarded':
     case 'event-reopened':
     case 'event-returned':
+    case 'filter-failed':
+    case 'model-lost':
+    case 'model-restored':
     case 'reflex-compared':
     case 'reflex-moved':
     case 'reflex-overruled':

@@ -60,6 +60,7 @@ CREATE TABLE `events` (
 	`turns` text,
 	`interruptions` integer DEFAULT 0 NOT NULL,
 	`parked` text,
+	`parked_at` integer,
 	`revision` integer DEFAULT 1 NOT NULL,
 	`told` integer DEFAULT 0 NOT NULL
 );

@@ -5,6 +5,7 @@ import type { DecisionContext } from '../core/decision-context.ts'
 import type { Filter, ReflexDeps } from '../core/deps.ts'
 import type { builtInEvents, Event, EventSchema } from '../core/event.ts'
 import type { OfflineRule } from '../models/offline-model.ts'
+import type { RetrySettings } from '../protocol/retry-settings.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { ToolDefinition } from './define-tool.ts'
 
@@ -47,7 +48,7 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
   writes_reflexes?: boolean
   /** Functions that skills' expressions may call by name, such as `deploy_window('staging')`: synchronous, JSON in and out. What they answer stands in the log. */
   probes?: Readonly<Record<string, (...args: never[]) => unknown>>
-  settings?: Partial<Omit<Settings, 'agent'>>
+  settings?: Partial<Omit<Settings, 'agent' | 'retry'>> & { retry?: Partial<RetrySettings> }
   /** How the offline model answers this agent's prompts. */
   offline?: readonly OfflineRule[]
 }

@@ -4,8 +4,9 @@ import type { Event } from './event.ts'
 export type Statement = { sql: string; params: (string | number | null)[] }
 type Which = { types?: readonly string[] | undefined; scope?: string | undefined }
 export type Claim = Which & { ack_token: string; now: number; lease_ms: number; limit: number }
-/** `jitter` in [0, 1) spreads the retries; the delay doubles with each attempt, from 1 s up to 5 min. */
-export type Failure = { ack_tokens: readonly string[]; error: string; max_attempts: number; now: number; jitter: number }
+/** `jitter` in [0, 1) spreads the retries; the delay doubles with each attempt. */
+export type Backoff = { max_attempts: number; backoff_ms?: number; max_backoff_ms?: number; now: number; jitter: number }
+type Failure = Backoff & { ack_tokens: readonly string[]; error: string }
 export type Span = Which & { start: string; end?: string | undefined }
 /** Of rows of `seq, at, bytes`, the first ones that fit a page of 4 MB. Their payloads are not read. */
 const fitting = (rows: string): string => `SELECT seq FROM (SELECT seq, sum(bytes) OVER (ORDER BY at, seq) - bytes AS before
@@ -22,12 +23,12 @@ export const eventTable = (table = 'events'): string[] => [
 
 /** `alsoSet` is appended to every UPDATE, for a table that counts its changes (`, revision = revision + 1`). */
 export function eventStatements(table = 'events', alsoSet = '') {
-  const fail = (which: string, { ack_tokens, error, now, max_attempts, jitter }: Failure): Statement => ({
+  const fail = (which: string, { ack_tokens, error, now, max_attempts, jitter, ...backoff }: Failure): Statement => ({
     sql: `UPDATE ${table} SET status = CASE WHEN attempts >= ?4 THEN 'dead_lettered' ELSE 'pending' END, error = ?2,
-      due_at = CASE WHEN attempts >= ?4 THEN 0 ELSE ?3 + CAST(min(300000, 1000 << min(attempts - 1, 20)) * (1 + ?5) / 2 AS INTEGER) END,
+      due_at = CASE WHEN attempts >= ?4 THEN 0 ELSE ?3 + CAST(min(?7, ?6 << min(attempts - 1, 20)) * (1 + ?5) / 2 AS INTEGER) END,
       ended_at = CASE WHEN attempts >= ?4 THEN ?3 END, ack_token = NULL, lease_until = NULL${alsoSet}
       WHERE status = 'processing' AND ${which} RETURNING seq, id, status, attempts, due_at`,
-    params: [JSON.stringify(ack_tokens), error, now, max_attempts, jitter],
+    params: [JSON.stringify(ack_tokens), error, now, max_attempts, jitter, backoff.backoff_ms ?? 1000, backoff.max_backoff_ms ?? 300_000],
   })
   return {
     /** Inserts what is new; a duplicate is not returned. */
@@ -51,8 +52,7 @@ export function eventStatements(table = 'events', alsoSet = '') {
     }),
     nack: (failure: Failure): Statement => fail('ack_token IN (SELECT value FROM json_each(?1))', failure),
     /** Gives back what was claimed and not settled within its lease; the attempt counts. */
-    expire: (now: number, max_attempts: number): Statement =>
-      fail(`ack_token > '' AND lease_until <= ?3`, { ack_tokens: [], error: 'the lease ran out', max_attempts, now, jitter: 0 }),
+    expire: (backoff: Backoff) => fail(`ack_token > '' AND lease_until <= ?3`, { ...backoff, ack_tokens: [], error: 'the lease ran out' }),
     replay: ({ start, end, types, scope }: Span, after: { timestamp: string; seq: number }, limit: number): Statement => ({
       sql: `SELECT seq, timestamp, payload FROM ${table} WHERE seq IN (${fitting(`SELECT seq, timestamp AS at, octet_length(payload) AS bytes
         FROM ${table} WHERE timestamp >= ?1 AND timestamp < ?2 AND (timestamp, seq) > (?3, ?4) AND (?5 IS NULL OR scope = ?5)

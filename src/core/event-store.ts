@@ -51,7 +51,7 @@ export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
       // Before it looks, so that what is published while it looks wakes it too.
       const { promise: woken, resolve: wake } = Promise.withResolvers<void>()
       this.#subscribers.add(wake)
-      await run(this.#statements.expire(now(), max_attempts))
+      await run(this.#statements.expire({ now: now(), max_attempts, jitter: 0 }))
       // One at a time, so that a lease covers one event's work and not the wait behind the others of a page.
       const ack_token = `${crypto.randomUUID()}:`
       const [row] = await run(this.#statements.claim({ ack_token, now: now(), lease_ms, limit: 1, types, scope }))

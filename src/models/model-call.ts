@@ -1,4 +1,6 @@
 import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4Prompt, LanguageModelV4Usage } from '@ai-sdk/provider'
+import type { ModelFault } from '../faults.ts'
+import { ModelFailed } from './model-failed.ts'
 import { costOf } from './prices.ts'
 import { estimateContentTokens, estimatePromptTokens } from './token-estimate.ts'
 
@@ -17,6 +19,8 @@ export type ModelCall = {
   finish_reason: LanguageModelV4FinishReason['unified'] | null
   content: unknown[]
   error: string | null
+  /** The provider's, where that is why it failed. */
+  fault?: ModelFault
 }
 
 /** What is known when a call has ended. `taken`: the provider took the prompt, and will charge for it. */
@@ -32,6 +36,7 @@ type Call = { model: string; prompt: LanguageModelV4Prompt; prompt_hash: string;
 
 export function modelCall({ model, prompt, prompt_hash, duration_ms }: Call, answer: Answer): ModelCall {
   const error = errorOf(answer)
+  const fault = answer.error instanceof ModelFailed ? answer.error.fault : null
   const tokens = tokensOf(prompt, answer)
   return {
     model,
@@ -43,6 +48,7 @@ export function modelCall({ model, prompt, prompt_hash, duration_ms }: Call, ans
     finish_reason: answer.finish?.unified ?? null,
     content: answer.content.filter((part) => part.type === 'text' || part.type === 'tool-call'),
     error,
+    ...(fault && { fault }),
   }
 }
 

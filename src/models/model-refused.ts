@@ -1,5 +1,10 @@
-/** Why a model may not be called now. `until` is milliseconds since the epoch, null when no time will lift it. */
-export type Refusal = { ok: false; reason: 'budget'; until: number | null; detail: string }
+import { causesOf } from '../faults.ts'
+
+/**
+ * Why a model may not be called now: the scope's budget is spent, or its provider is not available.
+ * `until` is milliseconds since the epoch, null when no time will lift it.
+ */
+export type Refusal = { ok: false; reason: 'budget' | 'outage'; until: number | null; detail: string }
 
 /** Thrown instead of calling a model. A plain Error, so that the AI SDK doesn't retry it; its fields are own properties, so that they survive RPC. */
 export class ModelRefused extends Error {
@@ -21,15 +26,8 @@ export function isModelRefused(error: unknown): boolean {
 }
 
 /** The refusal inside whatever the AI SDK or RPC made of it: by name, for neither keeps the prototype for sure. */
-export function findModelRefused(error: unknown, seen = new Set<unknown>()): ModelRefused | null {
-  if (typeof error !== 'object' || error === null || seen.has(error)) return null
-  seen.add(error)
-  if (isNamedRefusal(error)) return error
-  const { cause, lastError, errors } = error as { cause?: unknown; lastError?: unknown; errors?: unknown }
-  for (const inner of [cause, lastError, ...(Array.isArray(errors) ? errors : [])]) {
-    const found = findModelRefused(inner, seen)
-    if (found !== null) return found
-  }
+export function findModelRefused(error: unknown): ModelRefused | null {
+  for (const thrown of causesOf(error)) if (isNamedRefusal(thrown)) return thrown
   return null
 }
 

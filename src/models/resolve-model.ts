@@ -1,6 +1,7 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { createWorkersAI } from 'workers-ai-provider'
+import { ModelMisconfigured } from './model-failed.ts'
 import { OfflineModel, type OfflineRule } from './offline-model.ts'
 
 export type ModelEnv = { AI?: Ai; OPENAI_COMPATIBLE_BASE_URL?: string; OPENAI_COMPATIBLE_API_KEY?: string }
@@ -13,7 +14,21 @@ const FORMS =
   '"workers-ai/@cf/openai/gpt-oss-20b"; "openai-compatible/MODEL" (needs OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_API_KEY), such as ' +
   '"openai-compatible/gpt-5-mini". The deployment\'s model is the variable REFLEX_MODEL, under [vars] in wrangler.toml.'
 
-/** The model of that name. Throws an Error that tells an operator what to set where when the name or what it needs is missing. */
+/**
+ * What is wrong with a model's name or with what it needs of the deployment, and what to set where;
+ * null where nothing is. Holds no secret.
+ */
+export function modelProblem(name: string, env: ModelEnv): string | null {
+  try {
+    resolveModel(name, env)
+    return null
+  } catch (error) {
+    if (error instanceof ModelMisconfigured) return error.message
+    throw error
+  }
+}
+
+/** The model of that name. Throws ModelMisconfigured, which tells an operator what to set where. */
 export function resolveModel(name: string, env: ModelEnv, rules: readonly OfflineRule[] = []): LanguageModelV4 {
   if (name === 'offline') return new OfflineModel(rules)
   if (name.startsWith(WORKERS_AI)) return workersAI(name, name.slice(WORKERS_AI.length), env)
@@ -35,7 +50,7 @@ function openAICompatible(name: string, model: string, env: ModelEnv): LanguageM
     throw unusable(name, `the variable OPENAI_COMPATIBLE_BASE_URL is missing. ${where}`)
   }
   if (!/^https?:$/.test(URL.parse(baseURL)?.protocol ?? '')) {
-    throw unusable(name, `the variable OPENAI_COMPATIBLE_BASE_URL in wrangler.toml is no http or https URL: "${baseURL}".`)
+    throw unusable(name, 'the value of the variable OPENAI_COMPATIBLE_BASE_URL is no http or https URL.')
   }
   if (!apiKey) {
     const where = 'Run `wrangler secret put OPENAI_COMPATIBLE_API_KEY`, or put it into .dev.vars for the local server'
@@ -45,6 +60,6 @@ function openAICompatible(name: string, model: string, env: ModelEnv): LanguageM
   return createOpenAICompatible({ name: 'openai-compatible', baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true })(model)
 }
 
-function unusable(name: string, what: string): Error {
-  return new Error(`The model "${name}" can't be used: ${what} ${FORMS}`)
+function unusable(name: string, what: string): ModelMisconfigured {
+  return new ModelMisconfigured(`The model "${name}" can't be used: ${what} ${FORMS}`)
 }

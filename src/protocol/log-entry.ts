@@ -1,7 +1,7 @@
 import type { Action } from './action.ts'
 import type { Act, Decision, ReflexState } from './reflex.ts'
 import type { Settings, SettingsPatch } from './settings.ts'
-import type { Outcome, OutcomeStatus } from './event-record.ts'
+import type { FailedCall, Outcome, OutcomeStatus } from './event-record.ts'
 import type { Schedule } from './schedule.ts'
 
 /**
@@ -20,7 +20,7 @@ export type EntryHead = {
 }
 
 export type Usage = { input_tokens: number; output_tokens: number; cost_usd: number | null; model_calls: number }
-export type TurnEnd = 'result' | 'none' | 'failed' | 'timeout' | 'cancelled' | 'interrupted' | 'refused' | 'lost'
+export type TurnEnd = 'result' | 'none' | 'failed' | 'timeout' | 'cancelled' | 'interrupted' | 'refused' | 'waiting' | 'lost'
 export type EffectEnd = 'ok' | 'failed' | 'unknown' | 'reused'
 export type Cause = { turn_id: string } | { by: string }
 
@@ -36,6 +36,12 @@ export type EntryBody =
   | { kind: 'event-claimed'; attempts: number; lease_until: string; by: string }
   /** The answer to a claim could not be sent: `attempts` is what it was before. */
   | { kind: 'event-returned'; attempts: number; why: string }
+  /** A filter threw for these events. */
+  | { kind: 'filter-failed'; agent: string; error: string; stack: string | null }
+  /** The model's provider is not available: events that need it wait. */
+  | { kind: 'model-lost'; status: number | null; error: string; retry_after_ms: number | null; ask_at: string }
+  /** It answered again; `tries` is how many turns asked in vain. */
+  | { kind: 'model-restored'; since: string; waited_ms: number; tries: number }
   /** `considered`: the events of the turn, as ranges of `seq`. `saw` names what the decision is made from: the context's events as ranges of `seq`, how many, and the scratch. */
   | {
       kind: 'turn-started'
@@ -51,6 +57,9 @@ export type EntryBody =
       status: TurnEnd
       result: unknown
       error: string | null
+      stack?: string | null
+      /** Calls of tools that failed, whatever became of the turn. */
+      failed_calls?: FailedCall[]
       cleared: number
       usage: Usage
       scratch: unknown
@@ -77,6 +86,7 @@ export type EntryBody =
       status: EffectEnd
       output: unknown
       error: string | null
+      stack?: string | null
       idempotence_key: string | null
     }
   | { kind: 'reply-sent'; turn_id: string | null; reflex_id: string | null; content: string }

@@ -9,3 +9,22 @@ export function messageOf(error: unknown): string {
     return 'something was thrown that cannot be shown as text'
   }
 }
+
+const LONGEST_STACK_BYTES = 4096
+
+/** Where an error was thrown, its causes included, in 4 kB at most; null for what has no stack. */
+export function stackOf(error: unknown): string | null {
+  try {
+    const stacks: string[] = []
+    for (let one = error; one instanceof Error && stacks.length < 5; one = one.cause) stacks.push(one.stack ?? messageOf(one))
+    return stacks.length === 0 ? null : cutToBytes(stacks.join('\ncaused by: '), LONGEST_STACK_BYTES)
+  } catch {
+    return null
+  }
+}
+
+function cutToBytes(text: string, most: number): string {
+  const bytes = new TextEncoder().encode(text.slice(0, most))
+  // A character that was cut in the middle is left out.
+  return bytes.length <= most ? text.slice(0, most) : new TextDecoder().decode(bytes.subarray(0, most)).replace(/\uFFFD+$/, '')
+}

@@ -13,7 +13,7 @@ import type { Settings, SettingsPatch } from './settings.ts'
 export type EventReceipt = { id: string; scope: string; trace_id: string; status: 'accepted' | 'duplicate' | 'queued' }
 export type Accepted = { ok: true; receipts: EventReceipt[] } | { ok: false; reason: 'inbox_full'; depth: number; limit: number }
 /** How an event ended, without the event: who waits for it has it. */
-export type EventOutcome = Pick<EventRecord, 'status' | 'attempts' | 'error' | 'outcome'> & {
+export type EventOutcome = Pick<EventRecord, 'status' | 'attempts' | 'error' | 'outcome' | 'waiting'> & {
   id: string
   trace_id: string
   shortened?: true
@@ -40,6 +40,8 @@ export type Counters = Record<
   | 'cost_usd',
   number
 >
+/** The scope waits for its model's provider since then, and asks it again at `until`. */
+export type ModelWait = { since: string; until: string; tries: number; detail: string }
 export type Depth = { pending: number; processing: number; delayed: number }
 export type ScopeState = {
   scope: string
@@ -50,6 +52,8 @@ export type ScopeState = {
   counters: Counters
   turn: null | { turn_id: string; since: string; events: number }
   llm_tokens_remaining: number | null
+  /** Null while the model's provider can be reached, as far as the scope knows. */
+  waiting_for_model: ModelWait | null
   sockets: number
   outbox: { waiting: number; last_error: string | null }
   last_seq: number

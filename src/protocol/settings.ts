@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import { blackboard } from './blackboard-setting.ts'
 import { limits } from './limits.ts'
 import { httpTools, mcpServers } from './outside-tools.ts'
 import { reflexReference } from './reflex.ts'
+import { defaultRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './retry-settings.ts'
 import { fitsBytes } from './byte-length.ts'
 import { whenFunctions, whenWindows } from './when.ts'
 
@@ -21,25 +23,6 @@ const tokenBudget = z.strictObject({
   tokens: z.int().min(0).meta({ description: 'Input and output tokens together.' }),
   per: z.enum(['hour', 'day', 'total']).meta({ description: 'Hours and days are those of UTC.' }),
 })
-
-const anyFields = z.record(z.string().min(1).max(128), z.json())
-const roles = z.array(z.string().min(1).max(64), 'is a list of roles, such as ["operator"]').max(32)
-
-const blackboard = z
-  .strictObject({
-    ctx: anyFields.meta({ description: 'Facts about the situation.' }),
-    env: anyFields.meta({ description: 'Facts about the environment.' }),
-    work: anyFields
-      .refine((work) => !Object.hasOwn(work, 'steps'), { path: ['steps'], message: 'is where a plan finds what its steps gave' })
-      .meta({ description: 'What skills read and write; `steps` is reserved.' }),
-    policy: anyFields
-      .superRefine((policy, context) => {
-        const judged = Object.hasOwn(policy, 'roles') ? roles.safeParse(policy['roles']) : null
-        for (const { path, message } of judged?.error?.issues ?? []) context.addIssue({ code: 'custom', path: ['roles', ...path], message })
-      })
-      .meta({ description: "`roles` are those of the scope's own agent, `agent` unless set." }),
-  })
-  .partial()
 
 /** Each with its meaning and an example: the API's description and docs/settings.md are made of these. */
 const fields = {
@@ -61,14 +44,17 @@ const fields = {
       'with everything. `drop`: they join the context and start no turn. `debounce`: turns wait for a quiet moment, and consider all that came until then.',
     examples: [{ debounce: { quiet_ms: 2000, max_ms: 10_000 } }],
   }),
-  max_attempts: z
-    .int()
-    .min(1)
-    .max(100)
-    .meta({
-      description: 'How often an event is tried before it goes to the dead letters.',
-      examples: [5],
-    }),
+  max_attempts: retrySettings.shape.max_attempts.meta({
+    description:
+      'How often an event is tried before it goes to the dead letters. Short for `retry.max_attempts`: the one that was set last counts.',
+    examples: [5],
+  }),
+  retry: retrySettings.meta({
+    description:
+      'How failures are retried, and how long events wait for a model provider that is busy or out of reach. A patch changes the fields that it names.',
+    examples: [{ max_attempts: 5, backoff_ms: 500, max_backoff_ms: 60_000, model_outage_s: 3600 }],
+  }),
+  on_tool_error: onToolError,
   turn_timeout_ms: z
     .int()
     .min(10)
@@ -268,17 +254,23 @@ function patchOf(schema: z.ZodType): z.ZodType {
   return schema.nullable().optional().meta({ description, examples })
 }
 
+/** `retry` is changed field by field. */
+const patchFields = { ...fields, retry: retryPatch.meta(fields.retry.meta() ?? {}) }
+
 /** A merge patch: what is named changes, null goes back to the default. */
 export const settingsPatch = z
-  .strictObject(Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, patchOf(schema)])) as PatchShape)
+  .strictObject(Object.fromEntries(Object.entries(patchFields).map(([name, schema]) => [name, patchOf(schema)])) as PatchShape)
+  .refine((patch) => !namesTwoAttempts(patch), 'max_attempts and retry.max_attempts are one setting: name one of them')
   .refine((patch) => fitsBytes(JSON.stringify(patch), limits.settings_bytes), 'settings are at most 64 kB in all')
-type PatchShape = { [Name in keyof typeof fields]: z.ZodOptional<z.ZodNullable<(typeof fields)[Name]>> }
+type PatchShape = { [Name in keyof typeof patchFields]: z.ZodOptional<z.ZodNullable<(typeof patchFields)[Name]>> }
 export type SettingsPatch = z.infer<typeof settingsPatch>
 
 export const defaultSettings: Settings = {
   consumer: 'turn',
   overlap: 'queue',
-  max_attempts: 3,
+  max_attempts: defaultRetry.max_attempts,
+  retry: defaultRetry,
+  on_tool_error: 'continue',
   turn_timeout_ms: 60_000,
   effect_timeout_ms: 30_000,
   context_limit: 1000,
@@ -298,6 +290,6 @@ export const defaultSettings: Settings = {
 }
 
 export function mergeSettings(current: SettingsPatch, patch: SettingsPatch): SettingsPatch {
-  const merged = { ...current, ...patch }
+  const merged = { ...current, ...patch, ...mergeRetry(current, patch) }
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined))
 }

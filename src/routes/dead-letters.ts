@@ -20,6 +20,7 @@ const letter = z
     event_id: z.string().nullable(),
     type: z.string().nullable(),
     error: z.string(),
+    stack: z.string().nullable().meta({ description: 'Where the error was thrown, where it has a stack.' }),
     attempts: z.int(),
     event: event.optional(),
     payload: z.string().optional().meta({ description: 'Instead of an event: a message that could not be read.' }),

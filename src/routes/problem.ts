@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { Problem } from '../protocol/problem.ts'
-import { isTransient } from './transient.ts'
+import { isTransient } from '../faults.ts'
 
 export { fromZod, Problem, type FieldError, type ProblemOptions, type ProblemType } from '../protocol/problem.ts'
 

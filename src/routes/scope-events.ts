@@ -17,7 +17,7 @@ const publish = createRoute({
   tags: ['Scopes'],
   summary: 'Send events to one scope, directly',
   description:
-    'Answered once the inbox has the events. With `wait=outcome` it is answered once each has its outcome, or with receipts when the time is up. ' +
+    'Answered once the inbox has the events. With `wait=outcome` it is answered once each has its outcome, or with receipts when the time is up: `waiting` says there what each event without an outcome waits for. ' +
     'Outcomes beyond 4 MB in all come in short, as `shortened` says: `GET /v1/scopes/{scope}/events/{id}` has the whole one.',
   ...guard({ roles: ['publisher'], scoped: true }),
   request: {
@@ -62,14 +62,23 @@ export const scopeEventRoutes = resource().openapi(publish, async (c) => {
       timeout_ms,
     )
     if (waited.settled) return c.json({ accepted, events: withOutcomes(answer.receipts, waited) }, 200)
+    return c.json({ accepted, events: withReasons(answer.receipts, waited) }, 202)
   }
   return c.json({ accepted, events: answer.receipts }, 202)
 })
+
+/** Of each event that has no outcome yet, what it waits for. */
+function withReasons(receipts: readonly EventReceipt[], { records }: Waited) {
+  const reasons = new Map(records.map(({ id, waiting }) => [id, waiting]))
+  return receipts.map((receipt) => ({ ...receipt, waiting: reasons.get(receipt.id) ?? null }))
+}
 
 function withOutcomes(receipts: readonly EventReceipt[], { records }: Waited) {
   const byId = new Map(records.map((record) => [record.id, record]))
   return receipts.flatMap(({ id, scope }) => {
     const record = byId.get(id)
-    return record ? [{ scope, ...record }] : []
+    if (!record) return []
+    const { waiting: _none, ...outcome } = record
+    return [{ scope, ...outcome }]
   })
 }

@@ -42,6 +42,13 @@ const counters = z.object({
   cost_usd: z.number(),
 })
 
+const modelWait = z.object({
+  since: time,
+  until: time.meta({ description: 'When the model is asked again.' }),
+  tries: count.meta({ description: 'How many turns asked in vain.' }),
+  detail: z.string(),
+})
+
 export const scopeState = z
   .object({
     scope: z.string(),
@@ -52,6 +59,7 @@ export const scopeState = z
     counters,
     turn: z.object({ turn_id: z.string(), since: time, events: count }).nullable(),
     llm_tokens_remaining: count.nullable(),
+    waiting_for_model: modelWait.nullable().meta({ description: 'Null while the model can be reached, as far as the scope knows.' }),
     sockets: count,
     outbox: z.object({ waiting: count, last_error: z.string().nullable() }),
     last_seq: count,

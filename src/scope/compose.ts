@@ -5,7 +5,6 @@ import { ScopedLocks } from '../core/scoped-locks.ts'
 import type { SecretHider } from '../protocol/secrets.ts'
 import { existingKeys } from '../store/keys.ts'
 import { Alarm } from './alarm.ts'
-import { Budget } from './budget.ts'
 import { Configuration } from './configuration.ts'
 import { Counters } from './counters.ts'
 import type { Database } from './database.ts'
@@ -17,6 +16,7 @@ import { Inbox } from './inbox.ts'
 import { Intake } from './intake.ts'
 import { KeyCheck } from './key-check.ts'
 import { Log } from './log.ts'
+import { composeModelAccess } from './model-access.ts'
 import { OperatorCalls } from './operator-calls.ts'
 import { Outbox } from './outbox.ts'
 import { Perception } from './perception.ts'
@@ -38,6 +38,7 @@ import { Turns } from './turns.ts'
 import { unitOfWork } from './unit-of-work.ts'
 import { UsedTickets } from './used-tickets.ts'
 import { Waiters } from './waiters.ts'
+import { situationOf } from './waiting.ts'
 import { WorkingMemory } from './working-memory.ts'
 
 export type Collaborators = ReturnType<typeof compose>
@@ -61,7 +62,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
   const inbox = new Inbox(database, hider)
   const records = new Records(database)
   const view = new InboxView(database)
-  const outcomes = new EventOutcomes({ database, log, view })
+  const outcomes = new EventOutcomes({ database, log, view, situation: () => situationOf({ turns, budget, outage, settings, now }) })
   const memory = new WorkingMemory({ database, scope, created_at, now, limit: settings().context_limit })
   const report = () => ({ scope, agent: agent().name, open: inbox.open })
   const run_reports = new RunReports(database)
@@ -110,7 +111,8 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     fetch: outbound,
     now,
   })
-  const budget = new Budget(database, settings, now)
+  const access = composeModelAccess({ database, hider, log, settings, now, random })
+  const { budget, outage } = access
   const timers = new Timers({ database, log, scope, now })
   const thinking = () => turns.current !== null
   const { programs, upkeep, windows, toolbox, proving, recordings, actions, chain, reflexes } = composeSystem1({
@@ -147,7 +149,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     unit,
     log,
     counters,
-    budget,
+    ...access,
     effects,
     toolbox,
     alarm,
@@ -155,8 +157,10 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     settings,
     now,
   })
-  const perception = new Perception({ inbox, memory, log, settlement, chain, reflexes, recordings, agent, settings, thinking })
+  const perception = new Perception({ scope, inbox, memory, log, settlement, chain, reflexes, recordings, agent, settings, thinking })
   const turns: Turns = new Turns({
+    scope,
+    ...access,
     database,
     inbox,
     view,
@@ -181,7 +185,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
           settings,
           store: events,
           effects,
-          budget,
+          ...access,
           log,
           counters,
           sockets,
@@ -205,7 +209,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     unit,
     log,
     memory,
-    inbox,
+    ...access,
     perception,
     intake,
     turns,
@@ -260,7 +264,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     waiters,
     effects,
     operator_calls,
-    budget,
+    ...access,
     timers,
     toolbox,
     perception,

@@ -1,9 +1,10 @@
 import type { Refused } from '../protocol/scope-api.ts'
 import type { Settings, SettingsPatch } from '../protocol/settings.ts'
 import type { Alarm } from './alarm.ts'
-import type { Inbox } from './inbox.ts'
 import type { Intake } from './intake.ts'
 import type { Log } from './log.ts'
+import type { ModelOutage } from './model-outage.ts'
+import type { Parking } from './parking.ts'
 import type { Perception } from './perception.ts'
 import type { SettingsStore } from './settings-store.ts'
 import { scopeHead } from './spans.ts'
@@ -19,7 +20,8 @@ type Parts = {
   unit: UnitOfWork
   log: Log
   memory: WorkingMemory
-  inbox: Inbox
+  parking: Parking
+  outage: ModelOutage
   perception: Perception
   intake: Intake
   turns: Turns
@@ -45,7 +47,7 @@ export class Configuration {
     by: string,
     key_id: string | null = null,
   ): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
-    const { unit, memory, inbox, perception, intake, turns, upkeep, programs, windows, alarm } = this.#parts
+    const { unit, memory, parking, outage, perception, intake, turns, upkeep, programs, windows, alarm } = this.#parts
     const before = JSON.stringify(this.#parts.store.settings.reflexes)
     const changed = unit(() => {
       const result = this.#change(patch, by)
@@ -55,7 +57,8 @@ export class Configuration {
         programs.resume()
         programs.setBy(key_id)
       }
-      inbox.unpark()
+      parking.release()
+      outage.hurry()
       return result
     })
     if (!changed.ok) return changed

@@ -5,11 +5,14 @@ import type { Env } from '../bindings.ts'
 import { meter } from '../models/meter.ts'
 import type { ModelCall } from '../models/model-call.ts'
 import { resolveModel } from '../models/resolve-model.ts'
+import { withFaults } from '../models/with-faults.ts'
 import type { EntryHead, Usage } from '../protocol/log-entry.ts'
 import type { Budget } from './budget.ts'
 import type { Counters } from './counters.ts'
 import type { Log } from './log.ts'
+import type { ModelOutage } from './model-outage.ts'
 import { childHead } from './spans.ts'
+import type { ModelWitness } from './turn.ts'
 import { reflexGuidance } from './system-1/guidance.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
 
@@ -17,25 +20,27 @@ export type CountedParts = {
   env: Env
   agent: () => Agent
   budget: Budget
+  outage: ModelOutage
+  hide: (text: string) => string
   log: Log
   counters: Counters
   unit: UnitOfWork
   now: () => number
 }
 
-/** What a model is asked for: a turn, whose `usage` grows with each call, or what is asked outside of one. */
-export type AskedFor = { turn_id: string | null; head: EntryHead; signal: AbortSignal; usage?: Usage }
+/** What a model is asked for: a turn, which learns what its calls used and how the provider fares, or what is asked outside of one. */
+export type AskedFor = { turn_id: string | null; head: EntryHead; signal: AbortSignal; usage?: Usage; model?: ModelWitness }
 
 /** The deployment's name of its model. */
 export const modelName = ({ REFLEX_MODEL = 'offline' }: Env): string => REFLEX_MODEL
 
 /** The scope's model: it stops with what it is asked for, its tokens are counted against the budget, and each call is in the log. */
 export function countedModel(parts: CountedParts, asked: AskedFor): LanguageModelV4 {
-  const { env, agent, budget, now } = parts
+  const { env, agent, budget, outage, hide, now } = parts
   const name = modelName(env)
   const { signal } = asked
   const stoppable = wrapLanguageModel({
-    model: resolveModel(name, env, agent().offline),
+    model: withFaults(resolveModel(name, env, agent().offline), { now, hide }),
     middleware: {
       specificationVersion: 'v4',
       transformParams: async ({ params }) => {
@@ -45,7 +50,11 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
       },
     },
   })
-  return meter(stoppable, { allow: () => budget.allow(), record: (modelCall) => recordCall(parts, asked, modelCall), now, name })
+  const allow = () => {
+    const allowed = budget.allow()
+    return allowed.ok ? outage.allow() : allowed
+  }
+  return meter(stoppable, { allow, record: (modelCall) => recordCall(parts, asked, modelCall), now, name })
 }
 
 /** A model that may write reflexes is told when that pays. */
@@ -55,8 +64,25 @@ function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageMod
 }
 
 /** A call counts even when what it was for has ended meanwhile: it was paid for. */
-function recordCall({ log, counters, budget, unit }: CountedParts, { turn_id, head, usage: sum }: AskedFor, modelCall: ModelCall): void {
-  const { input_tokens, output_tokens, cost_usd, duration_ms, model, status, prompt_hash, content, finish_reason, error } = modelCall
+function recordCall(
+  { log, counters, budget, unit }: CountedParts,
+  { turn_id, head, usage: sum, model: witness }: AskedFor,
+  modelCall: ModelCall,
+): void {
+  const {
+    input_tokens,
+    output_tokens,
+    cost_usd,
+    duration_ms,
+    model,
+    status,
+    prompt_hash,
+    content,
+    finish_reason,
+    error,
+    fault = null,
+  } = modelCall
+  if (witness && (status === 'ok' || fault)) Object.assign(witness, { answered: status === 'ok', fault })
   const usage = { input_tokens, output_tokens, cost_usd, model_calls: 1 }
   if (sum) {
     sum.input_tokens += input_tokens

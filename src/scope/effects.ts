@@ -1,6 +1,5 @@
 import { byteLength } from '../protocol/byte-length.ts'
 import { limits } from '../protocol/limits.ts'
-import { messageOf } from '../protocol/message-of.ts'
 import { v7 as uuidv7 } from 'uuid'
 import { z } from 'zod'
 import type { ToolDefinition } from '../agents/define-tool.ts'
@@ -18,8 +17,10 @@ import type { Json } from '../skills/json.ts'
 import { CutOff } from '../skills/runner/cut-off.ts'
 import { childHead } from './spans.ts'
 import type { DoneKeys } from './done-keys.ts'
+import { endedEntry, hidden } from './effect-entry.ts'
 import { effectKey } from './effect-key.ts'
 import { recordable, type Done } from './recordable.ts'
+import { toolFailure } from './tell-failure.ts'
 import { releaseUndone } from './undone.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
 
@@ -196,7 +197,7 @@ export class Effects {
       // The lane is not free while a tool that was told to stop is still at it, unless it does not listen (G4).
       if (stopped) await Promise.race([work.catch(() => null), scheduler.wait(GRACE_MS)])
       // A stopped effect may have happened or not; one that failed by itself says which of the two.
-      end({ status: stopped || error instanceof CutOff ? 'unknown' : 'failed', output: null, error: messageOf(error) })
+      end({ status: stopped || error instanceof CutOff ? 'unknown' : 'failed', output: null, ...toolFailure(request, scope, error) })
       throw error
     }
   }
@@ -228,7 +229,7 @@ export class Effects {
     hide: EffectRequest['hide'],
   ): void {
     const { database, log, counters, now } = this.#parts
-    const { id, tool, key, head, started } = effect
+    const { id, head, started } = effect
     const output = JSON.stringify(done.output ?? null)
     database.all(
       'UPDATE effects SET status = ?2, output = ?3, error = ?4, ended_at = ?5 WHERE id = ?1',
@@ -240,15 +241,7 @@ export class Effects {
     )
     if (done.status !== 'ok') counters.add({ effects_failed: 1 })
     const duration_ms = now() - started
-    const entry = {
-      effect_id: id,
-      tool,
-      status: done.status,
-      output: log.clean(hidden(done.output ?? null, hide)),
-      error: done.error === null ? null : String(hidden(done.error, hide)),
-      idempotence_key: key,
-    }
-    log.append([{ ...head, duration_ms, kind: 'effect-ended', ...entry }])
+    log.append([{ ...head, duration_ms, ...endedEntry(effect, done, { log, hide }) }])
   }
 
   #reuse(request: EffectRequest, earlier: Journalled, key: string | null): unknown {
@@ -256,15 +249,9 @@ export class Effects {
     const { tool, turn_id } = request
     if (turn_id !== null) this.#reused.set(turn_id, (this.#reused.get(turn_id) ?? new Set()).add(earlier.id))
     const output: unknown = earlier.output === null ? null : JSON.parse(earlier.output)
-    const entry = {
-      effect_id: earlier.id,
-      tool,
-      status: 'reused' as const,
-      output: log.clean(hidden(output, request.hide)),
-      error: earlier.error,
-      idempotence_key: key,
-    }
-    unit(() => log.append([{ ...childHead(request.head), kind: 'effect-ended', ...entry }]))
+    const done: Done = { status: 'reused', output, error: earlier.error }
+    const entry = endedEntry({ id: earlier.id, tool, key }, done, { log, hide: request.hide })
+    unit(() => log.append([{ ...childHead(request.head), ...entry }]))
     return output
   }
 
@@ -292,5 +279,3 @@ export class Effects {
       .find(({ id }) => !reused.has(id))
   }
 }
-
-const hidden = (value: unknown, hide: EffectRequest['hide']): unknown => (hide ? hide(value as Json) : value)

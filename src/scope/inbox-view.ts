@@ -1,8 +1,22 @@
 import type { Event } from '../core/event.ts'
 import type { EventRecord, EventStatus, Outcome } from '../protocol/event-record.ts'
 import type { Depth } from '../protocol/scope-api.ts'
-import type { Database } from './database.ts'
+import type { Database, Row } from './database.ts'
 import { UNTIL_SETTLED } from './inbox.ts'
+
+/** Of an event without an outcome, what tells why; times in ms. */
+export type OpenEvent = {
+  status: string
+  token: string
+  due_at: number
+  lease_until: number | null
+  parked: string | null
+  parked_at: number | null
+  accepted_at: number
+  attempts: number
+  error: string | null
+}
+export type StoredRecord = Omit<EventRecord, 'waiting'> & { open: OpenEvent | null }
 
 /** What may be asked of the inbox without changing it. */
 export class InboxView {
@@ -12,7 +26,7 @@ export class InboxView {
     this.#database = database
   }
 
-  record(id: string): EventRecord | null {
+  record(id: string): StoredRecord | null {
     const row = this.#database.first('SELECT * FROM events WHERE id = ?', id)
     if (!row) return null
     const ended = row['ended_at']
@@ -24,6 +38,7 @@ export class InboxView {
       outcome: row['outcome'] === null ? null : (JSON.parse(String(row['outcome'])) as Outcome),
       accepted_at: new Date(Number(row['accepted_at'])).toISOString(),
       ended_at: ended === null ? null : new Date(Number(ended)).toISOString(),
+      open: ended === null ? openOf(row) : null,
     }
   }
 
@@ -65,5 +80,21 @@ export class InboxView {
 
   #count(condition: string): number {
     return this.#database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE ${condition}`)?.n ?? 0
+  }
+}
+
+function openOf(row: Row): OpenEvent {
+  const number = (name: string) => (row[name] === null ? null : Number(row[name]))
+  const text = (name: string) => (row[name] === null ? null : String(row[name]))
+  return {
+    status: String(row['status']),
+    token: text('ack_token') ?? '',
+    due_at: Number(row['due_at']),
+    lease_until: number('lease_until'),
+    parked: text('parked'),
+    parked_at: number('parked_at'),
+    accepted_at: Number(row['accepted_at']),
+    attempts: Number(row['attempts']),
+    error: text('error'),
   }
 }

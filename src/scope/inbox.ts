@@ -1,14 +1,19 @@
 import type { Event } from '../core/event.ts'
-import { eventStatements } from '../core/event-statements.ts'
+import { eventStatements, type Backoff } from '../core/event-statements.ts'
 import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
 import { limits } from '../protocol/limits.ts'
 import { hideInEvent } from '../protocol/hide-in-event.ts'
 import type { SecretHider } from '../protocol/secrets.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
 import type { Database, Row } from './database.ts'
+import type { ParkedFor } from './parking.ts'
 import { insertRows, rowOf, type Claimed, type Judged, type Stored } from './event-row.ts'
 
 type Remembered = { find: (seq: number) => Event | undefined }
+/** `log_seq`: the entry of the log that has the error's stack. */
+export type Failure = Backoff & { error: string; log_seq?: number }
+/** `parked`: what the events wait for until `due_at`, and no longer than `most_ms` in all. */
+type Release = { due_at: number; parked?: { reason: ParkedFor; now: number; most_ms?: number }; interrupted?: boolean }
 export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
 export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
 
@@ -122,7 +127,7 @@ export class Inbox {
   end(seqs: readonly number[], status: OutcomeStatus, outcome: Outcome, now: number, error: string | null = null): Settled[] {
     const rows = this.#database.allOf<Settled>(
       seqs,
-      `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, ack_token = NULL, lease_until = NULL, parked = NULL, revision = revision + 1
+      `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, ack_token = NULL, lease_until = NULL, parked = NULL, parked_at = NULL, revision = revision + 1
         WHERE seq IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing') RETURNING seq, id, trace_id, attempts`,
       status,
       JSON.stringify(outcome),
@@ -134,69 +139,60 @@ export class Inbox {
   }
 
   /** Sends a failed turn's events back with backoff, or to the dead letters once their attempts are spent. */
-  fail(
-    stored: readonly Claimed[],
-    failure: { turn_id: string; error: string; max_attempts: number; now: number; jitter: number },
-  ): Failed[] {
+  fail(stored: readonly Claimed[], failure: Failure & { turn_id: string }): Failed[] {
     const ack_tokens = stored.map(({ seq }) => turnToken(failure.turn_id) + seq)
     const rows = this.#database.run(this.#statements.nack({ ...failure, ack_tokens }))
     this.#database.all(
-      `UPDATE events SET turns = ${ADD_TURN} WHERE seq IN (SELECT value FROM json_each(?1))`,
+      `UPDATE events SET turns = ${ADD_TURN}, parked = NULL, parked_at = NULL WHERE seq IN (SELECT value FROM json_each(?1))`,
       JSON.stringify(rows.map((row) => row['seq'])),
       failure.turn_id,
     )
-    return this.#failed(rows, failure.error)
+    return this.#failed(rows, failure)
   }
 
   /** A filter threw: nothing has claimed these, but the attempt counts. */
-  failPerceiving(seqs: readonly number[], failure: { error: string; max_attempts: number; now: number; jitter: number }): Failed[] {
+  failPerceiving(seqs: readonly number[], failure: Failure): Failed[] {
     const claimed = this.#database.all<{ ack_token: string }>(
       `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = 'perceive:' || seq
         WHERE seq IN (SELECT value FROM json_each(?1)) RETURNING ack_token`,
       JSON.stringify(seqs),
     )
-    return this.#failed(
-      this.#database.run(this.#statements.nack({ ...failure, ack_tokens: claimed.map((row) => row.ack_token) })),
-      failure.error,
-    )
+    return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: claimed.map((row) => row.ack_token) })), failure)
   }
 
   /** A turn's own tokens can be read in the log: they settle nothing here. */
-  nack(ack_token: string, failure: { error: string; max_attempts: number; now: number; jitter: number }): Failed[] {
+  nack(ack_token: string, failure: Failure): Failed[] {
     if (OWN.test(ack_token)) return []
-    return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: [ack_token] })), failure.error)
+    return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: [ack_token] })), failure)
   }
 
-  expire(now: number, max_attempts: number): Failed[] {
-    const statement = this.#statements.expire(now, max_attempts)
-    return this.#failed(this.#database.run(statement), String(statement.params[1]))
+  expire(backoff: Backoff): Failed[] {
+    const statement = this.#statements.expire(backoff)
+    return this.#failed(this.#database.run(statement), { error: String(statement.params[1]) })
   }
 
-  /** Gives a turn's events back as if it had never begun: the attempt does not count. `parked` says why they wait until `due_at`. */
-  release(turn_id: string, { due_at, parked, interrupted }: { due_at: number; parked?: string; interrupted?: boolean }): Settled[] {
+  /** Gives a turn's events back as if it had never begun: the attempt does not count. */
+  release(turn_id: string, { due_at, parked, interrupted }: Release): Settled[] {
     return this.#database.all<Settled>(
-      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = CASE WHEN ?4 THEN ?2 + (1000 << min(interruptions, 8)) ELSE ?2 END, parked = ?3,
+      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = CASE WHEN ?4 THEN ?2 + (1000 << min(interruptions, 8))
+          ELSE min(?2, coalesce(CASE WHEN parked = ?3 THEN parked_at END, ?6, ?2) + ?7) END, parked = ?3,
+        parked_at = CASE WHEN ?3 IS NULL THEN NULL WHEN parked = ?3 THEN coalesce(parked_at, ?6) ELSE ?6 END,
         interruptions = interruptions + ?4, turns = CASE WHEN EXISTS (SELECT 1 FROM effects WHERE turn_id = ?5) OR EXISTS (SELECT 1 FROM skill_runs WHERE cause = ?5) THEN json_insert(coalesce(turns, '[]'), '$[#]', ?5) ELSE turns END,
         ack_token = NULL, lease_until = NULL, revision = revision + 1
         WHERE status = 'processing' AND ack_token >= ?1 AND ack_token < ?1 || ':' RETURNING seq, id, trace_id, attempts`,
       turnToken(turn_id),
       due_at,
-      parked ?? null,
+      parked?.reason ?? null,
       interrupted ? 1 : 0,
       turn_id,
+      parked?.now ?? null,
+      parked?.most_ms ?? UNTIL_SETTLED / 2,
     )
   }
 
   /** Events of the context that wait for a turn. */
   waiting(): number[] {
     return this.#database.all<{ seq: number }>(`SELECT seq FROM events WHERE status = 'pending' AND in_context = 1`).map(({ seq }) => seq)
-  }
-
-  /** What waits for a budget may go on at once. */
-  unpark(): number {
-    return this.#database.all(
-      `UPDATE events SET due_at = 0, parked = NULL, revision = revision + 1 WHERE status = 'pending' AND parked IS NOT NULL RETURNING seq`,
-    ).length
   }
 
   /** Ids of the turns that considered these events before. */
@@ -256,7 +252,7 @@ export class Inbox {
     ).length
   }
 
-  #failed(rows: Row[], error: string): Failed[] {
+  #failed(rows: Row[], { error, log_seq }: { error: string; log_seq?: number }): Failed[] {
     const traces = new Map(
       this.#database
         .all<{ seq: number; trace_id: string }>(
@@ -272,7 +268,7 @@ export class Inbox {
       this.#database.all(
         'UPDATE events SET outcome = ?2 WHERE seq IN (SELECT value FROM json_each(?1))',
         JSON.stringify(dead),
-        JSON.stringify({ by: 'failure', reason: error } satisfies Outcome),
+        JSON.stringify({ by: 'failure', reason: error, ...(log_seq !== undefined && { log_seq }) } satisfies Outcome),
       )
     }
     return failed.sort((left, right) => left.seq - right.seq)

@@ -96,7 +96,8 @@ export class Outbox {
   async #tellSome(): Promise<boolean> {
     const { database, db, now, scope, wake } = this.#parts
     const rows = database.all<Omit<Report, 'discarded'> & { seq: number; discarded: number | null }>(
-      `SELECT seq, id, payload, status, attempts, error, accepted_at, ended_at, revision, outcome->>'discarded' AS discarded
+      `SELECT seq, id, payload, status, attempts, error, accepted_at, ended_at, revision, outcome->>'discarded' AS discarded,
+          CASE WHEN status = 'dead_lettered' THEN (SELECT entry->>'stack' FROM log WHERE log.seq = outcome->>'log_seq') END AS stack
         FROM (SELECT *, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before
           FROM (SELECT * FROM events WHERE told < revision ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
       BATCH,

@@ -7,10 +7,11 @@ export const endedEntries = (rows: readonly Settled[], status: OutcomeStatus, ou
   rows.map((row) => ({ ...eventHead(row), kind: 'event-ended', status, attempts: row.attempts, outcome, error }))
 
 /** What failed is tried again, or has ended in the dead letters. */
-export const failedEntries = (rows: readonly Failed[], error: string): NewEntry[] =>
+export const failedEntries = (rows: readonly Failed[], outcome: Extract<Outcome, { by: 'failure' }>): NewEntry[] =>
   rows.map((row) => {
+    const { reason: error } = outcome
     const { attempts } = row
     return row.status === 'pending'
       ? { ...eventHead(row), kind: 'event-retried', attempts, error, due_at: new Date(row.due_at).toISOString() }
-      : { ...eventHead(row), kind: 'event-ended', status: 'dead_lettered', attempts, outcome: { by: 'failure', reason: error }, error }
+      : { ...eventHead(row), kind: 'event-ended', status: 'dead_lettered', attempts, outcome, error }
   })

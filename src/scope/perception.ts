@@ -1,4 +1,4 @@
-import { messageOf } from '../protocol/message-of.ts'
+import { messageOf, stackOf } from '../protocol/message-of.ts'
 import { relevant } from '../core/filter.ts'
 import type { Agent } from '../agents/define-agent.ts'
 import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
@@ -12,9 +12,11 @@ import type { Decided } from './system-1/fire.ts'
 import type { Recordings } from './system-1/recordings.ts'
 import type { ReflexOutcome } from './system-1/reflex-outcome.ts'
 import { scopeHead } from './spans.ts'
+import { tellFailure } from './tell-failure.ts'
 import type { WorkingMemory } from './working-memory.ts'
 
 type Parts = {
+  scope: string
   inbox: Inbox
   memory: WorkingMemory
   log: Log
@@ -34,7 +36,7 @@ type Parts = {
 export type Verdict =
   | { joined: true; end: End | null; decided: Decided | null }
   | { joined: false; end: End }
-  | { joined: false; end: null; error: string | null }
+  | { joined: false; end: null; error: string | null; stack: string | null }
 type End = { status: OutcomeStatus; outcome: Outcome }
 
 /** Step 2: filters decide what joins the DecisionContext. Synchronous and short: it never waits for a turn (G4). */
@@ -47,7 +49,7 @@ export class Perception {
 
   /** Events in order of acceptance (G2). What joins is in the live context from here on; keeping it is the caller's. */
   judge(stored: readonly Stored[]): Verdict[] {
-    if (this.#parts.settings().consumer === 'pull') return stored.map(() => ({ joined: false, end: null, error: null }))
+    if (this.#parts.settings().consumer === 'pull') return stored.map(() => ({ joined: false, end: null, error: null, stack: null }))
     const reason = this.#withoutTurn()
     const end = reason === null ? null : { status: 'completed' as const, outcome: { by: 'perceive' as const, reason } }
     const decide = this.#parts.chain.empty ? null : this.#parts.chain.batch()
@@ -91,11 +93,25 @@ export class Perception {
 
   /** Sends what a filter failed on back for another attempt, or to the dead letters. */
   retryFailed(stored: readonly Stored[], verdicts: readonly Verdict[]): void {
-    const { inbox, settlement } = this.#parts
-    for (const [index, { seq }] of stored.entries()) {
+    const { inbox, settlement, log, agent, scope } = this.#parts
+    const failed = stored.flatMap((one, index) => {
       const verdict = verdicts[index]
-      if (!verdict || !('error' in verdict) || verdict.error === null) continue
-      settlement.failed(inbox.failPerceiving([seq], settlement.failure(verdict.error)), verdict.error)
+      return verdict && 'error' in verdict && verdict.error !== null ? [{ one, error: verdict.error, stack: verdict.stack }] : []
+    })
+    // The same failure stands once in the log, however many events it is about.
+    for (const group of Map.groupBy(failed, ({ error, stack }) => `${error}\n${stack}`).values()) {
+      const [{ error, stack } = { error: '', stack: null }] = group
+      const event_ids = group.map(({ one }) => one.event.id)
+      log.append([{ ...scopeHead(), event_ids, kind: 'filter-failed', agent: agent().name, error, stack }])
+      tellFailure({ what: 'A filter failed', scope, event_ids, error, stack })
+      const failure = settlement.failure(error, log.last)
+      settlement.failed(
+        inbox.failPerceiving(
+          group.map(({ one }) => one.seq),
+          failure,
+        ),
+        failure,
+      )
     }
   }
 
@@ -112,7 +128,7 @@ export class Perception {
     try {
       if (!relevant(agent().filters, one.event, memory.live)) return IGNORED
     } catch (error) {
-      return { joined: false, end: null, error: `a filter of agent ${agent().name} failed: ${messageOf(error)}` }
+      return { joined: false, end: null, error: `a filter of agent ${agent().name} failed: ${messageOf(error)}`, stack: stackOf(error) }
     }
     memory.add(one)
     return null

@@ -83,7 +83,7 @@ export class Pull {
     const { inbox, settlement } = this.#parts
     this.expire()
     const rows = inbox.nack(token, settlement.failure(error))
-    settlement.failed(rows, error)
+    settlement.failed(rows, { error })
     const [row] = rows
     if (!row) return { ok: false, reason: 'stale', detail: 'this token was settled already, or its lease has run out' }
     return { ok: true, status: row.status, due_at: row.status === 'pending' ? new Date(row.due_at).toISOString() : null }
@@ -91,7 +91,8 @@ export class Pull {
 
   /** Gives back what was claimed by a process that died; the attempt counts. */
   expire(): void {
-    const { inbox, settlement, settings, now } = this.#parts
-    settlement.failed(inbox.expire(now(), settings().max_attempts), 'the lease ran out before the event was acknowledged')
+    const { inbox, settlement } = this.#parts
+    const error = 'the lease ran out before the event was acknowledged'
+    settlement.failed(inbox.expire({ ...settlement.failure(error), jitter: 0 }), { error })
   }
 }

@@ -4,7 +4,7 @@ import type { EffectEnd } from '../protocol/log-entry.ts'
 import { messageOf } from '../protocol/message-of.ts'
 
 /** How an effect ended, as the journal and the log have it. */
-export type Done = { status: EffectEnd; output: unknown; error: string | null }
+export type Done = { status: EffectEnd; output: unknown; error: string | null; stack?: string | null }
 
 /** The effect happened, whatever its output is: what cannot be recorded is said, not failed. */
 export function recordable(output: unknown): Done {

@@ -4,7 +4,8 @@ import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-o
 /**
  * The inbox: the columns up to `ended_at` are those of core's EventStore. `in_context` marks the DecisionContext's events, `revision` grows with
  * each change, from the time of acceptance on, so that an id that comes again after it was forgotten is newer than what D1 has of it; `told` is the last revision that D1 has: the outbox is the rows where the two differ. `turns` are the ids, a JSON array, of
- * those that considered the event and did not end well, `interruptions` how often the object died or was reset during one. `chain_seq`
+ * those that considered the event and did not end well, `interruptions` how often the object died or was reset during one. `parked` is what it waits
+ * for beside its time (`budget`, `model`), `parked_at` since when. `chain_seq`
  * is where the log has what reflexes saw of the event.
  */
 export const events = sqliteTable(
@@ -32,6 +33,7 @@ export const events = sqliteTable(
     turns: text(),
     interruptions: integer().notNull().default(0),
     parked: text(),
+    parked_at: integer(),
     revision: integer().notNull().default(1),
     told: integer().notNull().default(0),
   },

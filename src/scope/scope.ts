@@ -53,7 +53,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async state(): Promise<ScopeState> {
-    const { view, counters, turns, store, log, sockets, outbox, memory, budget, now } = this.#parts
+    const { view, counters, turns, store, log, sockets, outbox, memory, budget, outage, now } = this.#parts
     const turn = turns.current
     return {
       scope: this.#name,
@@ -64,6 +64,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
       counters: counters.counts,
       turn: turn && { turn_id: turn.turn_id, since: new Date(turn.since).toISOString(), events: turn.claimed.length },
       llm_tokens_remaining: budget.remaining(),
+      waiting_for_model: outage.state,
       sockets: sockets.count,
       outbox: { waiting: outbox.waiting, last_error: outbox.lastError },
       last_seq: log.last,

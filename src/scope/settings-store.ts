@@ -5,6 +5,7 @@ import { fitsBytes } from '../protocol/byte-length.ts'
 import { checkJson } from '../protocol/check-json.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Refused } from '../protocol/scope-api.ts'
+import { effectiveRetry } from '../protocol/retry-settings.ts'
 import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../protocol/settings.ts'
 import type { Env } from '../bindings.ts'
 import type { Database } from './database.ts'
@@ -79,5 +80,7 @@ const tooLarge = (set: SettingsPatch): string | null =>
 
 function effective(scope: string, set: SettingsPatch): [Agent, Settings] {
   const agent = agentOf(scope, set.agent ?? undefined)
-  return [agent, settings.parse({ ...defaultSettings, ...agent.settings, ...set, agent: agent.name })]
+  const retry = effectiveRetry([agent.settings ?? {}, set])
+  const { max_attempts } = retry
+  return [agent, settings.parse({ ...defaultSettings, ...agent.settings, ...set, max_attempts, retry, agent: agent.name })]
 }

@@ -2,7 +2,7 @@ import type { Outcome, OutcomeStatus } from '../protocol/event-record.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Alarm } from './alarm.ts'
 import type { Counters } from './counters.ts'
-import type { Failed, Inbox, Settled } from './inbox.ts'
+import type { Failed, Failure, Inbox, Settled } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { WorkingMemory } from './working-memory.ts'
 import { endedEntries, failedEntries } from './outcome-entries.ts'
@@ -45,19 +45,20 @@ export class Settlement {
   }
 
   /** What a failure of `error` needs beside the events: the attempts allowed, the time, and jitter. */
-  failure(error: string): { error: string; max_attempts: number; now: number; jitter: number } {
+  failure(error: string, log_seq?: number): Failure {
     const { settings, now, random } = this.#parts
-    return { error, max_attempts: settings().max_attempts, now: now(), jitter: random() }
+    const { max_attempts, backoff_ms, max_backoff_ms } = settings().retry
+    return { error, max_attempts, backoff_ms, max_backoff_ms, now: now(), jitter: random(), ...(log_seq !== undefined && { log_seq }) }
   }
 
   /** Records events that the inbox has sent back to pending or to the dead letters. */
-  failed(rows: readonly Failed[], error: string): void {
+  failed(rows: readonly Failed[], { error, log_seq }: Pick<Failure, 'error' | 'log_seq'>): void {
     if (rows.length === 0) return
     const { memory, log, counters, waiters, alarm, undecided } = this.#parts
     const dead = rows.filter(({ status }) => status === 'dead_lettered')
     if (dead.length > 0) memory.leave(dead.map(({ seq }) => seq))
     undecided(dead)
-    log.append(failedEntries(rows, error))
+    log.append(failedEntries(rows, { by: 'failure', reason: error, ...(log_seq !== undefined && { log_seq }) }))
     counters.add({ dead_lettered: dead.length, retried: rows.length - dead.length })
     waiters.settled(dead.map(({ id }) => id))
     for (const { status, due_at } of rows) if (status === 'pending') alarm.by(due_at)

@@ -5,6 +5,7 @@ import type { EventStore } from '../core/event-store.ts'
 import { fitsBytes } from '../protocol/byte-length.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Effects } from './effects.ts'
+import { FailedCalls } from './failed-calls.ts'
 import { shownNames } from './shown-names.ts'
 import type { Sockets } from './sockets.ts'
 import { childHead } from './spans.ts'
@@ -27,28 +28,20 @@ type Parts = ModelParts & {
 
 /** What one turn's trigger may use. Once the turn has ended its signal is aborted, and none of this does anything any more. */
 export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
-  const { env, scope, settings, store, effects, log, sockets, unit, toolbox, proving, waits, now } = parts
+  const { env, scope, settings, store, effects, log, sockets, unit, toolbox, proving, waits, hide, now } = parts
   const { turn_id, signal, head, earlier_turns } = turn
 
   await toolbox.ready()
   turn.signal.throwIfAborted()
+  const failures = new FailedCalls(turn, hide)
   const named = toolKeys(toolbox.all, scope)
   const call = async (name: string, input: unknown): Promise<unknown> => {
     const found = toolbox.find(name)
     if (!found.ok) throw new Error(found.detail)
     const { definition } = found
     const timeout_ms = settings().effect_timeout_ms
-    const output = await effects.run({
-      tool: name,
-      definition,
-      input,
-      cause: { turn_id },
-      turn_id,
-      earlier_turns,
-      head,
-      signal,
-      timeout_ms,
-    })
+    const request = { tool: name, definition, input, cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms }
+    const output = await failures.watch({ tool: name, input }, () => effects.run(request))
     const keys = named(name, input)
     if (keys) turn.acts.push({ act: 'call_tool', tool: name, ...keys })
     const { undoes } = definition

@@ -1,10 +1,12 @@
-import { messageOf } from '../protocol/message-of.ts'
+import { causesOf, isPlatformFault, modelFaultOf, tellFault, type ModelFault } from '../faults.ts'
 import { findModelRefused } from '../models/model-refused.ts'
 import { byteLength, fitsBytes } from '../protocol/byte-length.ts'
 import { limits } from '../protocol/limits.ts'
+import { messageOf, stackOf } from '../protocol/message-of.ts'
+import type { FailedCall } from '../protocol/event-record.ts'
+import type { Settings } from '../protocol/settings.ts'
 import { TooLate } from './deadline.ts'
-import { isPlatformFault } from './platform-fault.ts'
-import type { Ending } from './turn.ts'
+import type { Ending, ModelWitness } from './turn.ts'
 
 /** A trigger's result must be JSON, for the log and for replay: what is not is the trigger's failure, not a silent loss. */
 export function endingOf(result: unknown, scratch: unknown): Ending {
@@ -27,12 +29,32 @@ export function endingOf(result: unknown, scratch: unknown): Ending {
   }
 }
 
-export function endingOfError(error: unknown): Ending {
+/** A turn whose calls failed has failed itself, where the settings say so. */
+export function endingWithCalls(ending: Ending, failed_calls: readonly FailedCall[], on_tool_error: Settings['on_tool_error']): Ending {
+  const [first, ...others] = failed_calls
+  if (!first || on_tool_error === 'continue' || (ending.status !== 'result' && ending.status !== 'none')) return ending
+  const more = others.length > 0 ? ` (and ${others.length} more failed calls)` : ''
+  return failed(`the tool ${first.tool} failed, and on_tool_error is fail: ${first.error}${more}`)
+}
+
+/** The class of fault ended the trigger; `model` is what the turn has seen of its provider. */
+export function endingOfError(error: unknown, { now, model }: { now: number; model: ModelWitness }): Ending {
   const refusal = findModelRefused(error)
+  if (refusal?.reason === 'outage') return { status: 'waiting', result: null, error: refusal.detail }
   if (refusal) return { status: 'refused', result: null, error: refusal.detail, until: refusal.until }
   if (error instanceof TooLate) return { status: 'timeout', result: null, error: error.message }
+  const fault = modelFaultOf(error, { now }) ?? (isNoOutput(error) ? model.fault : null)
+  if (fault) return endingOfFault(fault, error)
   if (isPlatformFault(error)) return { status: 'interrupted', result: null, error: messageOf(error) }
-  return failed(messageOf(error))
+  return { ...failed(messageOf(error)), stack: stackOf(error) }
 }
+
+function endingOfFault(fault: ModelFault, error: unknown): Ending {
+  const ending = { result: null, error: tellFault(fault), fault }
+  return fault.fault === 'unavailable' ? { status: 'waiting', ...ending } : { status: 'failed', ...ending, stack: stackOf(error) }
+}
+
+/** The AI SDK's promises of a stream keep quiet about why it broke off. */
+const isNoOutput = (error: unknown): boolean => Array.from(causesOf(error)).some(({ name }) => name === 'AI_NoOutputGeneratedError')
 
 const failed = (error: string): Ending => ({ status: 'failed', result: null, error })

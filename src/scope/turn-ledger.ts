@@ -9,11 +9,13 @@ import type { Effects } from './effects.ts'
 import type { Claimed } from './event-row.ts'
 import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
+import type { ModelOutage } from './model-outage.ts'
+import type { Parking } from './parking.ts'
 import type { Perception } from './perception.ts'
 import type { Settlement } from './settlement.ts'
 import { turnHead } from './spans.ts'
 import type { Proving } from './system-1/proving.ts'
-import { type Ending, noUsage, type Turn, type TurnRecord } from './turn.ts'
+import { type Ending, nothingYet, noUsage, type Turn, type TurnRecord } from './turn.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
 import { toRanges, type WorkingMemory } from './working-memory.ts'
 
@@ -32,6 +34,8 @@ export type LedgerParts = {
   perception: Perception
   proving: Proving
   effects: Effects
+  outage: ModelOutage
+  parking: Parking
   unit: UnitOfWork
   agent: () => Agent
   settings: () => Settings
@@ -123,11 +127,24 @@ export class TurnLedger {
     database.write('turn', { turn_id, head, since } satisfies TurnRecord)
     counters.add({ turns: 1 })
     const stop = (reason: Error) => controller.abort(reason)
-    return { turn_id, head, since, claimed, earlier_turns, seen, signal: controller.signal, stop, usage: noUsage(), acts: [] }
+    return {
+      turn_id,
+      head,
+      since,
+      claimed,
+      earlier_turns,
+      seen,
+      signal: controller.signal,
+      stop,
+      usage: noUsage(),
+      acts: [],
+      ...nothingYet(),
+    }
   }
 
   #settle(turn: Turn, ending: Ending): void {
-    const { memory, settlement, inbox, perception, proving, log, now } = this.#parts
+    const { memory, settlement, inbox, perception, proving, log, outage, now } = this.#parts
+    if (ending.status !== 'waiting' && (turn.model.answered || ending.fault?.fault === 'refused')) outage.answered()
     const { turn_id, claimed, seen } = turn
     switch (ending.status) {
       case 'result':
@@ -143,9 +160,11 @@ export class TurnLedger {
         return perception.trim()
       }
       case 'refused': {
-        inbox.release(turn_id, { due_at: ending.until ?? now() + PARKED_MS, parked: 'budget' })
+        inbox.release(turn_id, { due_at: ending.until ?? now() + PARKED_MS, parked: { reason: 'budget', now: now() } })
         return this.#ended(turn, ending, 0)
       }
+      case 'waiting':
+        return this.#wait(turn, ending)
       case 'interrupted': {
         inbox.release(turn_id, { due_at: now(), interrupted: true })
         this.#ended(turn, ending, 0)
@@ -154,17 +173,35 @@ export class TurnLedger {
       case 'failed':
       case 'timeout': {
         this.#ended(turn, ending, 0)
-        const error = ending.error ?? 'the turn failed'
-        settlement.failed(inbox.fail(claimed, { turn_id, ...settlement.failure(error) }), error)
+        const failure = settlement.failure(ending.error ?? 'the turn failed', log.last)
+        // No other try would get another answer.
+        const max_attempts = ending.fault?.fault === 'refused' ? 1 : failure.max_attempts
+        settlement.failed(inbox.fail(claimed, { turn_id, ...failure, max_attempts }), failure)
       }
     }
   }
 
-  #ended(turn: Turn, { status, result, error }: { status: TurnEnd; result: unknown; error: string | null }, cleared: number): void {
+  /** The model's provider is not available: the events wait for it, and no attempt counts; not for ever. */
+  #wait(turn: Turn, ending: Ending): void {
+    const { inbox, parking, settlement, outage, log, settings, now } = this.#parts
+    const at = now()
+    if (ending.fault) outage.failed(ending.fault, at)
+    const { model_outage_s } = settings().retry
+    const most_ms = model_outage_s * 1000
+    const error = outage.told ?? ending.error ?? 'the model is not available'
+    this.#ended(turn, { ...ending, error }, 0)
+    inbox.release(turn.turn_id, { due_at: outage.askAt ?? at, parked: { reason: 'model', now: at, most_ms } })
+    const given_up = parking.since(seqsOf(turn.claimed), 'model', at - most_ms)
+    const reason = `the event waited for the model for ${model_outage_s} s (retry.model_outage_s): ${error}`
+    settlement.end(given_up, 'dead_lettered', { by: 'failure', reason, log_seq: log.last }, reason)
+  }
+
+  #ended(turn: Turn, { status, result, error, stack = null }: Ended, cleared: number): void {
     const { log, counters, database, now, effects, memory } = this.#parts
-    const { turn_id, head, since, usage } = turn
+    const { turn_id, head, since, usage, failed_calls } = turn
     const acts = log.clean(turn.acts) as Turn['acts']
-    const entry = { turn_id, status, result: log.clean(result), error, cleared, usage, scratch: log.clean(memory.live.scratch), acts }
+    const failure = { error, ...(stack !== null && { stack }), ...(failed_calls.length > 0 && { failed_calls }) }
+    const entry = { turn_id, status, result: log.clean(result), ...failure, cleared, usage, scratch: log.clean(memory.live.scratch), acts }
     log.append([{ ...head, duration_ms: now() - since, kind: 'turn-ended', ...entry }])
     if (status === 'failed' || status === 'timeout') counters.add({ turns_failed: 1 })
     database.write('turn', null)
@@ -186,5 +223,7 @@ export class TurnLedger {
     return given.size === 0 ? due : due.filter(({ seq }) => !given.has(seq))
   }
 }
+
+type Ended = { status: TurnEnd; result: unknown; error: string | null; stack?: string | null }
 
 const seqsOf = (claimed: readonly Claimed[]): number[] => claimed.map(({ seq }) => seq)

@@ -1,4 +1,6 @@
 import type { Act } from '../protocol/reflex.ts'
+import type { ModelFault } from '../faults.ts'
+import type { FailedCall } from '../protocol/event-record.ts'
 import type { EntryHead, TurnEnd, Usage } from '../protocol/log-entry.ts'
 import type { Claimed } from './event-row.ts'
 import type { Seen } from './working-memory.ts'
@@ -16,12 +18,28 @@ export type Turn = {
   usage: Usage
   /** What it has done so far. */
   acts: Act[]
+  failed_calls: FailedCall[]
+  model: ModelWitness
 }
+
+/** The latest news of the model's provider: an answer, or its fault. */
+export type ModelWitness = { answered: boolean; fault: ModelFault | null }
 
 /** What is on disk of it, so that the next start of the object can say what was lost. */
 export type TurnRecord = { turn_id: string; head: EntryHead; since: number }
 
 /** How a trigger ended, before it is settled. */
-export type Ending = { status: Exclude<TurnEnd, 'cancelled' | 'lost'>; result: unknown; error: string | null; until?: number | null }
+export type Ending = {
+  status: Exclude<TurnEnd, 'cancelled' | 'lost'>
+  result: unknown
+  error: string | null
+  stack?: string | null
+  /** `refused`: when it may be tried again, null for when the settings change. */
+  until?: number | null
+  /** The model provider's, where that is why it ended. */
+  fault?: ModelFault | null
+}
+
+export const nothingYet = (): Pick<Turn, 'failed_calls' | 'model'> => ({ failed_calls: [], model: { answered: false, fault: null } })
 
 export const noUsage = (): Usage => ({ input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 })

@@ -5,7 +5,8 @@ import { withDeadline } from './deadline.ts'
 import type { InboxView } from './inbox-view.ts'
 import type { Ending, Turn } from './turn.ts'
 import { TurnLedger, type LedgerParts } from './turn-ledger.ts'
-import { endingOf, endingOfError } from './turn-ending.ts'
+import { endingOf, endingOfError, endingWithCalls } from './turn-ending.ts'
+import { tellFailure } from './tell-failure.ts'
 
 const HEARTBEAT_MS = 20_000
 /** From one turn's start to the next, at least: a turn costs two commits, and an idle scope still starts its first one at once. */
@@ -14,6 +15,8 @@ const TURN_GAP_MS = 20
 const MOST_INTERRUPTS = 10
 
 type Parts = LedgerParts & {
+  scope: string
+  hide: (text: string) => string
   view: InboxView
   alarm: Alarm
   deps: (turn: Turn) => Promise<AgentDeps>
@@ -35,11 +38,19 @@ export class Turns {
     this.#ledger = new TurnLedger(parts)
     parts.alarm.source((now) => (this.#current ? now + HEARTBEAT_MS : null))
     parts.alarm.source((now) => (this.#scheduled ? now + 1000 : null))
-    parts.alarm.source((now) => this.#debounced(now))
+    parts.alarm.source((now) => this.debouncedUntil(now))
   }
 
   get current(): Turn | null {
     return this.#current
+  }
+
+  /** When a debounced turn may start; null where nothing waits for that. */
+  debouncedUntil(now: number): number | null {
+    const { overlap, consumer } = this.#parts.settings()
+    if (typeof overlap === 'string' || this.#current || consumer === 'pull' || this.#parts.agent().trigger === null) return null
+    const window = this.#parts.view.window(now)
+    return window && Math.min(window.last + overlap.debounce.quiet_ms, window.first + overlap.debounce.max_ms)
   }
 
   /** On waking, within a unit of work. */
@@ -51,7 +62,7 @@ export class Turns {
   consider(): void {
     const { settings, agent, inbox, now, alarm } = this.#parts
     if (this.#current || this.#scheduled || settings().consumer === 'pull' || agent().trigger === null || inbox.open === 0) return
-    const start = this.#urgent ? null : this.#debounced(now())
+    const start = this.#urgent ? null : this.debouncedUntil(now())
     if (start !== null && start > now()) return this.#later(start)
     this.#scheduled = true
     alarm.by(now() + 1000)
@@ -107,19 +118,32 @@ export class Turns {
     try {
       const timeout_ms = settings().turn_timeout_ms
       const work = async () => (trigger ? trigger(turn.seen.context, await deps(turn)) : null)
-      ending = endingOf(await withDeadline(work, { signal: turn.signal, timeout_ms, what: 'the turn' }), turn.seen.context.scratch)
+      const result = await withDeadline(work, { signal: turn.signal, timeout_ms, what: 'the turn' })
+      ending = endingWithCalls(endingOf(result, turn.seen.context.scratch), turn.failed_calls, settings().on_tool_error)
     } catch (error) {
-      ending = endingOfError(error)
+      ending = endingOfError(error, { now: this.#parts.now(), model: turn.model })
       // At its timeout, before anything else happens: whatever the trigger goes on to do has no effect.
       turn.stop(error instanceof Error ? error : new Error(messageOf(error)))
     }
     // Cancelled or interrupted meanwhile: it was settled then.
     if (this.#current !== turn) return
+    ending = this.#told(turn, ending)
     this.#ledger.settle(turn, ending)
     this.#current = null
     this.#interrupts = 0
     turn.stop(new Error('the turn has ended'))
     this.#next()
+  }
+
+  /** Without the deployment's secrets, and told to whoever watches the Worker's output. */
+  #told(turn: Turn, ending: Ending): Ending {
+    const { scope, hide } = this.#parts
+    if (ending.error === null || ending.status === 'interrupted') return ending
+    const [error, stack] = [hide(ending.error), ending.stack ? hide(ending.stack) : null]
+    const what = ending.status === 'waiting' ? 'A turn waits for the model' : `A turn ended as ${ending.status}`
+    if (ending.status !== 'refused' && (ending.status !== 'waiting' || ending.fault))
+      tellFailure({ what, scope, event_ids: turn.claimed.map(({ event }) => event.id), error, stack })
+    return { ...ending, error, stack }
   }
 
   /** Overlap policy `interrupt`: everything is considered again, together with what arrived. Where events never cease, a turn is let through in the end. */
@@ -133,14 +157,6 @@ export class Turns {
   #next(): void {
     this.consider()
     if (!this.#current && !this.#scheduled) this.#parts.alarm.rearm()
-  }
-
-  /** When a debounced turn may start; null where nothing waits for that. */
-  #debounced(now: number): number | null {
-    const { overlap, consumer } = this.#parts.settings()
-    if (typeof overlap === 'string' || this.#current || consumer === 'pull' || this.#parts.agent().trigger === null) return null
-    const window = this.#parts.view.window(now)
-    return window && Math.min(window.last + overlap.debounce.quiet_ms, window.first + overlap.debounce.max_ms)
   }
 
   /** The alarm is the durable clock; the timer is exact while the object lives. */

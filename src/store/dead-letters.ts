@@ -15,7 +15,7 @@ export function deadLettersOf(
   message: { id: string; attempts: number; body: unknown },
   error: string,
 ): DeadLetter[] {
-  const common = { origin: 'queue' as const, error, attempts: message.attempts, dead_lettered_at: Date.now() }
+  const common = { origin: 'queue' as const, error, stack: null, attempts: message.attempts, dead_lettered_at: Date.now() }
   if (events.length === 0) {
     const payload = (JSON.stringify(message.body) ?? 'null').slice(0, 200_000)
     return [{ ...common, id: message.id, scope: null, event_id: null, type: null, payload }]

@@ -55,6 +55,7 @@ export const deadLetters = sqliteTable(
     event_id: text(),
     type: text(),
     error: text().notNull(),
+    stack: text(),
     attempts: integer().notNull(),
     payload: text().notNull(),
     dead_lettered_at: integer().notNull(),

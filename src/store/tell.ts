@@ -6,6 +6,8 @@ export type Report = {
   status: string
   attempts: number
   error: string | null
+  /** Of the error that ended it, where it has one. */
+  stack: string | null
   accepted_at: number
   ended_at: number | null
   revision: number
@@ -43,10 +45,10 @@ const UPSERT_EVENTS = `INSERT INTO events
     ended_at = excluded.ended_at, revision = excluded.revision, queued_at = NULL
   WHERE excluded.revision > events.revision`
 
-const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, attempts, payload, dead_lettered_at)
-  SELECT value->>'dead_letter_id', 'scope', value->>'scope', value->>'id', value->>'payload'->>'type', coalesce(value->>'error', 'unknown'), value->>'attempts',
+const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, stack, attempts, payload, dead_lettered_at)
+  SELECT value->>'dead_letter_id', 'scope', value->>'scope', value->>'id', value->>'payload'->>'type', coalesce(value->>'error', 'unknown'), value->>'stack', value->>'attempts',
     value->>'payload', value->>'ended_at' FROM json_each(?1) WHERE true
-  ON CONFLICT (scope, event_id) DO UPDATE SET origin = 'scope', error = excluded.error, attempts = excluded.attempts,
+  ON CONFLICT (scope, event_id) DO UPDATE SET origin = 'scope', error = excluded.error, stack = excluded.stack, attempts = excluded.attempts,
     dead_lettered_at = excluded.dead_lettered_at`
 
 /** Letters of events that have another outcome by now, or were discarded. A scope without letters costs one look. */

@@ -1,8 +1,4 @@
-/**
- * What a gateway answers in the place of a server whose own answer it did not get; the last three are Cloudflare's, whose 521 and 523 say that the server was not
- * reached. A server's own 500 or 503 is not among them: it said so itself.
- */
-export const NO_ANSWER: ReadonlySet<number> = new Set([502, 504, 520, 522, 524])
+import { NO_ANSWER } from '../faults.ts'
 
 /** What Node says where no connection came about. A Worker's `fetch` does not tell it from a connection that broke. */
 const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])

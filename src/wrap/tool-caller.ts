@@ -4,7 +4,7 @@ import type { Json, JsonFields } from '../skills/json.ts'
 import { costIn } from '../skills/runner/call-step.ts'
 import { withinTime, type Within } from '../skills/runner/within-time.ts'
 import type { OutputStore } from './storage.ts'
-import { isRetryable } from './retryable.ts'
+import { isRetryable } from '../faults.ts'
 import { ToolLogValues, type Redaction } from './tool-log.ts'
 
 export type ToolPolicy = {

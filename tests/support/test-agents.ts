@@ -16,6 +16,9 @@ export const behaviours = new Map<string, Behaviour>()
 export const effects: { scope: string; text: string; key: string | null; started: number; ended: number }[] = []
 export const effectGates = new Map<string, Promise<void>>()
 
+/** How the model's provider answers a prompt that is a key here: an error fails the call. */
+export const providers = new Map<string, () => Error | null>()
+
 const input = z.object({ text: z.string() })
 const perform = async (
   { text }: { text: string },
@@ -59,6 +62,8 @@ export const testAgent: Agent = defineAgent({
     {
       name: 'by the prompt',
       answer({ text, tools, last_tool_result }) {
+        const failure = providers.get(text)?.()
+        if (failure) throw failure
         if (text === 'fail') throw new Error('the model is down')
         if (text === 'call a tool') return { tool: { name: 'act', input: { text: 'secret plan' } } }
         if (text.startsWith('Extract one value')) return { text: JSON.stringify({ what: /\bsaid (\w+)/.exec(text)?.[1] ?? null }) }

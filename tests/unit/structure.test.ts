@@ -13,6 +13,7 @@ const FLOORS = [
   ['expressions'],
   ['bindings.ts'],
   ['models', 'protocol'],
+  ['faults.ts'],
   ['core'],
 ]
 const floorOf = (room: string): number => FLOORS.findIndex((rooms) => rooms.includes(room))

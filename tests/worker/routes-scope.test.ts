@@ -154,6 +154,7 @@ describe('a scope', () => {
     expect(one.body).toEqual({
       event: expect.objectContaining({ id: 'b/ü', scope, content: 'hello' }),
       status: 'completed',
+      waiting: null,
       attempts: 1,
       error: null,
       outcome: expect.objectContaining({ by: 'turn', result: null }),
@@ -431,7 +432,8 @@ describe('dead letters', () => {
   }
   const bury = (letter: object) =>
     env.DB.prepare(
-      `INSERT INTO dead_letters SELECT value->>'id', 'queue', value->>'scope', value->>'event_id', value->>'type', 'unreachable', 6, value->>'payload', ?2
+      `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, attempts, payload, dead_lettered_at)
+        SELECT value->>'id', 'queue', value->>'scope', value->>'event_id', value->>'type', 'unreachable', 6, value->>'payload', ?2
         FROM json_each(json_array(json(?1)))`,
     )
       .bind(JSON.stringify(letter), Date.now())
@@ -447,6 +449,7 @@ describe('dead letters', () => {
       event_id: 'd0',
       type: 'ws.message',
       error: expect.stringContaining('no paper'),
+      stack: expect.stringMatching(/^Error: no paper\n +at /),
       attempts: 1,
       event: expect.objectContaining({ id: 'd0', content: 'hello' }),
       dead_lettered_at: expect.stringMatching(time),

@@ -6,6 +6,7 @@ import type { Env } from '../../../src/bindings.ts'
 import { DecisionContext } from '../../../src/core/decision-context.ts'
 import { withDefaults, type Event } from '../../../src/core/event.ts'
 import { OfflineModel } from '../../../src/models/offline-model.ts'
+import { effectiveRetry } from '../../../src/protocol/retry-settings.ts'
 import { defaultSettings, type Settings } from '../../../src/protocol/settings.ts'
 import type { LogLine } from '../../../src/agents/log-line.ts'
 
@@ -68,7 +69,8 @@ export function scopeOf(agent: Agent, options: Options = {}) {
   const { signal = new AbortController().signal, model = new OfflineModel(agent.offline) } = options
   const database = fakeDatabase()
   const log = { replies: [] as string[], deltas: [] as string[], calls: [] as { tool: string; input: unknown }[] }
-  const settings: Settings = { ...defaultSettings, ...agent.settings, ...options.settings }
+  const retry = effectiveRetry([agent.settings ?? {}, options.settings ?? {}])
+  const settings: Settings = { ...defaultSettings, ...agent.settings, ...options.settings, retry }
   const env = part<Env>({ DB: database.db, ...options.env })
   const context = new DecisionContext<Event>({ scope: 'test/1', now: () => NOW })
   const journal = new Set<string>()

@@ -34,6 +34,7 @@ const scope: ScopeState = {
   counters,
   turn: null,
   llm_tokens_remaining: null,
+  waiting_for_model: null,
   sockets: 0,
   outbox: { waiting: 0, last_error: null },
   last_seq: 9,

@@ -20,8 +20,8 @@ describe('resolveModel', () => {
     ['workers-ai/@cf/openai/gpt-oss-20b', {}, 'Add [ai] with binding = "AI" to wrangler.toml'],
     ['openai-compatible/', reachable, 'the model is missing'],
     ['openai-compatible/gpt-5', { OPENAI_COMPATIBLE_API_KEY: 'key' }, 'the variable OPENAI_COMPATIBLE_BASE_URL is missing'],
-    ['openai-compatible/gpt-5', { ...reachable, OPENAI_COMPATIBLE_BASE_URL: 'localhost:11434' }, 'no http or https URL: "localhost:11434"'],
-    ['openai-compatible/gpt-5', { ...reachable, OPENAI_COMPATIBLE_BASE_URL: 'model' }, 'no http or https URL: "model"'],
+    ['openai-compatible/gpt-5', { ...reachable, OPENAI_COMPATIBLE_BASE_URL: 'localhost:11434' }, 'is no http or https URL'],
+    ['openai-compatible/gpt-5', { ...reachable, OPENAI_COMPATIBLE_BASE_URL: 'model' }, 'is no http or https URL'],
     ['openai-compatible/gpt-5', { ...reachable, OPENAI_COMPATIBLE_API_KEY: '' }, '`wrangler secret put OPENAI_COMPATIBLE_API_KEY`'],
   ])('says of %j with %j what to set where', (name, env, what) => {
     expect(() => resolveModel(name, env)).toThrow(what)

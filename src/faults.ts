@@ -1,0 +1,163 @@
+/**
+ * The one classification of what is thrown. The party at fault decides what follows:
+ *
+ * 1. `refused`: the model's provider refused the request. No retry changes its answer, so the
+ *    events go to the dead letters at once.
+ * 2. `unavailable`: the provider is busy, broken or out of reach. The scope waits for it, and no
+ *    attempt is counted.
+ * 3. The platform (`isPlatformFault`): the object was reset, or its storage or a connection lost.
+ *    No attempt is counted.
+ * 4. Anything else is the agent's own error. It costs an attempt.
+ *
+ * Errors are recognised by names, fields and statuses, never by `instanceof`: neither RPC nor a
+ * second copy of a package keeps prototypes.
+ */
+export type ModelFault = {
+  fault: 'refused' | 'unavailable'
+  status: number | null
+  /** The provider's `Retry-After`, from now on; null where it named none. */
+  retry_after_ms: number | null
+  detail: string
+}
+
+const DEEPEST = 8
+const LONGEST_TEXT = 1000
+/** 4xx that speak of the moment and not of the request. */
+const BUSY = new Set([408, 409, 425, 429])
+/**
+ * What a gateway answers in the place of a server whose own answer it did not get; the last three
+ * are Cloudflare's, whose 521 and 523 say that the server was not reached. A server's own 500 or
+ * 503 is not among them: it said so itself.
+ */
+export const NO_ANSWER: ReadonlySet<number> = new Set([502, 504, 520, 522, 524])
+
+/** Names of errors that only a model's provider, or the AI SDK on its behalf, throws. */
+const PROVIDER_ERRORS = /^(?:AI_APICallError|AI_StreamProviderError|StreamProviderError|Gateway\w*Error|WorkersAIGatewayError)$/
+/** A model that is not set up: asking again does not set it up. */
+const NOT_SET_UP = new Set(['ModelMisconfigured', 'AI_LoadAPIKeyError', 'AI_LoadSettingError', 'AI_NoSuchModelError'])
+const LOST_CONNECTION = /^(?:Error: )?Network connection lost\.?$/
+/** Messages of `fetch` without a connection; the last one is workerd's. */
+const NO_CONNECTION = /^(?:fetch failed|failed to fetch|Cannot connect to API\b.*|internal error; reference = .*)$/i
+const CONNECTION_CODES =
+  /^(?:ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_\w+|Connection(?:Refused|Closed)|FailedToOpenSocket)$/
+const TIMEOUTS = new Set(['TimeoutError', 'HeadersTimeoutError', 'ConnectTimeoutError', 'BodyTimeoutError'])
+
+/** Messages of Cloudflare's runtime, whole, so that look-alikes of an application do not match. */
+const PLATFORM_FAULTS = [
+  LOST_CONNECTION,
+  /^(?:Error: )?Durable Object reset because its code was updated\.?$/,
+  /^(?:Error: )?This script has been upgraded\. Please send a new request to connect to the new version\.?$/,
+  /^(?:Error: )?The Durable Object's code has been updated, this version can no longer access storage\.?$/,
+]
+/** Messages of D1 when it is away; a wrong query says something else. */
+const D1_AWAY = /^D1_ERROR: .*(?:network connection lost|overloaded|exceeded timeout|timed out|reset|internal error)/i
+
+/** For people: the kind of fault, the status, and the provider's own text. */
+export function tellFault({ fault, status, detail }: ModelFault): string {
+  if (fault === 'refused' && status === null) return detail
+  const what = fault === 'refused' ? 'the model provider refused the request' : 'the model provider is not available'
+  return `${what} (${status === null ? 'no answer' : `HTTP ${status}`}): ${detail}`
+}
+
+type Thrown = { [field: string]: unknown }
+
+/** An error, its causes, and those in `lastError` and `errors`; the outermost first, each once. */
+export function* causesOf(error: unknown, seen = new Set<unknown>(), depth = 0): Generator<Thrown> {
+  if (typeof error !== 'object' || error === null || seen.has(error) || depth > DEEPEST) return
+  seen.add(error)
+  const thrown = error as Thrown
+  yield thrown
+  const { cause, lastError, errors } = thrown
+  for (const inner of [cause, lastError, ...(Array.isArray(errors) ? errors : [])]) yield* causesOf(inner, seen, depth + 1)
+}
+
+/** True where the platform took the object, its storage or a connection away. */
+export function isPlatformFault(error: unknown): boolean {
+  return isReset(error) || messagesOf(error).some((message) => LOST_CONNECTION.test(message))
+}
+
+/** The object itself was replaced: nothing that it still does is of use. */
+export function isReset(error: unknown): boolean {
+  return messagesOf(error).some((message) => PLATFORM_FAULTS.slice(1).some((fault) => fault.test(message)))
+}
+
+/** True where the same request may succeed later: stubs of objects say so by fields, D1 in words. */
+export function isTransient(error: unknown): boolean {
+  if (isPlatformFault(error) || messagesOf(error).some((message) => D1_AWAY.test(message))) return true
+  return Array.from(causesOf(error)).some(({ retryable, overloaded }) => retryable === true || overloaded === true)
+}
+
+/**
+ * True where a tool's call may succeed when it is repeated, by what its error says itself or by the
+ * HTTP status. Only a key makes it safe to repeat what may have happened.
+ */
+export function isRetryable(error: unknown, { keyed = false }: { keyed?: boolean } = {}): boolean {
+  if (typeof error !== 'object' || error === null) return false
+  const thrown = error as Thrown
+  if (thrown['name'] === 'CutOff') return keyed
+  const told = [thrown['isRetryable'], thrown['retryable']].find((said) => typeof said === 'boolean')
+  if (told !== undefined) return told
+  const status = statusOf(thrown)
+  if (status === null) return false
+  return status === 429 || status === 503 || (keyed && (status === 408 || status === 500 || NO_ANSWER.has(status)))
+}
+
+/**
+ * The provider's fault in what was thrown; null where it is none. `asked`: thrown by the call of the
+ * model itself, so that a failed connection was one to the provider. Elsewhere only errors that
+ * nothing but a provider's client throws count.
+ */
+export function modelFaultOf(error: unknown, { now, asked = false }: { now: number; asked?: boolean }): ModelFault | null {
+  for (const thrown of causesOf(error)) {
+    const { name, fault } = thrown
+    if (name === 'ModelFailed' && typeof fault === 'object' && fault !== null) return fault as ModelFault
+    const found = asked || PROVIDER_ERRORS.test(String(name)) || NOT_SET_UP.has(String(name)) ? faultIn(thrown, { now, asked }) : null
+    if (found) return found
+  }
+  return null
+}
+
+function faultIn(thrown: Thrown, { now, asked }: { now: number; asked: boolean }): ModelFault | null {
+  const status = statusOf(thrown)
+  const about = { status, retry_after_ms: retryAfter(thrown, now), detail: detailOf(thrown) }
+  if (NOT_SET_UP.has(String(thrown['name']))) return { fault: 'refused', ...about }
+  if (status !== null && status >= 400) return { fault: status >= 500 || BUSY.has(status) ? 'unavailable' : 'refused', ...about }
+  if (status === null && (thrown['isRetryable'] === true || (asked && isUnreachable(thrown)))) return { fault: 'unavailable', ...about }
+  return null
+}
+
+function isUnreachable({ name, code, message }: Thrown): boolean {
+  if (TIMEOUTS.has(String(name)) || CONNECTION_CODES.test(String(code))) return true
+  return LOST_CONNECTION.test(String(message)) || NO_CONNECTION.test(String(message))
+}
+
+/** `code` is a status in what some providers send in the middle of a stream. */
+function statusOf({ statusCode, status, code }: Thrown): number | null {
+  const found = [statusCode, status, typeof code === 'string' ? Number(code) : code].find(
+    (one) => typeof one === 'number' && Number.isInteger(one) && one >= 100 && one < 600,
+  )
+  return typeof found === 'number' ? found : null
+}
+
+/** HTTP has it in seconds or as a date; some providers send milliseconds beside it. */
+function retryAfter({ responseHeaders }: Thrown, now: number): number | null {
+  if (typeof responseHeaders !== 'object' || responseHeaders === null) return null
+  const headers = new Map(Object.entries(responseHeaders).map(([name, value]) => [name.toLowerCase(), String(value).trim()]))
+  const ms = headers.get('retry-after-ms')
+  if (ms !== undefined && /^\d+(?:\.\d+)?$/.test(ms)) return Math.ceil(Number(ms))
+  const after = headers.get('retry-after')
+  if (after === undefined || after === '') return null
+  const at = /^\d+(?:\.\d+)?$/.test(after) ? now + Number(after) * 1000 : Date.parse(after)
+  return Number.isNaN(at) ? null : Math.max(0, Math.ceil(at - now))
+}
+
+/** The provider's own text; where its client could not read the answer, the answer's beginning. */
+function detailOf({ message, responseBody }: Thrown): string {
+  const text = typeof message === 'string' ? message : ''
+  const body = typeof responseBody === 'string' ? responseBody.trim() : ''
+  const told = body !== '' && !body.includes(text.slice(0, 100)) ? `${text}: ${body}` : text === '' ? body : text
+  return told.slice(0, LONGEST_TEXT)
+}
+
+const messagesOf = (error: unknown): string[] =>
+  Array.from(causesOf(error)).flatMap(({ message }) => (typeof message === 'string' ? [message] : []))
