@@ -25,6 +25,8 @@ export interface Env {
    */
   REFLEX_TICKET_SECRET?: string
   REFLEX_MODEL?: string
+  /** How many days D1 keeps events that have ended, and the like; `queue/retention.ts` parses it. */
+  REFLEX_RETENTION_DAYS?: string
   OPENAI_COMPATIBLE_BASE_URL?: string
   OPENAI_COMPATIBLE_API_KEY?: string
   /** Secrets for the tools that settings declare are beside these, each by a name that begins with REFLEX_TOOL_, and its hosts by that name and _HOSTS. */

@@ -114,6 +114,8 @@ export type EntryBody =
   | ({ kind: SkillEntryKind } & { [field: string]: unknown })
   | { kind: 'timer-set'; timer_name: string; schedule: Schedule; next_at: string; by: string }
   | { kind: 'timer-removed'; timer_name: string; by: string }
+  /** The clock had been ahead: retries, leases and timers were moved. */
+  | { kind: 'clock-corrected'; ahead_ms: number }
   | { kind: 'timer-skipped'; timer_name: string; due_at: string; reason: string }
   | { kind: 'context-trimmed'; count: number; context_limit: number }
 

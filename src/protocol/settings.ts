@@ -25,6 +25,8 @@ const tokenBudget = z.strictObject({
 })
 
 /** Each with its meaning and an example: the API's description and docs/settings.md are made of these. */
+const days = (most: number) => z.number().positive().max(most)
+
 const fields = {
   agent: z
     .string()
@@ -87,25 +89,17 @@ const fields = {
       description: 'How many events may be without an outcome. Above it new events are refused with 429.',
       examples: [10_000],
     }),
-  retention_days: z
-    .number()
-    .positive()
-    .max(365)
-    .meta({
-      description:
-        'How long events with an outcome, the log and the journal of effects are kept. An event id is recognised as a duplicate for as long.',
-      examples: [30],
-    }),
-  idempotence_days: z
-    .number()
-    .positive()
-    .max(36_500)
-    .meta({
-      description:
-        'How long the scope knows the idempotence keys of effects and plans that ended well: for so many days, and for `retention_days` at least, none is done a second time. ' +
-        'After `retention_days` only a hash of the key and an output of at most 256 bytes are left.',
-      examples: [3650],
-    }),
+  retention_days: days(365).meta({
+    description:
+      'How long events with an outcome, the log and the journal of effects are kept. An event id is recognised as a duplicate for as long.',
+    examples: [30],
+  }),
+  idempotence_days: days(36_500).meta({
+    description:
+      'How long the scope knows the idempotence keys of effects and plans that ended well: for so many days, and for `retention_days` at least, none is done a second time. ' +
+      'After `retention_days` only a hash of the key and an output of at most 256 bytes are left.',
+    examples: [3650],
+  }),
   token_budget: tokenBudget.nullable().meta({
     description:
       'Tokens that this scope may spend on models. When they are spent, events wait until the period is over or the budget is raised. null: no limit.',

@@ -1,20 +1,16 @@
 import type { Env } from '../bindings.ts'
 import { messageOf } from '../protocol/message-of.ts'
-import { expireApprovals, forgetApprovals } from '../store/approvals.ts'
-import { forgetEvents, lateQueued, markSentAgain } from '../store/events.ts'
-import { forgetIncidents } from '../store/incidents.ts'
+import { expireApprovals } from '../store/approvals.ts'
+import { lateQueued, markSentAgain } from '../store/events.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
 import { send } from './produce.ts'
+import { forgetOld, type Forgotten } from './retention.ts'
 
 /** How long an event may stay `queued` before it is sent again; the inbox drops it if the queue had it after all. */
 export const LATE_MS = 30_000
 const OVERDUE_MS = 60_000
-const DAY_MS = 86_400_000
-const RETENTION_DAYS = 30
 /** Of a few hundred events each. */
 const MOST_ROUNDS = 100
-const MOST_APPROVALS = 500
-const MOST_INCIDENTS = 500
 
 /** Finds what is stuck anywhere and puts it right. Idempotent, and safe beside another sweep; one step's failure does not keep the others from theirs. */
 export async function sweep(
@@ -34,13 +30,12 @@ export async function sweep(
     return (await Promise.all(overdue.map((scope) => poke(env, scope)))).filter(Boolean).length
   })
   const expired = await step('expiring approvals', () => expireApprovals(env.DB, now))
-  const forgotten = await step('forgetting', () => forgetEvents(env.DB, now - RETENTION_DAYS * DAY_MS))
-  const approvals_forgotten = await step('forgetting approvals', () =>
-    forgetApprovals(env.DB, now - RETENTION_DAYS * DAY_MS, MOST_APPROVALS),
-  )
-  const incidents_forgotten = await step('forgetting incidents', () =>
-    forgetIncidents(env.DB, now - RETENTION_DAYS * DAY_MS, MOST_INCIDENTS),
-  )
+  let gone: Forgotten = { events: 0, approvals: 0, incidents: 0, scopes: 0, reflex_metrics: 0 }
+  await step('forgetting', async () => {
+    gone = await forgetOld(env, now)
+    return gone.events
+  })
+  const { events: forgotten, approvals: approvals_forgotten, incidents: incidents_forgotten } = gone
   return { sent_again, poked, expired, forgotten, approvals_forgotten, incidents_forgotten }
 }
 

@@ -13,7 +13,10 @@ const ARMED_MS = 120_000
 export class Sweeper extends DurableObject<Env> implements SweeperApi {
   async arm(): Promise<void> {
     this.ctx.storage.kv.put('armed_until', Date.now() + ARMED_MS)
-    if ((await this.ctx.storage.getAlarm()) === null) await this.ctx.storage.setAlarm(Date.now() + LATE_MS)
+    const next = await this.ctx.storage.getAlarm()
+    const latest = Date.now() + LATE_MS
+    // One that is later was set by a clock that was ahead.
+    if (next === null || next > latest) await this.ctx.storage.setAlarm(latest)
   }
 
   override async alarm(): Promise<void> {
@@ -21,7 +24,8 @@ export class Sweeper extends DurableObject<Env> implements SweeperApi {
     // First of all: whatever fails below is tried again.
     await this.ctx.storage.setAlarm(now + LATE_MS)
     const done = await sweep(this.env, now)
-    const armed = (this.ctx.storage.kv.get<number>('armed_until') ?? 0) > now
+    const until = this.ctx.storage.kv.get<number>('armed_until') ?? 0
+    const armed = until > now && until <= now + ARMED_MS
     if (!armed && done.sent_again === 0 && !(await anyQueued(this.env.DB))) await this.ctx.storage.deleteAlarm()
   }
 }

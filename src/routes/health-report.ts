@@ -1,6 +1,8 @@
 import { and, count, desc, gt, sum } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { within } from '../store/events.ts'
+import type { Env } from '../bindings.ts'
+import { retentionDays } from '../queue/retention.ts'
+import { retentionBacklog, within } from '../store/events.ts'
 import { deadLetters, scopes } from '../store/schema.ts'
 
 const LARGEST = 5
@@ -32,4 +34,21 @@ export async function deadLetterCounts(db: D1Database, patterns: readonly string
     .groupBy(deadLetters.origin)
   const of = (origin: 'scope' | 'queue') => rows.find((row) => row.origin === origin)?.letters ?? 0
   return { total: of('scope') + of('queue'), by_origin: { scope: of('scope'), queue: of('queue') } }
+}
+
+const DAY_MS = 86_400_000
+
+/** What D1 should have forgotten by now. */
+export async function retentionReport(env: Env, now: number) {
+  const days = readDays(env)
+  const { events, oldest } = await retentionBacklog(env.DB, days === null ? 0 : now - days * DAY_MS)
+  return { days, backlog: events, oldest: oldest === null ? null : new Date(oldest).toISOString() }
+}
+
+function readDays(env: Env): number | null {
+  try {
+    return retentionDays(env)
+  } catch {
+    return null
+  }
 }

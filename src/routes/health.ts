@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { agents, eventTypes } from '../agents/registry.ts'
 import { guard, json, open, problems, resource } from './describe.ts'
-import { deadLetterCounts, inboxDepths } from './health-report.ts'
+import { deadLetterCounts, inboxDepths, retentionReport } from './health-report.ts'
 import { probe } from './probe.ts'
 
 const tags = ['Health']
@@ -45,6 +45,19 @@ const detailed = createRoute({
         queue: part,
         inboxes: z.object({ scopes: z.int(), open: z.int(), largest: z.array(depth) }).nullable(),
         dead_letters: z.object({ total: z.int(), by_origin: z.object({ scope: z.int(), queue: z.int() }) }).nullable(),
+        retention: z
+          .object({
+            days: z
+              .number()
+              .nullable()
+              .meta({ description: 'REFLEX_RETENTION_DAYS; null where it cannot be read: then D1 forgets nothing.' }),
+            backlog: z.int().meta({
+              description:
+                'Events that D1 has kept for longer, counted up to 10,000: more than a few thousand at rest means that it cannot keep up.',
+            }),
+            oldest: z.string().nullable(),
+          })
+          .nullable(),
         model: z.string(),
         agents: z.array(z.string()),
         event_types: z.array(z.string()),
@@ -68,15 +81,26 @@ export const healthRoutes = resource()
 export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { env } = c
   const { scopes } = c.var.principal
-  const [{ database, queue }, inboxes, dead_letters] = await Promise.all([
+  const [{ database, queue }, inboxes, dead_letters, retention] = await Promise.all([
     parts(env),
     inboxDepths(env.DB, scopes).catch(() => null),
     deadLetterCounts(env.DB, scopes).catch(() => null),
+    retentionReport(env, Date.now()).catch(() => null),
   ])
   const status = database.ok && queue.ok ? ('ok' as const) : ('degraded' as const)
   const model = env.REFLEX_MODEL ?? 'offline'
   return c.json(
-    { status, database, queue, inboxes, dead_letters, model, agents: agents.map(({ name }) => name), event_types: [...eventTypes] },
+    {
+      status,
+      database,
+      queue,
+      inboxes,
+      dead_letters,
+      retention,
+      model,
+      agents: agents.map(({ name }) => name),
+      event_types: [...eventTypes],
+    },
     200,
   )
 })

@@ -7,6 +7,7 @@ import { existingKeys } from '../store/keys.ts'
 import { Alarm } from './alarm.ts'
 import { Configuration } from './configuration.ts'
 import { Counters } from './counters.ts'
+import { correctClock } from './clock-correction.ts'
 import type { Database } from './database.ts'
 import { DoneKeys } from './done-keys.ts'
 import { Effects } from './effects.ts'
@@ -236,6 +237,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
   const streams = new Streams({ log, used: () => keyCheck.used(), now })
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const used_tickets = new UsedTickets(database, now)
+  const clock = { correct: () => correctClock({ database, log, now }) }
   const retention = new Retention({ inbox, memory, log, doneKeys: done_keys, actions, skillRuns, settings, now })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
@@ -275,6 +277,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     streams,
     used_tickets,
     retention,
+    clock,
     now,
   }
 }

@@ -122,6 +122,12 @@ export class Log {
     return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq LIMIT 1')?.at ?? null
   }
 
+  /** When the newest entry was written, in ms. */
+  newest(): number | null {
+    this.#write()
+    return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq DESC LIMIT 1')?.at ?? null
+  }
+
   entry(seq: number): LogEntry | null {
     this.#write()
     const row = this.#database.first<{ entry: string }>('SELECT entry FROM log WHERE seq = ?', seq)

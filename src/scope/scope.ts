@@ -250,9 +250,10 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   /** Everything that is due. The next alarm is set first: whatever fails here comes again. */
   override async alarm(): Promise<void> {
-    const { alarm, unit, pull, retention, timers, intake, turns, outbox, upkeep, actions, skills, parked } = this.#parts
+    const { alarm, clock, unit, pull, retention, timers, intake, turns, outbox, upkeep, actions, skills, parked } = this.#parts
     alarm.woke()
     unit(() => {
+      clock.correct()
       pull.expire()
       retention.sweep()
     })
@@ -283,8 +284,11 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     this.#name = database.read<string | null>('scope', null) ?? id.name ?? ''
     const created_at = database.read('created_at', Date.now())
     this.#parts = compose({ context: this.ctx, env: this.env, scope: this.#name, created_at, database, hider })
-    const { unit, turns, alarm, actions, skills } = this.#parts
-    unit(() => turns.recover())
+    const { clock, unit, turns, alarm, actions, skills } = this.#parts
+    unit(() => {
+      clock.correct()
+      turns.recover()
+    })
     skills.recover()
     actions.run()
     this.#parts.intake.perceiveWaiting()

@@ -9,7 +9,6 @@ import { limits } from '../protocol/limits.ts'
 import { bytesOf, keysOfPage, pageOf } from './page-by-bytes.ts'
 import { events } from './schema.ts'
 
-const BATCH = 1000
 const LATE_BATCH = 200
 /** The condition of the index of statuses, to the letter: SQLite uses it only where a query says the same. */
 const UNUSUAL = `status NOT IN ('completed', 'ignored')`
@@ -68,16 +67,41 @@ export async function anyQueued(db: D1Database): Promise<boolean> {
   return (await db.prepare(`SELECT 1 FROM events WHERE status = 'queued' AND ${UNUSUAL} LIMIT 1`).first()) !== null
 }
 
-/** Drops up to a thousand of the oldest ended events accepted before `before`. */
-export async function forgetEvents(db: D1Database, before: number): Promise<number> {
-  const { meta } = await db
+const ENDED = `status NOT IN ('queued', 'pending', 'processing', 'dead_lettered')`
+type Window = { before: number; now: number; after: number; limit: number }
+
+/**
+ * Drops those of the next `limit` ended events that were accepted before `before`. They lie in the order in which they came, so the first batch with none ends it
+ * (`next` is null); but not one whose times are ahead of the clock: what comes behind may be old.
+ */
+export async function forgetEvents(
+  db: D1Database,
+  { before, now, after, limit }: Window,
+): Promise<{ forgotten: number; next: number | null }> {
+  const found = await db
     .prepare(
-      `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq < coalesce((SELECT seq FROM events WHERE accepted_at >= ?1 ORDER BY seq LIMIT 1), 9e15)
-        AND status NOT IN ('queued', 'pending', 'processing', 'dead_lettered') ORDER BY seq LIMIT ?2)`,
+      `SELECT max(seq) AS last, count(*) AS rows, sum(accepted_at < ?1) AS old, sum(accepted_at > ?2) AS ahead
+        FROM (SELECT seq, accepted_at FROM events WHERE seq > ?3 AND ${ENDED} ORDER BY seq LIMIT ?4)`,
     )
-    .bind(before, BATCH)
-    .run()
-  return meta.changes
+    .bind(before, now, after, limit)
+    .first<{ last: number; rows: number; old: number; ahead: number }>()
+  if (!found || found.rows === 0) return { forgotten: 0, next: null }
+  if (found.old > 0) {
+    const sql = `DELETE FROM events WHERE seq > ?1 AND seq <= ?2 AND ${ENDED} AND accepted_at < ?3`
+    await db.prepare(sql).bind(after, found.last, before).run()
+  }
+  const goes_on = found.rows === limit && (found.old > 0 || found.ahead > 0)
+  return { forgotten: found.old, next: goes_on ? found.last : null }
+}
+
+const MOST_COUNTED = 10_000
+
+/** How many events D1 should have forgotten, and when the oldest of them was accepted: counted up to ten thousand. */
+export async function retentionBacklog(db: D1Database, before: number): Promise<{ events: number; oldest: number | null }> {
+  const sql = `SELECT sum(accepted_at < ?1) AS events, min(accepted_at) AS oldest
+    FROM (SELECT accepted_at FROM events WHERE ${ENDED} ORDER BY seq LIMIT ${MOST_COUNTED})`
+  const row = await db.prepare(sql).bind(before).first<{ events: number | null; oldest: number | null }>()
+  return { events: row?.events ?? 0, oldest: row?.oldest ?? null }
 }
 
 export type EventQuery = {

@@ -30,6 +30,13 @@ export async function overdueScopes(db: D1Database, before: number): Promise<str
   return rows.map(({ scope }) => scope)
 }
 
+/** Scopes that wait for nothing and have told nothing since `before`. They are listed again with their next event. */
+export async function forgetScopes(db: D1Database, before: number, limit: number): Promise<number> {
+  const sql = `DELETE FROM scopes WHERE scope IN
+    (SELECT scope FROM scopes WHERE updated_at < ?1 AND wake_at IS NULL AND open = 0 LIMIT ?2)`
+  return (await db.prepare(sql).bind(before, limit).run()).meta.changes
+}
+
 export async function setWake(db: D1Database, scope: string, wake_at: number | null): Promise<void> {
   await drizzle(db).update(scopes).set({ wake_at }).where(eq(scopes.scope, scope))
 }

@@ -7,7 +7,8 @@ import worker from '../../src/index.ts'
 import { enqueue } from '../../src/queue/produce.ts'
 import { pack } from '../../src/queue/message.ts'
 import { sweep } from '../../src/queue/sweep.ts'
-import { freshScope, note, runAlarm, stubOf, until } from '../support/scopes.ts'
+import { call } from '../support/http.ts'
+import { freshScope, inObject, note, runAlarm, stubOf, until } from '../support/scopes.ts'
 
 async function deliver(queue: string, bodies: unknown[], attempts = 1, bindings: Env = env) {
   const batch = createMessageBatch(
@@ -232,6 +233,51 @@ describe('the sweep', () => {
       .run()
     expect((await sweep(env, Date.now())).poked).toBe(1)
     expect((await sweep(env, Date.now())).poked).toBe(0)
+  })
+
+  test('forgets in D1 until nothing is left, whatever came in, but no dead letter, no open event, and nothing for a clock that was ahead', async () => {
+    const DAY = 86_400_000
+    const now = Date.now()
+    const insert = (id: string, count: number, status: string, at: number) =>
+      env.DB.prepare(
+        `INSERT INTO events (id, scope, type, source, timestamp, trace_id, payload, status, accepted_at)
+          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+          SELECT ?1 || i, 'old/1', 'test.note', 's', '2026-01-01T00:00:00.000Z', 't', '{}', ?3, ?4 FROM n`,
+      )
+        .bind(id, count, status, at)
+        .run()
+    await env.DB.exec('DELETE FROM events')
+    // The first were accepted by a clock that was a day ahead: what came behind them is older by its time.
+    await insert('ahead', 1500, 'completed', now + DAY)
+    await insert('old', 3500, 'completed', now - 31 * DAY)
+    await insert('dead', 2, 'dead_lettered', now - 31 * DAY)
+    await insert('open', 2, 'pending', now - 31 * DAY)
+    await insert('young', 3, 'ignored', now - 29 * DAY)
+    expect((await call('/health/detailed')).body.retention).toMatchObject({ days: 30, backlog: 3500 })
+    expect((await sweep(env, now)).forgotten).toBe(3500)
+    const left = await env.DB.prepare(
+      `SELECT status, count(*) AS n FROM events WHERE scope = 'old/1' GROUP BY status ORDER BY status`,
+    ).all()
+    expect(left.results).toEqual([
+      { status: 'completed', n: 1500 },
+      { status: 'dead_lettered', n: 2 },
+      { status: 'ignored', n: 3 },
+      { status: 'pending', n: 2 },
+    ])
+    expect((await sweep({ ...env, REFLEX_RETENTION_DAYS: 'a week' }, now + 60 * DAY)).forgotten).toBe(0)
+    expect((await sweep({ ...env, REFLEX_RETENTION_DAYS: '7' }, now)).forgotten).toBe(3)
+    await env.DB.exec(`DELETE FROM events WHERE scope = 'old/1'`)
+  })
+
+  test('comes within half a minute also where the clock was ahead when its alarm was set', async () => {
+    const sweeper = env.SWEEPER.getByName('ahead')
+    const alarmIn = (work: (storage: DurableObjectStorage) => Promise<unknown>) =>
+      inObject(sweeper as never, ({ storage }) => work(storage))
+    await alarmIn((storage) => storage.setAlarm(Date.now() + 80_000_000))
+    await sweeper.arm()
+    const at = (await alarmIn((storage) => storage.getAlarm())) as number
+    expect(at - Date.now()).toBeLessThanOrEqual(30_000)
+    await alarmIn((storage) => storage.deleteAlarm())
   })
 
   test('by the sweeper survives without a cron: it is armed before the answer, and its alarm comes by itself', async () => {

@@ -2,6 +2,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../src/protocol/limits.ts'
 import {
+  age,
   entriesOf,
   evict,
   freshScope,
@@ -273,6 +274,56 @@ describe('retention', () => {
     await evict(stub)
     await sendAndSettle(stub, note(scope, 'new'))
     expect((await logOf(stub))[0]?.seq).toBe(last_seq + 1)
+  })
+})
+
+describe('a clock that was ahead', () => {
+  const DAY_MS = 86_400_000
+  /** As if all of this had been written by a clock a day ahead, and the object had died then. */
+  const wakeAfter = async (stub: ReturnType<typeof stubOf>) => {
+    await inObject(stub, ({ storage }) => {
+      storage.sql.exec(`UPDATE log SET at = at + ${DAY_MS}`)
+      storage.sql.exec(`UPDATE events SET due_at = due_at + ${DAY_MS} WHERE due_at > 0`)
+      storage.sql.exec(`UPDATE events SET lease_until = lease_until + ${DAY_MS} WHERE ack_token IS NOT NULL`)
+      storage.sql.exec(`UPDATE timers SET next_at = next_at + ${DAY_MS}, set_at = set_at + ${DAY_MS}`)
+    })
+    await evict(stub)
+    await stub.state()
+  }
+  const within = async (stub: ReturnType<typeof stubOf>, sql: string, ms: number) => {
+    const [row] = await inObject(stub, ({ storage }) => storage.sql.exec<{ at: number }>(sql).toArray())
+    expect(row!.at - Date.now()).toBeLessThanOrEqual(ms)
+  }
+
+  test('holds up no retry, lease or timer once it is right, and is in the log once', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull' }, 'ops')
+    await stub.setTimer('beat', { every_s: 600 }, 'ops')
+    const [a, b] = await send(stub, note(scope, 'a'), note(scope, 'b'))
+    await inObject(stub, ({ storage }) => {
+      const soon = Date.now() + 30_000
+      storage.sql.exec(`UPDATE events SET due_at = ? WHERE id = ?`, soon, a)
+      storage.sql.exec(`UPDATE events SET status = 'processing', ack_token = 't', lease_until = ? WHERE id = ?`, soon, b)
+    })
+    await wakeAfter(stub)
+    await within(stub, `SELECT due_at AS at FROM events WHERE status = 'pending'`, 30_000)
+    await within(stub, `SELECT lease_until AS at FROM events WHERE status = 'processing'`, 30_000)
+    await within(stub, 'SELECT next_at AS at FROM timers', 600_000)
+    await evict(stub)
+    await stub.state()
+    await runAlarm(stub)
+    expect(await entriesOf(stub, 'clock-corrected')).toHaveLength(1)
+  })
+
+  test('has nothing forgotten that is open, in the context, or not yet told to D1', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull' }, 'ops')
+    const [id] = await send(stub, note(scope, 'open'))
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'D1 is told')
+    await age(stub, 400)
+    expect((await stub.event(id!))?.status).toBe('pending')
   })
 })
 

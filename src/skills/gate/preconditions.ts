@@ -70,7 +70,8 @@ function dataOutcome({ manifest, blackboard }: GateRequest, { bound }: Facts): S
 
 function paceOutcome({ manifest: { activation }, last_run_at, running, now }: GateRequest): StageOutcome {
   const until = last_run_at === null ? null : last_run_at + activation.cooldown_s * 1000
-  const rests = until !== null && now < until
+  // A run that lies further ahead than the cooldown is long was timed by a clock that was ahead.
+  const rests = until !== null && now < until && until - now <= 2 * activation.cooldown_s * 1000
   const isFull = running >= activation.max_concurrency
   const needs: Need[] = []
   if (rests) needs.push({ need: 'cooldown', until, message: `wait until ${isoOf(until)}: it ran less than ${activation.cooldown_s} s ago` })

@@ -219,3 +219,8 @@ describe('the gate', () => {
     expect(decide(gateRequest({ inputs: { app_name: undefined as unknown as string } })).verdict).toBe('refused')
   })
 })
+
+test('a run that a clock far ahead has timed holds up no other', () => {
+  expect(decide(gateRequest({ last_run_at: NOW + 86_400_000 }))).toMatchObject({ verdict: 'allow' })
+  expect(decide(gateRequest({ last_run_at: NOW + 100 }))).toMatchObject({ verdict: 'refused' })
+})
