@@ -32,7 +32,11 @@ export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
   stream: (delta: string) => void
 }
 
-export type Trigger<E extends Event> = (context: DecisionContext<E>, deps: AgentDeps<E>) => Promise<unknown>
+/** A result, as JSON, or null where there was nothing to do; a forgotten `return` does not type. */
+export type Trigger<E extends Event> = (
+  context: DecisionContext<E>,
+  deps: AgentDeps<E>,
+) => Promise<object | string | number | boolean | null>
 
 export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly EventSchema[]> = {
   name: string

@@ -65,6 +65,8 @@ export type EntryBody =
       scratch: unknown
       /** What it did, as far as it can be compared with what a reflex would do. */
       acts: Act[]
+      /** Mistakes of the trigger that changed nothing, such as a call that it did not await. */
+      warnings?: string[]
     }
   | {
       kind: 'model-called'
@@ -92,7 +94,7 @@ export type EntryBody =
   | { kind: 'reply-sent'; turn_id: string | null; reflex_id: string | null; content: string }
   /** `context` is what it saw, null where the entry of another reflex with the same `context_hash` just before has it. `state` is the version's: in `shadow` the action is not carried out. */
   | ({ kind: 'reflex-fired'; action: Action } & ReflexRunEntry)
-  | ({ kind: 'reflex-passed'; reason: PassReason; error: string | null } & ReflexRunEntry)
+  | ({ kind: 'reflex-passed'; reason: PassReason; error: string | null; detail?: string } & ReflexRunEntry)
   /** How a reflex's action ended, where it took the effect lane. */
   | {
       kind: 'action-ended'

@@ -7,8 +7,8 @@ import { markQueued } from '../store/events.ts'
 import { pack } from './message.ts'
 
 type Body = { body: QueueMessage }
-/** `known` are the keys (`scope id`) that D1 has from before, as far as it answered in time; `unsure` what may be lost, so that it must be sent again. */
-export type Enqueued = { known: Set<string>; unsure: ReadonlySet<Event> }
+/** `known`: the traces of the events that D1 has from before, by `scope id`, as far as it answered in time. `unsure` what may be lost, so that it must be sent again. */
+export type Enqueued = { known: Map<string, string>; unsure: ReadonlySet<Event> }
 
 const MOST_MESSAGES = 100
 /** What one sendBatch may carry, with room for its envelope. */
@@ -43,7 +43,7 @@ export async function enqueue(
     arm(env, now),
   ])
   const lost = armed ? unsure : events
-  return { known: known ?? new Set(), unsure: new Set(Array.from(lost, (event) => originals.get(event) ?? event)) }
+  return { known: known ?? new Map(), unsure: new Set(Array.from(lost, (event) => originals.get(event) ?? event)) }
 }
 
 /** Returns the events that the queue did not take, or may not have taken: what a call did that failed is not known. */

@@ -139,12 +139,12 @@ function partlyTaken(receipts: { status: string }[]): Problem {
   return unavailable(detail, { receipts })
 }
 
-/** The second of two equal ones in a batch is a duplicate too. */
-function receiptOf({ id, scope, meta }: Event, known: Set<string>): EventReceipt & { status: 'queued' | 'duplicate' } {
+/** The second of two equal ones in a batch is a duplicate too. Its trace is that of the first: the log has no other. */
+function receiptOf({ id, scope, meta }: Event, known: Map<string, string>): EventReceipt & { status: 'queued' | 'duplicate' } {
   const key = `${scope} ${id}`
-  const status = known.has(key) ? 'duplicate' : 'queued'
-  known.add(key)
-  return { id, scope, trace_id: meta.trace_id, status }
+  const first = known.get(key)
+  if (first === undefined) known.set(key, meta.trace_id)
+  return { id, scope, trace_id: first ?? meta.trace_id, status: first === undefined ? 'queued' : 'duplicate' }
 }
 
 async function* covered(env: Env, principal: Principal, span: Parameters<ReturnType<typeof history>['replay']>[0]): AsyncGenerator<Event> {

@@ -64,6 +64,15 @@ export class Inbox {
     return { event: hidden, text: JSON.stringify(hidden) }
   }
 
+  /** The trace of each event that is here, by its id. */
+  tracesOf(ids: readonly string[]): Map<string, string> {
+    const rows = this.#database.allOf<{ id: string; trace_id: string }>(
+      ids,
+      `SELECT id, payload ->> '$.meta.trace_id' AS trace_id FROM events WHERE id IN (SELECT value FROM json_each(?1))`,
+    )
+    return new Map(rows.map(({ id, trace_id }) => [id, trace_id]))
+  }
+
   /** Stores fresh events as the filters have judged them: one row written for each, with its first state. */
   insert(judged: readonly Judged[], now: number): void {
     for (const chunk of jsonChunks(judged.map(rowOf))) this.#database.all(insertRows, chunk, now)

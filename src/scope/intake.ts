@@ -57,12 +57,14 @@ export class Intake {
     const { fresh, waiting } = unit(() => this.#store(events, via))
     act()
     if (waiting > 0) turns.arrived()
+    // A duplicate is answered with the trace of the first, which is the one that the log has.
+    const first = fresh.size < events.length ? inbox.tracesOf(events.map(({ id }) => id)) : null
     return {
       ok: true,
       receipts: events.map(({ id, scope, meta: { trace_id } }) => ({
         id,
         scope,
-        trace_id,
+        trace_id: first?.get(id) ?? trace_id,
         status: fresh.delete(id) ? 'accepted' : 'duplicate',
       })),
     }

@@ -35,7 +35,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
   turn.signal.throwIfAborted()
   const failures = new FailedCalls(turn, hide)
   const named = toolKeys(toolbox.all, scope)
-  const call = async (name: string, input: unknown): Promise<unknown> => {
+  const perform = async (name: string, input: unknown): Promise<unknown> => {
     const found = toolbox.find(name)
     if (!found.ok) throw new Error(found.detail)
     const { definition } = found
@@ -47,6 +47,14 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     const { undoes } = definition
     if (undoes) unit(() => proving.undone({ tool: name, undoes }, input, { turn_id, who: 'a turn' }))
     return output
+  }
+  const call = (name: string, input: unknown): Promise<unknown> => {
+    const running = perform(name, input)
+    const ended = () => turn.running.delete(running)
+    turn.running.set(running, name)
+    // A failure that nobody awaits is no crash of the object: the turn tells it in its log entry.
+    void running.then(ended, ended)
+    return running
   }
   const deps: Omit<AgentDeps, 'model'> = {
     env,
@@ -68,6 +76,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     tools: toolSet(toolbox, call),
     reply: (content) => {
       signal.throwIfAborted()
+      demandText(content)
       if (!fitsBytes(content, limits.result_bytes)) throw new RangeError(`a reply takes at most ${limits.result_bytes} bytes in UTF-8`)
       turn.acts.push({ act: 'reply', content })
       unit(() => log.append([{ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }]))
@@ -80,6 +89,15 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
   // The model is made when it is first asked for: a scope that only counts needs none, however it is configured.
   let model: LanguageModelV4 | undefined
   return Object.defineProperty(deps, 'model', { enumerable: true, get: () => (model ??= turnModel(parts, turn)) }) as AgentDeps
+}
+
+/** The type says so already, but what a model or a tool gave is often of type any. */
+function demandText(content: unknown): void {
+  if (typeof content !== 'string') {
+    const given = content === null ? 'null' : Array.isArray(content) ? 'an array' : typeof content
+    throw new TypeError(`deps.reply takes text, not ${given}: pass a string, such as JSON.stringify(value)`)
+  }
+  if (content === '') throw new TypeError('deps.reply was given an empty text: leave the call out where there is nothing to say')
 }
 
 /** A turn that was stopped publishes and settles nothing any more. */

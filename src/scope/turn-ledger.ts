@@ -200,8 +200,10 @@ export class TurnLedger {
     const { log, counters, database, now, effects, memory } = this.#parts
     const { turn_id, head, since, usage, failed_calls } = turn
     const acts = log.clean(turn.acts) as Turn['acts']
+    const warned = turn.warnings.length > 0 ? { warnings: turn.warnings } : {}
     const failure = { error, ...(stack !== null && { stack }), ...(failed_calls.length > 0 && { failed_calls }) }
-    const entry = { turn_id, status, result: log.clean(result), ...failure, cleared, usage, scratch: log.clean(memory.live.scratch), acts }
+    const scratch = log.clean(memory.live.scratch)
+    const entry = { turn_id, status, result: log.clean(result), ...failure, cleared, usage, scratch, acts, ...warned }
     log.append([{ ...head, duration_ms: now() - since, kind: 'turn-ended', ...entry }])
     if (status === 'failed' || status === 'timeout') counters.add({ turns_failed: 1 })
     database.write('turn', null)

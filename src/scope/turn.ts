@@ -20,6 +20,10 @@ export type Turn = {
   acts: Act[]
   failed_calls: FailedCall[]
   model: ModelWitness
+  /** Calls of `deps.call` that have not ended. */
+  running: Map<Promise<unknown>, string>
+  /** Mistakes of the trigger that change nothing, for the log. */
+  warnings: string[]
 }
 
 /** The latest news of the model's provider: an answer, or its fault. */
@@ -40,6 +44,11 @@ export type Ending = {
   fault?: ModelFault | null
 }
 
-export const nothingYet = (): Pick<Turn, 'failed_calls' | 'model'> => ({ failed_calls: [], model: { answered: false, fault: null } })
+export const nothingYet = (): Pick<Turn, 'failed_calls' | 'model' | 'running' | 'warnings'> => ({
+  failed_calls: [],
+  model: { answered: false, fault: null },
+  running: new Map(),
+  warnings: [],
+})
 
 export const noUsage = (): Usage => ({ input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 })

@@ -7,6 +7,7 @@ import type { Ending, Turn } from './turn.ts'
 import { TurnLedger, type LedgerParts } from './turn-ledger.ts'
 import { endingOf, endingOfError, endingWithCalls } from './turn-ending.ts'
 import { tellFailure } from './tell-failure.ts'
+import { resultOf } from './turn-result.ts'
 
 const HEARTBEAT_MS = 20_000
 /** From one turn's start to the next, at least: a turn costs two commits, and an idle scope still starts its first one at once. */
@@ -117,7 +118,7 @@ export class Turns {
     let ending: Ending
     try {
       const timeout_ms = settings().turn_timeout_ms
-      const work = async () => (trigger ? trigger(turn.seen.context, await deps(turn)) : null)
+      const work = async () => (trigger ? resultOf(trigger, turn, await deps(turn)) : null)
       const result = await withDeadline(work, { signal: turn.signal, timeout_ms, what: 'the turn' })
       ending = endingWithCalls(endingOf(result, turn.seen.context.scratch), turn.failed_calls, settings().on_tool_error)
     } catch (error) {

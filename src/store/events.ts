@@ -14,14 +14,14 @@ const LATE_BATCH = 200
 const UNUSUAL = `status NOT IN ('completed', 'ignored')`
 
 /** Notes events as `queued`, in one statement for each megabyte. Returns the keys (`scope id`) of those that were known before. */
-export async function markQueued(db: D1Database, list: readonly Event[], now: number): Promise<Set<string>> {
-  const known: string[] = []
+export async function markQueued(db: D1Database, list: readonly Event[], now: number): Promise<Map<string, string>> {
+  const known: [string, string][] = []
   for (const chunk of jsonChunks(list.map((event) => JSON.stringify(event)))) {
     const { meta } = await db.prepare(NOTE_QUEUED).bind(chunk, now).run()
     // Rows that come back cost D1 more than rows that go in, so only where it is not known that all are new are they asked for.
     if (meta.changes < list.length) known.push(...(await knownBefore(db, chunk, meta)))
   }
-  return new Set(known)
+  return new Map(known)
 }
 
 const NOTE_QUEUED = `INSERT INTO events (id, scope, type, source, timestamp, trace_id, payload, status, accepted_at)
@@ -29,15 +29,15 @@ const NOTE_QUEUED = `INSERT INTO events (id, scope, type, source, timestamp, tra
   FROM json_each(?1) WHERE true ON CONFLICT (scope, id) DO NOTHING`
 
 /** One statement's rows follow each other, so what was there before stands below the first of them. */
-async function knownBefore(db: D1Database, chunk: string, { changes, last_row_id }: D1Meta): Promise<string[]> {
+async function knownBefore(db: D1Database, chunk: string, { changes, last_row_id }: D1Meta): Promise<[string, string][]> {
   const below = changes === 0 ? Number.MAX_SAFE_INTEGER : last_row_id - changes
   const { results } = await db
     .prepare(
-      `SELECT events.scope, events.id FROM json_each(?1) JOIN events ON events.id = value->>'id' AND events.scope = value->>'scope' WHERE seq <= ?2`,
+      `SELECT events.scope, events.id, events.trace_id FROM json_each(?1) JOIN events ON events.id = value->>'id' AND events.scope = value->>'scope' WHERE seq <= ?2`,
     )
     .bind(chunk, below)
-    .all<{ scope: string; id: string }>()
-  return results.map(({ scope, id }) => `${scope} ${id}`)
+    .all<{ scope: string; id: string; trace_id: string }>()
+  return results.map(({ scope, id, trace_id }) => [`${scope} ${id}`, trace_id])
 }
 
 /** Events that were noted as queued before `before`, or sent again before it, oldest first. */

@@ -50,7 +50,7 @@ export const testAgent: Agent = defineAgent({
       return event.type !== 'test.note' || !event.text.includes('noise')
     },
   ],
-  trigger: (context, deps) => (behaviours.get(deps.scope) ?? (async () => null))(context as never, deps as never),
+  trigger: (context, deps) => (behaviours.get(deps.scope) ?? (async () => null))(context as never, deps as never) as Promise<null>,
   tools: {
     act: defineTool({ description: 'does it', input, execute: perform }),
     act_once: defineTool({ description: 'does it once', input, idempotence_key: ({ text }) => `once:${text}`, execute: perform }),

@@ -153,7 +153,7 @@ describe('the queue path', () => {
     expect(['queued', 'pending', 'completed']).toContain((await row(scope))?.['status'])
     await until(async () => (await row(scope))?.['status'] === 'completed', 'the outcome is in D1')
     expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual({
-      known: new Set([`${scope} ${event.id}`]),
+      known: new Map([[`${scope} ${event.id}`, event.meta.trace_id]]),
       unsure: new Set(),
     })
   })
@@ -163,7 +163,7 @@ describe('the queue path', () => {
     const event = note(scope, 'a')
     await env.DB.exec('ALTER TABLE events RENAME TO events_away')
     try {
-      expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual({ known: new Set(), unsure: new Set() })
+      expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual({ known: new Map(), unsure: new Set() })
       await until(async () => (await stubOf(scope).event(event.id))?.status === 'completed', 'the scope has it')
     } finally {
       await env.DB.exec('ALTER TABLE events_away RENAME TO events')
@@ -184,7 +184,7 @@ describe('the queue path', () => {
     const failing = Object.assign({}, env, { EVENTS })
     const now = Date.now() - 31_000
     const { known, unsure } = await enqueue(failing, createExecutionContext(), [...first, ...second], now)
-    expect({ known, unsure }).toEqual({ known: new Set(), unsure: new Set(second) })
+    expect({ known, unsure }).toEqual({ known: new Map(), unsure: new Set(second) })
     expect((await sweep(failing, now + 31_000)).sent_again).toBe(first.length)
     expect((await sweep(env, now + 31_000)).sent_again).toBe(second.length)
     await until(async () => (await stubOf(refused).state()).counters.accepted === second.length, 'the rest is delivered')

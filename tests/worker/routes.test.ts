@@ -55,7 +55,9 @@ describe.each(['by the queue', 'directly'])('events sent %s', (way) => {
     const first = await call(path(scope), { json: [message({ scope, id }), message({ scope }), message({ scope, id, content: 'other' })] })
     expect(first.body).toMatchObject({ accepted: 2, events: [{ status: fresh }, { status: fresh }, { id, status: 'duplicate' }] })
     const second = await call(path(scope), { json: message({ scope, id }) })
-    expect(second).toMatchObject({ status: 202, body: { accepted: 0, events: [{ id, status: 'duplicate' }] } })
+    const { trace_id } = first.body.events[0]
+    expect(first.body.events[2].trace_id).toBe(trace_id)
+    expect(second).toMatchObject({ status: 202, body: { accepted: 0, events: [{ id, trace_id, status: 'duplicate' }] } })
   })
 
   test('carry their trace', async () => {

@@ -16,6 +16,17 @@ describe('accepting', () => {
     expect((await stub.event(event.id))?.event).toEqual(event)
   })
 
+  test('a duplicate is answered with the trace of the first, which is the one that the log has', async () => {
+    const scope = freshScope()
+    const first = note(scope, 'once')
+    const { id, meta } = first
+    const again = note(scope, 'again', { id })
+    expect(again.meta.trace_id).not.toBe(meta.trace_id)
+    await send(stubOf(scope), first)
+    const accepted = await stubOf(scope).accept([again, note(scope, 'new')], 'http')
+    expect(accepted).toMatchObject({ receipts: [{ status: 'duplicate', trace_id: meta.trace_id }, { status: 'accepted' }] })
+  })
+
   test('of two equal ids in one call the first is accepted and the second a duplicate', async () => {
     const scope = freshScope()
     const event = note(scope, 'first')
@@ -386,4 +397,54 @@ test('the alarm that was lost is set again by whatever wakes the scope next', as
   await stub.state()
   const alarm = await until(() => inObject(stub, async (state) => state.storage.getAlarm()), 'an alarm is set')
   expect(alarm).toBeGreaterThan(Date.now() - 1000)
+})
+
+describe('mistakes of a trigger', () => {
+  const run = async (behaviour: Parameters<typeof behaviours.set>[1]) => {
+    const scope = freshScope()
+    behaviours.set(scope, behaviour)
+    await stubOf(scope).configure({ max_attempts: 1 }, 'test')
+    const [settled] = await sendAndSettle(stubOf(scope), note(scope, 'go'))
+    const [ended] = await entriesOf(stubOf(scope), 'turn-ended')
+    return { stub: stubOf(scope), settled, ended }
+  }
+
+  test('a forgotten return counts as null, with a warning; null itself has none', async () => {
+    const forgot = await run(async () => undefined)
+    expect(forgot.settled).toMatchObject({ status: 'completed' })
+    expect(forgot.ended).toMatchObject({ status: 'none', warnings: [expect.stringContaining('the trigger returned undefined')] })
+    expect((await run(async () => null)).ended).not.toHaveProperty('warnings')
+  })
+
+  test('a call that was not awaited ends before the turn does, with a warning', async () => {
+    const { stub, ended } = await run(async (_, deps) => {
+      void deps.call('act', { text: 'not awaited' })
+      return { ok: true }
+    })
+    expect(ended).toMatchObject({
+      status: 'result',
+      warnings: [expect.stringMatching(/deps\.call\("act"\) was still running.*it ended well/)],
+    })
+    const [effect] = await entriesOf(stub, 'effect-ended')
+    expect(effect).toMatchObject({ status: 'ok' })
+    expect(effect?.seq).toBeLessThan(ended?.seq ?? 0)
+  })
+
+  test('one that fails is told, too', async () => {
+    const { ended } = await run(async (_, deps) => {
+      void deps.call('act', { text: 'throw' })
+      return { ok: true }
+    })
+    expect(ended?.warnings).toEqual([expect.stringMatching(/it failed: .*the tool failed/)])
+  })
+
+  test.each([
+    ['an empty text', '', 'deps.reply was given an empty text'],
+    ['an object', { a: 1 }, 'deps.reply takes text, not object: pass a string, such as JSON.stringify(value)'],
+    ['null', null, 'deps.reply takes text, not null'],
+  ])('a reply of %s is refused, with what to do', async (_, content, message) => {
+    const { stub, settled } = await run(async (__, deps) => deps.reply(content as string))
+    expect(settled).toMatchObject({ status: 'dead_lettered', error: expect.stringContaining(message) })
+    expect(await entriesOf(stub, 'reply-sent')).toEqual([])
+  })
 })

@@ -178,7 +178,22 @@ const unrun = ({ reference, acting }: Link): Ran => ({
   ...NOTHING_SEEN,
 })
 
-const passed = ({ event }: Stored, why: Why, ran: Ran): NewEntry => ({ ...childHead(headOf(event)), kind: 'reflex-passed', ...why, ...ran })
+const passed = ({ event }: Stored, why: Why, ran: Ran): NewEntry => ({
+  ...childHead(headOf(event)),
+  kind: 'reflex-passed',
+  ...why,
+  ...meaningOf(why),
+  ...ran,
+})
+
+/** `reflex-passed, reason: error` would read as if a test had passed. `null` says enough by itself: the reflex left the event to others. */
+function meaningOf({ reason }: Why): Pick<Passed, 'detail'> {
+  if (reason === 'null') return {}
+  if (FAULTS.has(reason)) return { detail: 'the reflex failed and did nothing: the event went on' }
+  if (reason === 'refused') return { detail: 'the scope does not allow what the reflex asked for: the event went on' }
+  return { detail: 'the reflex did not run: the event went on' }
+}
+const FAULTS: ReadonlySet<Why['reason']> = new Set(['error', 'limit', 'invalid_action'])
 
 /** Fields that are never logged are hidden in an action, too; one that can then not be read any more stays as it is named. */
 function cleaned(log: Log, action: Fire['action']): Fire['action'] {
