@@ -14,9 +14,12 @@ const FORMS =
   '"workers-ai/@cf/openai/gpt-oss-20b"; "openai-compatible/MODEL" (needs OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_API_KEY), such as ' +
   '"openai-compatible/gpt-5-mini". The deployment\'s model is the variable REFLEX_MODEL, under [vars] in wrangler.toml.'
 
+/** The deployment's name of its model. */
+export const modelName = ({ REFLEX_MODEL = 'offline' }: { REFLEX_MODEL?: string }): string => REFLEX_MODEL
+
 /**
- * What is wrong with a model's name or with what it needs of the deployment, and what to set where;
- * null where nothing is. Holds no secret.
+ * Tells what is wrong with a model's name, or what is missing in the deployment, and what to set
+ * where; null where nothing is. Holds no secret.
  */
 export function modelProblem(name: string, env: ModelEnv): string | null {
   try {

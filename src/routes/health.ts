@@ -1,5 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { agents, eventTypes } from '../agents/registry.ts'
+import type { Env } from '../bindings.ts'
+import { modelName, modelProblem } from '../models/resolve-model.ts'
 import { guard, json, open, problems, resource } from './describe.ts'
 import { deadLetterCounts, inboxDepths, retentionReport } from './health-report.ts'
 import { probe } from './probe.ts'
@@ -17,15 +19,21 @@ const alive = createRoute({
   responses: { 200: json(z.object({ status: z.literal('ok') }), 'It does.') },
 })
 
-const readiness = z.object({ status: z.enum(['ready', 'unavailable']), database: part, queue: part })
+const configured = z.object({ ok: z.boolean(), error: z.string().nullable() })
+const readiness = z.object({
+  status: z.enum(['ready', 'unavailable']),
+  database: part,
+  queue: part,
+  model: configured.meta({ description: 'Whether REFLEX_MODEL names a model, and what it needs is set. No model is asked.' }),
+})
 const ready = createRoute({
   method: 'get',
   path: '/health/ready',
   operationId: 'getReadiness',
   tags,
-  summary: 'Whether D1 and the queue can be reached',
+  summary: 'Whether D1 and the queue can be reached, and a model is configured',
   ...open,
-  responses: { 200: json(readiness, 'Both can.'), 503: json(readiness, 'The part that cannot says why.') },
+  responses: { 200: json(readiness, 'Ready.'), 503: json(readiness, 'The part that is not ready says why.') },
 })
 
 const depth = z.object({ scope: z.string(), agent: z.string(), open: z.int() })
@@ -59,6 +67,7 @@ const detailed = createRoute({
           })
           .nullable(),
         model: z.string(),
+        model_error: z.string().nullable().meta({ description: 'Why the model cannot be used as it is configured.' }),
         agents: z.array(z.string()),
         event_types: z.array(z.string()),
       }),
@@ -71,24 +80,25 @@ const detailed = createRoute({
 export const healthRoutes = resource()
   .openapi(alive, (c) => c.json({ status: 'ok' as const }, 200))
   .openapi(ready, async (c) => {
-    const { database, queue } = await parts(c.env)
-    return database.ok && queue.ok
-      ? c.json({ status: 'ready' as const, database, queue }, 200)
-      : c.json({ status: 'unavailable' as const, database, queue }, 503, { 'Retry-After': '5' })
+    const found = await parts(c.env)
+    return found.ok
+      ? c.json({ status: 'ready' as const, ...found.parts }, 200)
+      : c.json({ status: 'unavailable' as const, ...found.parts }, 503, { 'Retry-After': '5' })
   })
 
 /** Apart from the open ones: it needs a key. */
 export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { env } = c
   const { scopes } = c.var.principal
-  const [{ database, queue }, inboxes, dead_letters, retention] = await Promise.all([
+  const [{ ok, parts: found }, inboxes, dead_letters, retention] = await Promise.all([
     parts(env),
     inboxDepths(env.DB, scopes).catch(() => null),
     deadLetterCounts(env.DB, scopes).catch(() => null),
     retentionReport(env, Date.now()).catch(() => null),
   ])
-  const status = database.ok && queue.ok ? ('ok' as const) : ('degraded' as const)
-  const model = env.REFLEX_MODEL ?? 'offline'
+  const status = ok ? ('ok' as const) : ('degraded' as const)
+  const { database, queue } = found
+  const [model, model_error] = [modelName(env), found.model.error]
   return c.json(
     {
       status,
@@ -98,6 +108,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
       dead_letters,
       retention,
       model,
+      model_error,
       agents: agents.map(({ name }) => name),
       event_types: [...eventTypes],
     },
@@ -105,7 +116,11 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   )
 })
 
-async function parts({ DB, EVENTS }: { DB: D1Database; EVENTS: Pick<Queue, 'metrics'> }) {
-  const [database, queue] = await Promise.all([probe(() => DB.prepare('SELECT 1').first()), probe(() => EVENTS.metrics())])
-  return { database, queue }
+async function parts(env: Env) {
+  const { DB, EVENTS } = env
+  const queues: Pick<Queue, 'metrics'> = EVENTS
+  const [database, queue] = await Promise.all([probe(() => DB.prepare('SELECT 1').first()), probe(() => queues.metrics())])
+  const error = modelProblem(modelName(env), env)
+  const model = { ok: error === null, error }
+  return { ok: database.ok && queue.ok && model.ok, parts: { database, queue, model } }
 }

@@ -4,7 +4,7 @@ import type { Agent } from '../agents/define-agent.ts'
 import type { Env } from '../bindings.ts'
 import { meter } from '../models/meter.ts'
 import type { ModelCall } from '../models/model-call.ts'
-import { resolveModel } from '../models/resolve-model.ts'
+import { modelName, resolveModel } from '../models/resolve-model.ts'
 import { withFaults } from '../models/with-faults.ts'
 import type { EntryHead, Usage } from '../protocol/log-entry.ts'
 import type { Budget } from './budget.ts'
@@ -30,9 +30,6 @@ export type CountedParts = {
 
 /** What a model is asked for: a turn, which learns what its calls used and how the provider fares, or what is asked outside of one. */
 export type AskedFor = { turn_id: string | null; head: EntryHead; signal: AbortSignal; usage?: Usage; model?: ModelWitness }
-
-/** The deployment's name of its model. */
-export const modelName = ({ REFLEX_MODEL = 'offline' }: Env): string => REFLEX_MODEL
 
 /** The scope's model: it stops with what it is asked for, its tokens are counted against the budget, and each call is in the log. */
 export function countedModel(parts: CountedParts, asked: AskedFor): LanguageModelV4 {

@@ -326,7 +326,10 @@ describe('health', () => {
   test('is open, and says little', async () => {
     expect(await call('/health', { key: null })).toMatchObject({ status: 200, body: { status: 'ok' } })
     const ready = await call('/health/ready', { key: null })
-    expect(ready).toMatchObject({ status: 200, body: { status: 'ready', database: { ok: true, error: null }, queue: { ok: true } } })
+    expect(ready).toMatchObject({
+      status: 200,
+      body: { status: 'ready', database: { ok: true, error: null }, queue: { ok: true }, model: { ok: true, error: null } },
+    })
   })
 
   test.each([
@@ -334,6 +337,9 @@ describe('health', () => {
     ['queue', { EVENTS: { metrics: async () => Promise.reject(new Error('no queue')) } }, 'no queue'],
     ['queue', { EVENTS: { metrics: () => new Promise(() => {}) } }, 'within'],
     ['queue', { EVENTS: {} }, 'not a function'],
+    ['model', { REFLEX_MODEL: 'gpt-5-mini' }, 'none of the known forms'],
+    ['model', { REFLEX_MODEL: 'openai-compatible/gpt-5-mini' }, 'OPENAI_COMPATIBLE_BASE_URL is missing'],
+    ['model', { REFLEX_MODEL: 'workers-ai/@cf/openai/gpt-oss-20b' }, 'the AI binding is missing'],
   ])('is not ready without its %s', async (part, bindings, reason) => {
     const answer = await callWith(bindings, '/health/ready', { key: null })
     expect(answer).toMatchObject({

@@ -3,7 +3,8 @@ import type { Env } from '../../bindings.ts'
 import type { EntryHead } from '../../protocol/log-entry.ts'
 import type { SessionPorts } from '../../skills/session/ports.ts'
 import { askParser } from '../../wrap/ask-parser.ts'
-import { countedModel, modelName, type CountedParts } from '../counted-model.ts'
+import { modelName } from '../../models/resolve-model.ts'
+import { countedModel, type CountedParts } from '../counted-model.ts'
 import { withDeadline } from '../deadline.ts'
 
 /** Whoever proposes waits for it; a slot that takes longer is asked for instead. */
