@@ -13,6 +13,8 @@ export type ToolCall = {
   signal: AbortSignal
   /** Hand it on to what the tool calls, so that a repeated call is recognised there. */
   idempotence_key: string | null
+  /** The names of the deployment's secrets whose values stand in the input. */
+  secrets?: readonly string[]
   now: () => number
 }
 
@@ -33,6 +35,8 @@ export type ToolDefinition<Input = unknown> = {
   repeatable?: boolean
   /** Only the steps of skills may call it, so that the gate stands before each call: no model, no trigger and no reflex. */
   plans_only?: boolean
+  /** Why these secrets of the deployment may not stand in its input; null where they may. A tool without this is given none. */
+  secret_refusal?: (env: Env, names: readonly string[]) => string | null
   /** Throws where the effect did not happen, and CutOff where it may have. */
   execute: (input: Input, call: ToolCall) => Promise<unknown>
 }

@@ -7,7 +7,8 @@ export const TOOL_SECRET_PREFIX = 'REFLEX_TOOL_'
 export const TOOL_SECRET_HOSTS = '_HOSTS'
 
 const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'is the name of a header')
-const secretName = z
+/** Of a secret that tools may be given. */
+export const secretName = z
   .string()
   .regex(/^REFLEX_TOOL_[A-Z0-9_]{1,64}$/, `is the name of a secret that begins with ${TOOL_SECRET_PREFIX}: a scope may use no other`)
   .refine(

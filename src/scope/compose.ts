@@ -141,7 +141,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     say: (content, event_id) => queueMicrotask(() => sockets.say({ turn_id: null, event_id, content })),
     propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
   })
-  const { skills, skillRuns, parked, views, decisions } = composeSkills({
+  const { skills, skillRuns, parked, views, secret_settings, decisions } = composeSkills({
     scope,
     env,
     database,
@@ -205,7 +205,9 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     actions.run()
   }
   const intake = new Intake({ scope, inbox, log, counters, perception, reflexes, act, turns, settings, unit, now })
+  log.showBy((entry) => secret_settings.entry(entry))
   const configuration: Configuration = new Configuration({
+    secret_settings,
     store,
     unit,
     log,
@@ -253,6 +255,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     actions,
     skills,
     views,
+    secret_settings,
     parked,
     counters,
     alarm,

@@ -7,6 +7,7 @@ import type { ModelOutage } from './model-outage.ts'
 import type { Parking } from './parking.ts'
 import type { Perception } from './perception.ts'
 import type { SettingsStore } from './settings-store.ts'
+import type { SecretSettings } from './skills/secret-settings.ts'
 import { scopeHead } from './spans.ts'
 import type { Programs } from './system-1/programs.ts'
 import type { Upkeep } from './system-1/upkeep.ts'
@@ -16,6 +17,7 @@ import type { UnitOfWork } from './unit-of-work.ts'
 import type { WorkingMemory } from './working-memory.ts'
 
 type Parts = {
+  secret_settings: SecretSettings
   store: SettingsStore
   unit: UnitOfWork
   log: Log
@@ -48,6 +50,8 @@ export class Configuration {
     key_id: string | null = null,
   ): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
     const { unit, memory, parking, outage, perception, intake, turns, upkeep, programs, windows, alarm } = this.#parts
+    const refusal = await this.#parts.secret_settings.refusal(patch)
+    if (refusal !== null) return { ok: false, reason: 'invalid', detail: refusal }
     const before = JSON.stringify(this.#parts.store.settings.reflexes)
     const changed = unit(() => {
       const result = this.#change(patch, by)
@@ -72,16 +76,17 @@ export class Configuration {
     intake.perceiveWaiting()
     turns.consider()
     alarm.rearm()
-    return changed
+    return { ...changed, settings: this.#parts.secret_settings.shown(changed.settings) }
   }
 
   #change(patch: SettingsPatch, by: string): ReturnType<SettingsStore['change']> {
-    const { store, log } = this.#parts
+    const { store, log, secret_settings } = this.#parts
     const result = store.change(patch)
     if (!result.ok) return result
     const { settings } = result
     log.redact(settings.redact)
-    const shown = { patch: log.clean(patch) as SettingsPatch, settings: log.clean(settings) as Settings }
+    const [told, held] = [secret_settings.shown(patch), secret_settings.shown(settings)]
+    const shown = { patch: log.clean(told) as SettingsPatch, settings: log.clean(held) as Settings }
     log.append([{ ...scopeHead(), kind: 'settings-changed', by, ...shown }])
     return result
   }

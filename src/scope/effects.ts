@@ -7,7 +7,7 @@ import { argumentsHash } from '../agents/tool-keys.ts'
 import type { Env } from '../bindings.ts'
 import type { ScopedLocks } from '../core/scoped-locks.ts'
 import type { Cause, EntryHead } from '../protocol/log-entry.ts'
-import { deploymentHider, hideInError } from '../protocol/secrets.ts'
+import { hideInError } from '../protocol/secrets.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Counters } from './counters.ts'
 import type { Database } from './database.ts'
@@ -18,28 +18,13 @@ import { CutOff } from '../skills/runner/cut-off.ts'
 import { childHead } from './spans.ts'
 import type { DoneKeys } from './done-keys.ts'
 import { endedEntry, hidden } from './effect-entry.ts'
+import type { EffectRequest, ReadyRequest } from './effect-request.ts'
+import { fillSecrets } from './outside/secret-arguments.ts'
 import { effectKey } from './effect-key.ts'
 import { recordable, type Done } from './recordable.ts'
 import { toolFailure } from './tell-failure.ts'
 import { releaseUndone } from './undone.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
-
-export type EffectRequest = {
-  tool: string
-  definition: ToolDefinition
-  input: unknown
-  cause: Cause
-  turn_id: string | null
-  /** Given by whoever asks, for a tool that has no key of its own. */
-  key?: string | null
-  /** Turns that considered the same events before: what they did is not done again. */
-  earlier_turns: readonly string[]
-  head: EntryHead
-  signal: AbortSignal
-  timeout_ms: number
-  /** Takes out of the log what must not be in it, beside what is secret by its name. */
-  hide?: (value: Json) => Json
-}
 
 /** How long a tool that was told to stop may hold the lane up. */
 const GRACE_MS = 2000
@@ -77,12 +62,15 @@ export class Effects {
 
   /** Runs a tool, or answers from the journal. Throws what the tool throws, and where the input does not fit. */
   async run(request: EffectRequest): Promise<unknown> {
-    const parsed = request.definition.input.safeParse(request.input)
+    const filled = fillSecrets(this.#parts.env, request)
+    const parsed = request.definition.input.safeParse(filled.input)
     if (!parsed.success) throw new TypeError(`tool ${request.tool} was called with bad input: ${z.prettifyError(parsed.error)}`)
     const bytes = byteLength(JSON.stringify(parsed.data) ?? '')
     if (bytes > limits.arguments_bytes)
       throw new TypeError(`the input of tool ${request.tool} takes ${bytes} bytes as JSON; at most ${limits.arguments_bytes} are allowed`)
-    return this.#parts.locks.run('effects', () => this.#serialised({ ...request, input: parsed.data }), { signal: request.signal })
+    const input = filled.names.length > 0 ? request.input : parsed.data
+    const ready = { ...request, input, filled: { ...filled, input: parsed.data } }
+    return this.#parts.locks.run('effects', () => this.#serialised(ready), { signal: request.signal })
   }
 
   /** On waking, within a unit of work: what had begun and has no end may or may not have happened. */
@@ -149,7 +137,7 @@ export class Effects {
     this.#reused.delete(turn_id)
   }
 
-  async #serialised(request: EffectRequest): Promise<unknown> {
+  async #serialised(request: ReadyRequest): Promise<unknown> {
     request.signal.throwIfAborted()
     const key = effectKey(request, this.#parts.scope)
     const arguments_hash = argumentsHash(request.input)
@@ -162,16 +150,16 @@ export class Effects {
   }
 
   async #execute(
-    request: EffectRequest,
+    request: ReadyRequest,
     { id, key, arguments_hash }: { id: string; key: string | null; arguments_hash: string },
   ): Promise<unknown> {
     const { unit, now, env, scope, settings, fetch } = this.#parts
-    const { tool, definition, input, turn_id } = request
+    const { tool, definition, input, turn_id, filled } = request
+    const { hider, names: secrets } = filled
     const head = childHead(request.head)
     const started = now()
     unit(() => this.#begin(request, { id, key, arguments_hash, head, started }))
     const timeout_ms = definition.timeout_ms ?? request.timeout_ms
-    const hider = deploymentHider(env)
     const end = (done: Done) =>
       unit(() => {
         this.#end({ id, tool, key, head, started, turn_id }, done, request.hide)
@@ -184,7 +172,7 @@ export class Effects {
         (signal) => {
           signal.addEventListener('abort', () => (stopped = true), { once: true })
           const { parameters } = settings()
-          return (work = definition.execute(input, { env, fetch, scope, parameters, signal, idempotence_key: key, now }))
+          return (work = definition.execute(filled.input, { env, fetch, scope, parameters, signal, idempotence_key: key, secrets, now }))
         },
         { signal: request.signal, timeout_ms, what: `effect ${tool}` },
       )

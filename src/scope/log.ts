@@ -21,6 +21,7 @@ export class Log {
   #gathering = 0
   #gathered: (Text & { kind: string })[] = []
   #redact = redactor()
+  #show = ({ text }: { kind: string; text: string }): string => text
   /** JSON of values that is known already: a reflex's context is long. */
   readonly #texts = new WeakMap<object, string>()
 
@@ -49,6 +50,11 @@ export class Log {
     const clean = this.clean(value)
     if (clean === value) this.#texts.set(value, text)
     return clean
+  }
+
+  /** How an entry that was written a while ago is shown: what is secret by now may not have been then. */
+  showBy(show: (entry: { kind: string; text: string }) => string): void {
+    this.#show = show
   }
 
   listen(listener: LogListener): void {
@@ -106,14 +112,15 @@ export class Log {
   /** Entries after `after` and before `before`, oldest first, as JSON text: at most `limit`, and about a page's bytes. */
   read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER): Text[] {
     this.#write()
-    return this.#database.all(
-      `SELECT seq, text FROM (SELECT seq, entry AS text, sum(octet_length(entry)) OVER (ORDER BY seq) - octet_length(entry) AS before
-        FROM (SELECT seq, entry FROM log WHERE seq > ? AND seq < ? ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
+    const rows = this.#database.all<Text & { kind: string }>(
+      `SELECT seq, kind, text FROM (SELECT seq, kind, entry AS text, sum(octet_length(entry)) OVER (ORDER BY seq) - octet_length(entry) AS before
+        FROM (SELECT seq, kind, entry FROM log WHERE seq > ? AND seq < ? ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
       after,
       before,
       limit,
       limits.page_bytes,
     )
+    return rows.map((row) => ({ seq: row.seq, text: this.#show(row) }))
   }
 
   /** When the oldest entry was written, in ms. */

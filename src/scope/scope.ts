@@ -53,12 +53,12 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async state(): Promise<ScopeState> {
-    const { view, counters, turns, store, log, sockets, outbox, memory, budget, outage, now } = this.#parts
+    const { view, counters, turns, store, log, sockets, outbox, memory, budget, outage, secret_settings, now } = this.#parts
     const turn = turns.current
     return {
       scope: this.#name,
       agent: store.agent.name,
-      settings: store.settings,
+      settings: await secret_settings.settled(store.settings),
       inbox: view.depth(now()),
       context: { events: memory.count },
       counters: counters.counts,

@@ -1,6 +1,7 @@
 import { byteLength, fitsBytes } from '../protocol/byte-length.ts'
 import { checkJson } from '../protocol/check-json.ts'
 import { isJsonFields, sameJson, type Json, type JsonFields } from './json.ts'
+import { holdsReference } from './secret-reference.ts'
 import { parsePath, withPath } from './path.ts'
 
 /** What a turn knows, as plain JSON. It is never changed in place. */
@@ -109,6 +110,8 @@ export function writeBlackboard(blackboard: Blackboard, path: string, value: Jso
   if (parts[0] === 'policy' || (parts[0] !== 'work' && !bound.includes(path))) {
     return { ok: false, reason: 'not_writable', detail: `${path} cannot be written: only what is under work, or bound to an output` }
   }
+  if (holdsReference(value))
+    return { ok: false, reason: 'not_writable', detail: `what is written to ${path} names a secret, which only settings may do` }
   const json = checkJson(value)
   if (!json.ok) return { ok: false, reason: 'not_json', detail: `what is written to ${path} ${json.error.message}` }
   const written = withPath(blackboard, parts, structuredClone(value)) as Blackboard

@@ -3,6 +3,7 @@ import type { Json, JsonFields } from './json.ts'
 import type { Manifest } from './manifest.ts'
 import type { Input } from './manifest/signature.ts'
 import { parsePath, readPath } from './path.ts'
+import { isSecretReference } from './secret-reference.ts'
 import { fitsType } from './value-type.ts'
 
 /** Who gave the inputs: a model by its proposal or an answer, or whoever calls the API, an agent's code or a user. */
@@ -35,10 +36,14 @@ export function bindInputs(manifest: Manifest, given: JsonFields, blackboard: Bl
     inputs: Object.fromEntries(found.map(({ input, value }) => [input.name, value])),
     from: Object.fromEntries(found.map(({ input, from }) => [input.name, from])),
     missing: declared.filter((input) => isRequired(manifest, input) && !names.has(input.name)),
-    wrong: found.filter(({ input, value }) => !fitsType(input.type, value)).map(({ input }) => input),
+    wrong: found.filter((one) => !isNamedSecret(one) && !fitsType(one.input.type, one.value)).map(({ input }) => input),
     unknown: Object.keys(given).filter((name) => !declared.some((input) => input.name === name)),
   }
 }
+
+/** The secret itself, which is a text, is put in when a step's tool is called. */
+const isNamedSecret = ({ input: { secret }, value, from }: { input: Input; value: Json; from: string }): boolean =>
+  secret === true && from === 'blackboard' && isSecretReference(value)
 
 export const isRequired = (manifest: Manifest, { name, required }: Input): boolean =>
   required || manifest.activation.required_slots.includes(name)

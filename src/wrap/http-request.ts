@@ -38,7 +38,13 @@ export type HttpToolOptions = {
   fetch?: typeof fetch
 }
 
-export type HttpCall = { input: JsonFields; signal?: AbortSignal | undefined; idempotence_key?: string | null | undefined }
+export type HttpCall = {
+  input: JsonFields
+  signal?: AbortSignal | undefined
+  idempotence_key?: string | null | undefined
+  /** The names of the secrets whose values stand in the input: a redirect takes them to no host that they are not for. */
+  secrets?: readonly string[] | undefined
+}
 
 export const HTTP_TIMEOUT_MS = 15_000
 const MOST_BYTES = 1024 * 1024
@@ -89,7 +95,8 @@ async function exchange(
   const body = definition.body === undefined ? {} : { body: JSON.stringify(fillSlots(definition.body, input)) }
   const url = fillSlots(definition.url, input, encodeURIComponent) as string
   const { allowed_hosts, secret_hosts, fetch: send } = options
-  const bounds = secret_hosts ? Object.values(definition.secret_headers ?? {}).map(secret_hosts) : []
+  const names = [...Object.values(definition.secret_headers ?? {}), ...(call.secrets ?? [])]
+  const bounds = secret_hosts ? names.map(secret_hosts) : []
   const fetching = { allowed_hosts, secret_hosts: bounds, fetch: send }
   const response = await guardedFetch(url, { method, headers, signal, ...body }, fetching)
   const hide = (told: unknown) => hideSecrets(told, Object.values(secrets))

@@ -165,12 +165,14 @@ describe('a call of a tool', () => {
 
   test('gives no secret, and is told none', async () => {
     const scope = freshScope()
+    // Before the skill makes it a secret: later it would be refused.
+    await call(scopePath(scope), { method: 'PATCH', json: { blackboard: { env: { own_password: 'hunter2' } } } })
     const { plan, signature } = twoSteps('x')
     const id = await skill({
       signature: {
         ...signature,
         inputs: [input('what'), input('password', { secret: true })],
-        blackboard_bindings: { inputs: { password: 'env.password' }, outputs: {} },
+        blackboard_bindings: { inputs: { password: 'env.own_password' }, outputs: {} },
       },
       plan: {
         ...plan,
@@ -183,7 +185,6 @@ describe('a call of a tool', () => {
       status: 'refused',
       to_pass: [expect.stringContaining('password is secret')],
     })
-    await call(scopePath(scope), { method: 'PATCH', json: { blackboard: { env: { password: 'hunter2' } } } })
     const answer = await useTool(scope, { name: nameOf(id), arguments: { what: 'x', reflex_why: 'twice' } })
     expect(answer.told).toMatchObject({ status: 'ok' })
     expect(did(scope)).toEqual(['as hunter2'])

@@ -242,6 +242,100 @@ describe('a secret of the deployment, wherever it is written', () => {
   })
 })
 
+describe('a secret input', () => {
+  /** Its name is its own, so that no other test's skill takes a secret from the same place. */
+  function secretWorld() {
+    const name = `credential_${crypto.randomUUID().slice(0, 8)}`
+    const manifest = skillOf(
+      'http.echo',
+      { title: '{{credential}}' },
+      {
+        signature: {
+          inputs: [
+            { name: 'title', type: 'string', required: true },
+            { name: 'credential', type: 'string', required: true, secret: true },
+          ],
+          blackboard_bindings: { inputs: { credential: `ctx.${name}` }, outputs: { said: `ctx.${name}` } },
+          outputs: [{ name: 'said', type: 'object' }],
+        },
+        effects: { writes: [`ctx.${name}`] },
+        plan: {
+          budget: { max_cost_usd: 1, max_latency_ms: 10_000 },
+          steps: [{ name: 'ask', tool: 'http.echo', args: { title: '{{credential}}' }, timeout_ms: 5000 }],
+          result_map: { said: '{{work.steps.ask}}' },
+        },
+      },
+    )
+    const holding = (value: unknown) => ({ ctx: { [name]: value, other: 'seen' } })
+    return { manifest, holding, named: holding({ secret: 'REFLEX_TOOL_TICKETS' }) }
+  }
+  const { secret_headers: _secret, ...plain } = open
+  const echo = { ...plain, name: 'http.echo' }
+
+  test('is named on the blackboard, and its value is in the call of a step alone', async () => {
+    answer = ({ body }) => Response.json({ got: JSON.parse(body) })
+    const { manifest, named } = secretWorld()
+    const scope = await scopeWith({ http_tools: [echo], blackboard: named })
+    const result = await propose(scope, manifest)
+    expect(world.requests).toMatchObject([{ body: '{"title":"Bearer ticket-secret"}' }])
+    expect(result).toMatchObject({ status: 'ok', outputs: { said: { got: { title: '[secret]' } } } })
+    expect(JSON.stringify([result, await logOf(stubOf(scope))])).not.toContain('ticket-secret')
+    const rows = await inObject(stubOf(scope), ({ storage }) =>
+      ['skill_runs', 'skill_steps', 'skill_outputs', 'effects', 'state'].map((table) =>
+        storage.sql.exec(`SELECT * FROM ${table}`).toArray(),
+      ),
+    )
+    expect(JSON.stringify(rows)).not.toContain('ticket-secret')
+    expect((await call(scopePath(scope))).body.settings.blackboard).toEqual(named)
+  })
+
+  test.each([
+    ['a host that it is not for', 'REFLEX_TOOL_TICKETS', 'other.example.com'],
+    ['a secret that is sent nowhere', 'REFLEX_TOOL_NOWHERE', HOST],
+    ['a secret that is not set', 'REFLEX_TOOL_MISSING', HOST],
+  ])('is not sent: %s', async (_what, secret, host) => {
+    const { manifest, holding } = secretWorld()
+    const settings = { allowed_hosts: [host], http_tools: [{ ...echo, url: `https://${host}/tickets` }], blackboard: holding({ secret }) }
+    expect(await propose(await scopeWith(settings), manifest)).toMatchObject({ status: 'failed', reason: expect.stringContaining(secret) })
+    expect(world.requests).toEqual([])
+  })
+
+  test('is given to no tool that does not say where it sends it', async () => {
+    const { manifest, named } = secretWorld()
+    const scope = await scopeWith({ blackboard: named })
+    const plan = { ...manifest.plan, steps: [{ name: 'ask', tool: 'act', args: { text: '{{credential}}' }, timeout_ms: 5000 }] }
+    const result = await propose(scope, { ...manifest, plan } as unknown as typeof manifest)
+    expect(result).toMatchObject({ status: 'failed', reason: expect.stringContaining('tool act is given no secret') })
+  })
+
+  test('is named by settings alone: neither by who proposes, nor by what a tool gives', async () => {
+    const { manifest, named } = secretWorld()
+    const scope = await scopeWith({ http_tools: [echo] })
+    expect(await propose(scope, manifest)).toMatchObject({ status: 'clarify' })
+    const json = { skill_id: manifest.id, inputs: { title: 'x', credential: { secret: 'REFLEX_TOOL_TICKETS' } }, why: 'open a ticket' }
+    expect((await call(scopePath(scope, '/skills/propose'), { json })).body).toMatchObject({ status: 'refused' })
+    expect(world.requests).toEqual([])
+    answer = () => Response.json({ secret: 'REFLEX_TOOL_NOWHERE' })
+    await configure(scope, { blackboard: named })
+    const again = await call(scopePath(scope, '/skills/propose'), { json: { ...json, inputs: { title: 'x' } } })
+    expect(again.body).toMatchObject({ status: 'partial_failure', reason: expect.stringContaining('names a secret') })
+  })
+
+  test('as a plain value is refused once a skill has it, and shown nowhere where it was there before', async () => {
+    const { manifest, holding, named } = secretWorld()
+    const scope = await scopeWith({ http_tools: [echo], blackboard: holding('plain-credential') })
+    expect(await propose(scope, manifest)).toMatchObject({ status: 'ok' })
+    expect((await call(scopePath(scope))).body.settings.blackboard).toEqual(holding('[secret]'))
+    expect((await call(scopePath(scope, '/log?limit=1000'))).text).not.toContain('plain-credential')
+    await evict(stubOf(scope))
+    expect((await call(scopePath(scope))).text).not.toContain('plain-credential')
+    const refused = await configure(scope, { blackboard: holding('plain-credential') })
+    expect(refused).toMatchObject(problem(400))
+    expect(refused.body.detail).toContain('{"secret": "REFLEX_TOOL_NAME"}')
+    expect(await configure(scope, { blackboard: named })).toMatchObject({ status: 200 })
+  })
+})
+
 describe("an MCP server's tools", () => {
   beforeEach(() => {
     answer = mcpAnswer

@@ -149,13 +149,13 @@ describe('what an approval led to', () => {
   test('is also that it failed, and why, without what is secret', async () => {
     const scope = freshScope()
     const { signature, plan } = twoSteps('x')
+    // The tool says `the tool failed`. Set before the skill makes it a secret: later it would be refused.
+    await stubOf(scope).configure({ blackboard: { ctx: { code: 'tool failed' } } }, 'ops')
     const code = { name: 'code', type: 'string', required: true, secret: true }
     const skill_id = await gated({
       signature: { ...signature, inputs: [...signature.inputs, code], blackboard_bindings: { inputs: { code: 'ctx.code' }, outputs: {} } },
       plan: { ...plan, steps: [plan.steps[0], { tool: 'act', args: { text: 'throw' }, timeout_ms: 5000 }] },
     })
-    // The tool says `the tool failed`.
-    await stubOf(scope).configure({ blackboard: { ctx: { code: 'tool failed' } } }, 'ops')
     const id = (await propose(scope, skill_id)).approval_id ?? ''
     await call(`/v1/approvals/${id}/approve`, { json: {} })
     const run = await ended(id)

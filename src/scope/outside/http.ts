@@ -4,7 +4,7 @@ import type { HttpToolSetting } from '../../protocol/outside-tools.ts'
 import type { JsonFields } from '../../skills/json.ts'
 import { HTTP_TIMEOUT_MS, sendHttp } from '../../wrap/http-request.ts'
 import { fillKey, slotsIn } from '../../wrap/slot-text.ts'
-import { secretHosts, secretOf } from './tool-secrets.ts'
+import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
 
 /** A scope's HTTP tool as the effect lane runs it. Each slot is a text that must be there. */
 export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowed_hosts: readonly string[] }): ToolDefinition {
@@ -18,10 +18,11 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
     // The effect lane's own limit, so that what it cuts off is known to have been: it may have happened.
     timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
     ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => fillKey(key, input) }),
-    execute: (input, { env, fetch, signal, idempotence_key }) => {
+    secret_refusal: (env, names) => argumentsRefusal(env, setting, names),
+    execute: (input, { env, fetch, signal, idempotence_key, secrets }) => {
       const secret = (name: string) => secretOf(env, name)
       const secret_hosts = (name: string) => secretHosts(env, name)
-      return sendHttp(setting, { allowed_hosts, secret, secret_hosts, fetch }, { input, signal, idempotence_key })
+      return sendHttp(setting, { allowed_hosts, secret, secret_hosts, fetch }, { input, signal, idempotence_key, secrets })
     },
   })
 }

@@ -12,7 +12,13 @@ import { secretHosts, secretOf, secretRefusal } from './tool-secrets.ts'
 /** How long a server may take to let go of a session: what was called has been answered by then. */
 const LEAVE_MS = 1000
 
-export type McpSession = { env: Env; fetch: typeof fetch; allowed_hosts: readonly string[]; signal: AbortSignal }
+export type McpSession = {
+  env: Env
+  fetch: typeof fetch
+  allowed_hosts: readonly string[]
+  signal: AbortSignal
+  secrets?: readonly string[] | undefined
+}
 
 /** Takes the secrets that a server was asked with out of what it says. */
 export type Hide = (value: unknown) => unknown
@@ -20,7 +26,7 @@ export type Hide = (value: unknown) => unknown
 /** Connects to a server, lets `work` use its tools, by the names that the server gives them, and leaves it, whatever happens. Stops with the signal. */
 export async function withMcpServer<Result>(
   setting: McpServerSetting,
-  { env, fetch: send, allowed_hosts, signal }: McpSession,
+  { env, fetch: send, allowed_hosts, signal, secrets: named = [] }: McpSession,
   work: (tools: ToolSet, hide: Hide) => Promise<Result>,
 ): Promise<Result> {
   const { name, url, type, headers = {}, secret_headers = {} } = setting
@@ -32,7 +38,7 @@ export async function withMcpServer<Result>(
   const left = new AbortController()
   const stopping = ((target: string, init: RequestInit = {}) =>
     send(target, { ...init, signal: AbortSignal.any([...(init.signal ? [init.signal] : []), signal, left.signal]) })) as typeof fetch
-  const secret_hosts = Object.values(secret_headers).map((key) => secretHosts(env, key))
+  const secret_hosts = [...Object.values(secret_headers), ...named].map((key) => secretHosts(env, key))
   const server = { url, headers: { ...headers, ...secrets }, ...(type ? { type } : {}) }
   try {
     const { tools, close } = await mcpTools(server, { allowed_hosts, secret_hosts, fetch: stopping })

@@ -7,7 +7,7 @@ import { checkUrl } from '../../wrap/allowed-hosts.ts'
 import { httpToolOf } from './http.ts'
 import { callMcpTool } from './mcp-call.ts'
 import { McpServers, type McpTool } from './mcp-servers.ts'
-import { secretRefusal } from './tool-secrets.ts'
+import { argumentsRefusal, secretRefusal } from './tool-secrets.ts'
 
 export type FoundTool = { ok: true; definition: ToolDefinition } | { ok: false; detail: string }
 
@@ -108,7 +108,8 @@ export class OutsideTools {
       ...(known ? { shown_input: known.shown_input } : {}),
       ...(server.timeout_ms === undefined ? {} : { timeout_ms: server.timeout_ms }),
       plans_only: server.plans_only ?? false,
-      execute: (input, { env, fetch, signal }) => callMcpTool(server, tool, input, { env, fetch, signal, allowed_hosts }),
+      secret_refusal: (env, names) => argumentsRefusal(env, server, names),
+      execute: (input, { env, fetch, signal, secrets }) => callMcpTool(server, tool, input, { env, fetch, signal, allowed_hosts, secrets }),
     })
   }
 }

@@ -9,6 +9,7 @@ import { Decisions } from './decisions.ts'
 import { ParkedRuns } from './parked-runs.ts'
 import type { RunReports } from './run-reports.ts'
 import { SkillRuns } from './runs.ts'
+import { SecretSettings } from './secret-settings.ts'
 import { Shelf } from './shelf.ts'
 import { SkillViews } from './shown-skills.ts'
 import { Skills } from './skills.ts'
@@ -31,5 +32,5 @@ export function composeSkills(parts: Parts) {
   const skills = new Skills({ ...parts, shelf, runs, parked })
   const views = new SkillViews({ ...parts, shelf, runs })
   const decisions = new Decisions({ ...parts, look: () => skills.look() })
-  return { shelf, skillRuns: runs, parked, skills, views, decisions }
+  return { shelf, secret_settings: new SecretSettings(shelf), skillRuns: runs, parked, skills, views, decisions }
 }

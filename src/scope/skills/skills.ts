@@ -218,7 +218,7 @@ export class Skills {
     const { database, unit, runs, toolbox, effects, now } = this.#parts
     return {
       journal: new RunJournal({ database, unit, append }),
-      callTool: async (tool, input, { signal, timeout_ms, idempotence_key, hide }) => {
+      callTool: async (tool, input, { signal, timeout_ms, idempotence_key, hide, secrets }) => {
         const found = toolbox.forPlan(tool)
         if (!found.ok) throw new Error(found.detail)
         const { definition } = found
@@ -235,6 +235,7 @@ export class Skills {
           signal,
           timeout_ms,
           hide,
+          secrets,
         }
         try {
           const output = await effects.run(request)

@@ -1,6 +1,7 @@
 import { secretHider } from '../../protocol/secrets.ts'
 import { isJsonFields, type Json, type JsonFields } from '../json.ts'
 import type { Manifest } from '../manifest.ts'
+import { isSecretReference } from '../secret-reference.ts'
 import { isSecretName, sensitiveIn } from './sensitive.ts'
 
 const HIDDEN = '[secret]'
@@ -51,6 +52,8 @@ function roomBeside(value: unknown, room: number): number {
 function leavesOf(value: Json): string[] {
   if (typeof value === 'string') return [value]
   if (typeof value === 'number') return [String(value)]
+  // A name is no secret, and says what an error is about.
+  if (isSecretReference(value)) return []
   if (Array.isArray(value)) return value.flatMap(leavesOf)
   return isJsonFields(value) ? Object.values(value).flatMap(leavesOf) : []
 }

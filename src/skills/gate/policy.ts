@@ -1,3 +1,4 @@
+import { holdsReference } from '../secret-reference.ts'
 import { evaluate } from '../expression.ts'
 import type { Check, GateRequest, Need, StageOutcome, Verdict } from './decision.ts'
 import { inWords, shownValues, type Facts } from './preconditions.ts'
@@ -52,6 +53,10 @@ function sensitiveOutcome({ manifest, inputs_from }: GateRequest, { bound }: Fac
       return [
         { need: 'slot_not_from_model', slot: name, message: `${name} is secret: bind it to the blackboard; a model must not give it` },
       ]
+    }
+    if (bound.from[name] === 'given' && holdsReference(value)) {
+      const message = `${name} names a secret of the deployment, which only the blackboard of the scope's settings may do`
+      return [{ need: 'slot_without_secret', slot: name, looks_like: 'secret_reference', message }]
     }
     const looks_like = secret ? null : sensitiveIn(value, { emails })
     if (looks_like === null) return []

@@ -1,7 +1,7 @@
 import { isJsonFields, type Json } from '../json.ts'
 
 /** What a value looks like that should not be there. */
-export type Sensitive = 'private_key' | 'token' | 'password' | 'card_number' | 'email'
+export type Sensitive = 'private_key' | 'token' | 'password' | 'card_number' | 'email' | 'secret_reference'
 
 const DEEPEST = 64
 

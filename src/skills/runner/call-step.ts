@@ -12,6 +12,7 @@ export type StepCall = {
   timeout_ms: number
   idempotence_key: string | null
   hide: (value: Json) => Json
+  secrets: readonly string[]
   max_attempts: number
   backoff_ms: number
   /** What is left of the plan's budget; null for compensation, which has none. */
@@ -48,10 +49,10 @@ export async function callStep(call: StepCall): Promise<StepEnd> {
 type Attempt = { end: Pick<StepEnd, 'status' | 'reason' | 'output' | 'error'>; cost_usd: number; again: boolean }
 
 async function attemptCall(call: StepCall): Promise<Attempt> {
-  const { ports, tool, args, idempotence_key, hide, signal } = call
+  const { ports, tool, args, idempotence_key, hide, secrets, signal } = call
   const left = call.left_ms ? call.left_ms() : Infinity
   const timeout_ms = Math.max(0, Math.min(call.timeout_ms, left))
-  const within = await withinTime((stop) => ports.callTool(tool, args, { signal: stop, timeout_ms, idempotence_key, hide }), {
+  const within = await withinTime((stop) => ports.callTool(tool, args, { signal: stop, timeout_ms, idempotence_key, hide, secrets }), {
     timeout_ms,
     wait: (ms, stop) => ports.wait(ms, stop),
     signal,

@@ -1,3 +1,4 @@
+import { secretsOf } from '../secret-reference.ts'
 import { resolveStep, type CompiledCompensation, type StepOutputs } from '../plan.ts'
 import { callStep } from './call-step.ts'
 import { compensationEntry, type Entries } from './entries.ts'
@@ -53,6 +54,7 @@ async function undo(
       timeout_ms: entry.timeout_ms,
       idempotence_key,
       hide: hiderOf(run),
+      secrets: secretsOf(plan.manifest, plan.inputs),
       max_attempts: 1,
       backoff_ms: 0,
       left_ms: null,

@@ -41,6 +41,8 @@ export type ToolOptions = {
   idempotence_key: string | null
   /** Takes the values of secret inputs out of what is logged about the call. */
   hide: (value: Json) => Json
+  /** The secrets that the arguments may name as `{"secret": NAME}`. */
+  secrets: readonly string[]
 }
 
 export type RunnerPorts = {

@@ -1,5 +1,6 @@
 import { maskOf } from '../gate/mask.ts'
 import type { Json, JsonFields } from '../json.ts'
+import { secretsOf } from '../secret-reference.ts'
 import { guardScope, resolveStep, type CompiledStep, type StepOutputs } from '../plan.ts'
 import { callStep } from './call-step.ts'
 import { stepEntry, type Entries } from './entries.ts'
@@ -32,7 +33,8 @@ async function call(
   const left_ms = () => plan.budget.max_latency_ms - progress.spent_ms()
   const left_usd = plan.budget.max_cost_usd - progress.spent_usd
   const hide = hiderOf(run)
-  return callStep({ ports, tool, args, timeout_ms, idempotence_key, hide, max_attempts, backoff_ms, left_ms, left_usd, signal })
+  const secrets = secretsOf(plan.manifest, plan.inputs)
+  return callStep({ ports, tool, args, timeout_ms, idempotence_key, hide, secrets, max_attempts, backoff_ms, left_ms, left_usd, signal })
 }
 
 type Prepared = { ok: true; args: JsonFields } | { ok: false; end: StepEnd }

@@ -2,6 +2,7 @@ import type { Blackboard, Change, Seeded } from '../blackboard.ts'
 import type { Place } from '../gate/compat.ts'
 import type { Json, JsonFields } from '../json.ts'
 import type { Manifest } from '../manifest.ts'
+import { isSecretReference } from '../secret-reference.ts'
 import type { PolicyMode } from './enforcement.ts'
 import type { SessionEntry, SessionPorts } from './ports.ts'
 
@@ -85,8 +86,9 @@ function hiddenChange({ path, change, before, after }: Change, hide: (path: stri
   return { path, change, before: hide(path, before), after: hide(path, after) }
 }
 
-function withoutSecrets(value: Json, path: string, secret_paths: readonly string[]): Json {
-  if (secret_paths.some((secret) => path === secret || path.startsWith(`${secret}.`))) return '[secret]'
+/** The values at these places hidden, but where a place names a secret of the deployment: its name is none. */
+export function withoutSecrets(value: Json, path: string, secret_paths: readonly string[]): Json {
+  if (secret_paths.some((secret) => path === secret || path.startsWith(`${secret}.`))) return isSecretReference(value) ? value : '[secret]'
   const leadsOn = path === '' || secret_paths.some((secret) => secret.startsWith(`${path}.`))
   if (!leadsOn || typeof value !== 'object' || value === null || Array.isArray(value)) return value
   return Object.fromEntries(

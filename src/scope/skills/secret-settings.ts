@@ -1,0 +1,66 @@
+import { isFields } from '../../protocol/check-json.ts'
+import type { SettingsPatch } from '../../protocol/settings.ts'
+import type { Json } from '../../skills/json.ts'
+import { parsePath, readPath } from '../../skills/path.ts'
+import { isSecretReference } from '../../skills/secret-reference.ts'
+import { withoutSecrets } from '../../skills/session/context.ts'
+import type { Shelf } from './shelf.ts'
+
+/** Whatever holds a blackboard: the settings, a patch of them. */
+type Held = { blackboard?: SettingsPatch['blackboard'] }
+
+/** Log entries with a blackboard that was written when no active skill had a secret at that place yet. */
+const TELLING = new Set(['settings-changed', 'blackboard-seeded'])
+
+/**
+ * The places on a scope's blackboard that an active skill takes a secret input from. A setting names the secret there, as
+ * `{"secret": "REFLEX_TOOL_X"}`; a plain value is refused, and one that is there already is not shown.
+ */
+export class SecretSettings {
+  readonly #shelf: Shelf
+
+  constructor(shelf: Shelf) {
+    this.#shelf = shelf
+  }
+
+  /** Why a patch is refused; null where it may be. */
+  async refusal(patch: Held): Promise<string | null> {
+    const { blackboard } = patch
+    if (!blackboard) return null
+    await this.#shelf.catchUp({ at_once: true })
+    for (const path of this.#shelf.secretPaths()) {
+      const there = readPath(blackboard, parsePath(path) ?? [])
+      if (!there.found || there.value === null || isSecretReference(there.value)) continue
+      return (
+        `blackboard.${path} is a secret input of an active skill, and settings are shown to whoever may view the scope: keep the value as a secret of the ` +
+        `deployment and write {"secret": "REFLEX_TOOL_NAME"} here, with the hosts that it is for in REFLEX_TOOL_NAME_HOSTS`
+      )
+    }
+    return null
+  }
+
+  /** The settings as they may be shown. Knows what became active a while ago only where there is something to hide. */
+  async settled<Settings extends Held>(settings: Settings): Promise<Settings> {
+    if (Object.keys(settings.blackboard ?? {}).length > 0) await this.#shelf.catchUp({ at_once: false })
+    return this.shown(settings)
+  }
+
+  shown<Settings extends Held>(settings: Settings): Settings {
+    if (!settings.blackboard) return settings
+    const blackboard = withoutSecrets(settings.blackboard as Json, '', this.#shelf.secretPaths())
+    return { ...settings, blackboard: blackboard as Settings['blackboard'] }
+  }
+
+  /** A log entry as it may be shown. */
+  entry({ kind, text }: { kind: string; text: string }): string {
+    if (!TELLING.has(kind) || this.#shelf.secretPaths().length === 0) return text
+    const entry: unknown = JSON.parse(text)
+    if (!isFields(entry)) return text
+    const { patch, settings } = entry
+    const parts = {
+      ...(isFields(patch) ? { patch: this.shown(patch) } : {}),
+      ...(isFields(settings) ? { settings: this.shown(settings) } : {}),
+    }
+    return JSON.stringify({ ...this.shown(entry), ...parts })
+  }
+}
