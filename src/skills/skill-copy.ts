@@ -24,6 +24,11 @@ export class SkillCopy {
     return Array.from(this.#held.values(), ({ manifest }) => manifest)
   }
 
+  /** All of it, as one page of changes. */
+  get whole(): SkillChanges {
+    return { changes: [...this.#held.values()], revision: this.#revision, more: false }
+  }
+
   /** Asks for what changed since, page by page; `applied` is given each page that counted. Says whether anything changed. */
   async catchUp(
     read: (since_revision: number) => Promise<SkillChanges>,

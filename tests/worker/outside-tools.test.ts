@@ -304,7 +304,7 @@ describe('a secret input', () => {
     const { manifest, named } = secretWorld()
     const scope = await scopeWith({ blackboard: named })
     const plan = { ...manifest.plan, steps: [{ name: 'ask', tool: 'act', args: { text: '{{credential}}' }, timeout_ms: 5000 }] }
-    const result = await propose(scope, { ...manifest, plan } as unknown as typeof manifest)
+    const result = await propose(scope, { ...manifest, plan })
     expect(result).toMatchObject({ status: 'failed', reason: expect.stringContaining('tool act is given no secret') })
   })
 

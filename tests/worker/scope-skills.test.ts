@@ -120,16 +120,17 @@ describe('a proposal over the API', () => {
 
   test('leaves no value of a secret input in the log, whose it is to be shown', async () => {
     const scope = freshScope()
+    // Before the skill makes it a secret: later it would be refused.
+    await call(scopePath(scope), { method: 'PATCH', json: { blackboard: { ctx: { hidden: 'hunter2-hunter2' } } } })
     const signature = {
       inputs: [{ name: 'what', type: 'string', required: true, secret: true }],
       blackboard_bindings: { inputs: { what: 'ctx.hidden' } },
     }
     const plan = { ...twoSteps('x').plan, result_map: {} }
     const id = await skill({ signature, plan })
-    await call(scopePath(scope), { method: 'PATCH', json: { blackboard: { ctx: { hidden: 'hunter2-hunter2' } } } })
     expect(await propose(scope, id, { inputs: {} })).toMatchObject({ status: 'ok' })
     expect(did(scope)).toEqual(['first hunter2-hunter2', 'second hunter2-hunter2'])
-    const told = (await logOf(stubOf(scope))).filter(({ kind }) => kind !== 'settings-changed')
+    const told = await logOf(stubOf(scope))
     expect(told.filter((entry) => JSON.stringify(entry).includes('hunter2'))).toEqual([])
   })
 
@@ -260,6 +261,20 @@ describe('the copy of the skills on disk', () => {
     expect(await ids()).toContain(id)
     await evict(stubOf(scope))
     await withoutRegistry(async () => expect(await ids()).toContain(id))
+  })
+
+  test('is kept once the scope keeps anything, and not where it was only asked', async () => {
+    const scope = freshScope()
+    const id = await skill()
+    expect((await call(`${scopePath(scope, '/bulletin')}?text=twice`)).body.cards).not.toEqual([])
+    const tables = await inObject(stubOf(scope), ({ storage }) =>
+      storage.sql.exec(`SELECT name FROM sqlite_master WHERE name = 'state'`).toArray(),
+    )
+    expect(tables).toEqual([])
+    await stubOf(scope).configure({ goal_labels: ['twice'] }, 'ops')
+    expect(await propose(scope, id, { dry_run: true })).toMatchObject({ status: 'ok' })
+    await evict(stubOf(scope))
+    await withoutRegistry(async () => expect(await propose(scope, id)).toMatchObject({ status: 'ok' }))
   })
 
   test('follows what is deprecated, also across an eviction', async () => {

@@ -19,6 +19,8 @@ export class HeldSkills {
   readonly #database: Database
   readonly #unit: UnitOfWork
   readonly #most_bytes: number
+  /** Something was not kept, for the object keeps nothing yet. */
+  #missed = false
   #skipped = false
 
   constructor({ database, unit, most_bytes = MOST_HELD_BYTES }: { database: Database; unit: UnitOfWork; most_bytes?: number }) {
@@ -54,6 +56,10 @@ export class HeldSkills {
   /** A page without a change writes nothing: what it says of the revision is learnt again for one row read. */
   keep({ changes, revision, restart = false }: SkillChanges): void {
     if (changes.length === 0 && !restart) return
+    if (!this.#database.laid) {
+      this.#missed = true
+      return
+    }
     // Looking at the skills of a scope that was never written to must not make it one that is kept.
     if (!this.#database.laid) this.#skipped = true
     if (this.#skipped) return
@@ -72,6 +78,13 @@ export class HeldSkills {
       }
       this.#database.write(KEY, { revision, whole } satisfies Mark)
     })
+  }
+
+  /** An object that was only asked keeps nothing; once it keeps something, it keeps these, too. */
+  settle(all: () => SkillChanges): void {
+    if (!this.#missed || !this.#database.laid) return
+    this.#missed = false
+    this.keep({ ...all(), restart: true })
   }
 
   #mark(): Mark {

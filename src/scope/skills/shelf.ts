@@ -74,6 +74,7 @@ export class Shelf {
     try {
       await withDeadline(read, { timeout_ms: TIMEOUT_MS, what: 'reading skills' })
       this.#read_at = now()
+      this.#kept.settle(() => this.#copy.whole)
       this.#warnOfUnreadable()
       if (this.#away) this.#tell({ kind: 'skills-restored' })
       this.#away = false
