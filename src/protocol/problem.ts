@@ -41,7 +41,13 @@ export class Problem extends Error {
 const MOST_ERRORS = 10
 
 export function fromZod(error: z.ZodError, index?: number): FieldError[] {
-  return error.issues.slice(0, MOST_ERRORS).map(({ path, message }) => fieldError(path, message, index))
+  return error.issues.slice(0, MOST_ERRORS).map((issue) => fieldError(issue.path, messageOf(issue), index))
+}
+
+/** Zod's own words for a value that is none of a few do not say it as a sentence about the field. */
+function messageOf(issue: z.core.$ZodIssue): string {
+  if (issue.code !== 'invalid_value' || !issue.message.startsWith('Invalid option')) return issue.message
+  return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
 }
 
 export function fieldError(path: PropertyKey[], message: string, index?: number): FieldError {

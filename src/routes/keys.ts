@@ -1,12 +1,12 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { createKey } from '../auth/key.ts'
-import { coversScope, keyName, roleName, type Principal } from '../auth/principal.ts'
+import { baseRoles, coversScope, keyName, roleName, type Principal } from '../auth/principal.ts'
 import type { Problem } from '../protocol/problem.ts'
 import { scopePattern } from '../protocol/scope-pattern.ts'
 import { deleteKey, findKey, insertKey, keyCursor, listKeys, type ListedKey } from '../store/keys.ts'
 import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from './describe.ts'
 import { forgetKey } from './key-source.ts'
-import { forbidden, notFound } from './refusals.ts'
+import { forbidden, invalid, notFound } from './refusals.ts'
 
 const tags = ['Keys']
 const fields = {
@@ -15,7 +15,7 @@ const fields = {
     .array(roleName)
     .min(1)
     .max(32)
-    .meta({ description: 'admin ⊃ operator ⊃ publisher and viewer; other names are for the policies of skills.' }),
+    .meta({ description: 'admin ⊃ operator ⊃ publisher and viewer; other names are for the policies of skills, beside one of these.' }),
   scopes: z.array(scopePattern).min(1).max(100).meta({ description: 'Patterns: `*` stands for any characters.' }),
 }
 const listedKey = z.object({ id: z.string(), ...fields, created_at: z.iso.datetime() }).openapi('Key')
@@ -59,6 +59,7 @@ const remove = createRoute({
 export const keyRoutes = resource()
   .openapi(create, async (c) => {
     const { name, roles, scopes } = c.req.valid('json')
+    if (!roles.some((role) => baseRoles.some((base) => base === role))) throw unknownRoles(roles)
     const outside = scopes.find((pattern) => !coversScope(c.var.principal, pattern))
     if (outside !== undefined) throw tooWide(c.var.principal, outside)
     const { id, key, hash } = await createKey()
@@ -84,6 +85,12 @@ const present = ({ created_at, ...key }: ListedKey) => ({ ...key, created_at: ne
 /** An admin of some scopes neither sees nor deletes keys that reach beyond them. */
 const coversKey = (principal: Principal, { scopes }: Pick<ListedKey, 'scopes'>): boolean =>
   scopes.every((pattern) => coversScope(principal, pattern))
+
+/** No route is open to a key without one of the base roles, so that a typing error in it makes a key that can do nothing. */
+function unknownRoles(roles: readonly string[]): Problem {
+  const message = `needs one of ${baseRoles.join(', ')}: a key with ${roles.join(', ')} alone can do nothing`
+  return invalid(`roles: ${message}.`, [{ path: 'roles', message }])
+}
 
 function tooWide(principal: Principal, pattern: string): Problem {
   return forbidden(`The key ${principal.name} does not cover ${pattern}, and so cannot create a key for it.`)

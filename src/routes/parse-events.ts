@@ -63,6 +63,7 @@ const kinds = {
 } satisfies Record<Failure['reason'], Omit<ProblemOptions, 'detail'>>
 
 function place(error: FieldError | undefined): string {
-  const event = error?.index === undefined ? 'the event' : `event ${error.index}`
-  return error?.path ? `${event}, ${error.path}` : event
+  const path = error?.path ?? ''
+  if (error?.index === undefined) return path === '' ? 'the event' : path
+  return path === '' ? `event ${error.index}` : `event ${error.index}, ${path}`
 }

@@ -29,8 +29,8 @@ export function handleError(error: Error, c: Context): Response {
 }
 
 /** For app.notFound. */
-export function handleNotFound(c: Context): Response {
-  const detail = `There is nothing at ${c.req.method} ${c.req.path}. The routes are described at /v1/docs.`
+export function handleNotFound(c: Context, hint = 'The routes are described at /v1/docs.'): Response {
+  const detail = `There is nothing at ${c.req.method} ${c.req.path}. ${hint}`
   return answer(c, problemResponse(new Problem({ status: 404, type: 'urn:reflex:problem:not-found', title: 'Not found', detail })))
 }
 

@@ -99,7 +99,7 @@ test('the official client lists the skills, has one run, is refused, and waits f
   expect(again.structuredContent).toMatchObject({ status: 'ok', idempotent: true })
 
   const refused = await client.callTool({ name: 'address__block', arguments: { ...given, reflex_why: 'say hello' } })
-  expect(toldBy(refused)).toMatchObject({ isError: true, status: 'refused', to_pass: [expect.stringContaining('points are missing')] })
+  expect(toldBy(refused)).toMatchObject({ isError: true, status: 'refused', to_pass: [expect.stringContaining('Score 0, needs ')] })
 
   const waiting = toldBy(await client.callTool({ name: 'address__block_forever', arguments: { ...given, address: '203.0.113.8' } }))
   expect(waiting).toMatchObject({ isError: true, status: 'needs_approval' })

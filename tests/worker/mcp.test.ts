@@ -135,7 +135,7 @@ describe('a call of a tool', () => {
 
   test.each([
     ['misses an input', {}, { reflex_why: 'twice' }, { status: 'clarify', questions: [{ slot: 'what', question: expect.any(String) }] }],
-    ['gives no reason', {}, { what: 'x' }, { status: 'refused', to_pass: [expect.stringContaining('keyword_hit')] }],
+    ['gives no reason', {}, { what: 'x' }, { status: 'refused', to_pass: [expect.stringContaining('use a keyword in `why` (twice)')] }],
     [
       'has an input too many',
       {},

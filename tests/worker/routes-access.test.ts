@@ -179,6 +179,7 @@ describe('a key', () => {
     [{ name: 'x', roles: ['viewer'], scopes: [] }, 'scopes'],
     [{ name: 'x', roles: ['viewer'], scopes: ['a b'] }, 'scopes[0]'],
     [{ name: 'x', roles: ['no such role!'], scopes: ['*'] }, 'roles[0]'],
+    [{ name: 'x', roles: ['viewr'], scopes: ['*'] }, 'roles'],
     [{ name: '', roles: ['viewer'], scopes: ['*'] }, 'name'],
     [{ roles: ['viewer'], scopes: ['*'] }, 'name'],
     [{ name: 'x', roles: ['viewer'], scopes: ['*'], hash: 'x' }, ''],

@@ -37,6 +37,11 @@ describe('a scope', () => {
     expect(scopePath(scope)).toContain('%2F')
     expect((await call(scopePath(scope))).body.scope).toBe(scope)
     expect(await call(`/v1/scopes/${scope}`)).toMatchObject(problem(404))
+    for (const rest of ['', '/events', '/events/some-id', '/timers/daily']) {
+      const { body } = await call(`/v1/scopes/${scope}${rest}`)
+      expect(body.detail).toContain(`A slash in the name of a scope is written %2F: ${scopePath(scope, rest)}.`)
+    }
+    expect((await call('/v1/nowhere')).body.detail).toContain('/v1/docs')
   })
 
   test('is listed, page by page', async () => {

@@ -74,7 +74,7 @@ describe('the SSH guard', () => {
   })
 
   test.each([
-    ['a private network', { network: '10.0.0.0/24' }, 'it holds'],
+    ['a private network', { network: '10.0.0.0/24' }, 'Denied by the policy: is_private_network(network) holds'],
     ['what is no network', { network: '198.51.100.7/24' }, 'cannot be evaluated'],
   ])('has the gate refuse %s', async (_, inputs, why) => {
     const proposal = { inputs: { reason: 'x', ...inputs }, why: 'networks that attack' }

@@ -86,7 +86,7 @@ function deniedOutcome({ manifest: { policy } }: GateRequest, facts: Facts): Sta
     return outcome({
       check,
       detail: why,
-      needs: [{ need: 'not_denied', expression, values, message: `${expression} must not hold: it ${why}` }],
+      needs: [{ need: 'not_denied', expression, values, message: `Denied by the policy: ${expression} ${why}` }],
     })
   })
   return { checks: outcomes.flatMap(({ checks }) => checks), needs: outcomes.flatMap(({ needs }) => needs) }

@@ -95,7 +95,8 @@ function invariantsOutcome({ manifest }: GateRequest, facts: Facts): StageOutcom
     if (evaluation.ok && evaluation.value) return { checks: [{ check, passed: true, detail: 'holds' }], needs: [] }
     const values = shownValues(expression, facts)
     const why = evaluation.ok ? `does not hold: ${inWords(values)}` : `cannot be evaluated: ${facts.mask.text(evaluation.detail)}`
-    const need: Need = { need: 'invariant', expression, values, message: `make ${expression} hold: it ${why}` }
+    const message = evaluation.ok ? `Precondition failed: ${expression}. ${inWords(values)}` : `Precondition ${expression} ${why}`
+    const need: Need = { need: 'invariant', expression, values, message }
     return { checks: [{ check, passed: false, detail: why }], needs: [need] }
   })
   return { checks: outcomes.flatMap(({ checks }) => checks), needs: outcomes.flatMap(({ needs }) => needs) }
@@ -114,7 +115,7 @@ export const shownValues = (expression: string, { scope, mask }: Facts): { path:
   valuesRead(expression, scope).map(({ path, value }) => ({ path: mask.text(path), value: shownValue(mask, value) }))
 
 export const inWords = (values: readonly { path: string; value: string }[]): string =>
-  values.map(({ path, value }) => `${path} is ${value}`).join(', ') || 'it reads nothing'
+  values.map(({ path, value }) => `${path} = ${value}`).join(', ') || 'it reads nothing'
 
 /** A time beyond what a Date holds is said as its number. */
 function isoOf(time: number): string {
