@@ -1,3 +1,4 @@
+import { modelFaultOf } from '../faults.ts'
 import { isModelRefused } from '../models/model-refused.ts'
 
 /**
@@ -59,11 +60,14 @@ export const withRetry =
       try {
         return await worker(input, signal)
       } catch (error) {
-        if (attempt >= attempts || signal.aborted || isModelRefused(error)) throw error
+        if (attempt >= attempts || signal.aborted || isFinal(error)) throw error
         await sleep(base_ms * 2 ** (attempt - 1), signal)
       }
     }
   }
+
+/** No other try changes it: no model may be called, or its provider refuses the request. */
+const isFinal = (error: unknown): boolean => isModelRefused(error) || modelFaultOf(error, { now: 0 })?.fault === 'refused'
 
 /** Where the first fails, the second gets the same input. */
 export const withFallback =

@@ -252,26 +252,20 @@ type Letter = { id: string; origin: string; event_id: string; error: string; att
 const lettersOf = async (scope: string): Promise<Letter[]> =>
   (await ask<{ items: Letter[] }>(server.url, `/v1/dlq?scope=${encodeURIComponent(scope)}`)).items
 
-test('what a failing or a silent model cannot do is tried three times, then a dead letter, and done on a retry once the model is well', async () => {
-  const [failing, silent] = ['team/failing', 'team/silent']
+test('a turn whose model is silent is tried three times, then a dead letter, and done on a retry once the model is well', async () => {
+  const silent = 'team/silent'
   const never = gate()
   model.script = async function* (question) {
-    if (question === 'fail') throw new Error('the model is ill')
     await never.opened
     yield question
   }
   await call(server.url, scopePath(silent), { method: 'PATCH', body: { turn_timeout_ms: 500 } })
-  const [failed, timedOut] = [task(failing, 'fail'), task(silent, 'be silent')]
-  await Promise.all([send(failing, failed), send(silent, timedOut)])
-
-  const inScope = (scope: string) =>
-    eventually(async () => (await lettersOf(scope)).length > 0 && lettersOf(scope), `${scope} gives up`, SOON_MS)
-  const letters = (await Promise.all([inScope(failing), inScope(silent)])).flat()
+  const timedOut = task(silent, 'be silent')
+  await send(silent, timedOut)
+  const letters = await eventually(async () => (await lettersOf(silent)).length > 0 && lettersOf(silent), 'the scope gives up', SOON_MS)
   expect(letters).toMatchObject([
-    { origin: 'scope', event_id: failed.id, attempts: 3, error: expect.stringContaining('the model is ill') as string },
     { origin: 'scope', event_id: timedOut.id, attempts: 3, error: expect.stringContaining('took longer than 500 ms') as string },
   ])
-  expect(model.asked.filter((question) => question === 'fail')).toHaveLength(3)
   expect(model.asked.filter((question) => question === 'be silent')).toHaveLength(3)
   expect(model.abandoned.filter((question) => question === 'be silent')).toHaveLength(3)
 
@@ -280,27 +274,55 @@ test('what a failing or a silent model cannot do is tried three times, then a de
   }
   const [letter] = letters
   expect((await call(server.url, `/v1/dlq/${letter?.id ?? ''}/retry`, { method: 'POST' }))?.body).toMatchObject({
-    event_id: failed.id,
+    event_id: timedOut.id,
     status: 'retried',
   })
-  expect((await call(server.url, '/v1/dlq/retry', { body: { scope: silent } }))?.body).toEqual({ retried: 1, failed: [] })
-  for (const { scope, id } of [failed, timedOut]) {
-    const record = await eventually(
-      async () => {
-        const found = await recordOf(scope, id)
-        return found.status === 'completed' && found
-      },
-      `${scope} is done`,
-      SOON_MS,
-    )
-    expect(record).toMatchObject({ attempts: 1, error: null, outcome: { by: 'turn' } })
-    await eventually(async () => (await rowsInD1(scope)).every(({ status }) => status === 'completed'), 'D1 knows', SOON_MS)
-    expect(await lettersOf(scope)).toEqual([])
-    const log = await wholeLog(server.url, scope)
-    expect(log.filter(({ kind }) => kind === 'event-ended').map(({ status }) => status)).toEqual(['dead_lettered', 'completed'])
-    expect(log.filter(({ kind }) => kind === 'event-retried')).toHaveLength(2)
-    expect(log.filter(({ kind }) => kind === 'event-reopened')).toHaveLength(1)
+  const record = await eventually(
+    async () => {
+      const found = await recordOf(silent, timedOut.id)
+      return found.status === 'completed' && found
+    },
+    'it is done',
+    SOON_MS,
+  )
+  expect(record).toMatchObject({ attempts: 1, error: null, outcome: { by: 'turn' } })
+  await eventually(async () => (await rowsInD1(silent)).every(({ status }) => status === 'completed'), 'D1 knows', SOON_MS)
+  expect(await lettersOf(silent)).toEqual([])
+  const log = await wholeLog(server.url, silent)
+  expect(log.filter(({ kind }) => kind === 'event-ended').map(({ status }) => status)).toEqual(['dead_lettered', 'completed'])
+  expect(log.filter(({ kind }) => kind === 'event-retried')).toHaveLength(2)
+  expect(log.filter(({ kind }) => kind === 'event-reopened')).toHaveLength(1)
+})
+
+test('events wait for a model that is ill and are answered once it is well, with no attempt burned', async () => {
+  const scope = 'team/waiting'
+  model.script = async function* (question) {
+    if (question === 'fail') throw new Error('the model is ill')
+    yield `answer to ${question}`
   }
+  await call(server.url, scopePath(scope), { method: 'PATCH', body: { retry: { backoff_ms: 100, max_backoff_ms: 300, max_attempts: 1 } } })
+  const event = task(scope, 'fail')
+  const asked = () => model.asked.filter((question) => question === 'fail').length
+  const before = asked()
+  await send(scope, event)
+  await eventually(async () => asked() >= before + 4, 'it was asked again and again', SOON_MS)
+  expect(await recordOf(scope, event.id)).toMatchObject({ status: expect.stringMatching(/pending|processing/) as string })
+  expect(await lettersOf(scope)).toEqual([])
+
+  model.script = async function* (question) {
+    yield `answer to ${question}`
+  }
+  const record = await eventually(
+    async () => {
+      const found = await recordOf(scope, event.id)
+      return found.status === 'completed' && found
+    },
+    'it is answered',
+    SOON_MS,
+  )
+  expect(record).toMatchObject({ attempts: 1, error: null, outcome: { by: 'turn' } })
+  const kinds = (await wholeLog(server.url, scope)).map(({ kind }) => kind)
+  expect(kinds.filter((kind) => kind === 'model-lost' || kind === 'model-restored')).toEqual(['model-lost', 'model-restored'])
 })
 
 test('a message that the model refuses for good becomes a dead letter alone: those that come after it are answered', async () => {
