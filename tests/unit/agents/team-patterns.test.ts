@@ -191,7 +191,12 @@ describe('with retries', () => {
     const retry = (worker: Worker) => withRetry({ attempts: 3, base_ms: 1 }, counting(worker))
     await expect(retry(refuses)('a', open())).rejects.toBe(refusal)
     await expect(retry(fails('no'))('a', AbortSignal.abort())).rejects.toThrow('no')
-    expect(calls).toBe(2)
+    const refused = Object.assign(new Error('wrong key'), { name: 'AI_APICallError', statusCode: 401 })
+    const forbidden: Worker = async () => {
+      throw refused
+    }
+    await expect(retry(forbidden)('a', open())).rejects.toBe(refused)
+    expect(calls).toBe(3)
   })
 
   it('really pauses, and stops pausing with its signal', async () => {
