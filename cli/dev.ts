@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { adminKey } from './dev/admin-key.ts'
 import { help, parseOptions, type DevOptions } from './dev/options.ts'
 import { quieter } from './dev/server-output.ts'
+import { startStackMapper } from './dev/stack-mapper.ts'
 import { supervise } from './dev/supervise.ts'
 import { watchChanges } from './dev/watch.ts'
 import { welcome } from './dev/welcome.ts'
@@ -18,18 +19,20 @@ async function dev(options: DevOptions, signal: AbortSignal): Promise<void> {
   const state = resolve(repository, options.state)
   await demandFree(options.port)
   const changes = watchChanges(repository)
+  const mapper = await startStackMapper(repository)
   const starts: Promise<LocalServer>[] = []
   console.log('Starting …')
   const start = async () => {
     signal.throwIfAborted()
     const again = starts.length > 0
-    return runServer({ options, state, signal, again, started: (starting) => starts.push(starting) })
+    return runServer({ options, state, signal, again, stack_mapper: mapper.url, started: (starting) => starts.push(starting) })
   }
   const tell = (text: string) => console.log(text)
   try {
     await unlessAborted(signal, supervise({ start, changed: changes.next, tell, now: Date.now }))
   } finally {
     changes.close()
+    mapper.close()
     // Also one that is still coming up when Ctrl-C is pressed.
     for (const server of await Promise.allSettled(starts)) if (server.status === 'fulfilled') await server.value.stop()
   }
@@ -40,11 +43,12 @@ type Run = {
   state: string
   signal: AbortSignal
   again: boolean
+  stack_mapper: string
   started: (starting: Promise<LocalServer>) => void
 }
 
 /** Starts the server, and greets the developer once it is up. */
-async function runServer({ options, state, signal, again, started }: Run): Promise<LocalServer> {
+async function runServer({ options, state, signal, again, stack_mapper, started }: Run): Promise<LocalServer> {
   const { key, own } = adminKey({ repository, state })
   let up = false
   const quiet = quieter((text) => process.stdout.write(text))
@@ -52,7 +56,7 @@ async function runServer({ options, state, signal, again, started }: Run): Promi
     persist_to: state,
     port: options.port,
     signal,
-    vars: own ? { REFLEX_ADMIN_KEY: key } : {},
+    vars: { REFLEX_STACK_MAPPER: stack_mapper, ...(own && { REFLEX_ADMIN_KEY: key }) },
     // Until the server is up its output matters only if it does not come up; the error has it then.
     output: (text) => up && quiet(text),
   })

@@ -25,6 +25,8 @@ export interface Env {
    */
   REFLEX_TICKET_SECRET?: string
   REFLEX_MODEL?: string
+  /** Of the local server: it answers a stack with the same by the source files' lines. */
+  REFLEX_STACK_MAPPER?: string
   /** How many days D1 keeps events that have ended, and the like; `queue/retention.ts` parses it. */
   REFLEX_RETENTION_DAYS?: string
   OPENAI_COMPATIBLE_BASE_URL?: string

@@ -17,11 +17,13 @@ export function stackOf(error: unknown): string | null {
   try {
     const stacks: string[] = []
     for (let one = error; one instanceof Error && stacks.length < 5; one = one.cause) stacks.push(one.stack ?? messageOf(one))
-    return stacks.length === 0 ? null : cutToBytes(stacks.join('\ncaused by: '), LONGEST_STACK_BYTES)
+    return stacks.length === 0 ? null : cutStack(stacks.join('\ncaused by: '))
   } catch {
     return null
   }
 }
+
+export const cutStack = (stack: string): string => cutToBytes(stack, LONGEST_STACK_BYTES)
 
 function cutToBytes(text: string, most: number): string {
   const bytes = new TextEncoder().encode(text.slice(0, most))

@@ -2,18 +2,19 @@ import { nextTick, type Schedule } from '../protocol/schedule.ts'
 import type { Database } from './database.ts'
 import { UNTIL_SETTLED } from './inbox.ts'
 import type { Log } from './log.ts'
+import type { ModelOutage } from './model-outage.ts'
 import { scopeHead } from './spans.ts'
 
 /** Clocks of two machines differ by less; what is set wrong by less than this corrects itself as soon. */
 const TOLERATED_MS = 60_000
 
-type Parts = { database: Database; log: Log; now: () => number }
+type Parts = { database: Database; log: Log; outage: ModelOutage; now: () => number }
 
 /**
  * A clock that was ahead and is right again leaves times behind that are too late by as much: retries, leases and timers would wait for hours that never pass.
  * The newest log entry tells by how much. What had a minute left has a minute left again. Within a unit of work, on waking and with each alarm.
  */
-export function correctClock({ database, log, now }: Parts): void {
+export function correctClock({ database, log, outage, now }: Parts): void {
   const newest = log.newest()
   const at = now()
   if (newest === null || newest <= at + TOLERATED_MS) return
@@ -26,6 +27,8 @@ export function correctClock({ database, log, now }: Parts): void {
     ahead_ms,
     UNTIL_SETTLED,
   )
+  database.all(`UPDATE events SET parked_at = ?1 WHERE status IN ('pending', 'processing') AND parked_at > ?1`, at)
+  outage.moved(ahead_ms, at)
   correctTimers(database, at)
   // Its time is the newest from now on, so that nothing is moved twice.
   log.append([{ ...scopeHead(), kind: 'clock-corrected', ahead_ms }])

@@ -161,6 +161,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
   const perception = new Perception({ scope, inbox, memory, log, settlement, chain, reflexes, recordings, agent, settings, thinking })
   const turns: Turns = new Turns({
     scope,
+    env,
     ...access,
     database,
     inbox,
@@ -239,7 +240,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
   const streams = new Streams({ log, used: () => keyCheck.used(), now })
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const used_tickets = new UsedTickets(database, now)
-  const clock = { correct: () => correctClock({ database, log, now }) }
+  const clock = { correct: () => correctClock({ database, log, outage, now }) }
   const retention = new Retention({ inbox, memory, log, doneKeys: done_keys, actions, skillRuns, settings, now })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())

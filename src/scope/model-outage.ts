@@ -84,6 +84,13 @@ export class ModelOutage {
     if (this.#outage) this.#keep({ ...this.#outage, ask_at: this.#parts.now() })
   }
 
+  /** Within a unit of work: its times were written by a clock that was ahead by this much. */
+  moved(ahead_ms: number, now: number): void {
+    if (this.#outage === null) return
+    const { since, ask_at } = this.#outage
+    this.#keep({ ...this.#outage, since: Math.min(since, now), ask_at: Math.max(now, ask_at - ahead_ms) })
+  }
+
   #keep(outage: Outage | null): void {
     this.#parts.database.write(KEY, outage)
     this.#outage = outage

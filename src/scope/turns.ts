@@ -1,8 +1,10 @@
 import type { AgentDeps } from '../agents/define-agent.ts'
+import type { Env } from '../bindings.ts'
 import { messageOf } from '../protocol/message-of.ts'
 import type { Alarm } from './alarm.ts'
 import { withDeadline } from './deadline.ts'
 import type { InboxView } from './inbox-view.ts'
+import { mapStack } from './map-stack.ts'
 import type { Ending, Turn } from './turn.ts'
 import { TurnLedger, type LedgerParts } from './turn-ledger.ts'
 import { endingOf, endingOfError, endingWithCalls } from './turn-ending.ts'
@@ -17,6 +19,7 @@ const MOST_INTERRUPTS = 10
 
 type Parts = LedgerParts & {
   scope: string
+  env: Env
   hide: (text: string) => string
   view: InboxView
   alarm: Alarm
@@ -113,7 +116,7 @@ export class Turns {
   }
 
   async #run(turn: Turn): Promise<void> {
-    const { agent, settings, deps } = this.#parts
+    const { agent, settings, deps, env } = this.#parts
     const trigger = agent().trigger
     let ending: Ending
     try {
@@ -125,6 +128,7 @@ export class Turns {
       ending = endingOfError(error, { now: this.#parts.now(), model: turn.model })
       // At its timeout, before anything else happens: whatever the trigger goes on to do has no effect.
       turn.stop(error instanceof Error ? error : new Error(messageOf(error)))
+      if (ending.stack) ending = { ...ending, stack: await mapStack(env, ending.stack) }
     }
     // Cancelled or interrupted meanwhile: it was settled then.
     if (this.#current !== turn) return

@@ -99,6 +99,26 @@ describe('a model provider that is not available', () => {
     expect(provider.asked).toBe(1)
   })
 
+  test('is asked in time also where the clock was ahead when it failed', async () => {
+    const { scope, stub } = await scopeWithModel()
+    const [id] = await send(stub, note(scope, 'a'))
+    await waitsForModel(stub)
+    const day_ms = 86_400_000
+    await inObject(stub, ({ storage }) => {
+      storage.sql.exec(`UPDATE log SET at = at + ${day_ms}`)
+      storage.sql.exec(`UPDATE events SET due_at = due_at + ${day_ms}, parked_at = parked_at + ${day_ms}`)
+      storage.sql.exec(
+        `UPDATE state SET value = json_set(value, '$.ask_at', value->'ask_at' + ${day_ms}, '$.since', value->'since' + ${day_ms})
+          WHERE key = 'model_outage'`,
+      )
+    })
+    await evict(stub)
+    const waiting = await waitsForModel(stub)
+    expect(Date.parse(waiting.until)).toBeLessThan(Date.now() + 61_000)
+    expect(Date.parse(waiting.since)).toBeLessThanOrEqual(Date.now())
+    expect(Date.parse((await stub.event(id!))!.waiting!.since!)).toBeLessThanOrEqual(Date.now())
+  })
+
   test('stops no turn that needs no model, and no perceiving', async () => {
     const { scope, stub } = await scopeWithModel()
     await send(stub, note(scope, 'a'))

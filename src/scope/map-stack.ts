@@ -1,0 +1,16 @@
+import type { Env } from '../bindings.ts'
+import { cutStack } from '../protocol/message-of.ts'
+
+const PATIENCE_MS = 1000
+
+/** The stack by the lines of the source files, where the local server can tell them; else as it is. */
+export async function mapStack({ REFLEX_STACK_MAPPER }: Env, stack: string): Promise<string> {
+  if (!REFLEX_STACK_MAPPER) return stack
+  try {
+    const response = await fetch(REFLEX_STACK_MAPPER, { method: 'POST', body: stack, signal: AbortSignal.timeout(PATIENCE_MS) })
+    const mapped = await response.text()
+    return response.ok ? cutStack(mapped) : stack
+  } catch {
+    return stack
+  }
+}
