@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseAsp } from '../../src/skills/asp.ts'
 import { call, keyFor, scopePath } from '../support/http.ts'
-import { stubOf } from '../support/scopes.ts'
+import { stubOf, until } from '../support/scopes.ts'
 
 const { default: guide }: { default: string } = await import('../../docs/skills.md?raw')
 const { default: notes }: { default: string } = await import('../../examples/skills/notes.ts?raw')
@@ -32,7 +32,14 @@ test("the guide's manifest is registered, gated, refused as it says, approved an
   const [block] = parseAsp(answer)
   const { skill_id, inputs, why } = block?.kind === 'propose' ? block : { skill_id: '', inputs: {}, why: '' }
   expect(await propose({ skill_id, inputs, why })).toMatchObject({ status: 'ok', outputs: { blocked: '203.0.113.9' } })
-  expect(await propose({ skill_id, inputs: { ...inputs, address: '203.0.113.0/24' }, why })).toMatchObject({ status: 'needs_approval' })
+  const parked = await propose({ skill_id, inputs: { ...inputs, address: '198.51.100.9' }, why })
+  expect(parked).toMatchObject({ status: 'needs_approval' })
+  const approval = `/v1/approvals/${parked.approval_id}`
+  expect((await call(`${approval}/approve`, { method: 'POST', key: await keyFor(['operator'], ['*'], 'another') })).status).toBe(200)
+  await until(async () => (await call(approval)).body.run?.status === 'ok', 'the approved run ends well')
+  expect((await call(approval)).body.run.outputs).toEqual({ blocked: '198.51.100.9' })
+  const elsewhere = await call(scopePath('misc', '/skills/propose'), { json: { skill_id, inputs, why }, key })
+  expect(elsewhere.body).toMatchObject({ status: 'refused', reason: expect.stringContaining('the tool block must be available') })
   expect(await propose({ skill_id, inputs: { address: '203.0.113.9' }, why })).toMatchObject({
     status: 'clarify',
     questions: [{ slot: 'reason' }],
