@@ -1,6 +1,6 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
-import { authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
+import { addressLimited, authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
 import { notFoundIn } from './routes/allowed-methods.ts'
 import { approvalRoutes } from './routes/approvals.ts'
 import { blockRoutes } from './routes/blocks.ts'
@@ -34,7 +34,11 @@ import { skillRoutes } from './routes/skills.ts'
 import { redeemTicket, socketRoutes } from './routes/sockets.ts'
 import { timerRoutes } from './routes/timers.ts'
 
-const open = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) }).route('/', healthRoutes).route(
+const base = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) })
+// What needs no key and costs more than a fixed answer.
+for (const path of ['/health/ready', '/v1/openapi.json', '/v1/docs']) base.use(path, addressLimited)
+
+const open = base.route('/', healthRoutes).route(
   '/',
   docsRoutes((): Document => completed(app.getOpenAPI31Document(documentInfo))),
 )

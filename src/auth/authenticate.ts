@@ -4,9 +4,22 @@ import type { Principal } from './principal.ts'
 export type KeyRecord = { id: string; name: string; roles: string[]; scopes: string[]; hash: string }
 /** Throws where it cannot tell. */
 export type KeyLookup = (id: string) => Promise<KeyRecord | null>
-/** `any_key` tells whether there is any key at all: it only makes the refusal of an unconfigured deployment more helpful. */
-export type Credentials = { admin_key: string | undefined; keys: KeyLookup; any_key?: () => Promise<boolean> }
-export type Refusal = { ok: false; reason: 'no_key_configured' | 'missing' | 'malformed' | 'unknown' | 'unavailable'; detail: string }
+/**
+ * `any_key` tells if there is any key at all: it only makes the refusal of an unconfigured
+ * deployment more helpful. `may_look` is asked before the database is: about an id, or about any
+ * key.
+ */
+export type Credentials = {
+  admin_key: string | undefined
+  keys: KeyLookup
+  any_key?: () => Promise<boolean>
+  may_look?: (id?: string) => Promise<boolean>
+}
+export type Refusal = {
+  ok: false
+  reason: 'no_key_configured' | 'missing' | 'malformed' | 'unknown' | 'unavailable' | 'too_many'
+  detail: string
+}
 export type Authenticated = { ok: true; principal: Principal } | Refusal
 
 /** The id of the bootstrap key, which no key that is made has. */
@@ -15,24 +28,30 @@ const admin: Principal = { key_id: ADMIN_KEY_ID, name: 'admin', roles: ['admin']
 const NO_HASH = '0'.repeat(64)
 
 /** Keeps G7: nothing but a key that matches leads to a principal. `authorization` is the header as it came. */
-export async function authenticate(authorization: string | null, { admin_key, keys, any_key }: Credentials): Promise<Authenticated> {
-  const configured = admin_key?.trim() ? admin_key.trim() : undefined
-  const refused = await refuse(authorization, configured, keys)
-  if (refused.ok || configured !== undefined || refused.reason === 'unavailable') return refused
-  return (await mayHaveKeys(any_key)) ? refused : notConfigured
+export async function authenticate(authorization: string | null, credentials: Credentials): Promise<Authenticated> {
+  const configured = credentials.admin_key?.trim() ? credentials.admin_key.trim() : undefined
+  const refused = await refuse(authorization, { ...credentials, admin_key: configured })
+  if (refused.ok || configured !== undefined) return refused
+  if (refused.reason === 'unavailable' || refused.reason === 'too_many') return refused
+  return (await mayHaveKeys(credentials)) ? refused : notConfigured
 }
 
-async function refuse(authorization: string | null, admin_key: string | undefined, keys: KeyLookup): Promise<Authenticated> {
+async function refuse(authorization: string | null, { admin_key, ...credentials }: Credentials): Promise<Authenticated> {
   if (authorization === null) return refusal('missing', 'Send a key: Authorization: Bearer KEY.')
   const token = /^bearer +(\S.*)$/i.exec(authorization.trim())?.[1]
   if (token === undefined) return refusal('malformed', 'The Authorization header must read: Bearer KEY.')
   const [hash, admin_hash] = await Promise.all([hashKey(token), hashKey(admin_key ?? '')])
   const isAdmin = sameHash(hash, admin_hash)
   if (admin_key !== undefined && isAdmin) return { ok: true, principal: { ...admin } }
-  return check(hash, parseKey(token)?.id, keys)
+  return check(hash, parseKey(token)?.id, credentials)
 }
 
-async function check(hash: string, id: string | undefined, keys: KeyLookup): Promise<Authenticated> {
+type Lookup = Omit<Credentials, 'admin_key'>
+
+async function check(hash: string, id: string | undefined, { keys, may_look }: Lookup): Promise<Authenticated> {
+  if (id !== undefined && may_look && !(await may_look(id))) {
+    return refusal('too_many', 'Too many requests with keys that are not known here, by this address.')
+  }
   let record: KeyRecord | null = null
   try {
     if (id !== undefined) record = await keys(id)
@@ -44,9 +63,10 @@ async function check(hash: string, id: string | undefined, keys: KeyLookup): Pro
   return { ok: true, principal: { key_id: record.id, name: record.name, roles: record.roles, scopes: record.scopes } }
 }
 
-async function mayHaveKeys(any_key: Credentials['any_key']): Promise<boolean> {
+async function mayHaveKeys({ any_key, may_look }: Lookup): Promise<boolean> {
   try {
-    return any_key === undefined || (await any_key())
+    if (any_key === undefined || (may_look && !(await may_look()))) return true
+    return await any_key()
   } catch {
     return true
   }

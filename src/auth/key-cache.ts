@@ -8,7 +8,8 @@ const RETRY_MS = 5000
 const PATIENCE_MS = { stale: 500, absent: 5000 }
 const MOST_ENTRIES = 1000
 
-export type KeyCache = { find: KeyLookup; forget: (id: string) => void; readonly size: number }
+/** `knows`: there was such a key when D1 was last asked. */
+export type KeyCache = { find: KeyLookup; knows: (id: string) => boolean; forget: (id: string) => void; readonly size: number }
 type Known = { record: KeyRecord; read_at: number; ask_at: number }
 
 /**
@@ -49,6 +50,7 @@ export function createKeyCache(lookup: KeyLookup, now: () => number): KeyCache {
 
   return {
     find,
+    knows: (id) => known.has(id),
     forget,
     get size() {
       return known.size + absent.size

@@ -6,18 +6,30 @@ import { authenticate, type Credentials, type Refusal } from './authenticate.ts'
 import { coversScope, hasRole, type Principal } from './principal.ts'
 
 export type AuthEnv = { Bindings: Env; Variables: { principal: Principal; scope: string } }
-export type KeySource = (env: Env) => Omit<Credentials, 'admin_key'>
+/** `knows`: ids that cost no look-up, or that were keys at the last one. */
+export type KeySource = (env: Env) => Pick<Credentials, 'keys' | 'any_key'> & { knows: (id: string) => boolean }
 
 /** The period of the RATE_LIMIT binding in wrangler.toml, in seconds. */
 const RATE_PERIOD_S = 10
 
-/** Keeps G7. Sets `principal`, or refuses. A ticket that was redeemed before is as good as a key. */
+/**
+ * Keeps G7. Sets `principal`, or refuses. A ticket that was redeemed before is as good as a key. An
+ * address is limited before D1 is asked about a key that nobody here has used; once a request.
+ */
 export const authenticated = (source: KeySource) =>
   createMiddleware<AuthEnv>(async (c, next) => {
     if (c.get('principal') as Principal | undefined) return next()
-    const outcome = await authenticate(c.req.header('Authorization') ?? null, { ...source(c.env), admin_key: c.env.REFLEX_ADMIN_KEY })
+    const { keys, any_key, knows } = source(c.env)
+    let allowed: Promise<boolean> | undefined
+    const guesses = () => (allowed ??= isWithinRate(c.env, addressKey('guess', c.req.header('CF-Connecting-IP'))))
+    const outcome = await authenticate(c.req.header('Authorization') ?? null, {
+      admin_key: c.env.REFLEX_ADMIN_KEY,
+      keys,
+      ...(any_key && { any_key }),
+      may_look: async (id) => (id !== undefined && knows(id)) || guesses(),
+    })
     if (!outcome.ok) {
-      await limitRate(c.env, `guess:${c.req.header('CF-Connecting-IP') ?? ''}`, 'this address')
+      if (!(await guesses())) throw tooMany('this address')
       throw new Problem({ ...refusals[outcome.reason], detail: outcome.detail })
     }
     c.set('principal', outcome.principal)
@@ -32,7 +44,7 @@ export const ticketed = (redeem: (env: Env, scope: string, ticket: string) => Pr
   createMiddleware<AuthEnv>(async (c, next) => {
     const ticket = c.req.query('ticket')
     if (ticket === undefined || c.req.header('Authorization') !== undefined) return next()
-    await limitRate(c.env, `ticket:${c.req.header('CF-Connecting-IP') ?? ''}`, 'this address')
+    if (!(await isWithinRate(c.env, addressKey('ticket', c.req.header('CF-Connecting-IP'))))) throw tooMany('this address')
     const scope = scopeName.safeParse(c.req.param('scope'))
     const principal = scope.success ? await redeem(c.env, scope.data, ticket) : null
     if (!principal) throw new Problem({ ...unauthenticated('urn:reflex:problem:unauthenticated'), detail: BAD_TICKET })
@@ -83,23 +95,43 @@ function covered(principal: Principal, name: string | undefined, detail: string)
 
 /** Limits what one key may ask for. The limiter protects, it guarantees nothing: where it is absent or broken, requests pass. */
 export const rateLimited = createMiddleware<AuthEnv>(async (c, next) => {
-  await limitRate(c.env, c.var.principal.key_id, `the key ${c.var.principal.name}`)
+  const { key_id, name } = c.var.principal
+  if (!(await isWithinRate(c.env, key_id))) throw tooMany(`the key ${name}`)
   await next()
 })
 
-async function limitRate(env: Env, key: string, who: string): Promise<void> {
+/** Limits what one address may ask for of that which needs no key. */
+export const addressLimited = createMiddleware<AuthEnv>(async (c, next) => {
+  const key = addressKey('open', c.req.header('CF-Connecting-IP'))
+  if (!(await isWithinRate(c.env, key))) throw tooMany('this address')
+  await next()
+})
+
+const addressKey = (what: string, address: string | undefined): string => `${what}:${address ?? ''}`
+
+async function isWithinRate(env: Env, key: string): Promise<boolean> {
   const allowed = await env.RATE_LIMIT?.limit({ key }).catch(() => undefined)
-  if (allowed?.success !== false) return
-  const headers = { 'Retry-After': String(RATE_PERIOD_S) }
-  const detail = `Too many requests by ${who}. Try again in ${RATE_PERIOD_S} s.`
-  throw new Problem({ status: 429, type: 'urn:reflex:problem:too-many-requests', title: 'Too many requests', detail, headers })
+  return allowed?.success !== false
 }
+
+function tooMany(who: string): Problem {
+  const detail = `Too many requests by ${who}. Try again in ${RATE_PERIOD_S} s.`
+  return new Problem({ ...tooManyRequests, detail })
+}
+
+const tooManyRequests = {
+  status: 429,
+  type: 'urn:reflex:problem:too-many-requests',
+  title: 'Too many requests',
+  headers: { 'Retry-After': String(RATE_PERIOD_S) },
+} as const
 
 const refusals: Record<Refusal['reason'], Omit<ProblemOptions, 'detail'>> = {
   no_key_configured: unauthenticated('urn:reflex:problem:no-key-configured'),
   missing: unauthenticated('urn:reflex:problem:unauthenticated'),
   malformed: unauthenticated('urn:reflex:problem:unauthenticated'),
   unknown: unauthenticated('urn:reflex:problem:unauthenticated'),
+  too_many: tooManyRequests,
   unavailable: { status: 503, type: 'urn:reflex:problem:unavailable', title: 'Temporarily unavailable', headers: { 'Retry-After': '5' } },
 }
 

@@ -11,6 +11,15 @@ function isSimple(pattern: string): boolean {
 }
 
 /**
+ * SQL that holds where the pattern in the column `value` matches `subject`: GLOB's `*` is the
+ * patterns' own. D1 takes no GLOB pattern beyond 50 bytes; a longer one has no `*` but at its end.
+ */
+export const patternMatchesSql = (subject: string): string => `CASE
+    WHEN length(value) <= 50 THEN ${subject} GLOB value
+    WHEN substr(value, -1) = '*' THEN substr(${subject}, 1, length(value) - 1) = substr(value, 1, length(value) - 1)
+    ELSE ${subject} = value END`
+
+/**
  * `*` stands for any run of characters, `/` included. The leftmost place for each piece is always good enough, so nothing is tried twice.
  * A pattern may be matched too: what `team-a/*` matches, as text, is no wider than it.
  */

@@ -1,12 +1,10 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { coversScope, type Principal } from '../auth/principal.ts'
-import type { Env } from '../bindings.ts'
 import { scopeName, type Event } from '../core/event.ts'
 import { eventStatuses } from '../protocol/event-record.ts'
 import type { Problem } from '../protocol/problem.ts'
 import type { EventReceipt } from '../protocol/scope-api.ts'
 import { enqueue } from '../queue/produce.ts'
-import { history, listEvents } from '../store/events.ts'
+import { listEvents, replayEvents } from '../store/events.ts'
 import { guard, instant, json, paged, pageLimit, problemJson, problems, resource } from './describe.ts'
 import { eventBody } from './event-body.ts'
 import { eventRules } from './event-rules.ts'
@@ -120,7 +118,7 @@ export const eventRoutes = resource()
     const { types, scope, ...span } = c.req.valid('query')
     if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
     const which = { ...span, scope, types: types?.split(',').map((type) => type.trim()) }
-    return ndjson(covered(c.env, c.var.principal, which))
+    return ndjson(replayEvents(c.env.DB, which, c.var.principal.scopes))
   })
   .openapi(find, async (c) => {
     const { id } = c.req.valid('param')
@@ -145,12 +143,6 @@ function receiptOf({ id, scope, meta }: Event, known: Map<string, string>): Even
   const first = known.get(key)
   if (first === undefined) known.set(key, meta.trace_id)
   return { id, scope, trace_id: first ?? meta.trace_id, status: first === undefined ? 'queued' : 'duplicate' }
-}
-
-async function* covered(env: Env, principal: Principal, span: Parameters<ReturnType<typeof history>['replay']>[0]): AsyncGenerator<Event> {
-  for await (const event of history(env.DB).replay(span)) {
-    if (coversScope(principal, event.scope)) yield event
-  }
 }
 
 const withoutSeq = <Row extends { seq: number }>({ seq: _seq, ...row }: Row): Omit<Row, 'seq'> => row

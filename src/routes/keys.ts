@@ -68,9 +68,9 @@ export const keyRoutes = resource()
     return c.json({ id, name, roles, scopes, key }, 201)
   })
   .openapi(list, async (c) => {
-    const { items, next_cursor } = await listKeys(c.env.DB, c.req.valid('query'))
-    const mine = items.filter((key) => coversKey(c.var.principal, key))
-    return c.json({ items: mine.map(present), next_cursor }, 200)
+    const { scopes: patterns } = c.var.principal
+    const { items, next_cursor } = await listKeys(c.env.DB, { ...c.req.valid('query'), patterns })
+    return c.json({ items: items.map(present), next_cursor }, 200)
   })
   .openapi(remove, async (c) => {
     const { id } = c.req.valid('param')

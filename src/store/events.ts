@@ -1,11 +1,12 @@
-import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm'
+import { and, desc, eq, getTableName, gte, inArray, lt, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { AnySQLiteColumn } from 'drizzle-orm/sqlite-core'
-import type { Statement } from '../core/event-statements.ts'
+import type { Span, Statement } from '../core/event-statements.ts'
 import { SqlEventStore } from '../core/event-store.ts'
 import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
 import { limits } from '../protocol/limits.ts'
+import { patternMatchesSql } from '../protocol/scope-pattern.ts'
 import { bytesOf, keysOfPage, pageOf } from './page-by-bytes.ts'
 import { events } from './schema.ts'
 
@@ -155,17 +156,15 @@ export async function listEvents(db: D1Database, query: EventQuery) {
   return { items: items.map(({ payload, ...row }) => ({ ...row, event: JSON.parse(payload) as Event })), more }
 }
 
-/** Scopes that one of the patterns matches: GLOB's `*` is the patterns' own. D1 takes no GLOB pattern beyond 50 bytes; a longer one has no `*` but at its end. */
+/** Scopes that one of the patterns matches. */
 export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQL | undefined {
   if (patterns.includes('*')) return undefined
-  return sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE CASE
-    WHEN length(value) <= 50 THEN ${column} GLOB value
-    WHEN substr(value, -1) = '*' THEN substr(${column}, 1, length(value) - 1) = substr(value, 1, length(value) - 1)
-    ELSE ${column} = value END)`
+  const matches = sql.raw(patternMatchesSql(`"${getTableName(column.table)}"."${column.name}"`))
+  return sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE ${matches})`
 }
 
-/** Core's EventStore over D1's log: for history. */
-export function history(db: D1Database): SqlEventStore {
+/** History, by core's EventStore over D1's log: of the scopes that one of the patterns matches. */
+export function replayEvents(db: D1Database, span: Omit<Span, 'also'>, patterns: readonly string[]): AsyncGenerator<Event> {
   const run = async ({ sql: text, params }: Statement) =>
     (
       await db
@@ -173,5 +172,8 @@ export function history(db: D1Database): SqlEventStore {
         .bind(...params)
         .all()
     ).results
-  return new SqlEventStore({ run })
+  const store = new SqlEventStore({ run })
+  if (patterns.includes('*')) return store.replay(span)
+  const covered = `EXISTS (SELECT 1 FROM json_each(?8) WHERE ${patternMatchesSql('events.scope')})`
+  return store.replay({ ...span, also: { sql: covered, param: JSON.stringify(patterns) } })
 }

@@ -1,6 +1,7 @@
-import { desc, eq, getTableColumns, sql } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { z } from 'zod'
+import { patternMatchesSql } from '../protocol/scope-pattern.ts'
 import type { Page } from '../protocol/scope-api.ts'
 import { olderThan, type Place } from './older-than.ts'
 import { keys } from './schema.ts'
@@ -28,13 +29,17 @@ export async function existingKeys(database: D1Database, ids: readonly string[])
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Newest first. `cursor` is a keyCursor. The hash stays here. */
-export async function listKeys(database: D1Database, page: { limit: number; cursor?: string | undefined }): Promise<Page<ListedKey>> {
+type KeyQuery = { limit: number; cursor?: string | undefined; patterns: readonly string[] }
+
+/**
+ * Newest first, those whose scopes `patterns` cover. `cursor` is a keyCursor. The hash stays here.
+ */
+export async function listKeys(database: D1Database, page: KeyQuery): Promise<Page<ListedKey>> {
   const { hash: _hash, ...listed } = getTableColumns(keys)
   const rows = await drizzle(database)
     .select(listed)
     .from(keys)
-    .where(page.cursor === undefined ? undefined : olderThan(placeOf(page.cursor), keys.created_at, keys.id))
+    .where(and(coveredBy(page.patterns), page.cursor === undefined ? undefined : olderThan(placeOf(page.cursor), keys.created_at, keys.id)))
     .orderBy(desc(keys.created_at), desc(keys.id))
     .limit(page.limit + 1)
   const items = rows.slice(0, page.limit)
@@ -49,6 +54,17 @@ export async function deleteKey(database: D1Database, id: string): Promise<boole
 
 export async function anyKey(database: D1Database): Promise<boolean> {
   return (await drizzle(database).select({ id: keys.id }).from(keys).limit(1)).length > 0
+}
+
+/**
+ * None of a key's own patterns is beyond these. As text, what a pattern matches is no wider than
+ * it.
+ */
+function coveredBy(patterns: readonly string[]): SQL | undefined {
+  if (patterns.includes('*')) return undefined
+  const matches = sql.raw(patternMatchesSql('own.value'))
+  const isCovered = sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE ${matches})`
+  return sql`NOT EXISTS (SELECT 1 FROM json_each(${keys.scopes}) AS own WHERE NOT ${isCovered})`
 }
 
 function placeOf(cursor: string): Place {

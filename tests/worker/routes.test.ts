@@ -1,9 +1,11 @@
+import { createExecutionContext } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
 import { createClient, inPath } from '../../client/index.ts'
+import { app } from '../../src/app.ts'
 import type { QueueMessage } from '../../src/bindings.ts'
 import { descriptionFlaws } from '../support/description-flaws.ts'
-import { call, callWith, problem, fetchRaw, keyFor, message, scopePath, workerFetch, type Call } from '../support/http.ts'
+import { call, callWith, problem, fetchRaw, keyFor, message, request, scopePath, workerFetch, type Call } from '../support/http.ts'
 import { freshScope, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'
 
@@ -419,6 +421,29 @@ describe('everything else', () => {
     const answer = await call('/v1/keys', { method: 'PATCH', json: {} })
     expect(answer).toMatchObject(problem(405, 'method-not-allowed'))
     expect(answer.headers.get('Allow')).toBe('GET, POST')
+  })
+
+  test.each(['/health/ready', '/v1/openapi.json', '/v1/docs'])('%s needs no key, and is limited by address', async (path) => {
+    const limit = vi.fn<RateLimit['limit']>(async () => ({ success: false }))
+    const from = { key: null, headers: { 'CF-Connecting-IP': '203.0.113.7' } }
+    expect(await callWith({ RATE_LIMIT: { limit } }, path, from)).toMatchObject(problem(429, 'too-many-requests'))
+    expect(limit).toHaveBeenCalledWith({ key: 'open:203.0.113.7' })
+  })
+
+  test('readiness asks D1 and the queue once a second, however often it is asked for', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const metrics = vi.fn<() => Promise<object>>(async () => ({}))
+      const bindings = Object.assign({}, env, { EVENTS: { metrics } })
+      const ready = async () => app.fetch(request('/health/ready', { key: null }), bindings, createExecutionContext())
+      for (let count = 0; count < 5; count += 1) expect((await ready()).status).toBe(200)
+      expect(metrics).toHaveBeenCalledTimes(1)
+      vi.setSystemTime(Date.now() + 1000)
+      expect((await ready()).status).toBe(200)
+      expect(metrics).toHaveBeenCalledTimes(2)
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   test('too many requests are told when to come back', async () => {

@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../src/protocol/limits.ts'
+import { call, keyFor, scopePath } from '../support/http.ts'
 import {
   age,
   entriesOf,
@@ -429,6 +430,21 @@ describe('a scope that nothing was written in', () => {
     expect(await keptBy(stub)).toEqual(NOTHING)
     expect(await env.DB.prepare('SELECT scope FROM scopes WHERE scope = ?').bind(scope).first()).toBeNull()
     expect(await env.DB.prepare('SELECT scope FROM reflex_uses WHERE scope = ?').bind(scope).first()).toBeNull()
+  })
+
+  const reads = ['', '/context', '/log', '/events/none', '/bulletin', '/timers', '/timers/none', '/mcp'] as const
+  test('is not kept because somebody asks the API about it', async () => {
+    const key = await keyFor(['viewer', 'operator'], ['made-up/*'])
+    const scopes = Array.from({ length: 3 }, () => freshScope('made-up'))
+    const looks = scopes.flatMap((scope) => reads.map((path) => call(scopePath(scope, path), { key })))
+    for (const { status } of await Promise.all(looks)) expect(status).toBeLessThan(500)
+    for (const scope of scopes) {
+      expect(await call(scopePath(scope), { key })).toMatchObject({ status: 200, body: { scope, last_seq: 0, inbox: { pending: 0 } } })
+      await evict(stubOf(scope))
+      expect(await call(scopePath(scope, '/log'), { key })).toMatchObject({ status: 200, body: { items: [] } })
+      expect(await keptBy(stubOf(scope))).toEqual(NOTHING)
+    }
+    expect((await call('/v1/scopes?limit=1000', { key })).body.items).toEqual([])
   })
 
   test('answers as one that has its tables and nothing in them', async () => {

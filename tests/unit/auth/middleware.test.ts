@@ -12,10 +12,10 @@ const keys: KeyLookup = async (id) => (id === created.id ? record : null)
 type Needed = Pick<Env, 'REFLEX_ADMIN_KEY' | 'RATE_LIMIT'>
 const bindings = (own: Needed = {}): Needed => ({ REFLEX_ADMIN_KEY: 'admin-key', ...own })
 
-function app(lookup: KeyLookup = keys) {
+function app(lookup: KeyLookup = keys, known = created.id) {
   const hono = new Hono<AuthEnv>()
   hono.use(
-    authenticated(() => ({ keys: lookup, any_key: async () => false })),
+    authenticated(() => ({ keys: lookup, any_key: async () => false, knows: (id) => id === known })),
     rateLimited,
   )
   hono.get('/whoami', requires('publisher'), (c) => c.json(c.var.principal))
@@ -71,6 +71,37 @@ describe('a request', () => {
   test('without the role is forbidden, by the name of the role', async () => {
     expect(await get('/operate')).toMatchObject({ status: 403, body: { detail: expect.stringContaining('operator') } })
     expect(await get('/operate', { key: 'admin-key' })).toMatchObject({ status: 200 })
+  })
+})
+
+describe('a key that nobody here knows', () => {
+  const unknown = `rfx_0123456789abcdef_${'A'.repeat(43)}`
+  const lookup = vi.fn<KeyLookup>(async () => null)
+  const limiter = (limit: RateLimit['limit']) => bindings({ RATE_LIMIT: { limit } })
+
+  test('is looked up only within the limit of its address, which counts a request once', async () => {
+    const limit = vi.fn<RateLimit['limit']>(async () => ({ success: false }))
+    const hono = app(lookup)
+    expect(await get('/whoami', { key: unknown, hono, env: limiter(limit) })).toMatchObject({ status: 429 })
+    expect(lookup).not.toHaveBeenCalled()
+    limit.mockResolvedValue({ success: true }).mockClear()
+    expect(await get('/whoami', { key: unknown, hono, env: limiter(limit) })).toMatchObject({ status: 401 })
+    expect([limit.mock.calls.length, lookup.mock.calls.length]).toEqual([1, 1])
+  })
+
+  test('costs no look for any key beyond that limit where none is configured', async () => {
+    const any_key = vi.fn<() => Promise<boolean>>(async () => true)
+    const hono = new Hono<AuthEnv>()
+    hono.use(authenticated(() => ({ keys: lookup, any_key, knows: () => false })))
+    hono.onError(handleError)
+    const env = { RATE_LIMIT: { limit: async () => ({ success: false }) } }
+    for (const key of [null, 'malformed', unknown]) expect((await get('/', { key, hono, env })).status).toBe(429)
+    expect(any_key).not.toHaveBeenCalled()
+  })
+
+  test('does not keep the keys in use from the same address out', async () => {
+    const env = limiter(async ({ key }) => ({ success: key === created.id }))
+    expect(await get('/whoami', { env })).toMatchObject({ status: 200 })
   })
 })
 
