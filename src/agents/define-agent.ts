@@ -22,7 +22,7 @@ export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
   /** Calls a tool directly. Throws where it fails, and where this scope may not use it. */
   call: (tool: string, input: unknown) => Promise<unknown>
   /**
-   * Whether a call would change nothing, since the same one, by the tool's idempotence key, was carried out or waits for the effect lane: a reflex may have
+   * Whether a call would change nothing, since the same one, by the tool's idempotency key, was carried out or waits for the effect lane: a reflex may have
    * been faster. Once it was taken back, or has failed, it is not.
    */
   done: (tool: string, input: unknown) => boolean

@@ -27,7 +27,7 @@ export type ToolDefinition<Input = unknown> = {
   idempotence_key?: (input: Input, scope: string) => string
   timeout_ms?: number
   /**
-   * It takes back what `tool` did with the same values of the fields `match`, which may then be done again: so that tool's idempotence key is made of these
+   * It takes back what `tool` did with the same values of the fields `match`, which may then be done again: so that tool's idempotency key is made of these
    * fields alone. Where a reflex had done it, the reflex was overruled.
    */
   undoes?: { tool: string; match: readonly string[] }

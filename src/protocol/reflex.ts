@@ -61,7 +61,7 @@ export const reflexReference = z.strictObject({
 })
 export type ReflexReference = z.infer<typeof reflexReference>
 
-/** Something that was done about an event, as far as two decisions can be compared by it. A tool with an idempotence key is the same effect under the same key, another under the same arguments. */
+/** Something that was done about an event, as far as two decisions can be compared by it. A tool with an idempotency key is the same effect under the same key, another under the same arguments. */
 export type Act =
   | { act: 'call_tool'; tool: string; idempotence_key: string | null; arguments_hash: string }
   | { act: 'emit_event'; event_type: string }

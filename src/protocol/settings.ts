@@ -96,7 +96,7 @@ const fields = {
   }),
   idempotence_days: days(36_500).meta({
     description:
-      'How long the scope knows the idempotence keys of effects and plans that ended well: for so many days, and for `retention_days` at least, none is done a second time. ' +
+      'How long the scope knows the idempotency keys of effects and plans that ended well: for so many days, and for `retention_days` at least, none is done a second time. ' +
       'After `retention_days` only a hash of the key and an output of at most 256 bytes are left.',
     examples: [3650],
   }),

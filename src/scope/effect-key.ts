@@ -8,5 +8,5 @@ export function effectKey({ tool, definition, input, key: given = null }: Asked,
   if (!definition.idempotence_key) return given
   const key: unknown = definition.idempotence_key(input, scope)
   if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotence_key) return key
-  throw new TypeError(`the idempotence key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)
+  throw new TypeError(`the idempotency key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)
 }

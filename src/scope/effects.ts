@@ -47,7 +47,7 @@ type Journalled = { id: string; status: 'started' | 'ok' | 'failed' | 'unknown';
 /**
  * The effect lane: one effect of this scope at a time (G4), each journalled before and after (G8).
  *
- * If the process dies before the first write, nothing was done. Between the writes, the effect ends as `unknown`: without an idempotence key it is
+ * If the process dies before the first write, nothing was done. Between the writes, the effect ends as `unknown`: without an idempotency key it is
  * never run again by itself, with one it runs again under the same key. After the second write, a repeated turn gets the recorded output.
  */
 export class Effects {
@@ -143,7 +143,7 @@ export class Effects {
     const earlier = key === null ? this.#earlier(request, arguments_hash) : this.#byKey(request.tool, key)
     if (earlier?.status === 'ok') return this.#reuse(request, earlier, key)
     if (earlier?.status === 'unknown' && key === null) {
-      throw new Error(`effect ${request.tool} may have happened in an earlier attempt and carries no idempotence key: it is not run again`)
+      throw new Error(`effect ${request.tool} may have happened in an earlier attempt and carries no idempotency key: it is not run again`)
     }
     return this.#execute(request, { id: earlier && key !== null ? earlier.id : uuidv7(), key, arguments_hash })
   }

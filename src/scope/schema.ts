@@ -190,7 +190,7 @@ export const skillSteps = sqliteTable(
   (table) => [primaryKey({ columns: [table.run_id, table.phase, table.place] })],
 )
 
-/** The last good outputs under an idempotence key. */
+/** The last good outputs under an idempotency key. */
 export const skillOutputs = sqliteTable('skill_outputs', {
   idempotence_key: text().primaryKey(),
   outputs: text().notNull(),

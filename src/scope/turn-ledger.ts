@@ -218,7 +218,7 @@ export class TurnLedger {
       const tools = effects.unknownIn(turn_id)
       if (tools.length === 0) continue
       const seqs = inbox.consideredBy(turn_id, seqsOf(due))
-      const reason = `effect ${tools.join(', ')} ended unknown and carries no idempotence key: look whether it happened, then retry or discard this event`
+      const reason = `effect ${tools.join(', ')} ended unknown and carries no idempotency key: look whether it happened, then retry or discard this event`
       settlement.end(seqs, 'dead_lettered', { by: 'failure', reason }, reason)
       for (const seq of seqs) given.add(seq)
     }

@@ -1,5 +1,5 @@
 /**
- * An idempotence key of the template's literal texts and the values between them: two lists of values never give the same key, for what a hostile value may
+ * An idempotency key of the template's literal texts and the values between them: two lists of values never give the same key, for what a hostile value may
  * choose must not make an effect count as done. One value stands as it is. Of several, each is written so that where it ends can be told: `%` and the
  * characters that begin the texts between them are percent-encoded in the values, and `:` stands between two values that nothing parts.
  * There is one literal more than there are values.

@@ -36,7 +36,7 @@ export function resolveTemplate(value: Json, scope: TemplateScope, at = ''): Res
   return resolving(at, (where) => fill(value, scope, where))
 }
 
-/** An idempotence key: as `resolveTemplate`, but other values always give another key. What is no text stands in it as JSON. */
+/** An idempotency key: as `resolveTemplate`, but other values always give another key. What is no text stands in it as JSON. */
 export function resolveKey(template: string, scope: TemplateScope, at = ''): Resolved<string> {
   return resolving(at, (where) => {
     const { literals, places } = partsOf(template)

@@ -88,7 +88,7 @@ function whyNot(
   if (status === 'expired') return { reason: 'expired', detail: `It expired at ${iso(expires_at)}: the skill has to be proposed again.` }
   if (status !== 'pending') return { reason: 'decided', detail: `It was ${status} by ${decided_by} at ${iso(decided_at ?? now)}.` }
   if (!by.is_admin && !self_approval && requested_key === by.key_id) {
-    const detail = `${by.name} proposed it: another key has to approve it, or one with the role admin. It may be rejected, which takes it back.`
+    const detail = `${by.name} proposed this run and cannot approve it: use another key, or one with the role admin. It can withdraw the run by rejecting it.`
     return { reason: 'own', detail }
   }
   const detail = `${skill_id}@${version} is no longer active: propose another version. It may be rejected.`

@@ -24,7 +24,7 @@ export function fillSlots(value: Json, fields: JsonFields, encode?: (text: strin
   })
 }
 
-/** An idempotence key: other fields always give another one. */
+/** An idempotency key: other fields always give another one. */
 export function fillKey(template: string, fields: JsonFields): string {
   const parts = template.split(SLOT)
   const literals = parts.filter((_, index) => index % 2 === 0)

@@ -12,7 +12,7 @@ const BATCH = 25
 const outcomes = ['completed', 'ignored', 'dead_lettered', 'cancelled']
 
 const state = await temporaryState()
-/** Every call of the webhook, by its idempotence key. */
+/** Every call of the webhook, by its idempotency key. */
 const webhook = new Map<string, number>()
 const receiver = createServer((request, response) => {
   // Behind the effect's own key it says when the block was made: nothing is unblocked here, so that there is one of each.

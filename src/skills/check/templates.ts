@@ -2,7 +2,7 @@ import type { ManifestError } from '../check-manifest.ts'
 import type { Manifest } from '../manifest.ts'
 import { placesIn, type Place } from '../template.ts'
 
-/** Whether what stands between braces in arguments, in the idempotence key and in the results can ever be filled. */
+/** Whether what stands between braces in arguments, in the idempotency key and in the results can ever be filled. */
 export function templateErrors(manifest: Manifest): ManifestError[] {
   const { plan } = manifest
   const count = plan.steps.length

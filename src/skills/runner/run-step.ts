@@ -75,7 +75,7 @@ export const notBegun = (status: StepStatus, reason: StepReason, error: string |
   duration_ms: 0,
 })
 
-const LOST = notBegun('unknown', 'lost', 'the process died while the step ran, and it has no idempotence key: it is not run again')
+const LOST = notBegun('unknown', 'lost', 'the process died while the step ran, and it has no idempotency key: it is not run again')
 
 /** For what hosts log of a tool call. */
 export function hiderOf({ plan: { manifest, inputs } }: Run): (value: Json) => Json {
