@@ -80,7 +80,7 @@ const detailed = createRoute({
 export const healthRoutes = resource()
   .openapi(alive, (c) => c.json({ status: 'ok' as const }, 200))
   .openapi(ready, async (c) => {
-    const found = await parts(c.env)
+    const found = await recentParts(c.env)
     return found.ok
       ? c.json({ status: 'ready' as const, ...found.parts }, 200)
       : c.json({ status: 'unavailable' as const, ...found.parts }, 503, { 'Retry-After': '5' })
@@ -115,6 +115,18 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
     200,
   )
 })
+
+/** Anybody may ask: D1 and the queue are asked about once a second in each isolate. */
+const FRESH_MS = 1000
+const recent = new WeakMap<Env, { until: number; found: Awaited<ReturnType<typeof parts>> }>()
+
+async function recentParts(env: Env) {
+  const known = recent.get(env)
+  if (known && Date.now() < known.until) return known.found
+  const found = await parts(env)
+  recent.set(env, { until: Date.now() + FRESH_MS, found })
+  return found
+}
 
 async function parts(env: Env) {
   const { DB, EVENTS } = env
