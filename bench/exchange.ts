@@ -5,6 +5,11 @@ export async function connect(url: string): Promise<WebSocket> {
     connection.addEventListener('open', resolve)
     connection.addEventListener('error', () => reject(new Error(`no WebSocket at ${url.replace(/\?.*/, '')}`)))
   })
+  // It says how far it has read, as every client does.
+  connection.addEventListener('message', ({ data }) => {
+    const text = String(data)
+    if (text.startsWith('{"type":"mark"')) connection.send(text)
+  })
   return connection
 }
 

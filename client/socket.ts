@@ -36,6 +36,7 @@ export type Connection = {
 type Frame =
   | { type: 'open'; seq: number }
   | { type: 'log'; entry: LogEntry }
+  | { type: 'mark'; sent: number }
   | ({ type: 'ack' } & Ack)
   | ({ type: 'delta' } & Delta)
   | { type: 'error'; id?: string; errors: { path: string; message: string }[] }
@@ -102,6 +103,10 @@ export function connectScope(options: ConnectOptions): Connection {
         if (last_seq !== null && frame.entry.seq <= last_seq) return
         last_seq = frame.entry.seq
         return onEntry?.(frame.entry)
+      case 'mark':
+        // Sent back once all before it has been read: the scope sends no further ahead than that.
+        socket.send(JSON.stringify(frame))
+        return
       case 'ack':
         return outgoing.acknowledged({ id: frame.id, status: frame.status })
       case 'delta':

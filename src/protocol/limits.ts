@@ -31,6 +31,14 @@ export const limits = {
   /** Tickets that may be used in one scope within a minute. */
   tickets_per_scope: 10_000,
   sockets_per_scope: 10_000,
-  socket_messages_per_second: 5000,
+  streams_per_scope: 1000,
+  /** Sockets and streams of one key in one scope. */
+  connections_per_key: 256,
+  socket_messages_per_second: 1000,
+  /** What a socket is sent ahead of what its client says that it has read; a mark asks it to say so. */
+  unread_bytes: 512 * 1024,
+  mark_bytes: 64 * 1024,
+  /** What a stream is given at once. */
+  stream_page_bytes: 256 * 1024,
   ticket_ms: 60_000,
 } as const

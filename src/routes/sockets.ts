@@ -4,8 +4,10 @@ import { deciderOf, hasRole, type Principal } from '../auth/principal.ts'
 import type { Env } from '../bindings.ts'
 import { randomHex } from '../core/event.ts'
 import { keyDeleted } from '../protocol/key-deleted.ts'
+import { limits } from '../protocol/limits.ts'
 import { Problem } from '../protocol/problem.ts'
 import type { Connect } from '../protocol/scope-api.ts'
+import { tooFarBehind } from '../protocol/too-far-behind.ts'
 import { guard, json, problems, resource, scopePath } from './describe.ts'
 import { conflict, unavailable } from './refusals.ts'
 
@@ -26,7 +28,10 @@ const socket = createRoute({
     'whatever the log records; `{"type": "delta", "turn_id", "content"}` for pieces of an answer that is being made, and with `event_id` for a reflex\'s whole answer, ahead of its entry `reply-sent`. `ping` is answered with `pong`. Where no header can be set, as in a browser, ask for a ticket ' +
     'and pass it as `?ticket=`. The first frame is `{"type": "open", "seq"}`: the entries that come are those after this `seq`. Resume with `?after=SEQ`, the last `seq` of an ' +
     `entry, or of \`open\` where none came yet, and nothing is missed. A socket whose key was deleted is closed with ${keyDeleted.code} (${keyDeleted.reason}), ` +
-    'within a minute of its use: opening it again with that key is refused.',
+    'within a minute of its use: opening it again with that key is refused. After every 64 kB there comes `{"type": "mark", "sent"}`: **send it back as it is**, once ' +
+    `what came before it is dealt with. The scope sends at most ${limits.unread_bytes / 1024} kB ahead of the last mark that came back, and goes on from the log when the next one does; ` +
+    `where none comes for 30 s, or none ever came for 5 s, the socket is closed with ${tooFarBehind.code}, and \`?after=SEQ\` resumes without a gap. A socket takes ${limits.socket_messages_per_second} messages a second; ` +
+    `what is beyond that is answered with an error. A key has at most ${limits.connections_per_key} sockets and streams open on one scope (429).`,
   ...guard({ roles: ['publisher', 'viewer'], scoped: true }),
   request: {
     params: scopePath,
@@ -51,7 +56,7 @@ const stream = createRoute({
   summary: 'Follow the log as server-sent events',
   description:
     'Each event is named `log`, its `id` is the `seq`, its data the entry. A `Last-Event-ID` header resumes, as an EventSource sends it by itself: from the ' +
-    'beginning on, for the stream begins with the `id` that its first entry comes after. A stream whose key was deleted ends within a minute or so, and so may one from which nothing was read for a minute.',
+    'beginning on, for the stream begins with the `id` that its first entry comes after. A stream whose key was deleted ends within a minute or so, and so does one from which nothing was read for a minute.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath, query: z.object({ after, ticket }) },
   responses: {
@@ -108,8 +113,9 @@ export const socketRoutes = resource()
 async function open(env: Env, scope: string, connect: Connect, headers: Record<string, string> = {}): Promise<Response> {
   const opening = { ...headers, 'x-reflex-connect': ascii(JSON.stringify(connect)) }
   const response = await env.SCOPE.getByName(scope).fetch('https://scope/', { headers: opening })
+  if (response.status === 429) throw tooManyConnections(scope)
   if (response.status === 503)
-    throw unavailable(`The scope ${scope} has as many open sockets as it may have. Close some, or try again later.`)
+    throw unavailable(`The scope ${scope} has as many open sockets or streams as it may have. Close some, or try again later.`)
   return response
 }
 
@@ -141,6 +147,17 @@ const tooManyTickets = (scope: string, detail: string): Problem =>
     type: 'urn:reflex:problem:too-many-requests',
     title: 'Too many requests',
     detail: `No further ticket is accepted in ${scope} now: ${detail}. Ask for a new one in a minute.`,
+    headers: { 'Retry-After': '60' },
+  })
+
+const tooManyConnections = (scope: string): Problem =>
+  new Problem({
+    status: 429,
+    type: 'urn:reflex:problem:too-many-connections',
+    title: 'Too many connections',
+    detail:
+      `This key has ${limits.connections_per_key} sockets and streams open on the scope ${scope}, and may have no more. ` +
+      'Close some, or try again once those that are gone have been noticed, within a minute.',
     headers: { 'Retry-After': '60' },
   })
 

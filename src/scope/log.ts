@@ -110,7 +110,7 @@ export class Log {
   }
 
   /** Entries after `after` and before `before`, oldest first, as JSON text: at most `limit`, and about a page's bytes. */
-  read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER): Text[] {
+  read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER, bytes: number = limits.page_bytes): Text[] {
     this.#write()
     const rows = this.#database.all<Text & { kind: string }>(
       `SELECT seq, kind, text FROM (SELECT seq, kind, entry AS text, sum(octet_length(entry)) OVER (ORDER BY seq) - octet_length(entry) AS before
@@ -118,7 +118,7 @@ export class Log {
       after,
       before,
       limit,
-      limits.page_bytes,
+      bytes,
     )
     return rows.map((row) => ({ seq: row.seq, text: this.#show(row) }))
   }

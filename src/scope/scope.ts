@@ -9,7 +9,6 @@ import type { Schedule } from '../protocol/schedule.ts'
 import type {
   Accepted,
   ClaimRequest,
-  Connect,
   ContextView,
   OperatorCall,
   ProposalCaller,
@@ -21,6 +20,7 @@ import { deploymentHider } from '../protocol/secrets.ts'
 import type { SettingsPatch } from '../protocol/settings.ts'
 import type { JsonFields } from '../skills/json.ts'
 import { compose, type Collaborators } from './compose.ts'
+import { openConnection } from './connections.ts'
 import { Database } from './database.ts'
 import { isLaid, laySchema } from './lay-schema.ts'
 import type { SessionFor } from './skills/skills.ts'
@@ -230,14 +230,11 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   /** Only the Worker reaches this, with the caller checked: `connect` says who it is. */
   override async fetch(request: Request): Promise<Response> {
-    const connect = JSON.parse(request.headers.get('x-reflex-connect') ?? 'null') as Connect | null
-    if (!connect) return new Response(null, { status: 400 })
-    if (request.headers.get('upgrade')?.toLowerCase() === 'websocket') return this.#parts.sockets.connect(connect)
-    return this.#parts.streams.open(connect)
+    return openConnection(request, this.#parts)
   }
 
-  override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
-    return this.#parts.sockets.message(socket, message)
+  override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
+    this.#parts.sockets.message(socket, message)
   }
 
   override webSocketClose(socket: WebSocket): void {

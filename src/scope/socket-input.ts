@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { messageOf } from '../protocol/message-of.ts'
 import type { Event } from '../core/event.ts'
 import { approvalDecision, type ApprovalDecision } from '../protocol/approval.ts'
@@ -5,6 +6,19 @@ import { fitsBytes } from '../protocol/byte-length.ts'
 import { limits } from '../protocol/limits.ts'
 import { parseEvent, type EventRules } from '../protocol/parse-event.ts'
 import { fromZod, type FieldError } from '../protocol/problem.ts'
+
+const mark = z.object({ type: z.literal('mark'), sent: z.int().min(0) })
+const LONGEST_MARK = 100
+
+/** A `mark` that came back: how much of what it was sent the client has read, in bytes. */
+export function readMark(message: string | ArrayBuffer): number | null {
+  if (typeof message !== 'string' || message.length > LONGEST_MARK || !message.includes('"mark"')) return null
+  try {
+    return mark.safeParse(JSON.parse(message)).data?.sent ?? null
+  } catch {
+    return null
+  }
+}
 
 /** `id` is that of the refused event or approval, where it could be read. */
 export type SocketInput =

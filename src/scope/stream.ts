@@ -1,10 +1,12 @@
+import { limits } from '../protocol/limits.ts'
 import type { Connect } from '../protocol/scope-api.ts'
 import type { Log } from './log.ts'
 
 const PAGE = 200
 const KEEP_ALIVE_MS = 15_000
-/** How long a reader may leave lying what it was given. */
+/** How long a reader may leave what it was given. */
 const PATIENCE_MS = 60_000
+const LOOK_MS = 10_000
 
 /** `given_at` is when it was given what it has not taken yet. */
 type Reader = { key_id: string; given_at: number | null; end: () => void; drop: () => void }
@@ -21,6 +23,7 @@ export class Streams {
   readonly #now: () => number
   readonly #waiting = new Set<() => void>()
   readonly #readers = new Set<Reader>()
+  #watching = false
 
   constructor({ log, used, now }: Parts) {
     this.#log = log
@@ -37,7 +40,7 @@ export class Streams {
   }
 
   open({ after, key_id }: Pick<Connect, 'after' | 'key_id'>): Response {
-    this.#dropGone()
+    if (this.#readers.size >= limits.streams_per_scope) return new Response(null, { status: 503 })
     const encoder = new TextEncoder()
     let cursor = after ?? this.#log.last
     const reader: Reader = { key_id, given_at: this.#now(), end: () => {}, drop: () => {} }
@@ -54,18 +57,19 @@ export class Streams {
           }
           reader.drop = () => controller.error(new Error('nothing was read from this stream for a minute'))
           this.#readers.add(reader)
+          this.#watch()
           // An id without data is no event, but the place where a reader goes on that was told nothing else.
           controller.enqueue(encoder.encode(`: events of the log after ${cursor}\nretry: 1000\nid: ${cursor}\n\n`))
         },
         pull: async (controller) => {
           this.#used()
           reader.given_at = null
-          const entries = this.#log.read(cursor, PAGE)
+          const entries = this.#page(cursor)
           const written = entries.length > 0 || (await this.#written())
           if (!this.#readers.has(reader)) return
           reader.given_at = this.#now()
           if (!written) return controller.enqueue(encoder.encode(': still here\n\n'))
-          const fresh = entries.length > 0 ? entries : this.#log.read(cursor, PAGE)
+          const fresh = entries.length > 0 ? entries : this.#page(cursor)
           cursor = fresh.at(-1)?.seq ?? cursor
           controller.enqueue(encoder.encode(fresh.map(({ seq, text }) => `id: ${seq}\nevent: log\ndata: ${text}\n\n`).join('')))
         },
@@ -87,6 +91,22 @@ export class Streams {
       this.#readers.delete(reader)
       reader.end()
     }
+  }
+
+  /** A reader holds a page until it takes it, so it is given a small one. */
+  #page(cursor: number) {
+    return this.#log.read(cursor, PAGE, undefined, limits.stream_page_bytes)
+  }
+
+  /** While there are readers: those that are gone are dropped also where no other comes. */
+  #watch(): void {
+    if (this.#watching || this.#readers.size === 0) return
+    this.#watching = true
+    setTimeout(() => {
+      this.#watching = false
+      this.#dropGone()
+      this.#watch()
+    }, LOOK_MS)
   }
 
   #dropGone(): void {

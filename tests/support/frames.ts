@@ -4,7 +4,9 @@ import { until } from './scopes.ts'
 export function framesOf<Frame extends { type: string }>(socket: WebSocket) {
   const frames: Frame[] = []
   socket.addEventListener('message', ({ data }) => {
-    frames.push(JSON.parse(String(data)) as Frame)
+    const frame = JSON.parse(String(data)) as Frame
+    if (frame.type === 'mark') socket.send(String(data))
+    else frames.push(frame)
   })
   socket.accept()
   const frame = (type: string, fits: (frame: Frame) => boolean = () => true) =>

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { limits } from '../../src/protocol/limits.ts'
 import { framesOf } from '../support/frames.ts'
 import type { Connect } from '../../src/protocol/scope-api.ts'
 import { evict, freshScope, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
@@ -104,6 +105,48 @@ describe('a WebSocket', () => {
     expect(end).toBeGreaterThan(last_seq)
     expect(frames[0]).toEqual({ type: 'open', seq: 10 })
     expect(frames.slice(1).map(({ entry }) => entry?.seq)).toEqual(Array.from({ length: end - 10 }, (_, index) => index + 11))
+  })
+
+  test('catches up with megabytes at the pace of its marks, also when it was evicted amid that', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await acting('return null', {}, scope)
+    for (let batch = 0; batch < 4; batch += 1)
+      await sendAndSettle(stub, ...Array.from({ length: 10 }, () => note(scope, 'x'.repeat(30_000))))
+    const { last_seq } = await stub.state()
+    const { frames } = await connect(scope, { after: 0 })
+    await until(async () => frames.length > 5, 'it has begun')
+    await evict(stub)
+    await until(async () => frames.at(-1)?.entry?.seq === last_seq, 'the end of the log')
+    expect(new Set(frames.slice(1).map(({ entry }) => entry?.seq)).size).toBe(last_seq)
+  })
+
+  test('is answered for each of many messages in their order, and they are taken together', async () => {
+    const scope = freshScope()
+    const { socket, frames } = await connect(scope)
+    const ids = Array.from({ length: 50 }, (_, index) => `m${index}`)
+    for (const id of ids) socket.send(id === 'm25' ? 'not json' : JSON.stringify({ id, content: 'x' }))
+    await until(async () => frames.filter(({ type }) => type === 'ack' || type === 'error').length === ids.length, 'all answers')
+    const answers = frames.filter(({ type }) => type === 'ack' || type === 'error')
+    expect(answers.map(({ id }) => id ?? 'm25')).toEqual(ids)
+    expect((await stubOf(scope).state()).counters.accepted).toBe(49)
+  })
+
+  test('a key has only so many connections to one scope', async () => {
+    const scope = freshScope()
+    const sockets = []
+    for (let count = 0; count < limits.connections_per_key; count += 1) sockets.push((await connect(scope, { key_id: 'one' })).socket)
+    const headers = {
+      upgrade: 'websocket',
+      'x-reflex-connect': JSON.stringify({ connection_id: 'a', key_id: 'one', source: 'a', may_send: true, decides_as: null, after: null }),
+    }
+    expect((await stubOf(scope).fetch('https://scope/ws', { headers })).status).toBe(429)
+    expect(
+      (await stubOf(scope).fetch('https://scope/stream', { headers: { 'x-reflex-connect': headers['x-reflex-connect'] } })).status,
+    ).toBe(429)
+    await connect(scope, { key_id: 'other' })
+    sockets[0]?.close()
+    await until(async () => (await stubOf(scope).fetch('https://scope/ws', { headers })).status === 101, 'there is room again')
   })
 
   test('is first told where the log is, so that it can resume even before its first entry', async () => {

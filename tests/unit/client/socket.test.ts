@@ -173,6 +173,23 @@ test('what the scope refuses is told to who sent it', async () => {
   expect(onError).toHaveBeenCalledWith(new Error('out of the blue'))
 })
 
+test('a mark is sent back as it came, behind what came before it', async () => {
+  const sent: number[] = []
+  connect({ onEntry: () => sent.push(socket.sent.length) })
+  const socket: FakeSocket = (await nextSocket()).open()
+  socket.receive(entry(1))
+  socket.receive({ type: 'mark', sent: 65_000 })
+  expect(socket.sent.slice(sent[0])).toEqual(['{"type":"mark","sent":65000}'])
+})
+
+test('a socket that was closed because too much was unread is opened again where it was', async () => {
+  connect()
+  const first = (await nextSocket()).open()
+  first.receive(entry(7))
+  first.drop(4008, 'too much is unread')
+  expect((await nextSocket()).url.searchParams.get('after')).toBe('7')
+})
+
 test('pieces of an answer are told as they come', async () => {
   const deltas: string[] = []
   connect({ onDelta: ({ content }) => deltas.push(content) })

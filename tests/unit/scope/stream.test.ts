@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import { limits } from '../../../src/protocol/limits.ts'
 import type { Log } from '../../../src/scope/log.ts'
 import { Streams } from '../../../src/scope/stream.ts'
 import { part } from '../agents/agent-fixtures.ts'
@@ -14,16 +15,25 @@ function streamsOf() {
   return { clock, used, streams, open }
 }
 
-test('a reader that takes nothing for a minute is dropped when another comes, so that what was laid out for it is not kept', async () => {
+test('a reader that takes nothing for a minute is dropped by a timer, so that what was laid out for it is not kept', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
   const { clock, streams, open } = streamsOf()
   const gone = open('gone')
   clock.now = PATIENCE_MS - 1
   open('second')
+  vi.advanceTimersByTime(10_000)
   expect(streams.keys).toEqual(['gone', 'second'])
   clock.now = PATIENCE_MS
-  open('third')
-  expect(streams.keys).toEqual(['second', 'third'])
+  vi.advanceTimersByTime(10_000)
+  expect(streams.keys).toEqual(['second'])
   await expect(gone.read()).rejects.toThrow('nothing was read from this stream for a minute')
+  vi.useRealTimers()
+})
+
+test('a scope has only so many streams', () => {
+  const { streams } = streamsOf()
+  for (let count = 0; count < limits.streams_per_scope; count += 1) streams.open({ after: null, key_id: 'k' })
+  expect(streams.open({ after: null, key_id: 'k' }).status).toBe(503)
 })
 
 test('a reader that has taken everything waits as long as there is nothing new', async () => {
