@@ -61,6 +61,7 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
     case 'skills-degraded':
     case 'skills-restored':
     case 'context-trimmed':
+    case 'clock-corrected':
     case 'event-claimed':
     case 'event-discarded':
     case 'event-reopened':
