@@ -1,3 +1,4 @@
+import { isLaid } from '../../src/scope/lay-schema.ts'
 import { CRASH, crash, inObject, stubOf } from './scopes.ts'
 
 /** Just before the journal's write number `at`, which is then never made, or just after it, before anything else happens. */
@@ -61,7 +62,7 @@ export async function live(scope: string, place: Place | null): Promise<Life> {
       try {
         return depth === 1 ? outermost(work) : transactionSync(work)
       } catch (error) {
-        if (life.died && depth === 1) {
+        if (life.died && depth === 1 && isLaid(storage)) {
           life.lost = exec<Life['lost'][number]>('SELECT phase, place FROM skill_steps WHERE begun IS NOT NULL AND ended IS NULL').toArray()
         }
         throw error

@@ -1,3 +1,4 @@
+import { isLaid } from '../../src/scope/lay-schema.ts'
 import type { LogEntry } from '../../src/protocol/log-entry.ts'
 import type { ProposalResult } from '../../src/skills/session/result.ts'
 import type { Life } from './deaths.ts'
@@ -7,9 +8,12 @@ import { effects } from './test-agents.ts'
 /** All that is left of one run of a skill in a scope. */
 export type RunLife = { scope: string; life: Life; results: ProposalResult[]; log: LogEntry[] }
 
-/** Asked again while the object is dying. */
+/** Asked again while the object is dying. One that died before its first write has no tables yet. */
 export const rowsOf = <Row extends Record<string, SqlStorageValue>>(scope: string, query: string): Promise<Row[]> =>
-  until(() => inObject(stubOf(scope), ({ storage }) => storage.sql.exec<Row>(query).toArray()).catch(() => null), `${scope} can be read`)
+  until(
+    () => inObject(stubOf(scope), ({ storage }) => (isLaid(storage) ? storage.sql.exec<Row>(query).toArray() : [])).catch(() => null),
+    `${scope} can be read`,
+  )
 
 /** Once every run in the scope has ended. */
 export async function recordOf(scope: string, life: Life): Promise<RunLife> {
