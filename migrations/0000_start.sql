@@ -141,7 +141,8 @@ CREATE TABLE `scopes` (
 	`agent` text NOT NULL,
 	`open` integer NOT NULL,
 	`wake_at` integer,
-	`updated_at` integer NOT NULL
+	`updated_at` integer NOT NULL,
+	`parked` integer DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
 CREATE INDEX `scopes_wake` ON `scopes` (`wake_at`);--> statement-breakpoint

@@ -71,6 +71,16 @@ CREATE INDEX `events_lease` ON `events` (`ack_token`,`lease_until`) WHERE status
 CREATE INDEX `events_context` ON `events` (`seq`) WHERE in_context = 1;--> statement-breakpoint
 CREATE INDEX `events_outbox` ON `events` (`seq`) WHERE told < revision;--> statement-breakpoint
 CREATE UNIQUE INDEX `events_id` ON `events` (`id`);--> statement-breakpoint
+CREATE TABLE `guard` (
+	`kind` text NOT NULL,
+	`id` text NOT NULL,
+	`deaths` integer NOT NULL,
+	`reason` text NOT NULL,
+	`at` integer NOT NULL,
+	`parked_at` integer,
+	PRIMARY KEY(`kind`, `id`)
+);
+--> statement-breakpoint
 CREATE TABLE `held_skills` (
 	`id` text NOT NULL,
 	`version` text NOT NULL,

@@ -3,14 +3,17 @@ const encoder = new TextEncoder()
 const NON_ASCII = /[^\u0000-\u007f]/
 
 /**
- * The bytes of a text in UTF-8, by which the platform measures SQL values, queue messages and RPC answers. A half of a surrogate pair counts as the
- * U+FFFD (3 bytes) that is written in its place.
+ * The bytes of a text in UTF-8, by which the platform measures SQL values, queue messages and RPC
+ * answers. A half of a surrogate pair counts as the U+FFFD (3 bytes) that is written in its place.
  */
 export function byteLength(text: string): number {
   return NON_ASCII.test(text) ? encoder.encode(text).byteLength : text.length
 }
 
-/** Same as `byteLength(text) <= bytes`, but counts only where the number of UTF-16 units (1 to 3 bytes each) does not answer it. */
+/**
+ * Same as `byteLength(text) <= bytes`, but counts only where the number of UTF-16 units (1 to 3
+ * bytes each) does not answer it.
+ */
 export function fitsBytes(text: string, bytes: number): boolean {
   return text.length <= bytes && (text.length * 3 <= bytes || byteLength(text) <= bytes)
 }

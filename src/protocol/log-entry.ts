@@ -2,6 +2,7 @@ import type { Action } from './action.ts'
 import type { Act, Decision, ReflexState } from './reflex.ts'
 import type { Settings, SettingsPatch } from './settings.ts'
 import type { FailedCall, Outcome, OutcomeStatus } from './event-record.ts'
+import type { WorkKind } from './parked-work.ts'
 import type { Schedule } from './schedule.ts'
 
 /**
@@ -118,6 +119,8 @@ export type EntryBody =
   | { kind: 'timer-removed'; timer_name: string; by: string }
   /** The clock had been ahead: retries, leases and timers were moved. */
   | { kind: 'clock-corrected'; ahead_ms: number }
+  /** Work that took the scope down too often: it is not begun again by itself. */
+  | { kind: 'work-parked'; work: WorkKind; id: string; deaths: number; reason: string }
   | { kind: 'timer-skipped'; timer_name: string; due_at: string; reason: string }
   | { kind: 'context-trimmed'; count: number; context_limit: number }
 

@@ -5,6 +5,7 @@ import type { Delivery } from '../core/event-store.ts'
 import type { Decider } from './approval.ts'
 import type { EventRecord } from './event-record.ts'
 import type { Via } from './log-entry.ts'
+import type { ParkedWork } from './parked-work.ts'
 import type { ReflexMetrics } from './reflex-metrics.ts'
 import type { Schedule } from './schedule.ts'
 import type { Settings, SettingsPatch } from './settings.ts'
@@ -56,6 +57,7 @@ export type ScopeState = {
   waiting_for_model: ModelWait | null
   sockets: number
   outbox: { waiting: number; last_error: string | null }
+  parked: ParkedWork[]
   last_seq: number
 }
 export type ContextView = {

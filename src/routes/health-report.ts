@@ -26,6 +26,16 @@ export async function inboxDepths(db: D1Database, patterns: readonly string[]) {
   return { scopes: totals?.scopes ?? 0, open: Number(totals?.open ?? 0), largest }
 }
 
+/** Work that scopes have parked, as they last told. */
+export async function parkedCounts(db: D1Database, patterns: readonly string[]) {
+  const totals = await drizzle(db)
+    .select({ scopes: count(), work: sum(scopes.parked) })
+    .from(scopes)
+    .where(and(within(scopes.scope, patterns), gt(scopes.parked, 0)))
+    .get()
+  return { scopes: totals?.scopes ?? 0, work: Number(totals?.work ?? 0) }
+}
+
 export async function deadLetterCounts(db: D1Database, patterns: readonly string[]) {
   const rows = await drizzle(db)
     .select({ origin: deadLetters.origin, letters: count() })

@@ -3,7 +3,7 @@ import { agents, eventTypes } from '../agents/registry.ts'
 import type { Env } from '../bindings.ts'
 import { modelName, modelProblem } from '../models/resolve-model.ts'
 import { guard, json, open, problems, resource } from './describe.ts'
-import { deadLetterCounts, inboxDepths, retentionReport } from './health-report.ts'
+import { deadLetterCounts, inboxDepths, parkedCounts, retentionReport } from './health-report.ts'
 import { probe } from './probe.ts'
 
 const tags = ['Health']
@@ -52,6 +52,10 @@ const detailed = createRoute({
         database: part,
         queue: part,
         inboxes: z.object({ scopes: z.int(), open: z.int(), largest: z.array(depth) }).nullable(),
+        parked: z
+          .object({ scopes: z.int(), work: z.int() })
+          .nullable()
+          .meta({ description: 'Work that took its scope down again and again; the state of each scope lists it.' }),
         dead_letters: z.object({ total: z.int(), by_origin: z.object({ scope: z.int(), queue: z.int() }) }).nullable(),
         retention: z
           .object({
@@ -90,9 +94,10 @@ export const healthRoutes = resource()
 export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { env } = c
   const { scopes } = c.var.principal
-  const [{ ok, parts: found }, inboxes, dead_letters, retention] = await Promise.all([
+  const [{ ok, parts: found }, inboxes, parked, dead_letters, retention] = await Promise.all([
     parts(env),
     inboxDepths(env.DB, scopes).catch(() => null),
+    parkedCounts(env.DB, scopes).catch(() => null),
     deadLetterCounts(env.DB, scopes).catch(() => null),
     retentionReport(env, Date.now()).catch(() => null),
   ])
@@ -105,6 +110,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
       database,
       queue,
       inboxes,
+      parked,
       dead_letters,
       retention,
       model,

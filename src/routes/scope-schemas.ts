@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { httpToolSetting } from '../protocol/outside-tools.ts'
+import { workKinds } from '../protocol/parked-work.ts'
 import { settingFields, settings as fullSettings } from '../protocol/settings.ts'
 import { event } from './schemas.ts'
 
@@ -62,6 +63,23 @@ export const scopeState = z
     waiting_for_model: modelWait.nullable().meta({ description: 'Null while the model can be reached, as far as the scope knows.' }),
     sockets: count,
     outbox: z.object({ waiting: count, last_error: z.string().nullable() }),
+    parked: z
+      .array(
+        z.object({
+          kind: z.enum(workKinds).meta({ description: 'What kind of work it is.' }),
+          id: z.string().meta({
+            description:
+              "An event's place in the inbox (turns, events, outbox), the id of a run or an action, or the name of a timer or setting.",
+          }),
+          deaths: count.meta({ description: 'How often it took the scope down, or failed.' }),
+          reason: z.string().meta({ description: 'What happened the last time.' }),
+          parked_at: time,
+        }),
+      )
+      .meta({
+        description:
+          'Work that took the scope down again and again and is not begun any more, the newest 100. docs/durability.md says how to go on.',
+      }),
     last_seq: count,
   })
   .openapi('ScopeState')

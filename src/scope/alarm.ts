@@ -11,6 +11,7 @@ export class Alarm {
   readonly #laid: () => boolean
   readonly #sources: Due[] = []
   #at: number | null = null
+  #rearmed: () => void = () => {}
 
   /**
    * `laid`: whether the scope has written anything. Until then there is nothing to wake for, and an
@@ -20,6 +21,11 @@ export class Alarm {
     this.#storage = storage
     this.#now = now
     this.#laid = laid
+  }
+
+  /** Called each time that a piece of work has come to its end. */
+  onRearm(rearmed: () => void): void {
+    this.#rearmed = rearmed
   }
 
   get at(): number | null {
@@ -44,6 +50,7 @@ export class Alarm {
 
   /** Sets the alarm to what is due next; none when nothing is. */
   rearm(): void {
+    this.#rearmed()
     const next = this.next()
     if (next !== this.#at) this.#set(next)
   }

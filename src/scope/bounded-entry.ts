@@ -7,8 +7,9 @@ import type { LogEntry } from '../protocol/log-entry.ts'
 const SHORT = 1000
 
 /**
- * An entry's JSON, small enough for one SQL value. Where it is not, the largest of its fields are replaced, one by one, by their size and hash: a log that
- * cannot be written would take back what it tells of.
+ * An entry's JSON, small enough for one SQL value. Where it is not, the largest of its fields are
+ * replaced, one by one, by their size and hash: a log that cannot be written would take back what
+ * it tells of.
  */
 export function boundedEntry(text: string, entry: LogEntry): string {
   if (fitsBytes(text, limits.log_entry_bytes)) return text

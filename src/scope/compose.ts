@@ -1,4 +1,3 @@
-import { messageOf } from '../protocol/message-of.ts'
 import { eventSchema, eventTypes } from '../agents/registry.ts'
 import type { Env } from '../bindings.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
@@ -10,9 +9,11 @@ import { Counters } from './counters.ts'
 import { correctClock } from './clock-correction.ts'
 import type { Database } from './database.ts'
 import { DoneKeys } from './done-keys.ts'
+import { dropObject } from './drop-object.ts'
 import { Effects } from './effects.ts'
 import { EventOutcomes } from './event-outcomes.ts'
 import { InboxView } from './inbox-view.ts'
+import { CALLER, Guard } from './guard.ts'
 import { Inbox } from './inbox.ts'
 import { Intake } from './intake.ts'
 import { KeyCheck } from './key-check.ts'
@@ -20,6 +21,7 @@ import { Log } from './log.ts'
 import { composeModelAccess } from './model-access.ts'
 import { OperatorCalls } from './operator-calls.ts'
 import { Outbox } from './outbox.ts'
+import { outbound } from './outside/outbound.ts'
 import { Perception } from './perception.ts'
 import { PullClaims } from './pull-claims.ts'
 import { Pull } from './pull.ts'
@@ -60,12 +62,13 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
   const alarm = new Alarm(context.storage, { now, laid: () => database.laid })
   const log = new Log(database, now, hider)
   log.redact(settings().redact)
+  const guard = new Guard({ database, log, now })
   const inbox = new Inbox(database, hider)
   const records = new Records(database)
   const view = new InboxView(database)
   const outcomes = new EventOutcomes({ database, log, view, situation: () => situationOf({ turns, budget, outage, settings, now }) })
   const memory = new WorkingMemory({ database, scope, created_at, now, limit: settings().context_limit })
-  const report = () => ({ scope, agent: agent().name, open: inbox.open })
+  const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count })
   const run_reports = new RunReports(database)
   const outbox = new Outbox({
     database,
@@ -74,6 +77,8 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     now,
     scope: report,
     wake: () => alarm.next(),
+    guard,
+    unit: (work) => unit(work, CALLER),
     also: {
       waits: run_reports.waits,
       tell: async (db) => {
@@ -83,7 +88,8 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     },
   })
   const counted = () => [...counters.changes(), ...records.changes()]
-  const unit = unitOfWork({ database, log, counted, changed: () => outbox.changed(), reset: (error) => abort(context, scope, error) })
+  const hooks = { changed: () => outbox.changed(), reset: (error: unknown) => dropObject(context, scope, error) }
+  const unit = unitOfWork({ database, log, counted, guard, ...hooks })
   const waiters = new Waiters()
   const settlement = new Settlement({
     inbox,
@@ -114,11 +120,12 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
   })
   const access = composeModelAccess({ database, hider, log, settings, now, random })
   const { budget, outage } = access
-  const timers = new Timers({ database, log, scope, now })
+  const timers = new Timers({ database, log, guard, scope, now })
   const thinking = () => turns.current !== null
   const { programs, upkeep, windows, toolbox, proving, recordings, actions, chain, reflexes } = composeSystem1({
     scope,
     env,
+    guard,
     database,
     records,
     log,
@@ -144,6 +151,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
   const { skills, skillRuns, parked, views, secret_settings, decisions } = composeSkills({
     scope,
     env,
+    guard,
     database,
     done_keys,
     run_reports,
@@ -163,6 +171,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     scope,
     env,
     ...access,
+    guard,
     database,
     inbox,
     view,
@@ -205,9 +214,10 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     upkeep.touch()
     actions.run()
   }
-  const intake = new Intake({ scope, inbox, log, counters, perception, reflexes, act, turns, settings, unit, now })
+  const intake = new Intake({ scope, guard, inbox, log, counters, perception, settlement, reflexes, act, turns, settings, unit, now })
   log.showBy((entry) => secret_settings.entry(entry))
   const configuration: Configuration = new Configuration({
+    guard,
     secret_settings,
     store,
     unit,
@@ -241,7 +251,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const used_tickets = new UsedTickets(database, now)
   const clock = { correct: () => correctClock({ database, log, outage, now }) }
-  const retention = new Retention({ inbox, memory, log, doneKeys: done_keys, actions, skillRuns, settings, now })
+  const retention = new Retention({ guard, inbox, memory, log, doneKeys: done_keys, actions, skillRuns, settings, now })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())
@@ -255,6 +265,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     recordings,
     actions,
     skills,
+    skillRuns,
     views,
     secret_settings,
     parked,
@@ -275,6 +286,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     toolbox,
     perception,
     turns,
+    guard,
     intake,
     pull,
     sockets,
@@ -284,14 +296,4 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
     clock,
     now,
   }
-}
-
-// As a method of another object, `fetch` itself refuses to be called.
-const outbound: typeof fetch = (input, init) => fetch(input, init)
-
-/** Memory and disk may differ: the next request builds the object anew from what is on disk. */
-function abort(context: DurableObjectState, scope: string, error: unknown): void {
-  const reason = messageOf(error)
-  console.error(JSON.stringify({ message: 'a unit of work failed, the object starts anew', scope, error: reason }))
-  context.abort(`the scope starts anew after a failure: ${reason}`)
 }

@@ -1,6 +1,7 @@
 import type { Refused } from '../protocol/scope-api.ts'
 import type { Settings, SettingsPatch } from '../protocol/settings.ts'
 import type { Alarm } from './alarm.ts'
+import type { Guard } from './guard.ts'
 import type { Intake } from './intake.ts'
 import type { Log } from './log.ts'
 import type { ModelOutage } from './model-outage.ts'
@@ -17,6 +18,7 @@ import type { UnitOfWork } from './unit-of-work.ts'
 import type { WorkingMemory } from './working-memory.ts'
 
 type Parts = {
+  guard: Guard
   secret_settings: SecretSettings
   store: SettingsStore
   unit: UnitOfWork
@@ -49,13 +51,14 @@ export class Configuration {
     by: string,
     key_id: string | null = null,
   ): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
-    const { unit, memory, parking, outage, perception, intake, turns, upkeep, programs, windows, alarm } = this.#parts
+    const { unit, guard, memory, parking, outage, perception, intake, turns, upkeep, programs, windows, alarm } = this.#parts
     const refusal = await this.#parts.secret_settings.refusal(patch)
     if (refusal !== null) return { ok: false, reason: 'invalid', detail: refusal }
     const before = JSON.stringify(this.#parts.store.settings.reflexes)
     const changed = unit(() => {
       const result = this.#change(patch, by)
       if (!result.ok) return result
+      for (const name of Object.keys(patch)) guard.release({ kind: 'setting', id: name })
       programs.forgetLinks()
       if (patch.reflexes !== undefined) {
         programs.resume()

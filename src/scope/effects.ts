@@ -1,7 +1,4 @@
-import { byteLength } from '../protocol/byte-length.ts'
-import { limits } from '../protocol/limits.ts'
 import { v7 as uuidv7 } from 'uuid'
-import { z } from 'zod'
 import type { ToolDefinition } from '../agents/define-tool.ts'
 import { argumentsHash } from '../agents/tool-keys.ts'
 import type { Env } from '../bindings.ts'
@@ -17,9 +14,11 @@ import { CutOff } from '../skills/runner/cut-off.ts'
 import { childHead } from './spans.ts'
 import type { DoneKeys } from './done-keys.ts'
 import { endedEntry, hidden } from './effect-entry.ts'
+import { effectInput } from './effect-input.ts'
 import type { EffectRequest, ReadyRequest } from './effect-request.ts'
 import { fillSecrets } from './outside/secret-arguments.ts'
 import { effectKey } from './effect-key.ts'
+import { effectWork } from './effect-work.ts'
 import { recordable, type Done } from './recordable.ts'
 import { toolFailure } from './tell-failure.ts'
 import { releaseUndone } from './undone.ts'
@@ -62,18 +61,14 @@ export class Effects {
   /** Runs a tool, or answers from the journal. Throws what the tool throws, and where the input does not fit. */
   async run(request: EffectRequest): Promise<unknown> {
     const filled = fillSecrets(this.#parts.env, request)
-    const parsed = request.definition.input.safeParse(filled.input)
-    if (!parsed.success) throw new TypeError(`tool ${request.tool} was called with bad input: ${z.prettifyError(parsed.error)}`)
-    const bytes = byteLength(JSON.stringify(parsed.data) ?? '')
-    if (bytes > limits.arguments_bytes)
-      throw new TypeError(`the input of tool ${request.tool} takes ${bytes} bytes as JSON; at most ${limits.arguments_bytes} are allowed`)
-    const input = filled.names.length > 0 ? request.input : parsed.data
-    const ready = { ...request, input, filled: { ...filled, input: parsed.data } }
+    const parsed = effectInput({ ...request, input: filled.input })
+    const input = filled.names.length > 0 ? request.input : parsed
+    const ready = { ...request, input, filled: { ...filled, input: parsed } }
     return this.#parts.locks.run('effects', () => this.#serialised(ready), { signal: request.signal })
   }
 
-  /** On waking, within a unit of work: what had begun and has no end may or may not have happened. */
-  recover(): void {
+  /** On waking, within a unit of work: what had begun and has no end may or may not have happened. `quiet` leaves out the log. */
+  recover(quiet = false): void {
     const { database, log, now } = this.#parts
     const error = 'the server died while this effect ran: look whether it happened'
     const lost = database.all<{ id: string; tool: string; idempotence_key: string | null; head: string }>(
@@ -81,6 +76,7 @@ export class Effects {
       now(),
       error,
     )
+    if (quiet) return
     log.append(
       lost.map(({ id, tool, idempotence_key, head }) => ({
         ...(JSON.parse(head) as EntryHead),
@@ -157,13 +153,14 @@ export class Effects {
     const { hider, names: secrets } = filled
     const head = childHead(request.head)
     const started = now()
-    unit(() => this.#begin(request, { id, key, arguments_hash, head, started }))
+    const of = effectWork(request)
+    unit(() => this.#begin(request, { id, key, arguments_hash, head, started }), of)
     const timeout_ms = definition.timeout_ms ?? request.timeout_ms
     const end = (done: Done) =>
       unit(() => {
         this.#end({ id, tool, key, head, started, turn_id }, done, request.hide)
         if (done.status === 'ok') releaseUndone(this.#parts, definition, input)
-      })
+      }, of)
     let stopped = false
     let work: Promise<unknown> = Promise.resolve()
     try {

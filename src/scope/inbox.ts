@@ -110,6 +110,12 @@ export class Inbox {
       .sort((left, right) => left.seq - right.seq)
   }
 
+  /** The oldest event that a turn would claim. */
+  nextForTurn(now: number): number | null {
+    const due = `SELECT seq FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ? ORDER BY seq LIMIT 1`
+    return this.#database.first<{ seq: number }>(due, now)?.seq ?? null
+  }
+
   #read(seqs: readonly number[]): Map<number, string> {
     const rows = this.#database.allOf<{ seq: number; payload: string }>(
       seqs,

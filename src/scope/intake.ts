@@ -4,21 +4,25 @@ import type { Accepted } from '../protocol/scope-api.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Counters } from './counters.ts'
 import type { Judged, Stored } from './event-row.ts'
+import { CALLER, together, type Guard } from './guard.ts'
 import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
 import { stays, type Perception, type Verdict } from './perception.ts'
 import { headOf } from './spans.ts'
 import type { Left } from './system-1/fire.ts'
 import type { ReflexOutcome } from './system-1/reflex-outcome.ts'
+import type { Settlement } from './settlement.ts'
 import type { Turns } from './turns.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
 
 type Parts = {
   scope: string
+  guard: Guard
   inbox: Inbox
   log: Log
   counters: Counters
   perception: Perception
+  settlement: Settlement
   reflexes: ReflexOutcome
   /** Reflexes' actions wait for the effect lane. */
   act: () => void
@@ -36,9 +40,15 @@ const PERCEIVE_BATCH = 1000
  */
 export class Intake {
   readonly #parts: Parts
+  /** Events are being perceived one by one. */
+  #careful = false
 
   constructor(parts: Parts) {
     this.#parts = parts
+  }
+
+  get busy(): boolean {
+    return this.#careful
   }
 
   /** Whether not a single event more is taken from outside. */
@@ -54,7 +64,8 @@ export class Intake {
     const full = inbox.open > 0 && inbox.open + events.length > limit
     if (full && via !== 'timer' && inbox.open + inbox.fresh(events).length > limit)
       return { ok: false, reason: 'inbox_full', depth: inbox.open, limit }
-    const { fresh, waiting } = unit(() => this.#store(events, via))
+    // What the scope's own turns and reflexes publish is theirs.
+    const { fresh, waiting } = unit(() => this.#store(events, via), via === 'agent' || via === 'reflex' ? undefined : CALLER)
     act()
     if (waiting > 0) turns.arrived()
     // A duplicate is answered with the trace of the first, which is the one that the log has.
@@ -72,16 +83,46 @@ export class Intake {
 
   /** What waited for a filter: after a failure of one, or a change of the settings. */
   perceiveWaiting(): void {
-    const { inbox, perception, unit, turns, now, settings, act } = this.#parts
-    if (settings().consumer === 'pull') return
+    const { guard, inbox, perception, unit, turns, now, settings, act } = this.#parts
+    if (settings().consumer === 'pull' || this.#careful) return
+    if (guard.careful('event')) return void this.#perceiveOneByOne()
     let waiting = 0
     for (;;) {
       const stored = inbox.unperceived(now(), PERCEIVE_BATCH)
-      if (stored.length > 0) waiting += unit(() => perception.perceive(stored))
+      if (stored.length > 0) waiting += unit(() => perception.perceive(stored), together('event'))
       if (stored.length < PERCEIVE_BATCH) break
     }
     act()
     if (waiting > 0) turns.arrived()
+  }
+
+  /** After a death while events were perceived: the one that causes it ends as a dead letter, the others go on. */
+  async #perceiveOneByOne(): Promise<void> {
+    const { guard, inbox, perception, settlement, unit, turns, now, act } = this.#parts
+    this.#careful = true
+    try {
+      for (let [one] = inbox.unperceived(now(), 1); one; [one] = inbox.unperceived(now(), 1)) {
+        const stored = one
+        const work = { kind: 'event' as const, id: String(stored.seq) }
+        if (await guard.begin(work)) {
+          const waiting = unit(() => perception.perceive([stored]), work)
+          guard.done(work)
+          act()
+          if (waiting > 0) turns.arrived()
+        } else {
+          const reason = `this event took its scope down ${guard.deaths(work)} times when it was perceived: ${guard.reason(work)}`
+          unit(() => {
+            settlement.end([stored.seq], 'dead_lettered', { by: 'failure', reason }, reason)
+            guard.park(work, reason)
+          }, work)
+        }
+      }
+      guard.done(together('event'))
+    } catch {
+      // The unit has told of it, and the object starts anew.
+    } finally {
+      this.#careful = false
+    }
   }
 
   #store(events: readonly Event[], via: Via): { fresh: Set<string>; waiting: number } {

@@ -3,6 +3,7 @@ import { limits } from '../protocol/limits.ts'
 import { type Report, type ScopeReport, tell } from '../store/tell.ts'
 import type { Alarm } from './alarm.ts'
 import type { Database } from './database.ts'
+import { MOST_DEATHS, type Guard } from './guard.ts'
 import { withDeadline } from './deadline.ts'
 
 /** How long changes gather before they are told: D1's log follows within about a second. */
@@ -11,7 +12,13 @@ const LONGEST_PAUSE_MS = 30_000
 const TELL_TIMEOUT_MS = 15_000
 const BATCH = 1000
 
+type Told = Omit<Report, 'discarded'> & { seq: number; discarded: number | null }
+
+const timely = (work: () => Promise<void>): Promise<void> => withDeadline(work, { timeout_ms: TELL_TIMEOUT_MS, what: 'telling D1' })
+
 type Parts = {
+  guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
+  unit: (work: () => void) => void
   database: Database
   db: D1Database
   alarm: Alarm
@@ -35,6 +42,8 @@ export class Outbox {
   /** Something changed while D1 was being told, and may have come too late for that. */
   #changed = false
   #failures = 0
+  /** Rows in one report: fewer while one is looked for that D1 does not take. */
+  #most = BATCH
   #error: string | null = null
   /** What D1 was last told of the scope itself. */
   #told = ''
@@ -95,19 +104,25 @@ export class Outbox {
 
   async #tellSome(): Promise<boolean> {
     const { database, db, now, scope, wake } = this.#parts
-    const rows = database.all<Omit<Report, 'discarded'> & { seq: number; discarded: number | null }>(
+    const rows = database.all<Told>(
       `SELECT seq, id, payload, status, attempts, error, accepted_at, ended_at, revision, outcome->>'discarded' AS discarded,
           CASE WHEN status = 'dead_lettered' THEN (SELECT entry->>'stack' FROM log WHERE log.seq = outcome->>'log_seq') END AS stack
         FROM (SELECT *, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before
           FROM (SELECT * FROM events WHERE told < revision ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
-      BATCH,
+      this.#most,
       limits.page_bytes,
     )
     const reports = rows.map(({ seq: _seq, ...row }) => ({ ...row, discarded: Boolean(row.discarded) }))
     const about = { ...scope(), wake_at: wake() }
     if (rows.length === 0 && JSON.stringify(about) === this.#told) return false
     const report = { ...about, updated_at: now() }
-    await withDeadline(() => tell(db, reports, report), { timeout_ms: TELL_TIMEOUT_MS, what: 'telling D1' })
+    try {
+      await timely(() => tell(db, reports, report))
+    } catch (error) {
+      if (rows.length > 0 && (await this.#isFound(rows, { report, error }))) return true
+      throw error
+    }
+    this.#most = Math.min(BATCH, this.#most * 2)
     database.all(
       `UPDATE events SET told = told_now.revision FROM (SELECT value->>0 AS seq, value->>1 AS revision FROM json_each(?)) AS told_now
         WHERE events.seq = told_now.seq`,
@@ -115,5 +130,29 @@ export class Outbox {
     )
     this.#told = JSON.stringify(about)
     return rows.length > 0
+  }
+
+  /**
+   * Where D1 takes a report without rows, it is one of the rows that it cannot take: they are told in halves, at once, until that one
+   * is alone. It is tried again a few times and then parked. Returns whether to go on with the next report.
+   */
+  async #isFound(rows: readonly Pick<Told, 'seq' | 'id'>[], { report, error }: { report: ScopeReport; error: unknown }): Promise<boolean> {
+    const { database, db, guard, unit } = this.#parts
+    await timely(() => tell(db, [], report))
+    this.#failures = 0
+    const [row] = rows
+    if (rows.length > 1 || !row) {
+      this.#most = Math.ceil(rows.length / 2)
+      return true
+    }
+    const work = { kind: 'outbox', id: String(row.seq) } as const
+    unit(() => {
+      guard.note(work, error)
+      if (guard.deaths(work) < MOST_DEATHS) return
+      // It is told again once it changes.
+      database.all('UPDATE events SET told = revision WHERE seq = ?', row.seq)
+      guard.park(work, `D1 did not take the event ${row.id}: ${messageOf(error)}`)
+    })
+    return guard.parkedAt(work) !== null
   }
 }

@@ -1,5 +1,6 @@
 import type { Settings } from '../protocol/settings.ts'
 import type { DoneKeys } from './done-keys.ts'
+import { together, type Guard } from './guard.ts'
 import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { SkillRuns } from './skills/runs.ts'
@@ -11,6 +12,7 @@ const HOUR_MS = 3_600_000
 const BATCH = 1000
 
 type Parts = {
+  guard: Guard
   inbox: Inbox
   memory: WorkingMemory
   log: Log
@@ -32,7 +34,8 @@ export class Retention {
 
   /** When the oldest entry is old enough: a scope that sleeps is woken once for that, not every hour. */
   nextDue(): number | null {
-    const { log, doneKeys } = this.#parts
+    const { log, guard, doneKeys } = this.#parts
+    if (guard.parkedAt(together('retention')) !== null) return null
     const due = [dueOf(log.oldest(), this.#retained()), dueOf(doneKeys.oldest(), this.#promised())].filter((at) => at !== null)
     return due.length === 0 ? null : Math.max(this.#earliest, Math.min(...due))
   }
@@ -44,6 +47,7 @@ export class Retention {
     if (due === null || now() < due) return
     const before = now() - this.#retained()
     memory.expire(before)
+    this.#parts.guard.forget(before)
     const gone = [
       inbox.forget(before, BATCH),
       log.forget(before, BATCH),

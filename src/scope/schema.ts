@@ -94,6 +94,20 @@ export const effects = sqliteTable(
   ],
 )
 
+/** Work that took the object down, how often, and since when it is parked. `id` names it within its kind; `*` is all work of the kind that is done together. */
+export const guard = sqliteTable(
+  'guard',
+  {
+    kind: text().notNull(),
+    id: text().notNull(),
+    deaths: integer().notNull(),
+    reason: text().notNull(),
+    at: integer().notNull(),
+    parked_at: integer(),
+  },
+  (table) => [primaryKey({ columns: [table.kind, table.id] })],
+)
+
 export const timers = sqliteTable('timers', {
   name: text().primaryKey(),
   schedule: text().notNull(),

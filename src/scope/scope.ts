@@ -22,7 +22,9 @@ import type { JsonFields } from '../skills/json.ts'
 import { compose, type Collaborators } from './compose.ts'
 import { openConnection } from './connections.ts'
 import { Database } from './database.ts'
+import { CALLER } from './guard.ts'
 import { isLaid, laySchema } from './lay-schema.ts'
+import { OwnWork } from './own-work.ts'
 import type { SessionFor } from './skills/skills.ts'
 import { eventHead, scopeHead } from './spans.ts'
 
@@ -34,10 +36,17 @@ import { eventHead, scopeHead } from './spans.ts'
 export class Scope extends DurableObject<Env> implements ScopeApi {
   #name = ''
   #parts!: Collaborators
+  #own!: OwnWork
 
   constructor(context: DurableObjectState, env: Env) {
     super(context, env)
-    void context.blockConcurrencyWhile(async () => this.#wake())
+    void context.blockConcurrencyWhile(async () => {
+      // A failure is counted before the object is dropped.
+      await this.#wake().catch(async (error: unknown) => {
+        await context.storage.sync()
+        throw error
+      })
+    })
   }
 
   async accept(events: Event[], via: Via): Promise<Accepted> {
@@ -53,7 +62,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async state(): Promise<ScopeState> {
-    const { view, counters, turns, store, log, sockets, outbox, memory, budget, outage, secret_settings, now } = this.#parts
+    const { view, counters, turns, store, log, sockets, outbox, guard, memory, budget, outage, secret_settings, now } = this.#parts
     const turn = turns.current
     return {
       scope: this.#name,
@@ -67,6 +76,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
       waiting_for_model: outage.state,
       sockets: sockets.count,
       outbox: { waiting: outbox.waiting, last_error: outbox.lastError },
+      parked: guard.list(),
       last_seq: log.last,
     }
   }
@@ -149,7 +159,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async claim(request: ClaimRequest, by: string) {
-    return this.#parts.unit(() => this.#parts.pull.claim(request, by))
+    return this.#parts.unit(() => this.#parts.pull.claim(request, by), CALLER)
   }
 
   async giveBack(claim_id: string, why: string) {
@@ -160,11 +170,11 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async ack(tokens: string[]) {
-    return this.#parts.unit(() => this.#parts.pull.ack(tokens))
+    return this.#parts.unit(() => this.#parts.pull.ack(tokens), CALLER)
   }
 
   async nack(token: string, error: string) {
-    return this.#parts.unit(() => this.#parts.pull.nack(token, error))
+    return this.#parts.unit(() => this.#parts.pull.nack(token, error), CALLER)
   }
 
   async cancel(reason: string, by: string) {
@@ -173,7 +183,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   async setTimer(name: string, schedule: Schedule, by: string) {
     const { unit, timers, alarm } = this.#parts
-    const set = unit(() => timers.set(name, schedule, by))
+    const set = unit(() => timers.set(name, schedule, by), CALLER)
     if (set.ok) alarm.by(Date.parse(set.timer.next_at))
     return set
   }
@@ -187,13 +197,14 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async removeTimer(name: string, by: string) {
-    return this.#parts.unit(() => this.#parts.timers.remove(name, by))
+    return this.#parts.unit(() => this.#parts.timers.remove(name, by), CALLER)
   }
 
   async reopen(ids: string[], by: string) {
-    const { unit, inbox, log, intake, turns, effects } = this.#parts
+    const { unit, guard, inbox, log, intake, turns, effects } = this.#parts
     const rows = unit(() => {
       const reopened = inbox.reopen(ids)
+      for (const { seq } of reopened) guard.releaseEvent(seq)
       effects.release(inbox.earlierTurns(reopened.map(({ seq }) => seq)))
       log.append(reopened.map((row) => ({ ...eventHead(row), kind: 'event-reopened', by })))
       return reopened
@@ -217,7 +228,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
   }
 
   async useTicket(nonce: string, expires_at: number) {
-    return this.#parts.unit(() => this.#parts.used_tickets.use(nonce, expires_at))
+    return this.#parts.unit(() => this.#parts.used_tickets.use(nonce, expires_at), CALLER)
   }
 
   async poke(): Promise<{ wake_at: number | null }> {
@@ -247,14 +258,10 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
 
   /** Everything that is due. The next alarm is set first: whatever fails here comes again. */
   override async alarm(): Promise<void> {
-    const { alarm, clock, unit, pull, retention, timers, intake, turns, outbox, upkeep, actions, skills, parked } = this.#parts
+    const { alarm, intake, turns, outbox, upkeep, actions, skills, parked } = this.#parts
     alarm.woke()
-    unit(() => {
-      clock.correct()
-      pull.expire()
-      retention.sweep()
-    })
-    unit(() => intake.accept(timers.due(intake.full), 'timer'))
+    this.#own.forgetWhatIsOld()
+    await this.#own.tick()
     intake.perceiveWaiting()
     turns.consider()
     // In the background: D1 may be slow, and the next alarm would have to wait for it.
@@ -266,7 +273,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     alarm.rearm()
   }
 
-  #wake(): void {
+  async #wake(): Promise<void> {
     const { storage, id } = this.ctx
     const hider = deploymentHider(this.env)
     const laid = isLaid(storage)
@@ -281,15 +288,8 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     this.#name = database.read<string | null>('scope', null) ?? id.name ?? ''
     const created_at = database.read('created_at', Date.now())
     this.#parts = compose({ context: this.ctx, env: this.env, scope: this.#name, created_at, database, hider })
-    const { clock, unit, turns, alarm, actions, skills } = this.#parts
-    unit(() => {
-      clock.correct()
-      turns.recover()
-    })
-    skills.recover()
-    actions.run()
-    this.#parts.intake.perceiveWaiting()
-    turns.consider()
-    alarm.rearm()
+    this.#own = new OwnWork(this.#parts)
+    this.#parts.alarm.onRearm(() => this.#own.rest())
+    await this.#own.onWaking()
   }
 }

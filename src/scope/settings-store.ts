@@ -3,6 +3,7 @@ import { conditionError } from '../agents/condition.ts'
 import type { Agent } from '../agents/define-agent.ts'
 import { fitsBytes } from '../protocol/byte-length.ts'
 import { checkJson } from '../protocol/check-json.ts'
+import { messageOf } from '../protocol/message-of.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Refused } from '../protocol/scope-api.ts'
 import { effectiveRetry } from '../protocol/retry-settings.ts'
@@ -20,12 +21,16 @@ export class SettingsStore {
   #set: SettingsPatch
   #agent: Agent
   #settings: Settings
+  /** Kept settings that the schema no longer takes, and why: their defaults hold until they are set anew. */
+  readonly unusable: ReadonlyMap<string, string>
 
   constructor({ database, scope, env }: { database: Database; scope: string; env: Env }) {
     this.#database = database
     this.#scope = scope
     this.#env = env
-    this.#set = database.read<SettingsPatch>('settings', {})
+    const usable = usableSettings(scope, database.read<SettingsPatch>('settings', {}))
+    this.#set = usable.set
+    this.unusable = usable.unusable
     ;[this.#agent, this.#settings] = effective(scope, this.#set)
   }
 
@@ -77,6 +82,21 @@ export class SettingsStore {
 /** Of all patches together: each patch is within the limit by itself. */
 const tooLarge = (set: SettingsPatch): string | null =>
   fitsBytes(JSON.stringify(set), limits.settings_bytes) ? null : `settings take at most ${limits.settings_bytes} bytes as JSON in all`
+
+/** What was kept may come from another version of the schema, or of the agents: a scope that cannot read it could never be set right. */
+function usableSettings(scope: string, kept: SettingsPatch): { set: SettingsPatch; unusable: Map<string, string> } {
+  const unusable = new Map<string, string>()
+  const set: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(kept)) {
+    try {
+      effective(scope, { [name]: value })
+      set[name] = value
+    } catch (error) {
+      unusable.set(name, messageOf(error))
+    }
+  }
+  return { set, unusable }
+}
 
 function effective(scope: string, set: SettingsPatch): [Agent, Settings] {
   const agent = agentOf(scope, set.agent ?? undefined)

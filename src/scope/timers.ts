@@ -4,8 +4,12 @@ import { limits } from '../protocol/limits.ts'
 import { nextTick, type Schedule } from '../protocol/schedule.ts'
 import type { Refused, Timer } from '../protocol/scope-api.ts'
 import type { Database } from './database.ts'
+import type { Guard } from './guard.ts'
 import type { Log } from './log.ts'
 import { scopeHead } from './spans.ts'
+
+/** One whose ticks took the scope down too often does not come due, until it is set anew. */
+const NOT_PARKED = `name NOT IN (SELECT id FROM guard WHERE kind = 'timer' AND parked_at IS NOT NULL)`
 
 type TimerRow = { name: string; schedule: string; set_at: number; next_at: number; fired: number }
 
@@ -13,18 +17,21 @@ type TimerRow = { name: string; schedule: string; set_at: number; next_at: numbe
 export class Timers {
   readonly #database: Database
   readonly #log: Log
+  readonly #guard: Guard
   readonly #scope: string
   readonly #now: () => number
 
-  constructor({ database, log, scope, now }: { database: Database; log: Log; scope: string; now: () => number }) {
+  constructor({ database, log, guard, scope, now }: { database: Database; log: Log; guard: Guard; scope: string; now: () => number }) {
     this.#database = database
+    this.#guard = guard
     this.#log = log
     this.#scope = scope
     this.#now = now
   }
 
-  /** Idempotent: the same schedule again changes nothing, also not the grid of its ticks. */
+  /** Idempotent: the same schedule again changes nothing, also not the grid of its ticks. One that is parked begins again. */
   set(name: string, schedule: Schedule, by: string): { ok: true; created: boolean; timer: Timer } | Refused<'never_due' | 'too_many'> {
+    this.#guard.release({ kind: 'timer', id: name })
     const existing = this.#row(name)
     const text = JSON.stringify(schedule)
     if (existing?.schedule === text) return { ok: true, created: false, timer: toTimer(existing) }
@@ -60,19 +67,29 @@ export class Timers {
   }
 
   remove(name: string, by: string): boolean {
+    this.#guard.release({ kind: 'timer', id: name })
     const removed = this.#database.all('DELETE FROM timers WHERE name = ? RETURNING name', name).length > 0
     if (removed) this.#log.append([{ ...scopeHead(), kind: 'timer-removed', timer_name: name, by }])
     return removed
   }
 
   nextDue(): number | null {
-    return this.#database.first<{ at: number | null }>('SELECT min(next_at) AS at FROM timers')?.at ?? null
+    return this.#database.first<{ at: number | null }>(`SELECT min(next_at) AS at FROM timers WHERE ${NOT_PARKED}`)?.at ?? null
+  }
+
+  dueNames(): string[] {
+    return this.#due().map(({ name }) => name)
+  }
+
+  #due(name?: string): TimerRow[] {
+    const due = `SELECT * FROM timers WHERE next_at <= ?1 AND (?2 IS NULL OR name = ?2) AND ${NOT_PARKED} ORDER BY next_at`
+    return this.#database.all<TimerRow>(due, this.#now(), name ?? null)
   }
 
   /** The ticks that are due, their timers moved on. Ticks missed while the object slept are one tick. Where the inbox is `full`, only last ones come: another follows the others. */
-  due(full: boolean): Event[] {
+  due(full: boolean, name?: string): Event[] {
     const now = this.#now()
-    return this.#database.all<TimerRow>('SELECT * FROM timers WHERE next_at <= ? ORDER BY next_at', now).flatMap((row) => {
+    return this.#due(name).flatMap((row) => {
       const schedule = JSON.parse(row.schedule) as Schedule
       const next = 'at' in schedule ? null : nextTick(schedule, now, row.set_at)
       const skipped = full && next !== null

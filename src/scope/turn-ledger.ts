@@ -7,6 +7,7 @@ import type { Counters } from './counters.ts'
 import type { Database } from './database.ts'
 import type { Effects } from './effects.ts'
 import type { Claimed } from './event-row.ts'
+import { together, type Guard, type Work } from './guard.ts'
 import type { Inbox } from './inbox.ts'
 import type { Log } from './log.ts'
 import type { ModelOutage } from './model-outage.ts'
@@ -27,6 +28,7 @@ const PARKED_MS = 86_400_000
 export type LedgerParts = {
   database: Database
   inbox: Inbox
+  guard: Guard
   memory: WorkingMemory
   log: Log
   counters: Counters
@@ -56,11 +58,44 @@ export class TurnLedger {
 
   /** A turn on what is due; null where nothing is. */
   claim(): Turn | null {
-    return this.#parts.unit(() => this.#claim())
+    return this.#parts.unit(() => this.#claim(this.#parts.settings().context_limit), together('turn'))
+  }
+
+  /**
+   * After a death at a turn: on one event, counted before it is claimed, and the claim is on disk
+   * before the trigger is called. An event that cannot be claimed ends as a dead letter. `more` is
+   * false where nothing is due.
+   */
+  async claimOne(): Promise<{ turn: Turn | null; more: boolean }> {
+    const { guard, inbox, unit, database, now } = this.#parts
+    const seq = inbox.nextForTurn(now())
+    if (seq === null) {
+      guard.done(together('turn'))
+      return { turn: null, more: false }
+    }
+    const work = { kind: 'turn' as const, id: String(seq) }
+    if (!(await guard.begin(work))) {
+      this.#giveUp(work, seq)
+      return { turn: null, more: true }
+    }
+    const turn = unit(() => this.#claim(1), work)
+    await database.sync()
+    // From here on the event itself counts how often the object dies in its turn.
+    guard.done(work)
+    return { turn, more: turn === null }
+  }
+
+  #giveUp(work: Work, seq: number): void {
+    const { guard, unit, settlement } = this.#parts
+    const reason = `this event took its scope down ${guard.deaths(work)} times when a turn considered it: ${guard.reason(work)}`
+    unit(() => {
+      settlement.end([seq], 'dead_lettered', { by: 'failure', reason }, reason)
+      guard.park(work, reason)
+    }, work)
   }
 
   settle(turn: Turn, ending: Ending): void {
-    this.#parts.unit(() => this.#settle(turn, ending))
+    this.#parts.unit(() => this.#settle(turn, ending), together('turn'))
   }
 
   /** With its events. */
@@ -82,18 +117,21 @@ export class TurnLedger {
     })
   }
 
-  /** On waking, within a unit of work: what was in flight goes back to pending, or is given up where repeating it is not safe. */
-  recover(): void {
+  /**
+   * On waking, within a unit of work: what was in flight goes back to pending, or is given up where repeating it is not safe. `blamed` is false where the
+   * object is known to have died of other work; `quiet` leaves out the log.
+   */
+  recover({ quiet, blamed }: { quiet: boolean; blamed: boolean }): void {
     const { database, inbox, log, effects, now } = this.#parts
-    effects.recover()
+    effects.recover(quiet)
     const record = database.read<TurnRecord | null>('turn', null)
     if (!record) return
     const { turn_id, head, since } = record
-    const lost = inbox.release(turn_id, { due_at: 0, interrupted: true })
+    const lost = inbox.release(turn_id, { due_at: 0, interrupted: blamed })
     const duration_ms = now() - since
     const error = 'the server died, was reset or was evicted during this turn'
     const entry = { turn_id, status: 'lost' as const, result: null, error, cleared: 0, usage: noUsage(), scratch: null, acts: [] }
-    log.append([{ ...head, duration_ms, kind: 'turn-ended', ...entry }])
+    if (!quiet) log.append([{ ...head, duration_ms, kind: 'turn-ended', ...entry }])
     database.write('turn', null)
     this.#endOftenInterrupted(lost.map(({ seq }) => seq))
   }
@@ -106,10 +144,10 @@ export class TurnLedger {
     settlement.end(often, 'dead_lettered', { by: 'failure', reason }, reason)
   }
 
-  #claim(): Turn | null {
-    const { inbox, memory, log, counters, database, settings, agent, now } = this.#parts
+  #claim(limit: number): Turn | null {
+    const { inbox, memory, log, counters, database, agent, now } = this.#parts
     const turn_id = uuidv7()
-    const due = inbox.claimForTurn(turn_id, { now: now(), limit: settings().context_limit, memory })
+    const due = inbox.claimForTurn(turn_id, { now: now(), limit, memory })
     const earlier_turns = inbox.earlierTurns(seqsOf(due))
     const claimed = this.#withoutUnsafe(due, earlier_turns)
     if (claimed.length === 0) return null

@@ -3,6 +3,7 @@ import type { Env } from '../bindings.ts'
 import { messageOf } from '../protocol/message-of.ts'
 import type { Alarm } from './alarm.ts'
 import { withDeadline } from './deadline.ts'
+import { inBackground } from './in-background.ts'
 import type { InboxView } from './inbox-view.ts'
 import { mapStack } from './map-stack.ts'
 import type { Ending, Turn } from './turn.ts'
@@ -32,6 +33,7 @@ export class Turns {
   readonly #ledger: TurnLedger
   #current: Turn | null = null
   #scheduled = false
+  #starting = false
   #started = 0
   #interrupts = 0
   #urgent = false
@@ -49,6 +51,11 @@ export class Turns {
     return this.#current
   }
 
+  /** A turn is in flight, or about to start. */
+  get busy(): boolean {
+    return this.#current !== null || this.#scheduled || this.#starting
+  }
+
   /** When a debounced turn may start; null where nothing waits for that. */
   debouncedUntil(now: number): number | null {
     const { overlap, consumer } = this.#parts.settings()
@@ -58,14 +65,14 @@ export class Turns {
   }
 
   /** On waking, within a unit of work. */
-  recover(): void {
-    this.#ledger.recover()
+  recover(how: Parameters<TurnLedger['recover']>[0]): void {
+    this.#ledger.recover(how)
   }
 
   /** Something may have come due: starts a turn unless one is in flight, or the debounce is not over. */
   consider(): void {
     const { settings, agent, inbox, now, alarm } = this.#parts
-    if (this.#current || this.#scheduled || settings().consumer === 'pull' || agent().trigger === null || inbox.open === 0) return
+    if (this.busy || settings().consumer === 'pull' || agent().trigger === null || inbox.open === 0) return
     const start = this.#urgent ? null : this.debouncedUntil(now())
     if (start !== null && start > now()) return this.#later(start)
     this.#scheduled = true
@@ -107,12 +114,32 @@ export class Turns {
   #start(): void {
     this.#scheduled = false
     this.#urgent = false
-    const turn = this.#current ? null : this.#ledger.claim()
-    if (!turn) return
+    if (this.#current) return
+    if (this.#parts.guard.careful('turn')) return void this.#startOne()
+    const turn = this.#ledger.claim()
+    if (turn) this.#begin(turn)
+    else this.#parts.alarm.rearm()
+  }
+
+  async #startOne(): Promise<void> {
+    if (this.#starting) return
+    this.#starting = true
+    try {
+      const { turn, more } = await this.#ledger.claimOne()
+      this.#starting = false
+      if (turn) this.#begin(turn)
+      else if (more) this.consider()
+      else this.#parts.alarm.rearm()
+    } catch {
+      // The unit has told of it, and the object starts anew.
+    }
+  }
+
+  #begin(turn: Turn): void {
     this.#current = turn
     this.#started = turn.since
     this.#parts.alarm.by(this.#parts.now() + HEARTBEAT_MS)
-    void this.#run(turn)
+    inBackground(this.#run(turn))
   }
 
   async #run(turn: Turn): Promise<void> {
@@ -161,7 +188,7 @@ export class Turns {
 
   #next(): void {
     this.consider()
-    if (!this.#current && !this.#scheduled) this.#parts.alarm.rearm()
+    if (!this.busy) this.#parts.alarm.rearm()
   }
 
   /** The alarm is the durable clock; the timer is exact while the object lives. */

@@ -100,13 +100,13 @@ export class SkillSession {
     })
   }
 
-  /** Brings a run to its end whose process died: what is in its journal is not done again. */
-  async resume(record: RunRecord, { signal }: { signal?: AbortSignal } = {}): Promise<ProposalResult> {
+  /** Brings a run to its end whose process died: what is in its journal is not done again. `give_up` says why it ends as `unknown`, with nothing more done. */
+  async resume(record: RunRecord, { signal, give_up }: { signal?: AbortSignal; give_up?: string } = {}): Promise<ProposalResult> {
     const { skill_id, version, run_id } = record
     return this.#alone(skill_id, { is_free: false, counts: false }, async ({ trace_id }) => {
       const head: ProposalHead = { proposal_id: record.proposal_id, skill_id, version, trace_id }
       const skill = await this.#context.ports.registry.find(skill_id, version)
-      const compiled = await compiledAgain(record, skill)
+      const compiled = give_up === undefined ? await compiledAgain(record, skill) : { ok: false as const, detail: give_up }
       if (compiled.ok) return this.#run(head, record, { plan: compiled.plan, signal })
       const result = answer(head, { status: 'unknown', reason: compiled.detail, decision: record.decision, run_id })
       const told = this.#context.entry('skill-refused', { ...head, run_id, reason: compiled.detail })

@@ -72,6 +72,8 @@ export const scopes = sqliteTable(
     open: integer().notNull(),
     wake_at: integer(),
     updated_at: integer().notNull(),
+    /** Pieces of work that took the scope down too often and are not begun again. */
+    parked: integer().notNull().default(0),
   },
   (table) => [index('scopes_wake').on(table.wake_at)],
 )

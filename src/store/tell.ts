@@ -14,7 +14,7 @@ export type Report = {
   discarded: boolean
   payload: string
 }
-export type ScopeReport = { scope: string; agent: string; open: number; wake_at: number | null; updated_at: number }
+export type ScopeReport = { scope: string; agent: string; open: number; wake_at: number | null; updated_at: number; parked: number }
 
 /** Writes what a scope's outbox holds into D1, in one batch. Repeated or late reports change nothing: a revision only grows. */
 export async function tell(db: D1Database, reports: readonly Report[], scope: ScopeReport): Promise<void> {
@@ -29,7 +29,7 @@ export async function tell(db: D1Database, reports: readonly Report[], scope: Sc
   const discarded = reports.filter((report) => report.discarded).map(({ id }) => id)
   const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
-  statements.push(db.prepare(UPSERT_SCOPE).bind(scope.scope, scope.agent, scope.open, scope.wake_at, scope.updated_at))
+  statements.push(db.prepare(UPSERT_SCOPE).bind(scope.scope, scope.agent, scope.open, scope.wake_at, scope.updated_at, scope.parked))
   await db.batch(statements)
 }
 
@@ -55,5 +55,5 @@ const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_
 const DELETE_DEAD_LETTERS = `DELETE FROM dead_letters WHERE scope = ?1 AND (event_id IN (SELECT value FROM json_each(?2))
   OR (SELECT status FROM events WHERE id = event_id AND scope = ?1) <> 'dead_lettered')`
 
-const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5)
-  ON CONFLICT (scope) DO UPDATE SET agent = ?2, open = ?3, wake_at = ?4, updated_at = ?5 WHERE ?5 >= updated_at`
+const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at, parked) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+  ON CONFLICT (scope) DO UPDATE SET agent = ?2, open = ?3, wake_at = ?4, updated_at = ?5, parked = ?6 WHERE ?5 >= updated_at`

@@ -252,7 +252,7 @@ describe('the outbox', () => {
       revision: 1,
       discarded: false,
     }
-    await tell(env.DB, [late as never], { scope, agent: 'x', open: 1, wake_at: null, updated_at: 0 })
+    await tell(env.DB, [late as never], { scope, agent: 'x', open: 1, wake_at: null, updated_at: 0, parked: 0 })
     expect(await inD1(id)).toMatchObject({ status: 'completed' })
   })
 })

@@ -4,6 +4,7 @@ import type { CountedParts } from '../counted-model.ts'
 import type { Database } from '../database.ts'
 import type { DoneKeys } from '../done-keys.ts'
 import type { Effects } from '../effects.ts'
+import type { Guard } from '../guard.ts'
 import type { Toolbox } from '../toolbox.ts'
 import { Decisions } from './decisions.ts'
 import { ParkedRuns } from './parked-runs.ts'
@@ -16,6 +17,7 @@ import { Skills } from './skills.ts'
 
 type Parts = CountedParts & {
   scope: string
+  guard: Guard
   database: Database
   done_keys: DoneKeys
   run_reports: RunReports

@@ -1,9 +1,12 @@
 import type { Journal, JournalEntry, Phase, StepBegin, StepEnd } from '../../skills/runner/ports.ts'
 import type { SessionEntry } from '../../skills/session/ports.ts'
 import type { Database } from '../database.ts'
+import type { Guard } from '../guard.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 
 type Row = { phase: Phase; place: number; begun: string | null; ended: string | null }
+
+type Parts = { database: Database; unit: UnitOfWork; guard: Guard; append: (told: SessionEntry) => void }
 
 /**
  * The durable journal of a plan's steps. If the process dies before `begin` is written, the step was not begun; before `end`, it may have happened, and the
@@ -13,9 +16,11 @@ type Row = { phase: Phase; place: number; begun: string | null; ended: string | 
 export class RunJournal implements Journal<SessionEntry> {
   readonly #database: Database
   readonly #unit: UnitOfWork
+  readonly #guard: Guard
   readonly #append: (told: SessionEntry) => void
 
-  constructor({ database, unit, append }: { database: Database; unit: UnitOfWork; append: (told: SessionEntry) => void }) {
+  constructor({ database, unit, guard, append }: Parts) {
+    this.#guard = guard
     this.#database = database
     this.#unit = unit
     this.#append = append
@@ -33,28 +38,35 @@ export class RunJournal implements Journal<SessionEntry> {
   }
 
   async begin(run_id: string, begin: StepBegin): Promise<void> {
-    this.#unit(() =>
-      this.#database.all(
-        `INSERT INTO skill_steps (run_id, phase, place, begun) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET begun = ?4`,
-        run_id,
-        begin.phase,
-        begin.index,
-        JSON.stringify(begin),
-      ),
+    this.#unit(
+      () =>
+        this.#database.all(
+          `INSERT INTO skill_steps (run_id, phase, place, begun) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET begun = ?4`,
+          run_id,
+          begin.phase,
+          begin.index,
+          JSON.stringify(begin),
+        ),
+      { kind: 'run', id: run_id },
     )
   }
 
   async end(run_id: string, { phase, index }: { phase: Phase; index: number }, end: StepEnd, told: SessionEntry): Promise<void> {
-    this.#unit(() => {
-      this.#database.all(
-        `INSERT INTO skill_steps (run_id, phase, place, ended) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET ended = ?4`,
-        run_id,
-        phase,
-        index,
-        JSON.stringify(end),
-      )
-      this.#append(told)
-    })
+    this.#unit(
+      () => {
+        this.#database.all(
+          `INSERT INTO skill_steps (run_id, phase, place, ended) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET ended = ?4`,
+          run_id,
+          phase,
+          index,
+          JSON.stringify(end),
+        )
+        this.#append(told)
+        // The run has come further: deaths before are no deaths at the same work.
+        this.#guard.done({ kind: 'run', id: run_id })
+      },
+      { kind: 'run', id: run_id },
+    )
     await this.#database.sync()
   }
 }

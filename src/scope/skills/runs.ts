@@ -5,6 +5,7 @@ import type { Alarm } from '../alarm.ts'
 import type { Database } from '../database.ts'
 import type { DoneKeys, DoneRow } from '../done-keys.ts'
 import type { LastGood } from '../../skills/runner/ports.ts'
+import type { Guard } from '../guard.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 import { begunRun, endedRun, type RunReports } from './run-reports.ts'
 
@@ -18,7 +19,15 @@ export type Asked = {
 /** How soon the object wakes to go on with a run that nobody is at any more. */
 const AGAIN_MS = 20_000
 
-type Parts = { database: Database; done_keys: DoneKeys; run_reports: RunReports; unit: UnitOfWork; alarm: Alarm; now: () => number }
+type Parts = {
+  database: Database
+  done_keys: DoneKeys
+  run_reports: RunReports
+  unit: UnitOfWork
+  guard: Guard
+  alarm: Alarm
+  now: () => number
+}
 export type OpenRun = { record: RunRecord; asked: Asked; stopping: boolean }
 
 /**
@@ -31,18 +40,20 @@ export class SkillRuns {
   readonly #done: DoneKeys
   readonly #reports: RunReports
   readonly #unit: UnitOfWork
+  readonly #guard: Guard
   readonly #wake: () => void
   /** At work in this process: what is open and not among them was cut off. */
   readonly #at_work = new Map<string, PromiseWithResolvers<void>>()
 
-  constructor({ database, done_keys, run_reports, unit, alarm, now }: Parts) {
+  constructor({ database, done_keys, run_reports, unit, guard, alarm, now }: Parts) {
+    this.#guard = guard
     this.#database = database
     this.#done = done_keys
     this.#reports = run_reports
     this.#unit = unit
     // Whatever asked for it: what a death cuts off wakes the object by itself.
     this.#wake = () => alarm.by(now() + AGAIN_MS)
-    alarm.source((at) => (this.#anyOpen() ? at + AGAIN_MS : null))
+    alarm.source((at) => (this.anyOpen() ? at + AGAIN_MS : null))
   }
 
   /** Once it is no longer at work: it has ended, or could not be gone on with. */
@@ -67,30 +78,37 @@ export class SkillRuns {
         this.takeUp(run_id)
         this.#wake()
         asked.signal?.addEventListener('abort', () => this.#stopping(run_id), { once: true })
-        this.#unit(() => {
-          this.#database.all(
-            `INSERT INTO skill_runs (run_id, skill_id, version, cause, inputs_hash, request, status, started_at) VALUES (?, ?, ?, ?, ?, ?, 'running', ?)`,
-            run_id,
-            record.skill_id,
-            record.version,
-            asked.cause,
-            asked.inputs_hash,
-            JSON.stringify(record),
-            record.started_at,
-          )
-          if (record.approval_id !== null) this.#reports.note(record.approval_id, begunRun(run_id))
-        })
+        this.#unit(
+          () => {
+            this.#database.all(
+              `INSERT INTO skill_runs (run_id, skill_id, version, cause, inputs_hash, request, status, started_at) VALUES (?, ?, ?, ?, ?, ?, 'running', ?)`,
+              run_id,
+              record.skill_id,
+              record.version,
+              asked.cause,
+              asked.inputs_hash,
+              JSON.stringify(record),
+              record.started_at,
+            )
+            if (record.approval_id !== null) this.#reports.note(record.approval_id, begunRun(run_id))
+          },
+          { kind: 'run', id: run_id },
+        )
       },
       end: async (run_id, { status, ended_at, result }, told) => {
         // What was stopped and undone is nobody's run any more: an interrupted turn may ask for it anew.
         const undone = `status = 'stopping' AND ?2 IN ('failed', 'partial_failure')`
         const end = `UPDATE skill_runs SET status = ?2, ended_at = ?3, result = ?4, cause = CASE WHEN ${undone} THEN '' ELSE cause END
           WHERE run_id = ?1 RETURNING request->>'approval_id' AS approval_id`
-        this.#unit(() => {
-          const [row] = this.#database.all<{ approval_id: string | null }>(end, run_id, status, ended_at, JSON.stringify(result))
-          if (row && row.approval_id !== null) this.#reports.note(row.approval_id, endedRun(result, told[0], ended_at))
-          for (const entry of told) append(entry)
-        })
+        this.#unit(
+          () => {
+            const [row] = this.#database.all<{ approval_id: string | null }>(end, run_id, status, ended_at, JSON.stringify(result))
+            if (row && row.approval_id !== null) this.#reports.note(row.approval_id, endedRun(result, told[0], ended_at))
+            for (const entry of told) append(entry)
+          },
+          { kind: 'run', id: run_id },
+        )
+        this.#guard.done({ kind: 'run', id: run_id })
         this.letGo(run_id)
       },
     }
@@ -124,7 +142,7 @@ export class SkillRuns {
       .filter(({ record }) => !this.#at_work.has(record.run_id))
   }
 
-  #anyOpen(): boolean {
+  anyOpen(): boolean {
     return this.#database.first('SELECT 1 AS one FROM skill_runs WHERE ended_at IS NULL LIMIT 1') !== undefined
   }
 

@@ -18,6 +18,7 @@ import { isRetryable } from '../../faults.ts'
 import type { CountedParts } from '../counted-model.ts'
 import type { Database } from '../database.ts'
 import type { Effects } from '../effects.ts'
+import { MOST_DEATHS, type Guard } from '../guard.ts'
 import { childHead, scopeHead } from '../spans.ts'
 import type { Toolbox } from '../toolbox.ts'
 import { hasToWait } from './has-to-wait.ts'
@@ -42,6 +43,7 @@ export type SessionFor = {
 type Parts = CountedParts & {
   scope: string
   database: Database
+  guard: Guard
   effects: Effects
   toolbox: Toolbox
   shelf: Shelf
@@ -130,7 +132,7 @@ export class Skills {
   }
 
   async #runApproved(run: Parameters<ScopeSession['runApproved']>[0]): Promise<void> {
-    const { runs, parked, scope, now } = this.#parts
+    const { runs, parked, guard, scope, now } = this.#parts
     const cause = `approval:${run.approval_id}`
     const known = runs.earlier(run.skill_id, [cause], '')
     let unrun: ApprovalRun | null = null
@@ -140,8 +142,11 @@ export class Skills {
         // It could not be resumed: the next look finds it again.
         if (runs.lost().some(({ record }) => record.run_id === known.run_id)) return
       } else {
+        // One that takes the object down before its record is kept would be begun for ever.
+        if (!(await this.#mayBegin(run.approval_id))) return parked.done(run.approval_id, null)
         const session = await this.open({ head: { ...scopeHead(), trace_id: run.trace_id }, causes: [cause] })
         const result = await session.runApproved(run)
+        guard.done({ kind: 'run', id: run.approval_id })
         // Somebody said yes: it runs once it can, for as long as it could have been approved.
         if (hasToWait(result) && now() < run.expires_at) return
         if (result.run_id === null) unrun = notRun(result, now())
@@ -155,15 +160,37 @@ export class Skills {
     }
   }
 
+  async #mayBegin(approval_id: string): Promise<boolean> {
+    const { guard, unit } = this.#parts
+    const work = { kind: 'run', id: approval_id } as const
+    if (await guard.begin(work)) return true
+    unit(() => guard.park(work, `the approved run took its scope down ${guard.deaths(work)} times: ${guard.reason(work)}`), work)
+    return false
+  }
+
   async #resume({ record, asked, stopping }: OpenRun): Promise<void> {
     const { scope } = this.#parts
     try {
       const head = { ...scopeHead(), trace_id: record.trace_id }
       const session = await this.open({ head, causes: [asked.cause] })
-      await session.resume(record, stopping ? { signal: AbortSignal.abort(new Error('its turn is over')) } : {})
+      await session.resume(record, await this.#howToResume(record.run_id, stopping))
     } catch (error) {
       console.error(JSON.stringify({ message: 'a run could not be resumed, the next alarm tries again', scope, error: messageOf(error) }))
     }
+  }
+
+  /** Each resumption is counted before it begins. A run that takes the object down again and again is stopped and undone; if that does, too, it is given up. */
+  async #howToResume(run_id: string, stopping: boolean): Promise<{ signal?: AbortSignal; give_up?: string }> {
+    const { guard, unit } = this.#parts
+    const work = { kind: 'run', id: run_id } as const
+    const reason = () => `the run took its scope down ${guard.deaths(work)} times: ${guard.reason(work)}`
+    if (!(await guard.begin(work, 2 * MOST_DEATHS))) {
+      const give_up = reason()
+      unit(() => guard.park(work, give_up), work)
+      return { give_up }
+    }
+    if (guard.deaths(work) > MOST_DEATHS) return { signal: AbortSignal.abort(new Error(reason())) }
+    return stopping ? { signal: AbortSignal.abort(new Error('its turn is over')) } : {}
   }
 
   #session({ head, causes, signal, model, acts }: SessionFor): ScopeSession {
@@ -215,9 +242,9 @@ export class Skills {
     { run_id, skill_id, version }: RunIdentity,
     { head, append }: { head: EntryHead; append: (told: SessionEntry) => void },
   ): HostRunnerPorts {
-    const { database, unit, runs, toolbox, effects, now } = this.#parts
+    const { database, unit, guard, runs, toolbox, effects, now } = this.#parts
     return {
-      journal: new RunJournal({ database, unit, append }),
+      journal: new RunJournal({ database, unit, guard, append }),
       callTool: async (tool, input, { signal, timeout_ms, idempotence_key, hide, secrets }) => {
         const found = toolbox.forPlan(tool)
         if (!found.ok) throw new Error(found.detail)

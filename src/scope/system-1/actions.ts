@@ -6,6 +6,8 @@ import { messageOf } from '../../protocol/message-of.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Counters } from '../counters.ts'
 import type { Stored } from '../event-row.ts'
+import { MOST_DEATHS, type Guard } from '../guard.ts'
+import { inBackground } from '../in-background.ts'
 import type { Log } from '../log.ts'
 import { isPlatformFault } from '../../faults.ts'
 import type { Settlement } from '../settlement.ts'
@@ -22,12 +24,13 @@ import type { Proving } from './proving.ts'
 const HEARTBEAT_MS = 20_000
 const AGAIN_MS = 2000
 /** So often an action is begun anew after a lost connection, or under its key where it may have happened. */
-const MOST_ATTEMPTS = 5
+const MOST_ATTEMPTS = MOST_DEATHS
 /** At once, one of a skill: the others wait for it. */
 const MOST_PLANS = 5
 
 type Parts = Omit<Performing, 'rows'> & {
   scope: string
+  guard: Guard
   log: Log
   held: HeldEvents
   memory: WorkingMemory
@@ -69,6 +72,15 @@ export class Actions {
     parts.alarm.source((now) => this.#due(now))
   }
 
+  /** Whether any is to be carried out. */
+  get waiting(): boolean {
+    return this.#waiting
+  }
+
+  get busy(): boolean {
+    return this.#running
+  }
+
   /** Under this key, to its end. */
   carriedOut(reflex_id: string, idempotence_key: string): boolean {
     return this.#rows.carriedOut(reflex_id, idempotence_key)
@@ -98,7 +110,7 @@ export class Actions {
     if (this.#running || !this.#waiting) return
     this.#running = true
     this.#parts.alarm.by(this.#parts.now() + HEARTBEAT_MS)
-    void this.#pump()
+    inBackground(this.#pump())
   }
 
   /** Drops the keys of long ago. */
@@ -164,7 +176,7 @@ export class Actions {
   async #pump(): Promise<void> {
     for (let row = this.#next(); row; row = this.#next()) {
       if (row.task.work.kind === 'skill') {
-        void this.#plan(row)
+        inBackground(this.#plan(row))
         continue
       }
       const end = await this.#endOf(row)
@@ -192,10 +204,9 @@ export class Actions {
 
   /** Null where it is to be tried again: it has not begun, or has a key under which it may be repeated. */
   async #endOf(row: ActionRow): Promise<Ended | null> {
-    const attempts = this.#attempt(row.id)
+    const attempts = await this.#attempt(row.id)
     try {
-      if (attempts > MOST_ATTEMPTS)
-        throw new Error(`it was begun ${MOST_ATTEMPTS} times, and the object died or lost its connection each time`)
+      if (attempts > MOST_ATTEMPTS) throw new Error(this.#park(row.id))
       return await performAction(row, { ...this.#parts, rows: this.#rows }, new AbortController().signal)
     } catch (error) {
       const last = this.#parts.effects.lastOf(row.id)
@@ -206,36 +217,51 @@ export class Actions {
     }
   }
 
-  /** Counted before it begins: one that kills the object is not begun for ever. */
-  #attempt(id: string): number {
-    return this.#parts.unit(() => this.#rows.attempt(id))
+  /** Counted before it begins, from the second time on on disk: one that kills the object is not begun for ever. */
+  async #attempt(id: string): Promise<number> {
+    const { unit, database } = this.#parts
+    const attempts = unit(() => this.#rows.attempt(id))
+    if (attempts > 1) await database.sync()
+    return attempts
+  }
+
+  #park(id: string): string {
+    const { guard, unit } = this.#parts
+    const work = { kind: 'action', id } as const
+    const reason = `it was begun ${MOST_ATTEMPTS} times, and the object died or lost its connection each time: ${guard.reason(work)}`
+    unit(() => guard.park(work, reason), work)
+    return reason
   }
 
   /** The event has its outcome, or goes the slow path; with the action's own end, in one transaction. */
   #ended({ id, seq, reflex_id, version, task }: ActionRow, { status, error }: Ended): void {
-    const { unit, log, settlement, held, memory, proving, agent, effects, now, turn, trim } = this.#parts
+    const { unit, guard, log, settlement, held, memory, proving, agent, effects, now, turn, trim } = this.#parts
     const { head, action_type, log_seq, consume } = task
     const ok = status === 'ok' || status === 'reused'
-    unit(() => {
-      this.#rows.end(id, { ok, now: now() })
-      log.append([{ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error }])
-      effects.forgetTurn(id)
-      if (status !== 'reused') proving.acted({ id: reflex_id, version }, { ok, saves: true })
-      if (ok) {
-        const outcome: Outcome = { by: 'reflex', reflex_id, version, log_seq, ...(status === 'reused' && { reused: true }) }
-        settlement.end([seq], 'completed', outcome)
-        if (consume) memory.leave([seq])
-      } else if (status === 'failed' && agent().trigger !== null) {
-        held.giveBack(seq)
-      } else {
-        const reason =
-          status === 'unknown'
-            ? `the effect of reflex ${reflex_id} ended unknown: look whether it happened, then retry or discard this event`
-            : `the action of reflex ${reflex_id} failed: ${error}`
-        settlement.end([seq], 'dead_lettered', { by: 'failure', reason }, reason)
-      }
-      trim()
-    })
+    unit(
+      () => {
+        this.#rows.end(id, { ok, now: now() })
+        log.append([{ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error }])
+        effects.forgetTurn(id)
+        if (status !== 'reused') proving.acted({ id: reflex_id, version }, { ok, saves: true })
+        if (ok) {
+          const outcome: Outcome = { by: 'reflex', reflex_id, version, log_seq, ...(status === 'reused' && { reused: true }) }
+          settlement.end([seq], 'completed', outcome)
+          if (consume) memory.leave([seq])
+        } else if (status === 'failed' && agent().trigger !== null) {
+          held.giveBack(seq)
+        } else {
+          const reason =
+            status === 'unknown'
+              ? `the effect of reflex ${reflex_id} ended unknown: look whether it happened, then retry or discard this event`
+              : `the action of reflex ${reflex_id} failed: ${error}`
+          settlement.end([seq], 'dead_lettered', { by: 'failure', reason }, reason)
+        }
+        trim()
+        guard.done({ kind: 'action', id })
+      },
+      { kind: 'action', id },
+    )
     turn.consider()
   }
 }

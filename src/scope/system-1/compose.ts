@@ -11,6 +11,7 @@ import type { Budget } from '../budget.ts'
 import type { Counters } from '../counters.ts'
 import type { Database } from '../database.ts'
 import type { Effects } from '../effects.ts'
+import type { Guard } from '../guard.ts'
 import type { Log } from '../log.ts'
 import type { Settlement } from '../settlement.ts'
 import type { SessionFor } from '../skills/skills.ts'
@@ -37,6 +38,7 @@ import { Windows } from './windows.ts'
 type Parts = {
   scope: string
   env: Env
+  guard: Guard
   database: Database
   records: Records
   log: Log

@@ -13,7 +13,9 @@ function outboxOf(also: (db: D1Database) => Promise<void>) {
     db,
     alarm: part<Alarm>({ source: (next: Due) => void (due = next), by: () => {}, rearm: () => {} }),
     now: () => 5000,
-    scope: () => ({ scope: 's', agent: 'a', open: 0 }),
+    scope: () => ({ scope: 's', agent: 'a', open: 0, parked: 0 }),
+    guard: { note: () => {}, deaths: () => 0, park: () => {}, parkedAt: () => null },
+    unit: (work) => work(),
     wake: () => null,
     also: { waits: true, tell: also },
   })

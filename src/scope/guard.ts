@@ -1,0 +1,207 @@
+import { messageOf } from '../protocol/message-of.ts'
+import type { ParkedWork, WorkKind } from '../protocol/parked-work.ts'
+import type { Database } from './database.ts'
+import type { Log } from './log.ts'
+import { scopeHead } from './spans.ts'
+
+export type Work = { kind: WorkKind; id: string }
+/** So often work may take the object down before it is parked. */
+export const MOST_DEATHS = 5
+/**
+ * Wakings in a row that did not come to rest: from the next one on, work is begun one piece at a
+ * time.
+ */
+const MOST_WAKES = 2
+/**
+ * What a caller asked for: the answer to that call tells of the failure, and nothing begins it
+ * again.
+ */
+export const CALLER: Work = { kind: 'request', id: '' }
+/**
+ * All work of its kind that is done together. After a death, it is done piece by piece until the
+ * one that causes it is found.
+ */
+export const together = (kind: WorkKind): Work => ({ kind, id: TOGETHER })
+
+const TOGETHER = '*'
+const UNSAID = 'the object died while this was at work'
+const MOST_LISTED = 100
+
+type Row = Work & { deaths: number; reason: string; at: number; parked_at: number | null }
+type Parts = { database: Database; log: Log; now: () => number }
+
+/**
+ * Counts how often the same work has taken the object down, and parks it in the end, so that
+ * everything else goes on.
+ *
+ * 1. Work that throws in its unit is counted after the rollback, and the count is on disk before
+ *    the object is dropped.
+ * 2. Work that ends the process, or that has failed before, is counted before it begins, on disk
+ *    (`begin`).
+ * 3. The normal path writes nothing here: work is counted beforehand only where the object has died
+ *    at such work, or has woken to open work several times without coming to rest.
+ * 4. A death that is some other work's is not counted against the turn that was in flight.
+ */
+export class Guard {
+  readonly #parts: Parts
+  readonly #rows: Map<string, Row>
+  /** Counted before it began: a failure of it is not counted a second time. */
+  readonly #begun = new Set<string>()
+  #wakes = 0
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#rows = new Map(parts.database.all<Row>('SELECT * FROM guard').map((row) => [keyOf(row), row]))
+  }
+
+  /** On waking to open work. Counted until the object comes to rest. */
+  async woke(): Promise<void> {
+    const { database } = this.#parts
+    this.#wakes = database.read<number>('wakes', 0) + 1
+    database.write('wakes', this.#wakes)
+    await database.sync()
+  }
+
+  /** All that was open on waking has been done, or has been put off. */
+  rested(): void {
+    if (this.#wakes === 0) return
+    this.#wakes = 0
+    this.#parts.database.all(`DELETE FROM state WHERE key = 'wakes'`)
+  }
+
+  /** Whether work of this kind is to be done piece by piece, each counted before it begins. */
+  careful(kind: WorkKind): boolean {
+    return this.#wakes > MOST_WAKES || this.#rows.has(keyOf(together(kind)))
+  }
+
+  deaths(work: Work): number {
+    return this.#rows.get(keyOf(work))?.deaths ?? 0
+  }
+
+  /** The reason of the latest death. */
+  reason(work: Work): string {
+    return this.#rows.get(keyOf(work))?.reason ?? UNSAID
+  }
+
+  /**
+   * Counts on disk before the work begins. False where it has taken the object down so often that
+   * it is to be parked.
+   */
+  async begin(work: Work, most = MOST_DEATHS): Promise<boolean> {
+    if (this.deaths(work) >= most) return false
+    this.#write({ ...work, deaths: this.deaths(work) + 1, reason: this.reason(work), at: this.#parts.now(), parked_at: null })
+    this.#begun.add(keyOf(work))
+    await this.#parts.database.sync()
+    return true
+  }
+
+  /** Work threw in its unit, which is rolled back; the object is about to be dropped. */
+  failed(work: Work, error: unknown): void {
+    const { database, now } = this.#parts
+    // An object that keeps nothing yet has nothing that it could begin again.
+    if (!database.laid) return
+    database.write('died_of', work.kind)
+    this.#acquit(work)
+    if (work.kind === 'request') return
+    const deaths = this.deaths(work) + (this.#begun.has(keyOf(work)) ? 0 : 1)
+    this.#write({ ...work, deaths, reason: messageOf(error), at: now(), parked_at: null })
+  }
+
+  /**
+   * Work failed without taking the object down, and may do so again and again. Within a unit of
+   * work.
+   */
+  note(work: Work, error: unknown): void {
+    this.#write({ ...work, deaths: this.deaths(work) + 1, reason: messageOf(error), at: this.#parts.now(), parked_at: null })
+  }
+
+  /** On waking: the kind of work that the object died of, where that is known. */
+  diedOf(): WorkKind | null {
+    const { database } = this.#parts
+    const kind = database.read<WorkKind | null>('died_of', null)
+    if (kind !== null) database.all(`DELETE FROM state WHERE key = 'died_of'`)
+    return kind
+  }
+
+  /** It came to its end, or what is to be done is another piece of work by now. */
+  done(work: Work): void {
+    this.#begun.delete(keyOf(work))
+    const row = this.#rows.get(keyOf(work))
+    if (row && row.parked_at === null) this.release(work)
+  }
+
+  /** Forgets about it: somebody has set it anew. */
+  release(work: Work): void {
+    if (!this.#rows.delete(keyOf(work))) return
+    this.#parts.database.all('DELETE FROM guard WHERE kind = ? AND id = ?', work.kind, work.id)
+  }
+
+  /** Somebody has an event tried again: it begins with a clean slate. */
+  releaseEvent(seq: number): void {
+    for (const kind of ['event', 'turn', 'outbox'] as const) this.release({ kind, id: String(seq) })
+  }
+
+  /** Within a unit of work: it is not begun again by itself. */
+  park(work: Work, reason: string): void {
+    const { log, now } = this.#parts
+    const deaths = this.deaths(work)
+    this.#write({ ...work, deaths, reason, at: now(), parked_at: now() })
+    log.append([{ ...scopeHead(), kind: 'work-parked', work: work.kind, id: work.id, deaths, reason }])
+    this.release(together(work.kind))
+  }
+
+  /** Since when, in ms. */
+  parkedAt(work: Work): number | null {
+    return this.#rows.get(keyOf(work))?.parked_at ?? null
+  }
+
+  get count(): number {
+    return this.#parked().length
+  }
+
+  /** What an operator is shown, the newest first. */
+  list(): ParkedWork[] {
+    return this.#parked()
+      .toSorted((one, other) => other.at - one.at)
+      .slice(0, MOST_LISTED)
+      .map(({ kind, id, deaths, reason, at }) => ({ kind, id, deaths, reason, parked_at: new Date(at).toISOString() }))
+  }
+
+  /**
+   * Within a unit of work: drops what is older than `before`, but for what stays parked until
+   * somebody sets it anew.
+   */
+  forget(before: number): void {
+    for (const row of Array.from(this.#rows.values())) {
+      if (row.at < before && row.kind !== 'timer' && row.kind !== 'setting') this.release(row)
+    }
+  }
+
+  /** What had begun beside it did not cause this death. */
+  #acquit(guilty: Work): void {
+    for (const key of this.#begun) {
+      const row = this.#rows.get(key)
+      if (row && key !== keyOf(guilty)) this.#write({ ...row, deaths: row.deaths - 1 })
+    }
+  }
+
+  #parked(): Row[] {
+    return Array.from(this.#rows.values()).filter(({ parked_at }) => parked_at !== null)
+  }
+
+  #write(row: Row): void {
+    this.#rows.set(keyOf(row), row)
+    this.#parts.database.all(
+      `INSERT INTO guard (kind, id, deaths, reason, at, parked_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        ON CONFLICT (kind, id) DO UPDATE SET deaths = ?3, reason = ?4, at = ?5, parked_at = ?6`,
+      row.kind,
+      row.id,
+      row.deaths,
+      row.reason,
+      row.at,
+      row.parked_at,
+    )
+  }
+}
+
+const keyOf = ({ kind, id }: Work): string => `${kind} ${id}`
