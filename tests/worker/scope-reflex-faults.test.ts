@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { AgentDeps } from '../../src/agents/define-agent.ts'
 import { setReflexState } from '../../src/store/change-reflexes.ts'
 import { metricsOf } from '../../src/store/reflex-metrics.ts'
+import { AGREEMENTS_NEEDED } from '../../src/reflexes/promotion.ts'
 import { findReflex } from '../../src/store/reflexes.ts'
 import { acting, calls, did, notes, whileAway, write } from '../support/chain.ts'
 import { freshId } from '../support/reflexes.ts'
@@ -155,9 +156,9 @@ describe('a version', () => {
     behaviours.set(scope, async ({ events }, deps) => {
       for (const event of events) await deps.call('act_once', { text: textOf(event) })
     })
-    await sendAndSettle(stub, ...notes(scope, 19))
+    await sendAndSettle(stub, ...notes(scope, AGREEMENTS_NEEDED - 1))
     await setReflexState(env.DB, { id, version: 1, state: 'retired', reason: 'malicious', now: Date.now() })
-    await sendAndSettle(stub, note(scope, 'the twentieth'))
+    await sendAndSettle(stub, note(scope, 'the last one needed'))
     expect(await movesOf(stub)).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'active' }])
     await until(async () => (await hurry(stub), (await countOf(stub, 'programs')) === 0), 'the scope knows')
     expect(await findReflex(env.DB, id)).toMatchObject({ state: 'retired', state_reason: 'malicious' })
@@ -179,9 +180,9 @@ describe('a version', () => {
   })
 
   test.each([
-    ['act', { agreed: 1, disagreed: 19, undecided: 0 }],
-    ['act_once', { agreed: 1, disagreed: 0, undecided: 19 }],
-  ])('that wants %s twenty times proves itself by one such act once', async (tool, shadow) => {
+    ['act', { agreed: 1, disagreed: 19, undecided: 0 }, [{ from: 'shadow', to: 'shadow' }]],
+    ['act_once', { agreed: 1, disagreed: 0, undecided: 19 }, []],
+  ])('that wants %s twenty times proves itself by one such act once', async (tool, shadow, moves) => {
     const scope = freshScope()
     const stub = stubOf(scope)
     const { id } = await write(calls(tool, '"x"'), { state: 'shadow', scope })
@@ -189,7 +190,7 @@ describe('a version', () => {
     behaviours.set(scope, async (_, deps) => void (await deps.call(tool, { text: 'x' })))
     await sendAndSettle(stub, ...notes(scope, 20))
     expect((await stub.metrics()).reflexes).toMatchObject([{ metrics: { shadow } }])
-    expect(await movesOf(stub)).toEqual([])
+    expect(await movesOf(stub)).toMatchObject(moves)
   })
 
   test('in shadow leaves no trials behind where the turn in flight drops its events', async () => {
