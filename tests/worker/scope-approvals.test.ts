@@ -224,7 +224,7 @@ describe('four eyes', () => {
     const decide = (how: string, key: string, id = approval_id) => call(`/v1/approvals/${id}/${how}`, { json: {}, key })
     const refused = await decide('approve', mine)
     expect(refused).toMatchObject(problem(403, 'forbidden'))
-    expect(refused.body.detail).toContain('another key has to approve it')
+    expect(refused.body.detail).toContain('cannot approve it: use another key')
     expect(await decide('approve', other)).toMatchObject({ status: 200, body: { requested_by: 'olga', decided_by: 'peter' } })
     await until(async () => did(scope).length === 2, 'it has run')
     const second = await propose(scope, skill_id, { inputs: { what: 'y' } }, mine)
