@@ -62,21 +62,22 @@ describe('what an agent wrote', () => {
     expect(await changeTo('retired', id, { key: await keyFor(['operator'], ['team-a/*']) })).toMatchObject({ status: 200 })
   })
 
-  test('acts once it has shown itself in shadow, in all scopes together', async () => {
-    const version = await createVersion({ ...byAgent(freshScope()), state: 'shadow' })
-    await show(version, 'a', 40)
-    await show({ ...version, version: 2 }, 'a', 100)
+  test('acts once it has shown itself in shadow, in all scopes of its owner together', async () => {
+    const version = await createVersion({ ...byAgent(freshScope()), scopes: ['own/*'], state: 'shadow' })
+    await show(version, 'own/a', 40)
+    await show({ ...version, version: 2 }, 'own/a', 100)
+    await show(version, 'foreign', 100)
     const refused = await changeTo('active', version.id)
     expect(refused).toMatchObject(problem(409, 'not-proven'))
     expect(refused.body.detail).toContain('40 of 40 compared fires in shadow agreed: at least 32 more must agree')
     expect(await stateOf(version.id)).toBe('shadow')
-    await show(version, 'b', 32)
+    await show(version, 'own/b', 32)
     expect(await changeTo('active', version.id)).toMatchObject({ status: 200, body: { state: 'active' } })
   })
 
   test('does not act while it disagrees, unless that is forced', async () => {
-    const version = await createVersion({ ...byAgent(freshScope()), state: 'shadow' })
-    await show(version, 'a', 90, 10)
+    const version = await createVersion({ ...byAgent(freshScope()), scopes: ['own/*'], state: 'shadow' })
+    await show(version, 'own/a', 90, 10)
     const refused = await changeTo('active', version.id)
     expect(refused).toMatchObject(problem(409, 'not-proven'))
     expect(refused.body.detail).toContain('90 of 100 compared fires')
