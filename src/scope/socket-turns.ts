@@ -13,9 +13,11 @@ const SHARE = 16
 const TURN = 64
 const TURN_BYTES = 1_000_000
 const GATHER_MS = 3
+/** What a moment may bring that is still no flood: so much of one socket, and of all. */
+const ALONE = { of_one: 2, of_all: 8 } as const
 
 /**
- * Turns of many sockets. A message that comes alone is taken at once. One that comes before a timer of 0 ms has fired was
+ * Turns of many sockets. A message that comes alone is taken at once. Many that come before a timer of 0 ms has fired were
  * waiting behind it already: while the runtime has messages at hand it delivers them one after the other, and does not come
  * to timers. Such messages are gathered and taken together, a share of each socket in turn. Whoever waits for each
  * acknowledgement before the next message never gets there.
@@ -23,8 +25,9 @@ const GATHER_MS = 3
 export class SocketTurns<Socket> {
   readonly #take: Take<Socket>
   readonly #waiting = new Map<Socket, Waiting<Socket>>()
+  /** Since the last moment of calm; null while it is calm. */
+  #heard: Map<Socket, number> | null = null
   #count = 0
-  #open = false
 
   constructor(take: Take<Socket>) {
     this.#take = take
@@ -36,11 +39,7 @@ export class SocketTurns<Socket> {
   }
 
   add(message: Message<Socket>): void {
-    if (!this.#open) {
-      this.#open = true
-      setTimeout(() => this.#ended(), 0)
-      return this.#take([message])
-    }
+    if (this.#isAlone(message.socket)) return this.#take([message])
     this.#gather(message)
     if (this.#count >= TURN) this.#take(this.#gathered())
   }
@@ -48,6 +47,14 @@ export class SocketTurns<Socket> {
   forget(socket: Socket): void {
     this.#count -= this.#waiting.get(socket)?.messages.length ?? 0
     this.#waiting.delete(socket)
+  }
+
+  #isAlone(socket: Socket): boolean {
+    if (!this.#heard) setTimeout(() => this.#ended(), 0)
+    this.#heard ??= new Map()
+    const of_one = (this.#heard.get(socket) ?? 0) + 1
+    this.#heard.set(socket, of_one)
+    return this.#count === 0 && of_one <= ALONE.of_one && this.#heard.size <= ALONE.of_all
   }
 
   #gather(message: Message<Socket>): void {
@@ -61,8 +68,8 @@ export class SocketTurns<Socket> {
   /** It was calm for a moment: what is left is taken, and where nothing was, the next message is alone again. */
   #ended(): void {
     const turn = this.#gathered()
-    this.#open = turn.length > 0
-    if (!this.#open) return
+    this.#heard = turn.length > 0 ? new Map() : null
+    if (!this.#heard) return
     setTimeout(() => this.#ended(), GATHER_MS)
     this.#take(turn)
   }
