@@ -79,6 +79,7 @@ function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
     case 'timer-skipped':
     case 'timer-set':
     case 'turn-cancelled':
+    case 'work-parked':
       return state
     default:
       return state
