@@ -256,7 +256,9 @@ async function curlsIn(file: string): Promise<Curl[]> {
   const markdown = await readFile(join(repository, file), 'utf8')
   const shell = Array.from(markdown.matchAll(/```sh\n(.*?)```/gs), ([, code = '']) => code).join('\n')
   const printed = Array.from(shell.matchAll(/^curl (?:.*\\\n)*.*$/gm), ([command]) => command)
-  return printed.map((command) => readCurl(command, { KEY: ADMIN_KEY, REFLEX_ADMIN_KEY: ADMIN_KEY, REFLEX_KEY: ADMIN_KEY }))
+  return printed.map((command) =>
+    readCurl(command, { URL: server.url, KEY: ADMIN_KEY, REFLEX_ADMIN_KEY: ADMIN_KEY, REFLEX_KEY: ADMIN_KEY }),
+  )
 }
 
 async function run({ method, url, headers, body }: Curl): Promise<{ status: number | undefined; body: unknown }> {
