@@ -16,7 +16,7 @@ const BUDGET_MS = 15_000
 /** Where the clock stands still, this ends it. */
 const MOST_STATEMENTS = 1000
 
-export type Forgotten = { events: number; approvals: number; incidents: number; scopes: number; reflex_metrics: number }
+type Forgotten = { events: number; approvals: number; incidents: number }
 
 /** How long D1 keeps what has ended. A value that cannot be read forgets nothing: it might have been meant to be longer. */
 export function retentionDays({ REFLEX_RETENTION_DAYS: text }: Pick<Env, 'REFLEX_RETENTION_DAYS'>): number {
@@ -26,33 +26,41 @@ export function retentionDays({ REFLEX_RETENTION_DAYS: text }: Pick<Env, 'REFLEX
   throw new TypeError(`REFLEX_RETENTION_DAYS is "${text}"; it must be a number of days, more than 0 and at most ${MOST_DAYS}`)
 }
 
+/** Does one step of the sweep and says how much it did; a failure of it is reported, not thrown. */
+type Step = (name: string, work: () => Promise<number>) => Promise<number>
+
 /**
- * Forgets what D1 has kept for long enough: batch after batch until nothing is left or the time is over, so that it keeps up with whatever comes in.
- * Each batch is one bounded statement. Dead letters, versions of reflexes and skills, and keys are never forgotten here.
+ * Forgets what D1 has kept for long enough: batch after batch until nothing is left or the time is
+ * over, so that it keeps up with whatever comes in. Each batch is one bounded statement, each table
+ * a step by itself. Dead letters, versions of reflexes and skills, and keys are never forgotten here.
  */
-export async function forgetOld(env: Env, now: number, clock: () => number = Date.now): Promise<Forgotten> {
-  const before = now - retentionDays(env) * DAY_MS
-  const long_before = Math.min(before, now - SCOPE_DAYS * DAY_MS)
-  const until = clock() + BUDGET_MS
+export async function forgetOld(env: Env, now: number, step: Step): Promise<Forgotten> {
+  const { DB } = env
+  const before = () => now - retentionDays(env) * DAY_MS
+  const long_before = () => Math.min(before(), now - SCOPE_DAYS * DAY_MS)
+  const until = Date.now() + BUDGET_MS
   let statements = 0
+  const goesOn = () => statements < MOST_STATEMENTS && Date.now() < until
   const repeat = async (forget: () => Promise<number>): Promise<number> => {
     let sum = 0
-    for (let gone = BATCH; gone > 0 && statements < MOST_STATEMENTS && clock() < until; statements += 1) sum += gone = await forget()
+    for (let gone = BATCH; gone > 0 && goesOn(); statements += 1) sum += gone = await forget()
     return sum
   }
-  const { DB } = env
   // The small ones first: the events must not keep them from theirs.
-  const approvals = await repeat(() => forgetApprovals(DB, before, BATCH))
-  const incidents = await repeat(() => forgetIncidents(DB, before, BATCH))
-  const scopes = await repeat(() => forgetScopes(DB, long_before, BATCH))
-  const reflex_metrics = await repeat(() => forgetReflexMetrics(DB, long_before, BATCH))
-  let after = 0
-  let events = 0
-  for (; statements < MOST_STATEMENTS && clock() < until; statements += 1) {
-    const { forgotten, next } = await forgetEvents(DB, { before, now, after, limit: BATCH })
-    events += forgotten
-    if (next === null) break
-    after = next
-  }
-  return { events, approvals, incidents, scopes, reflex_metrics }
+  const approvals = await step('forgetting approvals', () => repeat(() => forgetApprovals(DB, before(), BATCH)))
+  const incidents = await step('forgetting incidents', () => repeat(() => forgetIncidents(DB, before(), BATCH)))
+  await step('forgetting scopes', () => repeat(() => forgetScopes(DB, long_before(), BATCH)))
+  await step('forgetting metrics', () => repeat(() => forgetReflexMetrics(DB, long_before(), BATCH)))
+  const events = await step('forgetting events', async () => {
+    let sum = 0
+    for (let after: number | null = 0; after !== null && goesOn(); statements += 1) {
+      const { forgotten, next }: Batch = await forgetEvents(DB, { before: before(), now, after, limit: BATCH })
+      sum += forgotten
+      after = next
+    }
+    return sum
+  })
+  return { events, approvals, incidents }
 }
+
+type Batch = Awaited<ReturnType<typeof forgetEvents>>

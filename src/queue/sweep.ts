@@ -4,7 +4,7 @@ import { expireApprovals } from '../store/approvals.ts'
 import { lateQueued, markSentAgain } from '../store/events.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
 import { send } from './produce.ts'
-import { forgetOld, type Forgotten } from './retention.ts'
+import { forgetOld } from './retention.ts'
 
 /** How long an event may stay `queued` before it is sent again; the inbox drops it if the queue had it after all. */
 export const LATE_MS = 30_000
@@ -30,13 +30,8 @@ export async function sweep(
     return (await Promise.all(overdue.map((scope) => poke(env, scope)))).filter(Boolean).length
   })
   const expired = await step('expiring approvals', () => expireApprovals(env.DB, now))
-  let gone: Forgotten = { events: 0, approvals: 0, incidents: 0, scopes: 0, reflex_metrics: 0 }
-  await step('forgetting', async () => {
-    gone = await forgetOld(env, now)
-    return gone.events
-  })
-  const { events: forgotten, approvals: approvals_forgotten, incidents: incidents_forgotten } = gone
-  return { sent_again, poked, expired, forgotten, approvals_forgotten, incidents_forgotten }
+  const { events, approvals, incidents } = await forgetOld(env, now, step)
+  return { sent_again, poked, expired, forgotten: events, approvals_forgotten: approvals, incidents_forgotten: incidents }
 }
 
 /** In batches that fit into memory, until nothing is late any more: what was sent again is not late. */
