@@ -1,10 +1,11 @@
-import { and, desc, eq, getTableColumns, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizzle-orm'
+import { and, eq, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
+import { iso } from '../protocol/iso-time.ts'
 import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../protocol/approval.ts'
 import type { Refused } from '../protocol/scope-api.ts'
 import { within } from './events.ts'
 import { olderThan, type Place } from './older-than.ts'
-import { bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
+import { bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
 import { approvals, skillVersions } from './schema.ts'
 
 /** Repeated, it changes nothing: a decision that was made meanwhile stays. */
@@ -50,13 +51,7 @@ export async function listApprovals(
     olderThan(before, approvals.created_at, approvals.id),
   )
   const bytes = bytesOf(approvals.inputs, approvals.why, approvals.reason, approvals.run)
-  const page = { from: approvals, where, key: approvals.id, at: approvals.created_at, bytes, limit }
-  const rows = await drizzle(db)
-    .select({ ...getTableColumns(approvals), bytes })
-    .from(approvals)
-    .where(inArray(approvals.id, keysOfPage(page)))
-    .orderBy(desc(approvals.created_at), desc(approvals.id))
-  const { items, more } = pageOf(rows, limit)
+  const { items, more } = await readPage(db, { from: approvals, where, key: approvals.id, at: approvals.created_at, bytes, limit })
   return { items: items.map((row) => asOf(row, now)), more }
 }
 
@@ -140,5 +135,3 @@ function isActive(): SQL {
 }
 
 const isOwnOf = ({ key_id }: Decider): SQL => sql`(${approvals.requested_key} IS ${key_id} AND NOT ${approvals.self_approval})`
-
-const iso = (ms: number): string => new Date(ms).toISOString()

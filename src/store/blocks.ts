@@ -1,8 +1,8 @@
-import { and, desc, eq, getTableColumns, inArray } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { within } from './events.ts'
 import { olderThan, type Place } from './older-than.ts'
-import { bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
+import { bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
 import { blocks } from './schema.ts'
 
 export type Block = typeof blocks.$inferSelect
@@ -23,13 +23,7 @@ export async function listBlocks(db: D1Database, { patterns, scope, before, limi
     olderThan(before, blocks.blocked_at, blocks.id),
   )
   const bytes = bytesOf(blocks.reason)
-  const page = { from: blocks, where, key: blocks.id, at: blocks.blocked_at, bytes, limit }
-  const rows = await drizzle(db)
-    .select({ ...getTableColumns(blocks), bytes })
-    .from(blocks)
-    .where(inArray(blocks.id, keysOfPage(page)))
-    .orderBy(desc(blocks.blocked_at), desc(blocks.id))
-  return pageOf(rows, limit)
+  return readPage(db, { from: blocks, where, key: blocks.id, at: blocks.blocked_at, bytes, limit })
 }
 
 export async function findBlock(db: D1Database, id: string): Promise<Block | null> {

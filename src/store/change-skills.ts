@@ -41,8 +41,8 @@ export async function registerSkill(db: D1Database, draft: NewSkillVersion): Pro
 }
 
 /** What one owner may have active at once: every scope that may run them keeps a copy. */
-export const MOST_ACTIVE = 1000
-export const MOST_ACTIVE_BYTES = 16_000_000
+const MOST_ACTIVE = 1000
+const MOST_ACTIVE_BYTES = 16_000_000
 
 /** `quota`: what one owner may have active; given by tests. */
 export type SkillStateChange = {

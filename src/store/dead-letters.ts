@@ -1,10 +1,10 @@
-import { and, desc, eq, getTableColumns, inArray, type SQL } from 'drizzle-orm'
+import { and, eq, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../protocol/json-chunks.ts'
 import { within } from './events.ts'
 import { olderThan, type Place } from './older-than.ts'
-import { bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
+import { bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
 import { deadLetters } from './schema.ts'
 
 export type DeadLetter = typeof deadLetters.$inferSelect
@@ -69,14 +69,8 @@ export async function listDeadLetters(
     olderThan(before, deadLetters.dead_lettered_at, deadLetters.id),
   ]
   const where = and(...conditions)
-  const bytes = bytesOf(deadLetters.payload, deadLetters.error)
-  const page = { from: deadLetters, where, key: deadLetters.id, at: deadLetters.dead_lettered_at, bytes, limit }
-  const rows = await drizzle(db)
-    .select({ ...getTableColumns(deadLetters), bytes })
-    .from(deadLetters)
-    .where(inArray(deadLetters.id, keysOfPage(page)))
-    .orderBy(desc(deadLetters.dead_lettered_at), desc(deadLetters.id))
-  return pageOf(rows, limit)
+  const bytes = bytesOf(deadLetters.payload, deadLetters.error, deadLetters.stack)
+  return readPage(db, { from: deadLetters, where, key: deadLetters.id, at: deadLetters.dead_lettered_at, bytes, limit })
 }
 
 export async function findDeadLetter(db: D1Database, id: string): Promise<DeadLetter | null> {

@@ -1,8 +1,8 @@
-import { and, desc, eq, getTableColumns, inArray, isNotNull, isNull } from 'drizzle-orm'
+import { and, eq, isNotNull, isNull } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { within } from './events.ts'
 import { olderThan, type Place } from './older-than.ts'
-import { bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
+import { bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
 import { incidents } from './schema.ts'
 
 export type Incident = typeof incidents.$inferSelect
@@ -26,13 +26,7 @@ export async function listIncidents(db: D1Database, { patterns, scope, state, be
     olderThan(before, incidents.opened_at, incidents.id),
   )
   const bytes = bytesOf(incidents.title, incidents.details, incidents.evidence)
-  const page = { from: incidents, where, key: incidents.id, at: incidents.opened_at, bytes, limit }
-  const rows = await drizzle(db)
-    .select({ ...getTableColumns(incidents), bytes })
-    .from(incidents)
-    .where(inArray(incidents.id, keysOfPage(page)))
-    .orderBy(desc(incidents.opened_at), desc(incidents.id))
-  return pageOf(rows, limit)
+  return readPage(db, { from: incidents, where, key: incidents.id, at: incidents.opened_at, bytes, limit })
 }
 
 /** An id is made of its scope and its run's key: no two scopes have the same. */

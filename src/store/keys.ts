@@ -1,9 +1,10 @@
-import { and, desc, eq, getTableColumns, sql, type SQL } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { z } from 'zod'
 import { patternMatchesSql } from '../protocol/scope-pattern.ts'
 import type { Page } from '../protocol/scope-api.ts'
 import { olderThan, type Place } from './older-than.ts'
+import { bytesOf, keysOfPage, pageOf } from './page-by-bytes.ts'
 import { keys } from './schema.ts'
 
 export type KeyRow = typeof keys.$inferSelect
@@ -36,15 +37,17 @@ type KeyQuery = { limit: number; cursor?: string | undefined; patterns: readonly
  */
 export async function listKeys(database: D1Database, page: KeyQuery): Promise<Page<ListedKey>> {
   const { hash: _hash, ...listed } = getTableColumns(keys)
+  const { limit, cursor, patterns } = page
+  const where = and(coveredBy(patterns), cursor === undefined ? undefined : olderThan(placeOf(cursor), keys.created_at, keys.id))
+  const bytes = bytesOf(keys.name, keys.roles, keys.scopes)
   const rows = await drizzle(database)
-    .select(listed)
+    .select({ ...listed, bytes })
     .from(keys)
-    .where(and(coveredBy(page.patterns), page.cursor === undefined ? undefined : olderThan(placeOf(page.cursor), keys.created_at, keys.id)))
+    .where(inArray(keys.id, keysOfPage({ from: keys, where, key: keys.id, at: keys.created_at, bytes, limit })))
     .orderBy(desc(keys.created_at), desc(keys.id))
-    .limit(page.limit + 1)
-  const items = rows.slice(0, page.limit)
+  const { items, more } = pageOf(rows, limit)
   const last = items.at(-1)
-  return { items, next_cursor: last && rows.length > page.limit ? `${last.created_at}.${last.id}` : null }
+  return { items, next_cursor: last && more ? `${last.created_at}.${last.id}` : null }
 }
 
 /** Whether there was such a key. */

@@ -1,19 +1,22 @@
-import { desc, sql, type Column, type SQL, type Table } from 'drizzle-orm'
+import { desc, getTableColumns, inArray, sql, type Column, type SQL, type Table } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { limits } from '../protocol/limits.ts'
 
-/** The rows of a list that is ordered by `at`, if that is given, and then by `key`, both falling. */
-type List = {
-  from: Table
+/** The rows of a list that is ordered by `at`, if that is given, and then by `key`, both falling unless `rising`. */
+type List<From extends Table | SQL = Table | SQL> = {
+  from: From
   where: SQL | undefined
   key: Column
   at?: Column
   bytes: SQL<number>
   limit: number
+  rising?: boolean
 }
 export type PageOf<Row> = { items: Row[]; more: boolean }
 
 /** What a row takes: the bytes of its long columns, without reading them. */
-export const bytesOf = (...columns: Column[]): SQL<number> =>
+export const bytesOf = (...columns: (Column | SQL)[]): SQL<number> =>
   sql<number>`(${sql.join(
     columns.map((column) => sql`coalesce(octet_length(${column}), 0)`),
     sql` + `,
@@ -23,10 +26,11 @@ export const bytesOf = (...columns: Column[]): SQL<number> =>
  * The keys of one page: at most `limit`, and about a page's bytes; and of one row more, where there is one, which shows
  * that the list goes on. Only what is in a page is ever loaded.
  */
-export function keysOfPage({ from, where, key, at, bytes, limit }: List): SQL {
-  const order = at ? sql`${desc(at)}, ${desc(key)}` : desc(key)
+export function keysOfPage({ from, where, key, at, bytes, limit, rising = false }: List): SQL {
+  const way = sql.raw(rising ? 'ASC' : 'DESC')
+  const order = at ? sql`${at} ${way}, ${key} ${way}` : sql`${key} ${way}`
   return sql`(SELECT key FROM
-    (SELECT key, sum(bytes) OVER (ORDER BY at DESC, key DESC) - bytes AS before FROM
+    (SELECT key, sum(bytes) OVER (ORDER BY at ${way}, key ${way}) - bytes AS before FROM
       (SELECT ${key} AS key, ${at ?? key} AS at, ${bytes} AS bytes FROM ${from} WHERE ${where ?? sql`true`}
         ORDER BY ${order} LIMIT ${limit + 1}))
     WHERE before < ${limits.page_bytes})`
@@ -38,4 +42,18 @@ export function pageOf<Row extends { bytes: number }>(rows: readonly Row[], limi
   const more = rows.length > limit || (rows.length > 1 && total >= limits.page_bytes)
   const items = more ? rows.slice(0, -1) : rows
   return { items: items.map(({ bytes: _bytes, ...row }) => row), more }
+}
+
+/** A page of a table's whole rows, newest first. */
+export async function readPage<From extends SQLiteTable>(
+  db: D1Database,
+  list: List<From> & { at: Column },
+): Promise<PageOf<From['$inferSelect']>> {
+  const { from, key, at, bytes, limit } = list
+  const rows = await drizzle(db)
+    .select({ ...getTableColumns<SQLiteTable>(from), bytes })
+    .from<SQLiteTable>(from)
+    .where(inArray(key, keysOfPage(list)))
+    .orderBy(desc(at), desc(key))
+  return pageOf(rows as (From['$inferSelect'] & { bytes: number })[], limit)
 }

@@ -1,7 +1,8 @@
-import { and, asc, desc, eq, gt, or, sql, type SQL } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, inArray, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { ReflexReference, ReflexState, ReflexVersion } from '../protocol/reflex.ts'
 import type { Page } from '../protocol/scope-api.ts'
+import { bytesOf, keysOfPage, pageOf } from './page-by-bytes.ts'
 import { reflexes, reflexVersions } from './schema.ts'
 
 const listed = {
@@ -62,22 +63,24 @@ export type ReflexQuery = {
 export async function listReflexes(db: D1Database, { owner, state, q, cursor, limit }: ReflexQuery): Promise<Page<ListedReflex>> {
   const inState = state === undefined ? sql.empty() : sql`AND state = ${state}`
   const newest = sql`(SELECT max(version) FROM reflex_versions AS other WHERE other.id = ${reflexes.id} ${inState})`
+  const shown = and(eq(reflexVersions.id, reflexes.id), eq(reflexVersions.version, newest))
+  const where = and(
+    owner === undefined ? undefined : eq(reflexes.owner, owner),
+    cursor === undefined ? undefined : gt(reflexes.id, cursor),
+    // D1 takes no LIKE pattern beyond 50 bytes.
+    q === undefined ? undefined : or(contains(sql`${reflexes.id}`, q), contains(sql`${reflexVersions.description}`, q)),
+  )
+  const { description, state_reason, provenance } = reflexVersions
+  const bytes = bytesOf(reflexes.scopes, description, state_reason, provenance)
+  const from = sql`${reflexes} INNER JOIN ${reflexVersions} ON ${shown}`
   const rows = await drizzle(db)
-    .select(listed)
+    .select({ ...listed, bytes })
     .from(reflexes)
-    .innerJoin(reflexVersions, and(eq(reflexVersions.id, reflexes.id), eq(reflexVersions.version, newest)))
-    .where(
-      and(
-        owner === undefined ? undefined : eq(reflexes.owner, owner),
-        cursor === undefined ? undefined : gt(reflexes.id, cursor),
-        // D1 takes no LIKE pattern beyond 50 bytes.
-        q === undefined ? undefined : or(contains(sql`${reflexes.id}`, q), contains(sql`${reflexVersions.description}`, q)),
-      ),
-    )
+    .innerJoin(reflexVersions, shown)
+    .where(inArray(reflexes.id, keysOfPage({ from, where, key: reflexes.id, bytes, limit, rising: true })))
     .orderBy(asc(reflexes.id))
-    .limit(limit + 1)
-  const items = rows.slice(0, limit)
-  return { items, next_cursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null }
+  const { items, more } = pageOf(rows, limit)
+  return { items, next_cursor: more ? (items.at(-1)?.id ?? null) : null }
 }
 
 const contains = (column: SQL, text: string): SQL => sql`instr(lower(${column}), lower(${text})) > 0`

@@ -1,4 +1,4 @@
-import { eq, or, sql, type SQL } from 'drizzle-orm'
+import { or, sql, type Column, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { overlaps, prefixOf } from '../protocol/scope-pattern.ts'
 import { skills, skillScopes, skillVersions } from './schema.ts'
@@ -22,10 +22,17 @@ export async function ownersPatterns(db: D1Database, wanted: readonly string[]):
 export const ownedWithin = (patterns: readonly string[]): SQL =>
   sql`${skills.id} IN (SELECT skill_id FROM skill_scopes WHERE pattern IN (SELECT value FROM json_each(${JSON.stringify(patterns)})))`
 
-/** Of the versions that a key may read; undefined where it may read all of them. */
-export async function readableBy(db: D1Database, scopes: readonly string[]): Promise<SQL | undefined> {
-  if (scopes.includes('*')) return undefined
-  return or(ownedWithin(await ownersPatterns(db, scopes)), eq(skillVersions.sharing, 'org'))
+/** The owners' patterns that a key's scopes overlap with; null where the key may read everything. */
+export const patternsSeenBy = async (db: D1Database, scopes: readonly string[]): Promise<string[] | null> =>
+  scopes.includes('*') ? null : ownersPatterns(db, scopes)
+
+/** Of the versions that may be read by those patterns; `sharing` is the version's column. */
+export const readable = (patterns: readonly string[] | null, sharing: Column | SQL = skillVersions.sharing): SQL =>
+  patterns === null ? sql`true` : sql`(${ownedWithin(patterns)} OR ${sharing} = 'org')`
+
+/** Of the versions that a key may read. */
+export async function readableBy(db: D1Database, scopes: readonly string[]): Promise<SQL> {
+  return readable(await patternsSeenBy(db, scopes))
 }
 
 /** Of the versions that a scope may show and run. */

@@ -1,9 +1,10 @@
-import { and, asc, desc, eq, gt, or, sql, type SQL } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, inArray, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Page } from '../protocol/scope-api.ts'
 import type { SkillState, SkillVersion } from '../protocol/skill.ts'
+import { bytesOf, keysOfPage, pageOf } from './page-by-bytes.ts'
 import { skills, skillVersions } from './schema.ts'
-import { ownedWithin, ownersPatterns } from './skill-scopes.ts'
+import { patternsSeenBy, readable } from './skill-scopes.ts'
 
 const listed = {
   id: skillVersions.id,
@@ -66,31 +67,32 @@ export type SkillQuery = {
 
 /** By id, of each the newest version in `state`; without a state what `findSkill` gives. */
 export async function listSkills(db: D1Database, { q, state, cursor, limit, key_scopes }: SkillQuery): Promise<Page<ListedSkill>> {
-  const patterns = key_scopes.includes('*') ? null : await ownersPatterns(db, key_scopes)
+  const patterns = await patternsSeenBy(db, key_scopes)
   const newest = (wanted?: SkillState) => newestOf(patterns, wanted)
   const shown = state === undefined ? sql`coalesce(${newest('active')}, ${newest()})` : newest(state)
+  const isShown = and(eq(skillVersions.id, skills.id), eq(skillVersions.precedence, shown))
+  const where = and(
+    cursor === undefined ? undefined : gt(skills.id, cursor),
+    // D1 takes no LIKE pattern beyond 50 bytes.
+    q === undefined ? undefined : or(contains(sql`${skills.id}`, q), contains(described, q)),
+  )
+  const bytes = bytesOf(skills.scopes, described, skillVersions.state_reason, skillVersions.provenance)
+  const from = sql`${skills} INNER JOIN ${skillVersions} ON ${isShown}`
   const rows = await drizzle(db)
-    .select({ ...listed, description: described })
+    .select({ ...listed, description: described, bytes })
     .from(skills)
-    .innerJoin(skillVersions, and(eq(skillVersions.id, skills.id), eq(skillVersions.precedence, shown)))
-    .where(
-      and(
-        cursor === undefined ? undefined : gt(skills.id, cursor),
-        // D1 takes no LIKE pattern beyond 50 bytes.
-        q === undefined ? undefined : or(contains(sql`${skills.id}`, q), contains(described, q)),
-      ),
-    )
+    .innerJoin(skillVersions, isShown)
+    .where(inArray(skills.id, keysOfPage({ from, where, key: skills.id, bytes, limit, rising: true })))
     .orderBy(asc(skills.id))
-    .limit(limit + 1)
-  const items = rows.slice(0, limit)
-  return { items, next_cursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null }
+  const { items, more } = pageOf(rows, limit)
+  return { items, next_cursor: more ? (items.at(-1)?.id ?? null) : null }
 }
 
 /** Null where a key may read none of them. */
 function newestOf(patterns: readonly string[] | null, state?: SkillState): SQL {
   const inState = state === undefined ? sql.empty() : sql`AND other.state = ${state}`
-  const visible = patterns === null ? sql.empty() : sql`AND (other.sharing = 'org' OR ${ownedWithin(patterns)})`
-  return sql`(SELECT max(precedence) FROM skill_versions AS other WHERE other.id = ${skills.id} ${inState} ${visible})`
+  const visible = readable(patterns, sql`other.sharing`)
+  return sql`(SELECT max(precedence) FROM skill_versions AS other WHERE other.id = ${skills.id} ${inState} AND ${visible})`
 }
 
 const contains = (column: SQL, text: string): SQL => sql`instr(lower(${column}), lower(${text})) > 0`

@@ -174,6 +174,11 @@ describe('one answer holds about a page', () => {
   })
 })
 
+const REFLEXES = `INSERT INTO reflex_versions
+  SELECT value, 1, 'x', 'x', 'x', 'draft', NULL, 1, '{"by":"x","scope":null,"template":null,"origin":null}', 1 FROM json_each(?1)`
+const SKILLS = `INSERT INTO skill_versions
+  SELECT value, '1.0.0', '1', '{}', 'x', 'candidate', NULL, 1, 0, '{"by":"x","scope":null}', 1, 'project' FROM json_each(?1)`
+
 describe('a list of D1 is paged by bytes', () => {
   async function all(path: string): Promise<{ items: { id: string }[]; pages: number }> {
     const items: { id: string }[] = []
@@ -205,6 +210,25 @@ describe('a list of D1 is paged by bytes', () => {
     const { text } = await call(`/v1/events/replay?scope=${scope}`)
     const lines = text.trimEnd().split('\n')
     expect(new Set(lines.map((line) => JSON.parse(line).id as string))).toEqual(new Set(events.map(({ id }) => id)))
+  })
+
+  test.each([
+    ['reflexes', 'INSERT INTO reflexes SELECT value, ?2, ?2, ?1, 1 FROM json_each(?3)', REFLEXES],
+    ['skills', 'INSERT INTO skills SELECT value, ?2, ?2, ?1, 1 FROM json_each(?3)', SKILLS],
+    ['keys', `INSERT INTO keys SELECT value, ?2, '["viewer"]', ?1, 'x', 1 FROM json_each(?3)`, null],
+  ])('%s, and each is listed once', async (what, insert, versions) => {
+    const ids = Array.from({ length: A_PAGE + 5 }, () => crypto.randomUUID())
+    const listed = JSON.stringify(ids)
+    // No key may have so many patterns: only the list's own bound is of interest here.
+    await env.DB.prepare(insert)
+      .bind(JSON.stringify(['x'.repeat(LARGE)]), 'large', listed)
+      .run()
+    if (versions !== null) await env.DB.prepare(versions).bind(listed).run()
+    const { items, pages } = await all(`/v1/${what}?limit=1000`)
+    const seen = items.map(({ id }) => id)
+    expect(seen.filter((id) => ids.includes(id)).toSorted()).toEqual(ids.toSorted())
+    expect(new Set(seen).size).toBe(seen.length)
+    expect(pages).toBeGreaterThan(1)
   })
 
   test('dead letters, which are also retried page by page', async () => {
