@@ -62,8 +62,12 @@ async function runServer({ options, state, signal, again, stack_mapper, started 
   })
   started(starting)
   const server = await unlessAborted(signal, starting)
-  await demandModel(server, signal)
-  const { model } = await connect(server.url, key).json<{ model: string }>('/health/detailed', { signal })
+  const { model, model_error } = await connect(server.url, key).json<Health>('/health/detailed', { signal })
+  if (model_error !== null) {
+    // Else the first event would be the first to tell.
+    await server.stop()
+    throw new CliError(model_error, 'For the local server, set REFLEX_MODEL and what it needs in .dev.vars, one NAME=value a line.')
+  }
   const paint = painter(process.stdout)
   if (again) console.log(paint('bold', `Reflex is up again at ${server.url}`))
   else console.log(welcome({ url: server.url, key, own_key: own, state: options.state, model, paint }).join('\n'))
@@ -71,14 +75,7 @@ async function runServer({ options, state, signal, again, stack_mapper, started 
   return server
 }
 
-/** Else the first event would be the first to tell that the model is configured wrong. */
-async function demandModel(server: LocalServer, signal: AbortSignal): Promise<void> {
-  const response = await fetch(`${server.url}/health/ready`, { signal })
-  const { model } = (await response.json()) as { model: { error: string | null } }
-  if (model.error === null) return
-  await server.stop()
-  throw new CliError(model.error, 'For the local server, set REFLEX_MODEL and what it needs in .dev.vars, one NAME=value a line.')
-}
+type Health = { model: string; model_error: string | null }
 
 async function demandFree(port: number): Promise<void> {
   const probe = createServer().listen(port, '127.0.0.1')

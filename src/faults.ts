@@ -72,14 +72,8 @@ export function* causesOf(error: unknown, seen = new Set<unknown>(), depth = 0):
 }
 
 /** True where the platform took the object, its storage or a connection away. */
-export function isPlatformFault(error: unknown): boolean {
-  return isReset(error) || messagesOf(error).some((message) => LOST_CONNECTION.test(message))
-}
-
-/** The object itself was replaced: nothing that it still does is of use. */
-export function isReset(error: unknown): boolean {
-  return messagesOf(error).some((message) => PLATFORM_FAULTS.slice(1).some((fault) => fault.test(message)))
-}
+export const isPlatformFault = (error: unknown): boolean =>
+  messagesOf(error).some((message) => PLATFORM_FAULTS.some((fault) => fault.test(message)))
 
 /** True where the same request may succeed later: stubs of objects say so by fields, D1 in words. */
 export function isTransient(error: unknown): boolean {

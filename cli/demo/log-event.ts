@@ -1,4 +1,5 @@
-import { parseSshMessage, parseSyslog, syslogTime } from '../../src/agents/ssh-line.ts'
+import { sshLineOf } from '../../src/agents/ssh-burst.ts'
+import { parseSyslog, syslogTime } from '../../src/agents/ssh-line.ts'
 
 /** An event as it is sent: the id names the line, so that a batch that is sent twice is perceived once. */
 export type LineEvent = { id: string; type: 'log.line'; scope: string; source: string; timestamp: string; host: string; line: string }
@@ -22,8 +23,7 @@ export function lineEvent(text: string, number: number, now: number): LineEvent 
 
 /** The failed logins that a line reports, and the address they came from; null where it reports none. */
 export function failedLogins(line: string): { address: string; times: number } | null {
-  const header = parseSyslog(line)
-  const parsed = header && parseSshMessage(header.message)
+  const parsed = sshLineOf({ line })
   return parsed && parsed.times > 0 ? { address: parsed.address, times: parsed.times } : null
 }
 

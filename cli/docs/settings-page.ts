@@ -1,3 +1,4 @@
+import { wrap } from '../lib/text.ts'
 import { whenFunctions, whenIterations, whenWindows } from '../../src/protocol/when.ts'
 import { defaultSettings, settingFields } from '../../src/protocol/settings.ts'
 import { limitsText, schemaText, type Schema } from '../../src/routes/docs/schema-text.ts'
@@ -42,7 +43,7 @@ function section(name: string): string {
   const example = examples[0] ?? standard[name]
   return `
 ## \`${name}\`
-${wrapped(description)}
+${wrap(description, MOST_COLUMNS).join('\n')}
 
 ${typeOf(schema)}
 
@@ -62,16 +63,6 @@ function typeOf(schema: Schema): string {
 }
 
 const MOST_COLUMNS = 100
-
-function wrapped(text: string): string {
-  const lines: string[] = ['']
-  for (const word of text.split(' ')) {
-    const line = lines.at(-1) ?? ''
-    if (line !== '' && line.length + word.length >= MOST_COLUMNS) lines.push(word)
-    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
-  }
-  return lines.join('\n')
-}
 
 const windows = Object.entries(whenWindows).map(([name, seconds]) => `\`${name}\` (${seconds} s)`)
 const others = whenFunctions.filter((name) => !whenIterations.some((iteration) => iteration === name))

@@ -2,6 +2,7 @@ import type { ASTNode } from '@marcbachmann/cel-js'
 import type { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
 import { compile, run, type Compiled, type Expression } from '../expressions/compile.ts'
+import { compileOnce } from '../expressions/compile-once.ts'
 import { base } from '../expressions/environment.ts'
 import { nodesIn } from '../expressions/names.ts'
 import { EVALUATION_WORK } from '../expressions/work.ts'
@@ -33,16 +34,7 @@ export function holds<E extends Event>(expression: string, context: DecisionCont
 
 /** A scope has one condition, which it asks before each turn. */
 const MOST_COMPILED = 200
-const known = new Map<string, Compiled>()
-
-function compileCondition(expression: string): Compiled {
-  const before = known.get(expression)
-  if (before) return before
-  const fresh = compileAnew(expression)
-  if (known.size >= MOST_COMPILED) known.delete(known.keys().next().value ?? '')
-  known.set(expression, fresh)
-  return fresh
-}
+const compileCondition = compileOnce(MOST_COMPILED, compileAnew)
 
 function compileAnew(expression: string): Compiled {
   const compiled = compile(expression, environment)
@@ -63,10 +55,10 @@ function refusal(node: ASTNode): string | null {
   return ALLOWED.includes(name) ? null : `the function ${name} is not available here; there are ${ALLOWED.join(', ')}`
 }
 
-/** Only what the condition reads: a window goes through the whole context. */
+/** Only what the condition reads: each count, and each window, goes through the whole context. */
 function variablesOf<E extends Event>(paths: Expression['paths'], context: DecisionContext<E>): Map<string, unknown> {
   const names = new Set(paths.map(([name]) => name))
-  const whole = Object.entries(countsOf(context.events))
+  const whole = Object.keys(whenCounts).some((name) => names.has(name)) ? Object.entries(countsOf(context.events)) : []
   const recent = Object.entries(whenWindows).filter(([name]) => names.has(name))
   return new Map([...whole, ...recent.map(([name, seconds]) => [name, countsOf(context.window(seconds))] as const)])
 }

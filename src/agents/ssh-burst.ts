@@ -25,7 +25,7 @@ export type Burst = z.infer<typeof burst>
 const SSHD = /^sshd(?:-\w+)?$/
 
 /** What an event says of a login; null where it says nothing of one. */
-export function sshLineOf({ line, program }: LogLine): SshLine | null {
+export function sshLineOf({ line, program }: Pick<LogLine, 'line' | 'program'>): SshLine | null {
   const header = parseSyslog(line)
   const writer = header?.program ?? program
   if (writer !== undefined && !SSHD.test(writer)) return null

@@ -6,18 +6,18 @@ export type KeyRecord = { id: string; name: string; roles: string[]; scopes: str
 export type KeyLookup = (id: string) => Promise<KeyRecord | null>
 /**
  * `any_key` tells if there is any key at all: it only makes the refusal of an unconfigured
- * deployment more helpful. `may_look` is asked before the database is: about an id, or about any
- * key.
+ * deployment more helpful. `before_look` is called before the database is asked about an id, or
+ * about any key; it throws where too much was asked already.
  */
 export type Credentials = {
   admin_key: string | undefined
   keys: KeyLookup
   any_key?: () => Promise<boolean>
-  may_look?: (id?: string) => Promise<boolean>
+  before_look?: (id?: string) => Promise<void>
 }
 export type Refusal = {
   ok: false
-  reason: 'no_key_configured' | 'missing' | 'malformed' | 'unknown' | 'unavailable' | 'too_many'
+  reason: 'no_key_configured' | 'missing' | 'malformed' | 'unknown' | 'unavailable'
   detail: string
 }
 export type Authenticated = { ok: true; principal: Principal } | Refusal
@@ -32,7 +32,7 @@ export async function authenticate(authorization: string | null, credentials: Cr
   const configured = credentials.admin_key?.trim() ? credentials.admin_key.trim() : undefined
   const refused = await refuse(authorization, { ...credentials, admin_key: configured })
   if (refused.ok || configured !== undefined) return refused
-  if (refused.reason === 'unavailable' || refused.reason === 'too_many') return refused
+  if (refused.reason === 'unavailable') return refused
   return (await mayHaveKeys(credentials)) ? refused : notConfigured
 }
 
@@ -48,11 +48,9 @@ async function refuse(authorization: string | null, { admin_key, ...credentials 
 
 type Lookup = Omit<Credentials, 'admin_key'>
 
-async function check(hash: string, id: string | undefined, { keys, may_look }: Lookup): Promise<Authenticated> {
-  if (id !== undefined && may_look && !(await may_look(id))) {
-    return refusal('too_many', 'Too many requests with keys that are not known here, by this address.')
-  }
+async function check(hash: string, id: string | undefined, { keys, before_look }: Lookup): Promise<Authenticated> {
   let record: KeyRecord | null = null
+  if (id !== undefined) await before_look?.(id)
   try {
     if (id !== undefined) record = await keys(id)
   } catch {
@@ -63,10 +61,10 @@ async function check(hash: string, id: string | undefined, { keys, may_look }: L
   return { ok: true, principal: { key_id: record.id, name: record.name, roles: record.roles, scopes: record.scopes } }
 }
 
-async function mayHaveKeys({ any_key, may_look }: Lookup): Promise<boolean> {
+async function mayHaveKeys({ any_key, before_look }: Lookup): Promise<boolean> {
   try {
-    if (any_key === undefined || (may_look && !(await may_look()))) return true
-    return await any_key()
+    await before_look?.()
+    return any_key === undefined || (await any_key())
   } catch {
     return true
   }

@@ -21,15 +21,20 @@ export const authenticated = (source: KeySource) =>
     if (c.get('principal') as Principal | undefined) return next()
     const { keys, any_key, knows } = source(c.env)
     let allowed: Promise<boolean> | undefined
-    const guesses = () => (allowed ??= isWithinRate(c.env, addressKey('guess', c.req.header('CF-Connecting-IP'))))
+    const demandRate = async () => {
+      allowed ??= isWithinRate(c.env, addressKey('guess', c.req.header('CF-Connecting-IP')))
+      if (!(await allowed)) throw tooMany('this address')
+    }
     const outcome = await authenticate(c.req.header('Authorization') ?? null, {
       admin_key: c.env.REFLEX_ADMIN_KEY,
       keys,
       ...(any_key && { any_key }),
-      may_look: async (id) => (id !== undefined && knows(id)) || guesses(),
+      before_look: async (id) => {
+        if (id === undefined || !knows(id)) await demandRate()
+      },
     })
     if (!outcome.ok) {
-      if (!(await guesses())) throw tooMany('this address')
+      await demandRate()
       throw new Problem({ ...refusals[outcome.reason], detail: outcome.detail })
     }
     c.set('principal', outcome.principal)
@@ -131,7 +136,6 @@ const refusals: Record<Refusal['reason'], Omit<ProblemOptions, 'detail'>> = {
   missing: unauthenticated('urn:reflex:problem:unauthenticated'),
   malformed: unauthenticated('urn:reflex:problem:unauthenticated'),
   unknown: unauthenticated('urn:reflex:problem:unauthenticated'),
-  too_many: tooManyRequests,
   unavailable: { status: 503, type: 'urn:reflex:problem:unavailable', title: 'Temporarily unavailable', headers: { 'Retry-After': '5' } },
 }
 

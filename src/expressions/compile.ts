@@ -18,10 +18,11 @@ export function compile(source: string, environment?: Environment): Compiled {
   if (source.length > LONGEST_SOURCE) return invalid(`the expression has ${source.length} characters; ${LONGEST_SOURCE} are allowed`)
   try {
     const parsing = environment ?? environmentWith(new Set())
-    const { paths, functions, refused } = namesOf(parsing.parse(source).ast)
+    const parsed = parsing.parse(source)
+    const { paths, functions, refused } = namesOf(parsed.ast)
     if (refused !== null) return invalid(refused)
     if (functions.size > MOST_FUNCTIONS) return invalid(`the expression calls ${functions.size} functions; ${MOST_FUNCTIONS} are allowed`)
-    const run = (environment ?? environmentWith(functions)).parse(source)
+    const run = environment || functions.size === 0 ? parsed : environmentWith(functions).parse(source)
     const checked = run.check()
     if (!checked.valid) return invalid(firstLine(checked.error))
     if (checked.type !== 'bool' && checked.type !== 'dyn') return invalid(`must be true or false; its type is ${checked.type ?? 'unknown'}`)

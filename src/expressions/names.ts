@@ -1,18 +1,21 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
+import { whenIterations } from '../protocol/when.ts'
+import { FUNCTIONS as CHARGED } from './charges.ts'
 
 type Path = readonly string[]
 
 /** What an expression reads (each the longest path that is written out), which functions it calls, and what in it is not allowed. */
 export type NamesOf = { paths: Path[]; functions: Set<string>; refused: string | null }
 
-const ITERATING: readonly string[] = ['all', 'exists', 'exists_one', 'filter']
+const ITERATING: readonly string[] = whenIterations
 /** Iterations within iterations, and `cel.bind` and `map` that double a text, spend any budget; the work of a regular expression cannot be counted. */
 const REFUSED = new Set(['map', 'bind', 'matches', 'split', 'join', 'bytes', 'json', 'block'])
-export const METHODS: readonly string[] = [...ITERATING, 'size', 'startsWith', 'endsWith', 'contains', 'lowerAscii', 'upperAscii', 'trim']
-export const FUNCTIONS: readonly string[] = ['has', 'size', 'int', 'double', 'string', 'bool', 'type', 'dyn', 'timestamp', 'duration']
+const METHODS: readonly string[] = [...ITERATING, 'size', 'startsWith', 'endsWith', 'contains', 'lowerAscii', 'upperAscii', 'trim']
+/** Each but `has` has its charge: one without would be taken for the host's. */
+const FUNCTIONS = new Set(['has', ...Object.keys(CHARGED)])
 
 /** Names of functions that stand for something in CEL, so that no probe can have them. */
-export const isTaken = (name: string): boolean => FUNCTIONS.includes(name) || METHODS.includes(name) || REFUSED.has(name)
+const isTaken = (name: string): boolean => FUNCTIONS.has(name) || METHODS.includes(name) || REFUSED.has(name)
 
 export function namesOf(ast: ASTNode): NamesOf {
   const found: NamesOf = { paths: [], functions: new Set(), refused: null }
@@ -34,7 +37,7 @@ function walk(node: ASTNode, found: NamesOf, bound: string | null): void {
 
 function walkCall([name, args]: [string, ASTNode[]], found: NamesOf, bound: string | null): void {
   if (!isTaken(name)) found.functions.add(name)
-  else if (!FUNCTIONS.includes(name)) found.refused ??= `the function ${name} is not available`
+  else if (!FUNCTIONS.has(name)) found.refused ??= `the function ${name} is not available`
   for (const child of args) walk(child, found, bound)
 }
 

@@ -6,30 +6,20 @@ import { limits } from './limits.ts'
  * parameter or message. A text larger than that gets its own array.
  */
 export function jsonChunks(texts: readonly string[], most: number = limits.sql_json_bytes): string[] {
-  return byteChunks(texts, (text) => byteLength(text) + SEPARATOR, most - SEPARATOR).map((chunk) => `[${chunk.join(',')}]`)
-}
-
-/** A comma; the brackets take two bytes for one comma less. */
-const SEPARATOR = 1
-
-/**
- * Splits a list into runs whose sizes add up to at most `most`. An item larger than that gets a run
- * of its own.
- */
-export function byteChunks<Item>(items: readonly Item[], sizeOf: (item: Item) => number, most: number = limits.sql_json_bytes): Item[][] {
-  const chunks: Item[][] = []
-  let chunk: Item[] = []
-  let size = 0
-  for (const item of items) {
-    const bytes = sizeOf(item)
+  const chunks: string[] = []
+  let chunk: string[] = []
+  // The brackets, for one comma less than there are texts.
+  let size = 1
+  for (const text of texts) {
+    const bytes = byteLength(text) + 1
     if (chunk.length > 0 && size + bytes > most) {
-      chunks.push(chunk)
+      chunks.push(`[${chunk.join(',')}]`)
       chunk = []
-      size = 0
+      size = 1
     }
-    chunk.push(item)
+    chunk.push(text)
     size += bytes
   }
-  if (chunk.length > 0) chunks.push(chunk)
+  if (chunk.length > 0) chunks.push(`[${chunk.join(',')}]`)
   return chunks
 }

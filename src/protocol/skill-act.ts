@@ -12,8 +12,13 @@ export function skillAct(skill_id: string, inputs: Record<string, unknown>): Ski
 
 /** An id without a version follows the skill: it is the same skill as any version of it. */
 export function sameSkill(left: string, right: string): boolean {
-  const [id, version] = left.split('@', 2)
-  const [other, otherVersion] = right.split('@', 2)
-  if (id !== other) return false
-  return version === undefined || otherVersion === undefined || version === otherVersion
+  const [one, other] = [skillName(left), skillName(right)]
+  if (one.id !== other.id) return false
+  return one.version === undefined || other.version === undefined || one.version === other.version
+}
+
+/** `id@version` as its parts. */
+export function skillName(written: string): { id: string; version: string | undefined } {
+  const [id = '', version] = written.split('@', 2)
+  return { id, version }
 }

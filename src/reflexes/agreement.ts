@@ -1,14 +1,17 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Action } from '../protocol/action.ts'
-import type { Act, Decision, KeyOf } from '../protocol/reflex.ts'
+import type { Act, CallKeys, Decision } from '../protocol/reflex.ts'
 import { sameSkill, skillAct } from '../protocol/skill-act.ts'
 
-/** Whether the same act is among those that were decided. Null where the action is of a kind that cannot be compared. */
-export function agreement(action: Action, { acts }: Decision, keyOf: KeyOf): boolean | null {
+/**
+ * Whether the same act is among those that were decided. Null where the action is of a kind that
+ * cannot be compared. `keys` are those of the call, where the action is one.
+ */
+export function agreement(action: Action, { acts }: Decision, keys: CallKeys | null): boolean | null {
   switch (action.action_type) {
     case 'call_tool':
       return agreesInCall(
-        keyOf(action.tool, action.args),
+        keys,
         acts.filter(isAct('call_tool')).filter(({ tool }) => tool === action.tool),
       )
     case 'reply':
@@ -31,7 +34,7 @@ export function agreement(action: Action, { acts }: Decision, keyOf: KeyOf): boo
 }
 
 /** Under keys, the same key is the same effect, however its arguments are written. */
-function agreesInCall(own: ReturnType<KeyOf>, calls: readonly Extract<Act, { act: 'call_tool' }>[]): boolean {
+function agreesInCall(own: CallKeys | null, calls: readonly Extract<Act, { act: 'call_tool' }>[]): boolean {
   if (own === null) return false
   return calls.some(({ idempotence_key, arguments_hash }) => {
     const keyed = own.idempotence_key !== null && idempotence_key !== null

@@ -56,7 +56,7 @@ export class Evaluation {
 
   #fired({ event_id, decision }: Omit<Recording, 'context'>, action: Action | null, keys: CallKeys | null): void {
     this.#counts.fires += 1
-    const agrees = action === null || decision === null ? null : agreement(action, decision, () => keys)
+    const agrees = action === null || decision === null ? null : agreement(action, decision, keys)
     if (action === null || decision === null || agrees === null) this.#counts.not_compared += 1
     else if (agrees) this.#counts.agreed += 1
     else {

@@ -1,4 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { iso } from '../protocol/iso-time.ts'
 import { coversScope, type Principal } from '../auth/principal.ts'
 import { scopeName } from '../core/event.ts'
 import { approvalRunStatuses, approvalStatus, type Approval } from '../protocol/approval.ts'
@@ -110,4 +111,3 @@ export const presentApproval = ({ created_at, expires_at, decided_at, run, ...re
 })
 
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
-const iso = (ms: number): string => new Date(ms).toISOString()

@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Bulletin } from '../skills/bulletin.ts'
-import { guard, json, problems, resource, scopePath } from './describe.ts'
+import { guard, json, jsonText, problems, resource, scopePath } from './describe.ts'
 
 const bulletin = z
   .object({
@@ -38,7 +38,5 @@ const show = createRoute({
 })
 
 export const bulletinRoutes = resource().openapi(show, async (c) => {
-  const built = await c.env.SCOPE.getByName(c.var.scope).bulletin(c.req.valid('query').text)
-  const { text, tokens, cards } = JSON.parse(built) as Bulletin
-  return c.json({ text, tokens, cards }, 200)
+  return jsonText<Bulletin>(await c.env.SCOPE.getByName(c.var.scope).bulletin(c.req.valid('query').text))
 })

@@ -1,4 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { iso } from '../protocol/iso-time.ts'
 import { coversScope } from '../auth/principal.ts'
 import { scopeName } from '../core/event.ts'
 import { findIncident, incidentStates, listIncidents, type Incident } from '../store/incidents.ts'
@@ -78,5 +79,3 @@ const present = ({ opened_at, closed_at, ...incident }: Incident) => ({
   opened_at: iso(opened_at),
   closed_at: closed_at === null ? null : iso(closed_at),
 })
-
-const iso = (ms: number): string => new Date(ms).toISOString()

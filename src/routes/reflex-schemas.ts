@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { iso } from '../protocol/iso-time.ts'
 import { actionSchema } from '../protocol/action.ts'
 import { reflexState, type ReflexVersion } from '../protocol/reflex.ts'
 import type { ListedReflex, VersionSummary } from '../store/reflexes.ts'
@@ -65,5 +66,3 @@ export const presentReflex = (found: ReflexVersion, versions: readonly VersionSu
   code: found.code,
   versions: versions.map(({ state_at, created_at, ...version }) => ({ ...version, state_at: iso(state_at), created_at: iso(created_at) })),
 })
-
-const iso = (ms: number): string => new Date(ms).toISOString()

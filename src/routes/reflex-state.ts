@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { coversScope } from '../auth/principal.ts'
 import { reflexState, type ReflexState, type ReflexVersion } from '../protocol/reflex.ts'
-import { matchesScope } from '../protocol/scope-pattern.ts'
 import { mergeMetrics } from '../reflexes/metrics.ts'
 import { promotable } from '../reflexes/promotion.ts'
 import { setReflexState } from '../store/change-reflexes.ts'
@@ -53,8 +53,7 @@ export const reflexStateRoutes = resource().openapi(change, async (c) => {
 async function demandProof(db: D1Database, { id, version, state, scopes, provenance }: ReflexVersion, wanted: ReflexState): Promise<void> {
   if (wanted !== 'active' || state === 'active' || provenance.scope === null) return
   // Other tenants' scopes may run it too, on events of their own choice: they prove nothing.
-  const own = ({ scope }: { scope: string }) => scopes.some((pattern) => matchesScope(pattern, scope))
-  const told = (await metricsOf(db, id)).filter((row) => row.version === version && own(row))
+  const told = (await metricsOf(db, id)).filter((row) => row.version === version && coversScope({ scopes }, row.scope))
   const shown = promotable(mergeMetrics(told.map(({ metrics }) => metrics)))
   if (shown.ok) return
   const detail =

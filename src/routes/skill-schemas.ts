@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { iso } from '../protocol/iso-time.ts'
 import { skillState, type SkillVersion } from '../protocol/skill.ts'
 import type { ListedSkill, SkillVersionSummary } from '../store/skills.ts'
 
@@ -56,5 +57,3 @@ const withTimes = <Times extends { state_at: number; created_at: number }>({ sta
   state_at: iso(state_at),
   created_at: iso(created_at),
 })
-
-const iso = (ms: number): string => new Date(ms).toISOString()

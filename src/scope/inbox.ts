@@ -75,7 +75,8 @@ export class Inbox {
 
   /** Stores fresh events as the filters have judged them: one row written for each, with its first state. */
   insert(judged: readonly Judged[], now: number): void {
-    for (const chunk of jsonChunks(judged.map(rowOf))) this.#database.all(insertRows, chunk, now)
+    // Secrets were taken out of the events by `fresh`, and the scope itself wrote the outcomes.
+    for (const chunk of jsonChunks(judged.map(rowOf))) this.#database.allHidden(insertRows, chunk, now)
     this.#last += judged.length
     this.#open += judged.filter(({ status }) => status === 'pending' || status === 'processing').length
   }

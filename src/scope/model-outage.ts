@@ -1,3 +1,4 @@
+import { iso } from '../protocol/iso-time.ts'
 import { tellFault, type ModelFault } from '../faults.ts'
 import type { Refusal } from '../models/model-refused.ts'
 import type { ModelWait } from '../protocol/scope-api.ts'
@@ -111,4 +112,3 @@ function retryDelay(
 
 const describe = ({ since, ask_at, detail }: Outage): string =>
   `waiting for the model since ${iso(since)}: ${detail}; it is asked again at ${iso(ask_at)}`
-const iso = (ms: number): string => new Date(ms).toISOString()

@@ -86,6 +86,8 @@ const tooLarge = (set: SettingsPatch): string | null =>
 /** What was kept may come from another version of the schema, or of the agents: a scope that cannot read it could never be set right. */
 function usableSettings(scope: string, kept: SettingsPatch): { set: SettingsPatch; unusable: Map<string, string> } {
   const unusable = new Map<string, string>()
+  if (isUsable(scope, kept)) return { set: kept, unusable }
+  // One by one, to find the ones at fault: an object that wakes does not pay for that otherwise.
   const set: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(kept)) {
     try {
@@ -96,6 +98,15 @@ function usableSettings(scope: string, kept: SettingsPatch): { set: SettingsPatc
     }
   }
   return { set, unusable }
+}
+
+function isUsable(scope: string, set: SettingsPatch): boolean {
+  try {
+    effective(scope, set)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function effective(scope: string, set: SettingsPatch): [Agent, Settings] {

@@ -1,3 +1,4 @@
+import { iso } from '../protocol/iso-time.ts'
 import type { Waiting } from '../protocol/waiting.ts'
 import type { Settings } from '../protocol/settings.ts'
 import type { Budget } from './budget.ts'
@@ -72,7 +73,7 @@ function queued({ pulled, turn_since, debounced_until, now }: Situation): Waitin
 }
 
 function told(reason: Waiting['reason'], times: { since?: number | null; until?: number | null }, detail: string): Waiting {
-  return { reason, since: iso(times.since), until: iso(times.until), detail }
+  return { reason, since: isoOrNull(times.since), until: isoOrNull(times.until), detail }
 }
 
-const iso = (ms: number | null | undefined): string | null => (ms === null || ms === undefined ? null : new Date(ms).toISOString())
+const isoOrNull = (ms: number | null | undefined): string | null => (ms === null || ms === undefined ? null : iso(ms))

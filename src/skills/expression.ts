@@ -1,5 +1,6 @@
 import { CONVERTED } from '../expressions/charges.ts'
-import { compile, overBudget, run, type Compiled } from '../expressions/compile.ts'
+import { compile, overBudget, run } from '../expressions/compile.ts'
+import { compileOnce } from '../expressions/compile-once.ts'
 import { converter, TooLarge } from '../expressions/values.ts'
 import { isSpent, type Work } from '../expressions/work.ts'
 import { messageOf } from '../protocol/message-of.ts'
@@ -32,17 +33,9 @@ export type Evaluation =
   | { ok: false; reason: 'invalid' | 'failed' | 'not_bool' | 'too_large' | 'over_budget'; detail: string }
 
 const MOST_COMPILED = 2000
-const compiled = new Map<string, Compiled>()
 
 /** Parses and bounds an expression, once: the most recent ones are kept. */
-export function compileExpression(source: string): Compiled {
-  const known = compiled.get(source)
-  if (known) return known
-  const fresh = compile(source)
-  if (compiled.size >= MOST_COMPILED) compiled.delete(compiled.keys().next().value ?? '')
-  compiled.set(source, fresh)
-  return fresh
-}
+export const compileExpression = compileOnce(MOST_COMPILED, (source) => compile(source))
 
 /** Evaluates to true or false, or says why not. Never throws. */
 export function evaluate(source: string, scope: ExpressionScope, probes: ProbeSession = probeSession()): Evaluation {

@@ -1,3 +1,4 @@
+import { skillName } from '../protocol/skill-act.ts'
 import { fitsBytes } from '../protocol/byte-length.ts'
 import { limits } from '../protocol/limits.ts'
 import type { Blackboard } from './blackboard.ts'
@@ -10,7 +11,7 @@ import type { RunResult } from './runner/ports.ts'
 import { DEEPEST_CHAIN, MOST_PROPOSALS, SessionContext, type SessionSettings } from './session/context.ts'
 import { deliberate, maskFor, type Case, type Decided } from './session/decide.ts'
 import type { ApprovedRun, FoundSkill, RunRecord, SessionPorts, SkillUsage } from './session/ports.ts'
-import { skillName, type ProposalRequest, type SkillProposal } from './session/proposal.ts'
+import type { ProposalRequest, SkillProposal } from './session/proposal.ts'
 import { answer, ranAs, reportOf, unreached, type ProposalHead, type ProposalResult } from './session/result.ts'
 import { runRecorded } from './session/run.ts'
 

@@ -3,7 +3,7 @@ import { messageOf } from '../protocol/message-of.ts'
 import type { Json, JsonFields } from '../skills/json.ts'
 import { CutOff } from '../skills/runner/cut-off.ts'
 import { guardedFetch } from './guarded-fetch.ts'
-import { hideSecrets } from './hide-secrets.ts'
+import { secretHider } from '../protocol/secrets.ts'
 import { followed } from './may-have-happened.ts'
 import { readResponse } from './read-response.ts'
 import { secretValues } from './secret-headers.ts'
@@ -99,11 +99,12 @@ async function exchange(
   const bounds = secret_hosts ? names.map(secret_hosts) : []
   const fetching = { allowed_hosts, secret_hosts: bounds, fetch: send }
   const response = await guardedFetch(url, { method, headers, signal, ...body }, fetching)
-  const hide = (told: unknown) => hideSecrets(told, Object.values(secrets))
+  // However short they are: these were sent there.
+  const hide = secretHider(Object.values(secrets), 1).value
   const output = hide(await readResponse(response, max_response_bytes))
   if (response.ok) return output
   const shown = (typeof output === 'string' ? output : JSON.stringify(output)).slice(0, SHOWN)
-  const statusText = String(hide(response.statusText))
+  const statusText = hide(response.statusText)
   throw new HttpToolError(response.status, `${name}: ${response.status} ${statusText} ${shown}`.trim())
 }
 

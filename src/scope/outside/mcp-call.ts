@@ -4,7 +4,7 @@ import type { McpServerSetting } from '../../protocol/outside-tools.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import { CutOff } from '../../skills/runner/cut-off.ts'
 import { withDeadline } from '../deadline.ts'
-import { hideSecrets } from '../../wrap/hide-secrets.ts'
+import { secretHider } from '../../protocol/secrets.ts'
 import { mcpTools } from '../../wrap/mcp-tools.ts'
 import { secretValues } from '../../wrap/secret-headers.ts'
 import { secretHosts, secretOf, secretRefusal } from './tool-secrets.ts'
@@ -33,7 +33,8 @@ export async function withMcpServer<Result>(
   const refusal = secretRefusal(env, setting)
   if (refusal !== null) throw new Error(refusal)
   const secrets = secretValues(secret_headers, { name: `the MCP server ${name}`, secret: (key) => secretOf(env, key) })
-  const hide: Hide = (value) => hideSecrets(value, Object.values(secrets))
+  // However short they are: these were sent there.
+  const hide: Hide = secretHider(Object.values(secrets), 1).value
   // Nothing of it goes on once it is left.
   const left = new AbortController()
   const stopping = ((target: string, init: RequestInit = {}) =>

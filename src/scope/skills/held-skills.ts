@@ -1,3 +1,4 @@
+import { byteLength } from '../../protocol/byte-length.ts'
 import type { SkillChange, SkillChanges, StoredManifest } from '../../protocol/skill.ts'
 import type { Database } from '../database.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
@@ -21,7 +22,6 @@ export class HeldSkills {
   readonly #most_bytes: number
   /** Something was not kept, for the object keeps nothing yet. */
   #missed = false
-  #skipped = false
 
   constructor({ database, unit, most_bytes = MOST_HELD_BYTES }: { database: Database; unit: UnitOfWork; most_bytes?: number }) {
     this.#database = database
@@ -37,32 +37,14 @@ export class HeldSkills {
     return { changes, revision: whole ? revision : 0, more: false }
   }
 
-  /**
-   * True where pages were read while the scope kept nothing, and it keeps something now: the rows
-   * lack those pages, so all are to be read again.
-   */
-  get behind(): boolean {
-    return this.#skipped && this.#database.laid
-  }
-
-  /** All pages from revision 0 on. */
-  keepAll(pages: readonly SkillChanges[]): void {
-    this.#unit(() => {
-      this.#skipped = false
-      for (const page of pages) this.keep(page)
-    })
-  }
-
   /** A page without a change writes nothing: what it says of the revision is learnt again for one row read. */
   keep({ changes, revision, restart = false }: SkillChanges): void {
     if (changes.length === 0 && !restart) return
+    // Looking at the skills of a scope that was never written to must not make it one that is kept.
     if (!this.#database.laid) {
       this.#missed = true
       return
     }
-    // Looking at the skills of a scope that was never written to must not make it one that is kept.
-    if (!this.#database.laid) this.#skipped = true
-    if (this.#skipped) return
     this.#unit(() => {
       if (restart) this.#database.all('DELETE FROM held_skills')
       const before: Mark = restart ? { revision: 0, whole: true } : this.#mark()
@@ -72,7 +54,7 @@ export class HeldSkills {
         bytes -= this.#remove(change)
         if (change.manifest === null) continue
         const text = JSON.stringify(change.manifest)
-        const size = new TextEncoder().encode(text).byteLength
+        const size = byteLength(text)
         if (bytes + size > this.#most_bytes) whole = false
         else bytes += this.#insert(change, text, size)
       }

@@ -1,10 +1,10 @@
 import { SkillSession } from '../../skills/session.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
 import type { SessionPorts } from '../../skills/session/ports.ts'
-import { skillName, type ProposalRequest, type SkillProposal } from '../../skills/session/proposal.ts'
+import type { ProposalRequest, SkillProposal } from '../../skills/session/proposal.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import type { Act } from '../../protocol/reflex.ts'
-import { skillAct } from '../../protocol/skill-act.ts'
+import { skillAct, skillName } from '../../protocol/skill-act.ts'
 import { argumentsHash } from '../../agents/tool-keys.ts'
 import type { Asked, SkillRuns } from './runs.ts'
 

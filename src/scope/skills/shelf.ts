@@ -2,7 +2,6 @@ import type { Env } from '../../bindings.ts'
 import type { SkillEntryKind } from '../../protocol/log-entry.ts'
 import { messageOf } from '../../protocol/message-of.ts'
 import type { Settings } from '../../protocol/settings.ts'
-import type { SkillChanges } from '../../protocol/skill.ts'
 import { manifestSchema, type Manifest } from '../../skills/manifest.ts'
 import { placeOf } from '../../skills/place-of.ts'
 import { secretPathsOf } from '../../skills/session/context.ts'
@@ -67,10 +66,7 @@ export class Shelf {
     const { scope, env, now } = this.#parts
     if (now() < this.#asked_again_at || (!at_once && now() - this.#read_at < FRESH_MS)) return
     const changes = (since_revision: number) => activeSkills(env.DB, { scope, since_revision })
-    const read = async () => {
-      if (this.#kept.behind) return this.#readAnew(changes)
-      await this.#copy.catchUp(changes, (page) => this.#kept.keep(page))
-    }
+    const read = () => this.#copy.catchUp(changes, (page) => this.#kept.keep(page))
     try {
       await withDeadline(read, { timeout_ms: TIMEOUT_MS, what: 'reading skills' })
       this.#read_at = now()
@@ -89,15 +85,6 @@ export class Shelf {
       this.#away = true
       if (error instanceof TooLate) this.#asked_again_at = now() + STALLED_MS
     }
-  }
-
-  /** The copy in memory goes on serving until all pages are there. */
-  async #readAnew(changes: (since_revision: number) => Promise<SkillChanges>): Promise<void> {
-    const copy = new SkillCopy()
-    const pages: SkillChanges[] = []
-    await copy.catchUp(changes, (page) => pages.push(page))
-    this.#kept.keepAll(pages)
-    this.#loaded = copy
   }
 
   #warnOfUnreadable(): void {

@@ -1,3 +1,4 @@
+import { byteLength } from '../../protocol/byte-length.ts'
 import { limits } from '../../protocol/limits.ts'
 import type { Settings } from '../../protocol/settings.ts'
 import { emptyBlackboard, seedBlackboard, type Blackboard } from '../../skills/blackboard.ts'
@@ -39,7 +40,7 @@ export class SkillViews {
     const rest = shelf.shown().filter(({ id }) => id > after)
     let bytes = 0
     const fitting = rest.findIndex((manifest, index) => {
-      bytes += new TextEncoder().encode(JSON.stringify(manifest)).byteLength
+      bytes += byteLength(JSON.stringify(manifest))
       return index >= limit || (index > 0 && bytes > limits.page_bytes)
     })
     const { goal_labels, blackboard } = settings()

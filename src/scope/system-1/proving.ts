@@ -150,14 +150,13 @@ export class Proving {
   /** `seen` counts what each reflex wanted in this decision before: one act that was decided does not prove the same wish twenty times. */
   #compare({ version, action, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
     const { toolbox, records, log, scope } = this.#parts
-    const identify = toolKeys(toolbox.all, scope)
-    const named = action.action_type === 'call_tool' ? identify(action.tool, action.args) : null
+    const named = action.action_type === 'call_tool' ? toolKeys(toolbox.all, scope)(action.tool, action.args) : null
     const keyed = named !== null && named.idempotence_key !== null
     const wish = JSON.stringify([version.id, version.version, keyed ? named.idempotence_key : action])
     const before = seen.get(wish) ?? 0
     seen.set(wish, before + 1)
-    const matching = decision.acts.filter((act) => agreement(action, { ...decision, acts: [act] }, identify) === true).length
-    const comparable = agreement(action, decision, identify) !== null && !(keyed && before > 0)
+    const matching = decision.acts.filter((act) => agreement(action, { ...decision, acts: [act] }, named) === true).length
+    const comparable = agreement(action, decision, named) !== null && !(keyed && before > 0)
     const agreed = comparable ? matching > before : null
     const { metrics } = records.of(version)
     metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1

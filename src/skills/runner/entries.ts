@@ -1,5 +1,5 @@
 import { byteLength } from '../../protocol/byte-length.ts'
-import { maskOf } from '../gate/mask.ts'
+import { planMask } from './plan-mask.ts'
 import type { Json, JsonFields } from '../json.ts'
 import type { CompiledCompensation, CompiledStep } from '../plan.ts'
 import type { Run, RunEntry, RunResult, StepEnd } from './ports.ts'
@@ -10,9 +10,10 @@ export type Entries = (kind: string, fields: JsonFields) => RunEntry
 /** A log is read by people; the whole outputs are in the journal. */
 const MOST_LOGGED = 10_000
 
-export function entriesOf({ plan: { manifest, inputs }, run_id }: Run): Entries {
-  const mask = maskOf(manifest, inputs)
-  const head = { run_id, skill_id: manifest.id, version: manifest.version }
+export function entriesOf({ plan, run_id }: Run): Entries {
+  const mask = planMask(plan)
+  const { id, version } = plan.manifest
+  const head = { run_id, skill_id: id, version }
   const shown = (value: Json): Json => {
     const bytes = byteLength(JSON.stringify(value))
     return bytes <= MOST_LOGGED ? mask.value(value) : { not_logged: `${bytes} bytes` }

@@ -1,4 +1,4 @@
-import { maskOf } from '../gate/mask.ts'
+import { planMask } from './plan-mask.ts'
 import type { Json, JsonFields } from '../json.ts'
 import { secretsOf } from '../secret-reference.ts'
 import { guardScope, resolveStep, type CompiledStep, type StepOutputs } from '../plan.ts'
@@ -78,8 +78,8 @@ export const notBegun = (status: StepStatus, reason: StepReason, error: string |
 const LOST = notBegun('unknown', 'lost', 'the process died while the step ran, and it has no idempotency key: it is not run again')
 
 /** For what hosts log of a tool call. */
-export function hiderOf({ plan: { manifest, inputs } }: Run): (value: Json) => Json {
-  const mask = maskOf(manifest, inputs)
+export function hiderOf({ plan }: Run): (value: Json) => Json {
+  const mask = planMask(plan)
   return (value) => mask.value(value)
 }
 

@@ -19,9 +19,3 @@ export type ProposalRequest = {
   /** Stops the run at hand, which is then compensated. */
   signal?: AbortSignal | undefined
 }
-
-/** `id@version` as its parts. */
-export function skillName(written: string): { id: string; version: string | undefined } {
-  const [id = '', version] = written.split('@', 2)
-  return { id, version }
-}

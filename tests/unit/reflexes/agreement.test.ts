@@ -18,7 +18,8 @@ const called = (tool: string, arguments_hash: string, idempotence_key: string | 
   arguments_hash,
   idempotence_key,
 })
-const agrees = (action: Action, ...acts: Act[]) => agreement(action, { by: 'turn', acts }, keyOf)
+const keysOf = (action: Action) => (action.action_type === 'call_tool' ? keyOf(action.tool, action.args) : null)
+const agrees = (action: Action, ...acts: Act[]) => agreement(action, { by: 'turn', acts }, keysOf(action))
 const reply = (content: string): Action => ({ action_type: 'reply', content })
 const replied = (content: string): Act => ({ act: 'reply', content })
 const runs = (skill_id: string, inputs: Record<string, unknown>): Action => ({ action_type: 'run_skill', skill_id, inputs })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hideSecrets } from '../../../src/wrap/hide-secrets.ts'
+import { secretHider } from '../../../src/protocol/secrets.ts'
 
 test.each([
   ['a text', 'the key is Bearer s3cret-token', 'the key is [secret]'],
@@ -8,5 +8,5 @@ test.each([
   ['lists and objects, their names too', [{ a: 's3cret-token', 's3cret-token': 1 }], [{ a: '[secret]', '[secret]': 1 }]],
   ['what is no text', [1, null, true], [1, null, true]],
 ])('a secret is taken out of %s', (_, value, hidden) => {
-  expect(hideSecrets(value, ['Bearer s3cret-token'])).toEqual(hidden)
+  expect(secretHider(['Bearer s3cret-token'], 1).value<unknown>(value)).toEqual(hidden)
 })
