@@ -6,6 +6,7 @@ import { namesOf, type NamesOf } from './names.ts'
 import { DECISION_WORK, EVALUATION_WORK, isSpent, onAccount, type Work } from './work.ts'
 
 export type Expression = { source: string; paths: NamesOf['paths']; functions: ReadonlySet<string>; run: ParseResult }
+/** `detail` goes on with a picture of the source where the library draws one. */
 export type Compiled = { ok: true; expression: Expression } | { ok: false; reason: 'invalid'; detail: string }
 export type Ran = { ok: true; value: unknown } | { ok: false; reason: 'failed' | 'over_budget'; detail: string }
 
@@ -24,12 +25,12 @@ export function compile(source: string, environment?: Environment): Compiled {
     if (functions.size > MOST_FUNCTIONS) return invalid(`the expression calls ${functions.size} functions; ${MOST_FUNCTIONS} are allowed`)
     const run = environment || functions.size === 0 ? parsed : environmentWith(functions).parse(source)
     const checked = run.check()
-    if (!checked.valid) return invalid(firstLine(checked.error))
+    if (!checked.valid) return invalid(messageOf(checked.error))
     if (checked.type !== 'bool' && checked.type !== 'dyn') return invalid(`must be true or false; its type is ${checked.type ?? 'unknown'}`)
     meter(run.ast)
     return { ok: true, expression: { source, paths, functions, run } }
   } catch (error) {
-    return invalid(firstLine(error))
+    return invalid(messageOf(error))
   }
 }
 
@@ -44,7 +45,7 @@ export function run(
     const value: unknown = onAccount(own, () => withHost(host, () => run(variables)))
     return isSpent(own) ? overBudget(granted) : { ok: true, value }
   } catch (error) {
-    return isSpent(own) ? overBudget(granted) : { ok: false, reason: 'failed', detail: firstLine(error) }
+    return isSpent(own) ? overBudget(granted) : { ok: false, reason: 'failed', detail: messageOf(error) }
   } finally {
     work.left -= granted - own.left
   }
@@ -61,6 +62,3 @@ export const overBudget = (granted: number): Extract<Ran, { ok: false }> => ({
 })
 
 const invalid = (detail: string): { ok: false; reason: 'invalid'; detail: string } => ({ ok: false, reason: 'invalid', detail })
-
-/** The library's messages go on with a picture of the source. */
-export const firstLine = (error: unknown): string => messageOf(error).split('\n', 1)[0] ?? ''

@@ -35,7 +35,7 @@ export type Evaluation =
 const MOST_COMPILED = 2000
 
 /** Parses and bounds an expression, once: the most recent ones are kept. */
-export const compileExpression = compileOnce(MOST_COMPILED, (source) => compile(source))
+export const compileExpression = compileOnce(MOST_COMPILED, (source) => inOneLine(compile(source)))
 
 /** Evaluates to true or false, or says why not. Never throws. */
 export function evaluate(source: string, scope: ExpressionScope, probes: ProbeSession = probeSession()): Evaluation {
@@ -45,10 +45,14 @@ export function evaluate(source: string, scope: ExpressionScope, probes: ProbeSe
   const read = readVariables(known.expression.paths, scope, probes.work)
   if (!read.ok) return read
   const ran = run(known.expression, { variables: read.variables, work: probes.work, host: probes })
-  if (!ran.ok) return ran
+  if (!ran.ok) return inOneLine(ran)
   if (typeof ran.value === 'boolean') return { ok: true, value: ran.value }
   return { ok: false, reason: 'not_bool', detail: `the expression gives a ${typeof ran.value}, not true or false` }
 }
+
+/** Without the library's picture of the source: it stands in sentences, and in what a model is told. */
+const inOneLine = <Result extends { ok: true } | { ok: false; detail: string }>(result: Result): Result =>
+  result.ok ? result : { ...result, detail: result.detail.split('\n', 1)[0] ?? '' }
 
 type Read = { ok: true; variables: Map<string, unknown> } | { ok: false; reason: 'too_large' | 'failed'; detail: string }
 

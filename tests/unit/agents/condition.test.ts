@@ -17,6 +17,12 @@ const context = contextOf([
 ])
 
 describe('a condition', () => {
+  it('that is wrong is shown with the place', () => {
+    expect(conditionError('last_1m.totl >= 3')).toMatch(/No such key: totl\n\n>    1 \| last_1m\.totl >= 3\n +\^$/)
+    expect(conditionError('total >= = 3')).toMatch(/\n>    1 \| total >= = 3\n +\^$/)
+    expect(() => holds('total / (total - 6) > 1', context)).toThrow(/could not be evaluated: .*division by zero\n\n> /)
+  })
+
   it.each([
     ['total == 6', true],
     ['total > 6', false],
