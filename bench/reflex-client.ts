@@ -1,6 +1,6 @@
-import type { LogEntry } from '../src/protocol/log-entry.ts'
-import type { EventRecord } from '../src/protocol/event-record.ts'
-import type { Page, ScopeState } from '../src/protocol/scope-api.ts'
+import type { LogEntry } from '../src/contract/log-entry.ts'
+import type { EventRecord } from '../src/contract/event-record.ts'
+import type { Page, ScopeState } from '../src/contract/scope-api.ts'
 import { send, until } from './http.ts'
 
 export type ReflexClient = ReturnType<typeof reflexClient>

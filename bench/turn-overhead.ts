@@ -1,4 +1,4 @@
-import type { LogEntry } from '../src/protocol/log-entry.ts'
+import type { LogEntry } from '../src/contract/log-entry.ts'
 import type { Bench, Figure } from './figure.ts'
 import { deployJson } from '../tests/unit/skills/deploy-manifest.ts'
 import { median, type Samples } from './samples.ts'

@@ -1,9 +1,9 @@
-import { app } from './app.ts'
-import type { Env } from './bindings.ts'
-import { consumeDeadLetters, consumeEvents } from './queue/consume.ts'
-import { sweep } from './queue/sweep.ts'
+import { app } from './http/app.ts'
+import type { Env } from './env.ts'
+import { consumeDeadLetters, consumeEvents } from './events/consume.ts'
+import { sweep } from './events/sweep.ts'
 
-export { Sweeper } from './queue/sweeper.ts'
+export { Sweeper } from './events/sweeper.ts'
 export { Scope } from './scope/scope.ts'
 
 export default {

@@ -1,4 +1,4 @@
-import type { Page } from '../../src/protocol/scope-api.ts'
+import type { Page } from '../../src/contract/scope-api.ts'
 import type { Api } from '../lib/api.ts'
 
 /** What waits for a person, as the API lists it. */

@@ -1,4 +1,4 @@
-import type { EntryKind, LogEntry, TurnEnd } from '../../src/protocol/log-entry.ts'
+import type { EntryKind, LogEntry, TurnEnd } from '../../src/contract/log-entry.ts'
 import { countRun, noReflexTally } from './reflex-tally.ts'
 import { countSkill } from './skill-tally.ts'
 import { tallyOf, type Decision, type DemoState, type Failure, type Running, type ScopeTally } from './state.ts'

@@ -1,4 +1,4 @@
-import type { LogEntry } from '../../src/protocol/log-entry.ts'
+import type { LogEntry } from '../../src/contract/log-entry.ts'
 
 /** What proposals of one skill came to. */
 export type SkillTally = { ran: number; failed: number; refused: number; to_approve: number }

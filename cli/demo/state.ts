@@ -1,4 +1,4 @@
-import type { TurnEnd } from '../../src/protocol/log-entry.ts'
+import type { TurnEnd } from '../../src/contract/log-entry.ts'
 import type { ReflexTally } from './reflex-tally.ts'
 import type { SkillTallies } from './skill-tally.ts'
 

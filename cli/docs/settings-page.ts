@@ -1,8 +1,8 @@
 import { wrap } from '../lib/text.ts'
-import { whenFunctions, whenIterations, whenWindows } from '../../src/protocol/when.ts'
-import { defaultSettings, settingFields } from '../../src/protocol/settings.ts'
-import { limitsText, schemaText, type Schema } from '../../src/routes/docs/schema-text.ts'
-import { plainSchema } from '../../src/routes/plain-schema.ts'
+import { whenFunctions, whenIterations, whenWindows } from '../../src/contract/when.ts'
+import { defaultSettings, settingFields } from '../../src/contract/settings.ts'
+import { limitsText, schemaText, type Schema } from '../../src/http/docs/schema-text.ts'
+import { plainSchema } from '../../src/http/describe/plain-schema.ts'
 
 type Described = { description?: string; examples?: unknown[] }
 
@@ -13,7 +13,7 @@ export function settingsPage(): string {
 }
 
 const intro = `# Settings
-<!-- Written by \`npm run docs:settings\` from src/protocol/settings.ts: change the descriptions there. -->
+<!-- Written by \`npm run docs:settings\` from src/contract/settings.ts: change the descriptions there. -->
 
 A scope's settings decide which agent serves it, when the agent thinks, and what it may use.
 They are changed by a merge patch, by a key with the role \`operator\`, and hold from the next event on:

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { LogEntry } from '../../src/protocol/log-entry.ts'
+import type { LogEntry } from '../../src/contract/log-entry.ts'
 import type { Api } from './api.ts'
 import { CliError } from './cli-error.ts'
 import { sseParser } from './sse.ts'

@@ -1,4 +1,4 @@
-import { buildRegistry } from './build-registry.ts'
+import { buildRegistry } from '../agent/registry.ts'
 import { agents as listed } from './index.ts'
 
 /** `agents`: those that are listed, and the built-in one. `eventTypes`: every type that this deployment knows. */

@@ -1,5 +1,5 @@
 import type { Environment, ParseResult } from '@marcbachmann/cel-js'
-import { messageOf } from '../protocol/message-of.ts'
+import { messageOf } from '../base/error-text.ts'
 import { environmentWith, withHost, type Host } from './environment.ts'
 import { meter } from './metered.ts'
 import { namesOf, type NamesOf } from './names.ts'

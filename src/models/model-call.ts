@@ -1,5 +1,5 @@
 import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4Prompt, LanguageModelV4Usage } from '@ai-sdk/provider'
-import type { ModelFault } from '../faults.ts'
+import type { ModelFault } from '../base/faults.ts'
 import { ModelFailed } from './model-failed.ts'
 import { costOf } from './prices.ts'
 import { estimateContentTokens, estimatePromptTokens } from './token-estimate.ts'

@@ -1,4 +1,4 @@
-import { tellFault, type ModelFault } from '../faults.ts'
+import { tellFault, type ModelFault } from '../base/faults.ts'
 
 /**
  * Thrown in the place of what the provider's client threw, once it is known whose fault it is. A

@@ -1,4 +1,4 @@
-import { causesOf } from '../faults.ts'
+import { causesOf } from '../base/faults.ts'
 
 /**
  * Why a model may not be called now: the scope's budget is spent, or its provider is not available.

@@ -1,6 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
-import { modelFaultOf } from '../faults.ts'
+import { modelFaultOf } from '../base/faults.ts'
 import { ModelFailed } from './model-failed.ts'
 
 export type FaultOptions = {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Action } from '../protocol/action.ts'
-import type { Act, CallKeys, Decision } from '../protocol/reflex.ts'
-import { sameSkill, skillAct } from '../protocol/skill-act.ts'
+import type { Action } from '../contract/action.ts'
+import type { Act, CallKeys, Decision } from '../contract/reflex.ts'
+import { sameSkill, skillAct } from '../contract/skill-act.ts'
 
 /**
  * Whether the same act is among those that were decided. Null where the action is of a kind that

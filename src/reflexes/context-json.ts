@@ -1,4 +1,4 @@
-import { fitsBytes } from '../protocol/byte-length.ts'
+import { fitsBytes } from '../base/byte-length.ts'
 
 const LARGE = 256
 const MOST_LATE = 24

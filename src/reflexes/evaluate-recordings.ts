@@ -1,4 +1,4 @@
-import type { CallKeys, Recording, ToolCall } from '../protocol/reflex.ts'
+import type { CallKeys, Recording, ToolCall } from '../contract/reflex.ts'
 import { Evaluation, type EvaluationReport } from './evaluation.ts'
 import type { ReflexContext } from './reflex-context.ts'
 import { runReflex, type ReflexRun } from './run-reflex.ts'

@@ -1,5 +1,5 @@
-import type { Action } from '../protocol/action.ts'
-import type { Act, CallKeys, Recording } from '../protocol/reflex.ts'
+import type { Action } from '../contract/action.ts'
+import type { Act, CallKeys, Recording } from '../contract/reflex.ts'
 import { agreement } from './agreement.ts'
 import { countSample, emptyHistogram, percentiles, type Percentiles } from './histogram.ts'
 import type { ReflexRun } from './run-reflex.ts'

@@ -1,4 +1,4 @@
-import type { Histogram } from '../protocol/reflex-metrics.ts'
+import type { Histogram } from '../contract/reflex-metrics.ts'
 
 const BUCKETS_PER_DOUBLING = 8
 /** For what is smaller than 1: it is told as 0. */

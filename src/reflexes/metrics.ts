@@ -1,8 +1,8 @@
-import type { ReflexMetrics } from '../protocol/reflex-metrics.ts'
+import type { ReflexMetrics } from '../contract/reflex-metrics.ts'
 import { countSample, emptyHistogram, mergeHistograms, percentiles, type Percentiles } from './histogram.ts'
 import type { Run } from './sandbox.ts'
 
-export type { Histogram, ReflexMetrics } from '../protocol/reflex-metrics.ts'
+export type { Histogram, ReflexMetrics } from '../contract/reflex-metrics.ts'
 
 /** As clients see them. `agreement` is the share of the compared shadow fires that agreed, null where none could be compared. */
 export type PresentedMetrics = Omit<ReflexMetrics, 'fuel' | 'duration_us'> & {

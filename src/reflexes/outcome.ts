@@ -1,6 +1,6 @@
 import type { Ending } from './engine/engine.ts'
 import { sandboxLimits, type Run } from './sandbox.ts'
-import { byteLength } from '../protocol/byte-length.ts'
+import { byteLength } from '../base/byte-length.ts'
 
 export type Outcome = Pick<Run, 'value' | 'reason' | 'error'>
 

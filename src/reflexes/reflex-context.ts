@@ -1,5 +1,5 @@
 import type { Event } from '../core/event.ts'
-import type { Action } from '../protocol/action.ts'
+import type { Action } from '../contract/action.ts'
 
 /** How many events the scope has perceived within a span of time, the one at hand included. */
 export type WindowCounts = { total: number; by_type: Record<string, number>; by_source: Record<string, number> }

@@ -1,4 +1,4 @@
-import { parseAction, type Action } from '../protocol/action.ts'
+import { parseAction, type Action } from '../contract/action.ts'
 import type { ContextJson } from './context-json.ts'
 import type { ReflexContext } from './reflex-context.ts'
 import type { Program, Run, Sandbox } from './sandbox.ts'

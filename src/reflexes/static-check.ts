@@ -1,7 +1,7 @@
 import { parse, type AnyNode, type FunctionDeclaration, type Position, type Program, type Token } from 'acorn'
 import { hashCode } from './hash-code.ts'
 import { sandboxLimits } from './sandbox.ts'
-import { byteLength } from '../protocol/byte-length.ts'
+import { byteLength } from '../base/byte-length.ts'
 
 /** Line and column count from 1. */
 export type CodeError = { line: number; column: number; message: string }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { byteLength, fitsBytes } from '../protocol/byte-length.ts'
-import { limits } from '../protocol/limits.ts'
-import type { LogEntry } from '../protocol/log-entry.ts'
+import { byteLength, fitsBytes } from '../base/byte-length.ts'
+import { limits } from '../base/limits.ts'
+import type { LogEntry } from '../contract/log-entry.ts'
 
 /** Left as they are, however large the entry: they say what it is about. */
 const SHORT = 1000

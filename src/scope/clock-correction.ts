@@ -1,8 +1,8 @@
-import { nextTick, type Schedule } from '../protocol/schedule.ts'
+import { nextTick, type Schedule } from '../contract/schedule.ts'
 import type { Database } from './database.ts'
-import { UNTIL_SETTLED } from './inbox.ts'
+import { UNTIL_SETTLED } from './inbox/inbox.ts'
 import type { Log } from './log.ts'
-import type { ModelOutage } from './model-outage.ts'
+import type { ModelOutage } from './turns/model-outage.ts'
 import { scopeHead } from './spans.ts'
 
 /** Clocks of two machines differ by less; what is set wrong by less than this corrects itself as soon. */

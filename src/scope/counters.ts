@@ -1,4 +1,4 @@
-import type { Counters as Counts } from '../protocol/scope-api.ts'
+import type { Counters as Counts } from '../contract/scope-api.ts'
 import type { Database, StateChange } from './database.ts'
 
 export const ZERO: Counts = {

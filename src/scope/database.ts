@@ -1,6 +1,6 @@
 import type { Statement } from '../core/event-statements.ts'
-import { jsonChunks } from '../protocol/json-chunks.ts'
-import { hidesNothing, type SecretHider } from '../protocol/secrets.ts'
+import { jsonChunks } from '../base/json-chunks.ts'
+import { hidesNothing, type SecretHider } from '../contract/secrets.ts'
 
 /** A key of the table `state`, and its value as JSON has it. */
 export type StateChange = [key: string, value: unknown]

@@ -1,4 +1,4 @@
-import { messageOf } from '../protocol/message-of.ts'
+import { messageOf } from '../base/error-text.ts'
 
 /**
  * Memory and disk may differ: the next request builds the object anew from what is on disk. What was

@@ -1,5 +1,5 @@
-import { messageOf } from '../protocol/message-of.ts'
-import type { ParkedWork, WorkKind } from '../protocol/parked-work.ts'
+import { messageOf } from '../base/error-text.ts'
+import type { ParkedWork, WorkKind } from '../contract/parked-work.ts'
 import type { Database } from './database.ts'
 import type { Log } from './log.ts'
 import { scopeHead } from './spans.ts'

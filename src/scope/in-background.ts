@@ -1,4 +1,4 @@
-import { messageOf } from '../protocol/message-of.ts'
+import { messageOf } from '../base/error-text.ts'
 
 /**
  * For work that nobody waits for. It fails where a unit of work failed: the object is about to be

@@ -1,7 +1,7 @@
-import { limits } from '../protocol/limits.ts'
-import { hidesNothing, type SecretHider } from '../protocol/secrets.ts'
+import { limits } from '../base/limits.ts'
+import { hidesNothing, type SecretHider } from '../contract/secrets.ts'
 import { redactor } from '../traces/redact.ts'
-import type { LogEntry, NewEntry } from '../protocol/log-entry.ts'
+import type { LogEntry, NewEntry } from '../contract/log-entry.ts'
 import { boundedEntry } from './bounded-entry.ts'
 import type { Database } from './database.ts'
 

@@ -1,5 +1,5 @@
-import type { Env } from '../bindings.ts'
-import { cutStack } from '../protocol/message-of.ts'
+import type { Env } from '../env.ts'
+import { cutStack } from '../base/error-text.ts'
 
 const PATIENCE_MS = 1000
 

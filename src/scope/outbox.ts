@@ -1,10 +1,10 @@
-import { messageOf } from '../protocol/message-of.ts'
-import { limits } from '../protocol/limits.ts'
+import { messageOf } from '../base/error-text.ts'
+import { limits } from '../base/limits.ts'
 import { type Report, type ScopeReport, tell } from '../store/tell.ts'
 import type { Alarm } from './alarm.ts'
 import type { Database } from './database.ts'
 import { MOST_DEATHS, type Guard } from './guard.ts'
-import { withDeadline } from './deadline.ts'
+import { withDeadline } from '../base/deadline.ts'
 
 /** How long changes gather before they are told: D1's log follows within about a second. */
 const GATHER_MS = 800

@@ -1,11 +1,11 @@
-import type { Settings } from '../protocol/settings.ts'
-import type { DoneKeys } from './done-keys.ts'
+import type { Settings } from '../contract/settings.ts'
+import type { DoneKeys } from './effects/done-keys.ts'
 import { together, type Guard } from './guard.ts'
-import type { Inbox } from './inbox.ts'
+import type { Inbox } from './inbox/inbox.ts'
 import type { Log } from './log.ts'
 import type { SkillRuns } from './skills/runs.ts'
-import type { Actions } from './system-1/actions.ts'
-import type { WorkingMemory } from './working-memory.ts'
+import type { Actions } from './reflexes/actions.ts'
+import type { WorkingMemory } from './context/working-memory.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000

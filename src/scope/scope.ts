@@ -1,11 +1,11 @@
 import { DurableObject } from 'cloudflare:workers'
-import { toolKeys } from '../agents/tool-keys.ts'
-import type { Env } from '../bindings.ts'
+import { toolKeys } from '../tools/tool-keys.ts'
+import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
-import { limits } from '../protocol/limits.ts'
-import type { Via } from '../protocol/log-entry.ts'
-import type { ToolCall } from '../protocol/reflex.ts'
-import type { Schedule } from '../protocol/schedule.ts'
+import { limits } from '../base/limits.ts'
+import type { Via } from '../contract/log-entry.ts'
+import type { ToolCall } from '../contract/reflex.ts'
+import type { Schedule } from '../contract/schedule.ts'
 import type {
   Accepted,
   ClaimRequest,
@@ -15,17 +15,17 @@ import type {
   ScopeApi,
   ScopeState,
   Waited,
-} from '../protocol/scope-api.ts'
-import { deploymentHider } from '../protocol/secrets.ts'
-import type { SettingsPatch } from '../protocol/settings.ts'
-import type { JsonFields } from '../skills/json.ts'
-import { compose, type Collaborators } from './compose.ts'
-import { openConnection } from './connections.ts'
+} from '../contract/scope-api.ts'
+import { deploymentHider } from '../contract/secrets.ts'
+import type { SettingsPatch } from '../contract/settings.ts'
+import type { JsonFields } from '../base/json.ts'
+import { compose, type Collaborators } from './wiring.ts'
+import { openConnection } from './live/connections.ts'
 import { Database } from './database.ts'
 import { CALLER } from './guard.ts'
 import { isLaid, laySchema } from './lay-schema.ts'
-import { OwnWork } from './own-work.ts'
-import type { SessionFor } from './skills/skills.ts'
+import { OwnWork } from './effects/own-work.ts'
+import type { SessionFor } from './skills/sessions.ts'
 import { eventHead, scopeHead } from './spans.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { asc, eq, max, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import type { SkillChanges, StoredManifest } from '../protocol/skill.ts'
+import type { SkillChanges, StoredManifest } from '../contract/skill.ts'
 import { skillVersions } from './schema.ts'
 import { ownersPatterns } from './skill-scopes.ts'
 

@@ -1,4 +1,4 @@
-import { matchesScope } from '../protocol/scope-pattern.ts'
+import { matchesScope } from '../contract/scope-pattern.ts'
 
 /** Who made the first version of a reflex or a skill holds it, for good; `scopes` are the patterns that it may touch. */
 export type Holder = { owner: string; owner_id: string; scopes: readonly string[] }

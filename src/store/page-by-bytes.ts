@@ -1,7 +1,7 @@
 import { desc, getTableColumns, inArray, sql, type Column, type SQL, type Table } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
-import { limits } from '../protocol/limits.ts'
+import { limits } from '../base/limits.ts'
 
 /** The rows of a list that is ordered by `at`, if that is given, and then by `key`, both falling unless `rising`. */
 type List<From extends Table | SQL = Table | SQL> = {

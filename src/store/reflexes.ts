@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, inArray, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import type { ReflexReference, ReflexState, ReflexVersion } from '../protocol/reflex.ts'
-import type { Page } from '../protocol/scope-api.ts'
+import type { ReflexReference, ReflexState, ReflexVersion } from '../contract/reflex.ts'
+import type { Page } from '../contract/scope-api.ts'
 import { bytesOf, keysOfPage, pageOf } from './page-by-bytes.ts'
 import { reflexes, reflexVersions } from './schema.ts'
 

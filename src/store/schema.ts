@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
-import { approvalStatuses, type ApprovalRun } from '../protocol/approval.ts'
-import { reflexStates, type Provenance } from '../protocol/reflex.ts'
-import type { ReflexMetrics } from '../protocol/reflex-metrics.ts'
-import { skillSharing, skillStates, type SkillProvenance, type StoredManifest } from '../protocol/skill.ts'
+import { approvalStatuses, type ApprovalRun } from '../contract/approval.ts'
+import { reflexStates, type Provenance } from '../contract/reflex.ts'
+import type { ReflexMetrics } from '../contract/reflex-metrics.ts'
+import { skillSharing, skillStates, type SkillProvenance, type StoredManifest } from '../contract/skill.ts'
 
 /**
  * D1's log of events: `queued` by the queue path, then told by the scopes' outboxes. The columns up to `ended_at` are those

@@ -1,6 +1,6 @@
 import { or, sql, type Column, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { overlaps, prefixOf } from '../protocol/scope-pattern.ts'
+import { overlaps, prefixOf } from '../contract/scope-pattern.ts'
 import { skills, skillScopes, skillVersions } from './schema.ts'
 
 /** Sorts behind every character that a pattern may have. */

@@ -1,4 +1,4 @@
-import { jsonChunks } from '../protocol/json-chunks.ts'
+import { jsonChunks } from '../base/json-chunks.ts'
 
 /** One event's state as its scope reports it; what does not change is in the payload, the event's JSON. Times in ms. */
 export type Report = {

@@ -1,4 +1,4 @@
-import type { Agent } from '../../src/agents/define-agent.ts'
+import type { Agent } from '../../src/agent/define-agent.ts'
 import { agents as deployed } from '../../src/agents/index.ts'
 import { greeter } from './guide/greeter.ts'
 import { triage } from './guide/triage.ts'

@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
 import type { Event } from '../../src/core/event.ts'
-import type { ReflexReference, ReflexState, ReflexVersion } from '../../src/protocol/reflex.ts'
+import type { ReflexReference, ReflexState, ReflexVersion } from '../../src/contract/reflex.ts'
 import { hashCode } from '../../src/reflexes/hash-code.ts'
 import { byAgent, createVersion, freshId } from './reflexes.ts'
 import { freshScope, note, stubOf } from './scopes.ts'

@@ -1,6 +1,6 @@
 /// <reference types="@cloudflare/vitest-pool-workers/types" />
 import type { D1Migration } from 'cloudflare:test'
-import type { Env as ReflexEnv } from '../../src/bindings.ts'
+import type { Env as ReflexEnv } from '../../src/env.ts'
 
 declare global {
   namespace Cloudflare {

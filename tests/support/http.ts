@@ -1,8 +1,8 @@
 import { createExecutionContext } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
 import { expect } from 'vitest'
-import { app } from '../../src/app.ts'
-import type { Env } from '../../src/bindings.ts'
+import { app } from '../../src/http/app.ts'
+import type { Env } from '../../src/env.ts'
 import type * as Main from '../../src/index.ts'
 
 declare global {

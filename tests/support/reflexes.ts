@@ -1,5 +1,5 @@
 import { env } from 'cloudflare:workers'
-import type { ReflexVersion } from '../../src/protocol/reflex.ts'
+import type { ReflexVersion } from '../../src/contract/reflex.ts'
 import { hashCode } from '../../src/reflexes/hash-code.ts'
 import { createReflexVersion, type CreatedVersion, type NewVersion } from '../../src/store/change-reflexes.ts'
 import { call, type Answer } from './http.ts'

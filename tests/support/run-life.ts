@@ -1,5 +1,5 @@
 import { isLaid } from '../../src/scope/lay-schema.ts'
-import type { LogEntry } from '../../src/protocol/log-entry.ts'
+import type { LogEntry } from '../../src/contract/log-entry.ts'
 import type { ProposalResult } from '../../src/skills/session/result.ts'
 import type { Life } from './deaths.ts'
 import { inObject, logOf, stubOf, until } from './scopes.ts'

@@ -2,8 +2,8 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
 import { withDefaults, type Event } from '../../src/core/event.ts'
-import type { EventRecord } from '../../src/protocol/event-record.ts'
-import type { LogEntry } from '../../src/protocol/log-entry.ts'
+import type { EventRecord } from '../../src/contract/event-record.ts'
+import type { LogEntry } from '../../src/contract/log-entry.ts'
 
 let scopes = 0
 /** A scope that no other test has. */

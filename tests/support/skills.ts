@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
-import type { SkillState, SkillVersion } from '../../src/protocol/skill.ts'
-import { hashManifest, manifestSchema } from '../../src/skills/manifest.ts'
+import type { SkillState, SkillVersion } from '../../src/contract/skill.ts'
+import { hashManifest, manifestSchema } from '../../src/skills/manifest/manifest.ts'
 import { registerSkill, setSkillState, type NewSkillVersion, type RegisteredSkill } from '../../src/store/change-skills.ts'
 import { deployWith } from '../unit/skills/deploy-manifest.ts'
 import { call, type Answer } from './http.ts'

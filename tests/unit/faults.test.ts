@@ -1,7 +1,7 @@
 import { APICallError } from '@ai-sdk/provider'
 import { RetryError } from 'ai'
 import { describe, expect, test } from 'vitest'
-import { isPlatformFault, isRetryable, isTransient, modelFaultOf } from '../../src/faults.ts'
+import { isPlatformFault, isRetryable, isTransient, modelFaultOf } from '../../src/base/faults.ts'
 
 const now = Date.parse('2026-11-21T05:00:00.000Z')
 

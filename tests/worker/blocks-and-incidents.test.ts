@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { withDefaults, type Event } from '../../src/core/event.ts'
-import { sweep } from '../../src/queue/sweep.ts'
+import { sweep } from '../../src/events/sweep.ts'
 import { hashCode } from '../../src/reflexes/hash-code.ts'
 import { call, keyFor, problem } from '../support/http.ts'
 import { createVersion, freshId } from '../support/reflexes.ts'

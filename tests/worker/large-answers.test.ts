@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
 import type { Event } from '../../src/core/event.ts'
-import { limits } from '../../src/protocol/limits.ts'
+import { limits } from '../../src/base/limits.ts'
 import { markQueued } from '../../src/store/events.ts'
 import { addDeadLetters, deadLettersOf } from '../../src/store/dead-letters.ts'
 import { call, callWith, problem, scopePath } from '../support/http.ts'

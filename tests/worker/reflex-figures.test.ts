@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import type { Recording, ToolCall } from '../../src/protocol/reflex.ts'
+import type { Recording, ToolCall } from '../../src/contract/reflex.ts'
 import { countRun, emptyMetrics } from '../../src/reflexes/metrics.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { tellReflexMetrics } from '../../src/store/reflex-metrics.ts'

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
-import type { ReflexVersion } from '../../src/protocol/reflex.ts'
+import type { ReflexVersion } from '../../src/contract/reflex.ts'
 import { emptyMetrics } from '../../src/reflexes/metrics.ts'
 import { tellReflexMetrics } from '../../src/store/reflex-metrics.ts'
 import { setUses } from '../../src/store/reflex-uses.ts'

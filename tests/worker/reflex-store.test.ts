@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import type { ReflexState } from '../../src/protocol/reflex.ts'
+import type { ReflexState } from '../../src/contract/reflex.ts'
 import { emptyMetrics } from '../../src/reflexes/metrics.ts'
 import { MOST_VERSIONS, setReflexState } from '../../src/store/change-reflexes.ts'
 import { metricsOf, tellReflexMetrics } from '../../src/store/reflex-metrics.ts'

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { issueTicket } from '../../src/auth/ticket.ts'
-import type { Env } from '../../src/bindings.ts'
+import { issueTicket } from '../../src/http/auth/ticket.ts'
+import type { Env } from '../../src/env.ts'
 import { randomHex } from '../../src/core/event.ts'
-import { limits } from '../../src/protocol/limits.ts'
+import { limits } from '../../src/base/limits.ts'
 import { adminKey, answerOf, call, callWith, problem, fetchRaw, keyFor, message, scopePath, type Answer } from '../support/http.ts'
 import { freshScope } from '../support/scopes.ts'
 

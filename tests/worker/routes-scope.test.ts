@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { limits } from '../../src/protocol/limits.ts'
+import { limits } from '../../src/base/limits.ts'
 import { call, problem, fetchRaw, keyFor, message, scopePath } from '../support/http.ts'
 import { freshScope, hurry, stubOf, until } from '../support/scopes.ts'
 import { behaviours } from '../support/test-agents.ts'

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import type { AgentDeps } from '../../src/agents/define-agent.ts'
+import type { AgentDeps } from '../../src/agent/define-agent.ts'
 import { setReflexState } from '../../src/store/change-reflexes.ts'
 import { metricsOf } from '../../src/store/reflex-metrics.ts'
 import { AGREEMENTS_NEEDED } from '../../src/reflexes/promotion.ts'

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { limits } from '../../src/protocol/limits.ts'
+import { limits } from '../../src/base/limits.ts'
 import { call, keyFor, scopePath } from '../support/http.ts'
 import {
   age,

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import type { SkillChange } from '../../src/protocol/skill.ts'
+import type { SkillChange } from '../../src/contract/skill.ts'
 import { Database } from '../../src/scope/database.ts'
 import { laySchema } from '../../src/scope/lay-schema.ts'
 import { HeldSkills } from '../../src/scope/skills/held-skills.ts'

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { skillStates, type SkillState } from '../../src/protocol/skill.ts'
+import { skillStates, type SkillState } from '../../src/contract/skill.ts'
 import { activeSkills } from '../../src/store/active-skills.ts'
 import { MOST_SKILL_VERSIONS, setSkillState } from '../../src/store/change-skills.ts'
 import { findSkill, listSkills, listSkillVersions } from '../../src/store/skills.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseAsp } from '../../src/skills/asp.ts'
+import { parseAsp } from '../../src/skills/asp/parse.ts'
 import { call, keyFor, scopePath } from '../support/http.ts'
 import { stubOf, until } from '../support/scopes.ts'
 

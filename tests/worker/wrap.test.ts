@@ -1,6 +1,6 @@
 import { generateText, streamText, ToolLoopAgent } from 'ai'
 import { expect, test } from 'vitest'
-import { proposal, scripted, world } from '../unit/wrap/fixtures.ts'
+import { proposal, scripted, world } from '../unit/standalone/fixtures.ts'
 
 test('in a Worker a model has skills, streamed and not, and so has an agent', async () => {
   const { reflex, saved } = world()

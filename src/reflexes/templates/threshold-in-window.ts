@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { actionSchema } from '../../protocol/action.ts'
+import { actionSchema } from '../../contract/action.ts'
 import { defineTemplate, eventTypeName, fillPlaces, literal, windowName } from './define-template.ts'
 
 export const thresholdInWindow = defineTemplate({

@@ -1,10 +1,10 @@
-import { ADMIN_KEY_ID } from '../../auth/authenticate.ts'
-import type { Env } from '../../bindings.ts'
-import { decided, type ApprovalDecision, type Decider } from '../../protocol/approval.ts'
-import { messageOf } from '../../protocol/message-of.ts'
+import { ADMIN_KEY_ID } from '../../contract/key-deleted.ts'
+import type { Env } from '../../env.ts'
+import { decided, type ApprovalDecision, type Decider } from '../../contract/approval.ts'
+import { messageOf } from '../../base/error-text.ts'
 import { decideApproval, findApproval } from '../../store/approvals.ts'
 import { findKey } from '../../store/keys.ts'
-import { withDeadline } from '../deadline.ts'
+import { withDeadline } from '../../base/deadline.ts'
 
 const TIMEOUT_MS = 10_000
 

@@ -1,5 +1,5 @@
-import { byteLength } from '../../protocol/byte-length.ts'
-import type { SkillChange, SkillChanges, StoredManifest } from '../../protocol/skill.ts'
+import { byteLength } from '../../base/byte-length.ts'
+import type { SkillChange, SkillChanges, StoredManifest } from '../../contract/skill.ts'
 import type { Database } from '../database.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 

@@ -1,10 +1,10 @@
-import type { ApprovalRun } from '../../protocol/approval.ts'
-import { isJsonFields, type Json } from '../../skills/json.ts'
+import type { ApprovalRun } from '../../contract/approval.ts'
+import { isJsonFields, type Json } from '../../base/json.ts'
 import type { SessionEntry } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { tellApprovalRuns, type RunReport } from '../../store/approvals.ts'
 import type { Database } from '../database.ts'
-import { withDeadline } from '../deadline.ts'
+import { withDeadline } from '../../base/deadline.ts'
 
 const TIMEOUT_MS = 10_000
 const BATCH = 50

@@ -1,11 +1,11 @@
-import { SkillSession } from '../../skills/session.ts'
+import { SkillSession } from '../../skills/session/session.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
 import type { SessionPorts } from '../../skills/session/ports.ts'
 import type { ProposalRequest, SkillProposal } from '../../skills/session/proposal.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import type { Act } from '../../protocol/reflex.ts'
-import { skillAct, skillName } from '../../protocol/skill-act.ts'
-import { argumentsHash } from '../../agents/tool-keys.ts'
+import type { Act } from '../../contract/reflex.ts'
+import { skillAct, skillName } from '../../contract/skill-act.ts'
+import { argumentsHash } from '../../tools/tool-keys.ts'
 import type { Asked, SkillRuns } from './runs.ts'
 
 type Own = {

@@ -1,10 +1,10 @@
-import { isFields } from '../../protocol/check-json.ts'
-import type { SettingsPatch } from '../../protocol/settings.ts'
-import type { Json } from '../../skills/json.ts'
-import { parsePath, readPath } from '../../skills/path.ts'
-import { isSecretReference } from '../../skills/secret-reference.ts'
+import { isFields } from '../../base/check-json.ts'
+import type { SettingsPatch } from '../../contract/settings.ts'
+import type { Json } from '../../base/json.ts'
+import { parsePath, readPath } from '../../skills/plan/path.ts'
+import { isSecretReference } from '../../skills/plan/secret-reference.ts'
 import { withoutSecrets } from '../../skills/session/context.ts'
-import type { Shelf } from './shelf.ts'
+import type { Shelf } from './skill-cache.ts'
 
 /** Whatever holds a blackboard: the settings, a patch of them. */
 type Held = { blackboard?: SettingsPatch['blackboard'] }

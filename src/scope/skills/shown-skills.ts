@@ -1,13 +1,13 @@
-import { byteLength } from '../../protocol/byte-length.ts'
-import { limits } from '../../protocol/limits.ts'
-import type { Settings } from '../../protocol/settings.ts'
-import { emptyBlackboard, seedBlackboard, type Blackboard } from '../../skills/blackboard.ts'
-import { buildBulletin, type Bulletin } from '../../skills/bulletin.ts'
-import { neededInputs } from '../../skills/inputs.ts'
-import type { Manifest } from '../../skills/manifest.ts'
-import { placeOf } from '../../skills/place-of.ts'
+import { byteLength } from '../../base/byte-length.ts'
+import { limits } from '../../base/limits.ts'
+import type { Settings } from '../../contract/settings.ts'
+import { emptyBlackboard, seedBlackboard, type Blackboard } from '../../skills/plan/blackboard.ts'
+import { buildBulletin, type Bulletin } from '../../skills/bulletin/bulletin.ts'
+import { neededInputs } from '../../skills/plan/inputs.ts'
+import type { Manifest } from '../../skills/manifest/manifest.ts'
+import { placeOf } from '../../skills/gate/place-of.ts'
 import type { SkillRuns } from './runs.ts'
-import type { Shelf } from './shelf.ts'
+import type { Shelf } from './skill-cache.ts'
 
 type Parts = { shelf: Shelf; runs: SkillRuns; settings: () => Settings }
 export type ShownSkill = {

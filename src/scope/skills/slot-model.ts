@@ -1,11 +1,11 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
-import type { Env } from '../../bindings.ts'
-import type { EntryHead } from '../../protocol/log-entry.ts'
+import type { Env } from '../../env.ts'
+import type { EntryHead } from '../../contract/log-entry.ts'
 import type { SessionPorts } from '../../skills/session/ports.ts'
-import { askParser } from '../../wrap/ask-parser.ts'
+import { askParser } from '../../skills/model/ask-parser.ts'
 import { modelName } from '../../models/resolve-model.ts'
-import { countedModel, type CountedParts } from '../counted-model.ts'
-import { withDeadline } from '../deadline.ts'
+import { countedModel, type CountedParts } from '../turns/metered-model.ts'
+import { withDeadline } from '../../base/deadline.ts'
 
 /** Whoever proposes waits for it; a slot that takes longer is asked for instead. */
 const TIMEOUT_MS = 10_000

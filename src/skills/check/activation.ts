@@ -1,6 +1,6 @@
-import type { ManifestError } from '../check-manifest.ts'
-import type { Manifest } from '../manifest.ts'
-import { maximumScore, tauOf } from '../score.ts'
+import type { ManifestError } from './check-manifest.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+import { maximumScore, tauOf } from '../bulletin/score.ts'
 
 /** Whether its cues can ever reach its threshold. */
 export function activationErrors(manifest: Manifest): ManifestError[] {

@@ -1,5 +1,5 @@
-import type { ManifestError } from '../check-manifest.ts'
-import type { Manifest } from '../manifest.ts'
+import type { ManifestError } from './check-manifest.ts'
+import type { Manifest } from '../manifest/manifest.ts'
 
 /** Whether what it does to the world can be repeated, undone and told. */
 export function effectErrors({ plan, effects, signature }: Manifest): ManifestError[] {

@@ -1,6 +1,6 @@
-import type { CheckOptions, ManifestError } from '../check-manifest.ts'
-import { compileExpression } from '../expression.ts'
-import type { Manifest } from '../manifest.ts'
+import type { CheckOptions, ManifestError } from './check-manifest.ts'
+import { compileExpression } from '../cel/expression.ts'
+import type { Manifest } from '../manifest/manifest.ts'
 import { ROOTS } from '../manifest/names.ts'
 
 /** Whether its CEL parses, gives a bool, and speaks of what is there. */

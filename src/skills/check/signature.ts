@@ -1,5 +1,5 @@
-import type { ManifestError } from '../check-manifest.ts'
-import type { Manifest } from '../manifest.ts'
+import type { ManifestError } from './check-manifest.ts'
+import type { Manifest } from '../manifest/manifest.ts'
 
 /** Whether inputs, outputs, bindings, parsers and required slots speak of the same names. */
 export function signatureErrors(manifest: Manifest): ManifestError[] {

@@ -1,6 +1,6 @@
-import type { ManifestError } from '../check-manifest.ts'
-import type { Manifest } from '../manifest.ts'
-import { placesIn, type Place } from '../template.ts'
+import type { ManifestError } from './check-manifest.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+import { placesIn, type Place } from '../plan/template.ts'
 
 /** Whether what stands between braces in arguments, in the idempotency key and in the results can ever be filled. */
 export function templateErrors(manifest: Manifest): ManifestError[] {

@@ -1,5 +1,5 @@
-import type { ManifestError } from '../check-manifest.ts'
-import type { Manifest } from '../manifest.ts'
+import type { ManifestError } from './check-manifest.ts'
+import type { Manifest } from '../manifest/manifest.ts'
 
 /** Whether the tools that it names are there. */
 export function toolErrors({ plan, preconditions }: Manifest, tools: readonly string[] | null): ManifestError[] {

@@ -1,4 +1,4 @@
-import type { Compat, Manifest } from '../manifest.ts'
+import type { Compat, Manifest } from '../manifest/manifest.ts'
 import type { Check, Need, StageOutcome } from './decision.ts'
 
 /** Where an agent runs. What is null or empty is not known, and fits no skill that asks for it. */

@@ -1,7 +1,7 @@
-import { secretHider } from '../../protocol/secrets.ts'
-import { isJsonFields, type Json, type JsonFields } from '../json.ts'
-import type { Manifest } from '../manifest.ts'
-import { isSecretReference } from '../secret-reference.ts'
+import { secretHider } from '../../contract/secrets.ts'
+import { isJsonFields, type Json, type JsonFields } from '../../base/json.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+import { isSecretReference } from '../plan/secret-reference.ts'
 import { isSecretName, sensitiveIn } from './sensitive.ts'
 
 const HIDDEN = '[secret]'

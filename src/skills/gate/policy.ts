@@ -1,5 +1,5 @@
-import { holdsReference } from '../secret-reference.ts'
-import { evaluate } from '../expression.ts'
+import { holdsReference } from '../plan/secret-reference.ts'
+import { evaluate } from '../cel/expression.ts'
 import type { Check, GateRequest, Need, StageOutcome, Verdict } from './decision.ts'
 import { inWords, shownValues, type Facts } from './preconditions.ts'
 import { sensitiveIn } from './sensitive.ts'

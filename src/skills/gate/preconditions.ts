@@ -1,8 +1,8 @@
-import { compileExpression, evaluate, valuesRead, type ExpressionScope } from '../expression.ts'
-import type { ProbeSession } from '../expression/probes.ts'
-import type { BoundInputs } from '../inputs.ts'
-import { parsePath, readPath } from '../path.ts'
-import { parserFor } from '../slots.ts'
+import { compileExpression, evaluate, valuesRead, type ExpressionScope } from '../cel/expression.ts'
+import type { ProbeSession } from '../cel/probes.ts'
+import type { BoundInputs } from '../plan/inputs.ts'
+import { parsePath, readPath } from '../plan/path.ts'
+import { parserFor } from '../plan/slots.ts'
 import type { Check, GateRequest, Need, StageOutcome } from './decision.ts'
 import { shownValue, type Mask } from './mask.ts'
 

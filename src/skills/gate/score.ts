@@ -1,5 +1,5 @@
-import type { Manifest } from '../manifest.ts'
-import { cuesOf, scoreOf, tauOf, type ScoreName } from '../score.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+import { cuesOf, scoreOf, tauOf, type ScoreName } from '../bulletin/score.ts'
 import type { GateDecision, GateRequest, Need, StageOutcome } from './decision.ts'
 
 export type ScoreOutcome = StageOutcome & { score: NonNullable<GateDecision['score']> }

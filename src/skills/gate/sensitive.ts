@@ -1,4 +1,4 @@
-import { isJsonFields, type Json } from '../json.ts'
+import { isJsonFields, type Json } from '../../base/json.ts'
 
 /** What a value looks like that should not be there. */
 export type Sensitive = 'private_key' | 'token' | 'password' | 'card_number' | 'email' | 'secret_reference'

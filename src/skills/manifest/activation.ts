@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { tokensOf } from '../keyword.ts'
+import { tokensOf } from '../bulletin/keyword.ts'
 import { label, slotName } from './names.ts'
 
 const labels = z.array(label).max(32).default([])

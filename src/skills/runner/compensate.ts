@@ -1,5 +1,5 @@
-import { secretsOf } from '../secret-reference.ts'
-import { resolveStep, type CompiledCompensation, type StepOutputs } from '../plan.ts'
+import { secretsOf } from '../plan/secret-reference.ts'
+import { resolveStep, type CompiledCompensation, type StepOutputs } from '../plan/compile.ts'
 import { callStep } from './call-step.ts'
 import { compensationEntry, type Entries } from './entries.ts'
 import type { CompensationReport, JournalEntry, Run, RunEntry, StepEnd } from './ports.ts'

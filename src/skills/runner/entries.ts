@@ -1,7 +1,7 @@
-import { byteLength } from '../../protocol/byte-length.ts'
+import { byteLength } from '../../base/byte-length.ts'
 import { planMask } from './plan-mask.ts'
-import type { Json, JsonFields } from '../json.ts'
-import type { CompiledCompensation, CompiledStep } from '../plan.ts'
+import type { Json, JsonFields } from '../../base/json.ts'
+import type { CompiledCompensation, CompiledStep } from '../plan/compile.ts'
 import type { Run, RunEntry, RunResult, StepEnd } from './ports.ts'
 
 /** Makes what is told of a run, without the values of secret inputs. */

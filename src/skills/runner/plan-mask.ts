@@ -1,5 +1,5 @@
 import { maskOf, type Mask } from '../gate/mask.ts'
-import type { CompiledPlan } from '../plan.ts'
+import type { CompiledPlan } from '../plan/compile.ts'
 
 const masks = new WeakMap<CompiledPlan, Mask>()
 

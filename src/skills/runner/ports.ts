@@ -1,7 +1,7 @@
-import type { Change, Blackboard } from '../blackboard.ts'
-import type { Evaluation, ExpressionScope } from '../expression.ts'
-import type { Json, JsonFields } from '../json.ts'
-import type { CompiledPlan } from '../plan.ts'
+import type { Change, Blackboard } from '../plan/blackboard.ts'
+import type { Evaluation, ExpressionScope } from '../cel/expression.ts'
+import type { Json, JsonFields } from '../../base/json.ts'
+import type { CompiledPlan } from '../plan/compile.ts'
 
 export type Phase = 'step' | 'compensation'
 

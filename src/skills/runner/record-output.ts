@@ -1,5 +1,5 @@
-import { checkJson } from '../../protocol/check-json.ts'
-import type { Json } from '../json.ts'
+import { checkJson } from '../../base/check-json.ts'
+import type { Json } from '../../base/json.ts'
 import type { RecordedOutput } from './ports.ts'
 
 export const OUTPUT_BYTES = 1024 * 1024

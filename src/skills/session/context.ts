@@ -1,8 +1,8 @@
-import type { Blackboard, Change, Seeded } from '../blackboard.ts'
+import type { Blackboard, Change, Seeded } from '../plan/blackboard.ts'
 import type { Place } from '../gate/compat.ts'
-import type { Json, JsonFields } from '../json.ts'
-import type { Manifest } from '../manifest.ts'
-import { isSecretReference } from '../secret-reference.ts'
+import type { Json, JsonFields } from '../../base/json.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+import { isSecretReference } from '../plan/secret-reference.ts'
 import type { PolicyMode } from './enforcement.ts'
 import type { SessionEntry, SessionPorts } from './ports.ts'
 

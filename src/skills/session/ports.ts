@@ -1,11 +1,11 @@
-import type { Blackboard } from '../blackboard.ts'
-import type { Probes } from '../expression/probes.ts'
-import type { Json, JsonFields } from '../json.ts'
-import type { SkillState } from '../../protocol/skill.ts'
-import type { Manifest } from '../manifest.ts'
+import type { Blackboard } from '../plan/blackboard.ts'
+import type { Probes } from '../cel/probes.ts'
+import type { Json, JsonFields } from '../../base/json.ts'
+import type { SkillState } from '../../contract/skill.ts'
+import type { Manifest } from '../manifest/manifest.ts'
 import type { Journal, RunnerPorts, RunStatus } from '../runner/ports.ts'
-import type { SkillIndex } from '../skill-index.ts'
-import type { ParseRequest } from '../slots.ts'
+import type { SkillIndex } from '../bulletin/skill-index.ts'
+import type { ParseRequest } from '../plan/slots.ts'
 import type { DecisionReport, ProposalResult } from './result.ts'
 
 export type FoundSkill = { manifest: Manifest; state: SkillState }

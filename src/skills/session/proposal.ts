@@ -1,4 +1,4 @@
-import type { JsonFields } from '../json.ts'
+import type { JsonFields } from '../../base/json.ts'
 import type { ProposedBy, Proposer } from './ports.ts'
 
 /** `skill_id` may name a version: `deploy.container@1.3.0`. */

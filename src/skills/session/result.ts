@@ -1,8 +1,8 @@
 import type { Check, GateDecision, Stage, Verdict } from '../gate/decision.ts'
 import { STAGES } from '../gate/decision.ts'
-import type { JsonFields } from '../json.ts'
+import type { JsonFields } from '../../base/json.ts'
 import type { CompensationReport, RunResult, RunStatus, StepStatus } from '../runner/ports.ts'
-import type { Question } from '../slots.ts'
+import type { Question } from '../plan/slots.ts'
 
 /** `failed`: it ran and nothing happened. `unknown`: the process died while it ran, or it cannot be told any more what it did. */
 export type ProposalStatus = 'ok' | 'refused' | 'clarify' | 'needs_approval' | 'partial_failure' | 'failed' | 'unknown'

@@ -1,8 +1,8 @@
 import { generateText, isStepCount } from 'ai'
 import { z } from 'zod'
 import { typeFilter } from '../../../src/core/filter.ts'
-import { defineAgent } from '../../../src/agents/define-agent.ts'
-import { defineTool } from '../../../src/agents/define-tool.ts'
+import { defineAgent } from '../../../src/agent/define-agent.ts'
+import { defineTool } from '../../../src/tools/define-tool.ts'
 
 export const greeter = defineAgent({
   name: 'greeter',

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { eventType } from '../../../src/core/event.ts'
 import { all, typeFilter } from '../../../src/core/filter.ts'
-import { defineAgent } from '../../../src/agents/define-agent.ts'
-import { defineTool } from '../../../src/agents/define-tool.ts'
+import { defineAgent } from '../../../src/agent/define-agent.ts'
+import { defineTool } from '../../../src/tools/define-tool.ts'
 
-declare module '../../../src/bindings.ts' {
+declare module '../../../src/env.ts' {
   interface Env {
     ISSUES_URL?: string
   }

@@ -1,14 +1,14 @@
 import { tool, type ToolSet } from 'ai'
 import type { LanguageModelV4 } from '@ai-sdk/provider'
-import type { Agent, AgentDeps } from '../../../src/agents/define-agent.ts'
-import type { ToolCall, ToolDefinition } from '../../../src/agents/define-tool.ts'
-import type { Env } from '../../../src/bindings.ts'
+import type { Agent, AgentDeps } from '../../../src/agent/define-agent.ts'
+import type { ToolCall, ToolDefinition } from '../../../src/tools/define-tool.ts'
+import type { Env } from '../../../src/env.ts'
 import { DecisionContext } from '../../../src/core/decision-context.ts'
 import { withDefaults, type Event } from '../../../src/core/event.ts'
 import { OfflineModel } from '../../../src/models/offline-model.ts'
-import { effectiveRetry } from '../../../src/protocol/retry-settings.ts'
-import { defaultSettings, type Settings } from '../../../src/protocol/settings.ts'
-import type { LogLine } from '../../../src/agents/log-line.ts'
+import { effectiveRetry } from '../../../src/contract/retry-settings.ts'
+import { defaultSettings, type Settings } from '../../../src/contract/settings.ts'
+import type { LogLine } from '../../../src/agents/ssh-guard/log-line.ts'
 
 export const NOW = Date.UTC(2026, 2, 9, 12)
 

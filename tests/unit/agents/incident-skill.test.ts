@@ -3,7 +3,7 @@ import path from 'node:path'
 import { tool, type ToolSet } from 'ai'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { createReflex } from '../../../src/wrap/index.ts'
+import { createReflex } from '../../../src/standalone/index.ts'
 
 const manifest: unknown = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../../examples/skills/incident-open.json'), 'utf8'))
 const inputs = { addresses: ['203.0.113.7'], since: '2026-03-09T06:00:00.000Z', summary: '5 failed logins {{since}}' }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { connect, type Api } from '../../../cli/lib/api.ts'
 import { followLog } from '../../../cli/lib/follow-log.ts'
-import type { LogEntry } from '../../../src/protocol/log-entry.ts'
+import type { LogEntry } from '../../../src/contract/log-entry.ts'
 
 let close: () => void = () => {}
 afterEach(() => close())

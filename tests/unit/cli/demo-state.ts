@@ -1,6 +1,6 @@
 import { reduce, sent } from '../../../cli/demo/reduce.ts'
 import { initialState, type DemoState } from '../../../cli/demo/state.ts'
-import type { LogEntry } from '../../../src/protocol/log-entry.ts'
+import type { LogEntry } from '../../../src/contract/log-entry.ts'
 import {
   accepted,
   blockEnded,

@@ -1,4 +1,4 @@
-import type { Cause, EntryBody, LogEntry, SkillEntryKind } from '../../../src/protocol/log-entry.ts'
+import type { Cause, EntryBody, LogEntry, SkillEntryKind } from '../../../src/contract/log-entry.ts'
 
 let seq = 0
 const head = {

@@ -3,8 +3,8 @@ import { howToTalk } from '../../../cli/demo/keep.ts'
 import { report } from '../../../cli/demo/report.ts'
 import { summarise, type Summary } from '../../../cli/demo/summary.ts'
 import { plainPaint } from '../../../cli/lib/paint.ts'
-import { defaultSettings } from '../../../src/protocol/settings.ts'
-import type { ScopeState } from '../../../src/protocol/scope-api.ts'
+import { defaultSettings } from '../../../src/contract/settings.ts'
+import type { ScopeState } from '../../../src/contract/scope-api.ts'
 import { busyState } from './demo-state.ts'
 
 const counters: ScopeState['counters'] = {

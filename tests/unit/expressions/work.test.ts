@@ -1,12 +1,12 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { conditionError, holds } from '../../../src/agents/condition.ts'
+import { conditionError, holds } from '../../../src/agent/condition.ts'
 import { DecisionContext } from '../../../src/core/decision-context.ts'
 import { CONVERTED } from '../../../src/expressions/charges.ts'
 import { contains } from '../../../src/expressions/contains.ts'
 import { DECISION_WORK, EVALUATION_WORK, onAccount } from '../../../src/expressions/work.ts'
-import { evaluate } from '../../../src/skills/expression.ts'
-import { probeSession } from '../../../src/skills/expression/probes.ts'
+import { evaluate } from '../../../src/skills/cel/expression.ts'
+import { probeSession } from '../../../src/skills/cel/probes.ts'
 import { event, NOW } from '../agents/agent-fixtures.ts'
 
 const text = 'a'.repeat(20_000)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Act, Recording } from '../../../src/protocol/reflex.ts'
+import type { Act, Recording } from '../../../src/contract/reflex.ts'
 import { Evaluation } from '../../../src/reflexes/evaluation.ts'
 import type { ReflexRun } from '../../../src/reflexes/run-reflex.ts'
 

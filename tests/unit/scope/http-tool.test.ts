@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { httpToolOf } from '../../../src/scope/outside/http.ts'
+import { httpToolOf } from '../../../src/tools/http-tool.ts'
 
 test.each([
   [undefined, 15_000],

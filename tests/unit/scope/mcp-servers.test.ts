@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { Env } from '../../../src/bindings.ts'
-import { defaultSettings, type Settings } from '../../../src/protocol/settings.ts'
-import { McpServers } from '../../../src/scope/outside/mcp-servers.ts'
+import type { Env } from '../../../src/env.ts'
+import { defaultSettings, type Settings } from '../../../src/contract/settings.ts'
+import { McpServers } from '../../../src/scope/effects/mcp-servers.ts'
 import { mcpAnswer } from '../../support/outside.ts'
 import { part } from '../agents/agent-fixtures.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { Shelf } from '../../../src/scope/skills/shelf.ts'
-import { defaultSettings } from '../../../src/protocol/settings.ts'
+import { Shelf } from '../../../src/scope/skills/skill-cache.ts'
+import { defaultSettings } from '../../../src/contract/settings.ts'
 
 beforeEach(() => vi.useFakeTimers())
 afterEach(() => vi.useRealTimers())

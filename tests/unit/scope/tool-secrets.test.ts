@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { Env } from '../../../src/bindings.ts'
-import { defaultSettings, type Settings } from '../../../src/protocol/settings.ts'
-import { OutsideTools } from '../../../src/scope/outside/outside-tools.ts'
-import { patchRefusal, secretHosts, secretOf } from '../../../src/scope/outside/tool-secrets.ts'
+import type { Env } from '../../../src/env.ts'
+import { defaultSettings, type Settings } from '../../../src/contract/settings.ts'
+import { OutsideTools } from '../../../src/scope/effects/declared-tools.ts'
+import { patchRefusal, secretHosts, secretOf } from '../../../src/tools/tool-secrets.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 const secret_headers = { authorization: 'REFLEX_TOOL_A' }

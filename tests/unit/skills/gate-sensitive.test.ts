@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { decide } from '../../../src/skills/gate.ts'
+import { decide } from '../../../src/skills/gate/gate.ts'
 import { deployManifest } from './deploy-manifest.ts'
 import { gateRequest } from './gate-request.ts'
 

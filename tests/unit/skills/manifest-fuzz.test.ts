@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { checkManifest } from '../../../src/skills/check-manifest.ts'
-import { hashManifest, parseManifest } from '../../../src/skills/manifest.ts'
+import { checkManifest } from '../../../src/skills/check/check-manifest.ts'
+import { hashManifest, parseManifest } from '../../../src/skills/manifest/manifest.ts'
 import { deployJson } from './deploy-manifest.ts'
 
 type Place = (string | number)[]

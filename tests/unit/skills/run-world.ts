@@ -1,8 +1,8 @@
-import { evaluate } from '../../../src/skills/expression.ts'
-import type { JsonFields } from '../../../src/skills/json.ts'
-import type { Manifest } from '../../../src/skills/manifest.ts'
-import { compilePlan } from '../../../src/skills/plan.ts'
-import { runPlan } from '../../../src/skills/runner.ts'
+import { evaluate } from '../../../src/skills/cel/expression.ts'
+import type { JsonFields } from '../../../src/base/json.ts'
+import type { Manifest } from '../../../src/skills/manifest/manifest.ts'
+import { compilePlan } from '../../../src/skills/plan/compile.ts'
+import { runPlan } from '../../../src/skills/runner/run-plan.ts'
 import type { JournalEntry, RunEntry, RunnerPorts, RunResult, ToolOptions } from '../../../src/skills/runner/ports.ts'
 import { deployManifest } from './deploy-manifest.ts'
 

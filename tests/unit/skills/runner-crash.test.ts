@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Manifest } from '../../../src/skills/manifest.ts'
+import type { Manifest } from '../../../src/skills/manifest/manifest.ts'
 import type { RunResult } from '../../../src/skills/runner/ports.ts'
 import { threeSteps, toolsOf, World, type Tool } from './run-world.ts'
 

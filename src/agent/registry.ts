@@ -1,0 +1,71 @@
+import { builtInEvents, eventUnion, type EventSchema } from '../core/event.ts'
+import { namedTypes } from '../core/filter.ts'
+import { matchesScope } from '../contract/scope-pattern.ts'
+import type { Agent } from './define-agent.ts'
+import { prompted } from './prompted.ts'
+
+/**
+ * The agents of a deployment and the event types that they know. Throws where two of them cannot stand beside each other, or where a filter names a type that
+ * nobody defines: the deployment would start, and the wrong agent, or none, would see the events.
+ */
+export function buildRegistry(listed: readonly Agent[]) {
+  // It serves what no other does, and so is there even if it is not listed.
+  const agents = listed.includes(prompted) ? listed : [...listed, prompted]
+  demandNamesOfTheirOwn(agents)
+  const defined = schemasOf(agents)
+  const eventTypes: readonly string[] = defined.map(({ schema }) => typeOf(schema))
+  for (const { name, filters } of agents) demandKnownTypes(name, filters, eventTypes)
+
+  return {
+    agents,
+    eventTypes,
+    eventSchema: eventUnion([...builtInEvents, ...defined.slice(builtInEvents.length).map(({ schema }) => schema)]),
+    /** The one that a scope's settings name, else the first whose pattern matches; the built-in one last, wherever it is listed. */
+    agentOf: (scope: string, name?: string): Agent =>
+      agents.find((agent) => agent.name === name) ??
+      agents.find((agent) => agent !== prompted && agent.scopes.some((pattern) => matchesScope(pattern, scope))) ??
+      prompted,
+  }
+}
+
+type Defined = { by: string; schema: EventSchema }
+
+const typeOf = (schema: EventSchema): string => schema.shape.type.value
+
+function demandNamesOfTheirOwn(agents: readonly Agent[]): void {
+  for (const [index, { name, scopes }] of agents.entries()) {
+    const first = agents.slice(0, index).find((other) => other.name === name)
+    if (first === undefined) continue
+    const reserved = name === prompted.name ? ' It is the name of the built-in agent.' : ''
+    const whose = `one serves ${first.scopes.join(', ')}, the other ${scopes.join(', ')}`
+    throw new Error(`Two agents are called "${name}": ${whose}.${reserved} Give one of them another name.`)
+  }
+}
+
+/** Each type once, the built-in ones first. Agents that share a type list the same schema. */
+function schemasOf(agents: readonly Agent[]): Defined[] {
+  const defined: Defined[] = builtInEvents.map((schema) => ({ by: '', schema }))
+  for (const { name, events = [] } of agents)
+    for (const schema of events) {
+      const type = typeOf(schema)
+      const earlier = defined.find((one) => typeOf(one.schema) === type)
+      if (earlier?.by === '')
+        throw new Error(`Agent "${name}" defines the event type ${type}, which is built in. Choose another name for the type.`)
+      if (earlier && earlier.schema !== schema)
+        throw new Error(
+          `Event type ${type} is in \`events\` of two agents, "${earlier.by}" and "${name}", with two schemas. ` +
+            'Define it once, export it, and list the same schema in both.',
+        )
+      if (!earlier) defined.push({ by: name, schema })
+    }
+  return defined
+}
+
+function demandKnownTypes(agent: string, filters: Agent['filters'], known: readonly string[]): void {
+  const unknown = filters.flatMap(namedTypes).find((type) => !known.includes(type))
+  if (unknown === undefined) return
+  throw new Error(
+    `Agent "${agent}" has a typeFilter for the event type ${unknown}, which does not exist. There are: ${known.join(', ')}. ` +
+      'Correct its name, or list its schema in `events`.',
+  )
+}

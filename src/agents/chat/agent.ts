@@ -1,0 +1,81 @@
+import { isStepCount, streamText, type ModelMessage } from 'ai'
+import { z } from 'zod'
+import { chatOffline } from './offline.ts'
+import { reflexNote } from './reflexes.ts'
+import { defineAgent, type AgentDeps } from '../../agent/define-agent.ts'
+
+/** What is remembered stands in the log of every turn, so it is short: the talk's end, each message cut. */
+const MOST_MESSAGES = 20
+const MOST_CHARS = 600
+const MOST_ANSWERED = 100
+/** For one answer: some calls of tools, and the words. */
+const MOST_STEPS = 8
+
+const instructions =
+  'You talk with people in a chat. Answer the last message, in the language that it was written in, briefly and to the point.'
+
+const said = z.object({ role: z.enum(['user', 'assistant']), content: z.string() })
+const memory = z.object({ history: z.array(said).default([]), answered: z.array(z.string()).default([]) })
+
+/**
+ * Answers each `ws.message` of the scopes `chat/*`, streaming, and remembers the talk. Everyone who is connected to the scope hears all of it. What it is asked
+ * again and again it turns into reflexes, which answer before it is asked.
+ */
+export const chat = defineAgent({
+  name: 'chat',
+  scopes: ['chat/*'],
+  filters: [(event) => event.type === 'ws.message' && event.content.trim() !== ''],
+  // A turn considers as many messages as the context holds, and answers them one after the other.
+  settings: { context_limit: 20, turn_timeout_ms: 300_000 },
+  writes_reflexes: true,
+  offline: [{ name: 'chat', answer: chatOffline }],
+
+  async trigger(context, deps) {
+    const { history, answered } = memory.parse(context.scratch)
+    const messages = context.ofType('ws.message').filter(({ id }) => !answered.includes(id))
+    if (messages.length === 0) return null
+    const replies: string[] = []
+    for (const { content } of messages) {
+      if (replies.length > 0) deps.stream('\n\n')
+      const question: ModelMessage = { role: 'user', content }
+      const reply = await streamAnswer([...history, question], deps)
+      replies.push(reply)
+      history.push({ role: 'user', content: cut(content) }, { role: 'assistant', content: cut(reply) })
+    }
+    // All at the end: a turn that fails on the second message is tried again, and would say its first answer twice.
+    for (const reply of replies) deps.reply(reply)
+    context.scratch['history'] = history.slice(-MOST_MESSAGES)
+    context.scratch['answered'] = [...answered, ...messages.map(({ id }) => id)].slice(-MOST_ANSWERED)
+    return { replies }
+  },
+})
+
+async function streamAnswer(messages: ModelMessage[], deps: AgentDeps): Promise<string> {
+  // Its own error handler would only print what is thrown below.
+  const { stream } = streamText({
+    model: deps.model,
+    instructions: (deps.settings.instructions ?? instructions) + reflexNote(deps),
+    messages,
+    tools: deps.tools,
+    stopWhen: isStepCount(MOST_STEPS),
+    abortSignal: deps.signal,
+    maxRetries: 0,
+    onError: () => {},
+  })
+  let text = ''
+  const say = (words: string) => {
+    text += words
+    deps.stream(words)
+  }
+  for await (const part of stream) {
+    if (part.type === 'error') throw part.error
+    // What it says before a tool and what it says after are paragraphs.
+    if (part.type === 'text-start' && text !== '') say('\n\n')
+    if (part.type === 'text-delta') say(part.text)
+  }
+  deps.signal.throwIfAborted()
+  if (text === '') throw new Error('the model answered nothing')
+  return text
+}
+
+const cut = (text: string): string => (text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text)

@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { reflexReference } from '../../contract/reflex.ts'
+import type { AgentDeps } from '../../agent/define-agent.ts'
+
+/** Begins the line of the instructions that carries, as JSON, what the model must know to write reflexes here. */
+export const REFLEXES = 'REFLEXES'
+/** `chain` is what update_agent_config replaces as a whole. Ids are shared by all scopes: those that begin with `prefix` are this one's. */
+const known = z.object({ prefix: z.string(), chain: z.array(reflexReference) })
+export type Known = z.infer<typeof known>
+
+/** What a chat that may write reflexes is told beside the general guidance; nothing where it may not. */
+export function reflexNote({ tools, scope, settings }: AgentDeps): string {
+  if (!('write_reflex' in tools)) return ''
+  const facts: Known = { prefix: `chat-${shortHash(scope)}-`, chain: settings.reflexes }
+  return `
+A question that you have answered before, and that has one answer whoever asks and whenever, is worth a reflex that replies with exactly that answer. Its action
+has "consume": true beside the reply, or you would be asked the same message again. Your chain, and how the ids of your reflexes begin, stand on the next line.
+${REFLEXES} ${JSON.stringify(facts)}`
+}
+
+export function knownOf(instructions: string): Known | null {
+  const line = instructions.split('\n').find((one) => one.startsWith(`${REFLEXES} `))
+  return line === undefined ? null : known.parse(JSON.parse(line.slice(REFLEXES.length)))
+}
+
+/** Eight hex digits that stand for a text. */
+export const shortHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
+
+/** The same question, however it is spaced or capitalised. */
+export const sameQuestion = (text: string): string => text.trim().replaceAll(/\s+/g, ' ').toLowerCase()
+
+/** A reflex that gives one answer to one question, and passes on everything else. */
+export const answeringReflex = (question: string, answer: string): string => `const QUESTION = ${JSON.stringify(sameQuestion(question))}
+const ANSWER = ${JSON.stringify(answer)}
+
+function reflex(context) {
+  const { type, content } = context.event
+  if (type !== 'ws.message') return null
+  const asked = content.trim().replace(/\\s+/g, ' ').toLowerCase()
+  return asked === QUESTION ? { action_type: 'reply', content: ANSWER, consume: true } : null
+}
+`

@@ -1,0 +1,32 @@
+import { and, eq } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import { within } from '../../store/events.ts'
+import { olderThan, type Place } from '../../store/older-than.ts'
+import { bytesOf, readPage, type PageOf } from '../../store/page-by-bytes.ts'
+import { blocks } from '../../store/schema.ts'
+
+export type Block = typeof blocks.$inferSelect
+
+/** `patterns` are the scopes that may be seen; `before` is the last one of the page before. */
+export type BlockQuery = {
+  patterns: readonly string[]
+  scope?: string | undefined
+  before?: Place | undefined
+  limit: number
+}
+
+/** A page, newest first. */
+export async function listBlocks(db: D1Database, { patterns, scope, before, limit }: BlockQuery): Promise<PageOf<Block>> {
+  const where = and(
+    within(blocks.scope, patterns),
+    scope === undefined ? undefined : eq(blocks.scope, scope),
+    olderThan(before, blocks.blocked_at, blocks.id),
+  )
+  const bytes = bytesOf(blocks.reason)
+  return readPage(db, { from: blocks, where, key: blocks.id, at: blocks.blocked_at, bytes, limit })
+}
+
+export async function findBlock(db: D1Database, id: string): Promise<Block | null> {
+  const row = await drizzle(db).select().from(blocks).where(eq(blocks.id, id)).get()
+  return row ?? null
+}

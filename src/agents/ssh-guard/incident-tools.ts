@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { messageOf } from '../../base/error-text.ts'
+import { defineTool } from '../../tools/define-tool.ts'
+import { logLine } from './log-line.ts'
+import { sshLineOf } from './burst.ts'
+import { tellWebhook, webhookAt } from './webhook.ts'
+
+const MOST_LINES = 20
+const MOST_LINE = 300
+/** How far back evidence is looked for: so many of the scope's last events. */
+const MOST_LOOKED_AT = 2000
+
+const address = z.union([z.ipv4(), z.ipv6()])
+const text = z.string().trim().min(1)
+const evidence = z.array(z.string().max(MOST_LINE)).max(MOST_LINES)
+
+/** The last lines about the addresses that the scope has in mind. They hold strangers' words: they are for people, and no model is shown them. */
+export const collectEvidence = defineTool({
+  description: 'Collects what the log says of some addresses.',
+  input: z.object({ addresses: z.array(address).min(1).max(50) }),
+  plans_only: true,
+  repeatable: true,
+  async execute({ addresses }, { env, scope }) {
+    const { events } = await env.SCOPE.getByName(scope).context(MOST_LOOKED_AT)
+    const lines = events.flatMap((event) => {
+      const read = logLine.safeParse(event)
+      const of = read.success ? sshLineOf(read.data)?.address : undefined
+      return read.success && of !== undefined && addresses.includes(of) ? [read.data.line.slice(0, MOST_LINE)] : []
+    })
+    return { lines: lines.slice(-MOST_LINES) }
+  },
+})
+
+/**
+ * Opens a ticket: a call of the ticket system where there is one, then a row in D1. Its id is made of the run's key, so that a repeated call names the same one,
+ * there and here.
+ */
+export const openTicket = defineTool({
+  description: 'Opens a ticket for people to look at.',
+  input: z.object({ title: text.max(200), details: text.max(2500), evidence }),
+  plans_only: true,
+  timeout_ms: 10_000,
+  async execute({ title, details, evidence }, { env, fetch, scope, signal, now, idempotence_key }) {
+    const desk = webhookAt('TICKET_WEBHOOK_URL', env.TICKET_WEBHOOK_URL)
+    const id = ticketId(scope, idempotence_key ?? JSON.stringify([title, details, now()]))
+    if (desk) await tellWebhook(desk, { id, scope, status: 'open', title, details, evidence }, { fetch, signal, key: `${id} open` })
+    try {
+      await env.DB.prepare(
+        'INSERT INTO incidents (scope, id, title, details, evidence, opened_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+      )
+        .bind(scope, id, title, details, JSON.stringify(evidence), now())
+        .run()
+    } catch (error) {
+      // Told, it is open: to fail now would say that it is not, and nobody would close it.
+      if (!desk) throw error
+      console.warn(JSON.stringify({ message: 'a ticket is not among the incidents of D1', scope, id, error: messageOf(error) }))
+    }
+    return { ticket: id, reported: desk !== null }
+  },
+})
+
+/** Closes it: where the rest of the plan fails, so that no ticket stands that nobody was told of. */
+export const closeTicket = defineTool({
+  description: 'Closes a ticket.',
+  input: z.object({ ticket: text.max(64), reason: text.max(500) }),
+  plans_only: true,
+  timeout_ms: 10_000,
+  async execute({ ticket, reason }, { env, fetch, scope, signal, now }) {
+    const desk = webhookAt('TICKET_WEBHOOK_URL', env.TICKET_WEBHOOK_URL)
+    if (desk) await tellWebhook(desk, { id: ticket, scope, status: 'closed', reason }, { fetch, signal, key: `${ticket} closed` })
+    await env.DB.prepare('UPDATE incidents SET closed_at = coalesce(closed_at, ?3) WHERE scope = ?1 AND id = ?2')
+      .bind(scope, ticket, now())
+      .run()
+    return { closed: true, ticket, reported: desk !== null }
+  },
+})
+
+/** Tells whoever is on duty by a webhook; without one, whoever follows the scope's log has read it there. */
+export const notify = defineTool({
+  description: 'Tells whoever is on duty.',
+  input: z.object({ message: text.max(3000) }),
+  plans_only: true,
+  timeout_ms: 10_000,
+  async execute({ message }, { env, fetch, scope, signal, idempotence_key }) {
+    const webhook = webhookAt('NOTIFY_WEBHOOK_URL', env.NOTIFY_WEBHOOK_URL)
+    if (!webhook) return { told: 'the log' }
+    await tellWebhook(webhook, { scope, message }, { fetch, signal, key: `${scope} ${idempotence_key ?? message}` })
+    return { told: webhook.host }
+  },
+})
+
+const ticketId = (scope: string, key: string): string =>
+  `INC-${createHash('sha256')
+    .update(JSON.stringify([scope, key]))
+    .digest('hex')
+    .slice(0, 20)}`

@@ -1,0 +1,45 @@
+import { and, eq, isNotNull, isNull } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import { within } from '../../store/events.ts'
+import { olderThan, type Place } from '../../store/older-than.ts'
+import { bytesOf, readPage, type PageOf } from '../../store/page-by-bytes.ts'
+import { incidents } from '../../store/schema.ts'
+
+export type Incident = typeof incidents.$inferSelect
+export const incidentStates = ['open', 'closed'] as const
+
+/** `patterns` are the scopes that may be seen; `before` is the last one of the page before. */
+export type IncidentQuery = {
+  patterns: readonly string[]
+  scope?: string | undefined
+  state?: (typeof incidentStates)[number] | undefined
+  before?: Place | undefined
+  limit: number
+}
+
+/** A page, newest first. */
+export async function listIncidents(db: D1Database, { patterns, scope, state, before, limit }: IncidentQuery): Promise<PageOf<Incident>> {
+  const where = and(
+    within(incidents.scope, patterns),
+    scope === undefined ? undefined : eq(incidents.scope, scope),
+    state === undefined ? undefined : state === 'open' ? isNull(incidents.closed_at) : isNotNull(incidents.closed_at),
+    olderThan(before, incidents.opened_at, incidents.id),
+  )
+  const bytes = bytesOf(incidents.title, incidents.details, incidents.evidence)
+  return readPage(db, { from: incidents, where, key: incidents.id, at: incidents.opened_at, bytes, limit })
+}
+
+/** An id is made of its scope and its run's key: no two scopes have the same. */
+export async function findIncident(db: D1Database, id: string): Promise<Incident | null> {
+  const row = await drizzle(db).select().from(incidents).where(eq(incidents.id, id)).get()
+  return row ?? null
+}
+
+/** Forgets what was closed before `before`, `limit` at most; says how many. An open one stays, however old. */
+export async function forgetIncidents(db: D1Database, before: number, limit: number): Promise<number> {
+  const { meta } = await db
+    .prepare('DELETE FROM incidents WHERE (scope, id) IN (SELECT scope, id FROM incidents WHERE closed_at < ?1 LIMIT ?2)')
+    .bind(before, limit)
+    .run()
+  return meta.changes
+}

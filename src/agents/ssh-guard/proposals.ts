@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import type { OfflineRequest } from '../../models/offline-model.ts'
+import type { Burst } from './burst.ts'
+import type { AttackingNetwork } from './networks.ts'
+
+type Proposal = { skill_id: string; why: string; inputs: Record<string, unknown> }
+type Facts = { addresses: readonly Burst[]; networks: readonly AttackingNetwork[] }
+
+/** What an offline turn proposes, one after the other: an incident for all that it considers, and a block for each network. */
+function proposalsFor({ addresses, networks }: Facts): Proposal[] {
+  const [earliest = ''] = addresses.map(({ first }) => first).toSorted()
+  const failures = addresses.reduce((sum, burst) => sum + burst.failures, 0)
+  const listed = addresses.map(({ address }) => address)
+  const incident = {
+    skill_id: 'incident.open',
+    why: 'a burst of failed logins',
+    inputs: { addresses: listed, since: earliest, summary: `${failures} failed logins from ${listed.join(', ')}` },
+  }
+  const blocks = networks.map(({ network, addresses: members }) => ({
+    skill_id: 'network.block',
+    why: `${members.length} addresses of one network attacked`,
+    inputs: { network, reason: `${members.length} addresses of it attacked: ${members.join(', ')}`.slice(0, 500) },
+  }))
+  return [incident, ...blocks]
+}
+
+/** The next proposal; null once all are answered, and where the model was told of no skill. It is told once a turn, in its first call. */
+export function nextProposal(request: OfflineRequest, facts: Facts): Proposal | null {
+  const answered = skillResults(request).length
+  const next = proposalsFor(facts)[answered]
+  const told = answered > 0 || request.system.includes(`\n- ${next?.skill_id}:`)
+  return next && told ? next : null
+}
+
+const result = z.object({
+  skill_id: z.string(),
+  status: z.string(),
+  outputs: z.record(z.string(), z.unknown()).optional(),
+  reason: z.string().optional(),
+})
+const RESULT = /<SKILL_RESULT>(\{.*?\})<\/SKILL_RESULT>/g
+
+/** The messages of users: results of skills come as such, too. */
+export const userTexts = ({ messages }: OfflineRequest): string[] =>
+  messages.flatMap((message) =>
+    message.role === 'user' ? message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [],
+  )
+
+/**
+ * What each proposal came to, in words, in the order of the proposals. Results are messages of their own: what looks like one within the facts is a user name that
+ * a stranger typed.
+ */
+export function skillResults(request: OfflineRequest): string[] {
+  const told = userTexts(request).filter((text) => text.startsWith('<SKILL_RESULT>'))
+  return told.flatMap((text) =>
+    Array.from(text.matchAll(RESULT), ([, json = '{}']) => {
+      const { skill_id, status, outputs = {}, reason } = result.parse(JSON.parse(json))
+      const why = reason ?? Object.values(outputs).join(', ')
+      return `${skill_id}: ${status}${why === '' ? '' : ` (${why})`}`
+    }),
+  )
+}

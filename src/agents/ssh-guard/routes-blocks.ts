@@ -1,0 +1,67 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { coversScope } from '../../http/auth/principal.ts'
+import { scopeName } from '../../core/event.ts'
+import { findBlock, listBlocks, type Block } from './blocks.ts'
+import { ageCursor, beforeOf, nextByAge } from '../../http/describe/age-cursor.ts'
+import { guard, json, paged, pageLimit, problems, resource } from '../../http/describe/describe.ts'
+import { operatorCall } from './operator-call.ts'
+import { notFound } from '../../http/problems/refusals.ts'
+
+const tags = ['SSH guard']
+const block = z
+  .object({
+    id: z.string(),
+    scope: z.string(),
+    address: z.string().meta({ description: 'An address, or a network such as 203.0.113.0/24.' }),
+    reason: z.string(),
+    blocked_at: z.iso.datetime(),
+  })
+  .openapi('Block')
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/blocks',
+  operationId: 'listBlocks',
+  tags,
+  summary: 'List blocked addresses and networks, newest first',
+  description: 'What is blocked now, in the scopes that the key covers. A block that was lifted is in the log of its scope.',
+  ...guard({ roles: ['viewer'] }),
+  request: { query: z.object({ scope: scopeName.optional(), limit: pageLimit(1000), cursor: ageCursor }) },
+  responses: { 200: json(paged(block), 'A page.'), ...problems(400) },
+})
+
+const lift = createRoute({
+  method: 'delete',
+  path: '/v1/blocks/{id}',
+  operationId: 'liftBlock',
+  tags,
+  summary: 'Lift a block',
+  description:
+    'By the tool with which the agent of its scope would: the firewall is told, the log of the scope has it, a reflex that had blocked it was overruled, and what attacks again may be blocked again. 503: the firewall was not told; the block stands, and it may be asked for again.',
+  ...guard({ roles: ['operator'] }),
+  request: { params: z.object({ id: z.string().min(1).max(128) }) },
+  responses: { 204: { description: 'Lifted.' }, ...problems(400, 404, 409, 503) },
+})
+
+export const blockRoutes = resource()
+  .openapi(list, async (c) => {
+    const { limit, cursor, ...query } = c.req.valid('query')
+    const { scopes: patterns } = c.var.principal
+    const found = await listBlocks(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit })
+    const next_cursor = nextByAge(found, ({ blocked_at, id }) => ({ at: blocked_at, id }))
+    return c.json({ items: found.items.map(present), next_cursor }, 200)
+  })
+  .openapi(lift, async (c) => {
+    const { id } = c.req.valid('param')
+    const { principal } = c.var
+    const found = await findBlock(c.env.DB, id)
+    if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no block ${id} in the scopes of this key.`)
+    const what = { what: `The block of ${found.address}`, done: 'lifted' }
+    await operatorCall(c, found.scope, { ...unblocking(found.address), key: `lift:${id}`, ...what })
+    return c.body(null, 204)
+  })
+
+const unblocking = (address: string): { tool: string; input: object } =>
+  address.includes('/') ? { tool: 'unblock_network', input: { network: address } } : { tool: 'unblock', input: { address } }
+
+const present = ({ blocked_at, ...rest }: Block) => ({ ...rest, blocked_at: new Date(blocked_at).toISOString() })

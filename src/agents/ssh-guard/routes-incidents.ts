@@ -1,0 +1,81 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { iso } from '../../base/iso-time.ts'
+import { coversScope } from '../../http/auth/principal.ts'
+import { scopeName } from '../../core/event.ts'
+import { findIncident, incidentStates, listIncidents, type Incident } from './incidents.ts'
+import { ageCursor, beforeOf, nextByAge } from '../../http/describe/age-cursor.ts'
+import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from '../../http/describe/describe.ts'
+import { operatorCall } from './operator-call.ts'
+import { notFound } from '../../http/problems/refusals.ts'
+
+const incident = z
+  .object({
+    id: z.string(),
+    scope: z.string(),
+    state: z.enum(incidentStates),
+    title: z.string(),
+    details: z.string(),
+    evidence: z.array(z.string()).meta({ description: 'Lines of the log. They hold what strangers typed.' }),
+    opened_at: z.iso.datetime(),
+    closed_at: z.iso.datetime().nullable(),
+  })
+  .openapi('Incident')
+
+const tags = ['SSH guard']
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/incidents',
+  operationId: 'listIncidents',
+  tags,
+  summary: 'List incidents, newest first',
+  description: 'The tickets that skills opened, in the scopes that the key covers. A closed one is forgotten after 30 days.',
+  ...guard({ roles: ['viewer'] }),
+  request: {
+    query: z.object({ scope: scopeName.optional(), state: z.enum(incidentStates).optional(), limit: pageLimit(1000), cursor: ageCursor }),
+  },
+  responses: { 200: json(paged(incident), 'A page.'), ...problems(400) },
+})
+
+const close = createRoute({
+  method: 'post',
+  path: '/v1/incidents/{id}/close',
+  operationId: 'closeIncident',
+  tags,
+  summary: 'Close an incident',
+  description:
+    'By the tool with which a plan would: the ticket system is told, and the log of the scope has who asked. One that is closed already stays as it is. 503: the ticket system was not told; the incident is open, and it may be asked for again.',
+  ...guard({ roles: ['operator'], body: 'json' }),
+  request: {
+    params: z.object({ id: z.string().min(1).max(64) }),
+    body: jsonRequest(z.strictObject({ reason: z.string().trim().min(1).max(500) }), { reason: 'the attackers are blocked' }),
+  },
+  responses: { 200: json(incident, 'As it is now.'), ...problems(400, 404, 409, 413, 415, 503) },
+})
+
+export const incidentRoutes = resource()
+  .openapi(list, async (c) => {
+    const { limit, cursor, ...query } = c.req.valid('query')
+    const { scopes: patterns } = c.var.principal
+    const found = await listIncidents(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit })
+    const next_cursor = nextByAge(found, ({ opened_at, id }) => ({ at: opened_at, id }))
+    return c.json({ items: found.items.map(present), next_cursor }, 200)
+  })
+  .openapi(close, async (c) => {
+    const { id } = c.req.valid('param')
+    const { reason } = c.req.valid('json')
+    const { principal } = c.var
+    const found = await findIncident(c.env.DB, id)
+    if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no incident ${id} in the scopes of this key.`)
+    if (found.closed_at !== null) return c.json(present(found), 200)
+    const call = { tool: 'close_ticket', input: { ticket: id, reason }, key: `close:${id}`, what: `Incident ${id}`, done: 'closed' }
+    await operatorCall(c, found.scope, call)
+    return c.json(present((await findIncident(c.env.DB, id)) ?? found), 200)
+  })
+
+const present = ({ opened_at, closed_at, ...incident }: Incident) => ({
+  ...incident,
+  state: closed_at === null ? ('open' as const) : ('closed' as const),
+  opened_at: iso(opened_at),
+  closed_at: closed_at === null ? null : iso(closed_at),
+})

@@ -1,0 +1,112 @@
+import { modelFaultOf } from '../../base/faults.ts'
+import { isModelRefused } from '../../models/model-refused.ts'
+
+/**
+ * How several agents work together, in plain promises. A worker is any async function of an input and a signal, so that patterns nest: a worker may itself be
+ * a team, a retry, or a timeout.
+ */
+export type Worker<Input = string, Output = string> = (input: Input, signal: AbortSignal) => Promise<Output>
+
+/** Each works on what the one before made. */
+export const sequential =
+  (...workers: Worker[]): Worker =>
+  async (input, signal) => {
+    let result = input
+    for (const worker of workers) {
+      signal.throwIfAborted()
+      result = await worker(result, signal)
+    }
+    return result
+  }
+
+/** All work on the same input at once. Where one fails the rest is stopped, for nobody waits for it any more. */
+export const parallel =
+  (...workers: Worker[]): Worker<string, string[]> =>
+  (input, signal) =>
+    stoppingOthers(signal, (shared) => Promise.all(workers.map((worker) => worker(input, shared))))
+
+/** The first good answer counts, and the others are stopped. Throws only where all fail. */
+export const firstToComplete =
+  (...workers: Worker[]): Worker =>
+  (input, signal) =>
+    stoppingOthers(signal, (shared) => Promise.any(workers.map((worker) => worker(input, shared))).catch(noneCompleted))
+
+type Supervision = { plan: Worker<string, string[]>; work: Worker; conclude: Worker<string[]> }
+
+/** The supervisor says what there is to do, a worker does each part, and the supervisor concludes from the parts. */
+export const supervised =
+  ({ plan, work, conclude }: Supervision): Worker =>
+  async (input, signal) => {
+    const parts = await plan(input, signal)
+    const done = await stoppingOthers(signal, (shared) => Promise.all(parts.map((part) => work(part, shared))))
+    return conclude(done, signal)
+  }
+
+/** Throws a TimeoutError once the time is up, also where the worker does not heed its signal. */
+export const withTimeout =
+  <Input, Output>(ms: number, worker: Worker<Input, Output>): Worker<Input, Output> =>
+  (input, signal) => {
+    const bounded = AbortSignal.any([signal, AbortSignal.timeout(ms)])
+    return Promise.race([worker(input, bounded), aborted(bounded)])
+  }
+
+type Retry = { attempts: number; base_ms: number; sleep?: (ms: number, signal: AbortSignal) => Promise<void> }
+
+/** Tries again after a failure, each time after twice as long. Not when it was told to stop, or when no model may be called. */
+export const withRetry =
+  <Input, Output>({ attempts, base_ms, sleep = rest }: Retry, worker: Worker<Input, Output>): Worker<Input, Output> =>
+  async (input, signal) => {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await worker(input, signal)
+      } catch (error) {
+        if (attempt >= attempts || signal.aborted || isFinal(error)) throw error
+        await sleep(base_ms * 2 ** (attempt - 1), signal)
+      }
+    }
+  }
+
+/** No other try changes it: no model may be called, or its provider refuses the request. */
+const isFinal = (error: unknown): boolean => isModelRefused(error) || modelFaultOf(error, { now: 0 })?.fault === 'refused'
+
+/** Where the first fails, the second gets the same input. */
+export const withFallback =
+  <Input, Output>(worker: Worker<Input, Output>, fallback: Worker<Input, Output>): Worker<Input, Output> =>
+  async (input, signal) => {
+    try {
+      return await worker(input, signal)
+    } catch (error) {
+      if (signal.aborted || isModelRefused(error)) throw error
+      return fallback(input, signal)
+    }
+  }
+
+/** Runs something that ends when its quickest or its first failing part does, and stops what is left of it then. */
+async function stoppingOthers<Output>(signal: AbortSignal, run: (shared: AbortSignal) => Promise<Output>): Promise<Output> {
+  const done = new AbortController()
+  try {
+    return await run(AbortSignal.any([signal, done.signal]))
+  } finally {
+    done.abort(new DOMException('another worker has decided', 'AbortError'))
+  }
+}
+
+/** Of several errors, that no model may be called says most: the scope then waits for its budget instead of counting a failure. */
+function noneCompleted(error: unknown): never {
+  const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
+  throw errors.find(isModelRefused) ?? new Error(`no worker completed: ${errors.map(String).join('; ')}`, { cause: error })
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const stop = () => reject(signal.reason)
+  if (signal.aborted) stop()
+  else signal.addEventListener('abort', stop, { once: true })
+  return promise
+}
+
+function rest(ms: number, signal: AbortSignal): Promise<void> {
+  const timer = Promise.withResolvers<void>()
+  const handle = setTimeout(timer.resolve, ms)
+  return Promise.race([timer.promise, aborted(signal)]).finally(() => clearTimeout(handle))
+}

@@ -1,0 +1,55 @@
+import { fieldError, type FieldError } from './field-error.ts'
+
+const DEEPEST = 64
+const LONGEST_NUMBER = 25
+const LONGEST_WORD = 5
+const LONGEST_ESCAPE = 6
+
+export type Fields = Record<string, unknown>
+type Flaw = { path: PropertyKey[]; message: string }
+
+/**
+ * Refuses what JSON.parse lets through but a schema or the storage would choke on or change in silence: deep nesting, `__proto__`, numbers
+ * beyond a double, halves of surrogate pairs. `max_bytes` is what the value takes as JSON at most: an upper bound that costs nothing.
+ */
+export function checkJson(value: unknown): { ok: true; max_bytes: number } | { ok: false; error: FieldError } {
+  const found = weigh(value, 1)
+  return typeof found === 'number' ? { ok: true, max_bytes: found } : { ok: false, error: fieldError(found.path, found.message) }
+}
+
+export const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function weigh(value: unknown, depth: number): number | Flaw {
+  if (typeof value === 'string') {
+    return value.isWellFormed() ? value.length * LONGEST_ESCAPE + 2 : flaw('holds half of a surrogate pair, which is no text')
+  }
+  if (typeof value === 'number') return Number.isFinite(value) ? LONGEST_NUMBER : flaw('is a number too large to be kept')
+  if (typeof value === 'boolean' || value === null) return LONGEST_WORD
+  if (typeof value === 'object' && depth > DEEPEST) return flaw(`is nested deeper than ${DEEPEST} levels`)
+  if (Array.isArray(value)) return weighItems(value, depth)
+  return isFields(value) ? weighFields(value, depth) : flaw('is not JSON')
+}
+
+function weighItems(items: unknown[], depth: number): number | Flaw {
+  let sum = 2
+  for (const [index, item] of items.entries()) {
+    const found = weigh(item, depth + 1)
+    if (typeof found !== 'number') return within(index, found)
+    sum += found + 1
+  }
+  return sum
+}
+
+function weighFields(fields: Fields, depth: number): number | Flaw {
+  let sum = 2
+  for (const name of Object.keys(fields)) {
+    if (name === '__proto__') return within(name, flaw('is a name that no field may have'))
+    const found = name.isWellFormed() ? weigh(fields[name], depth + 1) : flaw('has a name that is no text')
+    if (typeof found !== 'number') return within(name, found)
+    sum += found + name.length * LONGEST_ESCAPE + 4
+  }
+  return sum
+}
+
+const flaw = (message: string): Flaw => ({ path: [], message })
+const within = (key: PropertyKey, inner: Flaw): Flaw => ({ path: [key, ...inner.path], message: inner.message })

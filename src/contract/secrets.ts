@@ -1,0 +1,133 @@
+import { isFields } from '../base/check-json.ts'
+import { findAny } from '../base/find-any.ts'
+import { TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from './outside-tools.ts'
+
+/** Shorter values stand in other texts by chance. */
+export const SHORTEST_SECRET = 8
+const HIDDEN = '[secret]'
+const DEEPEST = 64
+/** How often a text may stand as JSON within JSON and still be found at once. */
+const ESCAPES = 3
+const SPECIAL = /[$()*+.?[\\\]^{|}/-]/g
+const SECRET_NAME = /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i
+
+/**
+ * Takes secrets out of what is kept or shown, by their values: whole, by their words (`Bearer` and the token
+ * behind it), percent-encoded, in base64 wherever they begin in it, and within JSON. `traces/redact.ts` goes by
+ * the names of fields, `skills/gate/sensitive.ts` by what a value looks like; this one alone knows the values.
+ */
+export type SecretHider = {
+  /** Whether any of it stands in the text, which may be JSON. */
+  finds: (text: string) => boolean
+  /** JSON stays JSON: its strings are changed, not the text around them. */
+  text: (text: string) => string
+  /** The same value where it holds none. Names of fields are looked at, numbers are not. */
+  value: <Value>(value: Value) => Value
+}
+
+export const hidesNothing: SecretHider = { finds: () => false, text: (text) => text, value: (value) => value }
+
+export function secretHider(secrets: readonly string[], shortest = SHORTEST_SECRET): SecretHider {
+  const forms = [...new Set(secrets.filter(({ length }) => length >= shortest).flatMap(formsOf))]
+  if (forms.length === 0) return hidesNothing
+  // The longest first: a secret is hidden as a whole where one of its words is another form.
+  const patterns = forms.toSorted((left, right) => right.length - left.length).map((form) => form.replaceAll(SPECIAL, String.raw`\$&`))
+  const all = new RegExp(patterns.join('|'), 'g')
+  const finds = findAny(forms)
+  const hider: SecretHider = {
+    finds,
+    text: (text) => (finds(text) ? hiddenText(text) : text),
+    value: <Value>(value: Value) => hiddenValue(value, 0) as Value,
+  }
+  const hiddenText = (text: string): string => {
+    const json = asJson(text)
+    return json === undefined ? text.replaceAll(all, HIDDEN) : JSON.stringify(hiddenValue(json, 0))
+  }
+  const hiddenValue = (value: unknown, depth: number): unknown => {
+    if (typeof value === 'string') return hider.text(value)
+    if (typeof value !== 'object' || value === null) return value
+    if (depth > DEEPEST) return '[too deep]'
+    if (Array.isArray(value)) {
+      const items = value.map((item) => hiddenValue(item, depth + 1))
+      return items.some((item, index) => item !== value[index]) ? items : value
+    }
+    const prototype: unknown = Object.getPrototypeOf(value)
+    if (prototype !== Object.prototype && prototype !== null) return value
+    const fields = Object.entries(value)
+    const hidden = fields.map(([name, inner]): [string, unknown] => [hider.text(name), hiddenValue(inner, depth + 1)])
+    const isSame = hidden.every(([name, inner], index) => name === fields[index]?.[0] && inner === fields[index]?.[1])
+    return isSame ? value : Object.fromEntries(hidden)
+  }
+  return hider
+}
+
+/** The variables of a deployment whose values are secret: those for tools, and what is named as a key, a token, a secret or a password. */
+export function deploymentSecrets(env: object): { name: string; value: string }[] {
+  return Object.entries(env).flatMap(([name, value]: [string, unknown]) =>
+    typeof value === 'string' && isSecretVariable(name) ? [{ name, value }] : [],
+  )
+}
+
+const isSecretVariable = (name: string): boolean =>
+  name.startsWith(TOOL_SECRET_PREFIX) ? !name.endsWith(TOOL_SECRET_HOSTS) : SECRET_NAME.test(name)
+
+const hiders = new WeakMap<object, SecretHider>()
+
+/** Of all that the deployment knows; made once for an isolate. */
+export function deploymentHider(env: object): SecretHider {
+  const known = hiders.get(env)
+  if (known) return known
+  const hider = secretHider(deploymentSecrets(env).map(({ value }) => value))
+  hiders.set(env, hider)
+  return hider
+}
+
+/** The message and the stack of something thrown, in place: its class and its other fields are what it is handled by. */
+export function hideInError(error: unknown, hider: SecretHider): void {
+  if (!(error instanceof Error)) return
+  if (hider.finds(error.message)) error.message = hider.text(error.message)
+  if (error.stack !== undefined && hider.finds(error.stack)) error.stack = hider.text(error.stack)
+}
+
+function formsOf(secret: string): string[] {
+  const words = secret.split(/\s+/).filter((word) => word !== secret && word.length >= SHORTEST_SECRET)
+  const texts = [secret, ...words]
+  const encoded = texts.filter(({ length }) => length >= SHORTEST_SECRET).flatMap((text) => [...percentForms(text), ...base64Forms(text)])
+  return [...texts, ...encoded].flatMap(jsonForms)
+}
+
+function percentForms(text: string): string[] {
+  const whole = encodeURIComponent(text.toWellFormed())
+  const form = new URLSearchParams([['', text.toWellFormed()]]).toString().slice(1)
+  return [whole, form, whole.replaceAll(/%../g, (code) => code.toLowerCase())]
+}
+
+/** Of each of the three places within a group of bytes where it may begin, without the characters that it shares with its neighbours. */
+function base64Forms(text: string): string[] {
+  const bytes = new TextEncoder().encode(text)
+  return [0, 1, 2].flatMap((offset) => {
+    const padded = new Uint8Array(offset + bytes.length)
+    padded.set(bytes, offset)
+    const plain = btoa(String.fromCodePoint(...padded)).replaceAll('=', '')
+    const shared = padded.length % 3 === 0 ? plain.length : plain.length - 1
+    const own = plain.slice(offset === 0 ? 0 : offset + 1, shared)
+    return [own, own.replaceAll('+', '-').replaceAll('/', '_')]
+  })
+}
+
+/** As it stands in JSON, and in JSON within JSON: other than itself only with quotes, backslashes or control characters. */
+function jsonForms(text: string): string[] {
+  const forms = [text]
+  for (let level = 0; level < ESCAPES; level++) forms.push(JSON.stringify(forms.at(-1)).slice(1, -1))
+  return forms
+}
+
+function asJson(text: string): unknown {
+  if (!/^\s*[[{"]/.test(text)) return undefined
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'string' || Array.isArray(value) || isFields(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,58 @@
+import { isFields, type Fields } from '../base/check-json.ts'
+import { fieldError, type FieldError } from '../base/field-error.ts'
+import { parseEvent, type EventRules, type ParsedEvent } from './parse-event.ts'
+import { traceIdOf } from '../contract/traceparent.ts'
+
+const envelope = ['id', 'type', 'scope', 'source', 'timestamp', 'meta'] as const
+
+/** A CloudEvents 1.0 JSON envelope: `subject` is the scope, `data`'s fields become the type's own. Extension attributes are left behind. */
+export function parseCloudEvent(value: unknown, rules: EventRules): ParsedEvent {
+  if (!isFields(value)) return invalid([fieldError([], 'a CloudEvent is a JSON object')])
+  const flaws = flawsOf(value)
+  if (flaws.length > 0) return invalid(flaws)
+  const parsed = parseEvent(fromEnvelope(value), rules)
+  if (parsed.ok) return parsed
+  return { ...parsed, errors: parsed.errors.map(({ path, message }) => ({ path: cloudPath(path), message })) }
+}
+
+function flawsOf(cloud: Fields): FieldError[] {
+  const flaws: FieldError[] = []
+  if (cloud['specversion'] !== '1.0') flaws.push(fieldError(['specversion'], 'must be "1.0"'))
+  for (const name of ['id', 'source', 'type']) {
+    if (typeof cloud[name] !== 'string' || cloud[name] === '') flaws.push(fieldError([name], 'a CloudEvent needs it, as text'))
+  }
+  if (cloud['data_base64'] !== undefined) {
+    flaws.push(
+      fieldError(['data_base64'], 'binary data is not taken: send a JSON object as data, its fields become the fields of the type'),
+    )
+  }
+  const { data } = cloud
+  if (data === undefined || data === null) return flaws
+  if (!isFields(data)) return [...flaws, fieldError(['data'], 'must be a JSON object: its fields become the fields of the type')]
+  const taken = envelope.filter((name) => Object.hasOwn(data, name))
+  return [...flaws, ...taken.map((name) => fieldError(['data', name], 'is the name of a field that every event has: rename it'))]
+}
+
+function fromEnvelope(cloud: Fields): Fields {
+  const { id, type, source, subject, time, data, traceparent } = cloud
+  const trace_id = typeof traceparent === 'string' ? traceIdOf(traceparent) : undefined
+  return {
+    ...(isFields(data) ? data : {}),
+    id,
+    type,
+    source,
+    ...(subject === undefined || subject === null ? {} : { scope: subject }),
+    ...(time === undefined || time === null ? {} : { timestamp: time }),
+    ...(trace_id === undefined ? {} : { meta: { trace_id } }),
+  }
+}
+
+/** The path by which the sender knows a field. */
+function cloudPath(path: string): string {
+  if (path === '' || path === 'id' || path === 'type' || path === 'source') return path
+  if (path === 'scope') return 'subject'
+  if (path === 'timestamp') return 'time'
+  return path.startsWith('[') ? `data${path}` : `data.${path}`
+}
+
+const invalid = (errors: FieldError[]): ParsedEvent => ({ ok: false, reason: 'invalid', errors })

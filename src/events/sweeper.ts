@@ -1,0 +1,31 @@
+import { DurableObject } from 'cloudflare:workers'
+import type { Env, SweeperApi } from '../env.ts'
+import { anyQueued } from '../store/events.ts'
+import { LATE_MS, sweep } from './sweep.ts'
+
+/** After its last call an armed sweeper goes on for so long, even if it finds nothing. */
+const ARMED_MS = 120_000
+
+/**
+ * Sweeps by its own alarm, which survives a kill: the local server fires no cron, and forgets its queue. Armed by the queue path before it answers; it sleeps
+ * again once nothing is queued.
+ */
+export class Sweeper extends DurableObject<Env> implements SweeperApi {
+  async arm(): Promise<void> {
+    this.ctx.storage.kv.put('armed_until', Date.now() + ARMED_MS)
+    const next = await this.ctx.storage.getAlarm()
+    const latest = Date.now() + LATE_MS
+    // One that is later was set by a clock that was ahead.
+    if (next === null || next > latest) await this.ctx.storage.setAlarm(latest)
+  }
+
+  override async alarm(): Promise<void> {
+    const now = Date.now()
+    // First of all: whatever fails below is tried again.
+    await this.ctx.storage.setAlarm(now + LATE_MS)
+    const done = await sweep(this.env, now)
+    const until = this.ctx.storage.kv.get<number>('armed_until') ?? 0
+    const armed = until > now && until <= now + ARMED_MS
+    if (!armed && done.sent_again === 0 && !(await anyQueued(this.env.DB))) await this.ctx.storage.deleteAlarm()
+  }
+}

@@ -1,0 +1,85 @@
+import { OpenAPIHono } from '@hono/zod-openapi'
+import { cors } from 'hono/cors'
+import { addressLimited, authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
+import { notFoundIn } from './problems/allowed-methods.ts'
+import { approvalRoutes } from './skills/approvals.ts'
+import { blockRoutes } from '../agents/ssh-guard/routes-blocks.ts'
+import { bulletinRoutes } from './skills/bulletin.ts'
+import { deadLetterRoutes } from './operations/dead-letters.ts'
+import { decideApprovalRoutes } from './skills/decide-approvals.ts'
+import { bearer, completed, documentInfo, type Document } from './docs/document.ts'
+import { docsRoutes } from './docs/routes.ts'
+import { eventShapes } from './body/event-body.ts'
+import { eventRoutes } from './events/events.ts'
+import { healthReportRoutes, healthRoutes } from './operations/health.ts'
+import { incidentRoutes } from '../agents/ssh-guard/routes-incidents.ts'
+import { keySource } from './auth/key-source.ts'
+import { keyRoutes } from './operations/keys.ts'
+import { mcpRoutes } from './mcp/routes.ts'
+import { handleError } from './problems/problem.ts'
+import { proposeSkillRoutes } from './skills/propose.ts'
+import { pullRoutes } from './scopes/pull.ts'
+import { reflexEvaluateRoutes } from './reflexes/evaluate.ts'
+import { reflexMetricsRoutes } from './reflexes/metrics.ts'
+import { reflexRegisterRoutes } from './reflexes/register.ts'
+import { reflexRunRoutes } from './reflexes/run.ts'
+import { reflexStateRoutes } from './reflexes/state.ts'
+import { reflexRoutes } from './reflexes/list.ts'
+import { refuseInvalid } from './problems/refuse-invalid.ts'
+import { scopeEventRoutes } from './events/scope-events.ts'
+import { scopeRoutes } from './scopes/scopes.ts'
+import { skillRegisterRoutes } from './skills/register.ts'
+import { skillStateRoutes } from './skills/state.ts'
+import { skillRoutes } from './skills/list.ts'
+import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
+import { timerRoutes } from './scopes/timers.ts'
+
+const base = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) })
+// What needs no key and costs more than a fixed answer.
+for (const path of ['/health/ready', '/v1/openapi.json', '/v1/docs']) base.use(path, addressLimited)
+
+const open = base.route('/', healthRoutes).route(
+  '/',
+  docsRoutes((): Document => completed(app.getOpenAPI31Document(documentInfo))),
+)
+
+// Any page may ask: nothing is sent along by itself, so that a page has only what the key it was given allows.
+open.use('/v1/*', cors({ origin: '*', exposeHeaders: ['Retry-After'], maxAge: 600 }))
+
+// G7: what stands above is open, all below is closed.
+open.use('/v1/scopes/:scope/ws', ticketed(redeemTicket))
+open.use('/v1/scopes/:scope/stream', ticketed(redeemTicket))
+for (const path of ['/v1/*', '/health/*']) open.use(path, authenticated(keySource), rateLimited)
+
+export const app = open
+  .route('/', healthReportRoutes)
+  .route('/', eventRoutes)
+  .route('/', scopeEventRoutes)
+  .route('/', scopeRoutes)
+  .route('/', socketRoutes)
+  .route('/', pullRoutes)
+  .route('/', timerRoutes)
+  .route('/', reflexRoutes)
+  .route('/', reflexRegisterRoutes)
+  .route('/', reflexRunRoutes)
+  .route('/', reflexStateRoutes)
+  .route('/', reflexMetricsRoutes)
+  .route('/', reflexEvaluateRoutes)
+  .route('/', skillRoutes)
+  .route('/', skillRegisterRoutes)
+  .route('/', skillStateRoutes)
+  .route('/', bulletinRoutes)
+  .route('/', proposeSkillRoutes)
+  .route('/', mcpRoutes)
+  .route('/', approvalRoutes)
+  .route('/', decideApprovalRoutes)
+  .route('/', incidentRoutes)
+  .route('/', blockRoutes)
+  .route('/', deadLetterRoutes)
+  .route('/', keyRoutes)
+app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)
+for (const [name, schema] of Object.entries(eventShapes())) app.openAPIRegistry.registerComponent('schemas', name, schema)
+app.onError(handleError)
+app.notFound(notFoundIn(app))
+
+export type App = typeof app

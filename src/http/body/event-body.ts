@@ -1,0 +1,78 @@
+import { eventSchema } from '../../agents/registry.ts'
+import { limits } from '../../base/limits.ts'
+import { described, plainSchema } from '../describe/plain-schema.ts'
+
+/** What a sender may leave out. */
+const filled = new Set(['id', 'scope', 'source', 'timestamp', 'meta'])
+
+/** An event as it may be sent: only its type and the type's own required fields must be. */
+export type EventInput = {
+  type: string
+  id?: string
+  scope?: string
+  source?: string
+  timestamp?: string
+  meta?: Partial<Meta>
+  [field: string]: unknown
+}
+type Meta = { trace_id: string; correlation_id: string | null; causation_id: string | null }
+
+/** What events look like when they are sent, each known type by itself. */
+export function eventShapes(): Record<'EventInput' | 'CloudEvent', object> {
+  const { oneOf = [] } = plainSchema(eventSchema)
+  const types = oneOf.map(({ properties = {}, required = [] }) => ({
+    type: 'object',
+    properties: { ...properties, meta: { ...properties['meta'], required: [] } },
+    required: required.filter((name) => !filled.has(name)),
+  }))
+  return {
+    EventInput: { description: 'An event as it is sent. What every event has may be left out.', oneOf: types },
+    CloudEvent: cloudEvent,
+  }
+}
+
+const text = { type: 'string' }
+const cloudEvent = {
+  type: 'object',
+  description: 'CloudEvents 1.0, structured.',
+  properties: {
+    specversion: { const: '1.0' },
+    id: text,
+    source: text,
+    type: text,
+    subject: { ...text, description: 'The scope.' },
+    time: { ...text, format: 'date-time', description: 'The timestamp.' },
+    data: { type: 'object', description: 'Its fields become those of the type.' },
+  },
+  required: ['specversion', 'id', 'source', 'type'],
+}
+
+const example = { type: 'ws.message', connection_id: 'alice', content: 'hello' }
+const cloudExample = {
+  specversion: '1.0',
+  id: 'a-1',
+  source: '/chat',
+  type: 'ws.message',
+  subject: 'default',
+  data: { connection_id: 'alice', content: 'hello' },
+}
+
+/** The body of a route that takes events. It is described only: readEvents reads it, in all its forms, and names each bad event. */
+export function eventBody() {
+  const shape = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+  const batch = (name: string) => ({ type: 'array', minItems: 1, maxItems: limits.events_per_request, items: shape(name) })
+  const schema = (plain: object) => described<EventInput | EventInput[]>(plain)
+  return {
+    required: true,
+    description: `One event, or up to ${limits.events_per_request}; at most 1 MiB in all and 100 kB each. If one is bad, none is accepted.`,
+    content: {
+      'application/json': { schema: schema({ anyOf: [shape('EventInput'), batch('EventInput')] }), example },
+      'application/x-ndjson': {
+        schema: schema({ type: 'string', description: 'One event a line.' }),
+        example: `${JSON.stringify(example)}\n${JSON.stringify(example)}\n`,
+      },
+      'application/cloudevents+json': { schema: schema(shape('CloudEvent')), example: cloudExample },
+      'application/cloudevents-batch+json': { schema: schema(batch('CloudEvent')), example: [cloudExample] },
+    },
+  }
+}

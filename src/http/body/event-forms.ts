@@ -1,0 +1,73 @@
+import { parseCloudEvent } from '../../events/cloud-event.ts'
+import { limits } from '../../base/limits.ts'
+import { parseEvent, type EventRules, type ParsedEvent } from '../../events/parse-event.ts'
+import { parseJson } from '../../base/parse-json.ts'
+import { Problem } from '../../contract/problem.ts'
+
+/** One event of a body, not yet judged. `index` is null where the body is that one event. */
+export type Row = { index: number | null; line: number | null } & ({ ok: true; value: unknown } | { ok: false; message: string })
+export type Form = { rows: (text: string) => Row[]; parse: (value: unknown, rules: EventRules) => ParsedEvent }
+
+const forms: ReadonlyMap<string, Form> = new Map([
+  ['application/json', { rows: oneOrMany, parse: parseEvent }],
+  ['application/x-ndjson', { rows: lines, parse: parseEvent }],
+  ['application/cloudevents+json', { rows: one, parse: parseCloudEvent }],
+  ['application/cloudevents-batch+json', { rows: many, parse: parseCloudEvent }],
+])
+
+/** The form of a body, by its Content-Type. */
+export function formOf(contentType: string | null): Form {
+  const [media = '', ...parameters] = (contentType ?? '').toLowerCase().split(';')
+  const form = forms.get(media.trim())
+  const charset = parameters.map((parameter) => /^\s*charset="?([^"\s]*)"?\s*$/.exec(parameter)?.[1]).find((name) => name !== undefined)
+  if (form && (charset === undefined || ['utf-8', 'utf8', 'us-ascii'].includes(charset))) return form
+  throw new Problem({
+    status: 415,
+    type: 'urn:reflex:problem:unsupported-media-type',
+    title: 'Unsupported media type',
+    detail: `Send a Content-Type, in UTF-8, that is one of: ${[...forms.keys()].join(', ')}.`,
+    headers: { Accept: [...forms.keys()].join(', ') },
+  })
+}
+
+function oneOrMany(text: string): Row[] {
+  const value = whole(text)
+  return Array.isArray(value) ? indexed(value) : [single(value)]
+}
+
+function one(text: string): Row[] {
+  return [single(whole(text))]
+}
+
+function many(text: string): Row[] {
+  const value = whole(text)
+  if (!Array.isArray(value)) throw malformed('A batch of CloudEvents is a JSON array.')
+  return indexed(value)
+}
+
+function lines(text: string): Row[] {
+  const filled = text
+    .split('\n')
+    .map((content, index) => ({ content, line: index + 1 }))
+    .filter(({ content }) => content.trim() !== '')
+  return counted(filled).map(({ content, line }, index) => Object.assign({ index, line }, parseJson(content)))
+}
+
+function whole(text: string): unknown {
+  if (text.trim() === '') throw malformed('The body is empty.')
+  const parsed = parseJson(text)
+  if (!parsed.ok) throw malformed(`The body is not JSON: ${parsed.message}.`)
+  return parsed.value
+}
+
+const single = (value: unknown): Row => ({ index: null, line: null, ok: true, value })
+const indexed = (values: unknown[]): Row[] => counted(values).map((value, index) => ({ index, line: null, ok: true, value }))
+const malformed = (detail: string): Problem =>
+  new Problem({ status: 400, type: 'urn:reflex:problem:malformed-body', title: 'Malformed body', detail })
+
+/** Counted before anything is done to each. */
+function counted<Item>(items: Item[]): Item[] {
+  if (items.length > 0 && items.length <= limits.events_per_request) return items
+  const detail = `A request carries 1 to ${limits.events_per_request} events; this one carries ${items.length}.`
+  throw new Problem({ status: 400, type: 'urn:reflex:problem:wrong-event-count', title: 'Wrong number of events', detail })
+}

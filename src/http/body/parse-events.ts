@@ -1,0 +1,70 @@
+import type { Event } from '../../core/event.ts'
+import { limits } from '../../base/limits.ts'
+import type { EventRules, ParsedEvent } from '../../events/parse-event.ts'
+import { Problem, type ProblemOptions } from '../../contract/problem.ts'
+import { type FieldError } from '../../base/field-error.ts'
+import { traceIdOf } from '../../contract/traceparent.ts'
+import { formOf, type Form, type Row } from './event-forms.ts'
+import { readBody } from './read-body.ts'
+
+export { parseEvent, type EventRules, type ParsedEvent } from '../../events/parse-event.ts'
+
+type Failure = { reason: 'malformed' | Extract<ParsedEvent, { ok: false }>['reason']; errors: FieldError[] }
+
+/** The events of a request, all of them good; else it throws a Problem that names each bad one. */
+export async function readEvents(request: Request, rules: EventRules): Promise<Event[]> {
+  const form = formOf(request.headers.get('Content-Type'))
+  const rows = form.rows(await readBody(request))
+  const trace_id = traceIdOf(request.headers.get('traceparent'))
+  return readRows(rows, form, trace_id === undefined ? rules : { ...rules, defaults: { ...rules.defaults, trace_id } })
+}
+
+function readRows(rows: Row[], form: Form, rules: EventRules): Event[] {
+  const events: Event[] = []
+  const failures: Failure[] = []
+  for (const row of rows) {
+    const parsed = row.ok ? form.parse(row.value, rules) : malformedLine(row.message)
+    if (parsed.ok) events.push(parsed.event)
+    else failures.push({ reason: parsed.reason, errors: parsed.errors.map((error) => located(error, row)) })
+  }
+  if (failures.length > 0) throw refusal(failures, rows.length, rules.types)
+  return events
+}
+
+const malformedLine = (message: string) => ({ ok: false as const, reason: 'malformed' as const, errors: [{ path: '', message }] })
+
+function located({ path, message }: FieldError, { index, line }: Row): FieldError {
+  return { ...(index === null ? {} : { index }), path, message: line === null ? message : `line ${line}: ${message}` }
+}
+
+function refusal(failures: Failure[], count: number, types: readonly string[]): Problem {
+  const errors = failures.flatMap((failure) => failure.errors)
+  const whole = count === 1 ? '' : ` ${failures.length} of ${count} events are bad, and so none was accepted.`
+  const reasons = new Set(failures.map(({ reason }) => reason))
+  if (reasons.has('too_large')) {
+    const which = failures.filter(({ reason }) => reason === 'too_large').flatMap((failure) => failure.errors.map(place))
+    return new Problem({
+      ...kinds.too_large,
+      detail: `Too large: ${which.join(', ')}; at most ${limits.event_bytes} bytes each.${whole}`,
+      errors,
+    })
+  }
+  if (reasons.size === 1 && reasons.has('unknown_type')) {
+    return new Problem({ ...kinds.unknown_type, detail: `The known types are: ${types.join(', ')}.${whole}`, errors })
+  }
+  const kind = reasons.size === 1 && reasons.has('malformed') ? kinds.malformed : kinds.invalid
+  return new Problem({ ...kind, detail: `${place(errors[0])}: ${errors[0]?.message ?? ''}.${whole}`, errors })
+}
+
+const kinds = {
+  malformed: { status: 400, type: 'urn:reflex:problem:malformed-body', title: 'Malformed body' },
+  invalid: { status: 400, type: 'urn:reflex:problem:invalid-event', title: 'Invalid event' },
+  unknown_type: { status: 400, type: 'urn:reflex:problem:unknown-type', title: 'Unknown event type' },
+  too_large: { status: 413, type: 'urn:reflex:problem:event-too-large', title: 'Event too large' },
+} satisfies Record<Failure['reason'], Omit<ProblemOptions, 'detail'>>
+
+function place(error: FieldError | undefined): string {
+  const path = error?.path ?? ''
+  if (error?.index === undefined) return path === '' ? 'the event' : path
+  return path === '' ? `event ${error.index}` : `event ${error.index}, ${path}`
+}

@@ -1,0 +1,75 @@
+import { limits } from '../../base/limits.ts'
+import { Problem } from '../../contract/problem.ts'
+
+/** How much of a body that is too large is read and dropped before its sender is cut off: what Cloudflare lets through by itself. */
+const MOST_DRAINED_BYTES = 100 * limits.body_bytes
+
+/** A request's body as text. A Content-Length is only a claim: one that is too large is believed, else what comes is counted. */
+export async function readBody(request: Request): Promise<string> {
+  if (Number(request.headers.get('Content-Length')) > limits.body_bytes) throw tooLarge()
+  const chunks = request.body ? await readChunks(request.body) : []
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(join(chunks))
+  } catch {
+    throw new Problem({
+      status: 400,
+      type: 'urn:reflex:problem:invalid-utf8',
+      title: 'Not UTF-8',
+      detail: 'The body is not valid UTF-8. Send it uncompressed and in UTF-8.',
+    })
+  }
+}
+
+async function readChunks(body: ReadableStream<Uint8Array>): Promise<Uint8Array[]> {
+  const reader = body.getReader()
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for (;;) {
+    const { done, value } = await reader.read().catch(cutShort)
+    if (done) return chunks
+    bytes += value.byteLength
+    if (bytes > limits.body_bytes) {
+      await drain(reader)
+      throw tooLarge()
+    }
+    chunks.push(value)
+  }
+}
+
+/** Locally, an answer to a body that was read in part breaks the connection for the next request, and ends `wrangler dev` soon. */
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  let left = MOST_DRAINED_BYTES
+  while (left > 0) {
+    const { done, value } = await reader.read().catch(cutShort)
+    if (done) return
+    left -= value.byteLength
+  }
+  // Not awaited: a sender that goes on sending must not hold the answer up.
+  void reader.cancel().catch(() => undefined)
+}
+
+function join(chunks: Uint8Array[]): Uint8Array {
+  const [first] = chunks
+  if (first !== undefined && chunks.length === 1) return first
+  const whole = new Uint8Array(chunks.reduce((sum, { byteLength }) => sum + byteLength, 0))
+  let at = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, at)
+    at += chunk.byteLength
+  }
+  return whole
+}
+
+function cutShort(): never {
+  throw new Problem({
+    status: 400,
+    type: 'urn:reflex:problem:body-cut-short',
+    title: 'Body cut short',
+    detail: 'The body could not be read to its end.',
+  })
+}
+
+function tooLarge(): Problem {
+  const detail = `A body takes at most ${limits.body_bytes} bytes. Send the events in several requests.`
+  return new Problem({ status: 413, type: 'urn:reflex:problem:body-too-large', title: 'Body too large', detail })
+}

@@ -1,0 +1,84 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { limits } from '../../base/limits.ts'
+import type { EventReceipt, Waited } from '../../contract/scope-api.ts'
+import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
+import { eventBody } from '../body/event-body.ts'
+import { eventRules } from '../body/event-rules.ts'
+import { readEvents } from '../body/parse-events.ts'
+import { inboxFull } from '../problems/refusals.ts'
+import { outcomes, receipts } from '../describe/schemas.ts'
+
+const WAIT_MS = 10_000
+
+const publish = createRoute({
+  method: 'post',
+  path: '/v1/scopes/{scope}/events',
+  operationId: 'publishScopeEvents',
+  tags: ['Scopes'],
+  summary: 'Send events to one scope, directly',
+  description:
+    'Answered once the inbox has the events. With `wait=outcome` it is answered once each has its outcome, or with receipts when the time is up: `waiting` says there what each event without an outcome waits for. ' +
+    'Outcomes beyond 4 MB in all come in short, as `shortened` says: `GET /v1/scopes/{scope}/events/{id}` has the whole one.',
+  ...guard({ roles: ['publisher'], scoped: true }),
+  request: {
+    params: scopePath,
+    query: z.object({
+      wait: z
+        .literal('outcome')
+        .optional()
+        .meta({ description: 'Answer once each event has its outcome, instead of at once. `timeout_ms` limits the wait.' }),
+      timeout_ms: z.coerce
+        .number<string>()
+        .int()
+        .min(1)
+        .max(limits.wait_ms)
+        .default(WAIT_MS)
+        .meta({
+          description:
+            `With \`wait=outcome\`: how long to wait, in ms, ${WAIT_MS} by default and ${limits.wait_ms} at most. ` +
+            'When the time is up the answer is 202 with the receipts, and the events go on.',
+        }),
+    }),
+    body: eventBody(),
+  },
+  responses: {
+    200: json(outcomes, 'Each event with its outcome.'),
+    202: json(receipts, 'Accepted.'),
+    ...problems(400, 413, 415),
+  },
+})
+
+export const scopeEventRoutes = resource().openapi(publish, async (c) => {
+  const { scope, principal } = c.var
+  const { wait, timeout_ms } = c.req.valid('query')
+  const events = await readEvents(c.req.raw, eventRules(c.env, principal, scope))
+  const stub = c.env.SCOPE.getByName(scope)
+  const answer = await stub.accept(events, 'http')
+  if (!answer.ok) throw inboxFull(scope, answer)
+  const accepted = answer.receipts.filter(({ status }) => status === 'accepted').length
+  if (wait === 'outcome') {
+    const waited = await stub.outcomes(
+      answer.receipts.map(({ id }) => id),
+      timeout_ms,
+    )
+    if (waited.settled) return c.json({ accepted, events: withOutcomes(answer.receipts, waited) }, 200)
+    return c.json({ accepted, events: withReasons(answer.receipts, waited) }, 202)
+  }
+  return c.json({ accepted, events: answer.receipts }, 202)
+})
+
+/** Of each event that has no outcome yet, what it waits for. */
+function withReasons(receipts: readonly EventReceipt[], { records }: Waited) {
+  const reasons = new Map(records.map(({ id, waiting }) => [id, waiting]))
+  return receipts.map((receipt) => ({ ...receipt, waiting: reasons.get(receipt.id) ?? null }))
+}
+
+function withOutcomes(receipts: readonly EventReceipt[], { records }: Waited) {
+  const byId = new Map(records.map((record) => [record.id, record]))
+  return receipts.flatMap(({ id, scope }) => {
+    const record = byId.get(id)
+    if (!record) return []
+    const { waiting: _none, ...outcome } = record
+    return [{ scope, ...outcome }]
+  })
+}

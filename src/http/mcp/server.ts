@@ -1,0 +1,82 @@
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import {
+  CallToolRequestSchema,
+  ErrorCode,
+  ListToolsRequestSchema,
+  McpError,
+  type CallToolRequest,
+  type CallToolResult,
+} from '@modelcontextprotocol/sdk/types.js'
+import { fromZod } from '../../contract/problem.ts'
+import { proposeSkillInput, type Proposal } from '../../skills/asp/parse.ts'
+import type { Manifest } from '../../skills/manifest/manifest.ts'
+import { skillId, WHY } from '../../skills/manifest/names.ts'
+import { idOf, toolName } from './tool-name.ts'
+import { toolOf } from './tool.ts'
+
+/** Many clients read no further than the first page. */
+export const TOOLS_PER_PAGE = 100
+const DRY_RUN = 'reflex/dry_run'
+
+export type SkillsPage = { goal_labels: string[]; skills: { manifest: Manifest; needed: string[] }[]; more: boolean }
+
+type Ports = {
+  /** The skills to show, by id, those behind `after`; fewer than `limit` where they are large. */
+  skills: (page: { after: string; limit: number }) => Promise<SkillsPage>
+  ids: () => Promise<string[]>
+  propose: (proposal: Proposal, options: { dry_run: boolean }) => Promise<CallToolResult>
+}
+
+/** The skills of a scope as an MCP server, for one request. A call is a proposal: the gate decides. */
+export function mcpServer(scope: string, { skills, ids, propose }: Ports): Server {
+  const server = new Server(
+    { name: 'reflex', title: `Reflex: ${scope}`, version: '1' },
+    { capabilities: { tools: {} }, instructions: instructionsFor(scope) },
+  )
+
+  server.setRequestHandler(ListToolsRequestSchema, async ({ params }) => {
+    const after = cursorOf(params?.cursor)
+    const { goal_labels, skills: page, more } = await skills({ after, limit: TOOLS_PER_PAGE })
+    const tools = await Promise.all(page.map(({ manifest, needed }) => toolOf(manifest, { goal_labels, needed })))
+    const last = page.at(-1)
+    return more && last ? { tools, nextCursor: last.manifest.id } : { tools }
+  })
+
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
+    const dry_run = params._meta?.[DRY_RUN] ?? false
+    if (typeof dry_run !== 'boolean') throw invalid(`_meta["${DRY_RUN}"] is true or false.`)
+    return propose(await proposalOf(params, ids), { dry_run })
+  })
+  return server
+}
+
+const instructionsFor = (scope: string): string =>
+  `The tools are skills of the Reflex scope ${scope}. A gate decides whether a call runs; say in ${WHY} why you make it. A refusal says in to_pass what would ` +
+  'have to change. Where an approval is needed a person decides, and what is approved runs by itself, once: do not call again.'
+
+function cursorOf(cursor: string | undefined): string {
+  if (cursor === undefined) return ''
+  const id = skillId.safeParse(cursor)
+  if (!id.success) throw invalid('The cursor is none: take the nextCursor of the page before.')
+  return id.data
+}
+
+async function proposalOf({ name, arguments: given = {} }: CallToolRequest['params'], ids: Ports['ids']): Promise<Proposal> {
+  const { [WHY]: why, ...inputs } = given
+  const skill_id = await skillNamed(name, ids)
+  const parsed = proposeSkillInput.safeParse({ skill_id, inputs, ...(why === undefined ? {} : { why }) })
+  if (parsed.success) return parsed.data
+  const [error] = fromZod(parsed.error)
+  throw invalid(`arguments: ${error?.path === 'why' ? WHY : error?.path} ${error?.message}`)
+}
+
+async function skillNamed(name: string, ids: Ports['ids']): Promise<string> {
+  const written = idOf(name)
+  if (typeof written === 'object') return written.id
+  if (written === 'hashed') {
+    for (const id of await ids()) if ((await toolName(id)) === name) return id
+  }
+  throw invalid(`There is no tool ${name}: tools/list has those that there are.`)
+}
+
+const invalid = (message: string): McpError => new McpError(ErrorCode.InvalidParams, message)

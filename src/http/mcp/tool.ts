@@ -1,0 +1,62 @@
+import type { Tool } from '@modelcontextprotocol/sdk/types.js'
+import type { Manifest } from '../../skills/manifest/manifest.ts'
+import { WHY } from '../../skills/manifest/names.ts'
+import type { Input, ValueType } from '../../skills/manifest/signature.ts'
+import { cuesOf, scoreOf, tauOf } from '../../skills/bulletin/score.ts'
+import { toolName } from './tool-name.ts'
+
+/** `needed` are the required inputs that the scope's blackboard does not give. */
+export type ToolContext = { goal_labels: readonly string[]; needed: readonly string[] }
+
+const schemas: Record<ValueType, Record<string, unknown>> = {
+  string: { type: 'string' },
+  url: { type: 'string', format: 'uri' },
+  number: { type: 'number' },
+  integer: { type: 'integer' },
+  boolean: { type: 'boolean' },
+  list: { type: 'array', items: {} },
+  object: { type: 'object' },
+}
+
+const why = {
+  type: 'string',
+  maxLength: 2000,
+  description: 'Why you call this, in the words of whoever asked for it: the gate runs only what is relevant.',
+}
+
+/** A skill as an MCP client of the scope sees it. */
+export async function toolOf(manifest: Manifest, { goal_labels, needed }: ToolContext): Promise<Tool> {
+  const { id, version, effects, plan } = manifest
+  // Secret ones come from the blackboard: a model must not give them.
+  const inputs = manifest.signature.inputs.filter(({ secret }) => !secret)
+  const required = inputs.map(({ name }) => name).filter((name) => needed.includes(name))
+  return {
+    name: await toolName(id),
+    title: `${id}@${version}`,
+    description: descriptionOf(manifest),
+    inputSchema: {
+      type: 'object',
+      properties: { ...Object.fromEntries(inputs.map((input) => [input.name, schemaOf(input)])), [WHY]: why },
+      required: isRelevant(manifest, goal_labels) ? required : [...required, WHY],
+      additionalProperties: false,
+    },
+    annotations: {
+      destructiveHint: effects.external.length > 0,
+      idempotentHint: plan.idempotence_key !== undefined,
+      openWorldHint: effects.external.length > 0,
+    },
+    _meta: { 'reflex/skill_id': id, 'reflex/version': version },
+  }
+}
+
+const schemaOf = ({ type, description }: Input): object => ({ ...schemas[type], ...(description === undefined ? {} : { description }) })
+
+/** Whether what the scope is for is enough for the gate, whatever is said. */
+function isRelevant(manifest: Manifest, goal_labels: readonly string[]): boolean {
+  return scoreOf(manifest, cuesOf({ text: '', goal_labels, entity_types: [] }), false).score >= tauOf(manifest)
+}
+
+function descriptionOf({ description = '', signature: { outputs } }: Manifest): string {
+  const gives = outputs.map(({ name, type }) => `${name} (${type})`).join(', ')
+  return [description, gives === '' ? '' : `Gives ${gives}.`].filter((part) => part !== '').join('\n')
+}

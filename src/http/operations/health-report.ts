@@ -1,0 +1,64 @@
+import { and, count, desc, gt, sum } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import type { Env } from '../../env.ts'
+import { retentionDays } from '../../events/retention.ts'
+import { retentionBacklog, within } from '../../store/events.ts'
+import { deadLetters, scopes } from '../../store/schema.ts'
+
+const LARGEST = 5
+
+/** Events without an outcome, as the scopes last told of them. */
+export async function inboxDepths(db: D1Database, patterns: readonly string[]) {
+  const seen = within(scopes.scope, patterns)
+  const [totals, largest] = await Promise.all([
+    drizzle(db)
+      .select({ scopes: count(), open: sum(scopes.open) })
+      .from(scopes)
+      .where(seen)
+      .get(),
+    drizzle(db)
+      .select({ scope: scopes.scope, agent: scopes.agent, open: scopes.open })
+      .from(scopes)
+      .where(and(seen, gt(scopes.open, 0)))
+      .orderBy(desc(scopes.open))
+      .limit(LARGEST),
+  ])
+  return { scopes: totals?.scopes ?? 0, open: Number(totals?.open ?? 0), largest }
+}
+
+/** Work that scopes have parked, as they last told. */
+export async function parkedCounts(db: D1Database, patterns: readonly string[]) {
+  const totals = await drizzle(db)
+    .select({ scopes: count(), work: sum(scopes.parked) })
+    .from(scopes)
+    .where(and(within(scopes.scope, patterns), gt(scopes.parked, 0)))
+    .get()
+  return { scopes: totals?.scopes ?? 0, work: Number(totals?.work ?? 0) }
+}
+
+export async function deadLetterCounts(db: D1Database, patterns: readonly string[]) {
+  const rows = await drizzle(db)
+    .select({ origin: deadLetters.origin, letters: count() })
+    .from(deadLetters)
+    .where(within(deadLetters.scope, patterns))
+    .groupBy(deadLetters.origin)
+  const of = (origin: 'scope' | 'queue') => rows.find((row) => row.origin === origin)?.letters ?? 0
+  return { total: of('scope') + of('queue'), by_origin: { scope: of('scope'), queue: of('queue') } }
+}
+
+const DAY_MS = 86_400_000
+
+/** What D1 should have forgotten by now. */
+export async function retentionReport(env: Env, now: number) {
+  const days = readDays(env)
+  const { events, oldest } = await retentionBacklog(env.DB, days === null ? 0 : now - days * DAY_MS)
+  return { days, backlog: events, oldest: oldest === null ? null : new Date(oldest).toISOString() }
+}
+
+function readDays(env: Env): number | null {
+  try {
+    return retentionDays(env)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,144 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { agents, eventTypes } from '../../agents/registry.ts'
+import type { Env } from '../../env.ts'
+import { modelName, modelProblem } from '../../models/resolve-model.ts'
+import { guard, json, open, problems, resource } from '../describe/describe.ts'
+import { deadLetterCounts, inboxDepths, parkedCounts, retentionReport } from './health-report.ts'
+import { probe } from './probe.ts'
+
+const tags = ['Health']
+const part = z.object({ ok: z.boolean(), duration_ms: z.number(), error: z.string().nullable() })
+
+const alive = createRoute({
+  method: 'get',
+  path: '/health',
+  operationId: 'getHealth',
+  tags,
+  summary: 'Whether the Worker answers',
+  ...open,
+  responses: { 200: json(z.object({ status: z.literal('ok') }), 'It does.') },
+})
+
+const configured = z.object({ ok: z.boolean(), error: z.string().nullable() })
+const readiness = z.object({
+  status: z.enum(['ready', 'unavailable']),
+  database: part,
+  queue: part,
+  model: configured.meta({ description: 'Whether REFLEX_MODEL names a model, and what it needs is set. No model is asked.' }),
+})
+const ready = createRoute({
+  method: 'get',
+  path: '/health/ready',
+  operationId: 'getReadiness',
+  tags,
+  summary: 'Whether D1 and the queue can be reached, and a model is configured',
+  ...open,
+  responses: { 200: json(readiness, 'Ready.'), 503: json(readiness, 'The part that is not ready says why.') },
+})
+
+const depth = z.object({ scope: z.string(), agent: z.string(), open: z.int() })
+const detailed = createRoute({
+  method: 'get',
+  path: '/health/detailed',
+  operationId: 'getDetailedHealth',
+  tags,
+  summary: 'The state of each part',
+  description: 'Depths and dead letters are those of the scopes that the key covers, as D1 was last told.',
+  ...guard({ roles: ['viewer'] }),
+  responses: {
+    200: json(
+      z.object({
+        status: z.enum(['ok', 'degraded']),
+        database: part,
+        queue: part,
+        inboxes: z.object({ scopes: z.int(), open: z.int(), largest: z.array(depth) }).nullable(),
+        parked: z
+          .object({ scopes: z.int(), work: z.int() })
+          .nullable()
+          .meta({ description: 'Work that took its scope down again and again; the state of each scope lists it.' }),
+        dead_letters: z.object({ total: z.int(), by_origin: z.object({ scope: z.int(), queue: z.int() }) }).nullable(),
+        retention: z
+          .object({
+            days: z
+              .number()
+              .nullable()
+              .meta({ description: 'REFLEX_RETENTION_DAYS; null where it cannot be read: then D1 forgets nothing.' }),
+            backlog: z.int().meta({
+              description:
+                'Events that D1 has kept for longer, counted up to 10,000: more than a few thousand at rest means that it cannot keep up.',
+            }),
+            oldest: z.string().nullable(),
+          })
+          .nullable(),
+        model: z.string(),
+        model_error: z.string().nullable().meta({ description: 'Why the model cannot be used as it is configured.' }),
+        agents: z.array(z.string()),
+        event_types: z.array(z.string()),
+      }),
+      'Parts that D1 could not tell are null.',
+    ),
+    ...problems(),
+  },
+})
+
+export const healthRoutes = resource()
+  .openapi(alive, (c) => c.json({ status: 'ok' as const }, 200))
+  .openapi(ready, async (c) => {
+    const found = await recentParts(c.env)
+    return found.ok
+      ? c.json({ status: 'ready' as const, ...found.parts }, 200)
+      : c.json({ status: 'unavailable' as const, ...found.parts }, 503, { 'Retry-After': '5' })
+  })
+
+/** Apart from the open ones: it needs a key. */
+export const healthReportRoutes = resource().openapi(detailed, async (c) => {
+  const { env } = c
+  const { scopes } = c.var.principal
+  const [{ ok, parts: found }, inboxes, parked, dead_letters, retention] = await Promise.all([
+    parts(env),
+    inboxDepths(env.DB, scopes).catch(() => null),
+    parkedCounts(env.DB, scopes).catch(() => null),
+    deadLetterCounts(env.DB, scopes).catch(() => null),
+    retentionReport(env, Date.now()).catch(() => null),
+  ])
+  const status = ok ? ('ok' as const) : ('degraded' as const)
+  const { database, queue } = found
+  const [model, model_error] = [modelName(env), found.model.error]
+  return c.json(
+    {
+      status,
+      database,
+      queue,
+      inboxes,
+      parked,
+      dead_letters,
+      retention,
+      model,
+      model_error,
+      agents: agents.map(({ name }) => name),
+      event_types: [...eventTypes],
+    },
+    200,
+  )
+})
+
+/** Anybody may ask: D1 and the queue are asked about once a second in each isolate. */
+const FRESH_MS = 1000
+const recent = new WeakMap<Env, { until: number; found: Awaited<ReturnType<typeof parts>> }>()
+
+async function recentParts(env: Env) {
+  const known = recent.get(env)
+  if (known && Date.now() < known.until) return known.found
+  const found = await parts(env)
+  recent.set(env, { until: Date.now() + FRESH_MS, found })
+  return found
+}
+
+async function parts(env: Env) {
+  const { DB, EVENTS } = env
+  const queues: Pick<Queue, 'metrics'> = EVENTS
+  const [database, queue] = await Promise.all([probe(() => DB.prepare('SELECT 1').first()), probe(() => queues.metrics())])
+  const error = modelProblem(modelName(env), env)
+  const model = { ok: error === null, error }
+  return { ok: database.ok && queue.ok && model.ok, parts: { database, queue, model } }
+}

@@ -1,0 +1,70 @@
+import type { Env } from '../../env.ts'
+import type { Event } from '../../core/event.ts'
+import type { ScopeApi } from '../../contract/scope-api.ts'
+import { deleteDeadLetters, listDeadLetters, type DeadLetter, type DeadLetterQuery } from '../../store/dead-letters.ts'
+
+type Retried = { retried: DeadLetter[]; failed: { id: string; reason: string }[] }
+type WithEvent = DeadLetter & { scope: string; event_id: string }
+
+/** Sends the events of dead letters to their scopes again: one call or two for each scope. What went is no dead letter any more. */
+export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[], by: string): Promise<Retried> {
+  const readable = letters.filter(hasEvent)
+  const unreadable = letters.filter((letter) => !hasEvent(letter))
+  const scopes = await Promise.all(
+    Array.from(
+      Map.groupBy(readable, ({ scope }) => scope),
+      ([scope, group]) => retryScope(env, scope, group, by),
+    ),
+  )
+  const retried = scopes.flatMap((outcome) => outcome.retried)
+  await deleteDeadLetters(env.DB, retried)
+  return { retried, failed: [...unreadable.map(({ id }) => ({ id, reason: UNREADABLE })), ...scopes.flatMap(({ failed }) => failed)] }
+}
+
+/** The newest that match, page by page: their events are not all in memory at once. */
+export async function retryNewest(env: Env, query: DeadLetterQuery, by: string): Promise<{ retried: number; failed: Retried['failed'] }> {
+  const failed: Retried['failed'] = []
+  let retried = 0
+  let { before, limit } = query
+  while (limit > 0) {
+    const { items, more } = await listDeadLetters(env.DB, { ...query, before, limit })
+    const page = await retryDeadLetters(env, items, by)
+    retried += page.retried.length
+    failed.push(...page.failed)
+    const last = items.at(-1)
+    if (!more || !last) break
+    limit -= items.length
+    before = { at: last.dead_lettered_at, id: last.id }
+  }
+  return { retried, failed }
+}
+
+const UNREADABLE = 'It holds no event that could be read: there is nothing to send again. Look at its payload, then discard it.'
+
+const hasEvent = (letter: DeadLetter): letter is WithEvent => letter.scope !== null && letter.event_id !== null
+
+async function retryScope(env: Env, scope: string, letters: readonly WithEvent[], by: string): Promise<Retried> {
+  const stub = env.SCOPE.getByName(scope)
+  try {
+    const reopened = new Set(
+      await stub.reopen(
+        letters.map(({ event_id }) => event_id),
+        by,
+      ),
+    )
+    const rest = letters.filter(({ event_id }) => !reopened.has(event_id))
+    const refused = rest.length === 0 ? null : await acceptAnew(stub, rest)
+    if (refused === null) return { retried: [...letters], failed: [] }
+    return { retried: letters.filter(({ event_id }) => reopened.has(event_id)), failed: rest.map(({ id }) => ({ id, reason: refused })) }
+  } catch (error) {
+    const reason = `The scope ${scope} could not be reached: ${error instanceof Error ? error.message : String(error)}`
+    return { retried: [], failed: letters.map(({ id }) => ({ id, reason })) }
+  }
+}
+
+/** What the scope never had, or has forgotten by now. What it has in another state is a duplicate there: it was retried before. */
+async function acceptAnew(stub: ScopeApi, letters: readonly WithEvent[]): Promise<string | null> {
+  const events = letters.map(({ payload }): Event => JSON.parse(payload))
+  const accepted = await stub.accept(events, 'queue')
+  return accepted.ok ? null : `The scope's inbox is full: it holds ${accepted.depth} of ${accepted.limit} events.`
+}

@@ -1,0 +1,64 @@
+import type { Context } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import { Problem } from '../../contract/problem.ts'
+import { isTransient } from '../../base/faults.ts'
+
+export type { FieldError } from '../../base/field-error.ts'
+export { fromZod, Problem, type ProblemOptions, type ProblemType } from '../../contract/problem.ts'
+
+/** RFC 9457. `instance` names one occurrence, for the log. */
+export function problemResponse({ status, type, title, detail, errors, extension, headers }: Problem, instance?: string): Response {
+  const body = { type, title, status, detail, ...(instance ? { instance } : {}), ...(errors ? { errors } : {}), ...extension }
+  return new Response(JSON.stringify(body), { status, headers: { ...headers, 'Content-Type': 'application/problem+json' } })
+}
+
+/** For app.onError. What is no Problem is a bug or broken infrastructure: the caller learns an id of it, the log the rest. */
+export function handleError(error: Error, c: Context): Response {
+  if (error instanceof Problem) return answer(c, problemResponse(error))
+  if (error instanceof HTTPException) return answer(c, problemResponse(fromHttpException(error)))
+  if (isTransient(error)) {
+    console.warn(JSON.stringify({ level: 'warn', event: 'request_unavailable', path: c.req.path, error: error.message }))
+    return answer(c, problemResponse(away))
+  }
+
+  const instance = `urn:uuid:${crypto.randomUUID()}`
+  const { name, message, stack } = error
+  console.error(
+    JSON.stringify({ level: 'error', event: 'request_failed', instance, method: c.req.method, path: c.req.path, name, message, stack }),
+  )
+  return answer(c, problemResponse(internal, instance))
+}
+
+/** For app.notFound. */
+export function handleNotFound(c: Context, hint = 'The routes are described at /v1/docs.'): Response {
+  const detail = `There is nothing at ${c.req.method} ${c.req.path}. ${hint}`
+  return answer(c, problemResponse(new Problem({ status: 404, type: 'urn:reflex:problem:not-found', title: 'Not found', detail })))
+}
+
+const away = new Problem({
+  status: 503,
+  type: 'urn:reflex:problem:unavailable',
+  title: 'Temporarily unavailable',
+  detail:
+    'A part of the platform did not answer, or is being replaced. Try again; events sent under the same ids again are not taken twice.',
+  headers: { 'Retry-After': '1' },
+})
+
+const internal = new Problem({
+  status: 500,
+  type: 'urn:reflex:problem:internal',
+  title: 'Internal error',
+  detail: 'Something went wrong on our side. The instance finds it in the log.',
+})
+
+function fromHttpException(error: HTTPException): Problem {
+  const { status, message, res } = error
+  const title = `HTTP ${status}`
+  const headers = Object.fromEntries([...(res?.headers ?? [])].filter(([name]) => !name.startsWith('content-')))
+  return new Problem({ status, type: `urn:reflex:problem:http-${status}`, title, detail: message || title, headers })
+}
+
+/** Through the context, so that headers which a middleware has set are kept. */
+function answer(c: Context, response: Response): Response {
+  return c.newResponse(response.body, response)
+}

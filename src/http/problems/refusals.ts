@@ -1,0 +1,40 @@
+import { coversScope, type Principal } from '../auth/principal.ts'
+import type { Event } from '../../core/event.ts'
+import { Problem } from '../../contract/problem.ts'
+import { type FieldError } from '../../base/field-error.ts'
+
+export const invalid = (detail: string, errors?: FieldError[]): Problem =>
+  new Problem({ status: 400, type: 'urn:reflex:problem:invalid-request', title: 'Invalid request', detail, ...(errors ? { errors } : {}) })
+
+export const notFound = (detail: string): Problem =>
+  new Problem({ status: 404, type: 'urn:reflex:problem:not-found', title: 'Not found', detail })
+
+export const forbidden = (detail: string, errors?: FieldError[]): Problem =>
+  new Problem({ status: 403, type: 'urn:reflex:problem:forbidden', title: 'Forbidden', detail, ...(errors ? { errors } : {}) })
+
+export const conflict = (kind: string, detail: string): Problem =>
+  new Problem({ status: 409, type: `urn:reflex:problem:${kind}`, title: 'Conflict', detail })
+
+export function inboxFull(scope: string, { depth, limit }: { depth: number; limit: number }): Problem {
+  return new Problem({
+    status: 429,
+    type: 'urn:reflex:problem:inbox-full',
+    title: 'Inbox full',
+    detail: `The inbox of ${scope} holds ${depth} events of ${limit}, and these would be too many. None was accepted; send them again later.`,
+    headers: { 'Retry-After': '5' },
+  })
+}
+
+export function unavailable(detail: string, extension: Record<string, unknown> = {}): Problem {
+  const headers = { 'Retry-After': '5' }
+  return new Problem({ status: 503, type: 'urn:reflex:problem:unavailable', title: 'Temporarily unavailable', detail, extension, headers })
+}
+
+export function demandCoverage(principal: Principal, events: readonly Pick<Event, 'scope'>[]): void {
+  const index = events.findIndex(({ scope }) => !coversScope(principal, scope))
+  const scope = events[index]?.scope
+  if (scope === undefined) return
+  const detail = `The key ${principal.name} does not cover the scope ${scope}.`
+  const errors = [{ ...(events.length > 1 ? { index } : {}), path: 'scope', message: 'is not covered by the key' }]
+  throw forbidden(detail, errors)
+}

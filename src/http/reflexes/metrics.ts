@@ -1,0 +1,74 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { coversScope } from '../auth/principal.ts'
+import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../reflexes/metrics.ts'
+import { metricsOf } from '../../store/reflex-metrics.ts'
+import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
+import { presentedMetrics, totals } from './metrics-schemas.ts'
+import { reflexAt, reflexPath } from './path.ts'
+
+const tags = ['Reflexes']
+const version = z.int()
+
+const ofReflex = createRoute({
+  method: 'get',
+  path: '/v1/reflexes/{ref}/metrics',
+  operationId: 'getReflexMetrics',
+  tags,
+  summary: 'What a reflex has done',
+  description:
+    'In the scopes that the key covers, by version and by scope. With `id@version`, that version alone. The scopes tell it within seconds.',
+  ...guard({ roles: ['viewer'] }),
+  request: { params: reflexPath },
+  responses: {
+    200: json(
+      z.object({
+        id: z.string(),
+        versions: z.array(z.object({ version, ...presentedMetrics })),
+        scopes: z.array(z.object({ scope: z.string(), version, ...presentedMetrics })),
+        total: totals,
+      }),
+      'Newest versions first.',
+    ),
+    ...problems(400, 404),
+  },
+})
+
+const ofScope = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/metrics',
+  operationId: 'getScopeMetrics',
+  tags,
+  summary: "What a scope's reflexes have done",
+  description: 'As the scope has it now, beside its own counters.',
+  ...guard({ roles: ['viewer'], scoped: true }),
+  request: { params: scopePath },
+  responses: {
+    200: json(
+      z.object({
+        counters: z.record(z.string(), z.number()),
+        reflexes: z.array(z.object({ reflex_id: z.string(), version, ...presentedMetrics })),
+      }),
+      'The metrics.',
+    ),
+    ...problems(400),
+  },
+})
+
+export const reflexMetricsRoutes = resource()
+  .openapi(ofReflex, async (c) => {
+    const { ref } = c.req.valid('param')
+    const { id } = await reflexAt(c.env.DB, ref)
+    const rows = (await metricsOf(c.env.DB, id)).filter(
+      (row) => coversScope(c.var.principal, row.scope) && (ref.version === undefined || row.version === ref.version),
+    )
+    const byVersion = [...Map.groupBy(rows, (row) => row.version)].sort(([one], [other]) => other - one)
+    const versions = byVersion.map(([version, of]) => ({ version, ...merged(of) }))
+    const scopes = rows.map(({ scope, version, metrics }) => ({ scope, version, ...presentMetrics(metrics) }))
+    return c.json({ id, versions, scopes, total: merged(rows) }, 200)
+  })
+  .openapi(ofScope, async (c) => {
+    const { counters, reflexes } = await c.env.SCOPE.getByName(c.var.scope).metrics()
+    return c.json({ counters, reflexes: reflexes.map(({ metrics, ...of }) => ({ ...of, ...presentMetrics(metrics) })) }, 200)
+  })
+
+const merged = (rows: readonly { metrics: ReflexMetrics }[]) => presentMetrics(mergeMetrics(rows.map(({ metrics }) => metrics)))

@@ -1,0 +1,63 @@
+import { z } from '@hono/zod-openapi'
+import { fieldError, type FieldError } from '../../base/field-error.ts'
+import { dryRun } from '../../reflexes/dry-run.ts'
+import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
+import { sampleWith } from '../../reflexes/sample-with.ts'
+import { sandboxLimits } from '../../reflexes/sandbox.ts'
+import { checkReflex, type CodeError } from '../../reflexes/static-check.ts'
+import { instantiateTemplate } from '../../reflexes/templates/define-template.ts'
+import { templates } from '../../reflexes/templates/index.ts'
+import { jsonObject } from './schemas.ts'
+import { invalid } from '../problems/refusals.ts'
+
+const MOST_ERRORS = 10
+
+/** A text that is kept to the letter: what is no text, or ends early somewhere, would not be. */
+export const plainText = (longest: number) =>
+  z
+    .string()
+    .max(longest)
+    .refine((text) => text.isWellFormed() && !text.includes('\0'), 'holds half of a surrogate pair, or a NUL')
+
+/** Code, or a template and its parameters. */
+export const sourceFields = {
+  code: plainText(sandboxLimits.code_bytes)
+    .optional()
+    .meta({ description: 'JavaScript with a function reflex(context) at the top level.' }),
+  template: z.string().min(1).max(128).optional(),
+  params: jsonObject.optional(),
+}
+type Source = { code?: string | undefined; template?: string | undefined; params?: Record<string, unknown> | undefined }
+export type Written = { code: string; hash: string; template: string | null; description: string }
+
+/** The code that was sent, or that its template makes; refused unless it passes the static check and runs on a sample. */
+export async function writtenCode(source: Source, sample: Record<string, unknown>): Promise<Written> {
+  const { code, ...origin } = codeOf(source)
+  const checked = await checkReflex(code)
+  if (!checked.ok) throw refusedCode(checked.errors)
+  const tried = dryRun(isolateSandbox(), { code, hash: checked.hash }, sampleWith(sample))
+  if (!tried.ok) throw refusedCode(tried.errors)
+  return { code, hash: checked.hash, ...origin }
+}
+
+function codeOf({ code, template: name, params }: Source): Omit<Written, 'hash'> {
+  if (code !== undefined && name === undefined && params === undefined) return { code, template: null, description: '' }
+  if (code !== undefined || name === undefined) throw wrongFields('template', 'send either code, or a template and its params')
+  const template = templates.find((known) => known.name === name)
+  if (!template) throw wrongFields('template', `there is no template ${name}; there are ${templates.map((known) => known.name).join(', ')}`)
+  const instance = instantiateTemplate(template, params ?? {})
+  if (instance.ok) return { code: instance.code, template: name, description: template.description }
+  const errors = instance.errors
+    .slice(0, MOST_ERRORS)
+    .map(({ path, message }) => ({ path: path === '' ? 'params' : `params.${path}`, message }))
+  throw invalid(`These are no parameters for ${name}: ${errors[0]?.path}: ${errors[0]?.message}.`, errors)
+}
+
+const wrongFields = (path: string, message: string) => invalid(`The body is not valid: ${message}.`, [fieldError([path], message)])
+
+function refusedCode(found: readonly CodeError[]) {
+  const errors = found
+    .slice(0, MOST_ERRORS)
+    .map(({ line, column, message }): FieldError => ({ path: 'code', message: `line ${line}, column ${column}: ${message}` }))
+  return invalid(`The code is refused: ${errors[0]?.message}.`, errors)
+}

@@ -1,0 +1,170 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { eventRecord } from '../describe/schemas.ts'
+import { limits } from '../../base/limits.ts'
+import { settingsPatch, type SettingsPatch } from '../../contract/settings.ts'
+import { listScopes } from '../../store/scopes.ts'
+import { guard, json, jsonRequest, jsonText, paged, pageLimit, problems, resource, scopePath } from '../describe/describe.ts'
+import { invalid, notFound } from '../problems/refusals.ts'
+import { described, plainSchema } from '../describe/plain-schema.ts'
+import { refuseInvalid } from '../problems/refuse-invalid.ts'
+import { contextView, logEntry, scopeState, scopeSummary, settings } from '../describe/scope-schemas.ts'
+
+const tags = ['Scopes']
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/scopes',
+  operationId: 'listScopes',
+  tags,
+  summary: 'List scopes, by name',
+  ...guard({ roles: ['viewer'] }),
+  request: { query: z.object({ limit: pageLimit(1000), cursor: z.string().max(128).default('') }) },
+  responses: { 200: json(paged(scopeSummary), 'A page.'), ...problems(400) },
+})
+
+const state = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}',
+  operationId: 'getScope',
+  tags,
+  summary: "Get a scope's state",
+  description: 'Inbox depths, the turn in flight, counters and settings. A scope that never got an event is empty, not absent.',
+  ...guard({ roles: ['viewer'], scoped: true }),
+  request: { params: scopePath },
+  responses: { 200: json(scopeState, 'The state.'), ...problems(400) },
+})
+
+const configure = createRoute({
+  method: 'patch',
+  path: '/v1/scopes/{scope}',
+  operationId: 'updateScopeSettings',
+  tags,
+  summary: "Change a scope's settings",
+  description:
+    'A merge patch: what is named changes, and null goes back to the default. docs/settings.md describes each setting. ' +
+    "Tools whose secret isn't allowed for their host (`REFLEX_TOOL_X_HOSTS`) are rejected.",
+  ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
+  request: {
+    params: scopePath,
+    body: jsonRequest(described<SettingsPatch>(plainSchema(settingsPatch)), {
+      instructions: 'You answer in one sentence.',
+      when: 'last_1m.total >= 3',
+    }),
+  },
+  responses: { 200: json(z.object({ scope: z.string(), settings }), 'The settings as they are now.'), ...problems(400, 413, 415) },
+})
+
+const place = z.coerce.number<string>().int().min(1)
+const context = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/context',
+  operationId: 'getContext',
+  tags,
+  summary: 'Get the DecisionContext',
+  description:
+    'What the scope has in mind: the events since the last action, oldest first, and the scratch. One answer holds the newest ' +
+    '`limit` events, at most 4 MB of them; with its `next_cursor` as `cursor` the next answer holds those before.',
+  ...guard({ roles: ['viewer'], scoped: true }),
+  request: {
+    params: scopePath,
+    query: z.object({
+      limit: pageLimit(10_000, 1000).meta({ description: 'The last so many events.' }),
+      cursor: place.optional(),
+    }),
+  },
+  responses: { 200: json(contextView, 'The context.'), ...problems(400) },
+})
+
+const seq = z.coerce.number<string>().int().min(0)
+const log = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/log',
+  operationId: 'readLog',
+  tags,
+  summary: 'Read the log, oldest first',
+  description:
+    'What the scope saw, decided and did. `next_cursor` is the `after` of the next page; null means that this was the end so far.',
+  ...guard({ roles: ['viewer'], scoped: true }),
+  request: {
+    params: scopePath,
+    query: z.object({
+      after: seq.default(0).meta({ description: 'Entries with a greater `seq`.' }),
+      before: seq.optional().meta({ description: 'Entries with a smaller `seq`.' }),
+      limit: pageLimit(limits.log_page),
+    }),
+  },
+  responses: { 200: json(paged(logEntry), 'A page.'), ...problems(400) },
+})
+
+const event = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/events/{id}',
+  operationId: 'getScopeEvent',
+  tags,
+  summary: 'Get one event as the scope has it',
+  ...guard({ roles: ['viewer'], scoped: true }),
+  request: { params: scopePath.extend({ id: z.string().min(1).max(128) }) },
+  responses: { 200: json(eventRecord, 'The event, its status and outcome.'), ...problems(400, 404) },
+})
+
+const cancel = createRoute({
+  method: 'post',
+  path: '/v1/scopes/{scope}/cancel',
+  operationId: 'cancelTurn',
+  tags,
+  summary: 'Stop the turn in flight',
+  description: 'Durable: the turn stays cancelled across a restart. Its events end as `cancelled`. The body may be left out.',
+  ...guard({ roles: ['operator'], scoped: true, body: 'optional' }),
+  request: {
+    params: scopePath,
+    body: jsonRequest(z.strictObject({ reason: z.string().min(1).max(1000).default('cancelled by an operator') }), {
+      reason: 'it went astray',
+    }),
+  },
+  responses: {
+    200: json(z.object({ cancelled: z.boolean(), turn_id: z.string().nullable(), events: z.int() }), 'What was stopped, if anything was.'),
+    ...problems(400, 413, 415),
+  },
+})
+
+export const scopeRoutes = resource()
+  .openapi(list, async (c) => {
+    const { limit, cursor } = c.req.valid('query')
+    const rows = await listScopes(c.env.DB, { patterns: c.var.principal.scopes, after: cursor, limit: limit + 1 })
+    const items = rows.slice(0, limit)
+    return c.json({ items, next_cursor: rows.length > limit ? (items.at(-1)?.scope ?? null) : null }, 200)
+  })
+  .openapi(state, async (c) => c.json(await c.env.SCOPE.getByName(c.var.scope).state(), 200))
+  .openapi(configure, async (c) => {
+    const { scope, principal } = c.var
+    const patch = refuseInvalid({ target: 'json', ...settingsPatch.safeParse(await c.req.json()) })
+    const changed = await c.env.SCOPE.getByName(scope).configure(patch, principal.name, principal.key_id)
+    if (!changed.ok) throw invalid(changed.detail)
+    return c.json({ scope, settings: changed.settings }, 200)
+  })
+  .openapi(context, async (c) => {
+    const { limit, cursor } = c.req.valid('query')
+    return c.json(await c.env.SCOPE.getByName(c.var.scope).context(limit, cursor), 200)
+  })
+  .openapi(log, async (c) => {
+    const { after, before, limit } = c.req.valid('query')
+    const { entries, last_seq } = await c.env.SCOPE.getByName(c.var.scope).readLog(after, limit, before)
+    // The entries are JSON text already, up to a thousand of them: only the last one is parsed.
+    const last = entries.at(-1)
+    const seq = last === undefined ? last_seq : placed.parse(JSON.parse(last)).seq
+    const next_cursor = seq < Math.min(last_seq, (before ?? Number.POSITIVE_INFINITY) - 1) ? String(seq) : null
+    return jsonText<LogPage>(`{"items":[${entries.join(',')}],"next_cursor":${JSON.stringify(next_cursor)}}`)
+  })
+  .openapi(event, async (c) => {
+    const { scope, id } = c.req.valid('param')
+    const record = await c.env.SCOPE.getByName(scope).event(id)
+    if (!record) throw notFound(`The scope ${scope} has no event ${id}.`)
+    return c.json(record, 200)
+  })
+  .openapi(cancel, async (c) => {
+    const { scope, principal } = c.var
+    return c.json(await c.env.SCOPE.getByName(scope).cancel(c.req.valid('json').reason, principal.name), 200)
+  })
+
+const placed = z.object({ seq: z.int() })
+type LogPage = { items: z.infer<typeof logEntry>[]; next_cursor: string | null }

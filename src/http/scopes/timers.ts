@@ -1,0 +1,91 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Problem } from '../../contract/problem.ts'
+import { schedule } from '../../contract/schedule.ts'
+import { guard, json, jsonRequest, problems, resource, scopePath } from '../describe/describe.ts'
+import { conflict, invalid, notFound } from '../problems/refusals.ts'
+
+const tags = ['Timers']
+const name = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'a timer is named by 1 to 64 characters of A-Z a-z 0-9 . _ : and -')
+const timerPath = scopePath.extend({ name })
+const timer = z
+  .object({
+    name: z.string(),
+    schedule,
+    next_at: z.iso.datetime(),
+    fired: z.int().meta({ description: 'How often it ticked.' }),
+  })
+  .openapi('Timer')
+
+const set = createRoute({
+  method: 'put',
+  path: '/v1/scopes/{scope}/timers/{name}',
+  operationId: 'putTimer',
+  tags,
+  summary: 'Set a timer',
+  description:
+    'Each tick is a `timer.tick` event: every so many seconds, by a cron expression in UTC, or once. Idempotent: the same schedule again changes nothing. Ticks that were ' +
+    'missed are one tick. While the inbox is full, ticks that others follow are skipped, and the log says so (`timer-skipped`).',
+  ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
+  request: { params: timerPath, body: jsonRequest(schedule, { every_s: 60 }) },
+  responses: { 200: json(timer, 'It was there, and is as asked now.'), 201: json(timer, 'Created.'), ...problems(400, 409, 413, 415) },
+})
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/timers',
+  operationId: 'listTimers',
+  tags,
+  summary: 'List timers, by name',
+  ...guard({ roles: ['operator'], scoped: true }),
+  request: { params: scopePath },
+  responses: { 200: json(z.object({ items: z.array(timer), next_cursor: z.null() }), 'All of them.'), ...problems(400) },
+})
+
+const get = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/timers/{name}',
+  operationId: 'getTimer',
+  tags,
+  summary: 'Get a timer',
+  ...guard({ roles: ['operator'], scoped: true }),
+  request: { params: timerPath },
+  responses: { 200: json(timer, 'The timer.'), ...problems(400, 404) },
+})
+
+const remove = createRoute({
+  method: 'delete',
+  path: '/v1/scopes/{scope}/timers/{name}',
+  operationId: 'deleteTimer',
+  tags,
+  summary: 'Remove a timer',
+  ...guard({ roles: ['operator'], scoped: true }),
+  request: { params: timerPath },
+  responses: { 204: { description: 'Removed.' }, ...problems(400, 404) },
+})
+
+export const timerRoutes = resource()
+  .openapi(set, async (c) => {
+    const { scope, principal } = c.var
+    const outcome = await c.env.SCOPE.getByName(scope).setTimer(c.req.valid('param').name, c.req.valid('json'), principal.name)
+    if (!outcome.ok) throw refusals[outcome.reason](outcome.detail)
+    return outcome.created ? c.json(outcome.timer, 201) : c.json(outcome.timer, 200)
+  })
+  .openapi(list, async (c) => c.json({ items: await c.env.SCOPE.getByName(c.var.scope).timers(), next_cursor: null }, 200))
+  .openapi(get, async (c) => {
+    const { scope, name } = c.req.valid('param')
+    const found = await c.env.SCOPE.getByName(scope).timer(name)
+    if (!found) throw noTimer(scope, name)
+    return c.json(found, 200)
+  })
+  .openapi(remove, async (c) => {
+    const { scope, name } = c.req.valid('param')
+    if (!(await c.env.SCOPE.getByName(scope).removeTimer(name, c.var.principal.name))) throw noTimer(scope, name)
+    return c.body(null, 204)
+  })
+
+const refusals: Record<'never_due' | 'too_many', (detail: string) => Problem> = {
+  never_due: (detail) => invalid(detail),
+  too_many: (detail) => conflict('too-many-timers', detail),
+}
+
+const noTimer = (scope: string, name: string) => notFound(`The scope ${scope} has no timer ${name}.`)

@@ -1,0 +1,51 @@
+import { argumentsHash } from '../../tools/tool-keys.ts'
+import { messageOf } from '../../base/error-text.ts'
+import type { Turn } from '../turns/turn.ts'
+
+/** More are not named in the turn's outcome; each stands in the log by itself. */
+const MOST_NAMED = 20
+const LONGEST_ERROR = 500
+
+/** What a turn's calls of tools came to: a call that failed is named until the same call succeeds. */
+export class FailedCalls {
+  readonly #turn: Turn
+  readonly #hide: (text: string) => string
+  readonly #places = new Map<string, Turn['failed_calls'][number]>()
+
+  constructor(turn: Turn, hide: (text: string) => string) {
+    this.#turn = turn
+    this.#hide = hide
+  }
+
+  async watch<Output>({ tool, input }: { tool: string; input: unknown }, run: () => Promise<Output>): Promise<Output> {
+    const call = `${tool} ${argumentsHash(input)}`
+    try {
+      const output = await run()
+      this.#succeeded(call)
+      return output
+    } catch (error) {
+      // A turn that was stopped has no outcome to name it in.
+      if (!this.#turn.signal.aborted) this.#failed(call, tool, error)
+      throw error
+    }
+  }
+
+  #succeeded(call: string): void {
+    const named = this.#places.get(call)
+    if (!named) return
+    this.#places.delete(call)
+    const { failed_calls } = this.#turn
+    failed_calls.splice(failed_calls.indexOf(named), 1)
+  }
+
+  #failed(call: string, tool: string, thrown: unknown): void {
+    const error = this.#hide(messageOf(thrown)).slice(0, LONGEST_ERROR)
+    const named = this.#places.get(call)
+    if (named) Object.assign(named, { error, attempts: named.attempts + 1 })
+    else if (this.#turn.failed_calls.length < MOST_NAMED) {
+      const failed = { tool, error, attempts: 1 }
+      this.#places.set(call, failed)
+      this.#turn.failed_calls.push(failed)
+    }
+  }
+}

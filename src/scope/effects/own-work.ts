@@ -1,0 +1,117 @@
+import type { Collaborators } from '../wiring.ts'
+import { MOST_DEATHS, together } from '../guard.ts'
+
+/** Forgetting that is parked is tried again after so long: nobody can set it anew. */
+const DAY_MS = 86_400_000
+
+type Parts = Pick<
+  Collaborators,
+  | 'clock'
+  | 'guard'
+  | 'store'
+  | 'unit'
+  | 'turns'
+  | 'skills'
+  | 'actions'
+  | 'intake'
+  | 'timers'
+  | 'pull'
+  | 'retention'
+  | 'alarm'
+  | 'inbox'
+  | 'skillRuns'
+  | 'now'
+>
+
+/**
+ * What the object begins by itself, on waking and at its alarm: each piece under the guard, so that
+ * one which takes the object down does not do so for ever.
+ */
+export class OwnWork {
+  readonly #parts: Parts
+  #watched = false
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  async onWaking(): Promise<void> {
+    const { guard, skills, actions, intake, turns, alarm } = this.#parts
+    const open = this.#isOpen()
+    if (open) await guard.woke()
+    this.#parkSettings()
+    this.#recover()
+    skills.recover()
+    actions.run()
+    intake.perceiveWaiting()
+    turns.consider()
+    alarm.rearm()
+    this.#watched = open
+  }
+
+  /** Once nothing is at work any more: what was open on waking has not taken the object down. */
+  rest(): void {
+    const { guard, turns, actions, intake } = this.#parts
+    if (!this.#watched || turns.busy || actions.busy || intake.busy) return
+    this.#watched = false
+    guard.rested()
+  }
+
+  forgetWhatIsOld(): void {
+    const { guard, clock, unit, pull, retention, now } = this.#parts
+    unit(() => {
+      clock.correct()
+      pull.expire()
+    })
+    const work = together('retention')
+    const parked_at = guard.parkedAt(work)
+    if (parked_at !== null && now() - parked_at < DAY_MS) return
+    if (parked_at !== null) guard.release(work)
+    if (guard.deaths(work) >= MOST_DEATHS) return unit(() => guard.park(work, guard.reason(work)))
+    unit(() => retention.sweep(), work)
+    guard.done(work)
+  }
+
+  async tick(): Promise<void> {
+    const { guard, unit, timers, intake } = this.#parts
+    if (!guard.careful('timer')) return unit(() => void intake.accept(timers.due(intake.full), 'timer'), together('timer'))
+    for (const name of timers.dueNames()) {
+      const work = { kind: 'timer' as const, id: name }
+      if (await guard.begin(work)) {
+        unit(() => void intake.accept(timers.due(intake.full, name), 'timer'), work)
+        guard.done(work)
+      } else {
+        unit(() => guard.park(work, guard.reason(work)))
+      }
+    }
+    guard.done(together('timer'))
+  }
+
+  #parkSettings(): void {
+    const { guard, unit, store } = this.#parts
+    for (const [name, reason] of store.unusable) {
+      const work = { kind: 'setting', id: name } as const
+      if (guard.parkedAt(work) === null) unit(() => guard.park(work, `its default holds until it is set anew: ${reason}`), work)
+    }
+  }
+
+  /** In the end without the log: what it tells of may be what cannot be written. */
+  #recover(): void {
+    const { guard, clock, unit, turns } = this.#parts
+    const work = together('recovery')
+    const quiet = guard.deaths(work) >= MOST_DEATHS
+    const cause = guard.diedOf()
+    const blamed = cause === null || cause === 'turn' || cause === 'recovery'
+    unit(() => {
+      clock.correct()
+      turns.recover({ quiet, blamed })
+    }, work)
+    guard.done(work)
+  }
+
+  #isOpen(): boolean {
+    const { inbox, timers, skillRuns, actions, now } = this.#parts
+    const timer = timers.nextDue()
+    return inbox.open > 0 || actions.waiting || skillRuns.anyOpen() || (timer !== null && timer <= now())
+  }
+}

@@ -1,0 +1,49 @@
+import type { Env } from '../../env.ts'
+import { SqlEventStore, type Receipt } from '../../core/event-store.ts'
+import type { Event } from '../../core/event.ts'
+import type { Database } from '../database.ts'
+import type { Intake } from './accept.ts'
+import type { Pull } from './pull.ts'
+import type { UnitOfWork } from '../unit-of-work.ts'
+
+type Parts = { env: Env; scope: string; database: Database; intake: Intake; pull: Pull; unit: UnitOfWork }
+
+/** The inbox as the EventStore that a trigger is given: what is published is accepted and perceived as any other event, here or in the scope that it names. */
+export class ScopeEventStore extends SqlEventStore {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    super({ run: async (statement) => parts.database.run(statement) })
+    this.#parts = parts
+  }
+
+  override async publish(...events: Event[]): Promise<Receipt[]> {
+    const receipts = await Promise.all(
+      Array.from(
+        Map.groupBy(events, ({ scope }) => scope),
+        async ([scope, group]) => {
+          const accepted =
+            scope === this.#parts.scope
+              ? this.#parts.intake.accept(group, 'agent')
+              : await this.#parts.env.SCOPE.getByName(scope).accept(group, 'agent')
+          if (!accepted.ok) throw new Error(`the inbox of scope ${scope} is full (${accepted.depth} of ${accepted.limit})`)
+          return accepted.receipts
+        },
+      ),
+    )
+    return receipts.flat().map(({ id, scope, status }) => ({ id, scope, status: status === 'duplicate' ? 'duplicate' : 'accepted' }))
+  }
+
+  /** Its own statements would claim behind the scope's back. */
+  override subscribe(): never {
+    throw new Error('events of a scope come to its trigger; to claim them, set the scope to pull and use its API')
+  }
+
+  override async ack(token: string): Promise<boolean> {
+    return this.#parts.unit(() => this.#parts.pull.ack([token])).acked.length > 0
+  }
+
+  override async nack(token: string, error = 'not acknowledged'): Promise<boolean> {
+    return this.#parts.unit(() => this.#parts.pull.nack(token, error)).ok
+  }
+}

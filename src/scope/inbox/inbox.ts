@@ -1,0 +1,299 @@
+import type { Event } from '../../core/event.ts'
+import { eventStatements, type Backoff } from '../../core/event-statements.ts'
+import type { Outcome, OutcomeStatus } from '../../contract/event-record.ts'
+import { limits } from '../../base/limits.ts'
+import { hideInEvent } from '../../events/hide-in-event.ts'
+import type { SecretHider } from '../../contract/secrets.ts'
+import { jsonChunks } from '../../base/json-chunks.ts'
+import type { Database, Row } from '../database.ts'
+import type { ParkedFor } from '../parking.ts'
+import { insertRows, rowOf, type Claimed, type Judged, type Stored } from './event-row.ts'
+
+type Remembered = { find: (seq: number) => Event | undefined }
+/** `log_seq`: the entry of the log that has the error's stack. */
+export type Failure = Backoff & { error: string; log_seq?: number }
+/** `parked`: what the events wait for until `due_at`, and no longer than `most_ms` in all. */
+type Release = { due_at: number; parked?: { reason: ParkedFor; now: number; most_ms?: number }; interrupted?: boolean }
+export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
+export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
+
+/** A lease that no clock ends: a turn's claim is given back by whoever ends the turn, or by the next start of the object. */
+export const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
+const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
+const TURN = 'turn:'
+/** What only the scope itself settles. */
+const OWN = /^(?:turn|reflex):/
+const turnToken = (turn_id: string): string => `${TURN}${turn_id}:`
+
+/** The scope's durable EventStore: core's statements on its own SQLite, in its own transactions (G1, G3). */
+export class Inbox {
+  readonly #database: Database
+  readonly #hider: SecretHider
+  readonly #statements = eventStatements('events', ', revision = revision + 1')
+  /** The last `seq` that was given, also to an event that retention has dropped. */
+  #last: number
+  #open: number
+
+  constructor(database: Database, hider: SecretHider) {
+    this.#database = database
+    this.#hider = hider
+    this.#last = database.first<{ seq: number }>(`SELECT seq FROM sqlite_sequence WHERE name = 'events'`)?.seq ?? 0
+    this.#open = database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE status IN ('pending', 'processing')`)?.n ?? 0
+  }
+
+  /** Events without an outcome. */
+  get open(): number {
+    return this.#open
+  }
+
+  /** Those that the scope does not have yet, each with its place in the order of acceptance; the others are duplicates (G3). */
+  fresh(events: readonly Event[]): Stored[] {
+    const byId = new Map<string, Event>()
+    for (const event of events) if (!byId.has(event.id)) byId.set(event.id, event)
+    const ids = Array.from(byId.keys())
+    const known = this.#database.allOf<{ id: string }>(ids, 'SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?1))')
+    for (const { id } of known) byId.delete(id)
+    return Array.from(byId.values(), (event, index) => ({ seq: this.#last + 1 + index, attempts: 0, ...this.#withoutSecrets(event) }))
+  }
+
+  /** Nobody behind this sees them: no filter, reflex or model, no log. */
+  #withoutSecrets(event: Event): { event: Event; text: string } {
+    const text = JSON.stringify(event)
+    if (!this.#hider.finds(text)) return { event, text }
+    const hidden = hideInEvent(event, this.#hider)
+    return { event: hidden, text: JSON.stringify(hidden) }
+  }
+
+  /** The trace of each event that is here, by its id. */
+  tracesOf(ids: readonly string[]): Map<string, string> {
+    const rows = this.#database.allOf<{ id: string; trace_id: string }>(
+      ids,
+      `SELECT id, payload ->> '$.meta.trace_id' AS trace_id FROM events WHERE id IN (SELECT value FROM json_each(?1))`,
+    )
+    return new Map(rows.map(({ id, trace_id }) => [id, trace_id]))
+  }
+
+  /** Stores fresh events as the filters have judged them: one row written for each, with its first state. */
+  insert(judged: readonly Judged[], now: number): void {
+    // Secrets were taken out of the events by `fresh`, and the scope itself wrote the outcomes.
+    for (const chunk of jsonChunks(judged.map(rowOf))) this.#database.allHidden(insertRows, chunk, now)
+    this.#last += judged.length
+    this.#open += judged.filter(({ status }) => status === 'pending' || status === 'processing').length
+  }
+
+  /** Due events that no filter has seen: a filter failed, or the scope was set to `pull` when they came. */
+  unperceived(now: number, limit: number): Stored[] {
+    return this.#database
+      .all(
+        `SELECT seq, payload, attempts FROM events WHERE status = 'pending' AND due_at <= ? AND in_context = 0 ORDER BY seq LIMIT ?`,
+        now,
+        limit,
+      )
+      .map(toStored)
+  }
+
+  /** The oldest due events of the context, within `limit` and a bound on their size: what a turn claims, it is shown. Those that memory has are not read. */
+  claimForTurn(turn_id: string, { now, limit, memory }: { now: number; limit: number; memory: Remembered }): Claimed[] {
+    const rows = this.#database.all<{ seq: number; attempts: number }>(
+      `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2, revision = revision + 1
+        WHERE seq IN (SELECT seq FROM (SELECT seq, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before
+          FROM (SELECT seq, payload FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ?3 ORDER BY seq LIMIT ?4)) WHERE before < ?5)
+        RETURNING seq, attempts`,
+      turnToken(turn_id),
+      UNTIL_SETTLED,
+      now,
+      limit,
+      limits.context_bytes,
+    )
+    const read = this.#read(rows.map(({ seq }) => seq).filter((seq) => !memory.find(seq)))
+    return rows
+      .map(({ seq, attempts }) => ({ seq, attempts, event: memory.find(seq) ?? (JSON.parse(read.get(seq) ?? '') as Event) }))
+      .sort((left, right) => left.seq - right.seq)
+  }
+
+  /** The oldest event that a turn would claim. */
+  nextForTurn(now: number): number | null {
+    const due = `SELECT seq FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ? ORDER BY seq LIMIT 1`
+    return this.#database.first<{ seq: number }>(due, now)?.seq ?? null
+  }
+
+  #read(seqs: readonly number[]): Map<number, string> {
+    const rows = this.#database.allOf<{ seq: number; payload: string }>(
+      seqs,
+      'SELECT seq, payload FROM events WHERE seq IN (SELECT value FROM json_each(?1))',
+    )
+    return new Map(rows.map(({ seq, payload }) => [seq, payload]))
+  }
+
+  claim(request: { ack_token: string; now: number; lease_ms: number; limit: number; types?: readonly string[] | undefined }) {
+    return this.#database
+      .run(this.#statements.claim(request))
+      .map((row) => ({ ...toStored(row), ack_token: String(row['ack_token']) }))
+      .sort((left, right) => left.seq - right.seq)
+  }
+
+  /** The `seq` of an event that is claimed under this token. */
+  claimedBy(ack_token: string): number | null {
+    if (OWN.test(ack_token)) return null
+    const row = this.#database.first<{ seq: number }>(`SELECT seq FROM events WHERE status = 'processing' AND ack_token = ?`, ack_token)
+    return row?.seq ?? null
+  }
+
+  /** Ends events that have no outcome yet; each gets exactly this one (G1). */
+  end(seqs: readonly number[], status: OutcomeStatus, outcome: Outcome, now: number, error: string | null = null): Settled[] {
+    const rows = this.#database.allOf<Settled>(
+      seqs,
+      `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, ack_token = NULL, lease_until = NULL, parked = NULL, parked_at = NULL, revision = revision + 1
+        WHERE seq IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing') RETURNING seq, id, trace_id, attempts`,
+      status,
+      JSON.stringify(outcome),
+      error,
+      now,
+    )
+    this.#open -= rows.length
+    return rows.sort((left, right) => left.seq - right.seq)
+  }
+
+  /** Sends a failed turn's events back with backoff, or to the dead letters once their attempts are spent. */
+  fail(stored: readonly Claimed[], failure: Failure & { turn_id: string }): Failed[] {
+    const ack_tokens = stored.map(({ seq }) => turnToken(failure.turn_id) + seq)
+    const rows = this.#database.run(this.#statements.nack({ ...failure, ack_tokens }))
+    this.#database.all(
+      `UPDATE events SET turns = ${ADD_TURN}, parked = NULL, parked_at = NULL WHERE seq IN (SELECT value FROM json_each(?1))`,
+      JSON.stringify(rows.map((row) => row['seq'])),
+      failure.turn_id,
+    )
+    return this.#failed(rows, failure)
+  }
+
+  /** A filter threw: nothing has claimed these, but the attempt counts. */
+  failPerceiving(seqs: readonly number[], failure: Failure): Failed[] {
+    const claimed = this.#database.all<{ ack_token: string }>(
+      `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = 'perceive:' || seq
+        WHERE seq IN (SELECT value FROM json_each(?1)) RETURNING ack_token`,
+      JSON.stringify(seqs),
+    )
+    return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: claimed.map((row) => row.ack_token) })), failure)
+  }
+
+  /** A turn's own tokens can be read in the log: they settle nothing here. */
+  nack(ack_token: string, failure: Failure): Failed[] {
+    if (OWN.test(ack_token)) return []
+    return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: [ack_token] })), failure)
+  }
+
+  expire(backoff: Backoff): Failed[] {
+    const statement = this.#statements.expire(backoff)
+    return this.#failed(this.#database.run(statement), { error: String(statement.params[1]) })
+  }
+
+  /** Gives a turn's events back as if it had never begun: the attempt does not count. */
+  release(turn_id: string, { due_at, parked, interrupted }: Release): Settled[] {
+    return this.#database.all<Settled>(
+      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = CASE WHEN ?4 THEN ?2 + (1000 << min(interruptions, 8))
+          ELSE min(?2, coalesce(CASE WHEN parked = ?3 THEN parked_at END, ?6, ?2) + ?7) END, parked = ?3,
+        parked_at = CASE WHEN ?3 IS NULL THEN NULL WHEN parked = ?3 THEN coalesce(parked_at, ?6) ELSE ?6 END,
+        interruptions = interruptions + ?4, turns = CASE WHEN EXISTS (SELECT 1 FROM effects WHERE turn_id = ?5) OR EXISTS (SELECT 1 FROM skill_runs WHERE cause = ?5) THEN json_insert(coalesce(turns, '[]'), '$[#]', ?5) ELSE turns END,
+        ack_token = NULL, lease_until = NULL, revision = revision + 1
+        WHERE status = 'processing' AND ack_token >= ?1 AND ack_token < ?1 || ':' RETURNING seq, id, trace_id, attempts`,
+      turnToken(turn_id),
+      due_at,
+      parked?.reason ?? null,
+      interrupted ? 1 : 0,
+      turn_id,
+      parked?.now ?? null,
+      parked?.most_ms ?? UNTIL_SETTLED / 2,
+    )
+  }
+
+  /** Events of the context that wait for a turn. */
+  waiting(): number[] {
+    return this.#database.all<{ seq: number }>(`SELECT seq FROM events WHERE status = 'pending' AND in_context = 1`).map(({ seq }) => seq)
+  }
+
+  /** Ids of the turns that considered these events before. */
+  earlierTurns(seqs: readonly number[]): string[] {
+    const rows = this.#database.allOf<{ turn_id: string }>(
+      seqs,
+      `SELECT DISTINCT turn.value AS turn_id FROM events, json_each(events.turns) AS turn
+        WHERE seq IN (SELECT value FROM json_each(?1)) AND turns IS NOT NULL`,
+    )
+    return Array.from(new Set(rows.map(({ turn_id }) => turn_id)))
+  }
+
+  consideredBy(turn_id: string, seqs: readonly number[]): number[] {
+    return this.#database
+      .allOf<{ seq: number }>(
+        seqs,
+        'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND ?2 IN (SELECT value FROM json_each(turns))',
+        turn_id,
+      )
+      .map(({ seq }) => seq)
+  }
+
+  /** Those of a turn's events that were interrupted as often as this. */
+  interrupted(seqs: readonly number[], times: number): number[] {
+    return this.#database
+      .allOf<{ seq: number }>(seqs, 'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND interruptions >= ?2', times)
+      .map(({ seq }) => seq)
+  }
+
+  reopen(ids: readonly string[]): Settled[] {
+    const rows = this.#database.allOf<Settled>(
+      ids,
+      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL,
+        revision = revision + 1
+        WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
+    )
+    this.#open += rows.length
+    return rows
+  }
+
+  discard(ids: readonly string[]): Settled[] {
+    return this.#database.allOf<Settled>(
+      ids,
+      `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true')), revision = revision + 1
+        WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
+    )
+  }
+
+  /** Drops up to `limit` of the oldest events that ended before `before`, are told to D1 and have left the context. */
+  forget(before: number, limit: number): number {
+    return this.#database.all(
+      `DELETE FROM events WHERE seq IN (SELECT seq FROM events
+        WHERE seq < coalesce((SELECT seq FROM events WHERE accepted_at >= ?1 ORDER BY seq LIMIT 1), ${UNTIL_SETTLED})
+        AND ended_at IS NOT NULL AND told = revision AND in_context = 0 ORDER BY seq LIMIT ?2) RETURNING seq`,
+      before,
+      limit,
+    ).length
+  }
+
+  #failed(rows: Row[], { error, log_seq }: { error: string; log_seq?: number }): Failed[] {
+    const traces = new Map(
+      this.#database
+        .all<{ seq: number; trace_id: string }>(
+          'SELECT seq, trace_id FROM events WHERE seq IN (SELECT value FROM json_each(?))',
+          JSON.stringify(rows.map((row) => row['seq'])),
+        )
+        .map(({ seq, trace_id }) => [seq, trace_id]),
+    )
+    const failed = rows.map((row) => ({ ...(row as unknown as Failed), trace_id: traces.get(Number(row['seq'])) ?? '' }))
+    const dead = failed.filter(({ status }) => status === 'dead_lettered').map(({ seq }) => seq)
+    this.#open -= dead.length
+    if (dead.length > 0) {
+      this.#database.all(
+        'UPDATE events SET outcome = ?2 WHERE seq IN (SELECT value FROM json_each(?1))',
+        JSON.stringify(dead),
+        JSON.stringify({ by: 'failure', reason: error, ...(log_seq !== undefined && { log_seq }) } satisfies Outcome),
+      )
+    }
+    return failed.sort((left, right) => left.seq - right.seq)
+  }
+}
+
+const toStored = (row: Row): Stored => ({
+  seq: Number(row['seq']),
+  event: JSON.parse(String(row['payload'])) as Event,
+  attempts: Number(row['attempts']),
+  text: String(row['payload']),
+})

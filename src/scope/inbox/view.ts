@@ -1,0 +1,100 @@
+import type { Event } from '../../core/event.ts'
+import type { EventRecord, EventStatus, Outcome } from '../../contract/event-record.ts'
+import type { Depth } from '../../contract/scope-api.ts'
+import type { Database, Row } from '../database.ts'
+import { UNTIL_SETTLED } from './inbox.ts'
+
+/** Of an event without an outcome, what tells why; times in ms. */
+export type OpenEvent = {
+  status: string
+  token: string
+  due_at: number
+  lease_until: number | null
+  parked: string | null
+  parked_at: number | null
+  accepted_at: number
+  attempts: number
+  error: string | null
+}
+export type StoredRecord = Omit<EventRecord, 'waiting'> & { open: OpenEvent | null }
+
+/** What may be asked of the inbox without changing it. */
+export class InboxView {
+  readonly #database: Database
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  record(id: string): StoredRecord | null {
+    const row = this.#database.first('SELECT * FROM events WHERE id = ?', id)
+    if (!row) return null
+    const ended = row['ended_at']
+    return {
+      event: JSON.parse(String(row['payload'])) as Event,
+      status: String(row['status']) as EventStatus,
+      attempts: Number(row['attempts']),
+      error: row['error'] === null ? null : String(row['error']),
+      outcome: row['outcome'] === null ? null : (JSON.parse(String(row['outcome'])) as Outcome),
+      accepted_at: new Date(Number(row['accepted_at'])).toISOString(),
+      ended_at: ended === null ? null : new Date(Number(ended)).toISOString(),
+      open: ended === null ? openOf(row) : null,
+    }
+  }
+
+  /** Ids, of those named, that have their outcome or are not known. */
+  settled(ids: readonly string[]): Set<string> {
+    const open = this.#database.allOf<{ id: string }>(
+      ids,
+      `SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing')`,
+    )
+    const waiting = new Set(open.map(({ id }) => id))
+    return new Set(ids.filter((id) => !waiting.has(id)))
+  }
+
+  depth(now: number): Depth {
+    const pending = this.#count(`status = 'pending'`)
+    const delayed = this.#count(`status = 'pending' AND due_at > ${now}`)
+    return { pending: pending - delayed, delayed, processing: this.#count(`status = 'processing'`) }
+  }
+
+  /** When the next event comes due for a retry, or a lease ends. */
+  nextDue(now: number): number | null {
+    const retry = this.#database.first<{ at: number | null }>(
+      `SELECT min(due_at) AS at FROM events WHERE status = 'pending' AND due_at > 0 AND due_at > ?`,
+      now,
+    )?.at
+    const lease = this.#database.first<{ at: number | null }>(`SELECT min(lease_until) AS at FROM events WHERE status = 'processing'`)?.at
+    const times = [retry, lease === UNTIL_SETTLED ? null : lease].filter((at) => at !== null && at !== undefined)
+    return times.length > 0 ? Math.min(...times) : null
+  }
+
+  /** How long what is pending has waited: for the debounce. */
+  window(now: number): { first: number; last: number } | null {
+    const row = this.#database.first<{ first: number | null; last: number | null }>(
+      `SELECT min(accepted_at) AS first, max(accepted_at) AS last FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ?`,
+      now,
+    )
+    return row?.first === null || row?.last === null || !row ? null : { first: row.first, last: row.last }
+  }
+
+  #count(condition: string): number {
+    return this.#database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE ${condition}`)?.n ?? 0
+  }
+}
+
+function openOf(row: Row): OpenEvent {
+  const number = (name: string) => (row[name] === null ? null : Number(row[name]))
+  const text = (name: string) => (row[name] === null ? null : String(row[name]))
+  return {
+    status: String(row['status']),
+    token: text('ack_token') ?? '',
+    due_at: Number(row['due_at']),
+    lease_until: number('lease_until'),
+    parked: text('parked'),
+    parked_at: number('parked_at'),
+    accepted_at: Number(row['accepted_at']),
+    attempts: Number(row['attempts']),
+    error: text('error'),
+  }
+}

@@ -1,0 +1,131 @@
+import { limits } from '../../base/limits.ts'
+import type { Connect } from '../../contract/scope-api.ts'
+import type { Log } from '../log.ts'
+
+const PAGE = 200
+const KEEP_ALIVE_MS = 15_000
+/** How long a reader may leave what it was given. */
+const PATIENCE_MS = 60_000
+const LOOK_MS = 10_000
+
+/** `given_at` is when it was given what it has not taken yet. */
+type Reader = { key_id: string; given_at: number | null; end: () => void; drop: () => void }
+type Parts = { log: Log; used: () => void; now: () => number }
+
+/**
+ * The log as server-sent events. Each reader has a cursor and takes the next page when it has room: a slow one costs nothing but its own delay, and one that
+ * comes back goes on behind its `Last-Event-ID`. The platform does not always say that one has gone: what takes nothing for a minute is dropped, with what was
+ * laid out for it.
+ */
+export class Streams {
+  readonly #log: Log
+  readonly #used: () => void
+  readonly #now: () => number
+  readonly #waiting = new Set<() => void>()
+  readonly #readers = new Set<Reader>()
+  #watching = false
+
+  constructor({ log, used, now }: Parts) {
+    this.#log = log
+    this.#used = used
+    this.#now = now
+    log.listen(() => {
+      for (const wake of this.#waiting) wake()
+    })
+  }
+
+  /** The ids of their keys. */
+  get keys(): string[] {
+    return Array.from(this.#readers, ({ key_id }) => key_id)
+  }
+
+  open({ after, key_id }: Pick<Connect, 'after' | 'key_id'>): Response {
+    if (this.#readers.size >= limits.streams_per_scope) return new Response(null, { status: 503 })
+    const encoder = new TextEncoder()
+    let cursor = after ?? this.#log.last
+    const reader: Reader = { key_id, given_at: this.#now(), end: () => {}, drop: () => {} }
+    const stream = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          reader.end = () => {
+            try {
+              controller.enqueue(encoder.encode(': the key that opened this stream was deleted\n\n'))
+              controller.close()
+            } catch {
+              // It broke before.
+            }
+          }
+          reader.drop = () => controller.error(new Error('nothing was read from this stream for a minute'))
+          this.#readers.add(reader)
+          this.#watch()
+          // An id without data is no event, but the place where a reader goes on that was told nothing else.
+          controller.enqueue(encoder.encode(`: events of the log after ${cursor}\nretry: 1000\nid: ${cursor}\n\n`))
+        },
+        pull: async (controller) => {
+          this.#used()
+          reader.given_at = null
+          const entries = this.#page(cursor)
+          const written = entries.length > 0 || (await this.#written())
+          if (!this.#readers.has(reader)) return
+          reader.given_at = this.#now()
+          if (!written) return controller.enqueue(encoder.encode(': still here\n\n'))
+          const fresh = entries.length > 0 ? entries : this.#page(cursor)
+          cursor = fresh.at(-1)?.seq ?? cursor
+          controller.enqueue(encoder.encode(fresh.map(({ seq, text }) => `id: ${seq}\nevent: log\ndata: ${text}\n\n`).join('')))
+        },
+        cancel: () => {
+          this.#readers.delete(reader)
+        },
+      },
+      { highWaterMark: 1 },
+    )
+    return new Response(stream, {
+      headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
+    })
+  }
+
+  /** Ends the streams of keys that were deleted. */
+  end(keys: ReadonlySet<string>): void {
+    for (const reader of this.#readers) {
+      if (!keys.has(reader.key_id)) continue
+      this.#readers.delete(reader)
+      reader.end()
+    }
+  }
+
+  /** A reader holds a page until it takes it, so it is given a small one. */
+  #page(cursor: number) {
+    return this.#log.read(cursor, PAGE, undefined, limits.stream_page_bytes)
+  }
+
+  /** While there are readers: those that are gone are dropped also where no other comes. */
+  #watch(): void {
+    if (this.#watching || this.#readers.size === 0) return
+    this.#watching = true
+    setTimeout(() => {
+      this.#watching = false
+      this.#dropGone()
+      this.#watch()
+    }, LOOK_MS)
+  }
+
+  #dropGone(): void {
+    for (const reader of this.#readers) {
+      if (reader.given_at === null || this.#now() - reader.given_at < PATIENCE_MS) continue
+      this.#readers.delete(reader)
+      reader.drop()
+    }
+  }
+
+  /** True when something was written, false when it is time to show the line is alive. */
+  #written(): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const wake = () => resolve(true)
+    const timer = setTimeout(() => resolve(false), KEEP_ALIVE_MS)
+    this.#waiting.add(wake)
+    return promise.finally(() => {
+      clearTimeout(timer)
+      this.#waiting.delete(wake)
+    })
+  }
+}

@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto'
+import { eventSchema, eventTypes } from '../../agents/registry.ts'
+import type { ToolDefinition } from '../../tools/define-tool.ts'
+import type { Event } from '../../core/event.ts'
+import { derive } from '../../core/event.ts'
+import { fitsBytes } from '../../base/byte-length.ts'
+import { limits } from '../../base/limits.ts'
+import { parseEvent } from '../../events/parse-event.ts'
+import type { Action } from '../../contract/action.ts'
+import { reflexId, type ReflexVersion } from '../../contract/reflex.ts'
+import type { JsonFields } from '../../base/json.ts'
+import type { Toolbox } from '../effects/toolbox.ts'
+
+/** An action that may be carried out: at once, within the event's own transaction, or in the effect lane. */
+export type Permitted = { ok: true; lane: false } | { ok: true; lane: true; work: LaneWork }
+/** A skill is decided on by the gate when its turn comes. */
+export type LaneWork =
+  | { kind: 'tool'; tool: string; input: unknown }
+  | { kind: 'event'; event: Event }
+  | { kind: 'skill'; skill_id: string; inputs: JsonFields }
+export type Permission = Permitted | { ok: false; detail: string }
+
+type Asked = {
+  scope: string
+  event: Event
+  version: ReflexVersion
+  toolbox: Toolbox
+  has_trigger: boolean
+  scratch: Readonly<Record<string, unknown>>
+  now: number
+}
+
+const refused = (detail: string): Permission => ({ ok: false, detail })
+const at_once: Permission = { ok: true, lane: false }
+
+/** The checks that a turn's own actions pass: deny by default, and every refusal says why. */
+export function permit(action: Action, asked: Asked): Permission {
+  switch (action.action_type) {
+    case 'call_tool':
+      return tool(asked, action.tool, action.args)
+    case 'emit_event':
+      return emission(action, asked)
+    case 'write_artifact':
+      if (action.artifact_type !== 'reflex')
+        return refused(`there are no artifacts of type ${action.artifact_type} here: the type is reflex`)
+      if (!reflexId.safeParse(action.artifact_id).success) return refused(`${action.artifact_id} is no id of a reflex`)
+      return tool(asked, 'write_reflex', { id: action.artifact_id, code: action.content })
+    case 'invoke_artifact':
+      return invocation(action, asked)
+    case 'run_skill':
+      return { ok: true, lane: true, work: { kind: 'skill', skill_id: action.skill_id, inputs: action.inputs as JsonFields } }
+    case 'escalate':
+      return asked.has_trigger ? at_once : refused('the agent of this scope has no trigger: there is nobody to escalate to')
+    case 'set_scratch':
+      return note(action, asked)
+    case 'reply':
+    case 'cancel_turn':
+      break
+  }
+  return at_once
+}
+
+function tool({ toolbox }: Asked, name: string, input: unknown): Permission {
+  const found = toolbox.find(name)
+  if (!found.ok) return refused(found.detail)
+  return accepts(found.definition, name, input)
+}
+
+function accepts(definition: ToolDefinition, name: string, input: unknown): Permission {
+  const parsed = definition.input.safeParse(input)
+  if (parsed.success) return { ok: true, lane: true, work: { kind: 'tool', tool: name, input } }
+  const [issue] = parsed.error.issues
+  return refused(`tool ${name} does not take these arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim())
+}
+
+/** Document 2's own example of an agent that changes its chain. */
+function invocation({ artifact_id, method, args }: Extract<Action, { action_type: 'invoke_artifact' }>, asked: Asked): Permission {
+  if (method !== 'update_agent_config') return refused(`artifact ${artifact_id} has no method ${method} here: there is update_agent_config`)
+  return tool(asked, 'update_agent_config', args[0] ?? {})
+}
+
+function note({ key, value }: Extract<Action, { action_type: 'set_scratch' }>, { scratch }: Asked): Permission {
+  if (key === '__proto__') return refused('__proto__ is a name that no field may have')
+  const fits = fitsBytes(JSON.stringify({ ...scratch, [key]: value }), limits.result_bytes)
+  return fits ? at_once : refused(`the scratch would take more than ${limits.result_bytes} bytes as JSON`)
+}
+
+/** Reflexes that answer each other's events stop here. */
+const DEEPEST = 10
+const EMITTED = /^[0-9a-f]{32}-(\d+)$/
+
+/**
+ * A child of the event at hand, under an id that a repetition has again, and that says how many reflexes stand behind it. Only into this scope: what leaves it is
+ * for a turn to decide, whose agent somebody deployed.
+ */
+function emission(action: Extract<Action, { action_type: 'emit_event' }>, { scope, event, version, now }: Asked): Permission {
+  const source = `reflex:${version.id}`.slice(0, 128)
+  const depth = event.source.startsWith('reflex:') ? Number(EMITTED.exec(event.id)?.[1] ?? 0) + 1 : 1
+  if (depth > DEEPEST)
+    return refused(`${DEEPEST} reflexes stand behind this event already, each called by the one before: this looks like a loop`)
+  const key = action.idempotence_key ?? event.id
+  const hash = createHash('sha256')
+    .update(JSON.stringify([scope, version.id, key]))
+    .digest('hex')
+  const child = derive(event, { ...action.event, id: `${hash.slice(0, 32)}-${depth}`, scope: action.event['scope'] ?? scope, source }, now)
+  const parsed = parseEvent(child, { union: eventSchema, types: eventTypes, defaults: { now, source, scope }, scope })
+  if (parsed.ok) return { ok: true, lane: true, work: { kind: 'event', event: parsed.event } }
+  return refused(`the event is not valid: ${parsed.errors.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')}`)
+}

@@ -1,0 +1,156 @@
+import type { Event } from '../../core/event.ts'
+import { byteLength } from '../../base/byte-length.ts'
+import { limits } from '../../base/limits.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
+import type { Outcome } from '../../contract/event-record.ts'
+import type { Decision, Recording } from '../../contract/reflex.ts'
+import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
+import type { Agent } from '../../agent/define-agent.ts'
+import type { Database } from '../database.ts'
+import type { Toolbox } from '../effects/toolbox.ts'
+import { toolKeys } from '../../tools/tool-keys.ts'
+import { sandboxLimits } from '../../reflexes/sandbox.ts'
+import { actOf } from './acts.ts'
+import { shownOf } from './reflex-context.ts'
+
+const MOST_COUNTED = 1000
+const PAGE_BYTES = 1_000_000
+/** That a chain leaves about one event: an acting version and a watching one for each of its reflexes. */
+const MOST_ENTRIES = 2 * limits.chain_length
+
+type Row = {
+  seq: number
+  id: string
+  payload: string
+  accepted_at: number
+  outcome: string | null
+  entry: string | null
+  decision: string | null
+}
+type Span = { since: number; after: number; limit: number }
+type Page = { recordings: string[]; next: number | null }
+type Parts = { scope: string; database: Database; agent: () => Agent; toolbox: Toolbox }
+
+/**
+ * Events as reflexes saw them, or would have seen them, with what was decided then: for evaluating a reflex on the past. Where the chain ran, the context is the
+ * one in the log; where there was none yet, it is rebuilt from the inbox.
+ */
+export class Recordings {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** What reflexes saw of stored events is in the log from these places on. */
+  note(places: readonly { seq: number; chain_seq: number }[]): void {
+    if (places.length === 0) return
+    this.#parts.database.all(
+      `UPDATE events SET chain_seq = noted.value->>'chain_seq' FROM json_each(?) AS noted WHERE events.seq = noted.value->>'seq'`,
+      JSON.stringify(places),
+    )
+  }
+
+  /**
+   * Accepted since `since` (ms) and after the place `after`, oldest first; those that a filter kept out are not among them.
+   * A page ends after `limit` of them or about a megabyte: while one is read, the scope does nothing else.
+   */
+  read(request: Span): Page {
+    const recordings: string[] = []
+    let left = PAGE_BYTES
+    for (const row of this.#rows(request)) {
+      const recording = JSON.stringify(this.#recording(row))
+      recordings.push(recording)
+      left -= byteLength(recording)
+      if (left <= 0 || recordings.length === request.limit) return { recordings, next: row.seq }
+    }
+    return { recordings, next: null }
+  }
+
+  /** The newest `limit` of those since `since`, oldest first. */
+  latest(since: number, limit: number): Recording[] {
+    const first = this.#parts.database.first<{ seq: number | null }>(
+      `SELECT min(seq) AS seq FROM (SELECT seq FROM events WHERE status <> 'ignored' ORDER BY seq DESC LIMIT ?)`,
+      limit,
+    )
+    const rows = this.#rows({ since, after: (first?.seq ?? 1) - 1, limit })
+    return Array.from(rows, (row) => this.#recording(row))
+  }
+
+  #rows({ since, after, limit }: Span): Iterable<Row> {
+    return this.#parts.database.each<Row>(
+      `SELECT seq, id, payload, accepted_at, outcome,
+          (SELECT entry FROM log WHERE log.seq >= chain_seq AND log.seq < chain_seq + ${MOST_ENTRIES} AND kind IN ('reflex-fired', 'reflex-passed')
+            AND entry->>'$.event_ids[0]' = events.id AND entry->>'$.context' IS NOT NULL ORDER BY log.seq LIMIT 1) AS entry,
+          (SELECT entry FROM log WHERE log.seq = outcome->>'log_seq') AS decision
+        FROM events WHERE seq > ? AND accepted_at >= ? AND status NOT IN ('ignored') ORDER BY seq LIMIT ?`,
+      after,
+      since,
+      limit,
+    )
+  }
+
+  #recording({ seq, id, payload, accepted_at, outcome, entry, decision }: Row): Recording {
+    const logged = entry === null ? null : (JSON.parse(entry) as LogEntry & { kind: 'reflex-fired' })
+    return {
+      seq,
+      event_id: id,
+      at: new Date(accepted_at).toISOString(),
+      source: logged ? 'recorded' : 'rebuilt',
+      context: logged ? logged.context : this.#rebuilt(seq, JSON.parse(payload) as Event, accepted_at),
+      decision: this.#decision(
+        outcome === null ? null : (JSON.parse(outcome) as Outcome),
+        decision === null ? null : (JSON.parse(decision) as LogEntry),
+      ),
+    }
+  }
+
+  #decision(outcome: Outcome | null, entry: LogEntry | null): Decision | null {
+    if (outcome?.by === 'turn' && entry?.kind === 'turn-ended') return { by: 'turn', acts: entry.acts }
+    if (outcome?.by !== 'reflex' || entry?.kind !== 'reflex-fired') return null
+    return { by: 'reflex', acts: [actOf(entry.action, toolKeys(this.#parts.toolbox.all, this.#parts.scope))] }
+  }
+
+  #rebuilt(seq: number, event: Event, at: number): ReflexContext {
+    const { database, agent } = this.#parts
+    const before = database.all<{ at: number; type: string; source: string }>(
+      `SELECT accepted_at AS at, type, source FROM events WHERE seq <= ? AND accepted_at >= ? AND status <> 'ignored' ORDER BY seq DESC LIMIT ${MOST_COUNTED}`,
+      seq,
+      at - WINDOW_MS['10m'],
+    )
+    // What cannot be shown beside the event is not even loaded.
+    const recent = database.all<{ payload: string }>(
+      `SELECT payload FROM events WHERE seq IN (SELECT seq FROM
+          (SELECT seq, sum(bytes) OVER (ORDER BY seq DESC) AS upto FROM
+            (SELECT seq, octet_length(payload) AS bytes FROM events WHERE seq <= ? AND status <> 'ignored'
+              ORDER BY seq DESC LIMIT ${RECENT_EVENTS}))
+          WHERE upto <= ${sandboxLimits.context_bytes}) ORDER BY seq`,
+      seq,
+    )
+    const within = (span: number): WindowCounts => {
+      const rows = before.filter((row) => row.at >= at - span)
+      return { total: rows.length, by_type: tally(rows.map(({ type }) => type)), by_source: tally(rows.map(({ source }) => source)) }
+    }
+    return shownOf({
+      agent_id: agent().name,
+      tick: seq,
+      balance: 0,
+      llm_tokens_remaining: null,
+      recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event),
+      pending_purchases: [],
+      pending_contracts: [],
+      owned_artifacts: [],
+      event,
+      window: { '10s': within(WINDOW_MS['10s']), '1m': within(WINDOW_MS['1m']), '10m': within(WINDOW_MS['10m']) },
+      recent_actions: [],
+      scratch: {},
+      thinking: null,
+    })
+  }
+}
+
+function tally(names: readonly string[]): Record<string, number> {
+  const sums = new Map<string, number>()
+  for (const name of names) sums.set(name, (sums.get(name) ?? 0) + 1)
+  return Object.fromEntries(sums)
+}

@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto'
+import type { Agent } from '../../agent/define-agent.ts'
+import type { Event } from '../../core/event.ts'
+import { ContextJson } from '../../reflexes/context-json.ts'
+import { RECENT_EVENTS, type ReflexContext, type RecentAction } from '../../reflexes/reflex-context.ts'
+import { sandboxLimits } from '../../reflexes/sandbox.ts'
+import type { Budget } from '../turns/budget.ts'
+import type { Stored } from '../inbox/event-row.ts'
+import type { WorkingMemory } from '../context/working-memory.ts'
+import type { Windows } from './event-counts.ts'
+
+type Parts = {
+  memory: WorkingMemory
+  windows: Windows
+  budget: Budget
+  agent: () => Agent
+  owned: () => readonly string[]
+  thinking: () => { since: number } | null
+}
+/** `fits`: the sandbox takes it. */
+export type Seen = { context: ReflexContext; json: ContextJson; hash: string; fits: boolean }
+
+/** What reflexes see of the scope when an event is at hand: a copy, small enough for the sandbox. */
+export class Situation {
+  readonly #parts: Parts
+  /** The latest events' JSON. */
+  #recent: ReadonlyMap<Event, string> = new Map()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** For one event, once it has joined the context; then for each reflex, by what it has done itself. */
+  of(stored: Stored, now: number): (recent_actions: RecentAction[]) => Seen {
+    const { memory, windows, budget, agent, owned, thinking } = this.#parts
+    const event = stored.event as Event & Record<string, unknown>
+    const turn = thinking()
+    windows.add(event, now, stored.seq)
+    const base: ReflexContext = {
+      agent_id: agent().name,
+      tick: stored.seq,
+      balance: 0,
+      llm_tokens_remaining: budget.remaining(),
+      recent_events: recentOf(memory.live.events, event),
+      pending_purchases: [],
+      pending_contracts: [],
+      owned_artifacts: owned(),
+      event,
+      window: windows.counts(now, event),
+      recent_actions: [],
+      scratch: memory.live.scratch,
+      thinking: turn && { since: new Date(turn.since).toISOString() },
+    }
+    const recent_events = this.#texts(base.recent_events, stored)
+    const json = ContextJson.of(base, { event: stored.text, recent_events: arrayOf(recent_events) })
+    const seen = (recent_actions: RecentAction[]): Seen =>
+      fitted({ ...base, recent_actions }, json.with('recent_actions', JSON.stringify(recent_actions)), recent_events)
+    // Most reflexes have done nothing lately and see the same.
+    let plain: Seen | undefined
+    return (recent_actions) => (recent_actions.length === 0 ? (plain ??= seen([])) : seen(recent_actions))
+  }
+
+  /** As JSON, each written once. */
+  #texts(events: readonly Event[], { event: own, text }: Stored): string[] {
+    const texts = new Map(events.map((event) => [event, event === own ? text : (this.#recent.get(event) ?? JSON.stringify(event))]))
+    this.#recent = texts
+    return Array.from(texts.values())
+  }
+}
+
+function recentOf(events: readonly Event[], event: Event): ReflexContext['recent_events'] {
+  const last = events.slice(-RECENT_EVENTS)
+  // One that is tried again stands further back.
+  return last.at(-1) === event ? last : [...last.filter((one) => one !== event).slice(1 - RECENT_EVENTS), event]
+}
+
+const arrayOf = (texts: readonly string[]): string => `[${texts.join()}]`
+
+/** A context as a reflex is shown it; where the event alone is too large, the sandbox refuses it. */
+export const shownOf = (context: ReflexContext): ReflexContext =>
+  fitted(
+    context,
+    ContextJson.of(context),
+    context.recent_events.map((event) => JSON.stringify(event)),
+  ).context
+
+/** Large events leave `recent_events` from the oldest on, until the rest fits. */
+function fitted(context: ReflexContext, whole: ContextJson, recent_events: readonly string[]): Seen {
+  for (let from = 0; ; from += 1) {
+    const json = from === 0 ? whole : whole.with('recent_events', arrayOf(recent_events.slice(from)))
+    const fits = json.fits(sandboxLimits.context_bytes)
+    if (!fits && from < recent_events.length) continue
+    const shown = from === 0 ? context : { ...context, recent_events: context.recent_events.slice(from) }
+    return { context: shown, json, hash: createHash('sha256').update(json.text).digest('hex'), fits }
+  }
+}

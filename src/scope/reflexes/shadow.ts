@@ -1,0 +1,231 @@
+import type { Agent } from '../../agent/define-agent.ts'
+import type { ToolDefinition } from '../../tools/define-tool.ts'
+import type { Action } from '../../contract/action.ts'
+import type { Decision, ReflexState, ReflexVersion } from '../../contract/reflex.ts'
+import { agreement } from '../../reflexes/agreement.ts'
+import { countRun } from '../../reflexes/metrics.ts'
+import { promotable, proofOf, shouldDemote } from '../../reflexes/promotion.ts'
+import type { ReflexRun } from '../../reflexes/run-reflex.ts'
+import type { Counters } from '../counters.ts'
+import type { Database } from '../database.ts'
+import type { Stored } from '../inbox/event-row.ts'
+import type { Log } from '../log.ts'
+import { childHead, eventHead, headOf, scopeHead } from '../spans.ts'
+import type { Toolbox } from '../effects/toolbox.ts'
+import { toolKeys } from '../../tools/tool-keys.ts'
+import type { Programs } from './versions.ts'
+import type { Records } from './stats.ts'
+
+/** So often in a row at its limit, and a reflex acts no more: each time costs the scope some tens of milliseconds. */
+const MOST_LIMITS = 3
+
+type Parts = {
+  scope: string
+  database: Database
+  programs: Programs
+  records: Records
+  counters: Counters
+  toolbox: Toolbox
+  agent: () => Agent
+  log: Log
+  /** D1 is to be told of the version's new state. */
+  moved: (version: ReflexVersion, state: ReflexState, reason: string) => void
+}
+type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
+type Comparison = { version: ReflexVersion; action: Action; decision: Decision; seen: Map<string, number> }
+type Trial = { seq: number; reflex_id: string; version: number; action: string }
+
+/** How a reflex earns its place, and loses it: what it does, or in shadow would have done, is held against what was decided (all within units of work). */
+export class Proving {
+  readonly #parts: Parts
+  #waiting: number
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#waiting = parts.database.first<{ n: number }>('SELECT count(*) AS n FROM trials')?.n ?? 0
+  }
+
+  /** `refused`: it wanted what this scope does not allow, which says nothing about the reflex. */
+  ran(version: ReflexVersion, run: Pick<ReflexRun, 'reason' | 'fuel' | 'duration_us'>, refused: boolean): void {
+    const { metrics, trial } = this.#parts.records.of(version)
+    countRun(metrics, refused ? { ...run, reason: 'invalid_action' } : run)
+    trial.runs += 1
+    if (run.reason !== 'fired') trial.passed[run.reason] += 1
+    trial.limits = run.reason === 'limit' ? trial.limits + 1 : 0
+    if (version.state === 'shadow') {
+      metrics.shadow.runs += 1
+      if (run.reason === 'fired' && !refused) metrics.shadow.fired += 1
+    }
+    if (trial.limits >= MOST_LIMITS) this.#demote(version, `it was stopped at its limit ${MOST_LIMITS} times in a row`, 'draft')
+    else this.#judge(version)
+  }
+
+  /** An action was carried out, or its effect failed. `saves`: no turn thinks about its event. */
+  acted(of: { id: string; version: number }, { ok, saves }: { ok: boolean; saves: boolean }): void {
+    const version = this.#parts.programs.find(of)
+    // Taken out of the chain meanwhile: nothing more is to be found out about it here.
+    if (!version) return
+    const { metrics, trial } = this.#parts.records.of(version)
+    metrics.acted += 1
+    trial.acted += 1
+    if (!ok) {
+      metrics.failed += 1
+      trial.failed += 1
+    } else if (saves) this.#save(metrics)
+    this.#judge(version)
+  }
+
+  /** What reflexes in shadow would have done about an event: compared at once where a reflex acted, else once a turn has decided. */
+  watch({ seq, event }: Stored, trials: readonly { version: ReflexVersion; action: Action }[], decision: Decision | null): void {
+    for (const { version, action } of trials) {
+      // The author may have known this event: agreement on it proves nothing.
+      if (this.#acceptedBefore(seq, version.created_at)) continue
+      if (decision) this.#compare({ version, action, decision, seen: new Map() }, headOf(event))
+      else {
+        const { database } = this.#parts
+        database.all(
+          'INSERT OR REPLACE INTO trials (seq, reflex_id, version, action) VALUES (?, ?, ?, ?)',
+          seq,
+          version.id,
+          version.version,
+          JSON.stringify(action),
+        )
+        this.#waiting += 1
+      }
+    }
+  }
+
+  /** A turn has decided on these events; null where nobody ever will. */
+  decided(events: readonly { seq: number; id: string; trace_id: string }[], decision: Decision | null): void {
+    if (this.#waiting === 0 || events.length === 0) return
+    const { database, programs } = this.#parts
+    const rows = database.allOf<Trial>(
+      events.map(({ seq }) => seq),
+      'DELETE FROM trials WHERE seq IN (SELECT value FROM json_each(?1)) RETURNING seq, reflex_id, version, action',
+    )
+    this.#waiting -= rows.length
+    const seen = new Map<string, number>()
+    const bySeq = new Map(events.map((event) => [event.seq, event]))
+    for (const row of rows) {
+      const version = programs.find({ id: row.reflex_id, version: row.version })
+      const event = bySeq.get(row.seq)
+      if (!version || !event) continue
+      if (decision) this.#compare({ version, action: JSON.parse(row.action) as Action, decision, seen }, eventHead(event))
+      else this.#parts.records.of(version).metrics.shadow.undecided += 1
+    }
+  }
+
+  /** A later turn, or an operator, says that what a reflex did was wrong. False where the chain has no such reflex, or it has done nothing lately that was not overruled before. */
+  overruled(reflex_id: string, turn_id: string | null, reason: string, fits: (action: Action) => boolean = () => true): boolean {
+    const { programs, records, log } = this.#parts
+    const version = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting
+    if (!version || !records.overrule(version.id, fits)) return false
+    const { metrics, trial } = records.of(version)
+    metrics.overruled += 1
+    trial.overruled += 1
+    log.append([{ ...scopeHead(), kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason }])
+    this.#judge(version)
+    return true
+  }
+
+  /** A tool call of a turn or an operator: whose latest actions it takes back. */
+  undone({ tool, undoes }: Undoing, input: unknown, { turn_id, who }: { turn_id: string | null; who: string }): void {
+    const fieldOf = (given: unknown, field: string): string | undefined =>
+      JSON.stringify((given as Record<string, unknown> | null)?.[field])
+    const fits = (action: Action): boolean =>
+      action.action_type === 'call_tool' &&
+      action.tool === undoes.tool &&
+      undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(action.args, field) === fieldOf(input, field))
+    for (const { acting } of this.#parts.programs.links) {
+      if (acting) this.overruled(acting.id, turn_id, `${who} called ${tool}, which takes back its ${undoes.tool}`, fits)
+    }
+  }
+
+  /** A fresh event has no row yet. */
+  #acceptedBefore(seq: number, at: number): boolean {
+    const row = this.#parts.database.first<{ accepted_at: number }>('SELECT accepted_at FROM events WHERE seq = ?', seq)
+    return row !== undefined && row.accepted_at < at
+  }
+
+  /** `seen` counts what each reflex wanted in this decision before: one act that was decided does not prove the same wish twenty times. */
+  #compare({ version, action, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
+    const { toolbox, records, log, scope } = this.#parts
+    const named = action.action_type === 'call_tool' ? toolKeys(toolbox.all, scope)(action.tool, action.args) : null
+    const keyed = named !== null && named.idempotence_key !== null
+    const wish = JSON.stringify([version.id, version.version, keyed ? named.idempotence_key : action])
+    const before = seen.get(wish) ?? 0
+    seen.set(wish, before + 1)
+    const matching = decision.acts.filter((act) => agreement(action, { ...decision, acts: [act] }, named) === true).length
+    const comparable = agreement(action, decision, named) !== null && !(keyed && before > 0)
+    const agreed = comparable ? matching > before : null
+    const { metrics } = records.of(version)
+    metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
+    log.append([
+      {
+        ...childHead(head),
+        kind: 'reflex-compared',
+        reflex_id: version.id,
+        version: version.version,
+        action: log.clean(action) as Action,
+        decision: log.clean(decision) as Decision,
+        agreed,
+      },
+    ])
+    this.#promote(version)
+  }
+
+  #judge(version: ReflexVersion): void {
+    if (version.state !== 'active') return
+    const reason = shouldDemote(this.#parts.records.of(version).trial)
+    if (reason !== null) this.#demote(version, reason)
+  }
+
+  /** Where this scope has no say, it only does without it. In shadow it goes on showing what it would do; what costs too much does not even run. */
+  #demote(version: ReflexVersion, reason: string, to: ReflexState = 'shadow'): void {
+    const { programs, records } = this.#parts
+    if (version.state === 'retired' || version.state === to) return
+    records.tryAnew(version)
+    if (programs.governs(version)) return this.#move(version, to, reason)
+    programs.suspend(version, reason)
+    this.#log(version, 'suspended', reason)
+  }
+
+  /** What an agent wrote acts once it has shown that it decides as is decided; what a person put into shadow waits for that person. */
+  #promote(compared: ReflexVersion): void {
+    const { programs, records } = this.#parts
+    // An earlier comparison of the same decision may have moved it.
+    const version = programs.find(compared) ?? compared
+    if (version.state !== 'shadow' || version.provenance.scope === null || !programs.governs(version)) return
+    // One that was demoted has shown what it does: a person decides.
+    if (version.state_reason !== null) return
+    const { metrics } = records.of(version)
+    const { agreed, disagreed } = metrics.shadow
+    const shown = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
+    if (proofOf(metrics.shadow).verdict === 'refuted') {
+      // The reason ends the test: further agreements do not promote this version.
+      this.#move(version, 'shadow', `${shown}: too few for it to act`)
+    } else if (promotable(metrics).ok) this.#move(version, 'active', shown)
+  }
+
+  #move(version: ReflexVersion, to: ReflexState, reason: string): void {
+    const { programs, moved } = this.#parts
+    programs.move(version, to, reason)
+    moved(version, to, reason)
+    this.#log(version, to, reason)
+  }
+
+  #log({ id, version, state }: ReflexVersion, to: ReflexState | 'suspended', reason: string): void {
+    this.#parts.log.append([{ ...scopeHead(), kind: 'reflex-moved', reflex_id: id, version, from: state, to, reason }])
+  }
+
+  /** An event that a reflex decides is one that no turn thinks about: what a turn costs here on average is saved. */
+  #save(metrics: ReturnType<Records['of']>['metrics']): void {
+    const { agent, counters } = this.#parts
+    if (agent().trigger === null) return
+    const { turns, model_calls, input_tokens, output_tokens, cost_usd } = counters.counts
+    const share = (sum: number) => (turns === 0 ? 0 : sum / turns)
+    metrics.model_calls_saved += turns === 0 ? 1 : share(model_calls)
+    metrics.tokens_saved += share(input_tokens + output_tokens)
+    metrics.cost_saved_usd += share(cost_usd)
+  }
+}

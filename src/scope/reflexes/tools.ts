@@ -1,0 +1,214 @@
+import { z } from 'zod'
+import { defineTool } from '../../tools/define-tool.ts'
+import type { ToolDefinition } from '../../tools/define-tool.ts'
+import type { Agent } from '../../agent/define-agent.ts'
+import type { Env } from '../../env.ts'
+import { agentOwner, reflexId, reflexReference, reflexVersionNumber, type ReflexVersion } from '../../contract/reflex.ts'
+import type { Refused } from '../../contract/scope-api.ts'
+import type { Settings, SettingsPatch } from '../../contract/settings.ts'
+import { dryRun } from '../../reflexes/dry-run.ts'
+import { presentMetrics } from '../../reflexes/metrics.ts'
+import type { ReflexContext } from '../../reflexes/reflex-context.ts'
+import { runReflex } from '../../reflexes/run-reflex.ts'
+import type { Sandbox } from '../../reflexes/sandbox.ts'
+import { checkReflex } from '../../reflexes/static-check.ts'
+import { createReflexVersion, setReflexState } from '../../store/change-reflexes.ts'
+import { findReflex, listReflexes, listVersions } from '../../store/reflexes.ts'
+import type { UnitOfWork } from '../unit-of-work.ts'
+import type { reflexToolNames } from './guidance.ts'
+import type { Programs } from './versions.ts'
+import type { Proving } from './shadow.ts'
+import type { Recordings } from './recordings.ts'
+import type { OwnedReflexes } from './owned.ts'
+import type { Records } from './stats.ts'
+import type { Upkeep } from './sync.ts'
+
+/** A scope's agent owns so many reflexes at most. */
+const MOST_OWNED = 100
+const MOST_TRIED = 100
+/** What one test may compute: the scope does nothing else meanwhile. */
+const MOST_FUEL = 20_000_000
+const HOURS = 24
+
+type Parts = {
+  scope: string
+  env: Env
+  owned: OwnedReflexes
+  unit: UnitOfWork
+  agent: () => Agent
+  programs: Programs
+  proving: Proving
+  records: Records
+  recordings: Recordings
+  upkeep: Upkeep
+  sandbox: () => Sandbox
+  configure: (patch: SettingsPatch, by: string) => Promise<{ ok: true; settings: Settings } | Refused<'invalid'>>
+  turn_id: () => string | null
+  now: () => number
+}
+export type ReflexTools = Record<(typeof reflexToolNames)[number], ToolDefinition>
+
+const code = z.string().min(1).max(65_536).describe('JavaScript: function reflex(context) { … }')
+const named = z.strictObject({ id: reflexId, version: reflexVersionNumber.optional() })
+
+/** How an agent changes itself: it writes reflexes, owns them, and switches its own chain. Refusals are answers that a model can learn from. */
+export function reflexTools(parts: Parts): ReflexTools {
+  return { ...writing(parts), ...reading(parts), ...changing(parts) }
+}
+
+function writing({ scope, env, owned, agent, sandbox, upkeep, now }: Parts) {
+  return {
+    write_reflex: defineTool({
+      description: 'Writes a reflex, or a new version of one that you own. It only watches until it has proved itself.',
+      input: z.strictObject({
+        id: reflexId,
+        code,
+        description: z.string().max(1000).default(''),
+        copied_from: named.optional().describe('where its code comes from, if it is another’s'),
+      }),
+      async execute({ id, code: source, description, copied_from }) {
+        const checked = await checkReflex(source)
+        if (!checked.ok) return { written: false, errors: checked.errors }
+        const tried = dryRun(sandbox(), { hash: checked.hash, code: source })
+        if (!tried.ok && tried.run.reason !== 'error') return { written: false, errors: tried.errors }
+        if (!owned.ids.includes(id) && owned.ids.length >= MOST_OWNED)
+          return { written: false, reason: `you own ${MOST_OWNED} reflexes: retire some` }
+        const source_version = copied_from ? await findReflex(env.DB, copied_from.id, copied_from.version) : null
+        if (copied_from && !source_version) return { written: false, reason: `there is no reflex ${copied_from.id} to copy from` }
+        const origin = source_version && { id: source_version.id, version: source_version.version, hash: source_version.hash }
+        const created = await createReflexVersion(env.DB, {
+          id,
+          code: source,
+          hash: checked.hash,
+          description,
+          owner: agentOwner(scope),
+          owner_id: agentOwner(scope),
+          scopes: [scope],
+          state: 'shadow',
+          provenance: { by: agent().name, scope, template: null, origin },
+          now: now(),
+        })
+        if (!created.ok) return { written: false, reason: created.detail }
+        owned.add(id)
+        await upkeep.refresh()
+        const { version, hash, state } = created.version
+        return { written: true, id, version, hash, state, next: 'name it in update_agent_config, if your chain does not have it yet' }
+      },
+    }),
+  }
+}
+
+function reading({ env, owned, programs, records, recordings, sandbox, now }: Parts) {
+  return {
+    list_reflexes: defineTool({
+      repeatable: true,
+      description: 'Lists the reflexes of your chain with what they have done, those that you own, and others that match q.',
+      input: z.strictObject({ q: z.string().min(1).max(100).optional() }),
+      async execute({ q }) {
+        const sums = new Map(records.all().map(({ reflex_id, version, metrics }) => [`${reflex_id}@${version}`, presentMetrics(metrics)]))
+        const chain = programs.links.map(({ reference, acting, watching, absent }) => ({
+          ...reference,
+          acts: acting?.version ?? null,
+          watches: watching.map(({ version }) => version),
+          absent: absent?.detail ?? null,
+          done: [acting, ...watching].flatMap((one) => (one ? [sums.get(`${one.id}@${one.version}`) ?? null] : [])),
+        }))
+        const found = q === undefined ? [] : (await listReflexes(env.DB, { q, limit: 20 })).items
+        return {
+          chain,
+          owned: owned.ids,
+          found: found.map(({ id, version, owner, description, state }) => ({ id, version, owner, description, state })),
+        }
+      },
+    }),
+    read_reflex: defineTool({
+      repeatable: true,
+      description: 'Reads the code of any reflex. To use another’s, copy it: write_reflex with copied_from.',
+      input: named,
+      async execute({ id, version }) {
+        const found = await findReflex(env.DB, id, version)
+        return found
+          ? { found: true, ...present(found) }
+          : { found: false, reason: `there is no reflex ${id}${version ? `@${version}` : ''}` }
+      },
+    }),
+    test_reflex: defineTool({
+      repeatable: true,
+      description: 'Runs code on the latest events of this scope, as a reflex would have seen them, without acting.',
+      input: z.strictObject({ code, events: z.int().min(1).max(MOST_TRIED).default(20) }),
+      async execute({ code: source, events }) {
+        const checked = await checkReflex(source)
+        if (!checked.ok) return { ok: false, errors: checked.errors }
+        const program = { hash: checked.hash, code: source }
+        const page = recordings.latest(now() - HOURS * 3_600_000, events)
+        if (page.length === 0)
+          return { ok: true, runs: [dryRun(sandbox(), program).run], note: 'nothing has happened here yet: this ran on a sample' }
+        const runs: object[] = []
+        let spent = 0
+        for (const { event_id, context, decision } of page) {
+          if (spent > MOST_FUEL) return { ok: true, runs, note: `it computes so much that it was tried on ${runs.length} events only` }
+          const { action, reason, error, fuel } = runReflex(sandbox(), program, context as ReflexContext)
+          spent += fuel
+          runs.push({ event_id, action, reason, error, decided: decision?.acts ?? null })
+        }
+        return { ok: true, runs }
+      },
+    }),
+  }
+}
+
+function changing({ scope, env, owned, proving, configure, upkeep, programs, turn_id, unit, now, agent }: Parts) {
+  return {
+    update_agent_config: defineTool({
+      description: 'Sets your chain: the reflexes that see each event before you do, in order. An empty list takes them all away.',
+      input: z.union([
+        z.strictObject({ reflexes: z.array(reflexReference).max(100) }),
+        z.strictObject({ reflex_artifact_id: reflexId.nullable() }),
+      ]),
+      async execute(config) {
+        const reflexes =
+          'reflexes' in config ? config.reflexes : config.reflex_artifact_id === null ? [] : [{ id: config.reflex_artifact_id }]
+        const changed = await configure({ reflexes }, `agent:${agent().name}`)
+        if (!changed.ok) return { changed: false, reason: changed.detail }
+        const absent = programs.links.flatMap(({ absent: why }) => (why ? [why.detail] : []))
+        return { changed: true, reflexes: changed.settings.reflexes, absent }
+      },
+    }),
+    retire_reflex: defineTool({
+      description: 'Retires a reflex that you own, or one version of it: it never runs again.',
+      input: named.extend({ reason: z.string().min(1).max(500) }),
+      async execute({ id, version, reason }) {
+        const found = await findReflex(env.DB, id, version)
+        if (!found) return { retired: false, reason: `there is no reflex ${id}` }
+        if (found.owner_id !== agentOwner(scope))
+          return { retired: false, reason: `${id} is ${found.owner}'s: take it out of your chain instead` }
+        const versions = version === undefined ? await listVersions(env.DB, id) : [found]
+        for (const one of versions) await setReflexState(env.DB, { id, version: one.version, state: 'retired', reason, now: now() })
+        if (version === undefined) owned.remove(id)
+        await upkeep.refresh()
+        return { retired: true, id, versions: versions.map((one) => one.version) }
+      },
+    }),
+    overrule_reflex: defineTool({
+      description: 'Says that what a reflex of your chain did was wrong. One that is overruled too often acts no more.',
+      input: z.strictObject({ id: reflexId, reason: z.string().min(1).max(500) }),
+      async execute({ id, reason }) {
+        const noted = unit(() => proving.overruled(id, turn_id(), reason))
+        return noted
+          ? { noted: true }
+          : { noted: false, reason: `no reflex ${id} of your chain did anything lately that was not overruled before` }
+      },
+    }),
+  }
+}
+
+const present = ({ id, version, owner, description, code: source, state, state_reason, provenance }: ReflexVersion) => ({
+  id,
+  version,
+  owner,
+  description,
+  code: source,
+  state,
+  state_reason,
+  provenance,
+})

@@ -1,0 +1,96 @@
+import type { Refused } from '../../contract/scope-api.ts'
+import type { Settings, SettingsPatch } from '../../contract/settings.ts'
+import type { Alarm } from '../alarm.ts'
+import type { Guard } from '../guard.ts'
+import type { Intake } from '../inbox/accept.ts'
+import type { Log } from '../log.ts'
+import type { ModelOutage } from '../turns/model-outage.ts'
+import type { Parking } from '../parking.ts'
+import type { Perception } from '../context/perception.ts'
+import type { SettingsStore } from './settings-store.ts'
+import type { SecretSettings } from '../skills/secret-settings.ts'
+import { scopeHead } from '../spans.ts'
+import type { Programs } from '../reflexes/versions.ts'
+import type { Upkeep } from '../reflexes/sync.ts'
+import type { Windows } from '../reflexes/event-counts.ts'
+import type { Turns } from '../turns/turn-lane.ts'
+import type { UnitOfWork } from '../unit-of-work.ts'
+import type { WorkingMemory } from '../context/working-memory.ts'
+
+type Parts = {
+  guard: Guard
+  secret_settings: SecretSettings
+  store: SettingsStore
+  unit: UnitOfWork
+  log: Log
+  memory: WorkingMemory
+  parking: Parking
+  outage: ModelOutage
+  perception: Perception
+  intake: Intake
+  turns: Turns
+  programs: Programs
+  upkeep: Upkeep
+  windows: Windows
+  alarm: Alarm
+}
+
+/** A change of the settings, and all that follows from it. */
+export class Configuration {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /**
+   * `by` is a name, for the log; `key_id` the key whose change it is, null where it is no key's.
+   */
+  async change(
+    patch: SettingsPatch,
+    by: string,
+    key_id: string | null = null,
+  ): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
+    const { unit, guard, memory, parking, outage, perception, intake, turns, upkeep, programs, windows, alarm } = this.#parts
+    const refusal = await this.#parts.secret_settings.refusal(patch)
+    if (refusal !== null) return { ok: false, reason: 'invalid', detail: refusal }
+    const before = JSON.stringify(this.#parts.store.settings.reflexes)
+    const changed = unit(() => {
+      const result = this.#change(patch, by)
+      if (!result.ok) return result
+      for (const name of Object.keys(patch)) guard.release({ kind: 'setting', id: name })
+      programs.forgetLinks()
+      if (patch.reflexes !== undefined) {
+        programs.resume()
+        programs.setBy(key_id)
+      }
+      parking.release()
+      outage.hurry()
+      return result
+    })
+    if (!changed.ok) return changed
+    memory.resize(changed.settings.context_limit)
+    // Before it is answered: the chain that was asked for sees the next event. Another agent may bring another chain, too.
+    if (patch.reflexes !== undefined || JSON.stringify(changed.settings.reflexes) !== before) {
+      windows.forget()
+      await upkeep.rechained()
+    }
+    unit(() => perception.endWaiting())
+    intake.perceiveWaiting()
+    turns.consider()
+    alarm.rearm()
+    return { ...changed, settings: this.#parts.secret_settings.shown(changed.settings) }
+  }
+
+  #change(patch: SettingsPatch, by: string): ReturnType<SettingsStore['change']> {
+    const { store, log, secret_settings } = this.#parts
+    const result = store.change(patch)
+    if (!result.ok) return result
+    const { settings } = result
+    log.redact(settings.redact)
+    const [told, held] = [secret_settings.shown(patch), secret_settings.shown(settings)]
+    const shown = { patch: log.clean(told) as SettingsPatch, settings: log.clean(held) as Settings }
+    log.append([{ ...scopeHead(), kind: 'settings-changed', by, ...shown }])
+    return result
+  }
+}

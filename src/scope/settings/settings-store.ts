@@ -1,0 +1,117 @@
+import { agentOf, agents } from '../../agents/registry.ts'
+import { conditionError } from '../../agent/condition.ts'
+import type { Agent } from '../../agent/define-agent.ts'
+import { fitsBytes } from '../../base/byte-length.ts'
+import { checkJson } from '../../base/check-json.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { limits } from '../../base/limits.ts'
+import type { Refused } from '../../contract/scope-api.ts'
+import { effectiveRetry } from '../../contract/retry-settings.ts'
+import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../../contract/settings.ts'
+import type { Env } from '../../env.ts'
+import type { Database } from '../database.ts'
+import { patchRefusal } from '../../tools/tool-secrets.ts'
+import { reflexToolNames } from '../reflexes/guidance.ts'
+
+/** The scope's settings: what was set here, over its agent's own, over the defaults. */
+export class SettingsStore {
+  readonly #database: Database
+  readonly #scope: string
+  readonly #env: Env
+  #set: SettingsPatch
+  #agent: Agent
+  #settings: Settings
+  /** Kept settings that the schema no longer takes, and why: their defaults hold until they are set anew. */
+  readonly unusable: ReadonlyMap<string, string>
+
+  constructor({ database, scope, env }: { database: Database; scope: string; env: Env }) {
+    this.#database = database
+    this.#scope = scope
+    this.#env = env
+    const usable = usableSettings(scope, database.read<SettingsPatch>('settings', {}))
+    this.#set = usable.set
+    this.unusable = usable.unusable
+    ;[this.#agent, this.#settings] = effective(scope, this.#set)
+  }
+
+  get agent(): Agent {
+    return this.#agent
+  }
+
+  get settings(): Settings {
+    return this.#settings
+  }
+
+  change(patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
+    const set = mergeSettings(this.#set, patch)
+    // Only what is declared now: a secret that the deployment takes away later must not stand in the way of other settings.
+    const wrong = tooLarge(set) ?? this.#wrong(set) ?? patchRefusal(this.#env, patch)
+    if (wrong !== null) return { ok: false, reason: 'invalid', detail: wrong }
+    this.#database.write('settings', set)
+    this.#set = set
+    ;[this.#agent, this.#settings] = effective(this.#scope, set)
+    return { ok: true, settings: this.#settings }
+  }
+
+  #wrong({ agent, when, tools, reflexes, http_tools, mcp_servers, blackboard }: SettingsPatch): string | null {
+    if (agent && !agents.some(({ name }) => name === agent))
+      return `agent: unknown agent "${agent}". Available: ${agents.map(({ name }) => name).join(', ')}.`
+    const error = when ? conditionError(when) : null
+    if (error !== null) return `when: ${error}`
+    // What is kept seeds each turn's blackboard, which must not fail then.
+    const seed = checkJson(blackboard ?? {})
+    if (!seed.ok) return `blackboard.${seed.error.path} ${seed.error.message}`
+    const serving = agentOf(this.#scope, agent ?? undefined)
+    const declared = http_tools ?? serving.settings?.http_tools ?? []
+    const servers = (mcp_servers ?? serving.settings?.mcp_servers ?? []).map(({ name }) => `mcp.${name}.`)
+    const known = [
+      ...Object.keys(serving.tools),
+      ...declared.map(({ name }) => name),
+      ...servers.map((prefix) => `${prefix}…`),
+      ...reflexToolNames,
+    ]
+    const isKnown = (tool: string) => known.includes(tool) || servers.some((prefix) => tool.startsWith(prefix))
+    const unknown = tools?.find((tool) => !isKnown(tool))
+    if (unknown !== undefined) return `tools: unknown tool "${unknown}" of agent ${serving.name}. Available: ${known.join(', ')}.`
+    const twice = reflexes?.find(({ id }, index) => reflexes.findIndex((other) => other.id === id) !== index)
+    if (twice !== undefined) return `reflexes: ${twice.id} stands twice in the chain`
+    return null
+  }
+}
+
+/** Of all patches together: each patch is within the limit by itself. */
+const tooLarge = (set: SettingsPatch): string | null =>
+  fitsBytes(JSON.stringify(set), limits.settings_bytes) ? null : `settings take at most ${limits.settings_bytes} bytes as JSON in all`
+
+/** What was kept may come from another version of the schema, or of the agents: a scope that cannot read it could never be set right. */
+function usableSettings(scope: string, kept: SettingsPatch): { set: SettingsPatch; unusable: Map<string, string> } {
+  const unusable = new Map<string, string>()
+  if (isUsable(scope, kept)) return { set: kept, unusable }
+  // One by one, to find the ones at fault: an object that wakes does not pay for that otherwise.
+  const set: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(kept)) {
+    try {
+      effective(scope, { [name]: value })
+      set[name] = value
+    } catch (error) {
+      unusable.set(name, messageOf(error))
+    }
+  }
+  return { set, unusable }
+}
+
+function isUsable(scope: string, set: SettingsPatch): boolean {
+  try {
+    effective(scope, set)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function effective(scope: string, set: SettingsPatch): [Agent, Settings] {
+  const agent = agentOf(scope, set.agent ?? undefined)
+  const retry = effectiveRetry([agent.settings ?? {}, set])
+  const { max_attempts } = retry
+  return [agent, settings.parse({ ...defaultSettings, ...agent.settings, ...set, max_attempts, retry, agent: agent.name })]
+}

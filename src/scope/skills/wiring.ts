@@ -1,0 +1,38 @@
+import type { Settings } from '../../contract/settings.ts'
+import type { Alarm } from '../alarm.ts'
+import type { CountedParts } from '../turns/metered-model.ts'
+import type { Database } from '../database.ts'
+import type { DoneKeys } from '../effects/done-keys.ts'
+import type { Effects } from '../effects/effect-lane.ts'
+import type { Guard } from '../guard.ts'
+import type { Toolbox } from '../effects/toolbox.ts'
+import { Decisions } from './decisions.ts'
+import { ParkedRuns } from './approvals.ts'
+import type { RunReports } from './run-reports.ts'
+import { SkillRuns } from './runs.ts'
+import { SecretSettings } from './secret-settings.ts'
+import { Shelf } from './skill-cache.ts'
+import { SkillViews } from './shown-skills.ts'
+import { Skills } from './sessions.ts'
+
+type Parts = CountedParts & {
+  scope: string
+  guard: Guard
+  database: Database
+  done_keys: DoneKeys
+  run_reports: RunReports
+  effects: Effects
+  toolbox: Toolbox
+  alarm: Alarm
+  settings: () => Settings
+}
+
+export function composeSkills(parts: Parts) {
+  const shelf = new Shelf(parts)
+  const runs = new SkillRuns(parts)
+  const parked = new ParkedRuns({ ...parts, requested_by: () => `agent:${parts.agent().name}` })
+  const skills = new Skills({ ...parts, shelf, runs, parked })
+  const views = new SkillViews({ ...parts, shelf, runs })
+  const decisions = new Decisions({ ...parts, look: () => skills.look() })
+  return { shelf, secret_settings: new SecretSettings(shelf), skillRuns: runs, parked, skills, views, decisions }
+}

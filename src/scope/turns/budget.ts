@@ -1,0 +1,49 @@
+import type { Settings } from '../../contract/settings.ts'
+import type { Database } from '../database.ts'
+
+export type Allowance = { ok: true } | { ok: false; reason: 'budget'; until: number | null; detail: string }
+
+const PERIOD_MS = { hour: 3_600_000, day: 86_400_000, total: Number.POSITIVE_INFINITY }
+
+/** Model tokens that the scope may still use in its period; periods are aligned to UTC. */
+export class Budget {
+  readonly #database: Database
+  readonly #settings: () => Settings
+  readonly #now: () => number
+  #used: { period: number; tokens: number }
+
+  constructor(database: Database, settings: () => Settings, now: () => number) {
+    this.#database = database
+    this.#settings = settings
+    this.#now = now
+    this.#used = database.read('budget', { period: 0, tokens: 0 })
+  }
+
+  /** `llm_tokens_remaining`: null where there is no budget. */
+  remaining(): number | null {
+    const budget = this.#settings().token_budget
+    if (budget === null) return null
+    return Math.max(0, budget.tokens - (this.#used.period === this.#period() ? this.#used.tokens : 0))
+  }
+
+  allow(): Allowance {
+    const budget = this.#settings().token_budget
+    if (budget === null || (this.remaining() ?? 0) > 0) return { ok: true }
+    const length = PERIOD_MS[budget.per]
+    const until = Number.isFinite(length) ? (this.#period() + 1) * length : null
+    const when = until === null ? 'raise token_budget in the settings to go on' : `it is renewed at ${new Date(until).toISOString()}`
+    return { ok: false, reason: 'budget', until, detail: `the token budget of ${budget.tokens} per ${budget.per} is spent; ${when}` }
+  }
+
+  spend(tokens: number): void {
+    const period = this.#period()
+    this.#used = { period, tokens: tokens + (this.#used.period === period ? this.#used.tokens : 0) }
+    this.#database.write('budget', this.#used)
+  }
+
+  #period(): number {
+    const budget = this.#settings().token_budget
+    const length = PERIOD_MS[budget?.per ?? 'total']
+    return Number.isFinite(length) ? Math.floor(this.#now() / length) : 0
+  }
+}

@@ -1,0 +1,133 @@
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import { tool, type ToolSet } from 'ai'
+import type { AgentDeps } from '../../agent/define-agent.ts'
+import type { EventStore } from '../../core/event-store.ts'
+import { fitsBytes } from '../../base/byte-length.ts'
+import { limits } from '../../base/limits.ts'
+import type { Effects } from '../effects/effect-lane.ts'
+import { FailedCalls } from '../effects/failed-calls.ts'
+import { shownNames } from '../../tools/shown-names.ts'
+import type { Sockets } from '../live/sockets.ts'
+import { childHead } from '../spans.ts'
+import { toolKeys } from '../../tools/tool-keys.ts'
+import type { Proving } from '../reflexes/shadow.ts'
+import type { Toolbox } from '../effects/toolbox.ts'
+import { turnModel, type ModelParts } from './turn-model.ts'
+import type { Turn } from './turn.ts'
+
+type Parts = ModelParts & {
+  scope: string
+  store: EventStore
+  effects: Effects
+  sockets: Sockets
+  toolbox: Toolbox
+  proving: Proving
+  /** Whether a reflex's call under this key waits for the effect lane. */
+  waits: (tool: string, key: string) => boolean
+}
+
+/** What one turn's trigger may use. Once the turn has ended its signal is aborted, and none of this does anything any more. */
+export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
+  const { env, scope, settings, store, effects, log, sockets, unit, toolbox, proving, waits, hide, now } = parts
+  const { turn_id, signal, head, earlier_turns } = turn
+
+  await toolbox.ready()
+  turn.signal.throwIfAborted()
+  const failures = new FailedCalls(turn, hide)
+  const named = toolKeys(toolbox.all, scope)
+  const perform = async (name: string, input: unknown): Promise<unknown> => {
+    const found = toolbox.find(name)
+    if (!found.ok) throw new Error(found.detail)
+    const { definition } = found
+    const timeout_ms = settings().effect_timeout_ms
+    const request = { tool: name, definition, input, cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms }
+    const output = await failures.watch({ tool: name, input }, () => effects.run(request))
+    const keys = named(name, input)
+    if (keys) turn.acts.push({ act: 'call_tool', tool: name, ...keys })
+    const { undoes } = definition
+    if (undoes) unit(() => proving.undone({ tool: name, undoes }, input, { turn_id, who: 'a turn' }))
+    return output
+  }
+  const call = (name: string, input: unknown): Promise<unknown> => {
+    const running = perform(name, input)
+    const ended = () => turn.running.delete(running)
+    turn.running.set(running, name)
+    // A failure that nobody awaits is no crash of the object: the turn tells it in its log entry.
+    void running.then(ended, ended)
+    return running
+  }
+  const deps: Omit<AgentDeps, 'model'> = {
+    env,
+    scope,
+    store: during(store, turn),
+    signal,
+    turn_id,
+    now,
+    call,
+    done: (name, input) => {
+      const key = named(name, input)?.idempotence_key
+      return typeof key === 'string' && (effects.done(name, key) || waits(name, key))
+    },
+    db: env.DB,
+    context: turn.seen.context,
+    attempt: Math.max(...turn.claimed.map(({ attempts }) => attempts)),
+    settings: settings(),
+    fetch: (input, init) => fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal }),
+    tools: toolSet(toolbox, call),
+    reply: (content) => {
+      signal.throwIfAborted()
+      demandText(content)
+      if (!fitsBytes(content, limits.result_bytes)) throw new RangeError(`a reply takes at most ${limits.result_bytes} bytes in UTF-8`)
+      turn.acts.push({ act: 'reply', content })
+      unit(() => log.append([{ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }]))
+    },
+    stream: (delta) => {
+      signal.throwIfAborted()
+      sockets.say({ turn_id, content: delta })
+    },
+  }
+  // The model is made when it is first asked for: a scope that only counts needs none, however it is configured.
+  let model: LanguageModelV4 | undefined
+  return Object.defineProperty(deps, 'model', { enumerable: true, get: () => (model ??= turnModel(parts, turn)) }) as AgentDeps
+}
+
+/** The type says so already, but what a model or a tool gave is often of type any. */
+function demandText(content: unknown): void {
+  if (typeof content !== 'string') {
+    const given = content === null ? 'null' : Array.isArray(content) ? 'an array' : typeof content
+    throw new TypeError(`deps.reply takes text, not ${given}: pass a string, such as JSON.stringify(value)`)
+  }
+  if (content === '') throw new TypeError('deps.reply was given an empty text: leave the call out where there is nothing to say')
+}
+
+/** A turn that was stopped publishes and settles nothing any more. */
+function during(store: EventStore, { signal, acts }: Turn): EventStore {
+  const live =
+    <Arguments extends unknown[], Result>(method: (...given: Arguments) => Result) =>
+    (...given: Arguments) => {
+      signal.throwIfAborted()
+      return method(...given)
+    }
+  return {
+    publish: live(async (...events) => {
+      const receipts = await store.publish(...events)
+      acts.push(...events.map(({ type }) => ({ act: 'emit_event' as const, event_type: type })))
+      return receipts
+    }),
+    subscribe: live((subscription) => store.subscribe(subscription)),
+    ack: live((token) => store.ack(token)),
+    nack: live((token, error) => store.nack(token, error)),
+    replay: live((span) => store.replay(span)),
+  }
+}
+
+function toolSet(toolbox: Toolbox, call: AgentDeps['call']): ToolSet {
+  const entries = toolbox.entries()
+  const shown = shownNames(entries.map(([name]) => name))
+  return Object.fromEntries(
+    entries.map(([name, { description, input, shown_input = input }], index) => [
+      shown[index] ?? name,
+      tool({ description, inputSchema: shown_input, execute: (value: unknown) => call(name, value) }),
+    ]),
+  )
+}

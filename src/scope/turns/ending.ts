@@ -1,0 +1,60 @@
+import { causesOf, isPlatformFault, modelFaultOf, tellFault, type ModelFault } from '../../base/faults.ts'
+import { findModelRefused } from '../../models/model-refused.ts'
+import { byteLength, fitsBytes } from '../../base/byte-length.ts'
+import { limits } from '../../base/limits.ts'
+import { messageOf, stackOf } from '../../base/error-text.ts'
+import type { FailedCall } from '../../contract/event-record.ts'
+import type { Settings } from '../../contract/settings.ts'
+import { TooLate } from '../../base/deadline.ts'
+import type { Ending, ModelWitness } from './turn.ts'
+
+/** A trigger's result must be JSON, for the log and for replay: what is not is the trigger's failure, not a silent loss. */
+export function endingOf(result: unknown, scratch: unknown): Ending {
+  try {
+    // What it remembers must be JSON, too; found out here, where it is the trigger's failure and not the scope's.
+    if (!fitsBytes(JSON.stringify(scratch) ?? '', limits.result_bytes))
+      return failed(`the scratch takes more than ${limits.result_bytes} bytes as JSON`)
+  } catch (error) {
+    return failed(`the scratch cannot be serialised as JSON: ${messageOf(error)}`)
+  }
+  if (result === null || result === undefined) return { status: 'none', result: null, error: null }
+  try {
+    const text = JSON.stringify(result) as string | undefined
+    if (text === undefined) return failed(`the trigger returned a ${typeof result}, which cannot be serialised as JSON`)
+    if (!fitsBytes(text, limits.result_bytes))
+      return failed(`the trigger returned ${byteLength(text)} bytes as JSON; the most is ${limits.result_bytes}`)
+    return { status: 'result', result: JSON.parse(text), error: null }
+  } catch (error) {
+    return failed(`the trigger returned what cannot be serialised as JSON: ${messageOf(error)}`)
+  }
+}
+
+/** A turn whose calls failed has failed itself, where the settings say so. */
+export function endingWithCalls(ending: Ending, failed_calls: readonly FailedCall[], on_tool_error: Settings['on_tool_error']): Ending {
+  const [first, ...others] = failed_calls
+  if (!first || on_tool_error === 'continue' || (ending.status !== 'result' && ending.status !== 'none')) return ending
+  const more = others.length > 0 ? ` (and ${others.length} more failed calls)` : ''
+  return failed(`the tool ${first.tool} failed, and on_tool_error is fail: ${first.error}${more}`)
+}
+
+/** The class of fault ended the trigger; `model` is what the turn has seen of its provider. */
+export function endingOfError(error: unknown, { now, model }: { now: number; model: ModelWitness }): Ending {
+  const refusal = findModelRefused(error)
+  if (refusal?.reason === 'outage') return { status: 'waiting', result: null, error: refusal.detail }
+  if (refusal) return { status: 'refused', result: null, error: refusal.detail, until: refusal.until }
+  if (error instanceof TooLate) return { status: 'timeout', result: null, error: error.message }
+  const fault = modelFaultOf(error, { now }) ?? (isNoOutput(error) ? model.fault : null)
+  if (fault) return endingOfFault(fault, error)
+  if (isPlatformFault(error)) return { status: 'interrupted', result: null, error: messageOf(error) }
+  return { ...failed(messageOf(error)), stack: stackOf(error) }
+}
+
+function endingOfFault(fault: ModelFault, error: unknown): Ending {
+  const ending = { result: null, error: tellFault(fault), fault }
+  return fault.fault === 'unavailable' ? { status: 'waiting', ...ending } : { status: 'failed', ...ending, stack: stackOf(error) }
+}
+
+/** The AI SDK's promises of a stream keep quiet about why it broke off. */
+const isNoOutput = (error: unknown): boolean => Array.from(causesOf(error)).some(({ name }) => name === 'AI_NoOutputGeneratedError')
+
+const failed = (error: string): Ending => ({ status: 'failed', result: null, error })

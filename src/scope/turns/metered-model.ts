@@ -1,0 +1,106 @@
+import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
+import { wrapLanguageModel } from 'ai'
+import type { Agent } from '../../agent/define-agent.ts'
+import type { Env } from '../../env.ts'
+import { meter } from '../../models/meter.ts'
+import type { ModelCall } from '../../models/model-call.ts'
+import { modelName, resolveModel } from '../../models/resolve-model.ts'
+import { withFaults } from '../../models/with-faults.ts'
+import type { EntryHead, Usage } from '../../contract/log-entry.ts'
+import type { Budget } from './budget.ts'
+import type { Counters } from '../counters.ts'
+import type { Log } from '../log.ts'
+import type { ModelOutage } from './model-outage.ts'
+import { childHead } from '../spans.ts'
+import type { ModelWitness } from './turn.ts'
+import { reflexGuidance } from '../reflexes/guidance.ts'
+import type { UnitOfWork } from '../unit-of-work.ts'
+
+export type CountedParts = {
+  env: Env
+  agent: () => Agent
+  budget: Budget
+  outage: ModelOutage
+  hide: (text: string) => string
+  log: Log
+  counters: Counters
+  unit: UnitOfWork
+  now: () => number
+}
+
+/** What a model is asked for: a turn, which learns what its calls used and how the provider fares, or what is asked outside of one. */
+export type AskedFor = { turn_id: string | null; head: EntryHead; signal: AbortSignal; usage?: Usage; model?: ModelWitness }
+
+/** The scope's model: it stops with what it is asked for, its tokens are counted against the budget, and each call is in the log. */
+export function countedModel(parts: CountedParts, asked: AskedFor): LanguageModelV4 {
+  const { env, agent, budget, outage, hide, now } = parts
+  const name = modelName(env)
+  const { signal } = asked
+  const stoppable = wrapLanguageModel({
+    model: withFaults(resolveModel(name, env, agent().offline), { now, hide }),
+    middleware: {
+      specificationVersion: 'v4',
+      transformParams: async ({ params }) => {
+        signal.throwIfAborted()
+        const prompt = guided(params)
+        return { ...params, prompt, abortSignal: params.abortSignal ? AbortSignal.any([params.abortSignal, signal]) : signal }
+      },
+    },
+  })
+  const allow = () => {
+    const allowed = budget.allow()
+    return allowed.ok ? outage.allow() : allowed
+  }
+  return meter(stoppable, { allow, record: (modelCall) => recordCall(parts, asked, modelCall), now, name })
+}
+
+/** A model that may write reflexes is told when that pays. */
+function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageModelV4CallOptions['prompt'] {
+  if (!tools.some(({ name }) => name === 'write_reflex')) return prompt
+  return [{ role: 'system', content: reflexGuidance }, ...prompt]
+}
+
+/** A call counts even when what it was for has ended meanwhile: it was paid for. */
+function recordCall(
+  { log, counters, budget, unit }: CountedParts,
+  { turn_id, head, usage: sum, model: witness }: AskedFor,
+  modelCall: ModelCall,
+): void {
+  const {
+    input_tokens,
+    output_tokens,
+    cost_usd,
+    duration_ms,
+    model,
+    status,
+    prompt_hash,
+    content,
+    finish_reason,
+    error,
+    fault = null,
+  } = modelCall
+  if (witness && (status === 'ok' || fault)) Object.assign(witness, { answered: status === 'ok', fault })
+  const usage = { input_tokens, output_tokens, cost_usd, model_calls: 1 }
+  if (sum) {
+    sum.input_tokens += input_tokens
+    sum.output_tokens += output_tokens
+    sum.model_calls += 1
+    sum.cost_usd = sum.cost_usd === null || cost_usd === null ? null : sum.cost_usd + cost_usd
+  }
+  unit(() => {
+    budget.spend(input_tokens + output_tokens)
+    counters.add({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
+    const entry = { turn_id, model, status, prompt_hash, content: log.clean(content.map(readable)), finish_reason, error, usage }
+    log.append([{ ...childHead(head, duration_ms), kind: 'model-called', ...entry }])
+  })
+}
+
+/** A tool call's input is JSON in a text: what it keeps secret is found only once it is read. */
+function readable(part: unknown): unknown {
+  if (typeof part !== 'object' || part === null || !('input' in part) || typeof part.input !== 'string') return part
+  try {
+    return { ...part, input: JSON.parse(part.input) as unknown }
+  } catch {
+    return part
+  }
+}

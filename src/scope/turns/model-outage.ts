@@ -1,0 +1,114 @@
+import { iso } from '../../base/iso-time.ts'
+import { tellFault, type ModelFault } from '../../base/faults.ts'
+import type { Refusal } from '../../models/model-refused.ts'
+import type { ModelWait } from '../../contract/scope-api.ts'
+import type { Settings } from '../../contract/settings.ts'
+import type { Database } from '../database.ts'
+import type { Log } from '../log.ts'
+import type { Parking } from '../parking.ts'
+import { scopeHead } from '../spans.ts'
+
+/** Times in ms. `tries` counts turns that asked in vain. */
+type Outage = { since: number; tries: number; ask_at: number; detail: string }
+
+type Parts = {
+  database: Database
+  parking: Parking
+  log: Log
+  settings: () => Settings
+  now: () => number
+  random: () => number
+}
+
+const KEY = 'model_outage'
+
+/**
+ * The scope waits for its model, since the provider is not available. Until `ask_at` the model is
+ * not called; then the next turn that needs it asks, for all events that wait. When an answer comes,
+ * all of them go on at once.
+ */
+export class ModelOutage {
+  readonly #parts: Parts
+  #outage: Outage | null
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#outage = parts.database.read<Outage | null>(KEY, null)
+  }
+
+  /** When the model is asked again, in ms; null where nothing waits for it. */
+  get askAt(): number | null {
+    return this.#outage?.ask_at ?? null
+  }
+
+  /** For people; null where nothing waits for it. */
+  get told(): string | null {
+    return this.#outage && describe(this.#outage)
+  }
+
+  get state(): ModelWait | null {
+    if (this.#outage === null) return null
+    const { since, tries, ask_at, detail } = this.#outage
+    return { since: iso(since), until: iso(ask_at), tries, detail }
+  }
+
+  /** Asked before each call of the model. */
+  allow(): { ok: true } | Refusal {
+    const outage = this.#outage
+    if (outage === null || outage.ask_at <= this.#parts.now()) return { ok: true }
+    return { ok: false, reason: 'outage', until: outage.ask_at, detail: describe(outage) }
+  }
+
+  /** Within a unit of work: a turn asked in vain. */
+  failed(fault: ModelFault, at: number): void {
+    const { settings, random, log } = this.#parts
+    const { since, tries } = this.#outage ?? { since: at, tries: 0 }
+    const delay = retryDelay(fault, { tries, retry: settings().retry, jitter: random() })
+    this.#keep({ since, tries: tries + 1, ask_at: at + delay, detail: tellFault(fault) })
+    if (tries > 0) return
+    const { retry_after_ms, status } = fault
+    log.append([{ ...scopeHead(), kind: 'model-lost', status, error: tellFault(fault), retry_after_ms, ask_at: iso(at + delay) }])
+  }
+
+  /** Within a unit of work: the provider answered. */
+  answered(): void {
+    if (this.#outage === null) return
+    const { parking, log, now } = this.#parts
+    const { since, tries } = this.#outage
+    this.#keep(null)
+    parking.release('model')
+    log.append([{ ...scopeHead(), kind: 'model-restored', since: iso(since), waited_ms: now() - since, tries }])
+  }
+
+  /** Within a unit of work: somebody changed what the scope runs with, so the model is asked now. */
+  hurry(): void {
+    if (this.#outage) this.#keep({ ...this.#outage, ask_at: this.#parts.now() })
+  }
+
+  /** Within a unit of work: its times were written by a clock that was ahead by this much. */
+  moved(ahead_ms: number, now: number): void {
+    if (this.#outage === null) return
+    const { since, ask_at } = this.#outage
+    this.#keep({ ...this.#outage, since: Math.min(since, now), ask_at: Math.max(now, ask_at - ahead_ms) })
+  }
+
+  #keep(outage: Outage | null): void {
+    this.#parts.database.write(KEY, outage)
+    this.#outage = outage
+  }
+}
+
+/** The provider's own `Retry-After` is the least; no single wait is longer than the outage may be. */
+function retryDelay(
+  { retry_after_ms }: ModelFault,
+  { tries, retry, jitter }: { tries: number; retry: Settings['retry']; jitter: number },
+): number {
+  const { backoff_ms, max_backoff_ms, model_outage_s } = retry
+  const backoff = Math.min(max_backoff_ms, backoff_ms * 2 ** Math.min(tries, 30)) * ((1 + jitter) / 2)
+  // Scopes that were told the same time do not all come at once.
+  const told = retry_after_ms === null ? 0 : retry_after_ms + jitter * backoff_ms
+  return Math.ceil(Math.min(Math.max(backoff, told), model_outage_s * 1000))
+}
+
+const describe = ({ since, ask_at, detail }: Outage): string =>
+  `waiting for the model since ${iso(since)}: ${detail}; it is asked again at ${iso(ask_at)}`

@@ -1,0 +1,35 @@
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import { wrapLanguageModel } from 'ai'
+import type { Settings } from '../../contract/settings.ts'
+import { modelForSession } from '../../skills/model/model.ts'
+import { countedModel, type CountedParts } from './metered-model.ts'
+import type { Skills } from '../skills/sessions.ts'
+import type { Turn } from './turn.ts'
+
+export type ModelParts = CountedParts & { settings: () => Settings; skills: Skills }
+
+/**
+ * One turn's model: it stops with the turn, its tokens are counted against the budget, and it knows the skills that fit: it is told of them once, and what
+ * it proposes is decided on by the gate and run.
+ */
+export function turnModel(parts: ModelParts, turn: Turn): LanguageModelV4 {
+  const counted = countedModel(parts, turn)
+  let skilled: Promise<LanguageModelV4> | undefined
+  const ready = () => (skilled ??= withSkills(parts, turn, counted))
+  return wrapLanguageModel({
+    model: counted,
+    middleware: {
+      specificationVersion: 'v4',
+      wrapGenerate: async ({ params }) => (await ready()).doGenerate(params),
+      wrapStream: async ({ params }) => (await ready()).doStream(params),
+    },
+  })
+}
+
+/** Opened with the model's first call: a turn that asks no model has no session. */
+async function withSkills({ skills, settings }: ModelParts, turn: Turn, model: LanguageModelV4): Promise<LanguageModelV4> {
+  if (!(await skills.any())) return model
+  const { head, turn_id, earlier_turns, signal, acts } = turn
+  const session = await skills.open({ head, causes: [turn_id, ...earlier_turns], signal, model, acts })
+  return modelForSession(model, { session, roles: skills.agentRoles, protocol: settings().skill_protocol })
+}

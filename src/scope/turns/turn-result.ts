@@ -1,0 +1,29 @@
+import type { Agent, AgentDeps } from '../../agent/define-agent.ts'
+import { messageOf } from '../../base/error-text.ts'
+import type { Turn } from './turn.ts'
+
+const MOST_WARNINGS = 20
+
+/**
+ * A trigger's result, once all that it began has ended: a call that it did not await would be cut off by the end of the turn, and end as `unknown`. What was
+ * probably not meant is a warning in the log.
+ */
+export async function resultOf(trigger: NonNullable<Agent['trigger']>, turn: Turn, deps: AgentDeps): Promise<unknown> {
+  const result = await trigger(turn.seen.context, deps)
+  if (result === undefined)
+    warn(turn, 'the trigger returned undefined, which counts as null: return a result, or null where there was nothing to do')
+  while (turn.running.size > 0) {
+    const calls = Array.from(turn.running)
+    const ends = await Promise.allSettled(calls.map(([running]) => running))
+    for (const [index, [, tool]] of calls.entries()) {
+      const end = ends[index]
+      const how = end?.status === 'rejected' ? `it failed: ${messageOf(end.reason)}` : 'it ended well'
+      warn(turn, `deps.call("${tool}") was still running when the trigger returned; ${how}. Await each call`)
+    }
+  }
+  return result
+}
+
+function warn({ warnings }: Turn, warning: string): void {
+  if (warnings.length < MOST_WARNINGS && !warnings.includes(warning)) warnings.push(warning)
+}

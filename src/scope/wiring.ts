@@ -1,0 +1,299 @@
+import { eventSchema, eventTypes } from '../agents/registry.ts'
+import type { Env } from '../env.ts'
+import { ScopedLocks } from '../core/scoped-locks.ts'
+import type { SecretHider } from '../contract/secrets.ts'
+import { existingKeys } from '../store/keys.ts'
+import { Alarm } from './alarm.ts'
+import { Configuration } from './settings/change.ts'
+import { Counters } from './counters.ts'
+import { correctClock } from './clock-correction.ts'
+import type { Database } from './database.ts'
+import { DoneKeys } from './effects/done-keys.ts'
+import { dropObject } from './drop-object.ts'
+import { Effects } from './effects/effect-lane.ts'
+import { EventOutcomes } from './inbox/event-outcomes.ts'
+import { InboxView } from './inbox/view.ts'
+import { CALLER, Guard } from './guard.ts'
+import { Inbox } from './inbox/inbox.ts'
+import { Intake } from './inbox/accept.ts'
+import { KeyCheck } from './live/key-check.ts'
+import { Log } from './log.ts'
+import { composeModelAccess } from './turns/model-access.ts'
+import { OperatorCalls } from './effects/operator-calls.ts'
+import { Outbox } from './outbox.ts'
+import { outbound } from './effects/outbound.ts'
+import { Perception } from './context/perception.ts'
+import { PullClaims } from './inbox/pull-claims.ts'
+import { Pull } from './inbox/pull.ts'
+import { Retention } from './retention.ts'
+import { ScopeEventStore } from './inbox/event-store.ts'
+import { SettingsStore } from './settings/settings-store.ts'
+import { Settlement } from './inbox/settlement.ts'
+import { Sockets } from './live/sockets.ts'
+import { Streams } from './live/sse.ts'
+import { composeSkills } from './skills/wiring.ts'
+import { RunReports } from './skills/run-reports.ts'
+import { composeSystem1 } from './reflexes/wiring.ts'
+import { Records } from './reflexes/stats.ts'
+import { Timers } from './timers.ts'
+import { turnDeps } from './turns/deps.ts'
+import { Turns } from './turns/turn-lane.ts'
+import { unitOfWork } from './unit-of-work.ts'
+import { UsedTickets } from './live/used-tickets.ts'
+import { Waiters } from './inbox/waiters.ts'
+import { situationOf } from './inbox/waiting.ts'
+import { WorkingMemory } from './context/working-memory.ts'
+
+export type Collaborators = ReturnType<typeof compose>
+
+type Host = { context: DurableObjectState; env: Env; scope: string; created_at: number; database: Database; hider: SecretHider }
+
+/**
+ * Builds a scope out of its collaborators, each given what it needs and no more. Of an untouched
+ * scope there are no tables yet.
+ */
+export function compose({ context, env, scope, created_at, database, hider }: Host) {
+  const now = Date.now
+  const random = Math.random
+  const store = new SettingsStore({ database, scope, env })
+  const settings = () => store.settings
+  const agent = () => store.agent
+  const counters = new Counters(database)
+  const alarm = new Alarm(context.storage, { now, laid: () => database.laid })
+  const log = new Log(database, now, hider)
+  log.redact(settings().redact)
+  const guard = new Guard({ database, log, now })
+  const inbox = new Inbox(database, hider)
+  const records = new Records(database)
+  const view = new InboxView(database)
+  const outcomes = new EventOutcomes({ database, log, view, situation: () => situationOf({ turns, budget, outage, settings, now }) })
+  const memory = new WorkingMemory({ database, scope, created_at, now, limit: settings().context_limit })
+  const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count })
+  const run_reports = new RunReports(database)
+  const outbox = new Outbox({
+    database,
+    db: env.DB,
+    alarm,
+    now,
+    scope: report,
+    wake: () => alarm.next(),
+    guard,
+    unit: (work) => unit(work, CALLER),
+    also: {
+      waits: run_reports.waits,
+      tell: async (db) => {
+        await run_reports.tell(db)
+        await upkeep.tellSums(db)
+      },
+    },
+  })
+  const counted = () => [...counters.changes(), ...records.changes()]
+  const hooks = { changed: () => outbox.changed(), reset: (error: unknown) => dropObject(context, scope, error) }
+  const unit = unitOfWork({ database, log, counted, guard, ...hooks })
+  const waiters = new Waiters()
+  const settlement = new Settlement({
+    inbox,
+    memory,
+    log,
+    counters,
+    waiters,
+    alarm,
+    settings,
+    now,
+    random,
+    undecided: (rows) => proving.decided(rows, null),
+  })
+  const done_keys = new DoneKeys(database)
+  const effects = new Effects({
+    scope,
+    env,
+    settings,
+    database,
+    done_keys,
+    log,
+    counters,
+    locks: new ScopedLocks(),
+    unit,
+    tools: () => toolbox.all,
+    fetch: outbound,
+    now,
+  })
+  const access = composeModelAccess({ database, hider, log, settings, now, random })
+  const { budget, outage } = access
+  const timers = new Timers({ database, log, guard, scope, now })
+  const thinking = () => turns.current !== null
+  const { programs, upkeep, windows, toolbox, proving, recordings, actions, chain, reflexes } = composeSystem1({
+    scope,
+    env,
+    guard,
+    database,
+    records,
+    log,
+    memory,
+    counters,
+    settlement,
+    effects,
+    budget,
+    alarm,
+    unit,
+    agent,
+    settings,
+    now,
+    turns: () => turns,
+    configuration: () => configuration,
+    accept: (accepted) => intake.accept(accepted, 'reflex'),
+    trim: () => perception.trim(),
+    fetch: outbound,
+    // In a task of its own, so that the acknowledgement goes first.
+    say: (content, event_id) => queueMicrotask(() => sockets.say({ turn_id: null, event_id, content })),
+    propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
+  })
+  const { skills, skillRuns, parked, views, secret_settings, decisions } = composeSkills({
+    scope,
+    env,
+    guard,
+    database,
+    done_keys,
+    run_reports,
+    unit,
+    log,
+    counters,
+    ...access,
+    effects,
+    toolbox,
+    alarm,
+    agent,
+    settings,
+    now,
+  })
+  const perception = new Perception({ scope, inbox, memory, log, settlement, chain, reflexes, recordings, agent, settings, thinking })
+  const turns: Turns = new Turns({
+    scope,
+    env,
+    ...access,
+    guard,
+    database,
+    inbox,
+    view,
+    memory,
+    log,
+    counters,
+    settlement,
+    perception,
+    proving,
+    effects,
+    alarm,
+    unit,
+    agent,
+    settings,
+    now,
+    deps: (turn) =>
+      turnDeps(
+        {
+          env,
+          scope,
+          agent,
+          settings,
+          store: events,
+          effects,
+          ...access,
+          log,
+          counters,
+          sockets,
+          toolbox,
+          proving,
+          skills,
+          waits: (tool, key) => actions.waits(tool, key),
+          unit,
+          now,
+        },
+        turn,
+      ),
+  })
+  const act = () => {
+    upkeep.touch()
+    actions.run()
+  }
+  const intake = new Intake({ scope, guard, inbox, log, counters, perception, settlement, reflexes, act, turns, settings, unit, now })
+  log.showBy((entry) => secret_settings.entry(entry))
+  const configuration: Configuration = new Configuration({
+    guard,
+    secret_settings,
+    store,
+    unit,
+    log,
+    memory,
+    ...access,
+    perception,
+    intake,
+    turns,
+    programs,
+    upkeep,
+    windows,
+    alarm,
+  })
+  const claims = new PullClaims(database)
+  const pull = new Pull({ inbox, claims, log, settlement, alarm, settings, now })
+  const events = new ScopeEventStore({ env, scope, database, intake, pull, unit })
+  const rules = (source: string) => ({ union: eventSchema, types: eventTypes, defaults: { now: now(), source }, scope, secrets: hider })
+  const sockets: Sockets = new Sockets({
+    context,
+    log,
+    hider,
+    rules,
+    accept: (accepted) => intake.accept(accepted, 'socket'),
+    decide: (decision, by) => decisions.take(decision, by),
+    used: () => keyCheck.used(),
+    now,
+  })
+  const operator_calls = new OperatorCalls({ effects, log, proving, unit, agent, settings })
+  const streams = new Streams({ log, used: () => keyCheck.used(), now })
+  const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
+  const used_tickets = new UsedTickets(database, now)
+  const clock = { correct: () => correctClock({ database, log, outage, now }) }
+  const retention = new Retention({ guard, inbox, memory, log, doneKeys: done_keys, actions, skillRuns, settings, now })
+  alarm.source((at) => view.nextDue(at))
+  alarm.source(() => timers.nextDue())
+  alarm.source(() => retention.nextDue())
+  return {
+    database,
+    store,
+    configuration,
+    records,
+    programs,
+    upkeep,
+    recordings,
+    actions,
+    skills,
+    skillRuns,
+    views,
+    secret_settings,
+    parked,
+    counters,
+    alarm,
+    log,
+    inbox,
+    view,
+    memory,
+    outbox,
+    unit,
+    outcomes,
+    waiters,
+    effects,
+    operator_calls,
+    ...access,
+    timers,
+    toolbox,
+    perception,
+    turns,
+    guard,
+    intake,
+    pull,
+    sockets,
+    streams,
+    used_tickets,
+    retention,
+    clock,
+    now,
+  }
+}

@@ -1,0 +1,86 @@
+import { Quoting } from './quoting.ts'
+
+export const TAGS = ['SKILL_PROPOSE', 'CLARIFY', 'SKILL_RESULT'] as const
+export type Tag = (typeof TAGS)[number]
+
+/** A block as it was found: what is in it is nobody's concern here. */
+export type FoundBlock = {
+  tag: Tag
+  at: number
+  body: string
+  quoted: boolean
+  end: 'closed' | 'unclosed' | 'unopened' | 'nested' | 'too_many'
+}
+
+type Mark = { tag: Tag; opens: boolean; at: number; end: number }
+
+const MARK = /<(\/?)(SKILL_PROPOSE|CLARIFY|SKILL_RESULT)>/g
+
+const ANY_MARK = new RegExp(`<\\s*(/?)\\s*(${[...TAGS, 'SKILL_BULLETIN'].join('|')})\\s*>`, 'gi')
+
+/** A copy of a value in whose texts nothing is a mark of the protocol any more; the value itself where there is none. */
+export function withoutMarks<Value>(value: Value): Value
+export function withoutMarks(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll(ANY_MARK, '‹$1$2›')
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    const items: unknown[] = value.map((item: unknown) => withoutMarks(item))
+    return items.every((item, index) => item === value[index]) ? value : items
+  }
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) return value
+  const fields = Object.entries(value)
+  const plain = fields.map(([name, inner]): [string, unknown] => [withoutMarks(name), withoutMarks<unknown>(inner)])
+  return plain.every(([name, inner], index) => name === fields[index]?.[0] && inner === fields[index]?.[1])
+    ? value
+    : Object.fromEntries(plain)
+}
+
+/** One pass over the text, however it is made: each mark is looked at once, and each line's fence once. */
+export function findBlocks(text: string, most: number): FoundBlock[] {
+  const marks = marksIn(text)
+  const quoting = new Quoting(text)
+  const blocks: FoundBlock[] = []
+  let index = 0
+  while (index < marks.length) {
+    const mark = marks[index]
+    if (!mark) break
+    if (blocks.length === most) return [...blocks, { ...placeOf(mark), body: '', quoted: false, end: 'too_many' }]
+    const quoted = quoting.isQuoted(mark.at)
+    const next = marks[index + 1]
+    if (!mark.opens) {
+      if (!quoted) blocks.push({ ...placeOf(mark), body: '', quoted, end: 'unopened' })
+      index += 1
+    } else if (next && !next.opens && next.tag === mark.tag) {
+      blocks.push({ ...placeOf(mark), body: text.slice(mark.end, next.at), quoted, end: 'closed' })
+      quoting.skipTo(next.end)
+      index += 2
+    } else {
+      blocks.push({ ...placeOf(mark), body: '', quoted, end: next ? 'nested' : 'unclosed' })
+      // What an unclosed block holds belongs to it: an inner proposal must not run because the outer one is broken.
+      index = quoted ? index + 1 : afterNest(marks, index)
+    }
+  }
+  return blocks
+}
+
+function marksIn(text: string): Mark[] {
+  return Array.from(text.matchAll(MARK), (match) => ({
+    tag: match[2] as Tag,
+    opens: match[1] === '',
+    at: match.index,
+    end: match.index + match[0].length,
+  }))
+}
+
+const placeOf = ({ tag, at }: Mark): { tag: Tag; at: number } => ({ tag, at })
+
+/** The mark behind the one that closes the block at `start`, with all that is nested in it; behind the last where nothing does. */
+function afterNest(marks: readonly Mark[], start: number): number {
+  let depth = 0
+  for (let index = start; index < marks.length; index++) {
+    depth += marks[index]?.opens ? 1 : -1
+    if (depth === 0) return index + 1
+  }
+  return marks.length
+}

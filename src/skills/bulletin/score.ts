@@ -1,0 +1,75 @@
+import { fold, holdsKeyword, tokenText, tokensOf, type TokenText } from './keyword.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+
+export type ScoreName = 'goal_label' | 'keyword_hit' | 'entity_type' | 'recent_success'
+/** One cue: it adds its weight where it hits; `matched` are the manifest's own words that did. */
+export type ScoreComponent = { name: ScoreName; weight: number; hit: boolean; matched: string[] }
+export type Score = { score: number; components: ScoreComponent[] }
+
+/** What was said and asked, made ready for any number of skills. */
+export type Cues = { text: TokenText; goal_labels: ReadonlySet<string>; entity_types: ReadonlySet<string> }
+
+export const DEFAULT_TAU_RATIO = 0.85
+
+export const cuesOf = (said: { text: string; goal_labels: readonly string[]; entity_types: readonly string[] }): Cues => ({
+  text: tokenText(said.text),
+  goal_labels: new Set(said.goal_labels.map(fold)),
+  entity_types: new Set(said.entity_types.map(fold)),
+})
+
+/** The sum of the weights of the cues that hit. Weights are never negative, so that one more hit never lowers it. */
+export function scoreOf(manifest: Manifest, cues: Cues, recent_success: boolean): Score {
+  const { score_weights: weights } = manifest.activation
+  const words = wordsOf(manifest)
+  const goals = matching(words.goal_labels, (label) => cues.goal_labels.has(label))
+  const entities = matching(words.entity_types, (label) => cues.entity_types.has(label))
+  const keywords = matching(words.keywords, (tokens) => holdsKeyword(cues.text, tokens))
+  const components: ScoreComponent[] = [
+    { name: 'goal_label', weight: weights.goal_label, hit: goals.length > 0, matched: goals },
+    { name: 'keyword_hit', weight: weights.keyword_hit, hit: keywords.length > 0, matched: keywords },
+    { name: 'entity_type', weight: weights.entity_type, hit: entities.length > 0, matched: entities },
+    { name: 'recent_success', weight: weights.recent_success, hit: recent_success, matched: [] },
+  ]
+  return { score: components.reduce((sum, { weight, hit }) => sum + (hit ? weight : 0), 0), components }
+}
+
+/** What the cues that the manifest has can score. */
+export function maximumScore({ activation }: Manifest): number {
+  const { score_weights: weights, goal_labels, keywords_any, entity_types } = activation
+  const possible = [
+    goal_labels.length > 0 ? weights.goal_label : 0,
+    keywords_any.length > 0 ? weights.keyword_hit : 0,
+    entity_types.length > 0 ? weights.entity_type : 0,
+    weights.recent_success,
+  ]
+  // In the order in which a score is summed up: the sums of fractions depend on it.
+  return possible.reduce((sum, weight) => sum + weight, 0)
+}
+
+/** The threshold: the manifest's own, or that share of what it can score. */
+export function tauOf(manifest: Manifest, default_ratio: number = DEFAULT_TAU_RATIO): number {
+  return manifest.activation.tau ?? default_ratio * maximumScore(manifest)
+}
+
+/** A manifest's cues as they are compared. */
+export type CueWords = { goal_labels: Word<string>[]; entity_types: Word<string>[]; keywords: Word<readonly string[]>[] }
+type Word<Form> = { written: string; form: Form }
+
+const known = new WeakMap<Manifest, CueWords>()
+
+/** Manifests never change, so that this is done once for each. */
+export function wordsOf(manifest: Manifest): CueWords {
+  const before = known.get(manifest)
+  if (before) return before
+  const { goal_labels, entity_types, keywords_any } = manifest.activation
+  const words: CueWords = {
+    goal_labels: goal_labels.map((written) => ({ written, form: fold(written) })),
+    entity_types: entity_types.map((written) => ({ written, form: fold(written) })),
+    keywords: keywords_any.map((written) => ({ written, form: tokensOf(written) })),
+  }
+  known.set(manifest, words)
+  return words
+}
+
+const matching = <Form>(words: readonly Word<Form>[], hits: (form: Form) => boolean): string[] =>
+  words.filter(({ form }) => hits(form)).map(({ written }) => written)

@@ -1,0 +1,114 @@
+import { CONVERTED } from '../../expressions/charges.ts'
+import { compile, overBudget, run } from '../../expressions/compile.ts'
+import { compileOnce } from '../../expressions/compile-once.ts'
+import { converter, TooLarge } from '../../expressions/values.ts'
+import { isSpent, type Work } from '../../expressions/work.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { probeSession, type ProbeSession } from './probes.ts'
+import { isJsonFields } from '../../base/json.ts'
+import { ROOTS } from '../manifest/names.ts'
+import { readPath, withPath, type Path } from '../plan/path.ts'
+
+/**
+ * CEL for invariants, guards and policies.
+ *
+ * 1. An expression that cannot be evaluated, or is no bool, is never a pass: it comes back as `ok: false`.
+ * 2. Bounded: its length, nodes, depth and functions before it is run, what it reads when that is converted, and its work while it runs.
+ * 3. The same scope and the same recorded probe calls give the same result.
+ */
+
+/** What an expression is evaluated over. A name that is none of these is an input, or else a name in `env`. */
+export type ExpressionScope = {
+  ctx?: unknown
+  env?: unknown
+  work?: unknown
+  policy?: unknown
+  inputs?: unknown
+  /** What is proposed, or what the step's tool is called with. */
+  args?: unknown
+}
+
+export type Evaluation =
+  | { ok: true; value: boolean }
+  | { ok: false; reason: 'invalid' | 'failed' | 'not_bool' | 'too_large' | 'over_budget'; detail: string }
+
+const MOST_COMPILED = 2000
+
+/** Parses and bounds an expression, once: the most recent ones are kept. */
+export const compileExpression = compileOnce(MOST_COMPILED, (source) => inOneLine(compile(source)))
+
+/** Evaluates to true or false, or says why not. Never throws. */
+export function evaluate(source: string, scope: ExpressionScope, probes: ProbeSession = probeSession()): Evaluation {
+  const known = compileExpression(source)
+  if (!known.ok) return known
+  if (isSpent(probes.work)) return overBudget(0)
+  const read = readVariables(known.expression.paths, scope, probes.work)
+  if (!read.ok) return read
+  const ran = run(known.expression, { variables: read.variables, work: probes.work, host: probes })
+  if (!ran.ok) return inOneLine(ran)
+  if (typeof ran.value === 'boolean') return { ok: true, value: ran.value }
+  return { ok: false, reason: 'not_bool', detail: `the expression gives a ${typeof ran.value}, not true or false` }
+}
+
+/** Without the library's picture of the source: it stands in sentences, and in what a model is told. */
+const inOneLine = <Result extends { ok: true } | { ok: false; detail: string }>(result: Result): Result =>
+  result.ok ? result : { ...result, detail: result.detail.split('\n', 1)[0] ?? '' }
+
+type Read = { ok: true; variables: Map<string, unknown> } | { ok: false; reason: 'too_large' | 'failed'; detail: string }
+
+function readVariables(paths: readonly Path[], scope: ExpressionScope, work: Work): Read {
+  const { convert, values } = converter()
+  try {
+    return { ok: true, variables: variablesOf(paths, scope, convert) }
+  } catch (error) {
+    if (error instanceof TooLarge) return { ok: false, reason: 'too_large', detail: `what the expression reads ${error.message}` }
+    return { ok: false, reason: 'failed', detail: messageOf(error) }
+  } finally {
+    work.left -= CONVERTED * values()
+  }
+}
+
+/** What the expression reads and what stands there, for an explanation; undefined where there is nothing. */
+export function valuesRead(source: string, scope: ExpressionScope): { path: string; value: unknown }[] {
+  const known = compileExpression(source)
+  if (!known.ok) return []
+  const paths = new Map(known.expression.paths.map((path) => [path.join('.'), path]))
+  return Array.from(paths, ([text, path]) => {
+    const found = readPath(rootOf(path[0] ?? '', scope), path.slice(1))
+    return { path: text, value: found.found ? found.value : undefined }
+  })
+}
+
+/** Only what is read, each at its path: a large blackboard costs an expression that looks at one field of it nothing. */
+function variablesOf(paths: readonly Path[], scope: ExpressionScope, convert: (value: unknown) => unknown): Map<string, unknown> {
+  const found = paths.flatMap(([root = '', ...rest]) =>
+    deepest(rootOf(root, scope), rest).map((there) => ({ ...there, path: [root, ...there.path] })),
+  )
+  // What is there only in part comes first, and the longer paths before the shorter ones, which hold them.
+  const ordered = found.toSorted((left, right) => Number(left.whole) - Number(right.whole) || right.path.length - left.path.length)
+  let known: unknown = {}
+  for (const { path, value } of ordered) known = withPath(known, path, value)
+  return new Map(Object.entries(known as object).map(([name, value]) => [name, convert(value)]))
+}
+
+type There = { path: Path; value: unknown; whole: boolean }
+
+/** What stands at the path, or else the last thing on the way to it, without what is beside the path. */
+function deepest(root: unknown, path: Path): There[] {
+  for (let length = root === undefined ? -1 : path.length; length >= 0; length--) {
+    const found = readPath(root, path.slice(0, length))
+    if (!found.found) continue
+    const whole = length === path.length
+    return [{ path: path.slice(0, length), value: whole || !isJsonFields(found.value) ? found.value : {}, whole }]
+  }
+  return []
+}
+
+function rootOf(name: string, scope: ExpressionScope): unknown {
+  if ((ROOTS as readonly string[]).includes(name)) return scope[name as keyof ExpressionScope]
+  for (const part of [scope.inputs, scope.env]) {
+    const found = readPath(part, [name])
+    if (found.found) return found.value
+  }
+  return undefined
+}

@@ -1,0 +1,107 @@
+import { checkJson } from '../../base/check-json.ts'
+import { probeSession } from '../cel/probes.ts'
+import { compatOutcome } from './compat.ts'
+import {
+  STAGES,
+  type GateDecision,
+  type GateRequest,
+  type Need,
+  type Stage,
+  type StageOutcome,
+  type StageResult,
+  type Verdict,
+} from './decision.ts'
+import { maskOf } from './mask.ts'
+import { policyOutcome } from './policy.ts'
+import { preconditionsOutcome, type Facts } from './preconditions.ts'
+import { scoreOutcome } from './score.ts'
+import { bindInputs } from '../plan/inputs.ts'
+import { questionFor } from '../plan/slots.ts'
+
+/**
+ * Whether a skill may run: compat → preconditions → score ≥ τ → policy.
+ *
+ * 1. The order is fixed, and it stops at the first stage that fails.
+ * 2. The same request gives the same decision; with the recorded probe calls it can be repeated from the log.
+ * 3. What cannot be evaluated refuses; nothing that a manifest or an input holds makes it throw.
+ * 4. It explains itself: what was looked at, and what would have to change. No value of a secret slot, and nothing that looks like a secret, is in it.
+ */
+export function decide(request: GateRequest): GateDecision {
+  const json = checkJson(request.inputs)
+  if (!json.ok) return notJson(request, `the inputs are not plain JSON: ${json.error.message}`)
+  const facts = factsOf(request)
+  const decision: Deciding = { request, facts, results: [], score: null }
+
+  const compat = compatOutcome(request.manifest, request.compat)
+  if (!passes(decision, 'compat', compat)) return ended(decision, { verdict: 'refused', needs: compat.needs })
+
+  const preconditions = preconditionsOutcome(request, facts)
+  if (!passes(decision, 'preconditions', preconditions)) {
+    const asks = preconditions.needs.every(({ need }) => need === 'slot')
+    return ended(decision, { verdict: asks ? 'clarify' : 'refused', needs: preconditions.needs })
+  }
+
+  const score = scoreOutcome(request)
+  decision.score = score.score
+  if (!passes(decision, 'score', score)) return ended(decision, { verdict: 'refused', needs: score.needs })
+
+  const policy = policyOutcome(request, facts)
+  passes(decision, 'policy', policy)
+  return ended(decision, policy)
+}
+
+type Deciding = { request: GateRequest; facts: Facts; results: StageResult[]; score: GateDecision['score'] }
+
+function factsOf({ manifest, inputs, blackboard, probes, recorded }: GateRequest): Facts {
+  const bound = bindInputs(manifest, inputs, blackboard)
+  const mask = maskOf(manifest, bound.inputs)
+  const session = probeSession({ probes, recorded, hide: (value) => mask.value(value) })
+  return { bound, mask, session, scope: { ...blackboard, inputs: bound.inputs, args: bound.inputs } }
+}
+
+function passes(decision: Deciding, stage: Stage, { checks, needs }: StageOutcome): boolean {
+  const passed = needs.length === 0
+  decision.results.push({ stage, status: passed ? 'passed' : 'failed', checks })
+  return passed
+}
+
+function ended({ request, facts, results, score }: Deciding, { verdict, needs }: { verdict: Verdict; needs: Need[] }): GateDecision {
+  const failed = results.find(({ status }) => status === 'failed')
+  const to_pass = needs.map(({ message }) => message)
+  const asks = verdict === 'clarify'
+  return {
+    ...headOf(request),
+    verdict,
+    stage: failed?.stage ?? null,
+    reason: failed ? `${failed.stage}: ${to_pass.join('; ')}` : 'all stages passed',
+    stages: withUnreached(results),
+    score,
+    needs,
+    to_pass,
+    questions: asks ? facts.bound.missing.map(questionFor) : [],
+    parsable: needs.flatMap((need) => (need.need === 'slot' && need.parsable ? [need.slot] : [])),
+    probes: facts.session.calls,
+  }
+}
+
+function notJson(request: GateRequest, message: string): GateDecision {
+  const failed: StageResult = { stage: 'preconditions', status: 'failed', checks: [{ check: 'json', passed: false, detail: message }] }
+  const stages = withUnreached([{ stage: 'compat', status: 'not_reached', checks: [] }, failed])
+  const needs: Need[] = [{ need: 'json', message }]
+  const rest = { score: null, questions: [], parsable: [], probes: [] }
+  return {
+    ...headOf(request),
+    verdict: 'refused',
+    stage: 'preconditions',
+    reason: `preconditions: ${message}`,
+    stages,
+    needs,
+    to_pass: [message],
+    ...rest,
+  }
+}
+
+const headOf = ({ manifest: { id, version }, now }: GateRequest) => ({ skill_id: id, version, decided_at: now })
+
+const withUnreached = (results: readonly StageResult[]): StageResult[] =>
+  STAGES.map((stage) => results.find((result) => result.stage === stage) ?? { stage, status: 'not_reached', checks: [] })

@@ -1,0 +1,115 @@
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4ToolCall,
+} from '@ai-sdk/provider'
+import { withoutMarks } from '../asp/blocks.ts'
+import { bulletinsIn } from '../bulletin/bulletin.ts'
+import type { Reply } from './settle-intents.ts'
+
+const MOST_MESSAGES = 6
+
+/** What the users said last, the newest first. Answers of models and tools are never in it. */
+export function userText(prompt: LanguageModelV4Prompt): string {
+  return prompt
+    .filter((message) => message.role === 'user')
+    .slice(-MOST_MESSAGES)
+    .toReversed()
+    .map(({ content }) => content.map((part) => (part.type === 'text' ? part.text : '')).join('\n'))
+    .join('\n')
+}
+
+/**
+ * The call in which nothing that comes from elsewhere looks like a part of the protocol: what a user says or a tool gives, what stands in the
+ * instructions, and what each tool says of itself, its parameters included. A model cannot tell a result that was made up from its own, and a proposal
+ * that it repeats word for word would be taken for its own. Every model that may propose is called with this; the bulletin is added afterwards.
+ */
+export function withoutForgeries<Call extends Pick<LanguageModelV4CallOptions, 'prompt' | 'tools'>>(call: Call): Call {
+  const prompt = call.prompt.map((message) => (message.role === 'assistant' ? message : withoutMarks(message)))
+  return { ...call, prompt, ...(call.tools ? { tools: withoutMarks(call.tools) } : {}) }
+}
+
+export function withBulletin(prompt: LanguageModelV4Prompt, bulletin: string): LanguageModelV4Prompt {
+  if (bulletin === '') return prompt
+  const [first, ...rest] = prompt
+  if (first?.role !== 'system') return [{ role: 'system', content: bulletin }, ...prompt]
+  return [{ ...first, content: `${first.content}\n\n${bulletin}` }, ...rest]
+}
+
+/** A bulletin that somebody else put there: the model is wrapped twice. */
+export const holdsBulletin = (prompt: LanguageModelV4Prompt): boolean =>
+  prompt.some(({ role, content }) => role === 'system' && bulletinsIn(content) > 0)
+
+/** What happened within a call, between the messages that the caller knows: `at` is how many of them came before, `said` what a user had said last. */
+export type Exchange = { at: number; said: string | null; messages: LanguageModelV4Message[] }
+
+export const lastSaid = (prompt: LanguageModelV4Prompt): string | null => prompt.filter(isUser).map(saidIn).at(-1) ?? null
+
+const isUser = ({ role }: LanguageModelV4Message): boolean => role === 'user'
+
+const saidIn = ({ content }: LanguageModelV4Message): string =>
+  JSON.stringify(content, (_, value: unknown) => (value instanceof Uint8Array ? `${value.length} bytes` : value))
+
+/**
+ * The caller's prompt with what happened in earlier calls of the turn; never between a tool call and its result. A turn may ask several things of its model:
+ * what happened over a message that is not in this prompt has no place in it.
+ */
+export function withExchanges(prompt: LanguageModelV4Prompt, exchanges: readonly Exchange[]): LanguageModelV4Prompt {
+  if (exchanges.length === 0) return prompt
+  const sayings = new Set<string | null>([null, ...prompt.filter(isUser).map(saidIn)])
+  const left = exchanges.filter(({ said }) => sayings.has(said))
+  const whole: LanguageModelV4Message[] = []
+  for (const [index, message] of prompt.entries()) {
+    while (message.role !== 'tool' && left[0] && left[0].at <= index) whole.push(...(left.shift()?.messages ?? []))
+    whole.push(message)
+  }
+  return [...whole, ...left.flatMap(({ messages }) => messages)]
+}
+
+type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content']
+
+/** The answer as the model finds it in the next prompt; of its tool calls only Reflex's own, for the others are the caller's to bring back. */
+export function assistantMessages(
+  content: readonly LanguageModelV4Content[],
+  isOwn: (call: LanguageModelV4ToolCall) => boolean,
+): LanguageModelV4Message[] {
+  const parts: AssistantContent = []
+  for (const part of content) {
+    const options = 'providerMetadata' in part && part.providerMetadata ? { providerOptions: part.providerMetadata } : {}
+    if (part.type === 'text' || part.type === 'reasoning') parts.push({ type: part.type, text: part.text, ...options })
+    if (part.type === 'tool-call' && isOwn(part)) {
+      const { toolCallId, toolName, input } = part
+      parts.push({ type: 'tool-call', toolCallId, toolName, input: inputOf(input), ...options })
+    }
+  }
+  return parts.length === 0 ? [] : [{ role: 'assistant', content: parts }]
+}
+
+/** A provider wants an object, also where the model wrote none. */
+function inputOf(input: string): unknown {
+  try {
+    return JSON.parse(input)
+  } catch {
+    return {}
+  }
+}
+
+/** The replies as the model finds them: tool results to its native calls, else one message. Some providers refuse a system message at this place. */
+export function replyMessages(replies: readonly Reply[], toolNames: ReadonlyMap<string, string>): LanguageModelV4Message[] {
+  const results = replies.filter(({ call_id }) => call_id !== null)
+  const texts = replies.filter(({ call_id }) => call_id === null).map(({ text }) => text)
+  const messages: LanguageModelV4Message[] = []
+  if (results.length > 0) {
+    messages.push({
+      role: 'tool',
+      content: results.map(({ call_id, text }) => {
+        const toolCallId = call_id ?? ''
+        return { type: 'tool-result', toolCallId, toolName: toolNames.get(toolCallId) ?? '', output: { type: 'text', value: text } }
+      }),
+    })
+  }
+  if (texts.length > 0) messages.push({ role: 'user', content: [{ type: 'text', text: texts.join('\n') }] })
+  return messages
+}

@@ -1,0 +1,195 @@
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4ToolCall,
+  LanguageModelV4Usage,
+  SharedV4ProviderMetadata,
+} from '@ai-sdk/provider'
+import type { Question } from '../plan/slots.ts'
+import { isOwnCall, questionsOf, questionsText, readCall, readText, type Intent, type ReadText } from './intents.ts'
+import type { ModelTurn } from './model-turn.ts'
+import {
+  assistantMessages,
+  holdsBulletin,
+  lastSaid,
+  replyMessages,
+  userText,
+  withBulletin,
+  withExchanges,
+  withoutForgeries,
+} from './prompt.ts'
+import { isPassive, withNativeTools } from './protocol.ts'
+import { settleIntents, shownReports, type SkillReport } from './settle-intents.ts'
+import { usageSum } from './usage-sum.ts'
+
+export const MOST_ROUNDS = 4
+
+export type RoundAnswer = { content: readonly LanguageModelV4Content[]; finish: LanguageModelV4FinishReason; usage: LanguageModelV4Usage }
+
+/** How a round ended: what of its text is the caller's, up to where it is as the model wrote it, and whether the model is to be called again. */
+export type RoundEnd = { visible: string; cut_at: number; finish: LanguageModelV4FinishReason; again: boolean }
+
+/**
+ * The rounds of one call of the wrapped model.
+ *
+ * 1. Only what the model itself newly wrote is read, and it is acted upon once it is whole.
+ * 2. What happened is kept in the turn before the model is called again: a repetition after a failure does not do it twice.
+ * 3. The model's other tool calls are the caller's; then the results wait for the turn's next call.
+ */
+export class Rounds {
+  readonly #turn: ModelTurn
+  readonly #params: LanguageModelV4CallOptions
+  readonly #passive: boolean
+  readonly #usages: LanguageModelV4Usage[] = []
+  readonly #reports: SkillReport[] = []
+
+  constructor(turn: ModelTurn, params: LanguageModelV4CallOptions) {
+    if (holdsBulletin(params.prompt)) throw new Error('the model is wrapped twice: its prompt already holds a skill bulletin')
+    this.#turn = turn
+    this.#passive = isPassive(params, this.#protocol)
+    this.#params = this.#passive ? params : withoutForgeries(params)
+  }
+
+  get first(): boolean {
+    return this.#usages.length === 0
+  }
+
+  get usage(): LanguageModelV4Usage {
+    return usageSum(this.#usages)
+  }
+
+  isOwn(call: { toolName: string }): boolean {
+    return this.#protocol === 'tools' && isOwnCall(call)
+  }
+
+  /** Whether text can hold anything to act upon. */
+  get readsText(): boolean {
+    return this.#protocol === 'asp' && !this.#passive
+  }
+
+  /** What the model is called with next. */
+  next(): LanguageModelV4CallOptions {
+    this.#params.abortSignal?.throwIfAborted()
+    if (this.#passive) return this.#params
+    const params = this.#protocol === 'tools' ? withNativeTools(this.#params) : this.#params
+    const bulletin = this.first ? this.#turn.bulletin(this.#text) : ''
+    return { ...params, prompt: withBulletin(withExchanges(params.prompt, this.#turn.exchanges), bulletin) }
+  }
+
+  /** The call did not come to its end. */
+  failed(): void {
+    this.#turn.ended({ failed: true })
+  }
+
+  /** An answer that broke off: nothing is acted upon. */
+  broken(content: readonly LanguageModelV4Content[]): Pick<RoundEnd, 'visible' | 'cut_at'> {
+    const text = textOf(content)
+    return this.readsText ? readText(text) : { visible: text, cut_at: text.length }
+  }
+
+  async ended(answer: RoundAnswer): Promise<RoundEnd> {
+    this.#usages.push(answer.usage)
+    this.#turn.answered()
+    for (const { toolCallId } of this.#othersIn(answer.content)) this.#turn.calls.add(toolCallId)
+    const { finish } = answer
+    const read = this.#read(answer)
+    const end: RoundEnd = { visible: read.visible, cut_at: read.cut_at, finish, again: false }
+    if (read.intents.length === 0 || isBroken(finish)) return this.#last(end)
+    const questions = questionsOf(read.intents)
+    if (questions) return this.#last(this.#clarified(read, { answer, questions }))
+    if (this.#usages.length >= (this.#turn.options.max_rounds ?? MOST_ROUNDS)) return this.#last(this.#cutOff(end, answer))
+    const again = await this.#settle(read.intents, answer)
+    return again ? { ...end, again } : this.#last({ ...end, finish: { ...finish, unified: 'tool-calls' } })
+  }
+
+  /** What became of the answer's proposals, beside the provider's own. */
+  metadata(own: SharedV4ProviderMetadata | undefined): { providerMetadata?: SharedV4ProviderMetadata } {
+    if (this.#reports.length === 0) return own ? { providerMetadata: own } : {}
+    return { providerMetadata: { ...own, reflex: shownReports(this.#reports) } }
+  }
+
+  get #protocol() {
+    return this.#turn.options.protocol ?? 'asp'
+  }
+
+  get #text(): string {
+    return this.#turn.options.text ?? userText(this.#params.prompt)
+  }
+
+  #read({ content }: RoundAnswer): ReadText {
+    const text = textOf(content)
+    if (this.readsText) return readText(text)
+    return { intents: this.#ownCalls(content).map(readCall), visible: text, cut_at: text.length }
+  }
+
+  #ownCalls(content: readonly LanguageModelV4Content[]): LanguageModelV4ToolCall[] {
+    return content.filter((part) => part.type === 'tool-call').filter((call) => this.isOwn(call))
+  }
+
+  /** Tool calls that the caller has to bring the results of. */
+  #othersIn(content: readonly LanguageModelV4Content[]): LanguageModelV4ToolCall[] {
+    return content.filter((part) => part.type === 'tool-call').filter((call) => !call.providerExecuted && !this.isOwn(call))
+  }
+
+  #hasOthers(content: readonly LanguageModelV4Content[]): boolean {
+    return this.#othersIn(content).length > 0
+  }
+
+  /** The model is called again, unless the caller has tool calls to bring back first. */
+  async #settle(intents: readonly Intent[], { content }: RoundAnswer): Promise<boolean> {
+    const { session, roles, goal_labels, entity_types } = this.#turn.options
+    const { abortSignal: signal, prompt } = this.#params
+    const situation = { ...(goal_labels ? { goal_labels } : {}), ...(entity_types ? { entity_types } : {}) }
+    const request = { from: 'model', roles, text: this.#text, signal, ...situation } as const
+    const { replies, reports } = await settleIntents(intents, { session, request })
+    for (const report of reports) this.#report(report)
+    const calls = this.#ownCalls(content)
+    const isOwn = (call: LanguageModelV4ToolCall) => this.isOwn(call)
+    const answered = replyMessages(replies, new Map(calls.map(({ toolCallId, toolName }) => [toolCallId, toolName])))
+    const waits = this.#hasOthers(content)
+    const said = assistantMessages(waits ? calls : content, isOwn)
+    this.#turn.exchanges.push({ at: prompt.length + (waits ? 1 : 0), said: lastSaid(prompt), messages: [...said, ...answered] })
+    return !waits
+  }
+
+  #clarified({ visible, cut_at }: ReadText, { answer, questions }: { answer: RoundAnswer; questions: Question[] }): RoundEnd {
+    const { content, finish } = answer
+    this.#report({ kind: 'clarify', questions })
+    const calls = this.#ownCalls(content)
+    if (calls.length === 0) return { visible, cut_at, finish, again: false }
+    const others = this.#hasOthers(content)
+    const asked = `${visible}${visible === '' ? '' : '\n\n'}${questionsText(questions)}`
+    return { visible: asked, cut_at, finish: others ? finish : { ...finish, unified: 'stop' }, again: false }
+  }
+
+  #cutOff({ visible, cut_at, finish }: RoundEnd, { content }: RoundAnswer): RoundEnd {
+    const rounds = this.#usages.length
+    const reason = `not acted upon: the answer took ${rounds} rounds already`
+    this.#report({ kind: 'problem', skill_id: '', status: 'refused', reason })
+    const others = this.#hasOthers(content)
+    const note = visible.trim() === '' && !others ? `I stopped after ${rounds} rounds of skills without an answer.` : ''
+    const unified = this.#ownCalls(content).length > 0 && !others ? 'stop' : finish.unified
+    return { visible: `${visible}${note}`, cut_at, finish: { ...finish, unified }, again: false }
+  }
+
+  #last(end: RoundEnd): RoundEnd {
+    this.#turn.ended({ failed: false })
+    return end
+  }
+
+  #report(report: SkillReport): void {
+    this.#reports.push(report)
+    this.#turn.options.onReport?.(report)
+  }
+}
+
+export const textOf = (content: readonly LanguageModelV4Content[]): string =>
+  content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+
+/** What was cut off by a failure or a filter is not acted upon. */
+const isBroken = ({ unified }: LanguageModelV4FinishReason): boolean =>
+  unified === 'error' || unified === 'content-filter' || unified === 'interrupted'
+
+/** Between what two rounds said. */
+export const seam = (before: string, after: string): string => (before === '' || after === '' || /\s$/.test(before) ? '' : '\n\n')

@@ -1,0 +1,114 @@
+import { byteLength } from '../../base/byte-length.ts'
+import { limits } from '../../base/limits.ts'
+import { writeBlackboard, type Blackboard } from './blackboard.ts'
+import type { ExpressionScope } from '../cel/expression.ts'
+import { bindInputs } from './inputs.ts'
+import type { Json, JsonFields } from '../../base/json.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+import type { Compensation, Step } from '../manifest/plan.ts'
+import { resolveKey, resolveTemplate, type TemplateScope } from './template.ts'
+import { fitsType } from './value-type.ts'
+
+/** A plan for one run: its inputs are bound and its key is known; arguments stay templates until their step, for earlier steps may give them. */
+export type CompiledPlan = {
+  manifest: Manifest
+  inputs: JsonFields
+  blackboard: Blackboard
+  /** Of the skill and this use of it: whoever runs it again gets the last good outputs. */
+  idempotence_key: string | null
+  budget: Manifest['plan']['budget']
+  steps: CompiledStep[]
+  compensation: CompiledCompensation[]
+}
+
+/** `name` is its own or its index: `{{work.steps.NAME}}` is what it gave. */
+export type CompiledStep = Step & { index: number; name: string }
+/** `undoes` is the index of a step, or null for the plan as a whole. */
+export type CompiledCompensation = Compensation & { index: number; undoes: number | null }
+
+export type CompiledResult =
+  | { ok: true; plan: CompiledPlan }
+  | { ok: false; reason: 'missing_input' | 'bad_key' | 'bad_step'; detail: string }
+
+const LONGEST_KEY = 300
+
+export function compilePlan(manifest: Manifest, given: JsonFields, blackboard: Blackboard): CompiledResult {
+  const { inputs, missing } = bindInputs(manifest, given, blackboard)
+  if (missing.length > 0) return { ok: false, reason: 'missing_input', detail: `no value: ${missing.map(({ name }) => name).join(', ')}` }
+  const key = keyOf(manifest, templateScope({ inputs, blackboard }, {}))
+  if (!key.ok) return key
+  const steps = manifest.plan.steps.map((step, index) => ({ ...step, index, name: step.name ?? String(index) }))
+  const compensation = manifest.plan.compensation.map((entry, index) => ({ ...entry, index, undoes: undoneBy(entry, steps) }))
+  const lost = compensation.find(({ undoes }) => undoes === -1)
+  if (lost) return { ok: false, reason: 'bad_step', detail: `plan.compensation.${lost.index}.step: there is no step called ${lost.step}` }
+  return { ok: true, plan: { manifest, inputs, blackboard, idempotence_key: key.key, budget: manifest.plan.budget, steps, compensation } }
+}
+
+function keyOf(
+  manifest: Manifest,
+  scope: TemplateScope,
+): { ok: true; key: string | null } | { ok: false; reason: 'bad_key'; detail: string } {
+  const template = manifest.plan.idempotence_key
+  if (template === undefined) return { ok: true, key: null }
+  const resolved = resolveKey(template, scope, 'plan.idempotence_key')
+  if (!resolved.ok) return { ok: false, reason: 'bad_key', detail: resolved.detail }
+  const text = resolved.value
+  if (text.length <= LONGEST_KEY) return { ok: true, key: `${manifest.id}:${text}` }
+  return { ok: false, reason: 'bad_key', detail: `plan.idempotence_key has ${text.length} characters; ${LONGEST_KEY} are allowed` }
+}
+
+function undoneBy({ step }: Compensation, steps: readonly CompiledStep[]): number | null {
+  if (step === undefined) return null
+  return steps.findIndex(({ name, index }) => (typeof step === 'number' ? index === step : name === step))
+}
+
+/** What the steps have given so far, by the names of the steps and by their indices. */
+export type StepOutputs = Readonly<Record<string, Json>>
+
+export type ResolvedStep = { ok: true; args: JsonFields } | { ok: false; detail: string }
+
+/** The arguments of a step or a compensation, now that what they need is there. */
+export function resolveStep({ args }: Pick<Step, 'args'>, plan: CompiledPlan, outputs: StepOutputs): ResolvedStep {
+  const resolved = resolveTemplate(args, templateScope(plan, outputs), 'args')
+  if (!resolved.ok) return { ok: false, detail: resolved.detail }
+  const bytes = byteLength(JSON.stringify(resolved.value))
+  if (bytes <= limits.arguments_bytes) return { ok: true, args: resolved.value as JsonFields }
+  return { ok: false, detail: `args: they take ${bytes} bytes as JSON; at most ${limits.arguments_bytes} are allowed` }
+}
+
+/** What a guard is evaluated over: with the arguments as far as they could be resolved. */
+export function guardScope(plan: CompiledPlan, outputs: StepOutputs, resolved: ResolvedStep): ExpressionScope {
+  const { ctx, env, work, policy } = templateScope(plan, outputs)
+  return { ctx, env, work, policy, inputs: plan.inputs, args: resolved.ok ? resolved.args : undefined }
+}
+
+export type Mapped = { ok: true; outputs: JsonFields; blackboard: Blackboard } | { ok: false; detail: string }
+
+/** The outputs of a run whose steps are done, and the blackboard with those that are bound to it. */
+export function resultMap(plan: CompiledPlan, outputs: StepOutputs): Mapped {
+  const resolved = resolveTemplate(plan.manifest.plan.result_map, templateScope(plan, outputs), 'plan.result_map')
+  if (!resolved.ok) return { ok: false, detail: resolved.detail }
+  const results = resolved.value as JsonFields
+  for (const { name, type } of plan.manifest.signature.outputs) {
+    if (!fitsType(type, results[name] ?? null)) return { ok: false, detail: `the output ${name} is not of type ${type}` }
+  }
+  return writeOutputs(plan, results)
+}
+
+/** Writes outputs to where the manifest binds them. */
+export function writeOutputs({ manifest, blackboard }: CompiledPlan, outputs: JsonFields): Mapped {
+  const bindings = Object.entries(manifest.signature.blackboard_bindings.outputs)
+  const paths = bindings.map(([, path]) => path)
+  let current = blackboard
+  for (const [name, path] of bindings) {
+    if (!Object.hasOwn(outputs, name)) continue
+    const written = writeBlackboard(current, path, outputs[name] ?? null, paths)
+    if (!written.ok) return { ok: false, detail: written.detail }
+    current = written.blackboard
+  }
+  return { ok: true, outputs, blackboard: current }
+}
+
+function templateScope({ inputs, blackboard }: Pick<CompiledPlan, 'inputs' | 'blackboard'>, steps: StepOutputs): TemplateScope {
+  return { ...blackboard, inputs, work: { ...blackboard.work, steps } }
+}

@@ -1,0 +1,108 @@
+import { diff } from '../plan/blackboard.ts'
+import type { Json } from '../../base/json.ts'
+import { resultMap, writeOutputs, type CompiledStep } from '../plan/compile.ts'
+import { compensate, mayHaveHappened } from './compensate.ts'
+import { endEntry, entriesOf, type Entries } from './entries.ts'
+import type { CompensationReport, JournalEntry, Run, RunResult, RunStatus, StepEnd } from './ports.ts'
+import { runStep } from './run-step.ts'
+
+/**
+ * Runs a compiled plan, durably, against ports.
+ *
+ * 1. One step after the other. A step is in the journal before its tool is called and when it has ended.
+ * 2. A step whose end is in the journal is never run again. One without an end is run again under the same key; where the plan has no key it is not:
+ *    then the run ends as `unknown`.
+ * 3. After a failure nothing more of the plan runs; what may have happened is compensated, the newest first, whatever fails on the way.
+ * 4. A run with a key whose outputs are known does nothing and gives them; one whose key is at work waits for that.
+ * 5. What is told of an end is kept with it, in one write.
+ * 6. Called again with the same `run_id`, after a crash at any place, it comes to the same end. What a port of storage throws passes through.
+ */
+export async function runPlan(run: Run): Promise<RunResult> {
+  const { idempotence_key } = run.plan
+  return idempotence_key === null ? runAlone(run) : run.ports.alone(idempotence_key, () => runAlone(run))
+}
+
+async function runAlone(run: Run): Promise<RunResult> {
+  const entries = await run.ports.journal.load(run.run_id)
+  const told = entriesOf(run)
+  const reused = entries.length === 0 ? await lastGood(run) : null
+  const result = reused ?? (await runWhole(run, { entries, told }))
+  await run.ports.ended(result, endEntry(told, result))
+  return result
+}
+
+type Journalled = { entries: readonly JournalEntry[]; told: Entries }
+
+async function runWhole(run: Run, { entries, told }: Journalled): Promise<RunResult> {
+  run.ports.log(told(entries.length === 0 ? 'skill-started' : 'skill-resumed', { inputs: run.plan.inputs }))
+  const state = await runSteps(run, { entries, told })
+  return conclude(run, state, { entries, told })
+}
+
+/** A key that has good outputs: nothing is run. */
+async function lastGood({ plan, ports }: Run): Promise<RunResult | null> {
+  if (plan.idempotence_key === null) return null
+  const good = await ports.lastGood(plan.idempotence_key)
+  if (good === null) return null
+  const { outputs, detail } = good
+  const written = outputs === null ? null : writeOutputs(plan, outputs)
+  const blackboard = written?.ok ? written.blackboard : plan.blackboard
+  const none = { reason: null, detail, cost_usd: 0, latency_ms: 0, steps: [], compensation: [] }
+  return { status: 'reused', outputs: outputs ?? {}, blackboard, writes: diff(plan.blackboard, blackboard), ...none }
+}
+
+type State = { ends: StepEnd[]; outputs: Record<string, Json>; failed: StepEnd | null; spent_ms: () => number }
+
+async function runSteps(run: Run, { entries, told }: Journalled): Promise<State> {
+  const { plan, ports } = run
+  const resumed_at = ports.now()
+  const before_ms = entries.reduce((sum, { phase, end }) => sum + (phase === 'step' ? (end?.duration_ms ?? 0) : 0), 0)
+  const state: State = { ends: [], outputs: {}, failed: null, spent_ms: () => before_ms + ports.now() - resumed_at }
+  for (const step of plan.steps) {
+    const entry = entries.find(({ phase, index }) => phase === 'step' && index === step.index)
+    const progress = { outputs: state.outputs, spent_usd: costOf(state.ends), spent_ms: state.spent_ms }
+    const end = entry?.end ?? (await runStep(run, step, { progress, entry, told }))
+    state.ends.push(end)
+    if (end.status === 'ok') keep(state, step, end)
+    else if (end.status !== 'skipped') return { ...state, failed: end }
+  }
+  return state
+}
+
+/** What is too large stays out: a template that needs it fails. */
+function keep({ outputs }: State, { name, index }: CompiledStep, { output }: StepEnd): void {
+  if (output?.kind !== 'json') return
+  outputs[name] = output.value
+  outputs[String(index)] = output.value
+}
+
+async function conclude(run: Run, state: State, { entries, told }: Journalled): Promise<RunResult> {
+  const { plan, ports } = run
+  const mapped = state.failed ? null : resultMap(plan, state.outputs)
+  if (mapped?.ok) {
+    if (plan.idempotence_key !== null) await ports.remember(plan.idempotence_key, mapped.outputs)
+    const { outputs, blackboard } = mapped
+    const fine = { status: 'ok', reason: null, detail: null, outputs, blackboard, writes: diff(plan.blackboard, blackboard) } as const
+    return { ...fine, ...reportOf(run, state, []) }
+  }
+  const compensation = await compensate(run, { ends: state.ends, outputs: state.outputs, entries, told })
+  const reason = state.failed ? state.failed.reason : 'result'
+  const detail = state.failed?.error ?? (mapped?.ok === false ? mapped.detail : null)
+  const status = statusOf(state.ends, compensation)
+  return { status, reason, detail, outputs: {}, blackboard: plan.blackboard, writes: [], ...reportOf(run, state, compensation) }
+}
+
+function statusOf(ends: readonly StepEnd[], compensation: readonly CompensationReport[]): RunStatus {
+  if ([...ends, ...compensation].some(({ status }) => status === 'unknown')) return 'unknown'
+  return ends.some(mayHaveHappened) ? 'partial_failure' : 'failed'
+}
+
+function reportOf({ plan }: Run, { ends, spent_ms }: State, compensation: CompensationReport[]) {
+  const steps = ends.map(({ status, reason, error, cost_usd, attempts, duration_ms }, index) => {
+    const step = plan.steps[index]
+    return { name: step?.name ?? String(index), tool: step?.tool ?? '', status, reason, error, cost_usd, attempts, duration_ms }
+  })
+  return { cost_usd: costOf(ends), latency_ms: spent_ms(), steps, compensation }
+}
+
+const costOf = (ends: readonly StepEnd[]): number => ends.reduce((sum, { cost_usd }) => sum + cost_usd, 0)

@@ -1,0 +1,238 @@
+import { skillName } from '../../contract/skill-act.ts'
+import { fitsBytes } from '../../base/byte-length.ts'
+import { limits } from '../../base/limits.ts'
+import type { Blackboard } from '../plan/blackboard.ts'
+import { buildBulletin } from '../bulletin/bulletin.ts'
+import { sameJson } from '../../base/json.ts'
+import { hashManifest } from '../manifest/manifest.ts'
+import { compilePlan, type CompiledPlan } from '../plan/compile.ts'
+import { differenceFrom, park } from './approval.ts'
+import type { RunResult } from '../runner/ports.ts'
+import { DEEPEST_CHAIN, MOST_PROPOSALS, SessionContext, type SessionSettings } from './context.ts'
+import { deliberate, maskFor, type Case, type Decided } from './decide.ts'
+import type { ApprovedRun, FoundSkill, RunRecord, SessionPorts, SkillUsage } from './ports.ts'
+import type { ProposalRequest, SkillProposal } from './proposal.ts'
+import { answer, ranAs, reportOf, unreached, type ProposalHead, type ProposalResult } from './result.ts'
+import { runRecorded } from './run.ts'
+
+/**
+ * The skills in one turn.
+ *
+ * 1. The bulletin is given once, whoever asks again.
+ * 2. Nothing runs that the gate has not allowed, but what a policy that is only observed would have refused.
+ * 3. One proposal at a time, so that a skill cannot propose by way of its own tools, and at most so many in a turn.
+ * 4. Each proposal has exactly one result, and each execution a record before it begins and after it ended.
+ * 5. The blackboard is seeded once and changes only by what runs write; the seed, each change and each decision are logged.
+ * 6. What was approved is what runs, by the hashes of the manifest and of the inputs.
+ */
+export class SkillSession {
+  readonly #context: SessionContext
+  #told = false
+  #proposals = 0
+  /** The skill whose proposal is at hand. */
+  #at_hand: string | null = null
+
+  constructor(settings: SessionSettings, ports: SessionPorts) {
+    this.#context = new SessionContext(settings, ports)
+    this.#context.logSeed()
+  }
+
+  get blackboard(): Blackboard {
+    return this.#context.blackboard
+  }
+
+  get trace_id(): string {
+    return this.#context.settings.trace_id
+  }
+
+  /** For the system prompt of the turn's first model call; '' where no skill fits, and each further time. */
+  bulletin(text: string): string {
+    if (this.#told) return ''
+    this.#told = true
+    const { ports, settings } = this.#context
+    const { place: compat, goal_labels = [], entity_types = [], k_cards } = settings
+    const index = ports.registry.index()
+    const recent_success = ports.registry.recentSuccess()
+    const situation = { text, goal_labels, entity_types, compat }
+    const bulletin = buildBulletin({ ...situation, index, recent_success, ...(k_cards === undefined ? {} : { k: k_cards }) })
+    const cards = bulletin.cards.map(({ skill_id, version, score, tokens }) => ({ skill_id, version, score, tokens }))
+    this.#context.log('bulletin-built', { cards, tokens: bulletin.tokens })
+    return bulletin.text
+  }
+
+  /** Decides on a proposal and runs it where it may. Throws only where a port does. */
+  async propose(proposal: SkillProposal, request: ProposalRequest): Promise<ProposalResult> {
+    const { id, version } = skillName(proposal.skill_id)
+    const dry_run = request.dry_run ?? false
+    const result = await this.#alone(id, { is_free: dry_run, counts: true }, async (head) => {
+      const skill = await this.#context.ports.registry.find(id, version)
+      if (!skill) return this.#refused(head, `there is no skill ${proposal.skill_id}`)
+      if (!fitsBytes(JSON.stringify(proposal.inputs), limits.inputs_bytes))
+        return this.#refused(head, `the inputs take more than ${limits.inputs_bytes} bytes as JSON`)
+      const manifest_hash = await hashManifest(skill.manifest)
+      const { proposal_id } = head
+      const { inputs, why } = proposal
+      return this.#decideAndRun({ proposal_id, skill, manifest_hash, inputs, why, request, approval: null })
+    })
+    return { ...result, dry_run }
+  }
+
+  /** Runs what somebody approved, if it is still what it was; all but the approval is decided again. */
+  async runApproved(approval: ApprovedRun, { signal }: { signal?: AbortSignal } = {}): Promise<ProposalResult> {
+    const { skill_id, version, inputs, why, approval_id, recent_success } = approval
+    return this.#alone(skill_id, { is_free: false, counts: false }, async (head) => {
+      const skill = await this.#context.ports.registry.find(skill_id, version)
+      if (!skill) return this.#refused(head, `there is no skill ${skill_id}@${version} any more`)
+      const manifest_hash = await hashManifest(skill.manifest)
+      const difference = await differenceFrom(approval, { skill, manifest_hash }, this.#context)
+      if (difference !== null) return this.#refused({ ...head, version }, difference)
+      const { from, roles, text, goal_labels, entity_types } = approval
+      const request = { from, roles, text, goal_labels, entity_types, signal }
+      const { proposal_id } = head
+      return this.#decideAndRun({
+        proposal_id,
+        skill,
+        manifest_hash,
+        inputs,
+        why,
+        request,
+        approval: { approval_id, recent_success },
+      })
+    })
+  }
+
+  /** Brings a run to its end whose process died: what is in its journal is not done again. `give_up` says why it ends as `unknown`, with nothing more done. */
+  async resume(record: RunRecord, { signal, give_up }: { signal?: AbortSignal; give_up?: string } = {}): Promise<ProposalResult> {
+    const { skill_id, version, run_id } = record
+    return this.#alone(skill_id, { is_free: false, counts: false }, async ({ trace_id }) => {
+      const head: ProposalHead = { proposal_id: record.proposal_id, skill_id, version, trace_id }
+      const skill = await this.#context.ports.registry.find(skill_id, version)
+      const compiled = give_up === undefined ? await compiledAgain(record, skill) : { ok: false as const, detail: give_up }
+      if (compiled.ok) return this.#run(head, record, { plan: compiled.plan, signal })
+      const result = answer(head, { status: 'unknown', reason: compiled.detail, decision: record.decision, run_id })
+      const told = this.#context.entry('skill-refused', { ...head, run_id, reason: compiled.detail })
+      const { ports } = this.#context
+      await ports.runs.end(run_id, { skill_id, status: 'unknown', cancelled: false, ended_at: ports.now(), result }, [told])
+      return result
+    })
+  }
+
+  /** One at a time: a second proposal that comes meanwhile is from a tool of the first, or from an answer that holds several. */
+  async #alone(
+    skill_id: string,
+    { is_free, counts }: { is_free: boolean; counts: boolean },
+    work: (head: ProposalHead) => Promise<ProposalResult>,
+  ): Promise<ProposalResult> {
+    const { ports, settings } = this.#context
+    const head = { proposal_id: ports.newId(), skill_id, version: null, trace_id: settings.trace_id }
+    const refusal = this.#admission(skill_id, { is_free, counts })
+    if (refusal !== null) return this.#refused(head, refusal)
+    if (is_free) return work(head)
+    this.#at_hand = skill_id
+    try {
+      return await work(head)
+    } finally {
+      this.#at_hand = null
+    }
+  }
+
+  #admission(skill_id: string, { is_free, counts }: { is_free: boolean; counts: boolean }): string | null {
+    const { ancestors = [], max_proposals = MOST_PROPOSALS } = this.#context.settings
+    if (ancestors.includes(skill_id)) return `${skill_id} must not run within itself: ${[...ancestors, skill_id].join(' → ')}`
+    if (ancestors.length >= DEEPEST_CHAIN) return `skills run at most ${DEEPEST_CHAIN} deep: ${[...ancestors, skill_id].join(' → ')}`
+    if (!is_free && this.#at_hand === skill_id) return `${skill_id} is being run: one at a time, and not by its own tools`
+    if (!is_free && this.#at_hand !== null) return `one at a time: ${this.#at_hand} is being run`
+    if (is_free || !counts) return null
+    this.#proposals += 1
+    return this.#proposals > max_proposals ? `a turn has at most ${max_proposals} proposals` : null
+  }
+
+  async #decideAndRun(proposed: Case): Promise<ProposalResult> {
+    const { skill, request } = proposed
+    const head = this.#headOf(proposed)
+    const decided = await deliberate(this.#context, proposed)
+    const decision = reportOf(decided.decision, decided.enforced)
+    const { verdict, reason, questions } = decided.decision
+    if (verdict === 'clarify')
+      return answer(head, { status: 'clarify', reason: [reason, ...decided.unparsed].join('; '), questions, decision })
+    if (verdict !== 'allow' && decided.enforced) {
+      if (verdict !== 'needs_approval') return answer(head, { status: 'refused', reason, decision })
+      if (request.dry_run) return answer(head, { status: 'needs_approval', reason, decision })
+      const parked = await park(this.#context, proposed, decided)
+      if (!parked.ok) return this.#refused(head, parked.detail, decision)
+      return answer(head, { status: 'needs_approval', reason, approval_id: parked.approval_id, decision })
+    }
+    const compiled = compilePlan(skill.manifest, decided.inputs, this.#context.blackboard)
+    if (!compiled.ok) return this.#refused(head, maskFor(skill.manifest, decided.inputs, this.#context).text(compiled.detail), decision)
+    if (request.dry_run) return answer(head, { status: 'ok', decision, steps: plannedSteps(compiled.plan) })
+    // Another session may have begun it since: no wait lies between this look and `begin`.
+    if (!sameJson(decided.usage, this.#usageOf(skill))) return this.#decideAndRun({ ...proposed, inputs: decided.inputs })
+    const record = this.#recordOf(proposed, decided)
+    await this.#context.ports.runs.begin(record)
+    return this.#run(head, record, { plan: compiled.plan, signal: request.signal })
+  }
+
+  #usageOf({ manifest }: FoundSkill): SkillUsage {
+    const { last_run_at, running } = this.#context.ports.registry.usage(manifest.id)
+    return { last_run_at, running }
+  }
+
+  #headOf({ proposal_id, skill: { manifest } }: Case): ProposalHead {
+    return { proposal_id, skill_id: manifest.id, version: manifest.version, trace_id: this.trace_id }
+  }
+
+  #recordOf({ proposal_id, skill, manifest_hash, request, approval }: Case, { decision, enforced, inputs }: Decided): RunRecord {
+    const { id: skill_id, version } = skill.manifest
+    const { ports, blackboard } = this.#context
+    return {
+      run_id: ports.newId(),
+      proposal_id,
+      skill_id,
+      version,
+      manifest_hash,
+      inputs,
+      blackboard,
+      from: request.from,
+      decision: reportOf(decision, enforced),
+      approval_id: approval?.approval_id ?? null,
+      trace_id: this.trace_id,
+      started_at: ports.now(),
+    }
+  }
+
+  async #run(
+    head: ProposalHead,
+    record: RunRecord,
+    { plan, signal }: { plan: CompiledPlan; signal: AbortSignal | undefined },
+  ): Promise<ProposalResult> {
+    const mask = maskFor(plan.manifest, plan.inputs, plan)
+    const { decision, run_id, from } = record
+    const resultOf = (run: RunResult): ProposalResult => {
+      const result = answer(head, { ...ranAs(run), decision, run_id })
+      // A model is told no secret; whoever called the API gets what the skill gives.
+      if (from === 'caller') return result
+      const reason = result.reason === null ? null : mask.text(result.reason)
+      return { ...result, reason, outputs: mask.value(result.outputs) as ProposalResult['outputs'] }
+    }
+    return runRecorded(this.#context, record, { plan, signal, resultOf })
+  }
+
+  #refused(head: ProposalHead, reason: string, decision = unreached(reason)): ProposalResult {
+    this.#context.log('skill-refused', { ...head, reason })
+    return answer(head, { status: 'refused', reason, decision })
+  }
+}
+
+const plannedSteps = ({ steps }: CompiledPlan): ProposalResult['steps'] =>
+  steps.map(({ index, tool }) => ({ index, tool, status: 'planned', duration_ms: 0 }))
+
+async function compiledAgain(
+  { skill_id, version, manifest_hash, inputs, blackboard }: RunRecord,
+  skill: FoundSkill | null,
+): Promise<{ ok: true; plan: CompiledPlan } | { ok: false; detail: string }> {
+  const name = `${skill_id}@${version}`
+  if (!skill) return { ok: false, detail: `the run cannot be resumed: there is no skill ${name} any more` }
+  if ((await hashManifest(skill.manifest)) !== manifest_hash)
+    return { ok: false, detail: `the run cannot be resumed: ${name} is another one` }
+  return compilePlan(skill.manifest, inputs, blackboard)
+}

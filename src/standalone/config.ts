@@ -1,0 +1,53 @@
+import type { ToolSet } from 'ai'
+import type { Seeds } from '../skills/plan/blackboard.ts'
+import type { Probes } from '../skills/cel/probes.ts'
+import type { Place } from '../skills/gate/compat.ts'
+import type { PolicyMode } from '../skills/session/enforcement.ts'
+import type { ParseRequest } from '../skills/plan/slots.ts'
+import type { Protocol } from '../skills/model/protocol.ts'
+import type { SkillReport } from '../skills/model/settle-intents.ts'
+import type { Storage } from './storage.ts'
+import type { Redaction } from './tool-log.ts'
+import type { ToolPolicies } from './tool-proxy.ts'
+
+export type ReflexConfig = {
+  project: string
+  compat?: { env?: readonly string[]; toolset?: string; repo?: string }
+  /** A file is for `createReflex` of `reflex/wrap/node`. */
+  storage?: 'memory' | Storage
+  /** Skill cards in the bulletin, up to five. */
+  k_cards?: number
+  /** The share of what its cues can score that a skill without a `tau` of its own must reach. */
+  tau?: number
+  redaction?: Redaction
+  policy_mode?: PolicyMode
+  /** Of whoever the turns are for. Without any, no skill may run. */
+  roles?: readonly string[]
+  goal_labels?: readonly string[]
+  entity_types?: readonly string[]
+  /** Manifests as JSON, or `{manifest, state}`; active unless it is said otherwise. One that is invalid, or changes a version that is there, throws. */
+  skills?: readonly unknown[]
+  probes?: Probes
+  /** What each turn's blackboard begins with. */
+  blackboard?: Omit<Seeds, 'override'>
+  /** For plans only; no model sees them. Their names may have dots. */
+  tools?: ToolSet
+  tool_policies?: ToolPolicies
+  /** Answers pinned parsers. Unless given, the wrapped model does, where it is the one that the parser names. */
+  ask?: (request: ParseRequest, signal: AbortSignal | undefined) => Promise<string>
+  protocol?: Protocol
+  /** Model calls for one call of the wrapped model. */
+  max_rounds?: number
+  onReport?: (report: SkillReport) => void
+  now?: () => number
+  wait?: (ms: number, signal: AbortSignal) => Promise<void>
+  newId?: () => string
+}
+
+/** Where the agent runs. */
+export const placeIn = ({ project, compat = {} }: ReflexConfig): Place => ({
+  project,
+  env: compat.env ?? [],
+  toolset: compat.toolset ?? null,
+  repo: compat.repo ?? null,
+})

@@ -1,0 +1,181 @@
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import type { ToolSet } from 'ai'
+import { ScopedLocks } from '../core/scoped-locks.ts'
+import { seedBlackboard, type Blackboard } from '../skills/plan/blackboard.ts'
+import type { Json, JsonFields } from '../base/json.ts'
+import { SkillSession } from '../skills/session/session.ts'
+import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, SessionPorts } from '../skills/session/ports.ts'
+import { redactor } from '../traces/redact.ts'
+import { askParser } from '../skills/model/ask-parser.ts'
+import { skillChain, withinSkills } from './chain.ts'
+import { placeIn, type ReflexConfig } from './config.ts'
+import type { SkillRegistry } from './registry.ts'
+import { isRetryable } from '../base/faults.ts'
+import type { Storage } from './storage.ts'
+import { ToolCaller } from './tool-caller.ts'
+import { callForPlan, whyNotForPlans } from './tool-proxy.ts'
+
+export type SessionOptions = {
+  blackboard?: Partial<Blackboard>
+  /** What plans may call, beside the config's own. */
+  tools?: ToolSet
+  /** Answers pinned parsers. */
+  model?: LanguageModelV4 | undefined
+  trace_id?: string
+}
+
+/** A model that proposes again and again must not fill the storage, nor the list that a person reads. */
+const MOST_WAITING = 100
+
+/** Where sessions live outside of a scope: it gives them their ports. */
+export class Host {
+  readonly #config: ReflexConfig
+  readonly #storage: Storage
+  readonly #registry: SkillRegistry
+  readonly #keys = new ScopedLocks()
+
+  constructor(config: ReflexConfig, { storage, registry }: { storage: Storage; registry: SkillRegistry }) {
+    this.#config = config
+    this.#storage = storage
+    this.#registry = registry
+  }
+
+  now(): number {
+    return (this.#config.now ?? Date.now)()
+  }
+
+  newId(): string {
+    return (this.#config.newId ?? (() => crypto.randomUUID()))()
+  }
+
+  /** A turn. Throws where the blackboard that it is to begin with is none. */
+  session({ blackboard = {}, tools = {}, model, trace_id = this.newId() }: SessionOptions = {}): SkillSession {
+    const seeded = seedBlackboard({ ...this.#config.blackboard, override: blackboard })
+    if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)
+    const { goal_labels = [], entity_types = [], k_cards, tau, policy_mode } = this.#config
+    const place = placeIn(this.#config)
+    const limits = {
+      ...(k_cards === undefined ? {} : { k_cards }),
+      ...(tau === undefined ? {} : { tau }),
+      ...(policy_mode ? { policy_mode } : {}),
+    }
+    const ancestors = skillChain()
+    const secret_paths = this.#registry.secretPaths()
+    const settings = { trace_id, place, seeded, goal_labels, entity_types, ancestors, secret_paths, ...limits }
+    return new SkillSession(settings, this.#ports({ trace_id, model, tools: { ...this.#config.tools, ...tools } }))
+  }
+
+  caller(trace_id: string): ToolCaller {
+    return new ToolCaller({
+      now: () => this.now(),
+      wait: (ms, signal) => this.#wait(ms, signal),
+      log: (kind, fields) => this.#log({ ...fields, kind, trace_id }),
+      outputs: this.#storage.outputs,
+      keys: this.#keys,
+      redaction: this.#config.redaction ?? {},
+    })
+  }
+
+  #ports({ trace_id, model, tools }: { trace_id: string; model: LanguageModelV4 | undefined; tools: ToolSet }): SessionPorts {
+    const { runs, approvals } = this.#storage
+    const registry = this.#registry
+    const caller = this.caller(trace_id)
+    const redact = redactor(this.#config.redaction?.fields)
+    return {
+      registry: {
+        index: () => registry.index(),
+        find: (id, version) => registry.find(id, version),
+        recentSuccess: () => runs.recentSuccess(),
+        usage: (id) => runs.usage(id),
+      },
+      runner: (run) => this.#runner(run, { tools, caller }),
+      runs: {
+        begin: (record) => runs.begin(record),
+        end: async (run_id, { skill_id, status, ended_at }, told) => {
+          await runs.end(run_id, { skill_id, status, ended_at })
+          for (const entry of told) this.#log(entry)
+        },
+      },
+      approvals: { park: async (run, told) => this.#park(run, { approvals, told }) },
+      tools: () => Object.keys(tools).filter((name) => whyNotForPlans(name, tools[name]) === null),
+      absence: (name) => (Object.hasOwn(tools, name) ? whyNotForPlans(name, tools[name]) : null),
+      probes: this.#config.probes ?? {},
+      ask: this.#config.ask ?? ((request, signal) => askParser({ model, signal }, request)),
+      log: (entry) => this.#log(entry),
+      // A copy: whoever reads the log may hold what the caller goes on to change.
+      redact: (value: Json) => structuredClone(redact(value)) as Json,
+      now: () => this.now(),
+      newId: () => this.newId(),
+    }
+  }
+
+  #runner({ chain }: RunIdentity, { tools, caller }: { tools: ToolSet; caller: ToolCaller }): HostRunnerPorts {
+    const { journal, outputs } = this.#storage
+    return {
+      journal: {
+        load: (run_id) => journal.load(run_id),
+        begin: (run_id, begin) => journal.begin(run_id, begin),
+        end: async (run_id, place, end, told) => {
+          await journal.end(run_id, place, end)
+          this.#log(told)
+        },
+      },
+      callTool: (name, input, { signal, idempotence_key, hide }) =>
+        withinSkills(chain, () =>
+          callForPlan(
+            caller,
+            { name, tool: Object.hasOwn(tools, name) ? tools[name] : undefined, policy: this.#config.tool_policies?.[name] ?? {}, input },
+            { signal, call_id: this.newId(), idempotence_key, hide },
+          ),
+        ),
+      isRetryable,
+      lastGood: async (key) => {
+        const known = await outputs.get(`plan:${key}`)
+        return known === undefined ? null : { outputs: known as JsonFields | null, detail: null }
+      },
+      remember: (key, output) => outputs.put(`plan:${key}`, output),
+      alone: (key, work) => this.#keys.run(`plan:${key}`, work),
+      wait: (ms, signal) => this.#wait(ms, signal),
+    }
+  }
+
+  /** What waits already is not asked for twice. */
+  #park(run: ParkedRun, { approvals, told }: { approvals: Storage['approvals']; told: (approval_id: string) => SessionEntry }): Parked {
+    const waiting = approvals.waiting().filter(({ expires_at }) => expires_at > this.now())
+    const earlier = waiting.find((other) => isSameRun(other, run))
+    if (earlier) return { ok: true, approval_id: earlier.approval_id, asked_before: true }
+    if (waiting.length >= MOST_WAITING) {
+      return { ok: false, detail: `${MOST_WAITING} runs wait for an approval already: decide on some of them first` }
+    }
+    const approval_id = this.newId()
+    approvals.put({ ...run, approval_id })
+    this.#log(told(approval_id))
+    return { ok: true, approval_id, asked_before: false }
+  }
+
+  #log(entry: { kind: string; trace_id: string } & JsonFields): void {
+    this.#storage.log.append({ ...entry, at: new Date(this.now()).toISOString() })
+  }
+
+  #wait(ms: number, signal: AbortSignal): Promise<void> {
+    return (this.#config.wait ?? waitFor)(ms, signal)
+  }
+}
+
+const isSameRun = (one: ParkedRun, other: ParkedRun): boolean =>
+  one.skill_id === other.skill_id && one.manifest_hash === other.manifest_hash && one.inputs_hash === other.inputs_hash
+
+function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason as Error)
+    const stop = () => {
+      clearTimeout(timer)
+      reject(signal.reason as Error)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    signal.addEventListener('abort', stop, { once: true })
+  })
+}

@@ -1,0 +1,112 @@
+import { AIMessage, AIMessageChunk, type BaseMessage, SystemMessage, type UsageMetadata } from '@langchain/core/messages'
+import { withoutMarks } from '../../skills/asp/blocks.ts'
+import { isJsonFields } from '../../base/json.ts'
+
+/** A model's answer: whole, or a piece of a stream. */
+export type Reply = AIMessage | AIMessageChunk
+export type Content = BaseMessage['content']
+
+export const isUser = (message: BaseMessage): boolean => message.getType() === 'human'
+const isAssistant = (message: BaseMessage): boolean => message.getType() === 'ai'
+export const isSystem = (message: BaseMessage): boolean => message.getType() === 'system'
+
+const MOST_MESSAGES = 6
+
+/** The last messages of the users as one text, the newest first. */
+export const userTextOf = (messages: readonly BaseMessage[]): string =>
+  messages
+    .filter(isUser)
+    .slice(-MOST_MESSAGES)
+    .toReversed()
+    .map(({ text }) => text)
+    .join('\n')
+
+/**
+ * The messages with more text in their system prompt; its other parts, such as cache marks, stay.
+ */
+export function withSystemText(messages: readonly BaseMessage[], text: string): BaseMessage[] {
+  if (text === '') return [...messages]
+  const [first, ...rest] = messages
+  if (!first || !isSystem(first)) return [new SystemMessage(text), ...messages]
+  const { content } = first
+  const longer = typeof content === 'string' ? `${content}\n\n${text}` : [...content, { type: 'text', text }]
+  return [withContent(first, longer), ...rest]
+}
+
+/** The messages in which no text that comes from elsewhere looks like a part of the protocol; the bulletin is added afterwards. */
+export const withoutForgeries = (messages: readonly BaseMessage[]): BaseMessage[] =>
+  messages.map((message) => {
+    if (isAssistant(message)) return message
+    const plain = withoutMarks(message.content)
+    return plain === message.content ? message : withContent(message, plain)
+  })
+
+/** A copy of the same class. Providers read fields beside the content, so that all of them stay. */
+function withContent(message: BaseMessage, content: Content): BaseMessage {
+  const properties = Object.getOwnPropertyDescriptors(message)
+  const copy = Object.create(Object.getPrototypeOf(message) as object, properties) as BaseMessage
+  copy.content = content
+  copy.lc_kwargs = { ...message.lc_kwargs, content }
+  return copy
+}
+
+export type Changes = { content?: Content; response_metadata?: Record<string, unknown>; usage_metadata?: UsageMetadata | undefined }
+
+/** The answer with these changes, of the same class; its tool calls and ids stay. */
+export function changed<Kind extends Reply>(reply: Kind, changes: Changes): Kind {
+  return (AIMessageChunk.isInstance(reply) ? new AIMessageChunk(fieldsOf(reply, changes)) : new AIMessage(fieldsOf(reply, changes))) as Kind
+}
+
+/** A whole answer as the only piece of a stream. */
+export const chunkOf = (reply: Reply): AIMessageChunk =>
+  AIMessageChunk.isInstance(reply) ? reply : new AIMessageChunk(fieldsOf(reply, {}))
+
+function fieldsOf(reply: Reply, changes: Changes) {
+  const { content, additional_kwargs, response_metadata, tool_calls, invalid_tool_calls, id, name } = reply
+  const chunks = 'tool_call_chunks' in reply && reply.tool_call_chunks ? { tool_call_chunks: reply.tool_call_chunks } : {}
+  const named = { ...(id === undefined ? {} : { id }), ...(name === undefined ? {} : { name }) }
+  const fields = { content, additional_kwargs, response_metadata, usage_metadata: usageOf(reply), ...changes }
+  const calls = { tool_calls: tool_calls ?? [], invalid_tool_calls: invalid_tool_calls ?? [], ...chunks }
+  // An absent usage is not written: a stream adds usages up.
+  const { usage_metadata: usage, ...rest } = fields
+  return { ...rest, ...calls, ...named, ...(usage === undefined ? {} : { usage_metadata: usage as never }) }
+}
+
+/** LangChain's types infer `undefined` for it under `exactOptionalPropertyTypes`. */
+export const usageOf = ({ usage_metadata }: Reply): UsageMetadata | undefined => usage_metadata
+
+/** The content with another text, at the place of its first one; what else is in it stays. */
+export function contentWithText(content: Content, text: string): Content {
+  if (!Array.isArray(content)) return text
+  const at = content.findIndex(isTextPart)
+  const parts = content.flatMap((part, index) => {
+    if (!isTextPart(part)) return [part]
+    return index === at && text !== '' ? [{ ...part, text }] : []
+  })
+  return at < 0 && text !== '' ? [{ type: 'text', text }, ...parts] : parts
+}
+
+/**
+ * The content with the indexes of its parts moved: a stream's reader joins parts of equal indexes.
+ */
+export const withMovedIndexes = (content: Content, by: number): Content =>
+  Array.isArray(content) && by > 0
+    ? content.map((part) => ('index' in part && typeof part['index'] === 'number' ? { ...part, index: part['index'] + by } : part))
+    : content
+
+/** One more than the highest index of the content's parts. */
+export const indexesIn = (content: Content): number =>
+  Array.isArray(content)
+    ? Math.max(0, ...content.map((part) => ('index' in part && typeof part['index'] === 'number' ? part['index'] + 1 : 0)))
+    : 0
+
+export const hasToolCalls = ({ tool_calls }: Reply): boolean => (tool_calls ?? []).length > 0
+
+/** The ids of the tool calls in a message. */
+export const callIds = (message: BaseMessage): string[] => {
+  const { tool_calls = [] } = message as { tool_calls?: readonly unknown[] }
+  return tool_calls.flatMap((call) => (isJsonFields(call) && typeof call['id'] === 'string' ? [call['id']] : []))
+}
+
+const isTextPart = (part: unknown): part is { type: 'text'; text: string } =>
+  isJsonFields(part) && part['type'] === 'text' && typeof part['text'] === 'string'

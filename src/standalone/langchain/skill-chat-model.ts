@@ -1,0 +1,215 @@
+import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager'
+import type { BaseLanguageModelInput } from '@langchain/core/language_models/base'
+import { BaseChatModel, type BaseChatModelCallOptions, type BindToolsInput } from '@langchain/core/language_models/chat_models'
+import { type AIMessageChunk, type BaseMessage, mergeUsageMetadata, type UsageMetadata } from '@langchain/core/messages'
+import { ChatGenerationChunk, type ChatResult } from '@langchain/core/outputs'
+import { RunnableBinding, type Runnable, type RunnableConfig } from '@langchain/core/runnables'
+import { seam } from '../../skills/model/rounds.ts'
+import type { TurnFinder } from '../turn-finder.ts'
+import { markWrapped, refuseWrapped } from '../../skills/model/wrapped.ts'
+import { changed, contentWithText, type Reply, usageOf } from './chat-messages.ts'
+import { ChatRounds } from './chat-rounds.ts'
+import { plainTools } from './plain-tools.ts'
+import { streamRounds } from './stream-rounds.ts'
+import { turnOf } from './turn-of.ts'
+
+type Parsed = SkillChatModel['ParsedCallOptions']
+
+export type Tooled = Runnable<BaseLanguageModelInput, AIMessageChunk, BaseChatModelCallOptions>
+
+/**
+ * The runnable config of a call, such as its tags, which LangChain takes out of the options before
+ * it calls a model.
+ */
+const CONFIG = Symbol('config')
+
+/**
+ * A chat model of LangChain that has skills: each of its calls is one or more calls of the user's
+ * model. To LangChain it is one run with one answer, whose callbacks see no part of the protocol.
+ * The rounds are runs of the user's model, seen by that model's own callbacks only.
+ */
+export class SkillChatModel extends BaseChatModel {
+  /** The user's model. */
+  readonly inner: BaseChatModel
+  readonly #finder: TurnFinder
+
+  constructor(inner: BaseChatModel, finder: TurnFinder) {
+    // No cache: an answer out of it would tell of an effect that did not happen. The user's model
+    // keeps its own.
+    super({ cache: false })
+    this.inner = inner
+    this.#finder = finder
+    this.lc_namespace = inner.lc_namespace
+    this.disableStreaming = inner.disableStreaming
+    markWrapped(this)
+  }
+
+  // LangChain's constructor asks for the type before `inner` is there.
+  override _llmType(): string {
+    return (this.inner as BaseChatModel | undefined)?._llmType() ?? 'reflex'
+  }
+
+  override getName(suffix?: string): string {
+    return this.inner.getName(suffix)
+  }
+
+  override get profile() {
+    return this.inner.profile
+  }
+
+  override getLsParams(options: Parsed) {
+    return this.inner.getLsParams(options)
+  }
+
+  override invocationParams(options?: Parsed): unknown {
+    return this.inner.invocationParams(options)
+  }
+
+  override _identifyingParams(): Record<string, unknown> {
+    return this.inner._identifyingParams()
+  }
+
+  override getNumTokens(content: Parameters<BaseChatModel['getNumTokens']>[0]): Promise<number> {
+    return this.inner.getNumTokens(content)
+  }
+
+  override async _generate(messages: BaseMessage[], options: Parsed): Promise<ChatResult> {
+    const reply = givesData(options)
+      ? ((await this.inner.invoke(messages, innerOptions(options))) as Reply)
+      : await this.#answer(await this.#rounds(messages, options), options)
+    const usage = usageOf(reply)
+    const llmOutput = usage ? { llmOutput: { tokenUsage: tokensOf(usage) } } : {}
+    return { generations: [{ text: reply.text, message: reply }], ...llmOutput }
+  }
+
+  override async *_streamResponseChunks(
+    messages: BaseMessage[],
+    options: Parsed,
+    runManager?: CallbackManagerForLLMRun,
+  ): AsyncGenerator<ChatGenerationChunk> {
+    for await (const message of await this.#chunks(messages, options)) {
+      const chunk = new ChatGenerationChunk({ message, text: message.text })
+      yield chunk
+      await runManager?.handleLLMNewToken(chunk.text, { prompt: 0, completion: 0 }, undefined, undefined, undefined, { chunk })
+    }
+  }
+
+  override bindTools(tools: BindToolsInput[], kwargs?: Partial<BaseChatModelCallOptions>): Tooled {
+    if (!this.inner.bindTools) throw new TypeError(`${this.inner.getName()} has no bindTools: choose a chat model that can call tools`)
+    return withSkills(this.inner.bindTools(plainTools(tools), kwargs), this.#finder)
+  }
+
+  /**
+   * As the user's model does it, by tool calls or by JSON. Where it binds a tool for the answer,
+   * skills may run before that; an answer in JSON is data and proposes nothing.
+   */
+  override withStructuredOutput = ((...args: Parameters<BaseChatModel['withStructuredOutput']>) => {
+    const { inner } = this
+    if (Object.hasOwn(inner, 'withStructuredOutput')) {
+      throw new TypeError(
+        `${inner.getName()} makes structured output out of reach of skills: call withStructuredOutput of the model without them`,
+      )
+    }
+    const bound: Partial<BaseChatModel> = {
+      bindTools: (tools, kwargs) => this.bindTools(tools, kwargs),
+      withConfig: (config) => ('tools' in config ? this.withConfig(config) : inner.withConfig(config)),
+    }
+    const asked = Object.assign(Object.create(inner) as BaseChatModel, bound)
+    return asked.withStructuredOutput(...args)
+  }) as BaseChatModel['withStructuredOutput']
+
+  protected override _separateRunnableConfigFromCallOptionsCompat(options?: Partial<BaseChatModelCallOptions>): [RunnableConfig, Parsed] {
+    const [config, parsed] = super._separateRunnableConfigFromCallOptionsCompat(options)
+    return [config, { ...parsed, [CONFIG]: config }]
+  }
+
+  async #rounds(messages: readonly BaseMessage[], options: Parsed): Promise<ChatRounds> {
+    return new ChatRounds(await turnOf(this.#finder, messages), messages, options.signal)
+  }
+
+  async #chunks(messages: BaseMessage[], options: Parsed): Promise<AsyncIterable<AIMessageChunk>> {
+    const open = (given: BaseMessage[]) => this.inner.stream(given, innerOptions(options))
+    if (givesData(options)) return open(messages)
+    const rounds = await this.#rounds(messages, options)
+    return streamRounds(rounds, () => open(rounds.next()))
+  }
+
+  async #answer(rounds: ChatRounds, options: Parsed): Promise<Reply> {
+    try {
+      return await this.#allRounds(rounds, options)
+    } catch (error) {
+      rounds.failed()
+      throw error
+    }
+  }
+
+  async #allRounds(rounds: ChatRounds, options: Parsed): Promise<Reply> {
+    let said = ''
+    let usage: UsageMetadata | undefined
+    for (;;) {
+      const reply: Reply = await this.inner.invoke(rounds.next(), innerOptions(options))
+      const used = usageOf(reply)
+      if (used) usage = usage ? mergeUsageMetadata(usage, used) : used
+      const end = await rounds.ended(reply)
+      said += seam(said, end.visible) + end.visible
+      if (end.again) continue
+      const response_metadata = { ...reply.response_metadata, ...rounds.metadata(reply) }
+      return changed(reply, { content: contentWithText(reply.content, said), response_metadata, usage_metadata: usage })
+    }
+  }
+}
+
+/**
+ * The same model, or the same binding around it, with skills. Throws where there is no chat model
+ * to give them to.
+ */
+export function withSkills(model: unknown, finder: TurnFinder): Tooled {
+  refuseWrapped(model, 'the chat model')
+  if (isChatModel(model)) return new SkillChatModel(model, finder)
+  if (RunnableBinding.isRunnableBinding(model) && model.constructor === RunnableBinding) {
+    const { bound, config, kwargs, configFactories } = model
+    const factories = configFactories ? { configFactories } : {}
+    return new RunnableBinding({ bound: withSkills(bound, finder), config, ...(kwargs ? { kwargs } : {}), ...factories })
+  }
+  throw new TypeError(
+    `${nameOf(model)} is no chat model. Wrap the chat model itself and compose with the result: ` +
+      'const model = wrapLangChain(reflex, { model: chatModel }), then prompt.pipe(model), model.withRetry() and so on',
+  )
+}
+
+/** By its methods: a second copy of @langchain/core in an installation has classes of its own. */
+const isChatModel = (model: unknown): model is BaseChatModel =>
+  typeof model === 'object' && model !== null && '_modelType' in model && 'invoke' in model && 'stream' in model
+
+function nameOf(model: unknown): string {
+  if (typeof model !== 'object' || model === null) return String(model)
+  const { name } = model.constructor
+  return name === 'Object' ? 'A plain object' : name
+}
+
+/**
+ * The answer is JSON by the provider's own means: LangChain notes that of the call, and OpenAI's
+ * callers say it by themselves.
+ */
+function givesData(options: Parsed): boolean {
+  const { response_format } = options as { response_format?: { type?: unknown } }
+  const method = options.ls_structured_output_format?.kwargs.method ?? ''
+  return /json/i.test(`${String(response_format?.type)} ${method}`)
+}
+
+/**
+ * Callbacks of the call are not passed on: they have this run, and would see the protocol in the
+ * tokens of the model's own.
+ */
+function innerOptions(options: Parsed): Partial<BaseChatModelCallOptions> {
+  const { [CONFIG]: config = {}, promptIndex: _, ...own } = options as Parsed & { [CONFIG]?: RunnableConfig; promptIndex?: number }
+  const { tags, metadata, configurable } = config
+  const passed = { ...(tags ? { tags } : {}), ...(metadata ? { metadata } : {}), ...(configurable ? { configurable } : {}) }
+  return { ...own, ...passed, callbacks: [] }
+}
+
+const tokensOf = ({ input_tokens, output_tokens, total_tokens }: UsageMetadata) => ({
+  promptTokens: input_tokens,
+  completionTokens: output_tokens,
+  totalTokens: total_tokens,
+})

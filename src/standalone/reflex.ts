@@ -1,0 +1,146 @@
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import type { LanguageModel, ToolSet } from 'ai'
+import type { SkillState } from '../contract/skill.ts'
+import type { SkillSession } from '../skills/session/session.ts'
+import type { ApprovedRun } from '../skills/session/ports.ts'
+import type { ProposalResult } from '../skills/session/result.ts'
+import { wrapAgent, type AnyAgent } from './agent.ts'
+import { placeIn, type ReflexConfig } from './config.ts'
+import { Host, type SessionOptions } from './host.ts'
+import { languageModel } from '../skills/model/language-model.ts'
+import type { LogStore } from './log.ts'
+import { memoryStorage } from './memory-storage.ts'
+import { ModelTurn } from '../skills/model/model-turn.ts'
+import { modelForTurns } from '../skills/model/model.ts'
+import { SkillRegistry } from './registry.ts'
+import type { Storage } from './storage.ts'
+import { proxyTools } from './tool-proxy.ts'
+import { TurnFinder } from './turn-finder.ts'
+
+export type Reflex = {
+  /** The one line: the same agent, or the same model and tools, with skills. `tools` are for plans, too. */
+  wrap: Wrap
+  wrapModel(model: LanguageModel, options?: { tools?: ToolSet; session?: SkillSession }): LanguageModelV4
+  wrapTools<Tools extends ToolSet>(tools: Tools): Tools
+  registry: SkillRegistry
+  /** A turn by hand. */
+  session(options?: SessionOptions): SkillSession
+  /** What a model call of a session's turn needs; for adapters. */
+  turn(options?: SessionOptions): ModelTurn
+  approvals: Approvals
+  /** Brings the runs to their ends whose process died, and begins those that were approved and had not begun. Call it once, as the process begins. */
+  resume(options?: SessionOptions): Promise<ProposalResult[]>
+  log: LogStore
+  close(): void
+}
+
+/** What waits for somebody: none that has expired. `approve` gives null, and `reject` false, where nothing of that id waits, or somebody was faster. */
+type Approvals = {
+  list(): readonly ApprovedRun[]
+  approve(approval_id: string, options?: SessionOptions): Promise<ProposalResult | null>
+  reject(approval_id: string): boolean
+}
+
+type Wrap = {
+  <Agent extends AnyAgent>(parts: { agent: Agent; tools?: ToolSet }): Agent
+  (parts: { model: LanguageModel }): { model: LanguageModelV4; tools: ToolSet }
+  <Tools extends ToolSet>(parts: { model: LanguageModel; tools: Tools }): { model: LanguageModelV4; tools: Tools }
+}
+
+export function createReflex(config: ReflexConfig): Reflex {
+  const storage = storageOf(config)
+  const registry = new SkillRegistry(storage.skills, { probes: Object.keys(config.probes ?? {}), place: placeIn(config) })
+  for (const skill of config.skills ?? []) registerOrThrow(registry, skill)
+  const host = new Host(config, { storage, registry })
+  const turnFor = (session: SkillSession) => new ModelTurn({ session, roles: config.roles ?? [], ...turnOptions(config) })
+
+  const waiting = () => {
+    const [kept, expired] = [storage.approvals.waiting(), host.now()]
+    for (const run of kept) if (run.expires_at <= expired) storage.approvals.remove(run.approval_id)
+    return kept.filter(({ expires_at }) => expires_at > expired)
+  }
+  const isWaiting = (id: string) => waiting().some(({ approval_id }) => approval_id === id)
+  const runApproved = async (run: ApprovedRun, options: SessionOptions) => {
+    const result = await host.session({ ...options, trace_id: run.trace_id }).runApproved(run)
+    // One that was refused has no run that would have taken it out.
+    storage.approvals.remove(run.approval_id)
+    return result
+  }
+
+  const wrapTools = <Tools extends ToolSet>(tools: Tools, trace_id = host.newId()): Tools =>
+    proxyTools(tools, { caller: host.caller(trace_id), policies: config.tool_policies ?? {} })
+
+  const wrapModel: Reflex['wrapModel'] = (model, { tools = {}, session } = {}) => {
+    const inner = languageModel(model)
+    if (session) {
+      const turn = turnFor(session)
+      return modelForTurns(inner, () => turn)
+    }
+    const finder = new TurnFinder(() => turnFor(host.session({ tools, model: inner })))
+    return modelForTurns(inner, (params) => finder.of(params))
+  }
+
+  const wrap = ((parts: { agent: AnyAgent; tools?: ToolSet } | { model: LanguageModel; tools?: ToolSet }) => {
+    const { tools = {} } = parts
+    if (!('agent' in parts)) return { model: wrapModel(parts.model, { tools }), tools: wrapTools(tools) }
+    return wrapAgent(parts.agent, (model, own) => {
+      const session = host.session({ tools: { ...own, ...tools }, model })
+      const turn = turnFor(session)
+      return { model: (inner) => modelForTurns(inner, () => turn), tools: (all) => wrapTools(all, session.trace_id) }
+    })
+  }) as Wrap
+
+  return {
+    wrap,
+    wrapModel,
+    wrapTools: (tools) => wrapTools(tools),
+    registry,
+    session: (options) => host.session(options),
+    turn: (options) => turnFor(host.session(options)),
+    approvals: {
+      list: waiting,
+      async approve(approval_id, options = {}) {
+        const run = isWaiting(approval_id) ? storage.approvals.approve(approval_id) : null
+        return run ? runApproved(run, options) : null
+      },
+      reject: (approval_id) => isWaiting(approval_id) && storage.approvals.remove(approval_id),
+    },
+    async resume(options = {}) {
+      const results: ProposalResult[] = []
+      for (const record of storage.runs.unfinished()) {
+        results.push(await host.session({ ...options, trace_id: record.trace_id }).resume(record))
+      }
+      for (const run of storage.approvals.approved()) results.push(await runApproved(run, options))
+      return results
+    },
+    log: storage.log,
+    close: () => storage.close(),
+  }
+}
+
+function storageOf({ storage = 'memory' }: ReflexConfig): Storage {
+  if (storage === 'memory') return memoryStorage()
+  if ('runs' in storage) return storage
+  throw new TypeError('a file is a storage in Node only: import createReflex from reflex/wrap/node')
+}
+
+function turnOptions({ goal_labels, entity_types, protocol, max_rounds, now, onReport }: ReflexConfig) {
+  return {
+    ...(goal_labels ? { goal_labels } : {}),
+    ...(entity_types ? { entity_types } : {}),
+    ...(protocol ? { protocol } : {}),
+    ...(max_rounds === undefined ? {} : { max_rounds }),
+    ...(now ? { now } : {}),
+    onReport,
+  }
+}
+
+function registerOrThrow(registry: SkillRegistry, skill: unknown): void {
+  const withState = skill as { manifest?: unknown; state?: SkillState }
+  const registered =
+    withState.manifest === undefined
+      ? registry.register(skill)
+      : registry.register(withState.manifest, withState.state ? { state: withState.state } : {})
+  if (registered.ok) return
+  throw new TypeError(`a skill is ${registered.reason}: ${registered.errors.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
+}

@@ -1,0 +1,158 @@
+import { ScopedLocks } from '../core/scoped-locks.ts'
+import { messageOf } from '../base/error-text.ts'
+import type { Json, JsonFields } from '../base/json.ts'
+import { costIn } from '../skills/runner/call-step.ts'
+import { withinTime, type Within } from '../skills/runner/within-time.ts'
+import type { OutputStore } from './storage.ts'
+import { isRetryable } from '../base/faults.ts'
+import { ToolLogValues, type Redaction } from './tool-log.ts'
+
+export type ToolPolicy = {
+  timeout_ms?: number
+  /** `max_attempts` counts the first one; the wait doubles each time. Only what is retryable is tried again, a timeout only under a key. */
+  retry?: { max_attempts: number; backoff_ms: number }
+  /** Beside the redaction of all tools. */
+  redact?: readonly string[]
+  /** Names an effect that happens once: the same key again is answered with the last good output. */
+  idempotence_key?: (input: unknown) => string | null
+  cost_usd?: number | ((input: unknown, output: unknown) => number)
+}
+
+export type ToolCallerPorts = {
+  now(): number
+  wait(ms: number, signal: AbortSignal): Promise<void>
+  log(kind: string, fields: JsonFields): void
+  outputs: OutputStore
+  /** Of all callers that share these outputs. */
+  keys?: ScopedLocks
+  redaction: Redaction
+  isRetryable?: ((error: unknown, options: { keyed: boolean }) => boolean) | undefined
+}
+
+export type ToolUse = {
+  tool: string
+  call_id: string
+  input: unknown
+  policy: ToolPolicy
+  signal: AbortSignal | undefined
+  /** Told to the tool, for what it calls in its turn; not looked up where the policy gives none. */
+  key: string | null
+  /** Takes out of the log what must not be in it. */
+  hide?: (value: Json) => Json
+  work: (signal: AbortSignal, idempotence_key: string | null) => Promise<unknown>
+}
+
+export type Used = { output: unknown; cost_usd: number; reused: boolean }
+
+export const TOOL_TIMEOUT_MS = 30_000
+
+/** Thrown where a tool took too long: it may have done what it was asked to. */
+export class ToolTimeout extends Error {
+  override readonly name = 'ToolTimeout'
+}
+
+/** Calls tools: in time, again where that helps, once per key, and with an entry in the log for each call. */
+export class ToolCaller {
+  readonly #ports: ToolCallerPorts
+  readonly #keys: ScopedLocks
+
+  constructor(ports: ToolCallerPorts) {
+    this.#ports = ports
+    this.#keys = ports.keys ?? new ScopedLocks()
+  }
+
+  async use(use: ToolUse): Promise<Used> {
+    const { tool, policy, input } = use
+    const own = policy.idempotence_key?.(input) ?? null
+    if (own === null) return this.#run(use, null)
+    const name = `tool:${tool}:${own}`
+    // Whoever comes while the same key is at work waits for it, and runs it only if that failed.
+    return this.#keys.run(name, () => this.#once({ ...use, key: own }, name))
+  }
+
+  async #once(use: ToolUse, name: string): Promise<Used> {
+    const known = await this.#ports.outputs.get(name)
+    if (known !== undefined) {
+      await this.#tell(use, this.#noted(use), { status: 'reused', output: known, attempts: 0, duration_ms: 0, cost_usd: 0 })
+      return { output: known, cost_usd: 0, reused: true }
+    }
+    return this.#run(use, name)
+  }
+
+  async #run(use: ToolUse, name: string | null): Promise<Used> {
+    const { policy, input } = use
+    const started = this.#ports.now()
+    const noted = this.#noted(use)
+    const { ended, attempts } = await this.#attempts(use)
+    const duration_ms = this.#ports.now() - started
+    if (ended.ended !== 'done') {
+      const error = errorOf(ended, use)
+      await this.#tell(use, noted, { status: 'failed', error, attempts, duration_ms, cost_usd: costIn(error) })
+      throw error
+    }
+    const cost_usd = typeof policy.cost_usd === 'function' ? policy.cost_usd(input, ended.value) : (policy.cost_usd ?? costIn(ended.value))
+    if (name !== null) await this.#ports.outputs.put(name, keptOf(ended.value))
+    await this.#tell(use, noted, { status: 'ok', output: ended.value, attempts, duration_ms, cost_usd })
+    return { output: ended.value, cost_usd, reused: false }
+  }
+
+  async #attempts({ policy, signal, key, work }: ToolUse): Promise<{ ended: Within<unknown>; attempts: number }> {
+    const { max_attempts, backoff_ms } = policy.retry ?? { max_attempts: 1, backoff_ms: 0 }
+    const wait = (ms: number, stop: AbortSignal) => this.#ports.wait(ms, stop)
+    for (let attempts = 1; ; attempts++) {
+      const timeout_ms = policy.timeout_ms ?? TOOL_TIMEOUT_MS
+      const ended = await withinTime((stop) => work(stop, key), { timeout_ms, wait, signal })
+      if (attempts >= max_attempts || !this.#mayHelp(ended, key !== null)) return { ended, attempts }
+      if (!(await this.#paused(backoff_ms * 2 ** (attempts - 1), signal))) return { ended, attempts }
+    }
+  }
+
+  /** Whether the pause came to its end. */
+  async #paused(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
+    if (ms === 0) return signal?.aborted !== true
+    const { promise: never } = Promise.withResolvers<never>()
+    const wait = (time: number, stop: AbortSignal) => this.#ports.wait(time, stop)
+    return (await withinTime(() => never, { timeout_ms: ms, wait, signal })).ended === 'timeout'
+  }
+
+  #mayHelp(ended: Within<unknown>, keyed: boolean): boolean {
+    if (ended.ended === 'timeout') return keyed
+    return ended.ended === 'threw' && (this.#ports.isRetryable ?? isRetryable)(ended.error, { keyed })
+  }
+
+  /** The input is made ready for the log while the tool is at work. */
+  #noted({ input, policy }: ToolUse): Noted {
+    const { fields = [], salt = '' } = this.#ports.redaction
+    const values = new ToolLogValues({ fields: [...fields, ...(policy.redact ?? [])], salt })
+    return { values, input: values.value(input) }
+  }
+
+  async #tell({ tool, call_id, key, hide = asItIs }: ToolUse, noted: Noted, told: Told): Promise<void> {
+    const { status, attempts, duration_ms, cost_usd } = told
+    const input = hide(await noted.input)
+    const output = 'output' in told ? hide(await noted.values.value(told.output)) : null
+    const error = 'error' in told ? hide(noted.values.text(messageOf(told.error))) : null
+    const idempotence_key = key === null ? null : noted.values.text(key)
+    this.#ports.log('tool-called', { tool, call_id, status, input, output, error, attempts, duration_ms, cost_usd, idempotence_key })
+  }
+}
+
+/** An output that cannot be kept must not make the call fail: it has happened. */
+function keptOf(output: unknown): Json {
+  try {
+    return JSON.parse(JSON.stringify(output ?? null)) as Json
+  } catch {
+    return { not_kept: 'what it gave is not JSON' }
+  }
+}
+
+const asItIs = (value: Json): Json => value
+
+type Noted = { values: ToolLogValues; input: Promise<Json> }
+type Told = { status: string; attempts: number; duration_ms: number; cost_usd: number; output?: unknown; error?: unknown }
+
+function errorOf(ended: Exclude<Within<unknown>, { ended: 'done' }>, { tool, policy, signal }: ToolUse): unknown {
+  if (ended.ended === 'threw') return ended.error
+  if (ended.ended === 'timeout') return new ToolTimeout(`${tool} took longer than ${policy.timeout_ms ?? TOOL_TIMEOUT_MS} ms`)
+  return signal?.reason ?? new Error(`${tool} was stopped`)
+}

@@ -1,0 +1,77 @@
+import { asSchema, type ToolExecutionOptions, type ToolSet } from 'ai'
+import type { Json } from '../base/json.ts'
+import type { ToolCaller, ToolPolicy, Used } from './tool-caller.ts'
+import { markWrapped, refuseWrapped } from '../skills/model/wrapped.ts'
+
+/** What a tool may read beside the AI SDK's own options: the key under which its effect is known. */
+export type ReflexToolOptions = ToolExecutionOptions<unknown> & { idempotence_key?: string | null }
+
+type Tool = ToolSet[string]
+
+export type ToolPolicies = Readonly<Record<string, ToolPolicy>>
+
+/** The same tools, each call timed, bounded and logged. Tools that the client or the provider executes stay as they are. */
+export function proxyTools<Tools extends ToolSet>(
+  tools: Tools,
+  { caller, policies = {} }: { caller: ToolCaller; policies?: ToolPolicies },
+): Tools {
+  return Object.fromEntries(
+    Object.entries(tools).map(([name, tool]) => [name, proxyTool(name, tool, { caller, policy: policies[name] ?? {} })]),
+  ) as Tools
+}
+
+function proxyTool(name: string, tool: Tool, { caller, policy }: { caller: ToolCaller; policy: ToolPolicy }): Tool {
+  refuseWrapped(tool, `the tool ${name}`)
+  if (!tool.execute) return tool
+  const execute = async (input: unknown, options: ToolExecutionOptions<unknown>): Promise<unknown> => {
+    const { toolCallId: call_id, abortSignal: signal } = options
+    const work = (abortSignal: AbortSignal, idempotence_key: string | null) =>
+      run(tool, input, { ...options, abortSignal, idempotence_key })
+    const used = await caller.use({ tool: name, call_id, input, policy, signal, key: null, work })
+    return used.output
+  }
+  return markWrapped({ ...tool, execute })
+}
+
+/** Why a plan cannot call a tool; null where it can. */
+export function whyNotForPlans(name: string, tool: Tool | undefined): string | null {
+  if (!tool?.execute) return `there is no tool ${name} that a plan can call`
+  // A person would have to be asked, and a plan cannot: its manifest says by `needs_approval_if` when one is.
+  return tool.needsApproval ? `the tool ${name} needs an approval of its own, which a plan cannot give` : null
+}
+
+export type PlanCall = { signal: AbortSignal; call_id: string; idempotence_key: string | null; hide?: (value: Json) => Json }
+
+/** A plan's call of a tool: the plan has its own timeouts, retries and keys, and its arguments are checked as a model's are. */
+export async function callForPlan(
+  caller: ToolCaller,
+  { name, tool, policy, input }: { name: string; tool: Tool | undefined; policy: ToolPolicy; input: unknown },
+  { signal, call_id, idempotence_key, hide }: PlanCall,
+): Promise<Used> {
+  const refusal = whyNotForPlans(name, tool)
+  if (!tool || refusal !== null) throw new Error(refusal ?? `there is no tool ${name}`)
+  const checked = await asSchema(tool.inputSchema).validate?.(input)
+  if (checked && !checked.success) throw new Error(`the arguments do not fit ${name}: ${checked.error.message}`)
+  const value: unknown = checked ? checked.value : input
+  const work = (abortSignal: AbortSignal, key: string | null) =>
+    run(tool, value, { toolCallId: call_id, messages: [], abortSignal, context: {}, idempotence_key: key })
+  const { redact, cost_usd } = policy
+  const own: ToolPolicy = { ...(redact ? { redact } : {}), ...(cost_usd === undefined ? {} : { cost_usd }), timeout_ms: FOREVER_MS }
+  return caller.use({ tool: name, call_id, input: value, policy: own, signal, key: idempotence_key, work, ...(hide ? { hide } : {}) })
+}
+
+/** The longest that a timer takes; the plan's own timeout comes long before. */
+const FOREVER_MS = 2_147_483_647
+
+/** A tool may give its output piece by piece; the last piece is the output. */
+async function run(tool: Tool, input: unknown, options: ReflexToolOptions): Promise<unknown> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the SDK types the context by the tool, which is not known here
+  const output: unknown = await tool.execute?.(input as never, options as never)
+  if (!isIterable(output)) return output
+  let last: unknown = null
+  for await (const piece of output) last = piece
+  return last
+}
+
+const isIterable = (value: unknown): value is AsyncIterable<unknown> =>
+  typeof value === 'object' && value !== null && Symbol.asyncIterator in value

@@ -1,0 +1,50 @@
+import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider'
+import { hashJson } from '../base/json.ts'
+import type { ModelTurn } from '../skills/model/model-turn.ts'
+
+const MOST_TURNS = 100
+
+/**
+ * The turn that a model call belongs to, where nobody says so: a prompt that ends with a user's message begins one, and one that goes on from the same
+ * message, with tool calls and their results, belongs to it. So does the repetition of a call that failed.
+ */
+export class TurnFinder {
+  readonly #begin: () => ModelTurn
+  /** The newest last. */
+  #turns: { key: string; turn: ModelTurn }[] = []
+
+  constructor(begin: () => ModelTurn) {
+    this.#begin = begin
+  }
+
+  async of({ prompt }: LanguageModelV4CallOptions): Promise<ModelTurn> {
+    const said = prompt.findLastIndex(({ role }) => role === 'user')
+    const calls = prompt.slice(said + 1).flatMap(callsIn)
+    return this.find(await keyOf(prompt.slice(0, said + 1)), { begins: said === prompt.length - 1, calls })
+  }
+
+  /** `key` is of all that was said up to the last message of a user, `calls` are the tool calls since: they tell turns apart that began with the same words. */
+  find(key: string, { begins, calls }: { begins: boolean; calls: readonly string[] }): ModelTurn {
+    const same = this.#turns.filter((one) => one.key === key).map(({ turn }) => turn)
+    const newest = same.at(-1)
+    const known = begins ? newest : (same.findLast((turn) => calls.some((id) => turn.calls.has(id))) ?? newest)
+    if (known && (!begins || known.failed)) return known
+    const turn = this.#begin()
+    this.#turns = [...this.#turns.slice(1 - MOST_TURNS), { key, turn }]
+    return turn
+  }
+}
+
+const callsIn = ({ role, content }: LanguageModelV4Prompt[number]): string[] =>
+  role === 'assistant' ? content.flatMap((part) => (part.type === 'tool-call' ? [part.toolCallId] : [])) : []
+
+/** Without the system prompt, which may change from step to step. */
+const keyOf = (prompt: LanguageModelV4Prompt): Promise<string> =>
+  hashJson(prompt.filter(({ role }) => role !== 'system').map(({ role, content }) => [role, withoutBytes(content)]))
+
+function withoutBytes(value: unknown): unknown {
+  if (value instanceof Uint8Array) return `${value.length} bytes`
+  if (Array.isArray(value)) return value.map(withoutBytes)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, withoutBytes(inner)]))
+}

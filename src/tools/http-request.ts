@@ -1,0 +1,125 @@
+import type { z } from 'zod'
+import { messageOf } from '../base/error-text.ts'
+import type { Json, JsonFields } from '../base/json.ts'
+import { CutOff } from './cut-off.ts'
+import { guardedFetch } from './guarded-fetch.ts'
+import { secretHider } from '../contract/secrets.ts'
+import { followed } from './may-have-happened.ts'
+import { readResponse } from './read-response.ts'
+import { secretValues } from './secret-headers.ts'
+import { fillSlots } from './slot-text.ts'
+
+/** A tool that is one HTTP request. `{{slots}}` stand for the input's fields: encoded in the address, as they are in a header or a body. */
+export type HttpToolDefinition = {
+  name: string
+  description: string
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Its scheme and host are fixed: no slot stands in them. */
+  url: string
+  headers?: Readonly<Record<string, string>> | undefined
+  /** Headers by the name of the secret that each holds. */
+  secret_headers?: Readonly<Record<string, string>> | undefined
+  /** JSON, with slots in its strings; a string that is one slot becomes the field as it is. */
+  body?: Json | undefined
+  /** Of the input; unless given, each slot is a text that must be there. */
+  input?: z.ZodType<JsonFields>
+  timeout_ms?: number | undefined
+  max_response_bytes?: number | undefined
+  /** It only looks, whatever its method: what goes wrong on the way has failed. A GET always does. */
+  repeatable?: boolean | undefined
+}
+
+export type HttpToolOptions = {
+  allowed_hosts: readonly string[]
+  /** Looks a secret up by its name; what it gives goes into the request and nowhere else. */
+  secret?: (name: string) => string | undefined
+  /** The hosts that a secret may be sent to, of those that are allowed; all of them unless given. */
+  secret_hosts?: (name: string) => readonly string[]
+  fetch?: typeof fetch
+}
+
+export type HttpCall = {
+  input: JsonFields
+  signal?: AbortSignal | undefined
+  idempotence_key?: string | null | undefined
+  /** The names of the secrets whose values stand in the input: a redirect takes them to no host that they are not for. */
+  secrets?: readonly string[] | undefined
+}
+
+export const HTTP_TIMEOUT_MS = 15_000
+const MOST_BYTES = 1024 * 1024
+const SHOWN = 500
+
+/** Thrown where the other side answers with an error. */
+export class HttpToolError extends Error {
+  override readonly name = 'HttpToolError'
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/**
+ * Makes the request, and gives what was answered: JSON where it says so. A secret that the other side sends back is not in it. Throws HttpToolError where the
+ * answer is an error, and CutOff where it is not known whether what was asked for has happened.
+ */
+export async function sendHttp(definition: HttpToolDefinition, options: HttpToolOptions, call: HttpCall): Promise<unknown> {
+  const { name, timeout_ms = HTTP_TIMEOUT_MS } = definition
+  const controller = new AbortController()
+  const stop = () => controller.abort(new DOMException(`${name} took longer than ${timeout_ms} ms`, 'TimeoutError'))
+  // Cleared at the end, which AbortSignal.timeout is not: a timer keeps a Durable Object in memory.
+  const timer = setTimeout(stop, timeout_ms)
+  const signal = call.signal ? AbortSignal.any([call.signal, controller.signal]) : controller.signal
+  const { fetch: send, mayHaveHappened } = followed(options.fetch ?? fetch)
+  try {
+    return await exchange(definition, { ...options, fetch: send }, { ...call, signal })
+  } catch (error) {
+    if (definition.repeatable || !mayHaveHappened()) throw error
+    throw new CutOff(`it may have happened: ${messageOf(error)}`, { cause: error })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function exchange(
+  definition: HttpToolDefinition,
+  options: HttpToolOptions & { fetch: typeof fetch },
+  call: HttpCall & { signal: AbortSignal },
+): Promise<unknown> {
+  const { name, method, max_response_bytes = MOST_BYTES } = definition
+  const { input, signal } = call
+  const secrets = secretsOf(definition, options)
+  const headers = headersOf(definition, call, secrets)
+  const body = definition.body === undefined ? {} : { body: JSON.stringify(fillSlots(definition.body, input)) }
+  const url = fillSlots(definition.url, input, encodeURIComponent) as string
+  const { allowed_hosts, secret_hosts, fetch: send } = options
+  const names = [...Object.values(definition.secret_headers ?? {}), ...(call.secrets ?? [])]
+  const bounds = secret_hosts ? names.map(secret_hosts) : []
+  const fetching = { allowed_hosts, secret_hosts: bounds, fetch: send }
+  const response = await guardedFetch(url, { method, headers, signal, ...body }, fetching)
+  // However short they are: these were sent there.
+  const hide = secretHider(Object.values(secrets), 1).value
+  const output = hide(await readResponse(response, max_response_bytes))
+  if (response.ok) return output
+  const shown = (typeof output === 'string' ? output : JSON.stringify(output)).slice(0, SHOWN)
+  const statusText = hide(response.statusText)
+  throw new HttpToolError(response.status, `${name}: ${response.status} ${statusText} ${shown}`.trim())
+}
+
+function headersOf(
+  { headers = {}, body }: HttpToolDefinition,
+  { input, idempotence_key }: HttpCall,
+  secrets: Record<string, string>,
+): Headers {
+  const all = new Headers(body === undefined ? {} : { 'content-type': 'application/json' })
+  for (const [header, value] of Object.entries(headers)) all.set(header, fillSlots(value, input) as string)
+  if (idempotence_key) all.set('idempotency-key', encodeURIComponent(idempotence_key))
+  for (const [header, value] of Object.entries(secrets)) all.set(header, value)
+  return all
+}
+
+function secretsOf({ secret_headers = {}, name }: HttpToolDefinition, { secret: look }: HttpToolOptions): Record<string, string> {
+  return secretValues(secret_headers, { name, secret: (secret) => look?.(secret) })
+}

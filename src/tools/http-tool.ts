@@ -1,0 +1,28 @@
+import { z } from 'zod'
+import { defineTool, type ToolDefinition } from './define-tool.ts'
+import type { HttpToolSetting } from '../contract/outside-tools.ts'
+import type { JsonFields } from '../base/json.ts'
+import { HTTP_TIMEOUT_MS, sendHttp } from './http-request.ts'
+import { fillKey, slotsIn } from './slot-text.ts'
+import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
+
+/** A scope's HTTP tool as the effect lane runs it. Each slot is a text that must be there. */
+export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowed_hosts: readonly string[] }): ToolDefinition {
+  const { description, url, headers = {}, body = null, idempotence_key: key, repeatable = false, plans_only = false } = setting
+  const slots = new Set(slotsIn([url, ...Object.values(headers), body, key ?? null]))
+  return defineTool<JsonFields>({
+    description,
+    input: z.strictObject(Object.fromEntries(Array.from(slots, (slot) => [slot, z.string()]))),
+    repeatable,
+    plans_only,
+    // The effect lane's own limit, so that what it cuts off is known to have been: it may have happened.
+    timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
+    ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => fillKey(key, input) }),
+    secret_refusal: (env, names) => argumentsRefusal(env, setting, names),
+    execute: (input, { env, fetch, signal, idempotence_key, secrets }) => {
+      const secret = (name: string) => secretOf(env, name)
+      const secret_hosts = (name: string) => secretHosts(env, name)
+      return sendHttp(setting, { allowed_hosts, secret, secret_hosts, fetch }, { input, signal, idempotence_key, secrets })
+    },
+  })
+}

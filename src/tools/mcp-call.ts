@@ -1,0 +1,71 @@
+import type { ToolSet } from 'ai'
+import type { Env } from '../env.ts'
+import type { McpServerSetting } from '../contract/outside-tools.ts'
+import { messageOf } from '../base/error-text.ts'
+import { CutOff } from './cut-off.ts'
+import { withDeadline } from '../base/deadline.ts'
+import { secretHider } from '../contract/secrets.ts'
+import { mcpTools } from './mcp-tools.ts'
+import { secretValues } from './secret-headers.ts'
+import { secretHosts, secretOf, secretRefusal } from './tool-secrets.ts'
+
+/** How long a server may take to let go of a session: what was called has been answered by then. */
+const LEAVE_MS = 1000
+
+export type McpSession = {
+  env: Env
+  fetch: typeof fetch
+  allowed_hosts: readonly string[]
+  signal: AbortSignal
+  secrets?: readonly string[] | undefined
+}
+
+/** Takes the secrets that a server was asked with out of what it says. */
+export type Hide = (value: unknown) => unknown
+
+/** Connects to a server, lets `work` use its tools, by the names that the server gives them, and leaves it, whatever happens. Stops with the signal. */
+export async function withMcpServer<Result>(
+  setting: McpServerSetting,
+  { env, fetch: send, allowed_hosts, signal, secrets: named = [] }: McpSession,
+  work: (tools: ToolSet, hide: Hide) => Promise<Result>,
+): Promise<Result> {
+  const { name, url, type, headers = {}, secret_headers = {} } = setting
+  const refusal = secretRefusal(env, setting)
+  if (refusal !== null) throw new Error(refusal)
+  const secrets = secretValues(secret_headers, { name: `the MCP server ${name}`, secret: (key) => secretOf(env, key) })
+  // However short they are: these were sent there.
+  const hide: Hide = secretHider(Object.values(secrets), 1).value
+  // Nothing of it goes on once it is left.
+  const left = new AbortController()
+  const stopping = ((target: string, init: RequestInit = {}) =>
+    send(target, { ...init, signal: AbortSignal.any([...(init.signal ? [init.signal] : []), signal, left.signal]) })) as typeof fetch
+  const secret_hosts = [...Object.values(secret_headers), ...named].map((key) => secretHosts(env, key))
+  const server = { url, headers: { ...headers, ...secrets }, ...(type ? { type } : {}) }
+  try {
+    const { tools, close } = await mcpTools(server, { allowed_hosts, secret_hosts, fetch: stopping })
+    try {
+      return await work(tools, hide)
+    } finally {
+      await withDeadline(close, { timeout_ms: LEAVE_MS, what: 'leaving' }).catch(() => {})
+    }
+  } catch (error) {
+    if (error instanceof CutOff) throw new CutOff(String(hide(error.message)), { cause: error })
+    throw new Error(String(hide(messageOf(error))), { cause: error })
+  } finally {
+    left.abort()
+  }
+}
+
+/** Calls one tool of a server. An answer that says that it is an error is one. */
+export async function callMcpTool(setting: McpServerSetting, tool: string, input: unknown, session: McpSession): Promise<unknown> {
+  return withMcpServer(setting, session, async (tools, hide) => {
+    const execute = Object.hasOwn(tools, tool) ? tools[tool]?.execute : undefined
+    if (!execute)
+      throw new Error(`the MCP server ${setting.name} has no tool ${tool}; it has ${Object.keys(tools).join(', ').slice(0, 500)}`)
+    const options = { toolCallId: crypto.randomUUID(), messages: [], abortSignal: session.signal, context: {} }
+    const output: unknown = hide(await execute(input, options))
+    if (typeof output === 'object' && output !== null && 'isError' in output && output.isError === true)
+      throw new Error(`${tool}: ${JSON.stringify('content' in output ? output.content : output).slice(0, 500)}`)
+    return output
+  })
+}

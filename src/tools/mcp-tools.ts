@@ -1,0 +1,77 @@
+import { createMCPClient, MCPClientError } from '@ai-sdk/mcp'
+import type { ToolSet } from 'ai'
+import { messageOf } from '../base/error-text.ts'
+import { CutOff } from './cut-off.ts'
+import { checkUrl } from './allowed-hosts.ts'
+import { guardedFetch } from './guarded-fetch.ts'
+import { limitBody } from './limit-body.ts'
+import { answerLeavesOpen, mayHaveBeenSent } from './may-have-happened.ts'
+
+export type McpServer = {
+  url: string
+  type?: 'http' | 'sse'
+  headers?: Readonly<Record<string, string>>
+  /** Put before the tools' names, such as `github.`: servers do not know of each other. */
+  prefix?: string
+  /** Of starting; a call has its tool's. */
+  timeout_ms?: number
+}
+
+export type McpOptions = {
+  allowed_hosts: readonly string[]
+  /** Of each secret in the headers: the server must be on one of these hosts, too. */
+  secret_hosts?: readonly (readonly string[])[]
+  fetch?: typeof fetch
+}
+
+const TIMEOUT_MS = 15_000
+/** Of one answer: a list of tools, or what a tool gave. */
+const MOST_BYTES = 4 * 1024 * 1024
+
+/**
+ * The tools of an MCP server, and the way to leave it. Nothing is asked of a host that is not allowed, whatever the server says. A call throws CutOff where it
+ * is not known whether what was asked for has happened.
+ */
+export async function mcpTools(
+  { url, type = 'http', headers = {}, prefix = '', timeout_ms = TIMEOUT_MS }: McpServer,
+  { allowed_hosts, secret_hosts = [], fetch: send = fetch }: McpOptions,
+): Promise<{ tools: ToolSet; close: () => Promise<void> }> {
+  const checked = checkUrl(url, allowed_hosts)
+  if (!checked.ok) throw new Error(`MCP server: ${checked.reason}`)
+  const guarded = (async (target: string | URL, init: RequestInit = {}) =>
+    limitBody(await guardedFetch(target, init, { allowed_hosts, secret_hosts, fetch: send }), MOST_BYTES)) as typeof fetch
+  const client = await createMCPClient({
+    transport: { type, url: checked.url.href, headers: { ...headers }, redirect: 'error', fetch: guarded },
+    clientName: 'reflex',
+    initializationOptions: { timeout: timeout_ms },
+  })
+  try {
+    const tools = await client.tools()
+    return {
+      tools: Object.fromEntries(Object.entries(tools).map(([name, tool]) => [`${prefix}${name}`, tellingCutOff(tool)])),
+      close: () => client.close(),
+    }
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+}
+
+function tellingCutOff(tool: ToolSet[string]): ToolSet[string] {
+  const { execute } = tool
+  if (!execute) return tool
+  const telling: typeof execute = async (input, options) => {
+    try {
+      return (await execute(input, options)) as unknown
+    } catch (error) {
+      throw mayHaveHappened(error) ? new CutOff(`it may have happened: ${messageOf(error)}`, { cause: error }) : error
+    }
+  }
+  return { ...tool, execute: telling }
+}
+
+/** Whether a call that failed may have been carried out: the server said neither by its protocol nor by its status that it was not. */
+function mayHaveHappened(error: unknown): boolean {
+  if (!MCPClientError.isInstance(error)) return mayHaveBeenSent(error)
+  return error.code === undefined && (error.statusCode === undefined || answerLeavesOpen(error.statusCode))
+}

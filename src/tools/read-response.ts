@@ -1,0 +1,24 @@
+import { parseJson } from '../base/parse-json.ts'
+
+/** A response's body up to a limit: JSON where its type says so, else text. Throws where it is larger. */
+export async function readResponse(response: Response, max_bytes: number): Promise<unknown> {
+  const text = await readText(response, max_bytes)
+  const type = response.headers.get('content-type') ?? ''
+  if (!/\bjson\b/i.test(type) || text.trim() === '') return text
+  const parsed = parseJson(text)
+  return parsed.ok ? parsed.value : text
+}
+
+async function readText(response: Response, max_bytes: number): Promise<string> {
+  if (!response.body) return ''
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  // Counted as it comes: a length may be wrong, and nothing larger is to be in memory.
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length
+    if (bytes > max_bytes) throw new Error(`the response is larger than ${max_bytes} bytes`)
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text + decoder.decode()
+}

@@ -1,0 +1,52 @@
+import type { Env } from '../env.ts'
+import { TOOL_SECRET_PREFIX, TOOL_SECRET_HOSTS, type HttpToolSetting, type McpServerSetting } from '../contract/outside-tools.ts'
+import type { SettingsPatch } from '../contract/settings.ts'
+import { checkUrl } from './allowed-hosts.ts'
+
+type Declared = Pick<HttpToolSetting | McpServerSetting, 'name' | 'url' | 'secret_headers'>
+
+/** A secret of the deployment that tools may use, by its name; what is for nobody else is not there. */
+export function secretOf(env: Env, name: string): string | undefined {
+  const secret: unknown = isForTools(name) ? env[name] : undefined
+  return typeof secret === 'string' ? secret : undefined
+}
+
+/** The hosts that a secret may be sent to. The deployment says so beside it, not the settings: whoever operates a scope could name a host of theirs there. */
+export function secretHosts(env: Env, name: string): string[] {
+  // A variable of wrangler.toml may also be a list, or anything else that TOML can say.
+  const said: unknown = isForTools(name) ? env[`${name}${TOOL_SECRET_HOSTS}`] : undefined
+  const hosts = (Array.isArray(said) ? said : [said]).flatMap((one) => (typeof one === 'string' ? one.split(',') : []))
+  return hosts.map((host) => host.trim()).filter((host) => host !== '')
+}
+
+/** Why one of its secrets is not sent to the host of a tool or a server; null where all are. */
+export function secretRefusal(env: Env, { url, secret_headers = {} }: Declared): string | null {
+  for (const name of Object.values(secret_headers)) {
+    const hosts = secretHosts(env, name)
+    const variable = `${name}${TOOL_SECRET_HOSTS}`
+    if (hosts.length === 0)
+      return `the secret ${name} is sent nowhere: the deployment must name its hosts, separated by commas, in the variable ${variable}`
+    const checked = checkUrl(url, hosts)
+    if (!checked.ok)
+      return `the secret ${name} is not sent there: ${checked.reason}; the deployment's variable ${variable} says where it is`
+  }
+  return null
+}
+
+/** Why secrets may not stand in what a tool or a server is sent; null where they may. */
+export const argumentsRefusal = (env: Env, { name, url }: Pick<Declared, 'name' | 'url'>, names: readonly string[]): string | null =>
+  secretRefusal(env, { name, url, secret_headers: Object.fromEntries(names.map((secret) => [secret, secret])) })
+
+/** The same of all that a patch declares, and at which place of it. */
+export function patchRefusal(env: Env, { http_tools, mcp_servers }: SettingsPatch): string | null {
+  for (const [setting, declared] of Object.entries({ http_tools, mcp_servers })) {
+    for (const one of declared ?? []) {
+      const refusal = secretRefusal(env, one)
+      if (refusal !== null) return `${setting}: ${one.name}: ${refusal}`
+    }
+  }
+  return null
+}
+
+const isForTools = (name: string): name is `REFLEX_TOOL_${string}` =>
+  name.startsWith(TOOL_SECRET_PREFIX) && !name.endsWith(TOOL_SECRET_HOSTS)

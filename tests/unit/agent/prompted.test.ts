@@ -1,0 +1,47 @@
+import { MockLanguageModelV4 } from 'ai/test'
+import { describe, expect, it } from 'vitest'
+import { prompted } from '../../../src/agent/prompted.ts'
+import { greeter } from '../../support/guide/greeter.ts'
+import { answer } from '../models/model-fixtures.ts'
+import { event, scopeOf } from '../agents/agent-fixtures.ts'
+
+const message = (content: string) => event({ type: 'ws.message', connection_id: 'a', content })
+const says = (text: string) => new MockLanguageModelV4({ doGenerate: async () => answer({ content: [{ type: 'text', text }] }) })
+
+describe('the agent that settings drive', () => {
+  it('starts no model without instructions', async () => {
+    const model = says('hello')
+    expect(await scopeOf(prompted, { model, settings: { when: 'true' } }).turn(message('hi'))).toBeNull()
+    expect(model.doGenerateCalls).toEqual([])
+  })
+
+  it('thinks when its condition holds, about all that it has seen since', async () => {
+    const model = says('three')
+    const scope = scopeOf(prompted, { model, settings: { instructions: 'Count.', when: 'total >= 3' } })
+    expect(await scope.turn(message('one'))).toBeNull()
+    expect(await scope.turn(message('two'))).toBeNull()
+    expect(await scope.turn(message('three'))).toEqual({ text: 'three' })
+    expect(scope.replies).toEqual(['three'])
+    const [call] = model.doGenerateCalls
+    for (const text of ['Count.', 'one', 'two', 'three']) expect(JSON.stringify(call?.prompt)).toContain(text)
+  })
+
+  it('fails plainly on a condition that cannot be evaluated', async () => {
+    const scope = scopeOf(prompted, { settings: { instructions: 'Count.', when: 'total / 0 > 1' } })
+    await expect(scope.turn(message('one'))).rejects.toThrow(
+      'the condition "total / 0 > 1" could not be evaluated: EvaluationError: division by zero',
+    )
+  })
+
+  it('sends no empty answer', async () => {
+    const scope = scopeOf(prompted, { model: says(''), settings: { instructions: 'Be silent.' } })
+    expect(await scope.turn(message('hi'))).toEqual({ text: '' })
+    expect(scope.replies).toEqual([])
+  })
+})
+
+it('the README’s agent sends no empty answer either', async () => {
+  const scope = scopeOf(greeter, { model: says('') })
+  expect(await scope.turn(message('hi'))).toEqual({ text: '' })
+  expect(scope.replies).toEqual([])
+})

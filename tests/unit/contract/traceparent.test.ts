@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { traceContextOf, traceIdOf } from '../../../src/contract/traceparent.ts'
+
+const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
+const parent = '00f067aa0ba902b7'
+
+test.each([
+  ['a valid one', `00-${trace}-${parent}-01`, trace],
+  ['a later version with more', `01-${trace}-${parent}-01-what-ever`, trace],
+  ['none', null, undefined],
+  ['version 00 with more', `00-${trace}-${parent}-01-x`, undefined],
+  ['version ff', `ff-${trace}-${parent}-01`, undefined],
+  ['upper case', `00-${trace.toUpperCase()}-${parent}-01`, undefined],
+  ['a trace id of zeros', `00-${'0'.repeat(32)}-${parent}-01`, undefined],
+  ['a parent id of zeros', `00-${trace}-${'0'.repeat(16)}-01`, undefined],
+  ['a short trace id', `00-${trace.slice(1)}-${parent}-01`, undefined],
+  ['nonsense', 'nonsense', undefined],
+])('the trace id of %s', (_name, header, expected) => {
+  expect(traceIdOf(header)).toBe(expected)
+  expect(traceContextOf(header)).toEqual(expected && { trace_id: expected, parent_id: parent })
+})

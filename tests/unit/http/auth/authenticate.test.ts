@@ -1,0 +1,86 @@
+import { describe, expect, test, vi } from 'vitest'
+import { authenticate, type KeyLookup, type KeyRecord } from '../../../../src/http/auth/authenticate.ts'
+import { createKey } from '../../../../src/http/auth/key.ts'
+
+const created = await createKey()
+const record: KeyRecord = { id: created.id, name: 'ci', roles: ['publisher'], scopes: ['team-a/*'], hash: created.hash }
+const keys: KeyLookup = async (id) => (id === record.id ? record : null)
+const configured = { admin_key: 'correct horse', keys, any_key: async () => true }
+const principal = { key_id: record.id, name: 'ci', roles: ['publisher'], scopes: ['team-a/*'] }
+const down = async () => {
+  throw new Error('D1_ERROR: secret internals')
+}
+
+describe('authenticate', () => {
+  test.each(['Bearer correct horse', 'bearer correct horse', 'Bearer   correct horse '])('lets the admin in: %j', async (header) => {
+    expect(await authenticate(header, configured)).toEqual({
+      ok: true,
+      principal: { key_id: 'admin', name: 'admin', roles: ['admin'], scopes: ['*'] },
+    })
+  })
+
+  test('lets a key in, with what it allows and without its hash', async () => {
+    expect(await authenticate(`Bearer ${created.key}`, configured)).toEqual({ ok: true, principal })
+  })
+
+  test.each<[string, string | null, string]>([
+    ['no header', null, 'missing'],
+    ['an empty header', '', 'malformed'],
+    ['no token', 'Bearer', 'malformed'],
+    ['a blank token', 'Bearer  ', 'malformed'],
+    ['another scheme', `Basic ${created.key}`, 'malformed'],
+    ['a bare key', created.key, 'malformed'],
+    ['a wrong admin key', 'Bearer correct hors', 'unknown'],
+    ['an admin key in another case', 'Bearer Correct horse', 'unknown'],
+    ['a known id with another secret', `Bearer ${created.key.slice(0, -1)}${created.key.endsWith('A') ? 'B' : 'A'}`, 'unknown'],
+    ['an unknown id', `Bearer rfx_0000000000000000_${'a'.repeat(43)}`, 'unknown'],
+    ['a hash instead of its key', `Bearer ${created.hash}`, 'unknown'],
+  ])('refuses %s', async (_name, header, reason) => {
+    expect(await authenticate(header, configured)).toMatchObject({ ok: false, reason })
+  })
+
+  test.each([undefined, '', '  '])('is closed where the admin key is %j and there is no key, and says what to set', async (admin_key) => {
+    for (const header of [null, 'Bearer x', 'Bearer undefined', 'Bearer ', `Bearer ${created.key}`]) {
+      const outcome = await authenticate(header, { admin_key, keys: async () => null, any_key: async () => false })
+      expect(outcome).toMatchObject({
+        ok: false,
+        reason: 'no_key_configured',
+        detail: expect.stringContaining('wrangler secret put REFLEX_ADMIN_KEY'),
+      })
+      expect(outcome).toMatchObject({ detail: expect.stringContaining('.dev.vars') })
+    }
+  })
+
+  test('needs no admin key where there are keys', async () => {
+    const credentials = { admin_key: undefined, keys, any_key: async () => true }
+    expect(await authenticate(`Bearer ${created.key}`, credentials)).toEqual({ ok: true, principal })
+    expect(await authenticate('Bearer x', credentials)).toMatchObject({ ok: false, reason: 'unknown' })
+    expect(await authenticate(null, { ...credentials, any_key: down })).toMatchObject({ ok: false, reason: 'missing' })
+  })
+
+  test('says that it cannot tell while the lookup fails, and nothing of why; the admin still gets in', async () => {
+    const outcome = await authenticate(`Bearer ${created.key}`, { ...configured, keys: down })
+    expect(outcome).toMatchObject({ ok: false, reason: 'unavailable' })
+    expect(JSON.stringify(outcome)).not.toContain('internals')
+    expect(await authenticate('Bearer correct horse', { ...configured, keys: down })).toMatchObject({ ok: true })
+  })
+
+  test('hashes as often for an unknown id as for a known one', async () => {
+    const digest = vi.spyOn(crypto.subtle, 'digest')
+    const countFor = async (key: string) => {
+      digest.mockClear()
+      await authenticate(`Bearer ${key}`, configured)
+      return digest.mock.calls.length
+    }
+    const known = await countFor(created.key)
+    expect(await countFor(`rfx_0000000000000000_${'a'.repeat(43)}`)).toBe(known)
+    expect(await countFor('guess')).toBe(known)
+    digest.mockRestore()
+  })
+
+  test('does not ask about an id for what has none', async () => {
+    const lookup = vi.fn<KeyLookup>(keys)
+    await authenticate('Bearer guess', { ...configured, keys: lookup })
+    expect(lookup).not.toHaveBeenCalled()
+  })
+})

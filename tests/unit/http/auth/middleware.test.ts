@@ -1,0 +1,144 @@
+import { Hono } from 'hono'
+import { describe, expect, test, vi } from 'vitest'
+import type { KeyLookup } from '../../../../src/http/auth/authenticate.ts'
+import { createKey } from '../../../../src/http/auth/key.ts'
+import { authenticated, rateLimited, requires, scopeParam, type AuthEnv } from '../../../../src/http/auth/middleware.ts'
+import type { Env } from '../../../../src/env.ts'
+import { handleError, handleNotFound } from '../../../../src/http/problems/problem.ts'
+
+const created = await createKey()
+const record = { id: created.id, name: 'ci', roles: ['publisher'], scopes: ['team-a/*'], hash: created.hash }
+const keys: KeyLookup = async (id) => (id === created.id ? record : null)
+type Needed = Pick<Env, 'REFLEX_ADMIN_KEY' | 'RATE_LIMIT'>
+const bindings = (own: Needed = {}): Needed => ({ REFLEX_ADMIN_KEY: 'admin-key', ...own })
+
+function app(lookup: KeyLookup = keys, known = created.id) {
+  const hono = new Hono<AuthEnv>()
+  hono.use(
+    authenticated(() => ({ keys: lookup, any_key: async () => false, knows: (id) => id === known })),
+    rateLimited,
+  )
+  hono.get('/whoami', requires('publisher'), (c) => c.json(c.var.principal))
+  hono.get('/operate', requires('operator'), (c) => c.json(c.var.principal))
+  hono.get('/scopes/:scope/context', requires('publisher'), scopeParam, (c) => c.json({ scope: c.var.scope }))
+  hono.onError(handleError)
+  hono.notFound(handleNotFound)
+  return hono
+}
+
+type Options = { key?: string | null; env?: Needed; hono?: ReturnType<typeof app> }
+async function get(path: string, { key = created.key, env = bindings(), hono = app() }: Options = {}) {
+  const response = await hono.request(path, { headers: key === null ? {} : { Authorization: `Bearer ${key}` } }, env)
+  return { status: response.status, headers: response.headers, body: await response.json<Record<string, unknown>>() }
+}
+
+describe('a request', () => {
+  test('with a key is served as its principal', async () => {
+    expect(await get('/whoami')).toMatchObject({
+      status: 200,
+      body: { key_id: created.id, name: 'ci', roles: ['publisher'], scopes: ['team-a/*'] },
+    })
+    expect(await get('/whoami', { key: 'admin-key' })).toMatchObject({ status: 200, body: { name: 'admin' } })
+  })
+
+  test.each([null, 'wrong', `${created.key}x`])('with the key %s is not authenticated', async (key) => {
+    const { status, headers, body } = await get('/whoami', { key })
+    expect(status).toBe(401)
+    expect(headers.get('WWW-Authenticate')).toBe('Bearer')
+    expect(headers.get('Content-Type')).toBe('application/problem+json')
+    expect(body).toMatchObject({ type: 'urn:reflex:problem:unauthenticated', status: 401 })
+  })
+
+  test('to a path that does not exist is not authenticated either', async () => {
+    expect(await get('/nowhere', { key: null })).toMatchObject({ status: 401 })
+    expect(await get('/nowhere')).toMatchObject({ status: 404, body: { detail: expect.stringContaining('/nowhere') } })
+  })
+
+  test('is refused where no key is configured', async () => {
+    const env = {}
+    expect(await get('/whoami', { env, key: 'undefined' })).toMatchObject({
+      status: 401,
+      body: { type: 'urn:reflex:problem:no-key-configured' },
+    })
+  })
+
+  test('waits for the database to come back', async () => {
+    const hono = app(async () => Promise.reject(new Error('down')))
+    const { status, headers } = await get('/whoami', { hono })
+    expect([status, headers.get('Retry-After')]).toEqual([503, '5'])
+  })
+
+  test('without the role is forbidden, by the name of the role', async () => {
+    expect(await get('/operate')).toMatchObject({ status: 403, body: { detail: expect.stringContaining('operator') } })
+    expect(await get('/operate', { key: 'admin-key' })).toMatchObject({ status: 200 })
+  })
+})
+
+describe('a key that nobody here knows', () => {
+  const unknown = `rfx_0123456789abcdef_${'A'.repeat(43)}`
+  const lookup = vi.fn<KeyLookup>(async () => null)
+  const limiter = (limit: RateLimit['limit']) => bindings({ RATE_LIMIT: { limit } })
+
+  test('is looked up only within the limit of its address, which counts a request once', async () => {
+    const limit = vi.fn<RateLimit['limit']>(async () => ({ success: false }))
+    const hono = app(lookup)
+    expect(await get('/whoami', { key: unknown, hono, env: limiter(limit) })).toMatchObject({ status: 429 })
+    expect(lookup).not.toHaveBeenCalled()
+    limit.mockResolvedValue({ success: true }).mockClear()
+    expect(await get('/whoami', { key: unknown, hono, env: limiter(limit) })).toMatchObject({ status: 401 })
+    expect([limit.mock.calls.length, lookup.mock.calls.length]).toEqual([1, 1])
+  })
+
+  test('costs no look for any key beyond that limit where none is configured', async () => {
+    const any_key = vi.fn<() => Promise<boolean>>(async () => true)
+    const hono = new Hono<AuthEnv>()
+    hono.use(authenticated(() => ({ keys: lookup, any_key, knows: () => false })))
+    hono.onError(handleError)
+    const env = { RATE_LIMIT: { limit: async () => ({ success: false }) } }
+    for (const key of [null, 'malformed', unknown]) expect((await get('/', { key, hono, env })).status).toBe(429)
+    expect(any_key).not.toHaveBeenCalled()
+  })
+
+  test('does not keep the keys in use from the same address out', async () => {
+    const env = limiter(async ({ key }) => ({ success: key === created.id }))
+    expect(await get('/whoami', { env })).toMatchObject({ status: 200 })
+  })
+})
+
+describe('the scope in a path', () => {
+  test.each([
+    ['team-a%2Fx', 'team-a/x'],
+    ['team-a%2fx%2Fy', 'team-a/x/y'],
+    ['team-a%2Fx%3Ay%40z', 'team-a/x:y@z'],
+    ['team-a%2F:x', 'team-a/:x'],
+  ])('%s is %s', async (encoded, scope) => {
+    expect(await get(`/scopes/${encoded}/context`)).toMatchObject({ status: 200, body: { scope } })
+  })
+
+  test.each(['a%20b', 'a%', 'a%zz', 'team-a%252Fx', 'a%00', '%C3%A9', 'x'.repeat(129), '*'])('%s is none', async (encoded) => {
+    expect(await get(`/scopes/${encoded}/context`, { key: 'admin-key' })).toMatchObject({
+      status: 400,
+      body: { type: 'urn:reflex:problem:invalid-scope', errors: [{ path: 'scope' }] },
+    })
+  })
+
+  test.each(['team-b%2Fx', 'team-a', 'default'])('%s is not covered', async (encoded) => {
+    expect(await get(`/scopes/${encoded}/context`)).toMatchObject({ status: 403, body: { type: 'urn:reflex:problem:forbidden' } })
+  })
+})
+
+describe('the rate limit', () => {
+  const limiter = (limit: RateLimit['limit']) => bindings({ RATE_LIMIT: { limit } })
+
+  test('counts by key, and says when to come back', async () => {
+    const limit = vi.fn<RateLimit['limit']>(async () => ({ success: false }))
+    const { status, headers } = await get('/whoami', { env: limiter(limit) })
+    expect([status, headers.get('Retry-After')]).toEqual([429, '10'])
+    expect(limit).toHaveBeenCalledWith({ key: created.id })
+  })
+
+  test('lets pass what is below it, and everything where it is broken', async () => {
+    expect(await get('/whoami', { env: limiter(async () => ({ success: true })) })).toMatchObject({ status: 200 })
+    expect(await get('/whoami', { env: limiter(async () => Promise.reject(new Error('broken'))) })).toMatchObject({ status: 200 })
+  })
+})

@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest'
+import { coversScope, hasRole, principal } from '../../../../src/http/auth/principal.ts'
+
+const valid = { key_id: 'k', name: 'ci', roles: ['publisher', 'team:on-call'], scopes: ['team-a/*'] }
+
+describe('roles', () => {
+  test.each([
+    ['admin', ['admin', 'operator', 'publisher', 'viewer']],
+    ['operator', ['operator', 'publisher', 'viewer']],
+    ['publisher', ['publisher']],
+    ['viewer', ['viewer']],
+    ['on-call', ['on-call']],
+    ['constructor', ['constructor']],
+  ])('%s holds %j and no more', (held, expected) => {
+    const all = ['admin', 'operator', 'publisher', 'viewer', 'on-call', 'constructor']
+    expect(all.filter((role) => hasRole({ roles: [held] }, role))).toEqual(expected)
+  })
+
+  test('add up', () => {
+    expect(hasRole({ roles: ['viewer', 'publisher'] }, 'publisher')).toBe(true)
+    expect(hasRole({ roles: [] }, 'viewer')).toBe(false)
+  })
+})
+
+describe('scopes', () => {
+  test.each([
+    [['*'], 'x', true],
+    [['team-a/*', 'default'], 'default', true],
+    [['team-a/*'], 'team-b/x', false],
+    [[], 'x', false],
+    [['team-a/*'], 'team-a/x/*', true],
+    [['team-a/*'], '*', false],
+  ])('%j cover %s: %s', (scopes, scope, covered) => {
+    expect(coversScope({ scopes }, scope)).toBe(covered)
+  })
+})
+
+describe('a principal', () => {
+  test('may have roles of the deployment’s own', () => {
+    expect(principal.parse(valid)).toEqual(valid)
+  })
+
+  test.each([{ roles: ['a b'] }, { scopes: ['a b'] }, { name: '' }, { name: 'a\nb' }, { key_id: '' }])('may not have %j', (broken) => {
+    expect(principal.safeParse({ ...valid, ...broken }).success).toBe(false)
+  })
+})

@@ -1,0 +1,95 @@
+import { Hono } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import { fromZod, handleError, handleNotFound, Problem } from '../../../../src/http/problems/problem.ts'
+
+const problem = {
+  status: 400,
+  type: 'urn:reflex:problem:unknown-type',
+  title: 'Unknown type',
+  detail: 'No such type.',
+  errors: [{ index: 3, path: 'type', message: 'unknown' }],
+} as const
+
+async function answerTo(error: unknown) {
+  const app = new Hono()
+  app.use(async (c, next) => {
+    c.header('X-Request', '7')
+    await next()
+  })
+  app.get('/x', () => {
+    throw error
+  })
+  app.onError(handleError)
+  app.notFound(handleNotFound)
+  const response = await app.request('/x?ticket=secret')
+  return { response, body: await response.json<Record<string, unknown>>() }
+}
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+describe('an error becomes problem+json', () => {
+  test('a Problem as it is, with its headers and those set before', async () => {
+    const { response, body } = await answerTo(new Problem({ ...problem, errors: [...problem.errors], headers: { 'Retry-After': '10' } }))
+    expect(response.status).toBe(400)
+    expect(response.headers.get('Content-Type')).toBe('application/problem+json')
+    expect(response.headers.get('Retry-After')).toBe('10')
+    expect(response.headers.get('X-Request')).toBe('7')
+    expect(body).toEqual({ ...problem })
+  })
+
+  test('an HTTPException with its status, message and headers', async () => {
+    const res = new Response('x', { headers: { 'WWW-Authenticate': 'Bearer' } })
+    const { response, body } = await answerTo(new HTTPException(418, { message: 'short and stout', res }))
+    expect(body).toEqual({ type: 'urn:reflex:problem:http-418', title: 'HTTP 418', status: 418, detail: 'short and stout' })
+    expect(response.headers.get('WWW-Authenticate')).toBe('Bearer')
+    expect(response.headers.get('Content-Type')).toBe('application/problem+json')
+  })
+
+  test('a bug as a 500 that tells nothing but where to look', async () => {
+    const log = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    const { response, body } = await answerTo(new Error('SELECT * FROM keys\nfailed'))
+    expect(response.status).toBe(500)
+    expect(JSON.stringify(body)).not.toContain('SELECT')
+    expect(log).toHaveBeenCalledOnce()
+    const line = String(log.mock.calls[0]?.[0])
+    expect(line).not.toContain('\n')
+    expect(line).not.toContain('ticket')
+    expect(JSON.parse(line)).toMatchObject({
+      level: 'error',
+      instance: body['instance'],
+      method: 'GET',
+      path: '/x',
+      message: 'SELECT * FROM keys\nfailed',
+    })
+    expect(body['instance']).toMatch(/^urn:uuid:/)
+  })
+
+  test('a path that does not exist', async () => {
+    const app = new Hono().notFound(handleNotFound)
+    const response = await app.request('/v1/evnts', { method: 'POST' })
+    expect(response.status).toBe(404)
+    expect(await response.json()).toMatchObject({
+      type: 'urn:reflex:problem:not-found',
+      detail: expect.stringMatching(/POST \/v1\/evnts.*\/v1\/docs/),
+    })
+  })
+})
+
+describe('fromZod', () => {
+  const schema = z.object({ items: z.array(z.object({ name: z.string() })), 'odd key': z.number() })
+  const { error } = schema.safeParse({ items: [{ name: 'a' }, {}], 'odd key': 'x' })
+
+  test('names each place by its path', () => {
+    expect(error && fromZod(error).map(({ path }) => path)).toEqual(['items[1].name', '["odd key"]'])
+    expect(error && fromZod(error, 7).map(({ index }) => index)).toEqual([7, 7])
+  })
+
+  test('names ten places at most', () => {
+    const many = z.array(z.string()).safeParse(Array.from({ length: 5000 }, (_, index) => index))
+    expect(many.error && fromZod(many.error)).toHaveLength(10)
+  })
+})

@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { KeyCheck } from '../../../../src/scope/live/key-check.ts'
+
+const MINUTE_MS = 60_000
+let now = 0
+const existing = vi.fn<(keys: string[]) => Promise<Set<string>>>()
+const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+
+beforeEach(() => {
+  now = Date.now()
+  existing.mockReset()
+  warn.mockClear()
+})
+afterEach(() => vi.useRealTimers())
+
+function checkOf(...keys: string[]) {
+  const ended: string[] = []
+  const connections = { keys, end: (deleted: ReadonlySet<string>) => void ended.push(...deleted) }
+  const check = new KeyCheck({ scope: 's', existing, connections: () => [connections], now: () => now })
+  const used = async (at: number) => {
+    now = at
+    check.used()
+    await Promise.resolve()
+  }
+  return { keys, ended, used }
+}
+
+test('keys are asked for once a minute at most, each once, and those that are gone end', async () => {
+  existing.mockResolvedValue(new Set(['a']))
+  const start = now
+  const { used, ended } = checkOf('a', 'b', 'a', 'admin')
+  await used(start)
+  await used(start + MINUTE_MS - 1)
+  expect(existing.mock.calls).toEqual([[['a', 'b']]])
+  await vi.waitFor(() => expect(ended).toEqual(['b']))
+  await used(start + MINUTE_MS)
+  expect(existing).toHaveBeenCalledTimes(2)
+})
+
+test('of the bootstrap key alone nothing is asked', async () => {
+  const { used, ended } = checkOf('admin', 'admin')
+  await used(now)
+  expect(existing).not.toHaveBeenCalled()
+  expect(ended).toEqual([])
+})
+
+test('a database that fails or stalls ends nothing, and is asked again a minute later', async () => {
+  vi.useFakeTimers({ now })
+  const start = now
+  existing.mockRejectedValueOnce(new Error('away')).mockReturnValueOnce(new Promise(() => {}))
+  existing.mockResolvedValueOnce(new Set())
+  const { used, ended } = checkOf('a')
+  await used(start)
+  await used(start + MINUTE_MS)
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(warn).toHaveBeenCalledTimes(2)
+  expect(ended).toEqual([])
+  await used(start + 2 * MINUTE_MS)
+  await vi.advanceTimersByTimeAsync(0)
+  expect(ended).toEqual(['a'])
+})
+
+test('a connection that is opened while the database answers stays', async () => {
+  const { promise, resolve } = Promise.withResolvers<Set<string>>()
+  existing.mockReturnValue(promise)
+  const { keys, used, ended } = checkOf('a')
+  await used(now)
+  keys.push('new')
+  resolve(new Set())
+  await vi.waitFor(() => expect(ended).toEqual(['a']))
+})

@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { limits } from '../../../../src/base/limits.ts'
+import type { Log } from '../../../../src/scope/log.ts'
+import { SocketFeed } from '../../../../src/scope/live/socket-feed.ts'
+import { part } from '../../agents/agent-fixtures.ts'
+
+const ENTRIES = 300
+const text = (seq: number) => JSON.stringify({ seq, x: 'y'.repeat(10_000) })
+const entries = Array.from({ length: ENTRIES }, (_, index) => ({ seq: index + 1, text: text(index + 1) }))
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  vi.stubGlobal('scheduler', { wait: (ms: number) => new Promise((resolve) => setTimeout(resolve, ms)) })
+})
+afterEach(() => {
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+
+function feedOf() {
+  const log = part<Log>({
+    last: ENTRIES,
+    read: (after: number, limit: number, _before?: number, bytes?: number) => {
+      let left = bytes ?? Number.MAX_SAFE_INTEGER
+      return entries.slice(after, after + limit).filter((entry) => left > 0 && (left -= entry.text.length) > -Infinity)
+    },
+  })
+  const feed = new SocketFeed({ log, now: Date.now })
+  const open = (cursor: number | null) => {
+    const sent: { type: string; sent?: number; entry?: { seq: number } }[] = []
+    const bytes = { sent: 0 }
+    const close = vi.fn<(code: number, reason: string) => void>()
+    const send = (frame: string) => {
+      bytes.sent += frame.length
+      sent.push(JSON.parse(frame))
+    }
+    const socket = part<WebSocket>({ send, close, serializeAttachment: () => {} })
+    const connect = { connection_id: 'c', key_id: 'k', source: 's', may_send: true, decides_as: null }
+    const counts = { sent: 0, marked: 0, read: 0, closing: false }
+    feed.add(socket, { ...connect, ...counts, cursor, live_after: cursor === null ? 0 : ENTRIES })
+    feed.follow(socket)
+    const echo = () => feed.seen(socket, sent.findLast(({ type }) => type === 'mark')?.sent ?? 0)
+    const seqs = () => sent.flatMap(({ entry }) => (entry ? [entry.seq] : []))
+    return { socket, sent, bytes, close, echo, seqs }
+  }
+  return { feed, open }
+}
+
+test('a socket that sends its marks back is sent the whole log, and never more ahead than the limit', async () => {
+  const { open } = feedOf()
+  const { bytes, echo, seqs, close } = open(0)
+  let before = 0
+  for (let round = 0; round < 40; round += 1) {
+    await vi.advanceTimersByTimeAsync(100)
+    expect(bytes.sent - before).toBeLessThan(limits.unread_bytes + limits.mark_bytes + 30_000)
+    before = bytes.sent
+    echo()
+  }
+  expect(seqs()).toEqual(entries.map(({ seq }) => seq))
+  expect(close).not.toHaveBeenCalled()
+})
+
+test('a socket that sends no mark back is sent no more than the limit, and closed; it stays counted until it is gone', async () => {
+  const { feed, open } = feedOf()
+  const { socket, bytes, close } = open(0)
+  await vi.advanceTimersByTimeAsync(3000)
+  expect(bytes.sent).toBeLessThan(limits.unread_bytes + 30_000)
+  expect(close).not.toHaveBeenCalled()
+  await vi.advanceTimersByTimeAsync(4000)
+  expect(close).toHaveBeenCalledWith(4008, expect.stringContaining('?after=SEQ'))
+  feed.tell(entries)
+  expect(bytes.sent).toBeLessThan(limits.unread_bytes + 30_000)
+  expect(feed.size).toBe(1)
+  feed.forget(socket)
+  expect(feed.size).toBe(0)
+})
+
+test('a live socket that falls behind catches up from the log, without gap or repetition', async () => {
+  const { feed, open } = feedOf()
+  const { seqs, echo } = open(null)
+  for (let from = 0; from < ENTRIES; from += 10) feed.tell(entries.slice(from, from + 10))
+  expect(seqs().length).toBeLessThan(ENTRIES / 2)
+  for (let round = 0; round < 40; round += 1) {
+    await vi.advanceTimersByTimeAsync(100)
+    echo()
+  }
+  expect(seqs()).toEqual(entries.map(({ seq }) => seq))
+})
+
+test('who has sent marks back before is waited for longer', async () => {
+  const { open } = feedOf()
+  const { close, echo } = open(0)
+  await vi.advanceTimersByTimeAsync(100)
+  echo()
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(close).not.toHaveBeenCalled()
+  await vi.advanceTimersByTimeAsync(15_000)
+  expect(close).toHaveBeenCalledOnce()
+})
+
+test('one that reads nothing is not told what is not in the log either, and answers without end close it', async () => {
+  const { feed, open } = feedOf()
+  const { socket, bytes, close } = open(0)
+  await vi.advanceTimersByTimeAsync(100)
+  const before = bytes.sent
+  feed.say(JSON.stringify({ type: 'delta' }))
+  expect(bytes.sent).toBe(before)
+  for (let answers = 0; answers < 10_000; answers += 1) feed.deliver(socket, JSON.stringify({ type: 'ack', id: 'x'.repeat(100) }))
+  expect(close).toHaveBeenCalledOnce()
+  expect(bytes.sent).toBeLessThan(2 * limits.unread_bytes + 30_000)
+})

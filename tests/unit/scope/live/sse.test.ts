@@ -1,0 +1,49 @@
+import { expect, test, vi } from 'vitest'
+import { limits } from '../../../../src/base/limits.ts'
+import type { Log } from '../../../../src/scope/log.ts'
+import { Streams } from '../../../../src/scope/live/sse.ts'
+import { part } from '../../agents/agent-fixtures.ts'
+
+const PATIENCE_MS = 60_000
+
+function streamsOf() {
+  const clock = { now: 0 }
+  const used = vi.fn<() => void>()
+  const log = part<Log>({ last: 0, listen: () => {}, read: (after: number) => (after === 0 ? [{ seq: 1, text: '{}' }] : []) })
+  const streams = new Streams({ log, used, now: () => clock.now })
+  const open = (key_id: string) => streams.open({ after: null, key_id }).body!.getReader()
+  return { clock, used, streams, open }
+}
+
+test('a reader that takes nothing for a minute is dropped by a timer, so that what was laid out for it is not kept', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  const { clock, streams, open } = streamsOf()
+  const gone = open('gone')
+  clock.now = PATIENCE_MS - 1
+  open('second')
+  vi.advanceTimersByTime(10_000)
+  expect(streams.keys).toEqual(['gone', 'second'])
+  clock.now = PATIENCE_MS
+  vi.advanceTimersByTime(10_000)
+  expect(streams.keys).toEqual(['second'])
+  await expect(gone.read()).rejects.toThrow('nothing was read from this stream for a minute')
+  vi.useRealTimers()
+})
+
+test('a scope has only so many streams', () => {
+  const { streams } = streamsOf()
+  for (let count = 0; count < limits.streams_per_scope; count += 1) streams.open({ after: null, key_id: 'k' })
+  expect(streams.open({ after: null, key_id: 'k' }).status).toBe(503)
+})
+
+test('a reader that has taken everything waits as long as there is nothing new', async () => {
+  const { clock, used, streams, open } = streamsOf()
+  const reader = open('patient')
+  await reader.read()
+  await reader.read()
+  await vi.waitFor(() => expect(used).toHaveBeenCalledTimes(2))
+  clock.now = 10 * PATIENCE_MS
+  open('second')
+  expect(streams.keys).toEqual(['patient', 'second'])
+  await reader.cancel()
+})

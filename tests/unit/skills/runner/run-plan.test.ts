@@ -1,0 +1,274 @@
+import { describe, expect, test } from 'vitest'
+import type { RunResult } from '../../../../src/skills/runner/ports.ts'
+import { Retryable, threeSteps, toolsOf, World } from '../run-world.ts'
+
+const KEY = 'once:{{who}}'
+const who = { who: 'ann' }
+const run = async (world: World, ...rest: Parameters<World['run']>): Promise<RunResult> => {
+  const result = await world.run(...rest)
+  if (result === 'died') throw new Error('nothing was to die')
+  return result
+}
+const failing = () => {
+  throw new Error('no')
+}
+
+describe('a plan', () => {
+  test('runs its steps one after the other and gives its outputs, its writes and what it cost', async () => {
+    const world = new World()
+    world.tools = { second: (_, { world }) => world.wait(30).then(() => ({ n: 2 })) }
+    const result = await run(
+      world,
+      threeSteps({ 'plan.steps.0.args': { cost: 0.25 }, 'plan.steps.2.args': { n: '{{work.steps.second.n}}' } }),
+    )
+    expect(result).toMatchObject({
+      status: 'ok',
+      reason: null,
+      outputs: { answer: 'third' },
+      blackboard: { work: { flag: true, answer: 'third' } },
+      writes: [{ path: 'work.answer', change: 'added', before: null, after: 'third' }],
+      cost_usd: 0.25,
+      latency_ms: 30,
+      steps: [{ name: 'first', status: 'ok', attempts: 1, cost_usd: 0.25 }, { name: 'second', duration_ms: 30 }, { name: 'third' }],
+      compensation: [],
+    })
+    expect(world.effects).toEqual([
+      { tool: 'first', args: { cost: 0.25 }, key: null },
+      { tool: 'second', args: {}, key: null },
+      { tool: 'third', args: { n: 2 }, key: null },
+    ])
+    expect(world.log.map(({ kind }) => kind)).toEqual([
+      'skill-started',
+      'skill-step-ended',
+      'skill-step-ended',
+      'skill-step-ended',
+      'skill-applied',
+    ])
+  })
+
+  test('skips a step whose guard is false, and fails at one whose guard is broken', async () => {
+    const world = new World()
+    const skipped = await run(
+      world,
+      threeSteps({ 'plan.steps.1.guard': '!work.flag', 'plan.steps.2.guard': "work.steps.first.done == 'first'" }),
+    )
+    expect(skipped).toMatchObject({ status: 'ok', steps: [{ status: 'ok' }, { status: 'skipped', attempts: 0 }, { status: 'ok' }] })
+    const broken = await run(new World(), threeSteps({ 'plan.steps.1.guard': 'work.nothing' }))
+    expect(broken).toMatchObject({ status: 'partial_failure', reason: 'guard', detail: expect.stringContaining('No such key: nothing') })
+  })
+
+  test('undoes what was done, the newest first, when a step fails', async () => {
+    const world = new World()
+    world.tools = { third: failing }
+    const result = await run(world, threeSteps())
+    expect(result).toMatchObject({
+      status: 'partial_failure',
+      reason: 'tool',
+      detail: 'no',
+      outputs: {},
+      writes: [],
+      blackboard: { work: { flag: true } },
+    })
+    expect(result.compensation).toEqual([
+      { index: 1, undoes: 'second', tool: 'undo_second', status: 'ok', error: null },
+      { index: 0, undoes: 'first', tool: 'undo_first', status: 'ok', error: null },
+    ])
+    expect(toolsOf(world)).toEqual(['first', 'second', 'undo_second', 'undo_first'])
+  })
+
+  test('that did nothing has failed and undoes nothing', async () => {
+    const world = new World()
+    world.tools = { first: failing }
+    expect(await run(world, threeSteps())).toMatchObject({ status: 'failed', compensation: [] })
+    expect(world.effects).toEqual([])
+  })
+
+  test('goes on undoing when a compensation fails or cannot be filled, and tells', async () => {
+    const world = new World()
+    world.tools = { third: failing, undo_second: failing }
+    const whole = { when: 'partial_failure', tool: 'undo_all', args: { x: '{{work.nothing}}' } }
+    const manifest = threeSteps()
+    manifest.plan.compensation.push({ ...manifest.plan.compensation[0], ...whole } as never)
+    delete manifest.plan.compensation[3]?.step
+    expect((await run(world, manifest)).compensation).toEqual([
+      { index: 1, undoes: 'second', tool: 'undo_second', status: 'failed', error: 'no' },
+      { index: 0, undoes: 'first', tool: 'undo_first', status: 'ok', error: null },
+      {
+        index: 3,
+        undoes: null,
+        tool: 'undo_all',
+        status: 'failed',
+        error: 'args.x: {{work.nothing}} has no value: there is no work.nothing',
+      },
+    ])
+  })
+
+  test('fails at a place that has no value, without calling the tool', async () => {
+    const world = new World()
+    const result = await run(world, threeSteps({ 'plan.steps.1.args': { x: ['{{work.steps.first.missing}}'] } }))
+    expect(result).toMatchObject({
+      status: 'partial_failure',
+      reason: 'template',
+      detail: expect.stringContaining('args.x.0: {{work.steps.first.missing}}'),
+    })
+    expect(toolsOf(world)).toEqual(['first', 'undo_first'])
+  })
+
+  test('undoes all where its result cannot be given', async () => {
+    const missing = await run(new World(), threeSteps({ 'plan.result_map.answer': '{{work.steps.third.other}}' }))
+    expect(missing).toMatchObject({
+      status: 'partial_failure',
+      reason: 'result',
+      detail: expect.stringContaining('no work.steps.third.other'),
+    })
+    const wrong = await run(new World(), threeSteps({ 'plan.result_map.answer': 3 }))
+    expect(wrong).toMatchObject({ status: 'partial_failure', reason: 'result', detail: 'the output answer is not of type string' })
+    expect(wrong.compensation).toHaveLength(3)
+  })
+})
+
+describe('a retry', () => {
+  const retrying = (changes: Record<string, unknown> = {}) =>
+    threeSteps({ 'plan.steps.1.retry': { max_attempts: 3, backoff_ms: 100 }, ...changes })
+  const failsTwice = (error: Error) => {
+    let calls = 0
+    return () => {
+      if (++calls <= 2) throw error
+      return { calls }
+    }
+  }
+
+  test('repeats what may go better, after a wait that doubles', async () => {
+    const world = new World()
+    world.tools = { second: failsTwice(new Retryable('busy')) }
+    expect(await run(world, retrying())).toMatchObject({
+      status: 'ok',
+      latency_ms: 300,
+      steps: [{}, { attempts: 3, duration_ms: 300 }, {}],
+    })
+  })
+
+  test('ends with its attempts', async () => {
+    const world = new World()
+    world.tools = { second: failsTwice(new Retryable('busy')) }
+    const result = await run(world, retrying({ 'plan.steps.1.retry.max_attempts': 2 }))
+    expect(result).toMatchObject({ status: 'partial_failure', detail: 'busy', steps: [{}, { attempts: 2 }] })
+  })
+
+  test('is not made of what will not go better', async () => {
+    const world = new World()
+    world.tools = { second: failsTwice(new Error('bad input')) }
+    expect(await run(world, retrying())).toMatchObject({ steps: [{}, { attempts: 1, error: 'bad input' }] })
+  })
+
+  test('of what was cut off is made under a key only, and always under the same', async () => {
+    const slow = () => {
+      let calls = 0
+      return (_: unknown, { world }: { world: World }) => (++calls === 1 ? world.wait(5000) : { calls })
+    }
+    const keyed = new World()
+    keyed.tools = { second: slow() }
+    expect(await run(keyed, retrying({ 'plan.idempotence_key': KEY }), { inputs: who })).toMatchObject({
+      status: 'ok',
+      steps: [{}, { attempts: 2 }, {}],
+    })
+    const unkeyed = new World()
+    unkeyed.tools = { second: slow() }
+    expect(await run(unkeyed, retrying())).toMatchObject({
+      status: 'partial_failure',
+      reason: 'timeout',
+      steps: [{}, { attempts: 1, status: 'timeout' }],
+    })
+    expect(toolsOf(unkeyed)).toEqual(['first', 'undo_second', 'undo_first'])
+  })
+
+  test('that fails after an attempt that was cut off is undone: that one may have happened', async () => {
+    const world = new World()
+    let calls = 0
+    world.tools = {
+      second: () => {
+        if (++calls === 1) return new Promise(() => {})
+        throw new Error('it is being done already')
+      },
+    }
+    const changes = { 'plan.idempotence_key': 'key', 'plan.steps.1.retry': { max_attempts: 2, backoff_ms: 0 } }
+    const result = await world.run(threeSteps(changes))
+    expect(result).toMatchObject({ status: 'partial_failure', reason: 'tool', detail: 'it is being done already' })
+    expect(toolsOf(world)).toEqual(['first', 'undo_second', 'undo_first'])
+  })
+})
+
+describe('a cancellation', () => {
+  test('cuts the step at hand off, undoes, and lets the undoing run', async () => {
+    const world = new World()
+    const controller = new AbortController()
+    world.tools = {
+      second: () => {
+        controller.abort()
+        return new Promise(() => {})
+      },
+      undo_second: (_, { signal }) => ({ stopped: signal.aborted }),
+    }
+    const result = await run(world, threeSteps(), { signal: controller.signal })
+    expect(result).toMatchObject({ status: 'partial_failure', reason: 'cancelled', compensation: [{ status: 'ok' }, { status: 'ok' }] })
+    expect(toolsOf(world)).toEqual(['first', 'undo_second', 'undo_first'])
+  })
+
+  test('before the first step does nothing', async () => {
+    expect(await run(new World(), threeSteps(), { signal: AbortSignal.abort() })).toMatchObject({ status: 'failed', reason: 'cancelled' })
+  })
+})
+
+describe('a key', () => {
+  test('whose outputs are known runs nothing', async () => {
+    const world = new World()
+    const manifest = threeSteps({ 'plan.idempotence_key': KEY })
+    await run(world, manifest, { inputs: who })
+    expect([...world.good]).toEqual([['deploy.container.appservice:once:ann', { answer: 'third' }]])
+    world.journal.clear()
+    world.effects.length = 0
+    expect(await run(world, manifest, { inputs: who })).toMatchObject({
+      status: 'reused',
+      outputs: { answer: 'third' },
+      writes: [{ path: 'work.answer', after: 'third' }],
+      steps: [],
+    })
+    expect(world.effects).toEqual([])
+    expect(await run(world, manifest, { inputs: { who: 'bob' } })).toMatchObject({ status: 'ok' })
+  })
+
+  test('writes only what its outputs have', async () => {
+    const world = new World()
+    world.good.set('deploy.container.appservice:once:ann', {})
+    expect(await run(world, threeSteps({ 'plan.idempotence_key': KEY }), { inputs: who })).toMatchObject({ status: 'reused', writes: [] })
+  })
+
+  test('is not remembered where the run failed', async () => {
+    const world = new World()
+    world.tools = { third: failing }
+    await run(world, threeSteps({ 'plan.idempotence_key': KEY }), { inputs: who })
+    expect(world.good.size).toBe(0)
+  })
+
+  test('names each step of the run', async () => {
+    const world = new World()
+    await run(world, threeSteps({ 'plan.idempotence_key': KEY }), { inputs: who })
+    expect(world.effects.map(({ key }) => key)).toEqual(
+      ['first', 'second', 'third'].map((name) => `deploy.container.appservice:once:ann:run-1:${name}`),
+    )
+  })
+})
+
+test('a secret is in the call and in no log', async () => {
+  const world = new World()
+  const manifest = threeSteps({ 'signature.inputs.0.secret': true, 'plan.steps.0.args': { key: '{{who}}' } })
+  world.tools = {
+    first: (args) => ({ echo: args['key'] }),
+    second: () => {
+      throw new Error('hush-hush is wrong')
+    },
+  }
+  await run(world, manifest, { inputs: { who: 'hush-hush' } })
+  expect(world.effects[0]?.args).toEqual({ key: 'hush-hush' })
+  expect(JSON.stringify(world.log)).not.toContain('hush')
+})

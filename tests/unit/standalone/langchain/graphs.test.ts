@@ -1,0 +1,161 @@
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from '@langchain/core/messages'
+import { tool } from '@langchain/core/tools'
+import { END, MemorySaver, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
+import { createReactAgent } from '@langchain/langgraph/prebuilt'
+import { createAgent } from 'langchain'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { wrapLangGraph, type SkillChatModel } from '../../../../src/standalone/langchain/index.ts'
+import { collect, count, proposal } from '../fixtures.ts'
+import { calling, chained, type Answer } from './scripted.ts'
+
+const look = tool(async () => 'saw it', { name: 'look', description: 'Looks', schema: z.object({}) })
+
+type State = { messages: BaseMessage[] }
+/**
+ * What the tests ask of a graph: all kinds are compiled by LangGraph, and differ in types that
+ * nothing here is about.
+ */
+type Graph = {
+  invoke(state: object, options?: object): Promise<State>
+  stream(state: object, options?: object): Promise<AsyncIterable<unknown>>
+}
+type Build = (model: SkillChatModel, options?: { checkpointer?: MemorySaver }) => Graph
+
+const nodeThatCalls: Build = (model, options) =>
+  new StateGraph(MessagesAnnotation)
+    .addNode('talk', async ({ messages }) => ({ messages: [await model.invoke(messages)] }))
+    .addEdge(START, 'talk')
+    .addEdge('talk', END)
+    .compile(options)
+
+const reactAgent: Build = (model, options) => createReactAgent({ llm: model, tools: [look], ...options })
+const langchainAgent: Build = (model, options) => createAgent({ model, tools: [look], ...options }) as unknown as Graph
+
+const graphs: [string, Build][] = [
+  ['a node that calls the model', nodeThatCalls],
+  ['createReactAgent of LangGraph', reactAgent],
+  ['createAgent of LangChain', langchainAgent],
+  [
+    'a subgraph',
+    (model, options) =>
+      new StateGraph(MessagesAnnotation)
+        .addNode('inner', reactAgent(model) as never)
+        .addEdge(START, 'inner')
+        .addEdge('inner', END)
+        .compile(options),
+  ],
+]
+
+const asked = { messages: [new HumanMessage('A note')] }
+const textsOf = ({ messages }: State): string[] => messages.map(({ text }) => text)
+const PROTOCOL = /SKILL_|CLARIFY/
+
+function world(build: Build, answers: Answer[], options: Parameters<Build>[1] = {}) {
+  const here = chained([])
+  const fresh = chained(answers)
+  const graph = wrapLangGraph(fresh.reflex, { model: fresh.model, tools: [fresh.save], graph: (model) => build(model, options) })
+  return { ...here, ...fresh, graph }
+}
+
+describe.each(graphs)('%s', (_, build) => {
+  test('runs a skill once, and its state holds no part of the protocol', async () => {
+    const { graph, saved, model } = world(build, [`Saving. ${proposal('milk')}`, 'Done.'])
+    const state = await graph.invoke(asked)
+    expect(textsOf(state)).toEqual(['A note', 'Saving. Done.'])
+    expect(saved).toEqual(['milk'])
+    expect(model.prompts.map((prompt) => count(prompt, '<SKILL_BULLETIN>'))).toEqual([1, 0])
+    expect(count(model.prompts[1] ?? '', '<SKILL_RESULT>')).toBe(1)
+  })
+
+  test.each([undefined, 'values', 'updates', 'messages', 'debug', ['updates', 'messages']])(
+    'runs it once by the stream mode %j, none of which shows the protocol',
+    async (streamMode) => {
+      const { graph, saved } = world(build, [`Saving. ${proposal('milk')}`, 'Done.'])
+      const chunks = await collect(await graph.stream(asked, streamMode ? { streamMode } : {}))
+      expect(JSON.stringify(chunks)).not.toMatch(PROTOCOL)
+      expect(JSON.stringify(chunks)).toContain('Done.')
+      expect(saved).toEqual(['milk'])
+    },
+  )
+
+  test('keeps its state by a checkpointer over two turns', async () => {
+    const checkpointer = new MemorySaver()
+    const { graph, saved } = world(build, [proposal('a'), 'One.', proposal('b'), 'Two.'], { checkpointer })
+    const thread = { configurable: { thread_id: 't-1' } }
+    await graph.invoke(asked, thread)
+    const state = await graph.invoke({ messages: [new HumanMessage('Another note')] }, thread)
+    expect(textsOf(state)).toEqual(['A note', 'One.', 'Another note', 'Two.'])
+    expect(saved).toEqual(['a', 'b'])
+    const kept = await collect(checkpointer.list(thread))
+    expect(kept.length).toBeGreaterThan(3)
+    expect(JSON.stringify(kept)).not.toMatch(PROTOCOL)
+  })
+})
+
+describe.each(graphs.slice(1, 3))('%s, whose model calls tools', (_, build) => {
+  test('tells the model of the results behind the tool results, and shows them to nobody', async () => {
+    const { graph, saved, model } = world(build, [calling(`Saving. ${proposal('milk')}`, 'look'), 'Done.'])
+    const state = await graph.invoke(asked)
+    expect(textsOf(state)).toEqual(['A note', 'Saving. ', 'saw it', 'Done.'])
+    expect(saved).toEqual(['milk'])
+    expect(model.prompts[1]).toMatch(/saw it\n<SKILL_RESULT>.*"status":"ok".*<\/SKILL_RESULT>$/)
+    expect(model.prompts.map((prompt) => count(prompt, '<SKILL_BULLETIN>'))).toEqual([1, 0])
+  })
+
+  test('streams its tokens without the protocol', async () => {
+    const { graph, saved } = world(build, [calling(`Saving. ${proposal('milk')}`, 'look'), 'Done.'])
+    const chunks = (await collect(await graph.stream(asked, { streamMode: 'messages' }))) as [BaseMessage, unknown][]
+    expect(chunks.map(([{ text }]) => text).join('')).toBe('Saving. saw itDone.')
+    expect(saved).toEqual(['milk'])
+  })
+})
+
+describe('a proposal that is not its model’s own new answer', () => {
+  test.each([
+    ['what a user says', new HumanMessage(proposal('injected'))],
+    ['what a tool gives', new ToolMessage({ content: proposal('injected'), tool_call_id: 'c-1' })],
+    ['an answer that was there', new AIMessage(proposal('injected'))],
+  ])('is not acted upon where it is %s', async (_, last) => {
+    const { graph, saved, model } = world(nodeThatCalls, ['Hello.'])
+    const { messages } = await graph.invoke({ messages: [new HumanMessage('A note'), calling('', 'look'), last] })
+    expect(messages.at(-1)?.text).toBe('Hello.')
+    expect(messages.some(({ text }) => text === last.text)).toBe(true)
+    expect(saved).toEqual([])
+    expect(model.calls).toHaveLength(1)
+  })
+
+  test('is not acted upon where a node of the graph writes it', async () => {
+    const { reflex, model, save, saved } = chained(['Hello.'])
+    const graph = wrapLangGraph(reflex, {
+      model,
+      tools: [save],
+      graph: (skilled) =>
+        new StateGraph(MessagesAnnotation)
+          .addNode('talk', async ({ messages }) => ({ messages: [await skilled.invoke(messages)] }))
+          .addNode('write', () => ({ messages: [new HumanMessage(proposal('injected'))] }))
+          .addEdge(START, 'talk')
+          .addEdge('talk', 'write')
+          .addEdge('write', END)
+          .compile(),
+    })
+    const { messages } = await graph.invoke(asked)
+    expect(messages.at(-1)?.text).toBe(proposal('injected'))
+    expect(saved).toEqual([])
+  })
+})
+
+describe('wrapLangGraph', () => {
+  test('refuses a graph that is built already, and says what to write instead', () => {
+    const { reflex, model } = chained([])
+    const built = createReactAgent({ llm: model, tools: [look] })
+    for (const graph of [built, () => built]) {
+      expect(() => wrapLangGraph(reflex, { model, graph: graph as never })).toThrow('graph: (model) => createAgent({ model, tools })')
+    }
+  })
+
+  test('refuses a model that has skills', () => {
+    const { reflex, wrapped } = chained([])
+    expect(() => wrapLangGraph(reflex, { model: wrapped, graph: (model) => model })).toThrow('wrapped by Reflex already')
+  })
+})

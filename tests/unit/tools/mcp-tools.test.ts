@@ -1,0 +1,79 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { mcpTools } from '../../../src/standalone/index.ts'
+
+let server: Server
+let host = ''
+const methods: string[] = []
+
+type Message = { id?: number; method: string; params?: { name?: string; arguments?: { at?: string } } }
+
+const results: Record<string, (message: Message) => unknown> = {
+  initialize: () => ({ protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'sky', version: '1' } }),
+  'tools/list': () => ({
+    tools: [{ name: 'look', description: 'Looks', inputSchema: { type: 'object', properties: { at: { type: 'string' } } } }],
+  }),
+  'tools/call': ({ params }) => ({
+    content: [{ type: 'text', text: params?.arguments?.at === 'everything' ? 'x'.repeat(5_000_000) : `saw ${params?.arguments?.at}` }],
+  }),
+}
+
+beforeAll(async () => {
+  server = createServer((incoming, response) => {
+    let body = ''
+    incoming.on('data', (chunk) => (body += String(chunk)))
+    incoming.on('end', () => {
+      if (incoming.url === '/moved') {
+        response.writeHead(307, { location: 'https://evil.example.com/' }).end()
+        return
+      }
+      if (incoming.method !== 'POST') {
+        response.writeHead(405).end()
+        return
+      }
+      const message = JSON.parse(body) as Message
+      methods.push(message.method)
+      if (message.id === undefined) {
+        response.writeHead(202).end()
+        return
+      }
+      const result = results[message.method]?.(message)
+      const answer = result === undefined ? { error: { code: -32601, message: 'no such method' } } : { result }
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...answer }))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+
+afterAll(() => {
+  server.closeAllConnections()
+  server.close()
+})
+
+test('the tools of an MCP server can be called', async () => {
+  const { tools, close } = await mcpTools({ url: `http://${host}/mcp`, prefix: 'sky.' }, { allowed_hosts: [host] })
+  expect(Object.keys(tools)).toEqual(['sky.look'])
+  const output = await tools['sky.look']?.execute?.({ at: 'the moon' }, { toolCallId: 'c', messages: [], context: {} })
+  expect(output).toMatchObject({ content: [{ type: 'text', text: 'saw the moon' }] })
+  expect(methods).toContain('tools/call')
+  const everything = tools['sky.look']?.execute?.({ at: 'everything' }, { toolCallId: 'd', messages: [], context: {} })
+  // It was done all the same.
+  await expect(everything).rejects.toMatchObject({
+    name: 'CutOff',
+    message: expect.stringContaining('larger than 4194304 bytes') as unknown,
+  })
+  await close()
+})
+
+test('a server on a host that is not allowed is not asked, nor one that it leads to', async () => {
+  await expect(mcpTools({ url: 'https://mcp.example.com' }, { allowed_hosts: [host] })).rejects.toThrow(
+    'MCP server: the host mcp.example.com is not',
+  )
+  const bound = { allowed_hosts: [host], secret_hosts: [[host], ['mcp.example.com']] }
+  await expect(mcpTools({ url: `http://${host}/mcp` }, bound)).rejects.toThrow('a secret must not be sent there')
+  await expect(mcpTools({ url: `http://${host}/moved` }, { allowed_hosts: [host] })).rejects.toThrow(
+    'evil.example.com is not among those allowed',
+  )
+})
