@@ -20,6 +20,8 @@ export class Log {
   #last: number
   #gathering = 0
   #gathered: (Text & { kind: string })[] = []
+  /** Written, and not passed to the listeners yet. */
+  #unheard: Text[] = []
   #redact = redactor()
   #show = ({ text }: { kind: string; text: string }): string => text
   /** JSON of values that is known already: a reflex's context is long. */
@@ -70,10 +72,22 @@ export class Log {
       return { seq, kind: entry.kind, text: this.#hider.text(this.#textOf({ seq, at, ...entry })) }
     })
     this.#last += entries.length
-    for (const text of texts) this.#gathered.push(text)
-    if (this.#gathering === 0) this.#write()
-    for (const listener of this.#listeners) listener(texts)
+    for (const text of texts) {
+      this.#gathered.push(text)
+      this.#unheard.push(text)
+    }
+    if (this.#gathering === 0) {
+      this.#write()
+      this.announce()
+    }
     return this.#last
+  }
+
+  /** Passes new entries to the listeners, once their unit of work is whole. */
+  announce(): void {
+    const entries = this.#unheard
+    this.#unheard = []
+    if (entries.length > 0) for (const listener of this.#listeners) listener(entries)
   }
 
   /** Until `written`, which comes in the same transaction, entries are kept to be written all at once. */

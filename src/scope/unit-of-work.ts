@@ -28,6 +28,7 @@ export function unitOfWork({ database, log, counted, changed, guard, reset }: Pa
       return made
     })
     if (database.laid) changed()
+    if (depth === 1) log.announce()
     return result
   }
   return (work, of) => {

@@ -28,8 +28,6 @@ type Parts = {
 type Entry = { seq: number; text: string }
 type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
 
-const GATHER_MS = 5
-
 /**
  * WebSockets, hibernating. Every log entry goes to every socket as it is written; an event is acknowledged once it is
  * durable: the object's output gate holds what is sent until the storage has what was written before.
@@ -104,10 +102,10 @@ export class Sockets {
     this.#feed.say(this.#parts.hider.text(JSON.stringify({ type: 'delta', ...delta })))
   }
 
-  /** Acknowledgements and answers go first; a few milliseconds of the log go together. */
+  /** Sent at the end of the task that wrote them: its acknowledgements and replies go first. */
   #gather(entries: readonly Entry[]): void {
     if (this.count === 0) return
-    if (this.#gathered.length === 0) setTimeout(() => this.#tell(), GATHER_MS)
+    if (this.#gathered.length === 0) queueMicrotask(() => this.#tell())
     this.#gathered.push(...entries)
   }
 

@@ -13,8 +13,8 @@ import { tellFailure } from '../report-failure.ts'
 import { resultOf } from './turn-result.ts'
 
 const HEARTBEAT_MS = 20_000
-/** From one turn's start to the next, at least: a turn costs two commits, and an idle scope still starts its first one at once. */
-const TURN_GAP_MS = 20
+/** Between the start of an interrupted turn and the next start: a burst interrupts a few times, not once an event. */
+const INTERRUPT_GAP_MS = 20
 /** Newer events interrupt as often as this in a row. */
 const MOST_INTERRUPTS = 10
 
@@ -34,7 +34,11 @@ export class Turns {
   #current: Turn | null = null
   #scheduled = false
   #starting = false
-  #started = 0
+  /** When the turn that was interrupted last had started. */
+  #interrupted = 0
+  /** No turn has started since the runtime last had time for timers. */
+  #calm = false
+  #paused = false
   #interrupts = 0
   #urgent = false
   #debounce: ReturnType<typeof setTimeout> | undefined
@@ -76,9 +80,33 @@ export class Turns {
     const start = this.#urgent ? null : this.debouncedUntil(now())
     if (start !== null && start > now()) return this.#later(start)
     this.#scheduled = true
-    alarm.by(now() + 1000)
-    // In a task of its own: what was accepted is acknowledged first. What arrives in quick succession is considered together.
-    setTimeout(() => this.#start(), Math.max(0, this.#started + TURN_GAP_MS - now()))
+    if (this.#calm && this.#gap() === 0) {
+      // In the same task, so that accepting and claiming are one commit. The acknowledgement is sent first.
+      queueMicrotask(() => this.#start())
+    } else {
+      alarm.by(now() + 1000)
+      this.#pauseStarts()
+    }
+  }
+
+  #gap(): number {
+    return Math.max(0, this.#interrupted + INTERRUPT_GAP_MS - this.#parts.now())
+  }
+
+  /**
+   * The runtime delivers the messages that it has before it runs timers. So events that arrive
+   * before this timer fires are a burst, and the next turn considers them together.
+   */
+  #pauseStarts(): void {
+    this.#calm = false
+    if (this.#paused) return
+    this.#paused = true
+    setTimeout(() => {
+      this.#paused = false
+      if (this.#gap() > 0) return this.#pauseStarts()
+      this.#calm = true
+      if (this.#scheduled) this.#start()
+    }, this.#gap())
   }
 
   /** New events joined the context. */
@@ -137,7 +165,7 @@ export class Turns {
 
   #begin(turn: Turn): void {
     this.#current = turn
-    this.#started = turn.since
+    this.#pauseStarts()
     this.#parts.alarm.by(this.#parts.now() + HEARTBEAT_MS)
     inBackground(this.#run(turn))
   }
@@ -181,6 +209,7 @@ export class Turns {
   /** Overlap policy `interrupt`: everything is considered again, together with what arrived. Where events never cease, a turn is let through in the end. */
   #interrupt(turn: Turn, reason: string): void {
     this.#interrupts += 1
+    this.#interrupted = turn.since
     this.#ledger.interrupt(turn, reason)
     this.#current = null
     turn.stop(new Error(`the turn was interrupted: ${reason}`))
