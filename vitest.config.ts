@@ -1,20 +1,5 @@
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
-import path from 'node:path'
-import { defineConfig, type Plugin } from 'vitest/config'
-
-const listed = path.resolve('src/agents/index.ts')
-const withTestAgents = path.resolve('tests/support/agents.ts')
-
-/** The worker tests' deployment has agents of its own, beside the real ones: what a trigger does there is each test's to say. */
-const testAgents: Plugin = {
-  name: 'test-agents',
-  enforce: 'pre',
-  async resolveId(source, importer, options) {
-    if (!source.endsWith('/index.ts') || importer === withTestAgents) return null
-    const resolved = await this.resolve(source, importer, { ...options, skipSelf: true })
-    return resolved?.id === listed ? withTestAgents : null
-  },
-}
+import { defineConfig } from 'vitest/config'
 
 export default defineConfig(async () => ({
   test: {
@@ -28,8 +13,8 @@ export default defineConfig(async () => ({
       { test: { name: 'unit', include: ['tests/unit/**/*.test.ts'] } },
       {
         plugins: [
-          testAgents,
           cloudflareTest({
+            main: './tests/support/worker.ts',
             wrangler: { configPath: './wrangler.toml' },
             remoteBindings: false,
             miniflare: {

@@ -33,9 +33,4 @@ export interface Env {
   OPENAI_COMPATIBLE_API_KEY?: string
   /** Secrets for the tools that settings declare are beside these, each by a name that begins with REFLEX_TOOL_, and its hosts by that name and _HOSTS. */
   [tool_secret: `REFLEX_TOOL_${string}`]: string | undefined
-  /** Where the SSH guard also reports a block, if set. */
-  BLOCK_WEBHOOK_URL?: string
-  /** Where its tickets are opened and closed, and where it tells whoever is on duty, if set. */
-  TICKET_WEBHOOK_URL?: string
-  NOTIFY_WEBHOOK_URL?: string
 }

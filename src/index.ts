@@ -1,17 +1,10 @@
-import { app } from './http/app.ts'
-import type { Env } from './env.ts'
-import { consumeDeadLetters, consumeEvents } from './events/consume.ts'
-import { sweep } from './events/sweep.ts'
+import { chat } from './agents/chat/agent.ts'
+import { deploy } from './agents/deploy/agent.ts'
+import { sshGuard } from './agents/ssh-guard/agent.ts'
+import { team } from './agents/team/agent.ts'
+import { reflex } from './worker.ts'
 
-export { Sweeper } from './events/sweeper.ts'
-export { Scope } from './scope/scope.ts'
-
-export default {
-  fetch: app.fetch,
-  async queue(batch, env) {
-    await (batch.queue === 'reflex-dead-letters' ? consumeDeadLetters(batch, env) : consumeEvents(batch, env))
-  },
-  async scheduled(controller, env) {
-    await sweep(env, controller.scheduledTime)
-  },
-} satisfies ExportedHandler<Env>
+// The first agent whose pattern matches serves a scope; the built-in `prompted` serves the rest.
+const worker = reflex({ agents: [sshGuard, chat, team, deploy] })
+export const { Scope, Sweeper } = worker
+export default worker.handlers

@@ -1,3 +1,4 @@
+import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { ToolSet } from 'ai'
 import type { z } from 'zod'
 import type { Env } from '../env.ts'
@@ -5,9 +6,12 @@ import type { DecisionContext } from '../core/decision-context.ts'
 import type { Filter, ReflexDeps } from '../core/deps.ts'
 import type { builtInEvents, Event, EventSchema } from '../core/event.ts'
 import type { OfflineRule } from '../models/offline-model.ts'
+import type { RetentionStep } from '../contract/retention-step.ts'
 import type { RetrySettings } from '../contract/retry-settings.ts'
+import type { Principal } from '../contract/principal.ts'
 import type { Settings } from '../contract/settings.ts'
 import type { ToolDefinition } from '../tools/define-tool.ts'
+import type { AgentRegistry } from './registry.ts'
 
 /** What a trigger is given: document 1's dependencies, and the scope's means to act. */
 export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
@@ -32,6 +36,9 @@ export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
   stream: (delta: string) => void
 }
 
+/** What a route of the API can rely on: the caller's key was checked, and the registry is the deployment's. */
+export type RouteEnv = { Bindings: Env; Variables: { principal: Principal; scope: string; agents: AgentRegistry } }
+
 /** A result, as JSON, or null where there was nothing to do; a forgotten `return` does not type. */
 export type Trigger<E extends Event> = (
   context: DecisionContext<E>,
@@ -55,6 +62,10 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
   settings?: Partial<Omit<Settings, 'agent' | 'retry'>> & { retry?: Partial<RetrySettings> }
   /** How the offline model answers this agent's prompts. */
   offline?: readonly OfflineRule[]
+  /** Routes of its own, behind the API's authentication. */
+  routes?: OpenAPIHono<RouteEnv>
+  /** Deletes old rows from its own tables in D1. */
+  retention?: readonly RetentionStep[]
 }
 
 type BuiltIn = z.infer<(typeof builtInEvents)[number]>

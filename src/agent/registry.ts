@@ -4,12 +4,15 @@ import { matchesScope } from '../contract/scope-pattern.ts'
 import type { Agent } from './define-agent.ts'
 import { prompted } from './prompted.ts'
 
+export type AgentRegistry = ReturnType<typeof buildRegistry>
+
 /**
- * The agents of a deployment and the event types that they know. Throws where two of them cannot stand beside each other, or where a filter names a type that
- * nobody defines: the deployment would start, and the wrong agent, or none, would see the events.
+ * The agents of a deployment and the event types that they know. Throws where two of them clash or
+ * where a filter names a type that nobody defines: the deployment would start, and the wrong
+ * agent, or none, would see the events.
  */
 export function buildRegistry(listed: readonly Agent[]) {
-  // It serves what no other does, and so is there even if it is not listed.
+  // It serves the scopes that no other agent serves, so it is always there.
   const agents = listed.includes(prompted) ? listed : [...listed, prompted]
   demandNamesOfTheirOwn(agents)
   const defined = schemasOf(agents)

@@ -1,7 +1,7 @@
+import type { RetentionStep } from '../contract/retention-step.ts'
 import type { Env } from '../env.ts'
 import { forgetApprovals } from '../store/approvals.ts'
 import { forgetEvents } from '../store/events.ts'
-import { forgetIncidents } from '../agents/ssh-guard/incidents.ts'
 import { forgetReflexMetrics } from '../store/reflex-metrics.ts'
 import { forgetScopes } from '../store/scopes.ts'
 
@@ -16,7 +16,7 @@ const BUDGET_MS = 15_000
 /** Where the clock stands still, this ends it. */
 const MOST_STATEMENTS = 1000
 
-type Forgotten = { events: number; approvals: number; incidents: number }
+type Forgotten = { events: number; approvals: number }
 
 /** How long D1 keeps what has ended. A value that cannot be read forgets nothing: it might have been meant to be longer. */
 export function retentionDays({ REFLEX_RETENTION_DAYS: text }: Pick<Env, 'REFLEX_RETENTION_DAYS'>): number {
@@ -28,13 +28,14 @@ export function retentionDays({ REFLEX_RETENTION_DAYS: text }: Pick<Env, 'REFLEX
 
 /** Does one step of the sweep and says how much it did; a failure of it is reported, not thrown. */
 type Step = (name: string, work: () => Promise<number>) => Promise<number>
+type Asked = { now: number; step: Step; retention: readonly RetentionStep[] }
 
 /**
  * Forgets what D1 has kept for long enough: batch after batch until nothing is left or the time is
  * over, so that it keeps up with whatever comes in. Each batch is one bounded statement, each table
  * a step by itself. Dead letters, versions of reflexes and skills, and keys are never forgotten here.
  */
-export async function forgetOld(env: Env, now: number, step: Step): Promise<Forgotten> {
+export async function forgetOld(env: Env, { now, step, retention }: Asked): Promise<Forgotten> {
   const { DB } = env
   const before = () => now - retentionDays(env) * DAY_MS
   const long_before = () => Math.min(before(), now - SCOPE_DAYS * DAY_MS)
@@ -48,7 +49,7 @@ export async function forgetOld(env: Env, now: number, step: Step): Promise<Forg
   }
   // The small ones first: the events must not keep them from theirs.
   const approvals = await step('forgetting approvals', () => repeat(() => forgetApprovals(DB, before(), BATCH)))
-  const incidents = await step('forgetting incidents', () => repeat(() => forgetIncidents(DB, before(), BATCH)))
+  for (const { name, forget } of retention) await step(`forgetting ${name}`, () => repeat(() => forget(DB, before(), BATCH)))
   await step('forgetting scopes', () => repeat(() => forgetScopes(DB, long_before(), BATCH)))
   await step('forgetting metrics', () => repeat(() => forgetReflexMetrics(DB, long_before(), BATCH)))
   const events = await step('forgetting events', async () => {
@@ -60,7 +61,7 @@ export async function forgetOld(env: Env, now: number, step: Step): Promise<Forg
     }
     return sum
   })
-  return { events, approvals, incidents }
+  return { events, approvals }
 }
 
 type Batch = Awaited<ReturnType<typeof forgetEvents>>

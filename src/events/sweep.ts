@@ -1,3 +1,4 @@
+import type { RetentionStep } from '../contract/retention-step.ts'
 import type { Env } from '../env.ts'
 import { messageOf } from '../base/error-text.ts'
 import { expireApprovals } from '../store/approvals.ts'
@@ -16,13 +17,13 @@ const MOST_ROUNDS = 100
 export async function sweep(
   env: Env,
   now: number,
+  retention: readonly RetentionStep[] = [],
 ): Promise<{
   sent_again: number
   poked: number
   expired: number
   forgotten: number
   approvals_forgotten: number
-  incidents_forgotten: number
 }> {
   const sent_again = await step('sending again', () => sendAgain(env, now))
   const poked = await step('waking overdue scopes', async () => {
@@ -30,8 +31,8 @@ export async function sweep(
     return (await Promise.all(overdue.map((scope) => poke(env, scope)))).filter(Boolean).length
   })
   const expired = await step('expiring approvals', () => expireApprovals(env.DB, now))
-  const { events, approvals, incidents } = await forgetOld(env, now, step)
-  return { sent_again, poked, expired, forgotten: events, approvals_forgotten: approvals, incidents_forgotten: incidents }
+  const { events, approvals } = await forgetOld(env, { now, step, retention })
+  return { sent_again, poked, expired, forgotten: events, approvals_forgotten: approvals }
 }
 
 /** In batches that fit into memory, until nothing is late any more: what was sent again is not late. */

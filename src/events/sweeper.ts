@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
+import type { RetentionStep } from '../contract/retention-step.ts'
 import type { Env, SweeperApi } from '../env.ts'
 import { anyQueued } from '../store/events.ts'
 import { LATE_MS, sweep } from './sweep.ts'
@@ -10,7 +11,14 @@ const ARMED_MS = 120_000
  * Sweeps by its own alarm, which survives a kill: the local server fires no cron, and forgets its queue. Armed by the queue path before it answers; it sleeps
  * again once nothing is queued.
  */
-export class Sweeper extends DurableObject<Env> implements SweeperApi {
+export class SweeperObject extends DurableObject<Env> implements SweeperApi {
+  readonly #retention: readonly RetentionStep[]
+
+  constructor(context: DurableObjectState, env: Env, retention: readonly RetentionStep[]) {
+    super(context, env)
+    this.#retention = retention
+  }
+
   async arm(): Promise<void> {
     this.ctx.storage.kv.put('armed_until', Date.now() + ARMED_MS)
     const next = await this.ctx.storage.getAlarm()
@@ -23,7 +31,7 @@ export class Sweeper extends DurableObject<Env> implements SweeperApi {
     const now = Date.now()
     // First of all: whatever fails below is tried again.
     await this.ctx.storage.setAlarm(now + LATE_MS)
-    const done = await sweep(this.env, now)
+    const done = await sweep(this.env, now, this.#retention)
     const until = this.ctx.storage.kv.get<number>('armed_until') ?? 0
     const armed = until > now && until <= now + ARMED_MS
     if (!armed && done.sent_again === 0 && !(await anyQueued(this.env.DB))) await this.ctx.storage.deleteAlarm()

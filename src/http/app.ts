@@ -1,9 +1,9 @@
+import type { AgentRegistry } from '../agent/registry.ts'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
 import { addressLimited, authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
 import { notFoundIn } from './problems/allowed-methods.ts'
 import { approvalRoutes } from './skills/approvals.ts'
-import { blockRoutes } from '../agents/ssh-guard/routes-blocks.ts'
 import { bulletinRoutes } from './skills/bulletin.ts'
 import { deadLetterRoutes } from './operations/dead-letters.ts'
 import { decideApprovalRoutes } from './skills/decide-approvals.ts'
@@ -12,7 +12,6 @@ import { docsRoutes } from './docs/routes.ts'
 import { eventShapes } from './body/event-body.ts'
 import { eventRoutes } from './events/events.ts'
 import { healthReportRoutes, healthRoutes } from './operations/health.ts'
-import { incidentRoutes } from '../agents/ssh-guard/routes-incidents.ts'
 import { keySource } from './auth/key-source.ts'
 import { keyRoutes } from './operations/keys.ts'
 import { mcpRoutes } from './mcp/routes.ts'
@@ -34,52 +33,59 @@ import { skillRoutes } from './skills/list.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
 import { timerRoutes } from './scopes/timers.ts'
 
-const base = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) })
-// What needs no key and costs more than a fixed answer.
-for (const path of ['/health/ready', '/v1/openapi.json', '/v1/docs']) base.use(path, addressLimited)
+export type App = ReturnType<typeof createApp>
 
-const open = base.route('/', healthRoutes).route(
-  '/',
-  docsRoutes((): Document => completed(app.getOpenAPI31Document(documentInfo))),
-)
+/** The API of a deployment: the framework's routes, then those that its agents bring. */
+export function createApp(agents: AgentRegistry) {
+  const base = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) })
+  base.use('*', (c, next) => {
+    c.set('agents', agents)
+    return next()
+  })
+  // These need no key and cost more than a fixed answer.
+  for (const path of ['/health/ready', '/v1/openapi.json', '/v1/docs']) base.use(path, addressLimited)
 
-// Any page may ask: nothing is sent along by itself, so that a page has only what the key it was given allows.
-open.use('/v1/*', cors({ origin: '*', exposeHeaders: ['Retry-After'], maxAge: 600 }))
+  const open = base.route('/', healthRoutes).route(
+    '/',
+    docsRoutes((): Document => completed(app.getOpenAPI31Document(documentInfo))),
+  )
 
-// G7: what stands above is open, all below is closed.
-open.use('/v1/scopes/:scope/ws', ticketed(redeemTicket))
-open.use('/v1/scopes/:scope/stream', ticketed(redeemTicket))
-for (const path of ['/v1/*', '/health/*']) open.use(path, authenticated(keySource), rateLimited)
+  // Any page may call the API: a browser adds no credentials by itself, so a page has only its key's rights.
+  open.use('/v1/*', cors({ origin: '*', exposeHeaders: ['Retry-After'], maxAge: 600 }))
 
-export const app = open
-  .route('/', healthReportRoutes)
-  .route('/', eventRoutes)
-  .route('/', scopeEventRoutes)
-  .route('/', scopeRoutes)
-  .route('/', socketRoutes)
-  .route('/', pullRoutes)
-  .route('/', timerRoutes)
-  .route('/', reflexRoutes)
-  .route('/', reflexRegisterRoutes)
-  .route('/', reflexRunRoutes)
-  .route('/', reflexStateRoutes)
-  .route('/', reflexMetricsRoutes)
-  .route('/', reflexEvaluateRoutes)
-  .route('/', skillRoutes)
-  .route('/', skillRegisterRoutes)
-  .route('/', skillStateRoutes)
-  .route('/', bulletinRoutes)
-  .route('/', proposeSkillRoutes)
-  .route('/', mcpRoutes)
-  .route('/', approvalRoutes)
-  .route('/', decideApprovalRoutes)
-  .route('/', incidentRoutes)
-  .route('/', blockRoutes)
-  .route('/', deadLetterRoutes)
-  .route('/', keyRoutes)
-app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)
-for (const [name, schema] of Object.entries(eventShapes())) app.openAPIRegistry.registerComponent('schemas', name, schema)
-app.onError(handleError)
-app.notFound(notFoundIn(app))
+  // G7: the routes above are open; every route below needs a key.
+  open.use('/v1/scopes/:scope/ws', ticketed(redeemTicket))
+  open.use('/v1/scopes/:scope/stream', ticketed(redeemTicket))
+  for (const path of ['/v1/*', '/health/*']) open.use(path, authenticated(keySource), rateLimited)
 
-export type App = typeof app
+  const app = open
+    .route('/', healthReportRoutes)
+    .route('/', eventRoutes)
+    .route('/', scopeEventRoutes)
+    .route('/', scopeRoutes)
+    .route('/', socketRoutes)
+    .route('/', pullRoutes)
+    .route('/', timerRoutes)
+    .route('/', reflexRoutes)
+    .route('/', reflexRegisterRoutes)
+    .route('/', reflexRunRoutes)
+    .route('/', reflexStateRoutes)
+    .route('/', reflexMetricsRoutes)
+    .route('/', reflexEvaluateRoutes)
+    .route('/', skillRoutes)
+    .route('/', skillRegisterRoutes)
+    .route('/', skillStateRoutes)
+    .route('/', bulletinRoutes)
+    .route('/', proposeSkillRoutes)
+    .route('/', mcpRoutes)
+    .route('/', approvalRoutes)
+    .route('/', decideApprovalRoutes)
+    .route('/', deadLetterRoutes)
+    .route('/', keyRoutes)
+  for (const { routes } of agents.agents) if (routes) app.route('/', routes)
+  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)
+  for (const [name, schema] of Object.entries(eventShapes(agents))) app.openAPIRegistry.registerComponent('schemas', name, schema)
+  app.onError(handleError)
+  app.notFound(notFoundIn(app))
+  return app
+}

@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
+import type { AgentRegistry } from '../agent/registry.ts'
 import { toolKeys } from '../tools/tool-keys.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
@@ -33,13 +34,15 @@ import { eventHead, scopeHead } from './spans.ts'
  *
  * G1, G3 Inbox and Intake · G2 Inbox and WorkingMemory · G4 Turns and Effects · G5 Log · G8 Effects
  */
-export class Scope extends DurableObject<Env> implements ScopeApi {
+export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   #name = ''
   #parts!: Collaborators
   #own!: OwnWork
+  readonly #agents: AgentRegistry
 
-  constructor(context: DurableObjectState, env: Env) {
+  constructor(context: DurableObjectState, env: Env, agents: AgentRegistry) {
     super(context, env)
+    this.#agents = agents
     void context.blockConcurrencyWhile(async () => {
       // A failure is counted before the object is dropped.
       await this.#wake().catch(async (error: unknown) => {
@@ -287,7 +290,7 @@ export class Scope extends DurableObject<Env> implements ScopeApi {
     // The runtime may not know an object's name when an alarm wakes it, so it is kept.
     this.#name = database.read<string | null>('scope', null) ?? id.name ?? ''
     const created_at = database.read('created_at', Date.now())
-    this.#parts = compose({ context: this.ctx, env: this.env, scope: this.#name, created_at, database, hider })
+    this.#parts = compose({ context: this.ctx, env: this.env, scope: this.#name, created_at, database, hider, agents: this.#agents })
     this.#own = new OwnWork(this.#parts)
     this.#parts.alarm.onRearm(() => this.#own.rest())
     await this.#own.onWaking()

@@ -1,4 +1,4 @@
-import { eventSchema, eventTypes } from '../agents/registry.ts'
+import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
 import type { SecretHider } from '../contract/secrets.ts'
@@ -46,16 +46,24 @@ import { WorkingMemory } from './context/working-memory.ts'
 
 export type Collaborators = ReturnType<typeof compose>
 
-type Host = { context: DurableObjectState; env: Env; scope: string; created_at: number; database: Database; hider: SecretHider }
+type Host = {
+  context: DurableObjectState
+  env: Env
+  scope: string
+  created_at: number
+  database: Database
+  hider: SecretHider
+  agents: AgentRegistry
+}
 
 /**
  * Builds a scope out of its collaborators, each given what it needs and no more. Of an untouched
  * scope there are no tables yet.
  */
-export function compose({ context, env, scope, created_at, database, hider }: Host) {
+export function compose({ context, env, scope, created_at, database, hider, agents }: Host) {
   const now = Date.now
   const random = Math.random
-  const store = new SettingsStore({ database, scope, env })
+  const store = new SettingsStore({ database, scope, env, agents })
   const settings = () => store.settings
   const agent = () => store.agent
   const counters = new Counters(database)
@@ -125,6 +133,7 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
   const { programs, upkeep, windows, toolbox, proving, recordings, actions, chain, reflexes } = composeSystem1({
     scope,
     env,
+    agents,
     guard,
     database,
     records,
@@ -235,7 +244,13 @@ export function compose({ context, env, scope, created_at, database, hider }: Ho
   const claims = new PullClaims(database)
   const pull = new Pull({ inbox, claims, log, settlement, alarm, settings, now })
   const events = new ScopeEventStore({ env, scope, database, intake, pull, unit })
-  const rules = (source: string) => ({ union: eventSchema, types: eventTypes, defaults: { now: now(), source }, scope, secrets: hider })
+  const rules = (source: string) => ({
+    union: agents.eventSchema,
+    types: agents.eventTypes,
+    defaults: { now: now(), source },
+    scope,
+    secrets: hider,
+  })
   const sockets: Sockets = new Sockets({
     context,
     log,

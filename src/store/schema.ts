@@ -87,45 +87,6 @@ export const keys = sqliteTable('keys', {
   created_at: integer().notNull(),
 })
 
-/** Addresses and networks that the SSH guard has blocked. A block is of one of them in one scope, however often it is asked for; once lifted its row is gone. */
-export const blocks = sqliteTable(
-  'blocks',
-  {
-    scope: text().notNull(),
-    address: text().notNull(),
-    reason: text().notNull(),
-    blocked_at: integer().notNull(),
-    id: text().notNull(),
-  },
-  (table) => [
-    primaryKey({ columns: [table.scope, table.address] }),
-    unique('blocks_id').on(table.id),
-    index('blocks_age').on(table.blocked_at, table.id),
-  ],
-)
-
-/** Tickets of the SSH guard's incidents; a ticket system may have them, too. */
-export const incidents = sqliteTable(
-  'incidents',
-  {
-    scope: text().notNull(),
-    id: text().notNull(),
-    title: text().notNull(),
-    details: text().notNull(),
-    evidence: text({ mode: 'json' }).$type<string[]>().notNull(),
-    opened_at: integer().notNull(),
-    closed_at: integer(),
-  },
-  (table) => [
-    primaryKey({ columns: [table.scope, table.id] }),
-    index('incidents_id').on(table.id),
-    index('incidents_age').on(table.opened_at, table.id),
-    index('incidents_closed')
-      .on(table.closed_at)
-      .where(sql`closed_at IS NOT NULL`),
-  ],
-)
-
 /** `owner` is a name, for people; `owner_id` is whose it is. */
 export const reflexes = sqliteTable(
   'reflexes',

@@ -1,9 +1,9 @@
 import { createExecutionContext } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
 import { expect } from 'vitest'
-import { app } from '../../src/http/app.ts'
 import type { Env } from '../../src/env.ts'
-import type * as Main from '../../src/index.ts'
+import { app } from './worker.ts'
+import type * as Main from './worker.ts'
 
 declare global {
   namespace Cloudflare {

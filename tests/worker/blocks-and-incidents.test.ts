@@ -1,3 +1,4 @@
+import { sshGuard } from '../../src/agents/ssh-guard/agent.ts'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { withDefaults, type Event } from '../../src/core/event.ts'
@@ -203,7 +204,7 @@ describe('an incident', () => {
     const at = (closed_days: number | null) => ({ opened_at: 1, closed_at: closed_days === null ? null : now - closed_days * DAY })
     const [open, young] = [await incidentRow(scope, at(null)), await incidentRow(scope, at(29))]
     await incidentRow(scope, at(31))
-    await sweep(env, now)
+    await sweep(env, now, sshGuard.retention)
     const left = (await listed('incidents', scope)).items.map(({ id }: { id: string }) => id)
     expect(new Set(left)).toEqual(new Set([open, young]))
   })

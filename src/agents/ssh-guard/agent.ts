@@ -1,3 +1,6 @@
+import './env.ts'
+import { forgetIncidents } from './incidents.ts'
+import { sshGuardRoutes } from './routes.ts'
 import { generateText, isStepCount } from 'ai'
 import { z } from 'zod'
 import { blockAddress, unblockAddress } from './block-address.ts'
@@ -67,6 +70,8 @@ export const sshGuard = defineAgent({
   // An outage of D1 or of the webhook for some minutes only delays a block; a long list of addresses takes a model a while.
   settings: { max_attempts: 9, turn_timeout_ms: 120_000 },
   offline: [{ name: 'block the listed addresses', answer: guardOffline }],
+  routes: sshGuardRoutes,
+  retention: [{ name: 'incidents', forget: forgetIncidents }],
 
   async trigger(context, deps) {
     const { allow_private, ...threshold } = parametersOf(deps.settings.parameters)

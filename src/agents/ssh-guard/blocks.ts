@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/d1'
 import { within } from '../../store/events.ts'
 import { olderThan, type Place } from '../../store/older-than.ts'
 import { bytesOf, readPage, type PageOf } from '../../store/page-by-bytes.ts'
-import { blocks } from '../../store/schema.ts'
+import { blocks } from './tables.ts'
 
 export type Block = typeof blocks.$inferSelect
 

@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/d1'
 import { within } from '../../store/events.ts'
 import { olderThan, type Place } from '../../store/older-than.ts'
 import { bytesOf, readPage, type PageOf } from '../../store/page-by-bytes.ts'
-import { incidents } from '../../store/schema.ts'
+import { incidents } from './tables.ts'
 
 export type Incident = typeof incidents.$inferSelect
 export const incidentStates = ['open', 'closed'] as const

@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { coversScope } from '../../http/auth/principal.ts'
+import { coversScope } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
 import { findBlock, listBlocks, type Block } from './blocks.ts'
 import { ageCursor, beforeOf, nextByAge } from '../../http/describe/age-cursor.ts'

@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { iso } from '../../base/iso-time.ts'
-import { coversScope } from '../../http/auth/principal.ts'
+import { coversScope } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
 import { findIncident, incidentStates, listIncidents, type Incident } from './incidents.ts'
 import { ageCursor, beforeOf, nextByAge } from '../../http/describe/age-cursor.ts'

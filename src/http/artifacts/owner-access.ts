@@ -1,4 +1,4 @@
-import { coversScope, hasRole, type Principal } from '../auth/principal.ts'
+import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import { agentOwner, scopeOfOwner } from '../../contract/reflex.ts'
 import { forbidden } from '../problems/refusals.ts'
 

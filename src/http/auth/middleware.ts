@@ -1,11 +1,12 @@
 import { createMiddleware } from 'hono/factory'
+import type { RouteEnv } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
 import { DEFAULT_SCOPE, scopeName } from '../../core/event.ts'
 import { Problem, type ProblemOptions, type ProblemType } from '../../contract/problem.ts'
 import { authenticate, type Credentials, type Refusal } from './authenticate.ts'
-import { coversScope, hasRole, type Principal } from './principal.ts'
+import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 
-export type AuthEnv = { Bindings: Env; Variables: { principal: Principal; scope: string } }
+export type AuthEnv = RouteEnv
 /** `knows`: ids that cost no look-up, or that were keys at the last one. */
 export type KeySource = (env: Env) => Pick<Credentials, 'keys' | 'any_key'> & { knows: (id: string) => boolean }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { limits } from '../../base/limits.ts'
 import { fromBase64Url, toBase64Url } from './base64url.ts'
-import { baseRoles, keyName, roleName, type Principal } from './principal.ts'
+import { baseRoles, keyName, roleName, type Principal } from '../../contract/principal.ts'
 
 /** A ticket travels in a URL; a longer one is none of ours and is not verified. */
 const LONGEST = 2000

@@ -1,4 +1,4 @@
-import { eventSchema } from '../../agents/registry.ts'
+import type { AgentRegistry } from '../../agent/registry.ts'
 import { limits } from '../../base/limits.ts'
 import { described, plainSchema } from '../describe/plain-schema.ts'
 
@@ -18,7 +18,7 @@ export type EventInput = {
 type Meta = { trace_id: string; correlation_id: string | null; causation_id: string | null }
 
 /** What events look like when they are sent, each known type by itself. */
-export function eventShapes(): Record<'EventInput' | 'CloudEvent', object> {
+export function eventShapes({ eventSchema }: Pick<AgentRegistry, 'eventSchema'>): Record<'EventInput' | 'CloudEvent', object> {
   const { oneOf = [] } = plainSchema(eventSchema)
   const types = oneOf.map(({ properties = {}, required = [] }) => ({
     type: 'object',

@@ -2,7 +2,7 @@ import { OpenAPIHono, z } from '@hono/zod-openapi'
 import type { TypedResponse } from 'hono'
 import type { JSONParsed } from 'hono/utils/types'
 import { requires, scopeParam, scopeQuery, type AuthEnv } from '../auth/middleware.ts'
-import type { BaseRole } from '../auth/principal.ts'
+import type { BaseRole } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
 import { jsonBody, optionalJsonBody, reportBody } from '../body/json-body.ts'
 

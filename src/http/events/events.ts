@@ -97,7 +97,7 @@ const find = createRoute({
 
 export const eventRoutes = resource()
   .openapi(publish, async (c) => {
-    const events = await readEvents(c.req.raw, eventRules(c.env, c.var.principal))
+    const events = await readEvents(c.req.raw, eventRules(c))
     demandCoverage(c.var.principal, events)
     const { known, unsure } = await enqueue(c.env, c.executionCtx, events, Date.now())
     if (unsure.size > 0)

@@ -51,7 +51,7 @@ const publish = createRoute({
 export const scopeEventRoutes = resource().openapi(publish, async (c) => {
   const { scope, principal } = c.var
   const { wait, timeout_ms } = c.req.valid('query')
-  const events = await readEvents(c.req.raw, eventRules(c.env, principal, scope))
+  const events = await readEvents(c.req.raw, eventRules(c, scope))
   const stub = c.env.SCOPE.getByName(scope)
   const answer = await stub.accept(events, 'http')
   if (!answer.ok) throw inboxFull(scope, answer)

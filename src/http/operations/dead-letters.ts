@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { coversScope, type Principal } from '../auth/principal.ts'
+import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
 import { scopeName, type Event } from '../../core/event.ts'
 import { deleteDeadLetters, findDeadLetter, listDeadLetters, type DeadLetter } from '../../store/dead-letters.ts'

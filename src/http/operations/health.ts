@@ -1,5 +1,4 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { agents, eventTypes } from '../../agents/registry.ts'
 import type { Env } from '../../env.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { guard, json, open, problems, resource } from '../describe/describe.ts'
@@ -93,7 +92,8 @@ export const healthRoutes = resource()
 /** Apart from the open ones: it needs a key. */
 export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { env } = c
-  const { scopes } = c.var.principal
+  const { principal, agents: deployed } = c.var
+  const { scopes } = principal
   const [{ ok, parts: found }, inboxes, parked, dead_letters, retention] = await Promise.all([
     parts(env),
     inboxDepths(env.DB, scopes).catch(() => null),
@@ -115,8 +115,8 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
       retention,
       model,
       model_error,
-      agents: agents.map(({ name }) => name),
-      event_types: [...eventTypes],
+      agents: deployed.agents.map(({ name }) => name),
+      event_types: [...deployed.eventTypes],
     },
     200,
   )

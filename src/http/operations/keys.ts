@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { createKey } from '../auth/key.ts'
-import { baseRoles, coversScope, keyName, roleName, type Principal } from '../auth/principal.ts'
+import { baseRoles, coversScope, keyName, roleName, type Principal } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { scopePattern } from '../../contract/scope-pattern.ts'
 import { deleteKey, findKey, insertKey, keyCursor, listKeys, type ListedKey } from '../../store/keys.ts'

@@ -1,4 +1,4 @@
-import { coversScope, type Principal } from '../auth/principal.ts'
+import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { Event } from '../../core/event.ts'
 import { Problem } from '../../contract/problem.ts'
 import { type FieldError } from '../../base/field-error.ts'

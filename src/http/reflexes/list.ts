@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { keyName } from '../auth/principal.ts'
+import { keyName } from '../../contract/principal.ts'
 import { reflexId, reflexState } from '../../contract/reflex.ts'
 import { templates } from '../../reflexes/templates/index.ts'
 import { listReflexes, listVersions } from '../../store/reflexes.ts'

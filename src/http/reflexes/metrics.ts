@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { coversScope } from '../auth/principal.ts'
+import { coversScope } from '../../contract/principal.ts'
 import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../reflexes/metrics.ts'
 import { metricsOf } from '../../store/reflex-metrics.ts'
 import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'

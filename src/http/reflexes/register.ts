@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { hasRole } from '../auth/principal.ts'
+import { hasRole } from '../../contract/principal.ts'
 import { reflexId, reflexState } from '../../contract/reflex.ts'
 import { createReflexVersion, type CreatedVersion } from '../../store/change-reflexes.ts'
 import { findReflex } from '../../store/reflexes.ts'

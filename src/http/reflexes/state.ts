@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { coversScope } from '../auth/principal.ts'
+import { coversScope } from '../../contract/principal.ts'
 import { reflexState, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
 import { mergeMetrics } from '../../reflexes/metrics.ts'
 import { promotable } from '../../reflexes/promotion.ts'

@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { issueTicket as signTicket, principalOf, ticketSecretOf, verifyTicket } from '../auth/ticket.ts'
-import { deciderOf, hasRole, type Principal } from '../auth/principal.ts'
+import { deciderOf, hasRole, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
 import { randomHex } from '../../core/event.ts'
 import { keyDeleted } from '../../contract/key-deleted.ts'

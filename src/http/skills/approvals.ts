@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { iso } from '../../base/iso-time.ts'
-import { coversScope, type Principal } from '../auth/principal.ts'
+import { coversScope, type Principal } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
 import { approvalRunStatuses, approvalStatus, type Approval } from '../../contract/approval.ts'
 import { findApproval, listApprovals } from '../../store/approvals.ts'

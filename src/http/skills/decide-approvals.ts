@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { hasRole, type Principal } from '../auth/principal.ts'
+import { hasRole, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
 import { decisionReason, type Approval } from '../../contract/approval.ts'
 import { messageOf } from '../../base/error-text.ts'

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { baseRoles, hasRole } from '../auth/principal.ts'
+import { baseRoles, hasRole } from '../../contract/principal.ts'
 import { traceContextOf } from '../../contract/traceparent.ts'
 import type { Proposal } from '../../skills/asp/parse.ts'
 

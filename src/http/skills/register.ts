@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { hasRole } from '../auth/principal.ts'
+import { hasRole } from '../../contract/principal.ts'
 import { hashManifest, manifestSchema } from '../../skills/manifest/manifest.ts'
 import { registerSkill, type RegisteredSkill } from '../../store/change-skills.ts'
 import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
@@ -58,7 +58,7 @@ const register = createRoute({
 export const skillRegisterRoutes = resource().openapi(register, async (c) => {
   const { principal } = c.var
   demandPerson(principal)
-  const manifest = checkedManifest(await c.req.json(), c.req.valid('query').tools)
+  const manifest = checkedManifest(await c.req.json(), c.req.valid('query').tools, c.var.agents.agents)
   const registered = await registerSkill(c.env.DB, {
     manifest,
     hash: await hashManifest(manifest),

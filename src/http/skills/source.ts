@@ -1,4 +1,4 @@
-import { agents } from '../../agents/registry.ts'
+import type { Agent } from '../../agent/define-agent.ts'
 import type { FieldError } from '../../base/field-error.ts'
 import { checkManifest, type CheckOptions } from '../../skills/check/check-manifest.ts'
 import { expressionsOf } from '../../skills/check/expressions.ts'
@@ -16,18 +16,18 @@ const OF_SCOPES = /^(?:http|mcp)\./
 export type KnownTools = 'known' | 'any'
 
 /** The manifest that was sent, refused with all that is wrong with it. */
-export function checkedManifest(body: unknown, tools: KnownTools): Manifest {
+export function checkedManifest(body: unknown, tools: KnownTools, agents: readonly Agent[]): Manifest {
   const parsed = parseManifest(body)
   if (!parsed.ok) throw refused(parsed.errors)
   const { manifest } = parsed
   if (manifest.id === TAKEN) throw refused([{ path: 'id', message: `the id ${TAKEN} is taken` }])
-  const checked = checkManifest(manifest, tools === 'any' ? everything(manifest) : deployed(manifest))
+  const checked = checkManifest(manifest, tools === 'any' ? everything(manifest) : deployed(manifest, agents))
   if (!checked.ok) throw refused(checked.errors.map(({ path, message }) => ({ path: dotPath(path), message })))
   return manifest
 }
 
 /** What this deployment's agents bring. */
-const deployed = (manifest: Manifest): CheckOptions => ({
+const deployed = (manifest: Manifest, agents: readonly Agent[]): CheckOptions => ({
   tools: [...new Set([...agents.flatMap(({ tools }) => Object.keys(tools)), ...toolsIn(manifest).filter((tool) => OF_SCOPES.test(tool))])],
   probes: agents.flatMap(({ probes = {} }) => Object.keys(probes)),
 })

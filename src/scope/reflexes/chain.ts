@@ -1,3 +1,4 @@
+import type { AgentRegistry } from '../../agent/registry.ts'
 import { parseAction } from '../../contract/action.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import type { EntryHead, NewEntry } from '../../contract/log-entry.ts'
@@ -23,6 +24,7 @@ const FUEL_A_RUN = 25_000
 const MOST_WRITTEN_A_MINUTE = 5
 
 type Parts = {
+  agents: AgentRegistry
   scope: string
   programs: Programs
   situation: Situation
@@ -105,6 +107,7 @@ export class Chain {
       version,
       toolbox,
       has_trigger: agent().trigger !== null,
+      agents: this.#parts.agents,
       scratch: seen.context.scratch,
       now: at,
     }

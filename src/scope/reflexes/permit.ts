@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { eventSchema, eventTypes } from '../../agents/registry.ts'
+import type { AgentRegistry } from '../../agent/registry.ts'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import type { Event } from '../../core/event.ts'
 import { derive } from '../../core/event.ts'
@@ -26,6 +26,7 @@ type Asked = {
   version: ReflexVersion
   toolbox: Toolbox
   has_trigger: boolean
+  agents: AgentRegistry
   scratch: Readonly<Record<string, unknown>>
   now: number
 }
@@ -93,7 +94,7 @@ const EMITTED = /^[0-9a-f]{32}-(\d+)$/
  * A child of the event at hand, under an id that a repetition has again, and that says how many reflexes stand behind it. Only into this scope: what leaves it is
  * for a turn to decide, whose agent somebody deployed.
  */
-function emission(action: Extract<Action, { action_type: 'emit_event' }>, { scope, event, version, now }: Asked): Permission {
+function emission(action: Extract<Action, { action_type: 'emit_event' }>, { scope, event, version, agents, now }: Asked): Permission {
   const source = `reflex:${version.id}`.slice(0, 128)
   const depth = event.source.startsWith('reflex:') ? Number(EMITTED.exec(event.id)?.[1] ?? 0) + 1 : 1
   if (depth > DEEPEST)
@@ -103,7 +104,7 @@ function emission(action: Extract<Action, { action_type: 'emit_event' }>, { scop
     .update(JSON.stringify([scope, version.id, key]))
     .digest('hex')
   const child = derive(event, { ...action.event, id: `${hash.slice(0, 32)}-${depth}`, scope: action.event['scope'] ?? scope, source }, now)
-  const parsed = parseEvent(child, { union: eventSchema, types: eventTypes, defaults: { now, source, scope }, scope })
+  const parsed = parseEvent(child, { union: agents.eventSchema, types: agents.eventTypes, defaults: { now, source, scope }, scope })
   if (parsed.ok) return { ok: true, lane: true, work: { kind: 'event', event: parsed.event } }
   return refused(`the event is not valid: ${parsed.errors.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')}`)
 }

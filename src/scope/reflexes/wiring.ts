@@ -1,3 +1,4 @@
+import type { AgentRegistry } from '../../agent/registry.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
 import type { Event } from '../../core/event.ts'
@@ -38,6 +39,7 @@ import { Windows } from './event-counts.ts'
 type Parts = {
   scope: string
   env: Env
+  agents: AgentRegistry
   guard: Guard
   database: Database
   records: Records
@@ -95,7 +97,20 @@ export function composeSystem1(parts: Parts) {
   const windows = new Windows(database)
   const situation = new Situation({ memory, windows, budget, agent, owned: () => owned.ids, thinking })
   const carriedOut = (version: { id: string }, key: string) => actions.carriedOut(version.id, key)
-  const chain = new Chain({ scope, programs, situation, records, proving, toolbox, agent, sandbox, carriedOut, log, now })
+  const chain = new Chain({
+    scope,
+    agents: parts.agents,
+    programs,
+    situation,
+    records,
+    proving,
+    toolbox,
+    agent,
+    sandbox,
+    carriedOut,
+    log,
+    now,
+  })
   const reflexes = new ReflexOutcome({ scope, actions, proving, held, settlement: parts.settlement, toolbox })
   return { programs, upkeep, windows, toolbox, proving, recordings, actions, chain, reflexes }
 }

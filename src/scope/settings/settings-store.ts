@@ -1,4 +1,4 @@
-import { agentOf, agents } from '../../agents/registry.ts'
+import type { AgentRegistry } from '../../agent/registry.ts'
 import { conditionError } from '../../agent/condition.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
@@ -18,20 +18,22 @@ export class SettingsStore {
   readonly #database: Database
   readonly #scope: string
   readonly #env: Env
+  readonly #agents: AgentRegistry
   #set: SettingsPatch
   #agent: Agent
   #settings: Settings
   /** Kept settings that the schema no longer takes, and why: their defaults hold until they are set anew. */
   readonly unusable: ReadonlyMap<string, string>
 
-  constructor({ database, scope, env }: { database: Database; scope: string; env: Env }) {
+  constructor({ database, scope, env, agents }: { database: Database; scope: string; env: Env; agents: AgentRegistry }) {
     this.#database = database
     this.#scope = scope
     this.#env = env
-    const usable = usableSettings(scope, database.read<SettingsPatch>('settings', {}))
+    this.#agents = agents
+    const usable = this.#usable(database.read<SettingsPatch>('settings', {}))
     this.#set = usable.set
     this.unusable = usable.unusable
-    ;[this.#agent, this.#settings] = effective(scope, this.#set)
+    ;[this.#agent, this.#settings] = this.#effective(this.#set)
   }
 
   get agent(): Agent {
@@ -49,11 +51,12 @@ export class SettingsStore {
     if (wrong !== null) return { ok: false, reason: 'invalid', detail: wrong }
     this.#database.write('settings', set)
     this.#set = set
-    ;[this.#agent, this.#settings] = effective(this.#scope, set)
+    ;[this.#agent, this.#settings] = this.#effective(set)
     return { ok: true, settings: this.#settings }
   }
 
   #wrong({ agent, when, tools, reflexes, http_tools, mcp_servers, blackboard }: SettingsPatch): string | null {
+    const { agents, agentOf } = this.#agents
     if (agent && !agents.some(({ name }) => name === agent))
       return `agent: unknown agent "${agent}". Available: ${agents.map(({ name }) => name).join(', ')}.`
     const error = when ? conditionError(when) : null
@@ -77,41 +80,41 @@ export class SettingsStore {
     if (twice !== undefined) return `reflexes: ${twice.id} stands twice in the chain`
     return null
   }
+
+  /**
+   * Settings that were kept may come from another version of the schema or of the agents. A scope
+   * that failed on them could never be corrected.
+   */
+  #usable(kept: SettingsPatch): { set: SettingsPatch; unusable: Map<string, string> } {
+    const unusable = new Map<string, string>()
+    if (this.#flaw(kept) === null) return { set: kept, unusable }
+    // One by one, to find the ones at fault: an object that wakes does not pay for that otherwise.
+    const set: Record<string, unknown> = {}
+    for (const [name, value] of Object.entries(kept)) {
+      const flaw = this.#flaw({ [name]: value })
+      if (flaw === null) set[name] = value
+      else unusable.set(name, flaw)
+    }
+    return { set, unusable }
+  }
+
+  #flaw(set: SettingsPatch): string | null {
+    try {
+      this.#effective(set)
+      return null
+    } catch (error) {
+      return messageOf(error)
+    }
+  }
+
+  #effective(set: SettingsPatch): [Agent, Settings] {
+    const agent = this.#agents.agentOf(this.#scope, set.agent ?? undefined)
+    const retry = effectiveRetry([agent.settings ?? {}, set])
+    const { max_attempts } = retry
+    return [agent, settings.parse({ ...defaultSettings, ...agent.settings, ...set, max_attempts, retry, agent: agent.name })]
+  }
 }
 
 /** Of all patches together: each patch is within the limit by itself. */
 const tooLarge = (set: SettingsPatch): string | null =>
   fitsBytes(JSON.stringify(set), limits.settings_bytes) ? null : `settings take at most ${limits.settings_bytes} bytes as JSON in all`
-
-/** What was kept may come from another version of the schema, or of the agents: a scope that cannot read it could never be set right. */
-function usableSettings(scope: string, kept: SettingsPatch): { set: SettingsPatch; unusable: Map<string, string> } {
-  const unusable = new Map<string, string>()
-  if (isUsable(scope, kept)) return { set: kept, unusable }
-  // One by one, to find the ones at fault: an object that wakes does not pay for that otherwise.
-  const set: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(kept)) {
-    try {
-      effective(scope, { [name]: value })
-      set[name] = value
-    } catch (error) {
-      unusable.set(name, messageOf(error))
-    }
-  }
-  return { set, unusable }
-}
-
-function isUsable(scope: string, set: SettingsPatch): boolean {
-  try {
-    effective(scope, set)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function effective(scope: string, set: SettingsPatch): [Agent, Settings] {
-  const agent = agentOf(scope, set.agent ?? undefined)
-  const retry = effectiveRetry([agent.settings ?? {}, set])
-  const { max_attempts } = retry
-  return [agent, settings.parse({ ...defaultSettings, ...agent.settings, ...set, max_attempts, retry, agent: agent.name })]
-}

@@ -1,6 +1,6 @@
 import { assert, asyncProperty, constantFrom, integer, pre } from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Principal } from '../../../../src/http/auth/principal.ts'
+import type { Principal } from '../../../../src/contract/principal.ts'
 import { issueTicket, principalOf, ticketSecretOf, verifyTicket } from '../../../../src/http/auth/ticket.ts'
 import { limits } from '../../../../src/base/limits.ts'
 

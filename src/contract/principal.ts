@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Decider } from '../../contract/approval.ts'
-import { matchesScope, scopePattern } from '../../contract/scope-pattern.ts'
+import type { Decider } from './approval.ts'
+import { matchesScope, scopePattern } from './scope-pattern.ts'
 
 export const baseRoles = ['admin', 'operator', 'publisher', 'viewer'] as const
 export type BaseRole = (typeof baseRoles)[number]

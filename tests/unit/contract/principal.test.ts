@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { coversScope, hasRole, principal } from '../../../../src/http/auth/principal.ts'
+import { coversScope, hasRole, principal } from '../../../src/contract/principal.ts'
 
 const valid = { key_id: 'k', name: 'ci', roles: ['publisher', 'team:on-call'], scopes: ['team-a/*'] }
 

@@ -1,0 +1,42 @@
+import type { Agent } from './agent/define-agent.ts'
+import { buildRegistry } from './agent/registry.ts'
+import type { Env } from './env.ts'
+import { consumeDeadLetters, consumeEvents } from './events/consume.ts'
+import { sweep } from './events/sweep.ts'
+import { SweeperObject } from './events/sweeper.ts'
+import { createApp } from './http/app.ts'
+import { ScopeObject } from './scope/scope.ts'
+
+/**
+ * A deployment of these agents: the Worker's handlers and its two Durable Object classes.
+ * Throws where two agents clash.
+ */
+export function reflex({ agents: listed }: { agents: readonly Agent[] }) {
+  const agents = buildRegistry(listed)
+  const retention = listed.flatMap((agent) => agent.retention ?? [])
+
+  class Scope extends ScopeObject {
+    constructor(context: DurableObjectState, env: Env) {
+      super(context, env, agents)
+    }
+  }
+
+  class Sweeper extends SweeperObject {
+    constructor(context: DurableObjectState, env: Env) {
+      super(context, env, retention)
+    }
+  }
+
+  const app = createApp(agents)
+  const handlers = {
+    fetch: app.fetch,
+    async queue(batch, env) {
+      await (batch.queue === 'reflex-dead-letters' ? consumeDeadLetters(batch, env) : consumeEvents(batch, env))
+    },
+    async scheduled(controller, env) {
+      await sweep(env, controller.scheduledTime, retention)
+    },
+  } satisfies ExportedHandler<Env>
+
+  return { Scope, Sweeper, app, handlers }
+}

@@ -1,0 +1,14 @@
+import { chat } from '../../src/agents/chat/agent.ts'
+import { deploy } from '../../src/agents/deploy/agent.ts'
+import { sshGuard } from '../../src/agents/ssh-guard/agent.ts'
+import { team } from '../../src/agents/team/agent.ts'
+import { reflex } from '../../src/worker.ts'
+import { greeter } from './guide/greeter.ts'
+import { triage } from './guide/triage.ts'
+import { chainedAgent, doorkeeper, perceivingAgent, testAgent } from './test-agents.ts'
+
+/** The deployment of the worker tests: the tests script its own agents; the real ones are beside them. */
+const own = [testAgent, perceivingAgent, chainedAgent, { ...greeter, offline: [doorkeeper] }, triage]
+const worker = reflex({ agents: [...own, sshGuard, chat, team, deploy] })
+export const { Scope, Sweeper, app } = worker
+export default worker.handlers
