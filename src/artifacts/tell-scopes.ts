@@ -1,6 +1,7 @@
 import type { Env } from '../env.ts'
 import { messageOf } from '../base/error-text.ts'
 import { scopesUsing } from '../store/reflex-uses.ts'
+import { warn } from '../base/warn.ts'
 
 /** How many scopes are told of a change at once; the others look by themselves. */
 const MOST_TOLD = 100
@@ -12,8 +13,6 @@ export async function tellScopes(env: Env, id: string, except?: string): Promise
   for (const [index, outcome] of told.entries()) {
     if (outcome.status === 'fulfilled') continue
     const error = messageOf(outcome.reason)
-    console.warn(
-      JSON.stringify({ message: 'a scope could not be told of a reflex, it will look by itself', scope: scopes[index], id, error }),
-    )
+    warn({ message: 'a scope could not be told of a reflex, it will look by itself', scope: scopes[index], id, error })
   }
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { canonicalJson } from '../base/canonical-json.ts'
+import { canonicalJson } from '../base/json.ts'
 import type { Act } from './reflex.ts'
 
 export type SkillAct = Extract<Act, { act: 'run_skill' }>

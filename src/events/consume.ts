@@ -4,6 +4,7 @@ import { addDeadLetters, deadLettersOf } from '../store/dead-letters.ts'
 import { deploymentHider } from '../contract/secrets.ts'
 import { messageOf } from '../base/error-text.ts'
 import { queueMessage } from './pack.ts'
+import { logError, warn } from '../base/warn.ts'
 
 type Parsed = { message: Message; body: QueueMessage }
 const RETRY_S = 2
@@ -74,7 +75,7 @@ async function accept(env: Env, scope: string, events: readonly Event[]): Promis
     return (await env.SCOPE.getByName(scope).accept([...events], 'queue')).ok ? 'accepted' : 'full'
   } catch (error) {
     const about = { scope, events: events.length, error: messageOf(error) }
-    console.warn(JSON.stringify({ message: 'a scope did not take events of the queue, they are sent again', ...about }))
+    warn({ message: 'a scope did not take events of the queue, they are sent again', ...about })
     return 'failed'
   }
 }
@@ -94,9 +95,7 @@ async function bury(env: Env, message: Message, error: string): Promise<void> {
     )
     message.ack()
   } catch (failure) {
-    console.error(
-      JSON.stringify({ message: 'a dead letter could not be written, it is tried again', id: message.id, error: String(failure) }),
-    )
+    logError({ message: 'a dead letter could not be written, it is tried again', id: message.id, error: failure })
     message.retry({ delaySeconds: 30 })
   }
 }

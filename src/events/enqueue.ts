@@ -1,10 +1,10 @@
 import type { Env, QueueMessage } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { hideInEvent } from './hide-in-event.ts'
-import { messageOf } from '../base/error-text.ts'
 import { deploymentHider } from '../contract/secrets.ts'
 import { markQueued } from '../store/events.ts'
 import { pack } from './pack.ts'
+import { logError, warn } from '../base/warn.ts'
 
 type Body = { body: QueueMessage }
 /** `known`: the traces of the events that D1 has from before, by `scope id`, as far as it answered in time. `unsure` what may be lost, so that it must be sent again. */
@@ -33,7 +33,7 @@ export async function enqueue(
   const originals = new Map(accepted.map((event) => [hideInEvent(event, hider), event]))
   const events = Array.from(originals.keys())
   const noted = markQueued(env.DB, events, now).catch((error: unknown) => {
-    console.warn(JSON.stringify({ message: 'D1 did not note queued events, the queue alone has them', error: String(error) }))
+    warn({ message: 'D1 did not note queued events, the queue alone has them', error })
     return null
   })
   context.waitUntil(noted)
@@ -67,7 +67,7 @@ async function sendBatch(env: Env, batch: readonly Body[]): Promise<Event[]> {
     return []
   } catch (error) {
     const events = batch.flatMap(({ body }) => body.events)
-    console.error(JSON.stringify({ message: 'the queue did not take a batch of events', events: events.length, error: messageOf(error) }))
+    logError({ message: 'the queue did not take a batch of events', events: events.length, error })
     return events
   }
 }
@@ -80,7 +80,7 @@ async function arm(env: Env, now: number): Promise<boolean> {
     armedAt = now
     return true
   } catch (error) {
-    console.error(JSON.stringify({ message: 'the sweeper could not be armed', error: messageOf(error) }))
+    logError({ message: 'the sweeper could not be armed', error })
     return false
   }
 }

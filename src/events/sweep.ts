@@ -1,11 +1,11 @@
 import type { RetentionStep } from '../contract/retention-step.ts'
 import type { Env } from '../env.ts'
-import { messageOf } from '../base/error-text.ts'
 import { expireApprovals } from '../store/approvals.ts'
 import { lateQueued, markSentAgain } from '../store/events.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
 import { send } from './enqueue.ts'
 import { forgetOld } from './retention.ts'
+import { logError, warn } from '../base/warn.ts'
 
 /** How long an event may stay `queued` before it is sent again; the inbox drops it if the queue had it after all. */
 export const LATE_MS = 30_000
@@ -62,9 +62,7 @@ async function step(name: string, work: () => Promise<number>): Promise<number> 
   try {
     return await work()
   } catch (error) {
-    console.error(
-      JSON.stringify({ message: 'a step of the sweep failed, the next sweep tries again', step: name, error: messageOf(error) }),
-    )
+    logError({ message: 'a step of the sweep failed, the next sweep tries again', step: name, error })
     return 0
   }
 }
@@ -75,9 +73,7 @@ async function poke(env: Env, scope: string): Promise<boolean> {
     await setWake(env.DB, scope, wake_at)
     return true
   } catch (error) {
-    console.warn(
-      JSON.stringify({ message: 'an overdue scope could not be woken, the next sweep tries again', scope, error: messageOf(error) }),
-    )
+    warn({ message: 'an overdue scope could not be woken, the next sweep tries again', scope, error })
     return false
   }
 }

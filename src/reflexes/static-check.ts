@@ -1,5 +1,5 @@
 import { parse, type AnyNode, type FunctionDeclaration, type Position, type Program, type Token } from 'acorn'
-import { hashCode } from './hash-code.ts'
+import { sha256 } from '../base/hash.ts'
 import { sandboxLimits } from './sandbox.ts'
 import { byteLength } from '../base/byte-length.ts'
 
@@ -10,7 +10,7 @@ export type Check = { ok: true; hash: string } | { ok: false; errors: CodeError[
 /** What can be said of a reflex's code without running it. `hash` is its SHA-256, as 64 hex digits. */
 export async function checkReflex(code: string): Promise<Check> {
   const errors = errorsOf(code)
-  return errors.length === 0 ? { ok: true, hash: await hashCode(code) } : { ok: false, errors }
+  return errors.length === 0 ? { ok: true, hash: await sha256(code) } : { ok: false, errors }
 }
 
 function errorsOf(code: string): CodeError[] {

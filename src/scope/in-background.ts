@@ -1,4 +1,4 @@
-import { messageOf } from '../base/error-text.ts'
+import { logError } from '../base/warn.ts'
 
 /**
  * For work that nobody waits for. It fails where a unit of work failed: the object is about to be
@@ -6,6 +6,6 @@ import { messageOf } from '../base/error-text.ts'
  */
 export function inBackground(work: Promise<unknown>): void {
   work.catch((error: unknown) => {
-    console.error(JSON.stringify({ message: 'work in the background failed', error: messageOf(error) }))
+    logError({ message: 'work in the background failed', error })
   })
 }

@@ -1,6 +1,7 @@
 import { drizzle } from 'drizzle-orm/durable-sqlite'
 import { migrate } from 'drizzle-orm/durable-sqlite/migrator'
 import migrations from '../../migrations/scope/migrations.js'
+import { logError } from '../base/warn.ts'
 
 /** True once the object has written anything: its first write lays the schema. */
 export const isLaid = ({ sql }: DurableObjectStorage): boolean =>
@@ -12,7 +13,7 @@ export const isLaid = ({ sql }: DurableObjectStorage): boolean =>
  */
 export function laySchema(storage: DurableObjectStorage): void {
   migrate(drizzle(storage), migrations).catch((error: unknown) => {
-    console.error(JSON.stringify({ message: 'the migrations of a scope failed', error: String(error) }))
+    logError({ message: 'the migrations of a scope failed', error })
   })
   const newest = migrations.journal.entries.at(-1)?.when ?? 0
   if (appliedUntil(storage) < newest) throw new Error('a migration of the scope failed; the log says why')

@@ -5,6 +5,7 @@ import type { Alarm } from './alarm.ts'
 import type { Database } from './database.ts'
 import { MOST_DEATHS, type Guard } from './guard.ts'
 import { withDeadline } from '../base/deadline.ts'
+import { warn } from '../base/warn.ts'
 
 /** How long changes gather before they are told: D1's log follows within about a second. */
 const GATHER_MS = 800
@@ -93,7 +94,7 @@ export class Outbox {
       this.#failures += 1
       this.#error = messageOf(error)
       const pause = Math.min(LONGEST_PAUSE_MS, 1000 * 2 ** (this.#failures - 1))
-      console.warn(JSON.stringify({ message: 'D1 could not be told, it will be again', pause_ms: pause, error: this.#error }))
+      warn({ message: 'D1 could not be told, it will be again', pause_ms: pause, error: this.#error })
       this.#due = this.#parts.now() + pause
     } finally {
       this.#telling = false

@@ -1,6 +1,6 @@
 import { and, eq, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { iso } from '../base/iso-time.ts'
+import { iso } from '../base/time.ts'
 import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../contract/approval.ts'
 import type { Refused } from '../contract/scope-api.ts'
 import { within } from './events.ts'

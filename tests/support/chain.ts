@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
 import type { Event } from '../../src/core/event.ts'
 import type { ReflexReference, ReflexState, ReflexVersion } from '../../src/contract/reflex.ts'
-import { hashCode } from '../../src/reflexes/hash-code.ts'
+import { sha256 } from '../../src/base/hash.ts'
 import { byAgent, createVersion, freshId } from './reflexes.ts'
 import { freshScope, note, stubOf } from './scopes.ts'
 import { effects } from './test-agents.ts'
@@ -16,7 +16,7 @@ export async function write(
 ): Promise<ReflexVersion> {
   const code = `function reflex(context) {\n${body}\n}\n`
   const owner = scope === undefined ? { owner: 'ops', owner_id: 'key-of-ops', scopes } : byAgent(scope)
-  return createVersion({ id, code, hash: await hashCode(code), state, now, ...owner })
+  return createVersion({ id, code, hash: await sha256(code), state, now, ...owner })
 }
 
 export const calls = (tool: string, text = 'context.event.text'): string =>

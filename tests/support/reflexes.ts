@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import type { ReflexVersion } from '../../src/contract/reflex.ts'
-import { hashCode } from '../../src/reflexes/hash-code.ts'
+import { sha256 } from '../../src/base/hash.ts'
 import { createReflexVersion, type CreatedVersion, type NewVersion } from '../../src/store/change-reflexes.ts'
 import { call, type Answer } from './http.ts'
 
@@ -28,7 +28,7 @@ export async function create(fields: Partial<NewVersion> = {}): Promise<CreatedV
   return createReflexVersion(env.DB, {
     id: freshId(),
     code,
-    hash: await hashCode(code),
+    hash: await sha256(code),
     description: '',
     owner: 'alice',
     owner_id: 'key-of-alice',

@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { withDefaults, type Event } from '../../src/core/event.ts'
 import { sweep } from '../../src/events/sweep.ts'
-import { hashCode } from '../../src/reflexes/hash-code.ts'
+import { sha256 } from '../../src/base/hash.ts'
 import { call, keyFor, problem } from '../support/http.ts'
 import { createVersion, freshId } from '../support/reflexes.ts'
 import { entriesOf, freshScope, sendAndSettle, stubOf } from '../support/scopes.ts'
@@ -103,7 +103,7 @@ describe('a block', () => {
 
   test('that a reflex made counts as overruled once it is lifted, and the reflex may make it again', async () => {
     const scope = freshScope('ssh')
-    const { id: reflex_id } = await createVersion({ id: freshId('guard'), code, hash: await hashCode(code) })
+    const { id: reflex_id } = await createVersion({ id: freshId('guard'), code, hash: await sha256(code) })
     await stubOf(scope).configure({ reflexes: [{ id: reflex_id }], parameters: { failures: 1000 } }, 'ops')
     await sendAndSettle(stubOf(scope), ...burst(scope))
     const [{ id }] = (await listed('blocks', scope)).items

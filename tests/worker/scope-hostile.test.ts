@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { hashCode } from '../../src/reflexes/hash-code.ts'
+import { sha256 } from '../../src/base/hash.ts'
 import { hostilePrograms } from '../support/hostile-programs.ts'
 import { createVersion } from '../support/reflexes.ts'
 import { entriesOf, freshScope, note, sendAndSettle, stubOf } from '../support/scopes.ts'
@@ -12,7 +12,7 @@ describe('in the chain of a scope, G6', () => {
   test.each(storable)('$name does no harm', async ({ code, reason }) => {
     const [scope, other] = [freshScope(), freshScope()]
     for (const one of [scope, other]) behaviours.set(one, async () => ({ thought: true }))
-    const { id } = await createVersion({ code, hash: await hashCode(code) })
+    const { id } = await createVersion({ code, hash: await sha256(code) })
     await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
     const [hit, beside] = await Promise.all([
       sendAndSettle(stubOf(scope), note(scope, 'first'), note(scope, 'second')),

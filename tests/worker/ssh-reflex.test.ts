@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { beforeEach, expect, test } from 'vitest'
 import { withDefaults, type Event } from '../../src/core/event.ts'
-import { hashCode } from '../../src/reflexes/hash-code.ts'
+import { sha256 } from '../../src/base/hash.ts'
 import { createVersion, freshId } from '../support/reflexes.ts'
 import { crash, entriesOf, evict, freshScope, sendAndSettle, stubOf } from '../support/scopes.ts'
 
@@ -15,8 +15,8 @@ const frees = `function reflex(context) {
 let [scope, guard] = ['', '']
 beforeEach(async () => {
   scope = freshScope('ssh')
-  guard = (await createVersion({ id: freshId('guard'), code, hash: await hashCode(code) })).id
-  const free = await createVersion({ id: freshId('free'), code: frees, hash: await hashCode(frees) })
+  guard = (await createVersion({ id: freshId('guard'), code, hash: await sha256(code) })).id
+  const free = await createVersion({ id: freshId('free'), code: frees, hash: await sha256(frees) })
   await stubOf(scope).configure({ reflexes: [{ id: guard }, { id: free.id }] }, 'ops')
 })
 

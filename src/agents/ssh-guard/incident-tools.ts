@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { messageOf } from '../../base/error-text.ts'
 import { defineTool } from '../../tools/define-tool.ts'
 import { logLine } from './log-line.ts'
 import { sshLineOf } from './burst.ts'
 import { tellWebhook, webhookAt } from './webhook.ts'
+import { warn } from '../../base/warn.ts'
 
 const MOST_LINES = 20
 const MOST_LINE = 300
@@ -54,7 +54,7 @@ export const openTicket = defineTool({
     } catch (error) {
       // Told, it is open: to fail now would say that it is not, and nobody would close it.
       if (!desk) throw error
-      console.warn(JSON.stringify({ message: 'a ticket is not among the incidents of D1', scope, id, error: messageOf(error) }))
+      warn({ message: 'a ticket is not among the incidents of D1', scope, id, error })
     }
     return { ticket: id, reported: desk !== null }
   },

@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { iso } from '../../base/iso-time.ts'
+import { iso } from '../../base/time.ts'
 import { coversScope } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
 import { findIncident, incidentStates, listIncidents, type Incident } from './incidents.ts'

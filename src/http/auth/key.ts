@@ -1,3 +1,5 @@
+import { sha256 } from '../../base/hash.ts'
+import { randomHex } from '../../core/event.ts'
 import { toBase64Url } from './base64url.ts'
 
 const ID_BYTES = 8
@@ -5,7 +7,7 @@ const SECRET_BYTES = 32
 
 /** A new key: `key` is shown to its owner once, `hash` is what is kept. */
 export async function createKey(): Promise<{ id: string; key: string; hash: string }> {
-  const id = hex(crypto.getRandomValues(new Uint8Array(ID_BYTES)))
+  const id = randomHex(ID_BYTES)
   const key = `rfx_${id}_${toBase64Url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))}`
   return { id, key, hash: await hashKey(key) }
 }
@@ -16,9 +18,7 @@ export function parseKey(text: string): { id: string; secret: string } | null {
 }
 
 /** SHA-256 of the whole key, in hex. Its 256 random bits make a slow hash needless. */
-export async function hashKey(key: string): Promise<string> {
-  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key))))
-}
+export const hashKey = (key: string): Promise<string> => sha256(key)
 
 /** Compares two hashes in a time that does not tell where they differ. */
 export function sameHash(left: string, right: string): boolean {
@@ -33,5 +33,3 @@ function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   for (const [index, byte] of a.entries()) difference |= byte ^ (b[index] ?? 0)
   return difference === 0
 }
-
-const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')

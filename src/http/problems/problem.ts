@@ -2,6 +2,7 @@ import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { Problem } from '../../contract/problem.ts'
 import { isTransient } from '../../base/faults.ts'
+import { logError, warn } from '../../base/warn.ts'
 
 export type { FieldError } from '../../base/field-error.ts'
 export { fromZod, Problem, type ProblemOptions, type ProblemType } from '../../contract/problem.ts'
@@ -17,15 +18,13 @@ export function handleError(error: Error, c: Context): Response {
   if (error instanceof Problem) return answer(c, problemResponse(error))
   if (error instanceof HTTPException) return answer(c, problemResponse(fromHttpException(error)))
   if (isTransient(error)) {
-    console.warn(JSON.stringify({ level: 'warn', event: 'request_unavailable', path: c.req.path, error: error.message }))
+    warn({ message: 'a dependency is unavailable', path: c.req.path, error })
     return answer(c, problemResponse(away))
   }
 
   const instance = `urn:uuid:${crypto.randomUUID()}`
   const { name, message, stack } = error
-  console.error(
-    JSON.stringify({ level: 'error', event: 'request_failed', instance, method: c.req.method, path: c.req.path, name, message, stack }),
-  )
+  logError({ level: 'error', instance, method: c.req.method, path: c.req.path, name, message, stack })
   return answer(c, problemResponse(internal, instance))
 }
 

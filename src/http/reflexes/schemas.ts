@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { iso } from '../../base/iso-time.ts'
+import { iso } from '../../base/time.ts'
 import { actionSchema } from '../../contract/action.ts'
 import { reflexState, type ReflexVersion } from '../../contract/reflex.ts'
 import type { ListedReflex, VersionSummary } from '../../store/reflexes.ts'

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { createRoute, z } from '@hono/zod-openapi'
 import { limits } from '../../base/limits.ts'
-import { messageOf } from '../../base/error-text.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, scopePath } from '../describe/describe.ts'
 import { conflict } from '../problems/refusals.ts'
 import { event } from '../describe/schemas.ts'
 import { wholeOrLost } from '../body/whole-or-lost.ts'
+import { warn } from '../../base/warn.ts'
 
 const tags = ['Pull loop']
 const token = z.string().min(1).max(256)
@@ -122,6 +122,6 @@ async function returnClaim(stub: ScopeApi, { scope, claim_id, why }: { scope: st
   try {
     await stub.giveBack(claim_id, why)
   } catch (error) {
-    console.warn(JSON.stringify({ message: 'a claim could not be given back', scope, error: messageOf(error) }))
+    warn({ message: 'a claim could not be given back', scope, error })
   }
 }

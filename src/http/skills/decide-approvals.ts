@@ -2,11 +2,11 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { hasRole, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
 import { decisionReason, type Approval } from '../../contract/approval.ts'
-import { messageOf } from '../../base/error-text.ts'
 import { decideApproval } from '../../store/approvals.ts'
 import { approval, approvalPath, myApproval, presentApproval } from './approvals.ts'
 import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
 import { conflict, forbidden, notFound } from '../problems/refusals.ts'
+import { warn } from '../../base/warn.ts'
 
 const decision = {
   method: 'post' as const,
@@ -80,8 +80,6 @@ async function tellScope(env: Env, { id, scope }: Approval): Promise<void> {
   try {
     await env.SCOPE.getByName(scope).approvalDecided(id)
   } catch (error) {
-    console.warn(
-      JSON.stringify({ message: 'a scope could not be told of a decision, it will look by itself', scope, id, error: messageOf(error) }),
-    )
+    warn({ message: 'a scope could not be told of a decision, it will look by itself', scope, id, error })
   }
 }

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { iso } from '../../base/iso-time.ts'
+import { iso } from '../../base/time.ts'
 import { skillState, type SkillVersion } from '../../contract/skill.ts'
 import type { ListedSkill, SkillVersionSummary } from '../../store/skills.ts'
 

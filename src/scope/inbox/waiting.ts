@@ -1,4 +1,4 @@
-import { iso } from '../../base/iso-time.ts'
+import { iso } from '../../base/time.ts'
 import type { Waiting } from '../../contract/waiting.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Budget } from '../turns/budget.ts'

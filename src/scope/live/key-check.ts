@@ -1,6 +1,6 @@
 import { ADMIN_KEY_ID } from '../../contract/key-deleted.ts'
-import { messageOf } from '../../base/error-text.ts'
 import { withDeadline } from '../../base/deadline.ts'
+import { warn } from '../../base/warn.ts'
 
 const EVERY_MS = 60_000
 const TIMEOUT_MS = 10_000
@@ -47,13 +47,11 @@ export class KeyCheck {
       const deleted = new Set([...keys].filter((key) => !found.has(key)))
       for (const some of connections()) some.end(deleted)
     } catch (error) {
-      console.warn(
-        JSON.stringify({
-          message: 'the keys of open connections could not be checked, the next check tries again',
-          scope,
-          error: messageOf(error),
-        }),
-      )
+      warn({
+        message: 'the keys of open connections could not be checked, the next check tries again',
+        scope,
+        error,
+      })
     }
   }
 }

@@ -1,5 +1,4 @@
 import type { Env } from '../../env.ts'
-import { messageOf } from '../../base/error-text.ts'
 import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import type { Settings } from '../../contract/settings.ts'
 import { setReflexState } from '../../store/change-reflexes.ts'
@@ -13,6 +12,7 @@ import { withDeadline } from '../../base/deadline.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 import type { Programs } from './versions.ts'
 import type { Records } from './stats.ts'
+import { warn } from '../../base/warn.ts'
 
 /** How old the chain's programs may be when events come: a change is told at once, but the telling may be lost. */
 const STALE_MS = 60_000
@@ -175,7 +175,7 @@ export class Upkeep {
 
   #failed(message: string, error: unknown): void {
     const { now, alarm } = this.#parts
-    console.warn(JSON.stringify({ message, scope: this.#parts.scope, error: messageOf(error) }))
+    warn({ message, scope: this.#parts.scope, error })
     this.#due = now() + RETRY_MS
     alarm.by(this.#due)
   }

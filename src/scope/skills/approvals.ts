@@ -1,6 +1,5 @@
 import type { Env } from '../../env.ts'
 import type { Approval, ApprovalRun } from '../../contract/approval.ts'
-import { messageOf } from '../../base/error-text.ts'
 import type { ApprovedRun, Parked, ParkedRun } from '../../skills/session/ports.ts'
 import { findApprovals, insertApproval } from '../../store/approvals.ts'
 import type { Alarm } from '../alarm.ts'
@@ -10,6 +9,7 @@ import type { Log } from '../log.ts'
 import { scopeHead } from '../spans.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 import type { RunReports } from './run-reports.ts'
+import { warn } from '../../base/warn.ts'
 
 /** How often the scope looks by itself: it is told of a decision, but that may be lost. */
 const LOOK_MS = 60_000
@@ -150,7 +150,7 @@ export class ParkedRuns {
       try {
         await this.#timely(() => insertApproval(env.DB, { ...question, created_at: parked_at, expires_at }))
       } catch (error) {
-        console.warn(JSON.stringify({ message: 'D1 could not be asked for an approval, it will be again', scope, error: messageOf(error) }))
+        warn({ message: 'D1 could not be asked for an approval, it will be again', scope, error })
         this.#look(RETRY_MS)
         return false
       }

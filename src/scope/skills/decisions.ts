@@ -1,10 +1,10 @@
 import { ADMIN_KEY_ID } from '../../contract/key-deleted.ts'
 import type { Env } from '../../env.ts'
 import { decided, type ApprovalDecision, type Decider } from '../../contract/approval.ts'
-import { messageOf } from '../../base/error-text.ts'
 import { decideApproval, findApproval } from '../../store/approvals.ts'
 import { findKey } from '../../store/keys.ts'
 import { withDeadline } from '../../base/deadline.ts'
+import { warn } from '../../base/warn.ts'
 
 const TIMEOUT_MS = 10_000
 
@@ -31,7 +31,7 @@ export class Decisions {
       if (answer.ok) void look()
       return answer
     } catch (error) {
-      console.warn(JSON.stringify({ message: 'a decision could not be taken', scope, error: messageOf(error) }))
+      warn({ message: 'a decision could not be taken', scope, error })
       return { ok: false, message: 'the database does not answer just now; the decision may or may not have been taken: send it again' }
     }
   }

@@ -29,6 +29,7 @@ import type { Asked, OpenRun, SkillRuns } from './runs.ts'
 import { ScopeSession } from './scope-session.ts'
 import type { Shelf } from './skill-cache.ts'
 import { slotModel } from './slot-model.ts'
+import { logError, warn } from '../../base/warn.ts'
 
 /** For whom a session is opened: where it stands in the log, and what it may use. `model` is the turn's own. */
 export type SessionFor = {
@@ -116,7 +117,7 @@ export class Skills {
         this.#runWhatIsApproved()
       }
     } catch (error) {
-      console.warn(JSON.stringify({ message: 'approvals could not be looked for, they will be again', scope, error: messageOf(error) }))
+      warn({ message: 'approvals could not be looked for, they will be again', scope, error })
     } finally {
       this.#looking = false
     }
@@ -154,9 +155,7 @@ export class Skills {
       parked.done(run.approval_id, unrun)
       this.#runWhatIsApproved()
     } catch (error) {
-      console.error(
-        JSON.stringify({ message: 'an approved run failed to begin, the next look tries again', scope, error: messageOf(error) }),
-      )
+      logError({ message: 'an approved run failed to begin, the next look tries again', scope, error })
     }
   }
 
@@ -175,7 +174,7 @@ export class Skills {
       const session = await this.open({ head, causes: [asked.cause] })
       await session.resume(record, await this.#howToResume(record.run_id, stopping))
     } catch (error) {
-      console.error(JSON.stringify({ message: 'a run could not be resumed, the next alarm tries again', scope, error: messageOf(error) }))
+      logError({ message: 'a run could not be resumed, the next alarm tries again', scope, error })
     }
   }
 

@@ -1,6 +1,5 @@
 import type { Env } from '../../env.ts'
 import type { SkillEntryKind } from '../../contract/log-entry.ts'
-import { messageOf } from '../../base/error-text.ts'
 import type { Settings } from '../../contract/settings.ts'
 import { manifestSchema, type Manifest } from '../../skills/manifest/manifest.ts'
 import { placeOf } from '../../skills/gate/place-of.ts'
@@ -17,6 +16,7 @@ import type { Log } from '../log.ts'
 import { scopeHead } from '../spans.ts'
 import type { UnitOfWork } from '../unit-of-work.ts'
 import { HeldSkills } from './held-skills.ts'
+import { warn } from '../../base/warn.ts'
 
 /** How old the copy may be when a turn's session begins, in ms: a model is told of skills at its leisure, a person is not. */
 const FRESH_MS = 2000
@@ -75,7 +75,7 @@ export class Shelf {
       if (this.#away) this.#tell({ kind: 'skills-restored' })
       this.#away = false
     } catch (error) {
-      console.warn(JSON.stringify({ message: 'skills could not be read, those at hand are used', scope, error: messageOf(error) }))
+      warn({ message: 'skills could not be read, those at hand are used', scope, error })
       if (!this.#away)
         this.#tell({
           kind: 'skills-degraded',
@@ -92,7 +92,7 @@ export class Shelf {
     if (skills === this.#warned) return
     this.#warned = skills
     const { scope } = this.#parts
-    console.warn(JSON.stringify({ message: 'manifests that the schema no longer takes are left out', scope, skills }))
+    warn({ message: 'manifests that the schema no longer takes are left out', scope, skills })
   }
 
   /** Of each skill the newest active version that fits where the agent works, by id. */

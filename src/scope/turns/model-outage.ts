@@ -1,4 +1,4 @@
-import { iso } from '../../base/iso-time.ts'
+import { iso } from '../../base/time.ts'
 import { tellFault, type ModelFault } from '../../base/faults.ts'
 import type { Refusal } from '../../models/model-refused.ts'
 import type { ModelWait } from '../../contract/scope-api.ts'

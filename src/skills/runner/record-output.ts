@@ -1,4 +1,5 @@
 import { checkJson } from '../../base/check-json.ts'
+import { sha256 } from '../../base/hash.ts'
 import type { Json } from '../../base/json.ts'
 import type { RecordedOutput } from './ports.ts'
 
@@ -9,11 +10,7 @@ export async function recordOutput(output: unknown): Promise<RecordedOutput | nu
   const text = jsonText(output)
   if (text === null) return null
   const bytes = new TextEncoder().encode(text)
-  if (bytes.length > OUTPUT_BYTES) {
-    const digest = await crypto.subtle.digest('SHA-256', bytes)
-    const sha256 = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
-    return { kind: 'too_large', sha256, bytes: bytes.length }
-  }
+  if (bytes.length > OUTPUT_BYTES) return { kind: 'too_large', sha256: await sha256(text), bytes: bytes.length }
   const value = JSON.parse(text) as Json
   return checkJson(value).ok ? { kind: 'json', value } : null
 }
