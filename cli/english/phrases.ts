@@ -22,7 +22,7 @@ export const banned: readonly Phrase[] = [
   { pattern: /\bneeds not\b/i, instead: '"need not", "does not have to"' },
   { pattern: /\blets? go of?\b/i, instead: '"drops", "releases"' },
   { pattern: /\bas good as none\b/i, instead: '"is ignored"' },
-  { pattern: /\bis no (?:JSON|text|tool|name|event|list|number|request|upgrade|key|part|such)\b/i, instead: '"is not a …"' },
+  { pattern: /\bis no (?:JSON|text|tool|name|event|list|number|request|upgrade|key|part)\b/i, instead: '"is not a …"' },
 ]
 
 /** The first banned wording in a text, or null. */

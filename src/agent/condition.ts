@@ -8,21 +8,23 @@ import { nodesIn } from '../expressions/names.ts'
 import { EVALUATION_WORK } from '../expressions/work.ts'
 import { whenCounts, whenFunctions, whenWindows } from '../contract/when.ts'
 
-/** The most frequent ones that a condition may count over. */
+/** The most frequent types and sources that a condition may count over. */
 const MOST_NAMES = 200
 
-/** What has not come counts 0. */
+/** A type or source without events counts 0. */
 const environment = base.clone({ unlistedVariablesAreDyn: false })
 for (const [name, type] of Object.entries(whenCounts)) environment.registerVariable(name, type)
 for (const name of Object.keys(whenWindows)) environment.registerVariable({ name, schema: whenCounts })
 
-/** What is wrong with a condition, or null. */
+/** Returns the mistake in a condition, or null. */
 export function conditionError(expression: string): string | null {
   const compiled = compileCondition(expression)
   return compiled.ok ? null : compiled.detail
 }
 
-/** Whether the condition holds. Throws where it cannot be evaluated: a condition that fails is never taken to hold. */
+/**
+ * True if the condition holds. Throws if it cannot be evaluated: a failing condition never holds.
+ */
 export function holds<E extends Event>(expression: string, context: DecisionContext<E>): boolean {
   const compiled = compileCondition(expression)
   if (!compiled.ok) throw new Error(`the condition "${expression}" is wrong: ${compiled.detail}`)
@@ -32,7 +34,7 @@ export function holds<E extends Event>(expression: string, context: DecisionCont
   return ran.value === true
 }
 
-/** A scope has one condition, which it asks before each turn. */
+/** Each scope has one condition and evaluates it before each turn. */
 const MOST_COMPILED = 200
 const compileCondition = compileOnce(MOST_COMPILED, compileAnew)
 
@@ -47,7 +49,7 @@ function compileAnew(expression: string): Compiled {
 
 const ALLOWED: readonly string[] = whenFunctions
 
-/** `in` and `has` would mislead: every name is there, and counts 0 at least. */
+/** `in` and `has` would mislead: every name exists and counts at least 0. */
 function refusal(node: ASTNode): string | null {
   if (node.op === 'in' && node.args[1].op !== 'list') return '"in" is for lists: write by_source["name"] > 0 to ask whether a name has come'
   if (node.op !== 'call' && node.op !== 'rcall') return null
@@ -55,7 +57,7 @@ function refusal(node: ASTNode): string | null {
   return ALLOWED.includes(name) ? null : `the function ${name} is not available here; there are ${ALLOWED.join(', ')}`
 }
 
-/** Only what the condition reads: each count, and each window, goes through the whole context. */
+/** Computes only the counts and windows that the condition reads: each walks the whole context. */
 function variablesOf<E extends Event>(paths: Expression['paths'], context: DecisionContext<E>): Map<string, unknown> {
   const names = new Set(paths.map(([name]) => name))
   const whole = Object.keys(whenCounts).some((name) => names.has(name)) ? Object.entries(countsOf(context.events)) : []
@@ -71,7 +73,7 @@ function countsOf(events: readonly Event[]): Record<keyof typeof whenCounts, unk
   }
 }
 
-/** CEL's integers are bigints here. A Map, for a source may be called `constructor`. */
+/** CEL integers are bigints. A Map is used because a source may be called `constructor`. */
 function tally(names: readonly string[]): Map<string, bigint> {
   const count = new Map<string, bigint>()
   for (const name of names) count.set(name, (count.get(name) ?? 0n) + 1n)
@@ -80,7 +82,7 @@ function tally(names: readonly string[]): Map<string, bigint> {
       .sort(([, left], [, right]) => Number(right - left))
       .slice(0, MOST_NAMES),
   )
-  // The library takes no subclass of Map. A condition on what has not come yet is false, not an error.
+  // The library accepts no subclass of Map. A condition on an event that never arrived is false.
   most.get = (name) => Map.prototype.get.call(most, name) ?? 0n
   return most
 }

@@ -3,8 +3,9 @@ import { holds } from './condition.ts'
 import { defineAgent } from './define-agent.ts'
 
 /**
- * The agent that settings alone drive: `instructions` is its system prompt, `when` the condition on which it thinks, `tools` what it may use. With no
- * instructions it perceives and never starts a model.
+ * The agent that settings alone drive: `instructions` is the system prompt, `when` the condition
+ * for a turn, `tools` the tools it may use. Without instructions it perceives and never calls a
+ * model.
  */
 export const prompted = defineAgent({
   name: 'prompted',
@@ -20,10 +21,11 @@ export const prompted = defineAgent({
       tools: deps.tools,
       stopWhen: isStepCount(8),
       abortSignal: deps.signal,
-      // A turn that fails is tried again as a whole, with pauses that grow: not three times within itself, too.
+      // A failed turn is retried as a whole, with growing pauses; retries within the turn would
+      // multiply.
       maxRetries: 0,
     })
-    // A model that spent all its steps on tools has said nothing.
+    // A model that spent all its steps on tools has not answered.
     if (text !== '') deps.reply(text)
     return { text }
   },

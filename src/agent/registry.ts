@@ -23,7 +23,10 @@ export function buildRegistry(listed: readonly Agent[]) {
     agents,
     eventTypes,
     eventSchema: eventUnion([...builtInEvents, ...defined.slice(builtInEvents.length).map(({ schema }) => schema)]),
-    /** The one that a scope's settings name, else the first whose pattern matches; the built-in one last, wherever it is listed. */
+    /**
+     * The agent that the scope's settings name, else the first whose pattern matches. The built-in
+     * agent is always last.
+     */
     agentOf: (scope: string, name?: string): Agent =>
       agents.find((agent) => agent.name === name) ??
       agents.find((agent) => agent !== prompted && agent.scopes.some((pattern) => matchesScope(pattern, scope))) ??
@@ -45,7 +48,7 @@ function demandNamesOfTheirOwn(agents: readonly Agent[]): void {
   }
 }
 
-/** Each type once, the built-in ones first. Agents that share a type list the same schema. */
+/** Each type once, built-in types first. Agents that share a type list the same schema. */
 function schemasOf(agents: readonly Agent[]): Defined[] {
   const defined: Defined[] = builtInEvents.map((schema) => ({ by: '', schema }))
   for (const { name, events = [] } of agents)

@@ -4,11 +4,13 @@ import { chatOffline } from './offline.ts'
 import { reflexNote } from './reflexes.ts'
 import { defineAgent, type AgentDeps } from '../../agent/define-agent.ts'
 
-/** What is remembered stands in the log of every turn, so it is short: the talk's end, each message cut. */
+/**
+ * The history is written to the log on every turn, so only the last messages are kept, truncated.
+ */
 const MOST_MESSAGES = 20
 const MOST_CHARS = 600
 const MOST_ANSWERED = 100
-/** For one answer: some calls of tools, and the words. */
+/** Enough steps for some tool calls and the answer. */
 const MOST_STEPS = 8
 
 const instructions =
@@ -18,14 +20,15 @@ const said = z.object({ role: z.enum(['user', 'assistant']), content: z.string()
 const memory = z.object({ history: z.array(said).default([]), answered: z.array(z.string()).default([]) })
 
 /**
- * Answers each `ws.message` of the scopes `chat/*`, streaming, and remembers the talk. Everyone who is connected to the scope hears all of it. What it is asked
- * again and again it turns into reflexes, which answer before it is asked.
+ * Answers each `ws.message` of the scopes `chat/*`, streaming, and remembers the conversation. All
+ * clients of the scope receive every answer. Questions that repeat become reflexes, which answer
+ * without a model.
  */
 export const chat = defineAgent({
   name: 'chat',
   scopes: ['chat/*'],
   filters: [(event) => event.type === 'ws.message' && event.content.trim() !== ''],
-  // A turn considers as many messages as the context holds, and answers them one after the other.
+  // A turn considers all messages in the context and answers them in order.
   settings: { context_limit: 20, turn_timeout_ms: 300_000 },
   writes_reflexes: true,
   offline: [{ name: 'chat', answer: chatOffline }],
@@ -42,7 +45,8 @@ export const chat = defineAgent({
       replies.push(reply)
       history.push({ role: 'user', content: cut(content) }, { role: 'assistant', content: cut(reply) })
     }
-    // All at the end: a turn that fails on the second message is tried again, and would say its first answer twice.
+    // Replies are sent at the end: a turn that fails on the second message is retried and would
+    // repeat its first answer.
     for (const reply of replies) deps.reply(reply)
     context.scratch['history'] = history.slice(-MOST_MESSAGES)
     context.scratch['answered'] = [...answered, ...messages.map(({ id }) => id)].slice(-MOST_ANSWERED)
@@ -51,7 +55,7 @@ export const chat = defineAgent({
 })
 
 async function streamAnswer(messages: ModelMessage[], deps: AgentDeps): Promise<string> {
-  // Its own error handler would only print what is thrown below.
+  // The SDK's error handler would only print the error that is thrown below.
   const { stream } = streamText({
     model: deps.model,
     instructions: (deps.settings.instructions ?? instructions) + reflexNote(deps),
@@ -69,7 +73,7 @@ async function streamAnswer(messages: ModelMessage[], deps: AgentDeps): Promise<
   }
   for await (const part of stream) {
     if (part.type === 'error') throw part.error
-    // What it says before a tool and what it says after are paragraphs.
+    // Text before a tool call and text after it are separate paragraphs.
     if (part.type === 'text-start' && text !== '') say('\n\n')
     if (part.type === 'text-delta') say(part.text)
   }

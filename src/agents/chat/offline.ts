@@ -2,11 +2,14 @@ import type { OfflineAnswer, OfflineRequest } from '../../models/offline-model.t
 import { OFFLINE_PREFIX } from '../../models/offline-model.ts'
 import { answeringReflex, knownOf, sameQuestion, shortHash, type Known } from './reflexes.ts'
 
-/** A longer question is not asked again in the same words. */
+/** A longer question is unlikely to repeat word by word. */
 const LONGEST_QUESTION = 300
 const LONGEST_SHOWN = 600
 
-/** Without a model: says what was asked, and turns a question that comes again into a reflex, tool by tool, as a model would. */
+/**
+ * Runs without a model: echoes the question, and turns a repeated question into a reflex, tool by
+ * tool, as a model would.
+ */
 export function chatOffline(request: OfflineRequest): OfflineAnswer {
   const answer = answerTo(request.text)
   const known = knownOf(request.system)
@@ -14,7 +17,7 @@ export function chatOffline(request: OfflineRequest): OfflineAnswer {
   return tool ? { tool } : { text: answer }
 }
 
-/** The same for the same question: only a stable answer can be a reflex's. */
+/** Deterministic: only a stable answer can become a reflex. */
 function answerTo(text: string): string {
   const plain = text.trim().replaceAll(/\s+/g, ' ')
   const shown = plain.length > LONGEST_SHOWN ? `${plain.slice(0, LONGEST_SHOWN)}…` : plain
@@ -32,7 +35,10 @@ function isAskedAgain({ messages, text }: OfflineRequest): boolean {
   return text.length <= LONGEST_QUESTION && same.length > 1
 }
 
-/** The next of three steps: try the reflex on what came so far, write it, put it into the chain. Null once it is there, or where a step went wrong. */
+/**
+ * The next of three steps: dry-run the reflex on recent events, write it, add it to the chain. Null
+ * when the reflex exists or a step failed.
+ */
 function nextTool(
   { text, last_tool_result: last }: OfflineRequest,
   { prefix, chain }: Known,

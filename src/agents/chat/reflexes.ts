@@ -3,13 +3,22 @@ import { z } from 'zod'
 import { reflexReference } from '../../contract/reflex.ts'
 import type { AgentDeps } from '../../agent/define-agent.ts'
 
-/** Begins the line of the instructions that carries, as JSON, what the model must know to write reflexes here. */
+/**
+ * Begins the instruction line that carries, as JSON, the facts a model needs to write reflexes
+ * here.
+ */
 export const REFLEXES = 'REFLEXES'
-/** `chain` is what update_agent_config replaces as a whole. Ids are shared by all scopes: those that begin with `prefix` are this one's. */
+/**
+ * `chain` is the value that update_agent_config replaces as a whole. All scopes share reflex ids;
+ * those that begin with `prefix` belong to this scope.
+ */
 const known = z.object({ prefix: z.string(), chain: z.array(reflexReference) })
 export type Known = z.infer<typeof known>
 
-/** What a chat that may write reflexes is told beside the general guidance; nothing where it may not. */
+/**
+ * Guidance for a chat that may write reflexes, in addition to the general guidance; empty if it may
+ * not.
+ */
 export function reflexNote({ tools, scope, settings }: AgentDeps): string {
   if (!('write_reflex' in tools)) return ''
   const facts: Known = { prefix: `chat-${shortHash(scope)}-`, chain: settings.reflexes }
@@ -24,13 +33,13 @@ export function knownOf(instructions: string): Known | null {
   return line === undefined ? null : known.parse(JSON.parse(line.slice(REFLEXES.length)))
 }
 
-/** Eight hex digits that stand for a text. */
+/** Eight hex digits that identify a text. */
 export const shortHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
 
-/** The same question, however it is spaced or capitalised. */
+/** Normalises spacing and case, so that the same question compares equal. */
 export const sameQuestion = (text: string): string => text.trim().replaceAll(/\s+/g, ' ').toLowerCase()
 
-/** A reflex that gives one answer to one question, and passes on everything else. */
+/** A reflex that answers one question and passes on everything else. */
 export const answeringReflex = (question: string, answer: string): string => `const QUESTION = ${JSON.stringify(sameQuestion(question))}
 const ANSWER = ${JSON.stringify(answer)}
 

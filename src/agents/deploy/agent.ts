@@ -3,19 +3,21 @@ import { z } from 'zod'
 import { defineAgent } from '../../agent/define-agent.ts'
 import { deployWindow, riskScan } from './probes.ts'
 
-/** What is remembered stands in the log of every turn, so it is short. */
+/** The history is written to the log on every turn, so it is short. */
 const MOST_MESSAGES = 20
 const MOST_CHARS = 600
 
-const instructions = `You deploy software for a team, by the skills that you are told of and by nothing else. Take one step at a time: propose a skill, and wait for its result.
-Where a skill needs something that you were not told, ask. When you have built an image, name it in your answer. Say at the end, in one or two sentences, what was done and where it runs.`
+const instructions = `You deploy software for a team, by the listed skills and by nothing else. Take one step at a time: propose a skill, and wait for its result.
+Where a skill needs information that you do not have, ask. When you have built an image, name it in your answer. Say at the end, in one or two sentences, what was done and where it runs.`
 
 const said = z.object({ role: z.enum(['user', 'assistant']), content: z.string() })
 const memory = z.object({ history: z.array(said).default([]) })
 
 /**
- * Deploys what people ask for in the scopes `deploy/*`. It has no tools: all that it can do are skills, registered over the API, which the model proposes and the
- * gate decides on. Their steps are HTTP tools of the scope's settings, and their conditions ask the probes below. examples/deploy/ shows it at work.
+ * Deploys software on request in the scopes `deploy/*`. The agent has no tools: it acts only
+ * through skills registered over the API, which the model proposes and the gate decides on. Their
+ * steps are HTTP tools of the scope's settings; their conditions use the probes below.
+ * examples/deploy/ shows it at work.
  */
 export const deploy = defineAgent({
   name: 'deploy',
@@ -30,7 +32,7 @@ export const deploy = defineAgent({
     const { history } = memory.parse(context.scratch)
     const asked = context.ofType('ws.message').map(({ content }) => content)
     const question: ModelMessage = { role: 'user', content: asked.join('\n') }
-    // The model knows the skills, proposes them and hears what came of each within this one call.
+    // Within this one call the model sees the skills, proposes them and receives each result.
     const { text } = await generateText({
       model: deps.model,
       instructions: deps.settings.instructions ?? instructions,

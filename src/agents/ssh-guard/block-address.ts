@@ -10,7 +10,9 @@ export const blockInput = z.object({
 })
 export const unblockInput = z.object({ address: address.describe('the blocked address') })
 
-/** Blocks an address for a scope. It undoes `unblock` in turn, so that the address can be freed a second time. */
+/**
+ * Blocks an address for a scope. It also undoes `unblock`, so that the address can be freed again.
+ */
 export const blockAddress = defineTool({
   description: 'Blocks an address that attacks, so that it can no longer connect.',
   input: blockInput,
@@ -18,16 +20,17 @@ export const blockAddress = defineTool({
   undoes: { tool: 'unblock', match: ['address'] },
   timeout_ms: 10_000,
   async execute({ address, reason }, call) {
-    // Thrown, not returned: the journal answers a repeated call by what it returned, also once the scope allows it.
+    // Thrown, not returned: the journal would repeat a returned refusal even after the scope allows
+    // the call.
     if (call.parameters['allow_private'] !== true && isPrivateAddress(address))
       throw new Error(`${address} is a private address: it is not blocked`)
     return { blocked: true, address, ...(await addBlock({ address, reason }, call)) }
   },
 })
 
-/** Frees an address. */
+/** Unblocks an address. */
 export const unblockAddress = defineTool({
-  description: 'Takes back the block of an address that turned out to be no attacker’s.',
+  description: 'Unblocks an address that turned out to be harmless.',
   input: unblockInput,
   idempotence_key: ({ address }) => `unblock:${address}`,
   undoes: { tool: 'block', match: ['address'] },

@@ -3,7 +3,7 @@ import { addBlock, liftBlock } from './block-row.ts'
 import { defineTool } from '../../tools/define-tool.ts'
 import { isPrivateAddress } from './private-address.ts'
 
-/** The size that attackers rent; a wider one has too many people in it. */
+/** The size that attackers rent; a wider network has too many innocent users. */
 const network = z
   .string()
   .regex(/^(?:\d{1,3}\.){3}0\/24$/, 'is an IPv4 network such as 203.0.113.0/24')
@@ -12,10 +12,16 @@ const network = z
 const blockInput = z.object({ network, reason: z.string().trim().min(1).max(500) })
 const unblockInput = z.object({ network })
 
-/** `203.0.113.0/24` by its first address. Throws where it is no network, so that a policy which asks it denies. */
+/**
+ * Parses `203.0.113.0/24` by its first address. Throws for any other text, so that a policy which
+ * calls it denies.
+ */
 export const isPrivateNetwork = (text: string): boolean => isPrivateAddress(network.parse(text).slice(0, -'/24'.length))
 
-/** Blocks a whole network, as `blockAddress` does one address. Only a skill's plan may call it: its policy says who has to approve that. */
+/**
+ * Blocks a whole network, as `blockAddress` blocks one address. Only a skill's plan may call it:
+ * the skill's policy names who has to approve.
+ */
 export const blockNetwork = defineTool({
   description: 'Blocks a whole network.',
   input: blockInput,
@@ -29,9 +35,9 @@ export const blockNetwork = defineTool({
   },
 })
 
-/** Frees it again: where the rest of the plan fails, or an operator lifts the block. */
+/** Unblocks the network if the rest of the plan fails or an operator lifts the block. */
 export const unblockNetwork = defineTool({
-  description: 'Takes back the block of a network.',
+  description: 'Unblocks a network.',
   input: unblockInput,
   plans_only: true,
   idempotence_key: ({ network }) => `unblock-network:${network}`,

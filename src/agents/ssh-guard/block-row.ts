@@ -1,13 +1,14 @@
 import type { ToolCall } from '../../tools/define-tool.ts'
 import { tellWebhook, webhookAt } from './webhook.ts'
 
-/** An address, or a network. */
+/** An address or a network. */
 type Blocked = { address: string; reason: string }
 type Call = Pick<ToolCall, 'env' | 'fetch' | 'scope' | 'signal' | 'now'>
 
 /**
- * A block is a row in D1, from where a firewall can read it, and a call of the webhook where there is one. Both may be repeated: the row is there or not, and the
- * webhook is told by its Idempotency-Key that it is asked again. When the row was made is part of that key: what is blocked anew after it was freed is another block.
+ * A block is a row in D1, which a firewall can read, and a call of the webhook if one is set. Both
+ * may be repeated: the insertion is idempotent, and the webhook recognises a repetition by its
+ * Idempotency-Key. The key includes the row's time: a block after an unblock is a new one.
  */
 export async function addBlock({ address, reason }: Blocked, { env, fetch, scope, signal, now }: Call): Promise<{ reported: boolean }> {
   const webhook = webhookAt('BLOCK_WEBHOOK_URL', env.BLOCK_WEBHOOK_URL)
@@ -21,7 +22,10 @@ export async function addBlock({ address, reason }: Blocked, { env, fetch, scope
   return { reported: webhook !== null }
 }
 
-/** The webhook is told before the row goes: a crash in between finds the row, and tells the same again. Null where there is no such block. */
+/**
+ * The webhook is called before the row is deleted: after a crash in between, the retry finds the
+ * row and calls it again with the same key. Returns null if there is no such block.
+ */
 export async function liftBlock(address: string, { env, fetch, scope, signal }: Omit<Call, 'now'>): Promise<{ reported: boolean } | null> {
   const webhook = webhookAt('BLOCK_WEBHOOK_URL', env.BLOCK_WEBHOOK_URL)
   const row = await env.DB.prepare('SELECT blocked_at FROM blocks WHERE scope = ? AND address = ?')

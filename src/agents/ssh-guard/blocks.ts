@@ -7,7 +7,9 @@ import { blocks } from './tables.ts'
 
 export type Block = typeof blocks.$inferSelect
 
-/** `patterns` are the scopes that may be seen; `before` is the last one of the page before. */
+/**
+ * `patterns` are the scopes that the caller may see; `before` is the last row of the previous page.
+ */
 export type BlockQuery = {
   patterns: readonly string[]
   scope?: string | undefined
@@ -15,7 +17,7 @@ export type BlockQuery = {
   limit: number
 }
 
-/** A page, newest first. */
+/** Returns a page, newest first. */
 export async function listBlocks(db: D1Database, { patterns, scope, before, limit }: BlockQuery): Promise<PageOf<Block>> {
   const where = and(
     within(blocks.scope, patterns),

@@ -7,7 +7,7 @@ export const trace = z.object({ id: z.string(), at: z.number(), address: z.strin
 export type Trace = z.infer<typeof trace>
 /** `failures` within any `window_s` make a burst. */
 export type Threshold = { failures: number; window_s: number }
-/** What a model is told of an address; times are ISO. */
+/** The facts about an address that a model receives; times are ISO. */
 export const burst = z.object({
   address: z.string(),
   failures: z.number(),
@@ -16,15 +16,15 @@ export const burst = z.object({
   logins: z.number(),
   first: z.string(),
   last: z.string(),
-  /** It is blocked already. */
+  /** True if the address is already blocked. */
   blocked: z.boolean(),
 })
 export type Burst = z.infer<typeof burst>
 
-/** sshd, and since OpenSSH 9.8 also its parts (`sshd-session`, `sshd-auth`). */
+/** sshd and, since OpenSSH 9.8, its parts (`sshd-session`, `sshd-auth`). */
 const SSHD = /^sshd(?:-\w+)?$/
 
-/** What an event says of a login; null where it says nothing of one. */
+/** Reads a login attempt from an event; null if it has none. */
 export function sshLineOf({ line, program }: Pick<LogLine, 'line' | 'program'>): SshLine | null {
   const header = parseSyslog(line)
   const writer = header?.program ?? program
@@ -32,22 +32,27 @@ export function sshLineOf({ line, program }: Pick<LogLine, 'line' | 'program'>):
   return parseSshMessage(header?.message ?? line)
 }
 
-/** Lines that speak against their address. Not `break-in`: that is a name server's untidiness, and what attacks shows otherwise. */
+/**
+ * Lines that incriminate their address. `break-in` is excluded: it reports untidy DNS, and
+ * attackers show in other lines.
+ */
 const HOSTILE: ReadonlySet<SshLine['kind']> = new Set(['failed', 'invalid-user', 'too-many', 'left'])
 
 export function tracesOf(lines: readonly LogLine[]): Trace[] {
   return lines.flatMap((event) => {
     const parsed = sshLineOf(event)
     if (!parsed || !HOSTILE.has(parsed.kind)) return []
-    // Each connection has a process of its own. Lines that name none are taken for one connection's, so that only refused passwords count.
+    // Each connection has its own process. Lines without a process are taken as one connection, so
+    // that only refused passwords count.
     const connection = `${event.host}[${parseSyslog(event.line)?.pid ?? event.pid ?? ''}]`
     return [{ id: event.id, at: Date.parse(event.timestamp), address: parsed.address, connection, times: parsed.times }]
   })
 }
 
 /**
- * The addresses that failed often enough, by the events' own times: a log that is replayed is as good as a live one. Any span counts, not only the latest,
- * so that it does not matter how many lines one turn happens to see.
+ * Returns the addresses that failed often enough, by the events' own times, so that a replayed log
+ * gives the same result. Any time span counts, not only the latest: the number of lines in one turn
+ * does not matter.
  */
 export function burstingAddresses(traces: readonly Trace[], { failures, window_s }: Threshold): string[] {
   const byAddress = Map.groupBy(triesOf(traces), ({ address }) => address)
@@ -55,7 +60,7 @@ export function burstingAddresses(traces: readonly Trace[], { failures, window_s
   return Array.from(byAddress).flatMap(([address, tries]) => (reached(tries) ? [address] : []))
 }
 
-/** The addresses that logged in, among those that failed. */
+/** Returns the addresses that logged in, among those that failed. */
 export function loginsOf(lines: readonly LogLine[], traces: readonly Trace[]): string[] {
   const failed = new Set(traces.map(({ address }) => address))
   const logins = lines.flatMap((event) => {
@@ -65,7 +70,10 @@ export function loginsOf(lines: readonly LogLine[], traces: readonly Trace[]): s
   return Array.from(new Set(logins))
 }
 
-/** A try leaves several lines. A connection counts the passwords that were refused in it; one that only named a user counts once. */
+/**
+ * One attempt leaves several lines. A connection counts its refused passwords; a connection that
+ * only named a user counts once.
+ */
 function triesOf(traces: readonly Trace[]): Trace[] {
   const byConnection = Map.groupBy(traces, ({ connection, address }) => `${connection} ${address}`)
   return Array.from(byConnection.values()).flatMap((lines) => {
@@ -92,7 +100,10 @@ function mostWithin(tries: readonly Trace[], window_ms: number): number {
 const MOST_USERS = 8
 const MOST_USER_CHARS = 32
 
-/** What is known of a bursting address: its tries, carried ones included, and what else this turn's lines say of it. */
+/**
+ * Collects the facts about a bursting address: its attempts, including carried ones, and the other
+ * lines of this turn about it.
+ */
 export function burstOf(address: string, traces: readonly Trace[], lines: readonly LogLine[]): Omit<Burst, 'blocked'> {
   const tries = triesOf(traces.filter((one) => one.address === address))
   const times = tries.map(({ at }) => at).sort((left, right) => left - right)
@@ -112,5 +123,5 @@ export function burstOf(address: string, traces: readonly Trace[], lines: readon
   }
 }
 
-/** A user name is text of an attacker's choice: a short, plain piece of it is enough to recognise it. */
+/** The attacker chooses the user name: a short, plain piece of it is enough to recognise it. */
 const bounded = (user: string): string => user.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, MOST_USER_CHARS)

@@ -8,16 +8,19 @@ import { warn } from '../../base/warn.ts'
 
 const MOST_LINES = 20
 const MOST_LINE = 300
-/** How far back evidence is looked for: so many of the scope's last events. */
+/** The number of the scope's latest events that are searched for evidence. */
 const MOST_LOOKED_AT = 2000
 
 const address = z.union([z.ipv4(), z.ipv6()])
 const text = z.string().trim().min(1)
 const evidence = z.array(z.string().max(MOST_LINE)).max(MOST_LINES)
 
-/** The last lines about the addresses that the scope has in mind. They hold strangers' words: they are for people, and no model is shown them. */
+/**
+ * Collects the latest lines about the addresses in the scope's memory. They contain strangers'
+ * text: they are for people and are shown to no model.
+ */
 export const collectEvidence = defineTool({
-  description: 'Collects what the log says of some addresses.',
+  description: 'Collects the log lines about some addresses.',
   input: z.object({ addresses: z.array(address).min(1).max(50) }),
   plans_only: true,
   repeatable: true,
@@ -33,8 +36,8 @@ export const collectEvidence = defineTool({
 })
 
 /**
- * Opens a ticket: a call of the ticket system where there is one, then a row in D1. Its id is made of the run's key, so that a repeated call names the same one,
- * there and here.
+ * Opens a ticket: a call of the ticket system if one is set, then a row in D1. The id derives from
+ * the run's key, so that a repeated call names the same ticket in both.
  */
 export const openTicket = defineTool({
   description: 'Opens a ticket for people to look at.',
@@ -52,7 +55,8 @@ export const openTicket = defineTool({
         .bind(scope, id, title, details, JSON.stringify(evidence), now())
         .run()
     } catch (error) {
-      // Told, it is open: to fail now would say that it is not, and nobody would close it.
+      // The ticket system already has the ticket: failing here would report it as unopened, and
+      // nobody would close it.
       if (!desk) throw error
       warn({ message: 'a ticket is not among the incidents of D1', scope, id, error })
     }
@@ -60,7 +64,10 @@ export const openTicket = defineTool({
   },
 })
 
-/** Closes it: where the rest of the plan fails, so that no ticket stands that nobody was told of. */
+/**
+ * Closes the ticket if the rest of the plan fails, so that no ticket stays open that nobody was
+ * notified of.
+ */
 export const closeTicket = defineTool({
   description: 'Closes a ticket.',
   input: z.object({ ticket: text.max(64), reason: text.max(500) }),
@@ -76,9 +83,9 @@ export const closeTicket = defineTool({
   },
 })
 
-/** Tells whoever is on duty by a webhook; without one, whoever follows the scope's log has read it there. */
+/** Notifies the people on duty by a webhook; without one, the scope's log has the message. */
 export const notify = defineTool({
-  description: 'Tells whoever is on duty.',
+  description: 'Notifies the people on duty.',
   input: z.object({ message: text.max(3000) }),
   plans_only: true,
   timeout_ms: 10_000,

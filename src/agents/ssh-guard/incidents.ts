@@ -8,7 +8,9 @@ import { incidents } from './tables.ts'
 export type Incident = typeof incidents.$inferSelect
 export const incidentStates = ['open', 'closed'] as const
 
-/** `patterns` are the scopes that may be seen; `before` is the last one of the page before. */
+/**
+ * `patterns` are the scopes that the caller may see; `before` is the last row of the previous page.
+ */
 export type IncidentQuery = {
   patterns: readonly string[]
   scope?: string | undefined
@@ -17,7 +19,7 @@ export type IncidentQuery = {
   limit: number
 }
 
-/** A page, newest first. */
+/** Returns a page, newest first. */
 export async function listIncidents(db: D1Database, { patterns, scope, state, before, limit }: IncidentQuery): Promise<PageOf<Incident>> {
   const where = and(
     within(incidents.scope, patterns),
@@ -29,13 +31,18 @@ export async function listIncidents(db: D1Database, { patterns, scope, state, be
   return readPage(db, { from: incidents, where, key: incidents.id, at: incidents.opened_at, bytes, limit })
 }
 
-/** An id is made of its scope and its run's key: no two scopes have the same. */
+/**
+ * Finds an incident by its id, which derives from its scope and run and is unique across scopes.
+ */
 export async function findIncident(db: D1Database, id: string): Promise<Incident | null> {
   const row = await drizzle(db).select().from(incidents).where(eq(incidents.id, id)).get()
   return row ?? null
 }
 
-/** Forgets what was closed before `before`, `limit` at most; says how many. An open one stays, however old. */
+/**
+ * Deletes at most `limit` incidents that were closed before `before` (ms) and returns how many.
+ * Open incidents are never deleted.
+ */
 export async function forgetIncidents(db: D1Database, before: number, limit: number): Promise<number> {
   const { meta } = await db
     .prepare('DELETE FROM incidents WHERE (scope, id) IN (SELECT scope, id FROM incidents WHERE closed_at < ?1 LIMIT ?2)')

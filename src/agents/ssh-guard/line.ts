@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
-/** A line's header. `time` is as written: ISO, or `Dec 10 06:55:46`, without a year or a zone. */
+/** The header of a line. `time` is as written: ISO, or `Dec 10 06:55:46` without year and zone. */
 export type Syslog = { time: string; host: string; program: string; pid: number | null; message: string }
-/** How a login was tried, and what came of it. `times` counts passwords (or keyboard answers) that were refused. */
+/** A login attempt and its result. `times` counts refused passwords or keyboard answers. */
 export type SshLine = { kind: SshKind; address: string; user: string | null; times: number }
 export type SshKind = 'failed' | 'invalid-user' | 'too-many' | 'left' | 'closed' | 'break-in' | 'accepted'
 
@@ -16,12 +16,13 @@ export function parseSyslog(line: string): Syslog | null {
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const DAY_MS = 86_400_000
-/** A leap day is at most eight years back. */
+/** The last leap day is at most eight years ago. */
 const MOST_YEARS = 8
 
 /**
- * A header's time in ISO, or null. Without a year it is the latest that is not in the future, clocks and zones allowed a day; without a zone it is taken as
- * UTC. So an old log may land in a wrong year, but the spans within it stay right.
+ * Converts a header's time to ISO, or null. Without a year it takes the latest date that is at most
+ * a day in the future; without a zone it takes UTC. An old log may get a wrong year, but the
+ * intervals within it stay right.
  */
 export function syslogTime(time: string, now: number): string | null {
   const [, name = '', day, clock] = /^([A-Z][a-z]{2}) ([ \d]\d) (\d\d:\d\d:\d\d)$/.exec(time) ?? []
@@ -37,8 +38,9 @@ export function syslogTime(time: string, now: number): string | null {
 }
 
 /**
- * Users, and what a client says on leaving, are text that an attacker chose: "root from 192.0.2.1 port 22 ssh2" is a fine user name. So each pattern spans
- * the whole message, and a user's `.*` is greedy: the address is the last one, which sshd wrote itself. What a client says stands after the address.
+ * An attacker chooses user names and disconnect messages: "root from 192.0.2.1 port 22 ssh2" is a
+ * valid user name. Each pattern therefore spans the whole message with a greedy `.*` for the user:
+ * the last address is the one that sshd wrote. A client's own message follows the address.
  */
 const FORMS: readonly (readonly [SshKind, RegExp])[] = [
   ['failed', /^Failed (?<method>\S+) for (?:invalid user )?(?<user>.*) from (?<address>\S+) port \d+(?: ssh\d)?(?:: .*)?$/],
@@ -65,9 +67,9 @@ const FORMS: readonly (readonly [SshKind, RegExp])[] = [
 const REPEATED = /^message repeated (\d{1,4}) times: \[ (.*)\]$/
 const address = z.union([z.ipv4(), z.ipv6()])
 
-/** What a message of sshd says of somebody's login; null where it says nothing of one, or names no address. */
+/** Reads a login attempt from an sshd message; null if it has none or names no address. */
 export function parseSshMessage(message: string): SshLine | null {
-  // Logs that passed through other systems end their lines with a carriage return.
+  // Logs that passed through other systems may end lines with a carriage return.
   const text = message.trimEnd()
   const [, repeats = '1', inner = text] = REPEATED.exec(text) ?? []
   for (const [kind, pattern] of FORMS) {
@@ -75,7 +77,7 @@ export function parseSshMessage(message: string): SshLine | null {
     if (groups === undefined) continue
     const parsed = address.safeParse(groups['address'])
     if (!parsed.success) return null
-    // A client offers its keys one by one: those refused before one fits are no guesses.
+    // A client offers its keys one by one: refused keys before an accepted one are not guesses.
     const guesses = kind === 'failed' && groups['method'] !== 'publickey' ? Number(repeats) : 0
     return { kind, address: parsed.data, user: groups['user']?.trim() ?? null, times: guesses }
   }

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { eventType } from '../../core/event.ts'
 
-/** A line of a host's log, as it stands there; or its message alone, where the sender has split off `program` and `pid` already. */
+/**
+ * A line of a host's log as written, or only its message if the sender has split off `program` and
+ * `pid`.
+ */
 export const logLine = eventType('log.line', {
   host: z.string().min(1).max(255),
   line: z.string().min(1).max(8192),

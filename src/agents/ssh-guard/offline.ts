@@ -4,15 +4,15 @@ import { burst, type Burst } from './burst.ts'
 import { nextProposal, skillResults, userTexts } from './proposals.ts'
 import { attackedFrom } from './networks.ts'
 
-/** Begins the line of a prompt that carries the facts as JSON. */
+/** Begins the prompt line that carries the facts as JSON. */
 export const FACTS = 'FACTS'
 const MOST_REASON = 500
 const facts = z.object({ addresses: z.array(burst), networks: z.array(attackedFrom) })
 const answer = z.object({ blocked: z.boolean(), reason: z.string().optional() })
 
 /**
- * Without a model: proposes the skills that it was told of, asks to block each listed address, one a step, then says what came of it. It frees none: that needs
- * judgement.
+ * Runs without a model: proposes the listed skills, asks to block each listed address, one a step,
+ * then reports the results. It unblocks no address: that needs judgement.
  */
 export function guardOffline(request: OfflineRequest): OfflineAnswer | null {
   const known = factsOf(request)
@@ -43,7 +43,7 @@ function factsOf(request: OfflineRequest): z.infer<typeof facts> | null {
   return line === undefined ? null : facts.parse(JSON.parse(line.slice(FACTS.length)))
 }
 
-/** What each call of `block` came to, in the order of the calls. */
+/** The results of the `block` calls, in their order. */
 function toolAnswers({ messages }: OfflineRequest): string[] {
   const results = messages.flatMap((message) => (message.role === 'tool' ? message.content : []))
   return results.flatMap((part) => {

@@ -4,7 +4,10 @@ import type { OperatorCall } from '../../contract/scope-api.ts'
 import { traceContextOf } from '../../contract/traceparent.ts'
 import { conflict, unavailable } from '../../http/problems/refusals.ts'
 
-/** Has a scope's agent do something by one of its tools, for an operator. `what` and `done` say it: "The block of 203.0.113.7", "lifted". */
+/**
+ * Calls a tool of a scope's agent on behalf of an operator. `what` and `done` word the error: "The
+ * block of 203.0.113.7", "lifted".
+ */
 export async function operatorCall(
   { env, req, var: { principal } }: Pick<Context<AuthEnv>, 'env' | 'req' | 'var'>,
   scope: string,

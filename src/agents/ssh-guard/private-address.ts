@@ -1,9 +1,12 @@
-/** Loopback, private (RFC 1918, RFC 4193), link-local, unspecified and multicast addresses: to block one is to lock oneself out. */
+/**
+ * True for loopback, private (RFC 1918, RFC 4193), link-local, unspecified and multicast addresses:
+ * blocking one would lock the operator out.
+ */
 export function isPrivateAddress(address: string): boolean {
   const literal = address.includes(':') ? `[${address}]` : address
-  // The URL parser writes each address in one way only, however it was spelled.
+  // The URL parser normalises every spelling of an address.
   const host = URL.parse(`http://${literal}/`)?.hostname
-  if (host === undefined) throw new TypeError(`${address} is no address`)
+  if (host === undefined) throw new TypeError(`${address} is not an address`)
   if (!host.startsWith('[')) return PRIVATE_V4.test(host)
   const inner = host.slice(1, -1)
   const embedded = /^::(?:ffff:)?([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(inner)
@@ -14,7 +17,7 @@ export function isPrivateAddress(address: string): boolean {
 const PRIVATE_V4 = /^(?:0|10|127|169\.254|192\.168|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])|2(?:2[4-9]|[345]\d))\./
 const PRIVATE_V6 = /^(?:::1?$|f[cd]|fe[89a-f]|ff)/
 
-/** An IPv4 address within an IPv6 one (`::ffff:a00:1`), in its own notation. */
+/** An IPv4 address inside an IPv6 one (`::ffff:a00:1`), in dotted notation. */
 function dotted(...halves: (string | undefined)[]): string {
   const bytes = halves.map((half) => Number.parseInt(half ?? '0', 16)).flatMap((half) => [half >> 8, half & 0xff])
   return bytes.join('.')

@@ -6,7 +6,10 @@ import type { AttackingNetwork } from './networks.ts'
 type Proposal = { skill_id: string; why: string; inputs: Record<string, unknown> }
 type Facts = { addresses: readonly Burst[]; networks: readonly AttackingNetwork[] }
 
-/** What an offline turn proposes, one after the other: an incident for all that it considers, and a block for each network. */
+/**
+ * The proposals of an offline turn, in order: one incident for all considered addresses, and a
+ * block for each network.
+ */
 function proposalsFor({ addresses, networks }: Facts): Proposal[] {
   const [earliest = ''] = addresses.map(({ first }) => first).toSorted()
   const failures = addresses.reduce((sum, burst) => sum + burst.failures, 0)
@@ -24,7 +27,10 @@ function proposalsFor({ addresses, networks }: Facts): Proposal[] {
   return [incident, ...blocks]
 }
 
-/** The next proposal; null once all are answered, and where the model was told of no skill. It is told once a turn, in its first call. */
+/**
+ * The next proposal; null after the last one, and if the bulletin did not list the skill. The
+ * bulletin is in the first call of a turn only.
+ */
 export function nextProposal(request: OfflineRequest, facts: Facts): Proposal | null {
   const answered = skillResults(request).length
   const next = proposalsFor(facts)[answered]
@@ -40,15 +46,15 @@ const result = z.object({
 })
 const RESULT = /<SKILL_RESULT>(\{.*?\})<\/SKILL_RESULT>/g
 
-/** The messages of users: results of skills come as such, too. */
+/** The user messages, which also carry skill results. */
 export const userTexts = ({ messages }: OfflineRequest): string[] =>
   messages.flatMap((message) =>
     message.role === 'user' ? message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [],
   )
 
 /**
- * What each proposal came to, in words, in the order of the proposals. Results are messages of their own: what looks like one within the facts is a user name that
- * a stranger typed.
+ * The results of the proposals as text, in order. Results are separate messages: text within the
+ * facts that looks like a result is a user name that a stranger typed.
  */
 export function skillResults(request: OfflineRequest): string[] {
   const told = userTexts(request).filter((text) => text.startsWith('<SKILL_RESULT>'))

@@ -24,7 +24,7 @@ const list = createRoute({
   operationId: 'listBlocks',
   tags,
   summary: 'List blocked addresses and networks, newest first',
-  description: 'What is blocked now, in the scopes that the key covers. A block that was lifted is in the log of its scope.',
+  description: 'Active blocks in the scopes that the key covers. A lifted block is in the log of its scope.',
   ...guard({ roles: ['viewer'] }),
   request: { query: z.object({ scope: scopeName.optional(), limit: pageLimit(1000), cursor: ageCursor }) },
   responses: { 200: json(paged(block), 'A page.'), ...problems(400) },
@@ -37,7 +37,7 @@ const lift = createRoute({
   tags,
   summary: 'Lift a block',
   description:
-    'By the tool with which the agent of its scope would: the firewall is told, the log of the scope has it, a reflex that had blocked it was overruled, and what attacks again may be blocked again. 503: the firewall was not told; the block stands, and it may be asked for again.',
+    'Calls the tool that the scope’s agent would call: the firewall is notified, the scope’s log records it, and the reflex that blocked the address is overruled. A new attack can be blocked again. 503: the firewall could not be notified; the block is unchanged, and the request can be retried.',
   ...guard({ roles: ['operator'] }),
   request: { params: z.object({ id: z.string().min(1).max(128) }) },
   responses: { 204: { description: 'Lifted.' }, ...problems(400, 404, 409, 503) },

@@ -15,7 +15,7 @@ const incident = z
     state: z.enum(incidentStates),
     title: z.string(),
     details: z.string(),
-    evidence: z.array(z.string()).meta({ description: 'Lines of the log. They hold what strangers typed.' }),
+    evidence: z.array(z.string()).meta({ description: 'Log lines. They contain text that strangers typed.' }),
     opened_at: z.iso.datetime(),
     closed_at: z.iso.datetime().nullable(),
   })
@@ -29,7 +29,7 @@ const list = createRoute({
   operationId: 'listIncidents',
   tags,
   summary: 'List incidents, newest first',
-  description: 'The tickets that skills opened, in the scopes that the key covers. A closed one is forgotten after 30 days.',
+  description: 'Tickets that skills opened, in the scopes that the key covers. Closed tickets are deleted after 30 days.',
   ...guard({ roles: ['viewer'] }),
   request: {
     query: z.object({ scope: scopeName.optional(), state: z.enum(incidentStates).optional(), limit: pageLimit(1000), cursor: ageCursor }),
@@ -44,7 +44,7 @@ const close = createRoute({
   tags,
   summary: 'Close an incident',
   description:
-    'By the tool with which a plan would: the ticket system is told, and the log of the scope has who asked. One that is closed already stays as it is. 503: the ticket system was not told; the incident is open, and it may be asked for again.',
+    'Calls the tool that a plan would call: the ticket system is notified, and the scope’s log records the caller. Closing a closed incident changes nothing. 503: the ticket system could not be notified; the incident stays open, and the request can be retried.',
   ...guard({ roles: ['operator'], body: 'json' }),
   request: {
     params: z.object({ id: z.string().min(1).max(64) }),

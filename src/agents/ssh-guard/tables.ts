@@ -1,7 +1,9 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 
-/** Blocked addresses and networks: one row for each address and scope. Lifting a block deletes its row. */
+/**
+ * Blocked addresses and networks: one row for each address and scope. Unblocking deletes its row.
+ */
 export const blocks = sqliteTable(
   'blocks',
   {

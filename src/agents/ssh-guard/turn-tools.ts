@@ -4,10 +4,13 @@ import { blockAddress, blockInput, unblockAddress, unblockInput } from './block-
 import type { AgentDeps } from '../../agent/define-agent.ts'
 import { isPrivateAddress } from './private-address.ts'
 
-/** `attacking` may be blocked, `returned` be freed, nothing else. */
+/** Only `attacking` addresses may be blocked, and only `returned` ones unblocked. */
 type Listed = { attacking: readonly string[]; returned: readonly string[]; allow_private: boolean }
 
-/** The agent's tools for this turn only: what a user name talked a model into cannot block an address that did nothing, nor free one that did. */
+/**
+ * The agent's tools, restricted to this turn's addresses: a user name that misleads a model can
+ * neither block an innocent address nor unblock an attacker.
+ */
 export function guardTools(deps: AgentDeps, { attacking, returned, allow_private }: Listed) {
   const blocked = new Set<string>()
   const unblocked = new Set<string>()

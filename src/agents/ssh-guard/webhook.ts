@@ -1,10 +1,13 @@
 import type { ToolCall } from '../../tools/define-tool.ts'
 
-/** An address that is told of something; null where none is set. Errors name no more than the host: a webhook's path is often its password. */
+/**
+ * Parses a webhook's URL; null if none is set. Errors name only the host: the path of a webhook is
+ * often its password.
+ */
 export function webhookAt(name: string, url: string | undefined): URL | null {
   if (!url) return null
   const parsed = URL.parse(url)
-  if (!parsed) throw new Error(`${name} is no URL`)
+  if (!parsed) throw new Error(`${name} is not a URL`)
   const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(parsed.hostname)
   if (parsed.protocol !== 'https:' && !(parsed.protocol === 'http:' && loopback)) {
     throw new Error(`${name} must be https, or http on this machine; it is ${parsed.protocol}//${parsed.host}`)
@@ -12,7 +15,7 @@ export function webhookAt(name: string, url: string | undefined): URL | null {
   return parsed
 }
 
-/** `key` names what is told: where it comes again, the receiver knows that it has it. */
+/** `key` is the Idempotency-Key, by which the receiver recognises a repetition. */
 export async function tellWebhook(
   webhook: URL,
   told: object,
@@ -22,7 +25,7 @@ export async function tellWebhook(
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': key },
     body: JSON.stringify(told),
-    // A redirect could lead out of https.
+    // A redirect could leave https.
     redirect: 'manual',
     signal,
   })

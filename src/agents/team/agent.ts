@@ -24,13 +24,16 @@ const roles = {
 } as const
 type Role = keyof typeof roles
 
-/** Several agents on one `team.task`, each an instruction of its own for the scope's model; the task's `pattern` says how they work together. */
+/**
+ * Several agents work on one `team.task`, each with its own instruction for the scope's model; the
+ * task's `pattern` selects how they cooperate.
+ */
 export const team = defineAgent({
   name: 'team',
   scopes: ['team/*'],
   events: [teamTask],
   filters: [(event) => event.type === 'team.task'],
-  // A turn considers as many tasks as the context holds, and does them one after the other.
+  // A turn considers all tasks in the context and works on them in order.
   settings: { context_limit: 5, turn_timeout_ms: 300_000 },
   offline: [{ name: 'team', answer: teamOffline }],
 
@@ -48,7 +51,7 @@ export const team = defineAgent({
   },
 })
 
-/** Document 1's patterns; a pipeline is `sequential` with more workers. */
+/** The cooperation patterns; a pipeline is `sequential` with more workers. */
 function patterns(deps: AgentDeps): Record<z.infer<typeof patternName>, Worker> {
   const ask = (role: Role) => worker(deps, role)
   const together = parallel(ask('analyst'), ask('critic'))
@@ -72,7 +75,7 @@ function patterns(deps: AgentDeps): Record<z.infer<typeof patternName>, Worker> 
   }
 }
 
-/** The SDK would try again by itself; here that is a pattern's business. */
+/** The SDK's own retries are off: retrying is the pattern's task. */
 const worker =
   (deps: AgentDeps, role: Role): Worker =>
   async (prompt, abortSignal) => {
@@ -92,7 +95,7 @@ const planner =
 
 const MOST_QUOTED = 80
 
-/** Each member of the team says who it is and what it was given, so that the pattern can be seen at work. */
+/** Each member states its role and input, so that the pattern can be seen at work. */
 function teamOffline({ system, text }: OfflineRequest): OfflineAnswer | null {
   const role = Object.entries(roles).find(([, instructions]) => instructions === system)?.[0]
   const given = JSON.stringify(text.length > MOST_QUOTED ? `${text.slice(0, MOST_QUOTED)}…` : text)

@@ -2,12 +2,12 @@ import { modelFaultOf } from '../../base/faults.ts'
 import { isModelRefused } from '../../models/model-refused.ts'
 
 /**
- * How several agents work together, in plain promises. A worker is any async function of an input and a signal, so that patterns nest: a worker may itself be
- * a team, a retry, or a timeout.
+ * Cooperation patterns in plain promises. A worker is any async function of an input and a signal,
+ * so patterns nest: a worker may be a team, a retry or a timeout.
  */
 export type Worker<Input = string, Output = string> = (input: Input, signal: AbortSignal) => Promise<Output>
 
-/** Each works on what the one before made. */
+/** Each worker receives the output of the previous one. */
 export const sequential =
   (...workers: Worker[]): Worker =>
   async (input, signal) => {
@@ -19,13 +19,13 @@ export const sequential =
     return result
   }
 
-/** All work on the same input at once. Where one fails the rest is stopped, for nobody waits for it any more. */
+/** All workers receive the same input at once. If one fails, the rest is stopped. */
 export const parallel =
   (...workers: Worker[]): Worker<string, string[]> =>
   (input, signal) =>
     stoppingOthers(signal, (shared) => Promise.all(workers.map((worker) => worker(input, shared))))
 
-/** The first good answer counts, and the others are stopped. Throws only where all fail. */
+/** The first successful answer wins and the others are stopped. Throws only if all fail. */
 export const firstToComplete =
   (...workers: Worker[]): Worker =>
   (input, signal) =>
@@ -33,7 +33,10 @@ export const firstToComplete =
 
 type Supervision = { plan: Worker<string, string[]>; work: Worker; conclude: Worker<string[]> }
 
-/** The supervisor says what there is to do, a worker does each part, and the supervisor concludes from the parts. */
+/**
+ * The supervisor divides the task, a worker does each part, and the supervisor concludes from the
+ * parts.
+ */
 export const supervised =
   ({ plan, work, conclude }: Supervision): Worker =>
   async (input, signal) => {
@@ -42,7 +45,7 @@ export const supervised =
     return conclude(done, signal)
   }
 
-/** Throws a TimeoutError once the time is up, also where the worker does not heed its signal. */
+/** Throws a TimeoutError when the time is up, even if the worker ignores its signal. */
 export const withTimeout =
   <Input, Output>(ms: number, worker: Worker<Input, Output>): Worker<Input, Output> =>
   (input, signal) => {
@@ -52,7 +55,10 @@ export const withTimeout =
 
 type Retry = { attempts: number; base_ms: number; sleep?: (ms: number, signal: AbortSignal) => Promise<void> }
 
-/** Tries again after a failure, each time after twice as long. Not when it was told to stop, or when no model may be called. */
+/**
+ * Retries after a failure with exponential pauses, but not after an abort or if no model may be
+ * called.
+ */
 export const withRetry =
   <Input, Output>({ attempts, base_ms, sleep = rest }: Retry, worker: Worker<Input, Output>): Worker<Input, Output> =>
   async (input, signal) => {
@@ -66,10 +72,10 @@ export const withRetry =
     }
   }
 
-/** No other try changes it: no model may be called, or its provider refuses the request. */
+/** A retry cannot succeed: no model may be called, or the provider refuses the request. */
 const isFinal = (error: unknown): boolean => isModelRefused(error) || modelFaultOf(error, { now: 0 })?.fault === 'refused'
 
-/** Where the first fails, the second gets the same input. */
+/** If the first worker fails, the second receives the same input. */
 export const withFallback =
   <Input, Output>(worker: Worker<Input, Output>, fallback: Worker<Input, Output>): Worker<Input, Output> =>
   async (input, signal) => {
@@ -81,7 +87,9 @@ export const withFallback =
     }
   }
 
-/** Runs something that ends when its quickest or its first failing part does, and stops what is left of it then. */
+/**
+ * Runs work that ends with its quickest or its first failing part, and stops the remaining parts.
+ */
 async function stoppingOthers<Output>(signal: AbortSignal, run: (shared: AbortSignal) => Promise<Output>): Promise<Output> {
   const done = new AbortController()
   try {
@@ -91,7 +99,10 @@ async function stoppingOthers<Output>(signal: AbortSignal, run: (shared: AbortSi
   }
 }
 
-/** Of several errors, that no model may be called says most: the scope then waits for its budget instead of counting a failure. */
+/**
+ * A refusal of model calls takes precedence over other errors: the scope then waits for its budget
+ * instead of counting a failure.
+ */
 function noneCompleted(error: unknown): never {
   const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
   throw errors.find(isModelRefused) ?? new Error(`no worker completed: ${errors.map(String).join('; ')}`, { cause: error })

@@ -99,7 +99,7 @@ describe('blocking an address', () => {
     ['ftp://localhost/hook', 'must be https'],
     ['http://localhost.example.com/hook', 'must be https'],
     ['http://127.0.0.1.example.com/hook', 'must be https'],
-    ['not a url', 'is no URL'],
+    ['not a url', 'is not a URL'],
   ])('refuses the webhook %s before anything is done', async (url, message) => {
     await expect(blockAddress.execute(input, call(url))).rejects.toThrow(message)
     expect(rows.size).toBe(0)

@@ -19,6 +19,6 @@ describe('an address is public', () => {
   })
 })
 
-it('what is no address is refused', () => {
+it('a text that is not an address is refused', () => {
   expect(() => isPrivateAddress('a b')).toThrow(TypeError)
 })
