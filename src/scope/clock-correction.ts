@@ -4,43 +4,44 @@ import { UNTIL_SETTLED } from './inbox/inbox.ts'
 import type { Log } from './log.ts'
 import type { ModelOutage } from './turns/model-outage.ts'
 import { scopeHead } from './spans.ts'
+import type { Unit } from './unit.ts'
 
 /** Clocks of two machines differ by less; what is set wrong by less than this corrects itself as soon. */
 const TOLERATED_MS = 60_000
 
-type Parts = { database: Database; log: Log; outage: ModelOutage; now: () => number }
+type Parts = { database: Database; log: Log; outage: ModelOutage }
 
 /**
  * A clock that was ahead and is right again leaves times behind that are too late by as much: retries, leases and timers would wait for hours that never pass.
- * The newest log entry tells by how much. What had a minute left has a minute left again. Within a unit of work, on waking and with each alarm.
+ * The newest log entry says by how much. What had a minute left has a minute left again. Runs on waking and at each alarm.
  */
-export function correctClock({ database, log, outage, now }: Parts): void {
+export function correctClock(unit: Unit, { database, log, outage }: Parts): void {
   const newest = log.newest()
-  const at = now()
+  const at = unit.now
   if (newest === null || newest <= at + TOLERATED_MS) return
   const ahead_ms = newest - at
   const earlier = (column: string) => `${column} = max(?1, ${column} - ?2)`
-  database.all(`UPDATE events SET ${earlier('due_at')} WHERE status = 'pending' AND due_at > ?1`, at, ahead_ms)
-  database.all(
+  unit.all(`UPDATE events SET ${earlier('due_at')} WHERE status = 'pending' AND due_at > ?1`, at, ahead_ms)
+  unit.all(
     `UPDATE events SET ${earlier('lease_until')} WHERE status = 'processing' AND lease_until > ?1 AND lease_until < ?3`,
     at,
     ahead_ms,
     UNTIL_SETTLED,
   )
-  database.all(`UPDATE events SET parked_at = ?1 WHERE status IN ('pending', 'processing') AND parked_at > ?1`, at)
-  outage.moved(ahead_ms, at)
-  correctTimers(database, at)
+  unit.all(`UPDATE events SET parked_at = ?1 WHERE status IN ('pending', 'processing') AND parked_at > ?1`, at)
+  outage.moved(unit, ahead_ms)
+  correctTimers(unit, database)
   // Its time is the newest from now on, so that nothing is moved twice.
-  log.append([{ ...scopeHead(), kind: 'clock-corrected', ahead_ms }])
+  unit.log({ ...scopeHead(), kind: 'clock-corrected', ahead_ms })
 }
 
 /** A timer for a point in time keeps it. */
-function correctTimers(database: Database, now: number): void {
+function correctTimers(unit: Unit, database: Database): void {
+  const { now } = unit
   for (const row of database.all<{ name: string; schedule: string; set_at: number; next_at: number }>('SELECT * FROM timers')) {
     const schedule = JSON.parse(row.schedule) as Schedule
     const set_at = Math.min(row.set_at, now)
     const next = 'at' in schedule ? null : nextTick(schedule, now, set_at)
-    if (next !== null && next < row.next_at)
-      database.all('UPDATE timers SET next_at = ?, set_at = ? WHERE name = ?', next, set_at, row.name)
+    if (next !== null && next < row.next_at) unit.all('UPDATE timers SET next_at = ?, set_at = ? WHERE name = ?', next, set_at, row.name)
   }
 }

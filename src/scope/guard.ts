@@ -1,8 +1,8 @@
 import { messageOf } from '../base/error-text.ts'
 import type { ParkedWork, WorkKind } from '../contract/parked-work.ts'
 import type { Database } from './database.ts'
-import type { Log } from './log.ts'
 import { scopeHead } from './spans.ts'
+import type { Unit } from './unit.ts'
 
 export type Work = { kind: WorkKind; id: string }
 /** So often work may take the object down before it is parked. */
@@ -28,7 +28,7 @@ const UNSAID = 'the object died while this was at work'
 const MOST_LISTED = 100
 
 type Row = Work & { deaths: number; reason: string; at: number; parked_at: number | null }
-type Parts = { database: Database; log: Log; now: () => number }
+type Parts = { database: Database; now: () => number }
 
 /**
  * Counts how often the same work has taken the object down, and parks it in the end, so that
@@ -107,12 +107,9 @@ export class Guard {
     this.#write({ ...work, deaths, reason: messageOf(error), at: now(), parked_at: null })
   }
 
-  /**
-   * Work failed without taking the object down, and may do so again and again. Within a unit of
-   * work.
-   */
-  note(work: Work, error: unknown): void {
-    this.#write({ ...work, deaths: this.deaths(work) + 1, reason: messageOf(error), at: this.#parts.now(), parked_at: null })
+  /** Counts a failure that did not take the object down. */
+  note(unit: Unit, work: Work, error: unknown): void {
+    this.#write({ ...work, deaths: this.deaths(work) + 1, reason: messageOf(error), at: unit.now, parked_at: null })
   }
 
   /** On waking: the kind of work that the object died of, where that is known. */
@@ -141,12 +138,11 @@ export class Guard {
     for (const kind of ['event', 'turn', 'outbox'] as const) this.release({ kind, id: String(seq) })
   }
 
-  /** Within a unit of work: it is not begun again by itself. */
-  park(work: Work, reason: string): void {
-    const { log, now } = this.#parts
+  /** The work is not begun again by itself. */
+  park(unit: Unit, work: Work, reason: string): void {
     const deaths = this.deaths(work)
-    this.#write({ ...work, deaths, reason, at: now(), parked_at: now() })
-    log.append([{ ...scopeHead(), kind: 'work-parked', work: work.kind, id: work.id, deaths, reason }])
+    this.#write({ ...work, deaths, reason, at: unit.now, parked_at: unit.now })
+    unit.log({ ...scopeHead(), kind: 'work-parked', work: work.kind, id: work.id, deaths, reason })
     this.release(together(work.kind))
   }
 
@@ -167,10 +163,7 @@ export class Guard {
       .map(({ kind, id, deaths, reason, at }) => ({ kind, id, deaths, reason, parked_at: new Date(at).toISOString() }))
   }
 
-  /**
-   * Within a unit of work: drops what is older than `before`, but for what stays parked until
-   * somebody sets it anew.
-   */
+  /** Drops rows older than `before`, except those that stay parked until somebody sets them again. */
   forget(before: number): void {
     for (const row of Array.from(this.#rows.values())) {
       if (row.at < before && row.kind !== 'timer' && row.kind !== 'setting') this.release(row)

@@ -4,6 +4,7 @@ import { redactor } from '../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../contract/log-entry.ts'
 import { boundedEntry } from './bounded-entry.ts'
 import type { Database } from './database.ts'
+import type { Unit } from './unit.ts'
 
 /** A statement takes a hundred parameters. */
 const ROWS_A_STATEMENT = 33
@@ -11,17 +12,17 @@ const ROWS_A_STATEMENT = 33
 type Text = { seq: number; text: string }
 export type LogListener = (entries: Text[]) => void
 
-/** The scope's append-only record (G5). Entries get their `seq` here, in the transaction of what they tell of. */
+/** The scope's append-only record (G5). A unit of work appends to it, in the transaction of what its entries record. */
 export class Log {
   readonly #database: Database
   readonly #now: () => number
   readonly #hider: SecretHider
   readonly #listeners: LogListener[] = []
   #last: number
-  #gathering = 0
-  #gathered: (Text & { kind: string })[] = []
-  /** Written, and not passed to the listeners yet. */
-  #unheard: Text[] = []
+  /** Entries of the open unit of work, which are not in the table yet. */
+  #unwritten: (Text & { kind: string })[] = []
+  /** Entries that the listeners have not received yet. */
+  #unannounced: Text[] = []
   #redact = redactor()
   #show = ({ text }: { kind: string; text: string }): string => text
   /** JSON of values that is known already: a reflex's context is long. */
@@ -63,9 +64,10 @@ export class Log {
     this.#listeners.push(listener)
   }
 
-  /** Returns the `seq` of the last entry. */
+  /** For `Unit.log`. Returns the `seq` of the first entry. */
   append(entries: readonly NewEntry[]): number {
-    if (entries.length === 0) return this.#last
+    const first = this.#last + 1
+    if (entries.length === 0) return first
     const at = new Date(this.#now()).toISOString()
     const texts = entries.map((entry, index) => {
       const seq = this.#last + 1 + index
@@ -73,38 +75,25 @@ export class Log {
     })
     this.#last += entries.length
     for (const text of texts) {
-      this.#gathered.push(text)
-      this.#unheard.push(text)
+      this.#unwritten.push(text)
+      this.#unannounced.push(text)
     }
-    if (this.#gathering === 0) {
-      this.#write()
-      this.announce()
-    }
-    return this.#last
+    return first
   }
 
-  /** Passes new entries to the listeners, once their unit of work is whole. */
+  /** Passes the entries of a unit to the listeners, after its commit. */
   announce(): void {
-    const entries = this.#unheard
-    this.#unheard = []
+    const entries = this.#unannounced
+    this.#unannounced = []
     if (entries.length > 0) for (const listener of this.#listeners) listener(entries)
   }
 
-  /** Until `written`, which comes in the same transaction, entries are kept to be written all at once. */
-  gather(): void {
-    this.#gathering += 1
-  }
-
-  written(): void {
-    this.#gathering -= 1
-    this.#write()
-  }
-
-  #write(): void {
-    if (this.#gathered.length === 0) return
-    const rows = this.#gathered
-    this.#gathered = []
-    // Bound, not as JSON: SQLite would parse each entry and write it anew.
+  /** Writes the open unit's entries to the table, at its end or before they are read. */
+  write(): void {
+    if (this.#unwritten.length === 0) return
+    const rows = this.#unwritten
+    this.#unwritten = []
+    // Bound, not as JSON: SQLite would parse each entry and write it again.
     for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
       const some = rows.slice(from, from + ROWS_A_STATEMENT)
       const values = some.flatMap(({ seq, kind, text }) => [seq, kind, text])
@@ -125,7 +114,7 @@ export class Log {
 
   /** Entries after `after` and before `before`, oldest first, as JSON text: at most `limit`, and about a page's bytes. */
   read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER, bytes: number = limits.page_bytes): Text[] {
-    this.#write()
+    this.write()
     const rows = this.#database.all<Text & { kind: string }>(
       `SELECT seq, kind, text FROM (SELECT seq, kind, entry AS text, sum(octet_length(entry)) OVER (ORDER BY seq) - octet_length(entry) AS before
         FROM (SELECT seq, kind, entry FROM log WHERE seq > ? AND seq < ? ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
@@ -139,30 +128,27 @@ export class Log {
 
   /** When the oldest entry was written, in ms. */
   oldest(): number | null {
-    this.#write()
+    this.write()
     return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq LIMIT 1')?.at ?? null
   }
 
   /** When the newest entry was written, in ms. */
   newest(): number | null {
-    this.#write()
+    this.write()
     return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq DESC LIMIT 1')?.at ?? null
   }
 
   entry(seq: number): LogEntry | null {
-    this.#write()
+    this.write()
     const row = this.#database.first<{ entry: string }>('SELECT entry FROM log WHERE seq = ?', seq)
     return row ? (JSON.parse(row.entry) as LogEntry) : null
   }
 
   /** Drops up to `limit` entries older than `before`; the numbering goes on. */
-  forget(before: number, limit: number): number {
-    this.#write()
-    this.#database.write('log_floor', this.#last)
-    return this.#database.all(
-      'DELETE FROM log WHERE seq IN (SELECT seq FROM log ORDER BY seq LIMIT ?2) AND at < ?1 RETURNING seq',
-      before,
-      limit,
-    ).length
+  forget(unit: Unit, before: number, limit: number): number {
+    this.write()
+    unit.write('log_floor', this.#last)
+    return unit.all('DELETE FROM log WHERE seq IN (SELECT seq FROM log ORDER BY seq LIMIT ?2) AND at < ?1 RETURNING seq', before, limit)
+      .length
   }
 }

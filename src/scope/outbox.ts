@@ -3,9 +3,10 @@ import { limits } from '../base/limits.ts'
 import { type Report, type ScopeReport, tell } from '../store/tell.ts'
 import type { Alarm } from './alarm.ts'
 import type { Database } from './database.ts'
-import { MOST_DEATHS, type Guard } from './guard.ts'
+import { CALLER, MOST_DEATHS, type Guard } from './guard.ts'
 import { withDeadline } from '../base/deadline.ts'
 import { warn } from '../base/warn.ts'
+import type { UnitOfWork } from './unit.ts'
 
 /** How long changes gather before they are told: D1's log follows within about a second. */
 const GATHER_MS = 800
@@ -19,7 +20,7 @@ const timely = (work: () => Promise<void>): Promise<void> => withDeadline(work, 
 
 type Parts = {
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
-  unit: (work: () => void) => void
+  unit: UnitOfWork
   database: Database
   db: D1Database
   alarm: Alarm
@@ -138,7 +139,7 @@ export class Outbox {
    * is alone. It is tried again a few times and then parked. Returns whether to go on with the next report.
    */
   async #isFound(rows: readonly Pick<Told, 'seq' | 'id'>[], { report, error }: { report: ScopeReport; error: unknown }): Promise<boolean> {
-    const { database, db, guard, unit } = this.#parts
+    const { db, guard, unit } = this.#parts
     await timely(() => tell(db, [], report))
     this.#failures = 0
     const [row] = rows
@@ -147,13 +148,13 @@ export class Outbox {
       return true
     }
     const work = { kind: 'outbox', id: String(row.seq) } as const
-    unit(() => {
-      guard.note(work, error)
+    unit((unit) => {
+      guard.note(unit, work, error)
       if (guard.deaths(work) < MOST_DEATHS) return
       // It is told again once it changes.
-      database.all('UPDATE events SET told = revision WHERE seq = ?', row.seq)
-      guard.park(work, `D1 did not take the event ${row.id}: ${messageOf(error)}`)
-    })
+      unit.all('UPDATE events SET told = revision WHERE seq = ?', row.seq)
+      guard.park(unit, work, `D1 did not take the event ${row.id}: ${messageOf(error)}`)
+    }, CALLER)
     return guard.parkedAt(work) !== null
   }
 }

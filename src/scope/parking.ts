@@ -1,4 +1,5 @@
 import type { Database } from './database.ts'
+import type { Unit } from './unit.ts'
 
 /** What an event waits for beside its time. */
 export type ParkedFor = 'budget' | 'model'
@@ -12,8 +13,8 @@ export class Parking {
   }
 
   /** They go on at once: those that wait for this, or all. */
-  release(reason: ParkedFor | null = null): void {
-    this.#database.all(
+  release(unit: Unit, reason: ParkedFor | null = null): void {
+    unit.all(
       `UPDATE events SET due_at = 0, revision = revision + 1
         WHERE status = 'pending' AND parked IS NOT NULL AND (?1 IS NULL OR parked = ?1)`,
       reason,

@@ -6,6 +6,7 @@ import type { Log } from './log.ts'
 import type { SkillRuns } from './skills/runs.ts'
 import type { Actions } from './reflexes/actions.ts'
 import type { WorkingMemory } from './context/working-memory.ts'
+import type { Unit } from './unit.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
@@ -20,7 +21,6 @@ type Parts = {
   actions: Actions
   skillRuns: SkillRuns
   settings: () => Settings
-  now: () => number
 }
 
 /** Forgets, once an hour at most and in small steps, what is older than the scope retains. An id is a duplicate for just as long (G3). */
@@ -40,23 +40,23 @@ export class Retention {
     return due.length === 0 ? null : Math.max(this.#earliest, Math.min(...due))
   }
 
-  /** Within a unit of work. Where more is left than one step takes, the next step comes a second later. */
-  sweep(): void {
-    const { inbox, memory, log, doneKeys, actions, skillRuns, now } = this.#parts
+  /** If more is left than one step takes, the next step comes a second later. */
+  sweep(unit: Unit): void {
+    const { inbox, memory, log, doneKeys, actions, skillRuns } = this.#parts
     const due = this.nextDue()
-    if (due === null || now() < due) return
-    const before = now() - this.#retained()
-    memory.expire(before)
+    if (due === null || unit.now < due) return
+    const before = unit.now - this.#retained()
+    memory.expire(unit, before)
     this.#parts.guard.forget(before)
     const gone = [
-      inbox.forget(before, BATCH),
-      log.forget(before, BATCH),
+      inbox.forget(unit, before, BATCH),
+      log.forget(unit, before, BATCH),
       doneKeys.forgetEffects(before, BATCH),
-      actions.forget(before, BATCH),
+      actions.forget(unit, before, BATCH),
       skillRuns.forget(before, BATCH),
-      doneKeys.forget(now() - this.#promised(), BATCH),
+      doneKeys.forget(unit.now - this.#promised(), BATCH),
     ]
-    this.#earliest = now() + (gone.some((count) => count === BATCH) ? 1000 : HOUR_MS)
+    this.#earliest = unit.now + (gone.some((count) => count === BATCH) ? 1000 : HOUR_MS)
   }
 
   #retained(): number {

@@ -113,7 +113,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
 
   async reflexesChanged(ids: string[]) {
     const { programs, upkeep, unit } = this.#parts
-    unit(() => programs.resume(ids))
+    unit((unit) => programs.resume(unit, ids))
     await upkeep.refresh()
   }
 
@@ -136,10 +136,10 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
     { name, key_id, from, roles, dry_run, trace }: ProposalCaller,
   ) {
-    const { unit, log, skills } = this.#parts
+    const { unit, skills } = this.#parts
     const head = scopeHead(trace)
     const inputs = proposal.inputs as JsonFields
-    unit(() => log.append([{ ...head, kind: 'call-received', call: 'skill', name: proposal.skill_id, by: name }]))
+    unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'skill', name: proposal.skill_id, by: name }))
     const request = { from, proposer: { name, key_id }, roles, text: proposal.why, dry_run }
     const owner = { head, causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
     return JSON.stringify(await skills.propose({ ...proposal, inputs }, request, owner))
@@ -162,22 +162,22 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async claim(request: ClaimRequest, by: string) {
-    return this.#parts.unit(() => this.#parts.pull.claim(request, by), CALLER)
+    return this.#parts.unit((unit) => this.#parts.pull.claim(unit, request, by), CALLER)
   }
 
   async giveBack(claim_id: string, why: string) {
     const { unit, pull, alarm } = this.#parts
-    const returned = unit(() => pull.giveBack(claim_id, why))
+    const returned = unit((unit) => pull.giveBack(unit, claim_id, why))
     alarm.rearm()
     return returned
   }
 
   async ack(tokens: string[]) {
-    return this.#parts.unit(() => this.#parts.pull.ack(tokens), CALLER)
+    return this.#parts.unit((unit) => this.#parts.pull.ack(unit, tokens), CALLER)
   }
 
   async nack(token: string, error: string) {
-    return this.#parts.unit(() => this.#parts.pull.nack(token, error), CALLER)
+    return this.#parts.unit((unit) => this.#parts.pull.nack(unit, token, error), CALLER)
   }
 
   async cancel(reason: string, by: string) {
@@ -186,7 +186,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
 
   async setTimer(name: string, schedule: Schedule, by: string) {
     const { unit, timers, alarm } = this.#parts
-    const set = unit(() => timers.set(name, schedule, by), CALLER)
+    const set = unit((unit) => timers.set(unit, name, schedule, by), CALLER)
     if (set.ok) alarm.by(Date.parse(set.timer.next_at))
     return set
   }
@@ -200,16 +200,16 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async removeTimer(name: string, by: string) {
-    return this.#parts.unit(() => this.#parts.timers.remove(name, by), CALLER)
+    return this.#parts.unit((unit) => this.#parts.timers.remove(unit, name, by), CALLER)
   }
 
   async reopen(ids: string[], by: string) {
-    const { unit, guard, inbox, log, intake, turns, effects } = this.#parts
-    const rows = unit(() => {
-      const reopened = inbox.reopen(ids)
+    const { unit, guard, inbox, intake, turns, effects } = this.#parts
+    const rows = unit((unit) => {
+      const reopened = inbox.reopen(unit, ids)
       for (const { seq } of reopened) guard.releaseEvent(seq)
       effects.release(inbox.earlierTurns(reopened.map(({ seq }) => seq)))
-      log.append(reopened.map((row) => ({ ...eventHead(row), kind: 'event-reopened', by })))
+      unit.log(...reopened.map((row) => ({ ...eventHead(row), kind: 'event-reopened', by }) as const))
       return reopened
     })
     intake.perceiveWaiting()
@@ -218,10 +218,10 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async discard(ids: string[], by: string) {
-    const { unit, inbox, log } = this.#parts
-    return unit(() => {
-      const rows = inbox.discard(ids)
-      log.append(rows.map((row) => ({ ...eventHead(row), kind: 'event-discarded', by })))
+    const { unit, inbox } = this.#parts
+    return unit((unit) => {
+      const rows = inbox.discard(unit, ids)
+      unit.log(...rows.map((row) => ({ ...eventHead(row), kind: 'event-discarded', by }) as const))
       return rows.map(({ id }) => id)
     })
   }
@@ -231,7 +231,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async useTicket(nonce: string, expires_at: number) {
-    return this.#parts.unit(() => this.#parts.used_tickets.use(nonce, expires_at), CALLER)
+    return this.#parts.unit((unit) => this.#parts.used_tickets.use(unit, nonce, expires_at), CALLER)
   }
 
   async poke(): Promise<{ wake_at: number | null }> {

@@ -5,8 +5,8 @@ import { nextTick, type Schedule } from '../contract/schedule.ts'
 import type { Refused, Timer } from '../contract/scope-api.ts'
 import type { Database } from './database.ts'
 import type { Guard } from './guard.ts'
-import type { Log } from './log.ts'
 import { scopeHead } from './spans.ts'
+import type { Unit } from './unit.ts'
 
 /** One whose ticks took the scope down too often does not come due, until it is set anew. */
 const NOT_PARKED = `name NOT IN (SELECT id FROM guard WHERE kind = 'timer' AND parked_at IS NOT NULL)`
@@ -16,32 +16,35 @@ type TimerRow = { name: string; schedule: string; set_at: number; next_at: numbe
 /** The scope's timers. A tick's event id names the timer and the time that it was due, so that a tick repeated after a crash is a duplicate (G3). */
 export class Timers {
   readonly #database: Database
-  readonly #log: Log
   readonly #guard: Guard
   readonly #scope: string
   readonly #now: () => number
 
-  constructor({ database, log, guard, scope, now }: { database: Database; log: Log; guard: Guard; scope: string; now: () => number }) {
+  constructor({ database, guard, scope, now }: { database: Database; guard: Guard; scope: string; now: () => number }) {
     this.#database = database
     this.#guard = guard
-    this.#log = log
     this.#scope = scope
     this.#now = now
   }
 
   /** Idempotent: the same schedule again changes nothing, also not the grid of its ticks. One that is parked begins again. */
-  set(name: string, schedule: Schedule, by: string): { ok: true; created: boolean; timer: Timer } | Refused<'never_due' | 'too_many'> {
+  set(
+    unit: Unit,
+    name: string,
+    schedule: Schedule,
+    by: string,
+  ): { ok: true; created: boolean; timer: Timer } | Refused<'never_due' | 'too_many'> {
     this.#guard.release({ kind: 'timer', id: name })
     const existing = this.#row(name)
     const text = JSON.stringify(schedule)
     if (existing?.schedule === text) return { ok: true, created: false, timer: toTimer(existing) }
-    const now = this.#now()
+    const { now } = unit
     const next_at = nextTick(schedule, now, now)
     if (next_at === null) return { ok: false, reason: 'never_due', detail: `timer ${name} would never tick: its time has passed` }
     if (!existing && this.list().length >= limits.timers_per_scope) {
       return { ok: false, reason: 'too_many', detail: `a scope has at most ${limits.timers_per_scope} timers; remove one first` }
     }
-    this.#database.all(
+    unit.all(
       `INSERT INTO timers (name, schedule, set_at, next_at) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (name) DO UPDATE SET schedule = ?2, set_at = ?3, next_at = ?4`,
       name,
@@ -49,7 +52,7 @@ export class Timers {
       now,
       next_at,
     )
-    this.#log.append([{ ...scopeHead(), kind: 'timer-set', timer_name: name, schedule, next_at: new Date(next_at).toISOString(), by }])
+    unit.log({ ...scopeHead(), kind: 'timer-set', timer_name: name, schedule, next_at: new Date(next_at).toISOString(), by })
     return {
       ok: true,
       created: !existing,
@@ -66,10 +69,10 @@ export class Timers {
     return row ? toTimer(row) : null
   }
 
-  remove(name: string, by: string): boolean {
+  remove(unit: Unit, name: string, by: string): boolean {
     this.#guard.release({ kind: 'timer', id: name })
-    const removed = this.#database.all('DELETE FROM timers WHERE name = ? RETURNING name', name).length > 0
-    if (removed) this.#log.append([{ ...scopeHead(), kind: 'timer-removed', timer_name: name, by }])
+    const removed = unit.all('DELETE FROM timers WHERE name = ? RETURNING name', name).length > 0
+    if (removed) unit.log({ ...scopeHead(), kind: 'timer-removed', timer_name: name, by })
     return removed
   }
 
@@ -87,23 +90,23 @@ export class Timers {
   }
 
   /** The ticks that are due, their timers moved on. Ticks missed while the object slept are one tick. Where the inbox is `full`, only last ones come: another follows the others. */
-  due(full: boolean, name?: string): Event[] {
-    const now = this.#now()
+  due(unit: Unit, full: boolean, name?: string): Event[] {
+    const { now } = unit
     return this.#due(name).flatMap((row) => {
       const schedule = JSON.parse(row.schedule) as Schedule
       const next = 'at' in schedule ? null : nextTick(schedule, now, row.set_at)
       const skipped = full && next !== null
-      if (next === null) this.#database.all('DELETE FROM timers WHERE name = ?', row.name)
-      else this.#database.all('UPDATE timers SET next_at = ?, fired = fired + ? WHERE name = ?', next, skipped ? 0 : 1, row.name)
-      if (skipped) return this.#skip(row)
+      if (next === null) unit.all('DELETE FROM timers WHERE name = ?', row.name)
+      else unit.all('UPDATE timers SET next_at = ?, fired = fired + ? WHERE name = ?', next, skipped ? 0 : 1, row.name)
+      if (skipped) return this.#skip(unit, row)
       const tick = { type: 'timer.tick', id: `timer:${row.name}:${row.next_at}`, timer_name: row.name }
       return withDefaults(tick, { now: row.next_at, source: `timer:${row.name}`, scope: this.#scope }) as Event
     })
   }
 
-  #skip({ name, next_at }: TimerRow): [] {
+  #skip(unit: Unit, { name, next_at }: TimerRow): [] {
     const entry = { timer_name: name, due_at: new Date(next_at).toISOString(), reason: 'the inbox is full' }
-    this.#log.append([{ ...scopeHead(), kind: 'timer-skipped', ...entry }])
+    unit.log({ ...scopeHead(), kind: 'timer-skipped', ...entry })
     return []
   }
 

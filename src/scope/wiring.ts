@@ -13,7 +13,7 @@ import { dropObject } from './drop-object.ts'
 import { Effects } from './effects/effect-lane.ts'
 import { EventOutcomes } from './inbox/event-outcomes.ts'
 import { InboxView } from './inbox/view.ts'
-import { CALLER, Guard } from './guard.ts'
+import { Guard } from './guard.ts'
 import { Inbox } from './inbox/inbox.ts'
 import { Intake } from './inbox/accept.ts'
 import { KeyCheck } from './live/key-check.ts'
@@ -38,11 +38,11 @@ import { Records } from './reflexes/stats.ts'
 import { Timers } from './timers.ts'
 import { turnDeps } from './turns/deps.ts'
 import { Turns } from './turns/turn-lane.ts'
-import { unitOfWork } from './unit-of-work.ts'
 import { UsedTickets } from './live/used-tickets.ts'
 import { Waiters } from './inbox/waiters.ts'
 import { situationOf } from './inbox/waiting.ts'
 import { WorkingMemory } from './context/working-memory.ts'
+import { type Unit, unitOfWork, type UnitOfWork } from './unit.ts'
 
 export type Collaborators = ReturnType<typeof compose>
 
@@ -70,7 +70,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
   const alarm = new Alarm(context.storage, { now, laid: () => database.laid })
   const log = new Log(database, now, hider)
   log.redact(settings().redact)
-  const guard = new Guard({ database, log, now })
+  const guard = new Guard({ database, now })
   const inbox = new Inbox(database, hider)
   const records = new Records(database)
   const view = new InboxView(database)
@@ -86,7 +86,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     scope: report,
     wake: () => alarm.next(),
     guard,
-    unit: (work) => unit(work, CALLER),
+    unit: (work, of) => unit(work, of),
     also: {
       waits: run_reports.waits,
       tell: async (db) => {
@@ -95,21 +95,17 @@ export function compose({ context, env, scope, created_at, database, hider, agen
       },
     },
   })
-  const counted = () => [...counters.changes(), ...records.changes()]
-  const hooks = { changed: () => outbox.changed(), reset: (error: unknown) => dropObject(context, scope, error) }
-  const unit = unitOfWork({ database, log, counted, guard, ...hooks })
+  const changed = () => outbox.changed()
+  const reset = (error: unknown) => dropObject(context, scope, error)
+  const unit: UnitOfWork = unitOfWork({ database, log, counters, buffered: [records], guard, alarm, changed, reset, now })
   const waiters = new Waiters()
   const settlement = new Settlement({
     inbox,
     memory,
-    log,
-    counters,
     waiters,
-    alarm,
     settings,
-    now,
     random,
-    undecided: (rows) => proving.decided(rows, null),
+    undecided: (unit, rows) => proving.decided(unit, rows, null),
   })
   const done_keys = new DoneKeys(database)
   const effects = new Effects({
@@ -126,9 +122,9 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     fetch: outbound,
     now,
   })
-  const access = composeModelAccess({ database, hider, log, settings, now, random })
+  const access = composeModelAccess({ database, hider, settings, now, random })
   const { budget, outage } = access
-  const timers = new Timers({ database, log, guard, scope, now })
+  const timers = new Timers({ database, guard, scope, now })
   const thinking = () => turns.current !== null
   const { programs, upkeep, windows, toolbox, proving, recordings, actions, chain, reflexes } = composeSystem1({
     scope,
@@ -151,7 +147,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     turns: () => turns,
     configuration: () => configuration,
     accept: (accepted) => intake.accept(accepted, 'reflex'),
-    trim: () => perception.trim(),
+    trim: (unit) => perception.trim(unit),
     fetch: outbound,
     // In a task of its own, so that the acknowledgement goes first.
     say: (content, event_id) => queueMicrotask(() => sockets.say({ turn_id: null, event_id, content })),
@@ -166,7 +162,6 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     run_reports,
     unit,
     log,
-    counters,
     ...access,
     effects,
     toolbox,
@@ -186,7 +181,6 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     view,
     memory,
     log,
-    counters,
     settlement,
     perception,
     proving,
@@ -207,7 +201,6 @@ export function compose({ context, env, scope, created_at, database, hider, agen
           effects,
           ...access,
           log,
-          counters,
           sockets,
           toolbox,
           proving,
@@ -223,7 +216,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     upkeep.touch()
     actions.run()
   }
-  const intake = new Intake({ scope, guard, inbox, log, counters, perception, settlement, reflexes, act, turns, settings, unit, now })
+  const intake = new Intake({ scope, guard, inbox, log, perception, settlement, reflexes, act, turns, settings, unit, now })
   log.showBy((entry) => secret_settings.entry(entry))
   const configuration: Configuration = new Configuration({
     guard,
@@ -241,8 +234,8 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     windows,
     alarm,
   })
-  const claims = new PullClaims(database)
-  const pull = new Pull({ inbox, claims, log, settlement, alarm, settings, now })
+  const claims = new PullClaims()
+  const pull = new Pull({ inbox, claims, settlement, settings })
   const events = new ScopeEventStore({ env, scope, database, intake, pull, unit })
   const rules = (source: string) => ({
     union: agents.eventSchema,
@@ -261,12 +254,12 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     used: () => keyCheck.used(),
     now,
   })
-  const operator_calls = new OperatorCalls({ effects, log, proving, unit, agent, settings })
+  const operator_calls = new OperatorCalls({ effects, proving, unit, agent, settings })
   const streams = new Streams({ log, used: () => keyCheck.used(), now })
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
-  const used_tickets = new UsedTickets(database, now)
-  const clock = { correct: () => correctClock({ database, log, outage, now }) }
-  const retention = new Retention({ guard, inbox, memory, log, doneKeys: done_keys, actions, skillRuns, settings, now })
+  const used_tickets = new UsedTickets()
+  const clock = { correct: (unit: Unit) => correctClock(unit, { database, log, outage }) }
+  const retention = new Retention({ guard, inbox, memory, log, doneKeys: done_keys, actions, skillRuns, settings })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())

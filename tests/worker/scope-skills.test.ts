@@ -2,6 +2,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import type { SkillChange } from '../../src/contract/skill.ts'
 import { Database } from '../../src/scope/database.ts'
+import type { Unit } from '../../src/scope/unit.ts'
 import { laySchema } from '../../src/scope/lay-schema.ts'
 import { HeldSkills } from '../../src/scope/skills/held-skills.ts'
 import { did, write } from '../support/chain.ts'
@@ -294,7 +295,8 @@ describe('the copy of the skills on disk', () => {
     const kept = await inObject(stubOf(freshScope()), async ({ storage }) => {
       const database = new Database(storage, { laid: false, lay: () => laySchema(storage) })
       database.write('any', 'thing')
-      const held = () => new HeldSkills({ database, unit: (work) => database.transaction(work), most_bytes: 4000 })
+      const held = () =>
+        new HeldSkills({ database, unit: (work) => database.transaction(() => work(database as unknown as Unit)), most_bytes: 4000 })
       const change = (number: number): SkillChange => ({
         id: `${id}.${number}`,
         version: '1.0.0',

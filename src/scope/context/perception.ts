@@ -14,6 +14,7 @@ import type { ReflexOutcome } from '../reflexes/reflex-outcome.ts'
 import { scopeHead } from '../spans.ts'
 import { tellFailure } from '../report-failure.ts'
 import type { WorkingMemory } from './working-memory.ts'
+import type { Unit } from '../unit.ts'
 
 type Parts = {
   scope: string
@@ -48,52 +49,55 @@ export class Perception {
   }
 
   /** Events in order of acceptance (G2). What joins is in the live context from here on; keeping it is the caller's. */
-  judge(stored: readonly Stored[]): Verdict[] {
+  judge(unit: Unit, stored: readonly Stored[]): Verdict[] {
     if (this.#parts.settings().consumer === 'pull') return stored.map(() => ({ joined: false, end: null, error: null, stack: null }))
     const reason = this.#withoutTurn()
     const end = reason === null ? null : { status: 'completed' as const, outcome: { by: 'perceive' as const, reason } }
-    const decide = this.#parts.chain.empty ? null : this.#parts.chain.batch()
-    return stored.map((one) => this.#filter(one) ?? { joined: true, end, decided: decide ? this.#decide(one, decide(one)) : null })
+    const decide = this.#parts.chain.empty ? null : this.#parts.chain.batch(unit)
+    return stored.map((one) => this.#filter(one) ?? { joined: true, end, decided: decide ? this.#decide(unit, one, decide(one)) : null })
   }
 
-  /** Events that are stored already and that no filter has seen yet. Within a unit of work; returns how many now wait for a turn. */
-  perceive(stored: readonly Stored[]): number {
+  /** Events that are stored already and that no filter has seen yet. Returns how many now wait for a turn. */
+  perceive(unit: Unit, stored: readonly Stored[]): number {
     const { recordings, memory, reflexes, settlement, log } = this.#parts
-    const verdicts = this.judge(stored)
+    const verdicts = this.judge(unit, stored)
     const joined = stored.filter((_, index) => stays(verdicts[index]))
-    if (joined.length > 0) memory.keep(joined)
+    if (joined.length > 0) memory.keep(unit, joined)
     let waiting = 0
     const places: { seq: number; chain_seq: number }[] = []
     for (const [index, one] of stored.entries()) {
       const verdict = verdicts[index]
       const first = log.last + 1
       if (verdict?.joined && verdict.decided) {
-        log.append(verdict.decided.entries)
+        unit.log(...verdict.decided.entries)
         places.push({ seq: one.seq, chain_seq: first })
       }
       const left = verdict?.joined ? reflexes.leaves(verdict.decided, first) : null
-      if (left) reflexes.leave(one, left)
-      else if (verdict?.end) settlement.end([one.seq], verdict.end.status, verdict.end.outcome)
+      if (left) reflexes.leave(unit, one, left)
+      else if (verdict?.end) settlement.end(unit, [one.seq], verdict.end)
       const waits = verdict?.joined === true && (left?.status ?? verdict.end?.status ?? 'pending') === 'pending'
-      if (verdict?.joined && verdict.decided) reflexes.begin(one, verdict.decided, { first, waits })
+      if (verdict?.joined && verdict.decided) reflexes.begin(unit, one, verdict.decided, { first, waits })
       if (waits) waiting += 1
     }
-    recordings.note(places)
-    this.retryFailed(stored, verdicts)
-    this.trim()
+    recordings.note(unit, places)
+    this.retryFailed(unit, stored, verdicts)
+    this.trim(unit)
     return waiting
   }
 
   /** Where no turn will come any more (another agent serves the scope now), what waits for one has only been perceived. */
-  endWaiting(): void {
+  endWaiting(unit: Unit): void {
     const { inbox, settlement, settings, agent } = this.#parts
     if (settings().consumer === 'pull' || agent().trigger !== null) return
-    settlement.end(inbox.waiting(), 'completed', { by: 'perceive', reason: `agent ${agent().name} has no trigger` })
+    settlement.end(unit, inbox.waiting(), {
+      status: 'completed',
+      outcome: { by: 'perceive', reason: `agent ${agent().name} has no trigger` },
+    })
   }
 
   /** Sends what a filter failed on back for another attempt, or to the dead letters. */
-  retryFailed(stored: readonly Stored[], verdicts: readonly Verdict[]): void {
-    const { inbox, settlement, log, agent, scope } = this.#parts
+  retryFailed(unit: Unit, stored: readonly Stored[], verdicts: readonly Verdict[]): void {
+    const { inbox, settlement, agent, scope } = this.#parts
     const failed = stored.flatMap((one, index) => {
       const verdict = verdicts[index]
       return verdict && 'error' in verdict && verdict.error !== null ? [{ one, error: verdict.error, stack: verdict.stack }] : []
@@ -102,11 +106,13 @@ export class Perception {
     for (const group of Map.groupBy(failed, ({ error, stack }) => `${error}\n${stack}`).values()) {
       const [{ error, stack } = { error: '', stack: null }] = group
       const event_ids = group.map(({ one }) => one.event.id)
-      log.append([{ ...scopeHead(), event_ids, kind: 'filter-failed', agent: agent().name, error, stack }])
+      const log_seq = unit.log({ ...scopeHead(), event_ids, kind: 'filter-failed', agent: agent().name, error, stack })
       tellFailure({ what: 'A filter failed', scope, event_ids, error, stack })
-      const failure = settlement.failure(error, log.last)
+      const failure = settlement.failure(unit, error, log_seq)
       settlement.failed(
+        unit,
         inbox.failPerceiving(
+          unit,
           group.map(({ one }) => one.seq),
           failure,
         ),
@@ -116,10 +122,10 @@ export class Perception {
   }
 
   /** Bounds the context; what leaves was considered already. */
-  trim(): void {
-    const { memory, log, settings } = this.#parts
-    const count = memory.trim()
-    if (count > 0) log.append([{ ...scopeHead(), kind: 'context-trimmed', count, context_limit: settings().context_limit }])
+  trim(unit: Unit): void {
+    const { memory, settings } = this.#parts
+    const count = memory.trim(unit)
+    if (count > 0) unit.log({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: settings().context_limit })
   }
 
   /** A filter sees the event in the context's company, before it joins. Null where it has joined. */
@@ -135,11 +141,11 @@ export class Perception {
   }
 
   /** What a reflex noted or consumed is so for the next event already. */
-  #decide(one: Stored, decided: Decided): Decided {
+  #decide(unit: Unit, one: Stored, decided: Decided): Decided {
     const { memory } = this.#parts
     const { fire } = decided
     if (decided.consumed) memory.take(one.seq)
-    if (fire && !fire.reused && fire.action.action_type === 'set_scratch') memory.setScratch(fire.action.key, fire.action.value)
+    if (fire && !fire.reused && fire.action.action_type === 'set_scratch') memory.setScratch(unit, fire.action.key, fire.action.value)
     return decided
   }
 

@@ -5,6 +5,7 @@ import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import type { Database } from '../database.ts'
 import type { Claimed, Stored } from '../inbox/event-row.ts'
+import type { Unit } from '../unit.ts'
 
 export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
 
@@ -81,9 +82,9 @@ export class WorkingMemory {
     this.#live.events.splice(at, 1)
   }
 
-  setScratch(key: string, value: unknown): void {
+  setScratch(unit: Unit, key: string, value: unknown): void {
     this.#live.scratch = { ...this.#live.scratch, [key]: value }
-    this.#database.write('scratch', this.#live.scratch)
+    unit.write('scratch', this.#live.scratch)
   }
 
   /** An event of the context, where memory holds it. */
@@ -106,8 +107,8 @@ export class WorkingMemory {
   }
 
   /** Makes durable that these are in the context. */
-  keep(stored: readonly Stored[]): void {
-    this.#database.allOf(
+  keep(unit: Unit, stored: readonly Stored[]): void {
+    unit.allOf(
       stored.map(({ seq }) => seq),
       'UPDATE events SET in_context = 1 WHERE seq IN (SELECT value FROM json_each(?1))',
     )
@@ -124,34 +125,35 @@ export class WorkingMemory {
   }
 
   /** After a result: what the turn saw leaves, but for events that still have no outcome and will be considered again. */
-  clear(seqs: readonly number[]): number {
-    const gone = this.#drop('seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
-    this.#live.last_action_at = this.#now()
-    this.#database.write('last_action_at', this.#live.last_action_at)
+  clear(unit: Unit, seqs: readonly number[]): number {
+    const gone = this.#drop(unit, 'seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
+    this.#live.last_action_at = unit.now
+    unit.write('last_action_at', this.#live.last_action_at)
     return gone
   }
 
   /** What was given up or cancelled leaves: it must not be thought about again in the company of what comes next. */
-  leave(seqs: readonly number[]): void {
-    this.#drop('seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
+  leave(unit: Unit, seqs: readonly number[]): void {
+    this.#drop(unit, 'seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
   }
 
   /** Lets go what was accepted before `before` (ms) and considered. */
-  expire(before: number): void {
-    this.#drop('accepted_at < ?', before)
+  expire(unit: Unit, before: number): void {
+    this.#drop(unit, 'accepted_at < ?', before)
   }
 
   /** Lets the oldest considered events go where the context has outgrown its limit. */
-  trim(): number {
+  trim(unit: Unit): number {
     if (this.#count <= this.#limit + TRIM_STEP) return 0
     return this.#drop(
+      unit,
       `seq IN (SELECT seq FROM events WHERE in_context = 1 AND status NOT IN ('pending', 'processing') ORDER BY seq LIMIT ?)`,
       this.#count - this.#limit,
     )
   }
 
   /** Takes over what a turn changed in its copy of the scratch, key by key, so that what others wrote meanwhile stays. */
-  mergeScratch(before: Record<string, unknown>, after: Record<string, unknown>): Act[] {
+  mergeScratch(unit: Unit, before: Record<string, unknown>, after: Record<string, unknown>): Act[] {
     const scratch = { ...this.#live.scratch }
     const acts: Act[] = []
     let changed = false
@@ -166,12 +168,12 @@ export class WorkingMemory {
     }
     if (!changed) return acts
     this.#live.scratch = scratch
-    this.#database.write('scratch', scratch)
+    unit.write('scratch', scratch)
     return acts
   }
 
-  #drop(condition: string, parameter: string | number): number {
-    const rows = this.#database.all<{ seq: number }>(
+  #drop(unit: Unit, condition: string, parameter: string | number): number {
+    const rows = unit.all<{ seq: number }>(
       `UPDATE events SET in_context = 0 WHERE in_context = 1 AND status NOT IN ('pending', 'processing') AND ${condition} RETURNING seq`,
       parameter,
     )

@@ -22,7 +22,7 @@ import { effectWork } from './effect-work.ts'
 import { recordable, type Done } from './recordable.ts'
 import { toolFailure } from '../report-failure.ts'
 import { releaseUndone } from './undone.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 /** How long a tool that was told to stop may hold the lane up. */
 const GRACE_MS = 2000

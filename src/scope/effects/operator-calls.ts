@@ -3,15 +3,13 @@ import { messageOf } from '../../base/error-text.ts'
 import type { OperatorCall, Refused } from '../../contract/scope-api.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Effects } from './effect-lane.ts'
-import type { Log } from '../log.ts'
 import { isPlatformFault } from '../../base/faults.ts'
 import { scopeHead } from '../spans.ts'
 import type { Proving } from '../reflexes/shadow.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 type Parts = {
   effects: Effects
-  log: Log
   proving: Proving
   unit: UnitOfWork
   agent: () => Agent
@@ -30,7 +28,7 @@ export class OperatorCalls {
   }
 
   async call({ tool, input, key, trace }: OperatorCall, by: string): Promise<{ ok: true } | Refused<'no_tool' | 'failed'>> {
-    const { effects, log, proving, unit, agent, settings } = this.#parts
+    const { effects, proving, unit, agent, settings } = this.#parts
     const { name, tools } = agent()
     const given = Object.hasOwn(tools, tool) ? tools[tool] : undefined
     if (!given) return { ok: false, reason: 'no_tool', detail: `the agent ${name}, which serves this scope, has no tool ${tool}` }
@@ -39,7 +37,7 @@ export class OperatorCalls {
     const { signal } = new AbortController()
     const timeout_ms = settings().effect_timeout_ms
     const head = scopeHead(trace)
-    unit(() => log.append([{ ...head, kind: 'call-received', call: 'tool', name: tool, by }]))
+    unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'tool', name: tool, by }))
     const request = { tool, definition, input, key, turn_id: null, earlier_turns: [], cause: { by }, head, signal, timeout_ms }
     try {
       await effects.run(request)
@@ -48,7 +46,7 @@ export class OperatorCalls {
       return { ok: false, reason: 'failed', detail: messageOf(error) }
     }
     const { undoes } = definition
-    if (undoes) unit(() => proving.undone({ tool, undoes }, input, { turn_id: null, who: by }))
+    if (undoes) unit((unit) => proving.undone(unit, { tool, undoes }, input, { turn_id: null, who: by }))
     return { ok: true }
   }
 }

@@ -59,29 +59,29 @@ export class OwnWork {
 
   forgetWhatIsOld(): void {
     const { guard, clock, unit, pull, retention, now } = this.#parts
-    unit(() => {
-      clock.correct()
-      pull.expire()
+    unit((unit) => {
+      clock.correct(unit)
+      pull.expire(unit)
     })
     const work = together('retention')
     const parked_at = guard.parkedAt(work)
     if (parked_at !== null && now() - parked_at < DAY_MS) return
     if (parked_at !== null) guard.release(work)
-    if (guard.deaths(work) >= MOST_DEATHS) return unit(() => guard.park(work, guard.reason(work)))
-    unit(() => retention.sweep(), work)
+    if (guard.deaths(work) >= MOST_DEATHS) return unit((unit) => guard.park(unit, work, guard.reason(work)))
+    unit((unit) => retention.sweep(unit), work)
     guard.done(work)
   }
 
   async tick(): Promise<void> {
     const { guard, unit, timers, intake } = this.#parts
-    if (!guard.careful('timer')) return unit(() => void intake.accept(timers.due(intake.full), 'timer'), together('timer'))
+    if (!guard.careful('timer')) return unit((unit) => void intake.accept(timers.due(unit, intake.full), 'timer'), together('timer'))
     for (const name of timers.dueNames()) {
       const work = { kind: 'timer' as const, id: name }
       if (await guard.begin(work)) {
-        unit(() => void intake.accept(timers.due(intake.full, name), 'timer'), work)
+        unit((unit) => void intake.accept(timers.due(unit, intake.full, name), 'timer'), work)
         guard.done(work)
       } else {
-        unit(() => guard.park(work, guard.reason(work)))
+        unit((unit) => guard.park(unit, work, guard.reason(work)))
       }
     }
     guard.done(together('timer'))
@@ -91,7 +91,7 @@ export class OwnWork {
     const { guard, unit, store } = this.#parts
     for (const [name, reason] of store.unusable) {
       const work = { kind: 'setting', id: name } as const
-      if (guard.parkedAt(work) === null) unit(() => guard.park(work, `its default holds until it is set anew: ${reason}`), work)
+      if (guard.parkedAt(work) === null) unit((unit) => guard.park(unit, work, `its default holds until it is set anew: ${reason}`), work)
     }
   }
 
@@ -102,9 +102,9 @@ export class OwnWork {
     const quiet = guard.deaths(work) >= MOST_DEATHS
     const cause = guard.diedOf()
     const blamed = cause === null || cause === 'turn' || cause === 'recovery'
-    unit(() => {
-      clock.correct()
-      turns.recover({ quiet, blamed })
+    unit((unit) => {
+      clock.correct(unit)
+      turns.recover(unit, { quiet, blamed })
     }, work)
     guard.done(work)
   }

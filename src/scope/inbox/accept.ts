@@ -2,7 +2,6 @@ import type { Event } from '../../core/event.ts'
 import type { NewEntry, Via } from '../../contract/log-entry.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Settings } from '../../contract/settings.ts'
-import type { Counters } from '../counters.ts'
 import type { Judged, Stored } from './event-row.ts'
 import { CALLER, together, type Guard } from '../guard.ts'
 import type { Inbox } from './inbox.ts'
@@ -13,14 +12,13 @@ import type { Left } from '../reflexes/fire.ts'
 import type { ReflexOutcome } from '../reflexes/reflex-outcome.ts'
 import type { Settlement } from './settlement.ts'
 import type { Turns } from '../turns/turn-lane.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
+import type { Unit, UnitOfWork } from '../unit.ts'
 
 type Parts = {
   scope: string
   guard: Guard
   inbox: Inbox
   log: Log
-  counters: Counters
   perception: Perception
   settlement: Settlement
   reflexes: ReflexOutcome
@@ -65,7 +63,7 @@ export class Intake {
     if (full && via !== 'timer' && inbox.open + inbox.fresh(events).length > limit)
       return { ok: false, reason: 'inbox_full', depth: inbox.open, limit }
     // What the scope's own turns and reflexes publish is theirs.
-    const { fresh, waiting } = unit(() => this.#store(events, via), via === 'agent' || via === 'reflex' ? undefined : CALLER)
+    const { fresh, waiting } = unit((unit) => this.#store(unit, events, via), via === 'agent' || via === 'reflex' ? undefined : CALLER)
     act()
     if (waiting > 0) turns.arrived()
     // A duplicate is answered with the trace of the first, which is the one that the log has.
@@ -89,7 +87,7 @@ export class Intake {
     let waiting = 0
     for (;;) {
       const stored = inbox.unperceived(now(), PERCEIVE_BATCH)
-      if (stored.length > 0) waiting += unit(() => perception.perceive(stored), together('event'))
+      if (stored.length > 0) waiting += unit((unit) => perception.perceive(unit, stored), together('event'))
       if (stored.length < PERCEIVE_BATCH) break
     }
     act()
@@ -105,15 +103,15 @@ export class Intake {
         const stored = one
         const work = { kind: 'event' as const, id: String(stored.seq) }
         if (await guard.begin(work)) {
-          const waiting = unit(() => perception.perceive([stored]), work)
+          const waiting = unit((unit) => perception.perceive(unit, [stored]), work)
           guard.done(work)
           act()
           if (waiting > 0) turns.arrived()
         } else {
           const reason = `this event took its scope down ${guard.deaths(work)} times when it was perceived: ${guard.reason(work)}`
-          unit(() => {
-            settlement.end([stored.seq], 'dead_lettered', { by: 'failure', reason }, reason)
-            guard.park(work, reason)
+          unit((unit) => {
+            settlement.end(unit, [stored.seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
+            guard.park(unit, work, reason)
           }, work)
         }
       }
@@ -125,10 +123,10 @@ export class Intake {
     }
   }
 
-  #store(events: readonly Event[], via: Via): { fresh: Set<string>; waiting: number } {
-    const { inbox, log, counters, perception, reflexes, now } = this.#parts
+  #store(unit: Unit, events: readonly Event[], via: Via): { fresh: Set<string>; waiting: number } {
+    const { inbox, log, perception, reflexes } = this.#parts
     const stored = inbox.fresh(events)
-    const verdicts = perception.judge(stored)
+    const verdicts = perception.judge(unit, stored)
     const entries = stored.map((one) => acceptedEntry(one, via))
     const places: number[] = []
     const judged = stored.map((one, index) => {
@@ -139,19 +137,19 @@ export class Intake {
       if (decided) entries.push(...decided.entries)
       return { ...judgedBy(one, verdict, reflexes.leaves(decided, place)), chain_seq: decided && decided.entries.length > 0 ? place : null }
     })
-    inbox.insert(judged, now())
+    inbox.insert(unit, judged)
     const ended = judged.filter(({ outcome }) => outcome !== null)
-    log.append([...entries, ...ended.flatMap(endedEntry)])
-    counters.add({ accepted: stored.length, duplicates: events.length - stored.length })
-    for (const { status } of ended) if (status !== 'pending' && status !== 'processing') counters.add({ [status]: 1 })
-    perception.retryFailed(stored, verdicts)
+    unit.log(...entries, ...ended.flatMap(endedEntry))
+    unit.count({ accepted: stored.length, duplicates: events.length - stored.length })
+    for (const { status } of ended) if (status !== 'pending' && status !== 'processing') unit.count({ [status]: 1 })
+    perception.retryFailed(unit, stored, verdicts)
     for (const [index, one] of stored.entries()) {
       const verdict = verdicts[index]
       if (verdict?.joined && verdict.decided) {
-        reflexes.begin(one, verdict.decided, { first: places[index] ?? 0, waits: judged[index]?.status === 'pending' })
+        reflexes.begin(unit, one, verdict.decided, { first: places[index] ?? 0, waits: judged[index]?.status === 'pending' })
       }
     }
-    if (ended.length > 0) perception.trim()
+    if (ended.length > 0) perception.trim(unit)
     return {
       fresh: new Set(stored.map(({ event }) => event.id)),
       waiting: judged.filter(({ status, in_context }) => in_context && status === 'pending').length,

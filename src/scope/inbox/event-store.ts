@@ -4,7 +4,7 @@ import type { Event } from '../../core/event.ts'
 import type { Database } from '../database.ts'
 import type { Intake } from './accept.ts'
 import type { Pull } from './pull.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 type Parts = { env: Env; scope: string; database: Database; intake: Intake; pull: Pull; unit: UnitOfWork }
 
@@ -40,10 +40,10 @@ export class ScopeEventStore extends SqlEventStore {
   }
 
   override async ack(token: string): Promise<boolean> {
-    return this.#parts.unit(() => this.#parts.pull.ack([token])).acked.length > 0
+    return this.#parts.unit((unit) => this.#parts.pull.ack(unit, [token])).acked.length > 0
   }
 
   override async nack(token: string, error = 'not acknowledged'): Promise<boolean> {
-    return this.#parts.unit(() => this.#parts.pull.nack(token, error)).ok
+    return this.#parts.unit((unit) => this.#parts.pull.nack(unit, token, error)).ok
   }
 }

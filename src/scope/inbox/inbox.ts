@@ -8,11 +8,13 @@ import { jsonChunks } from '../../base/json-chunks.ts'
 import type { Database, Row } from '../database.ts'
 import type { ParkedFor } from '../parking.ts'
 import { insertRows, rowOf, type Claimed, type Judged, type Stored } from './event-row.ts'
+import type { Unit } from '../unit.ts'
 
 type Remembered = { find: (seq: number) => Event | undefined }
 /** `log_seq`: the entry of the log that has the error's stack. */
 export type Failure = Backoff & { error: string; log_seq?: number }
 /** `parked`: what the events wait for until `due_at`, and no longer than `most_ms` in all. */
+export type End = { status: OutcomeStatus; outcome: Outcome; error?: string | null }
 type Release = { due_at: number; parked?: { reason: ParkedFor; now: number; most_ms?: number }; interrupted?: boolean }
 export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
 export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
@@ -20,10 +22,9 @@ export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: nu
 /** A lease that no clock ends: a turn's claim is given back by whoever ends the turn, or by the next start of the object. */
 export const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
-const TURN = 'turn:'
 /** What only the scope itself settles. */
 const OWN = /^(?:turn|reflex):/
-const turnToken = (turn_id: string): string => `${TURN}${turn_id}:`
+const turnToken = (turn_id: string): string => `turn:${turn_id}:`
 
 /** The scope's durable EventStore: core's statements on its own SQLite, in its own transactions (G1, G3). */
 export class Inbox {
@@ -73,10 +74,10 @@ export class Inbox {
     return new Map(rows.map(({ id, trace_id }) => [id, trace_id]))
   }
 
-  /** Stores fresh events as the filters have judged them: one row written for each, with its first state. */
-  insert(judged: readonly Judged[], now: number): void {
+  /** Stores fresh events as the filters have judged them. */
+  insert(unit: Unit, judged: readonly Judged[]): void {
     // Secrets were taken out of the events by `fresh`, and the scope itself wrote the outcomes.
-    for (const chunk of jsonChunks(judged.map(rowOf))) this.#database.allHidden(insertRows, chunk, now)
+    for (const chunk of jsonChunks(judged.map(rowOf))) unit.allHidden(insertRows, chunk, unit.now)
     this.#last += judged.length
     this.#open += judged.filter(({ status }) => status === 'pending' || status === 'processing').length
   }
@@ -93,15 +94,15 @@ export class Inbox {
   }
 
   /** The oldest due events of the context, within `limit` and a bound on their size: what a turn claims, it is shown. Those that memory has are not read. */
-  claimForTurn(turn_id: string, { now, limit, memory }: { now: number; limit: number; memory: Remembered }): Claimed[] {
-    const rows = this.#database.all<{ seq: number; attempts: number }>(
+  claimForTurn(unit: Unit, turn_id: string, { limit, memory }: { limit: number; memory: Remembered }): Claimed[] {
+    const rows = unit.all<{ seq: number; attempts: number }>(
       `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2, revision = revision + 1
         WHERE seq IN (SELECT seq FROM (SELECT seq, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before
           FROM (SELECT seq, payload FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ?3 ORDER BY seq LIMIT ?4)) WHERE before < ?5)
         RETURNING seq, attempts`,
       turnToken(turn_id),
       UNTIL_SETTLED,
-      now,
+      unit.now,
       limit,
       limits.context_bytes,
     )
@@ -118,16 +119,14 @@ export class Inbox {
   }
 
   #read(seqs: readonly number[]): Map<number, string> {
-    const rows = this.#database.allOf<{ seq: number; payload: string }>(
-      seqs,
-      'SELECT seq, payload FROM events WHERE seq IN (SELECT value FROM json_each(?1))',
-    )
+    const sql = 'SELECT seq, payload FROM events WHERE seq IN (SELECT value FROM json_each(?1))'
+    const rows = this.#database.allOf<{ seq: number; payload: string }>(seqs, sql)
     return new Map(rows.map(({ seq, payload }) => [seq, payload]))
   }
 
-  claim(request: { ack_token: string; now: number; lease_ms: number; limit: number; types?: readonly string[] | undefined }) {
-    return this.#database
-      .run(this.#statements.claim(request))
+  claim(unit: Unit, request: { ack_token: string; lease_ms: number; limit: number; types?: readonly string[] | undefined }) {
+    return unit
+      .run(this.#statements.claim({ ...request, now: unit.now }))
       .map((row) => ({ ...toStored(row), ack_token: String(row['ack_token']) }))
       .sort((left, right) => left.seq - right.seq)
   }
@@ -140,56 +139,56 @@ export class Inbox {
   }
 
   /** Ends events that have no outcome yet; each gets exactly this one (G1). */
-  end(seqs: readonly number[], status: OutcomeStatus, outcome: Outcome, now: number, error: string | null = null): Settled[] {
-    const rows = this.#database.allOf<Settled>(
+  end(unit: Unit, seqs: readonly number[], { status, outcome, error = null }: End): Settled[] {
+    const rows = unit.allOf<Settled>(
       seqs,
       `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, ack_token = NULL, lease_until = NULL, parked = NULL, parked_at = NULL, revision = revision + 1
         WHERE seq IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing') RETURNING seq, id, trace_id, attempts`,
       status,
       JSON.stringify(outcome),
       error,
-      now,
+      unit.now,
     )
     this.#open -= rows.length
     return rows.sort((left, right) => left.seq - right.seq)
   }
 
   /** Sends a failed turn's events back with backoff, or to the dead letters once their attempts are spent. */
-  fail(stored: readonly Claimed[], failure: Failure & { turn_id: string }): Failed[] {
+  fail(unit: Unit, stored: readonly Claimed[], failure: Failure & { turn_id: string }): Failed[] {
     const ack_tokens = stored.map(({ seq }) => turnToken(failure.turn_id) + seq)
-    const rows = this.#database.run(this.#statements.nack({ ...failure, ack_tokens }))
-    this.#database.all(
+    const rows = unit.run(this.#statements.nack({ ...failure, ack_tokens }))
+    unit.all(
       `UPDATE events SET turns = ${ADD_TURN}, parked = NULL, parked_at = NULL WHERE seq IN (SELECT value FROM json_each(?1))`,
       JSON.stringify(rows.map((row) => row['seq'])),
       failure.turn_id,
     )
-    return this.#failed(rows, failure)
+    return this.#failed(unit, rows, failure)
   }
 
   /** A filter threw: nothing has claimed these, but the attempt counts. */
-  failPerceiving(seqs: readonly number[], failure: Failure): Failed[] {
-    const claimed = this.#database.all<{ ack_token: string }>(
+  failPerceiving(unit: Unit, seqs: readonly number[], failure: Failure): Failed[] {
+    const claimed = unit.all<{ ack_token: string }>(
       `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = 'perceive:' || seq
         WHERE seq IN (SELECT value FROM json_each(?1)) RETURNING ack_token`,
       JSON.stringify(seqs),
     )
-    return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: claimed.map((row) => row.ack_token) })), failure)
+    return this.#failed(unit, unit.run(this.#statements.nack({ ...failure, ack_tokens: claimed.map((row) => row.ack_token) })), failure)
   }
 
   /** A turn's own tokens can be read in the log: they settle nothing here. */
-  nack(ack_token: string, failure: Failure): Failed[] {
+  nack(unit: Unit, ack_token: string, failure: Failure): Failed[] {
     if (OWN.test(ack_token)) return []
-    return this.#failed(this.#database.run(this.#statements.nack({ ...failure, ack_tokens: [ack_token] })), failure)
+    return this.#failed(unit, unit.run(this.#statements.nack({ ...failure, ack_tokens: [ack_token] })), failure)
   }
 
-  expire(backoff: Backoff): Failed[] {
+  expire(unit: Unit, backoff: Backoff): Failed[] {
     const statement = this.#statements.expire(backoff)
-    return this.#failed(this.#database.run(statement), { error: String(statement.params[1]) })
+    return this.#failed(unit, unit.run(statement), { error: String(statement.params[1]) })
   }
 
   /** Gives a turn's events back as if it had never begun: the attempt does not count. */
-  release(turn_id: string, { due_at, parked, interrupted }: Release): Settled[] {
-    return this.#database.all<Settled>(
+  release(unit: Unit, turn_id: string, { due_at, parked, interrupted }: Release): Settled[] {
+    return unit.all<Settled>(
       `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = CASE WHEN ?4 THEN ?2 + (1000 << min(interruptions, 8))
           ELSE min(?2, coalesce(CASE WHEN parked = ?3 THEN parked_at END, ?6, ?2) + ?7) END, parked = ?3,
         parked_at = CASE WHEN ?3 IS NULL THEN NULL WHEN parked = ?3 THEN coalesce(parked_at, ?6) ELSE ?6 END,
@@ -231,15 +230,15 @@ export class Inbox {
       .map(({ seq }) => seq)
   }
 
-  /** Those of a turn's events that were interrupted as often as this. */
+  /** Those of a turn's events that were interrupted `times` times. */
   interrupted(seqs: readonly number[], times: number): number[] {
     return this.#database
       .allOf<{ seq: number }>(seqs, 'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND interruptions >= ?2', times)
       .map(({ seq }) => seq)
   }
 
-  reopen(ids: readonly string[]): Settled[] {
-    const rows = this.#database.allOf<Settled>(
+  reopen(unit: Unit, ids: readonly string[]): Settled[] {
+    const rows = unit.allOf<Settled>(
       ids,
       `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL,
         revision = revision + 1
@@ -249,8 +248,8 @@ export class Inbox {
     return rows
   }
 
-  discard(ids: readonly string[]): Settled[] {
-    return this.#database.allOf<Settled>(
+  discard(unit: Unit, ids: readonly string[]): Settled[] {
+    return unit.allOf<Settled>(
       ids,
       `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true')), revision = revision + 1
         WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
@@ -258,8 +257,8 @@ export class Inbox {
   }
 
   /** Drops up to `limit` of the oldest events that ended before `before`, are told to D1 and have left the context. */
-  forget(before: number, limit: number): number {
-    return this.#database.all(
+  forget(unit: Unit, before: number, limit: number): number {
+    return unit.all(
       `DELETE FROM events WHERE seq IN (SELECT seq FROM events
         WHERE seq < coalesce((SELECT seq FROM events WHERE accepted_at >= ?1 ORDER BY seq LIMIT 1), ${UNTIL_SETTLED})
         AND ended_at IS NOT NULL AND told = revision AND in_context = 0 ORDER BY seq LIMIT ?2) RETURNING seq`,
@@ -268,9 +267,9 @@ export class Inbox {
     ).length
   }
 
-  #failed(rows: Row[], { error, log_seq }: { error: string; log_seq?: number }): Failed[] {
+  #failed(unit: Unit, rows: Row[], { error, log_seq }: { error: string; log_seq?: number }): Failed[] {
     const traces = new Map(
-      this.#database
+      unit
         .all<{ seq: number; trace_id: string }>(
           'SELECT seq, trace_id FROM events WHERE seq IN (SELECT value FROM json_each(?))',
           JSON.stringify(rows.map((row) => row['seq'])),
@@ -281,7 +280,7 @@ export class Inbox {
     const dead = failed.filter(({ status }) => status === 'dead_lettered').map(({ seq }) => seq)
     this.#open -= dead.length
     if (dead.length > 0) {
-      this.#database.all(
+      unit.all(
         'UPDATE events SET outcome = ?2 WHERE seq IN (SELECT value FROM json_each(?1))',
         JSON.stringify(dead),
         JSON.stringify({ by: 'failure', reason: error, ...(log_seq !== undefined && { log_seq }) } satisfies Outcome),

@@ -1,9 +1,9 @@
-import type { Outcome, OutcomeStatus } from '../../contract/event-record.ts'
+import type { Outcome } from '../../contract/event-record.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
-import type { Failed, Settled } from './inbox.ts'
+import type { End, Failed, Settled } from './inbox.ts'
 import { eventHead } from '../spans.ts'
 
-export const endedEntries = (rows: readonly Settled[], status: OutcomeStatus, outcome: Outcome, error: string | null = null): NewEntry[] =>
+export const endedEntries = (rows: readonly Settled[], { status, outcome, error = null }: End): NewEntry[] =>
   rows.map((row) => ({ ...eventHead(row), kind: 'event-ended', status, attempts: row.attempts, outcome, error }))
 
 /** What failed is tried again, or has ended in the dead letters. */

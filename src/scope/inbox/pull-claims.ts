@@ -1,7 +1,7 @@
 import type { Event } from '../../core/event.ts'
 import type { Delivery } from '../../core/event-store.ts'
-import type { Database } from '../database.ts'
 import type { Settled } from './inbox.ts'
+import type { Unit } from '../unit.ts'
 
 type Row = { seq: number; payload: string; ack_token: string; attempts: number }
 
@@ -13,15 +13,9 @@ const OF_CLAIM = `status = 'processing' AND ack_token >= ?1 AND ack_token < subs
 
 /** The events that one claim took, as a whole: to be answered once more, or to be given back. */
 export class PullClaims {
-  readonly #database: Database
-
-  constructor(database: Database) {
-    this.#database = database
-  }
-
   /** What is left of a claim whose answer did not arrive, with a new lease. */
-  renew(claim_id: string, lease_until: number): Delivery[] {
-    return this.#database
+  renew(unit: Unit, claim_id: string, lease_until: number): Delivery[] {
+    return unit
       .all<Row>(
         `UPDATE events SET lease_until = ?2, revision = revision + 1 WHERE ${OF_CLAIM}
           RETURNING seq, payload, ack_token, attempts`,
@@ -37,8 +31,8 @@ export class PullClaims {
   }
 
   /** As if it had never been made: the attempt does not count. */
-  giveBack(claim_id: string): Settled[] {
-    return this.#database.all<Settled>(
+  giveBack(unit: Unit, claim_id: string): Settled[] {
+    return unit.all<Settled>(
       `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = 0,
         ack_token = NULL, lease_until = NULL, revision = revision + 1 WHERE ${OF_CLAIM}
         RETURNING seq, id, trace_id, attempts`,

@@ -1,21 +1,17 @@
 import type { Delivery } from '../../core/event-store.ts'
 import type { ClaimRequest, Refused } from '../../contract/scope-api.ts'
 import type { Settings } from '../../contract/settings.ts'
-import type { Alarm } from '../alarm.ts'
 import type { Inbox } from './inbox.ts'
-import type { Log } from '../log.ts'
 import type { Settlement } from './settlement.ts'
 import { claimToken, type PullClaims } from './pull-claims.ts'
 import { eventHead, headOf } from '../spans.ts'
+import type { Unit } from '../unit.ts'
 
 type Parts = {
   inbox: Inbox
   claims: PullClaims
-  log: Log
   settlement: Settlement
-  alarm: Alarm
   settings: () => Settings
-  now: () => number
 }
 
 /** The pull loop: an outside process claims events under a lease, and settles them by their tokens. */
@@ -27,8 +23,8 @@ export class Pull {
   }
 
   /** As much as fits one answer. The same `claim_id` again gets what it had before, and no attempt counts. */
-  claim(request: ClaimRequest, by: string): { ok: true; deliveries: Delivery[] } | Refused<'not_pull'> {
-    const { settings, alarm, now } = this.#parts
+  claim(unit: Unit, request: ClaimRequest, by: string): { ok: true; deliveries: Delivery[] } | Refused<'not_pull'> {
+    const { settings } = this.#parts
     if (settings().consumer !== 'pull') {
       return {
         ok: false,
@@ -36,37 +32,37 @@ export class Pull {
         detail: 'this scope runs its own turns; PATCH it with {"consumer": "pull"} to claim its events',
       }
     }
-    this.expire()
-    const lease_until = now() + request.lease_s * 1000
-    const deliveries = this.#take(request, lease_until)
-    this.#note(deliveries, new Date(lease_until).toISOString(), by)
-    if (deliveries.length > 0) alarm.by(lease_until)
+    this.expire(unit)
+    const lease_until = unit.now + request.lease_s * 1000
+    const deliveries = this.#take(unit, request, lease_until)
+    this.#note(unit, deliveries, new Date(lease_until).toISOString(), by)
+    if (deliveries.length > 0) unit.wakeBy(lease_until)
     return { ok: true, deliveries }
   }
 
-  #take({ claim_id = crypto.randomUUID(), lease_s, ...which }: ClaimRequest, lease_until: number): Delivery[] {
-    const { inbox, claims, now } = this.#parts
-    const held = claims.renew(claim_id, lease_until)
+  #take(unit: Unit, { claim_id = crypto.randomUUID(), lease_s, ...which }: ClaimRequest, lease_until: number): Delivery[] {
+    const { inbox, claims } = this.#parts
+    const held = claims.renew(unit, claim_id, lease_until)
     if (held.length > 0) return held
-    const request = { ...which, ack_token: claimToken(claim_id), now: now(), lease_ms: lease_s * 1000 }
-    return inbox.claim(request).map(({ event, ack_token, attempts }) => ({ event, ack_token, attempts }))
+    const request = { ...which, ack_token: claimToken(claim_id), lease_ms: lease_s * 1000 }
+    return inbox.claim(unit, request).map(({ event, ack_token, attempts }) => ({ event, ack_token, attempts }))
   }
 
-  #note(deliveries: readonly Delivery[], lease_until: string, by: string): void {
+  #note(unit: Unit, deliveries: readonly Delivery[], lease_until: string, by: string): void {
     const kind = 'event-claimed'
-    this.#parts.log.append(deliveries.map(({ event, attempts }) => ({ ...headOf(event), kind, attempts, lease_until, by })))
+    unit.log(...deliveries.map(({ event, attempts }) => ({ ...headOf(event), kind, attempts, lease_until, by }) as const))
   }
 
   /** Takes back a claim whose answer could not be sent: nobody saw its events, so no attempt counts. */
-  giveBack(claim_id: string, why: string): number {
-    const rows = this.#parts.claims.giveBack(claim_id)
+  giveBack(unit: Unit, claim_id: string, why: string): number {
+    const rows = this.#parts.claims.giveBack(unit, claim_id)
     const kind = 'event-returned'
-    this.#parts.log.append(rows.map((row) => ({ ...eventHead(row), kind, attempts: row.attempts, why })))
+    unit.log(...rows.map((row) => ({ ...eventHead(row), kind, attempts: row.attempts, why }) as const))
     return rows.length
   }
 
-  ack(tokens: readonly string[]): { acked: string[]; stale: string[] } {
-    this.expire()
+  ack(unit: Unit, tokens: readonly string[]): { acked: string[]; stale: string[] } {
+    this.expire(unit)
     const acked: string[] = []
     const seqs: number[] = []
     for (const token of new Set(tokens)) {
@@ -75,24 +71,24 @@ export class Pull {
       acked.push(token)
       seqs.push(seq)
     }
-    this.#parts.settlement.end(seqs, 'completed', { by: 'pull' })
+    this.#parts.settlement.end(unit, seqs, { status: 'completed', outcome: { by: 'pull' } })
     return { acked, stale: tokens.filter((token) => !acked.includes(token)) }
   }
 
-  nack(token: string, error: string): { ok: true; status: string; due_at: string | null } | Refused<'stale'> {
+  nack(unit: Unit, token: string, error: string): { ok: true; status: string; due_at: string | null } | Refused<'stale'> {
     const { inbox, settlement } = this.#parts
-    this.expire()
-    const rows = inbox.nack(token, settlement.failure(error))
-    settlement.failed(rows, { error })
+    this.expire(unit)
+    const rows = inbox.nack(unit, token, settlement.failure(unit, error))
+    settlement.failed(unit, rows, { error })
     const [row] = rows
     if (!row) return { ok: false, reason: 'stale', detail: 'this token was settled already, or its lease has run out' }
     return { ok: true, status: row.status, due_at: row.status === 'pending' ? new Date(row.due_at).toISOString() : null }
   }
 
   /** Gives back what was claimed by a process that died; the attempt counts. */
-  expire(): void {
+  expire(unit: Unit): void {
     const { inbox, settlement } = this.#parts
     const error = 'the lease ran out before the event was acknowledged'
-    settlement.failed(inbox.expire({ ...settlement.failure(error), jitter: 0 }), { error })
+    settlement.failed(unit, inbox.expire(unit, { ...settlement.failure(unit, error), jitter: 0 }), { error })
   }
 }

@@ -1,25 +1,18 @@
-import type { Outcome, OutcomeStatus } from '../../contract/event-record.ts'
 import type { Settings } from '../../contract/settings.ts'
-import type { Alarm } from '../alarm.ts'
-import type { Counters } from '../counters.ts'
-import type { Failed, Failure, Inbox, Settled } from './inbox.ts'
-import type { Log } from '../log.ts'
+import type { End, Failed, Failure, Inbox, Settled } from './inbox.ts'
 import type { WorkingMemory } from '../context/working-memory.ts'
 import { endedEntries, failedEntries } from './outcome-entries.ts'
 import type { Waiters } from './waiters.ts'
+import type { Unit } from '../unit.ts'
 
 type Parts = {
   inbox: Inbox
   memory: WorkingMemory
-  log: Log
-  counters: Counters
   waiters: Waiters
-  alarm: Alarm
   settings: () => Settings
-  now: () => number
   random: () => number
   /** Nobody will decide on these any more. */
-  undecided: (rows: readonly Settled[]) => void
+  undecided: (unit: Unit, rows: readonly Settled[]) => void
 }
 
 /** How events end, or come back for another attempt: on disk, in the log, in the counters, and told to whoever waits (G1). */
@@ -30,37 +23,42 @@ export class Settlement {
     this.#parts = parts
   }
 
-  end(seqs: readonly number[], status: OutcomeStatus, outcome: Outcome, error: string | null = null): number {
+  end(unit: Unit, seqs: readonly number[], how: End): number {
     if (seqs.length === 0) return 0
-    const { inbox, memory, log, counters, waiters, now, undecided } = this.#parts
-    const rows = inbox.end(seqs, status, outcome, now(), error)
+    const { inbox, memory, waiters, undecided } = this.#parts
+    const { status, outcome } = how
+    const rows = inbox.end(unit, seqs, how)
     if (status === 'cancelled' || status === 'dead_lettered') {
-      memory.leave(seqs)
+      memory.leave(unit, seqs)
     }
-    if (outcome.by !== 'turn' && outcome.by !== 'reflex') undecided(rows)
-    log.append(endedEntries(rows, status, outcome, error))
-    counters.add({ [status]: rows.length })
+    if (outcome.by !== 'turn' && outcome.by !== 'reflex') undecided(unit, rows)
+    unit.log(...endedEntries(rows, how))
+    unit.count({ [status]: rows.length })
     waiters.settled(rows.map(({ id }) => id))
     return rows.length
   }
 
   /** What a failure of `error` needs beside the events: the attempts allowed, the time, and jitter. */
-  failure(error: string, log_seq?: number): Failure {
-    const { settings, now, random } = this.#parts
+  failure(unit: Unit, error: string, log_seq?: number): Failure {
+    const { settings, random } = this.#parts
     const { max_attempts, backoff_ms, max_backoff_ms } = settings().retry
-    return { error, max_attempts, backoff_ms, max_backoff_ms, now: now(), jitter: random(), ...(log_seq !== undefined && { log_seq }) }
+    return { error, max_attempts, backoff_ms, max_backoff_ms, now: unit.now, jitter: random(), ...(log_seq !== undefined && { log_seq }) }
   }
 
   /** Records events that the inbox has sent back to pending or to the dead letters. */
-  failed(rows: readonly Failed[], { error, log_seq }: Pick<Failure, 'error' | 'log_seq'>): void {
+  failed(unit: Unit, rows: readonly Failed[], { error, log_seq }: Pick<Failure, 'error' | 'log_seq'>): void {
     if (rows.length === 0) return
-    const { memory, log, counters, waiters, alarm, undecided } = this.#parts
+    const { memory, waiters, undecided } = this.#parts
     const dead = rows.filter(({ status }) => status === 'dead_lettered')
-    if (dead.length > 0) memory.leave(dead.map(({ seq }) => seq))
-    undecided(dead)
-    log.append(failedEntries(rows, { by: 'failure', reason: error, ...(log_seq !== undefined && { log_seq }) }))
-    counters.add({ dead_lettered: dead.length, retried: rows.length - dead.length })
+    if (dead.length > 0)
+      memory.leave(
+        unit,
+        dead.map(({ seq }) => seq),
+      )
+    undecided(unit, dead)
+    unit.log(...failedEntries(rows, { by: 'failure', reason: error, ...(log_seq !== undefined && { log_seq }) }))
+    unit.count({ dead_lettered: dead.length, retried: rows.length - dead.length })
     waiters.settled(dead.map(({ id }) => id))
-    for (const { status, due_at } of rows) if (status === 'pending') alarm.by(due_at)
+    for (const { status, due_at } of rows) if (status === 'pending') unit.wakeBy(due_at)
   }
 }

@@ -1,34 +1,23 @@
 import { limits } from '../../base/limits.ts'
 import type { Refused } from '../../contract/scope-api.ts'
-import type { Database } from '../database.ts'
+import type { Unit } from '../unit.ts'
 
 /**
  * The tickets of this scope that were used and have not expired. The Worker has verified a ticket
  * before it asks here; a ticket admits once because its nonce can be inserted once.
  */
 export class UsedTickets {
-  readonly #database: Database
-  readonly #now: () => number
-
-  constructor(database: Database, now: () => number) {
-    this.#database = database
-    this.#now = now
-  }
-
-  /**
-   * Within a unit of work. The clock of the object alone decides when a nonce is dropped and from
-   * when on it is refused.
-   */
-  use(nonce: string, expires_at: number): { ok: true } | Refused<'used' | 'too_many'> {
-    const now = this.#now()
-    this.#database.all('DELETE FROM used_tickets WHERE expires_at <= ?', now)
+  /** The object's own clock decides when a nonce is dropped and from when on it is refused. */
+  use(unit: Unit, nonce: string, expires_at: number): { ok: true } | Refused<'used' | 'too_many'> {
+    const { now } = unit
+    unit.all('DELETE FROM used_tickets WHERE expires_at <= ?', now)
     if (expires_at <= now) return { ok: false, reason: 'used', detail: 'the ticket has expired' }
-    const kept = this.#database.first<{ n: number }>('SELECT count(*) AS n FROM used_tickets')?.n ?? 0
+    const kept = unit.first<{ n: number }>('SELECT count(*) AS n FROM used_tickets')?.n ?? 0
     if (kept >= limits.tickets_per_scope) {
       return { ok: false, reason: 'too_many', detail: `${kept} tickets were used in this scope within a minute, which is the most` }
     }
     const insert = 'INSERT INTO used_tickets (nonce, expires_at) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING nonce'
-    if (this.#database.first(insert, nonce, expires_at) !== undefined) return { ok: true }
+    if (unit.first(insert, nonce, expires_at) !== undefined) return { ok: true }
     return { ok: false, reason: 'used', detail: 'the ticket was used already' }
   }
 }

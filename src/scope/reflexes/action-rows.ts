@@ -2,6 +2,7 @@ import type { Action } from '../../contract/action.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Database } from '../database.ts'
 import type { LaneWork } from './permit.ts'
+import type { Unit } from '../unit.ts'
 
 export type Task = { work: LaneWork; head: EntryHead; log_seq: number; action_type: Action['action_type']; consume: boolean }
 export type ActionRow = { id: string; seq: number; reflex_id: string; version: number; idempotence_key: string | null; task: Task }
@@ -18,8 +19,8 @@ export class ActionRows {
     this.#database = database
   }
 
-  add({ id, seq, reflex_id, version, idempotence_key, task }: NewRow, now: number): void {
-    this.#database.all(
+  add(unit: Unit, { id, seq, reflex_id, version, idempotence_key, task }: NewRow): void {
+    unit.all(
       'INSERT INTO actions (id, seq, reflex_id, version, idempotence_key, task, at, ended_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)',
       id,
       seq,
@@ -27,8 +28,8 @@ export class ActionRows {
       version,
       idempotence_key,
       JSON.stringify(task),
-      now,
-      task === null ? now : null,
+      unit.now,
+      task === null ? unit.now : null,
     )
   }
 
@@ -62,24 +63,24 @@ export class ActionRows {
   }
 
   /** One more, which is returned. */
-  attempt(id: string): number {
+  attempt(unit: Unit, id: string): number {
     const sql = 'UPDATE actions SET attempts = attempts + 1 WHERE id = ? RETURNING attempts'
-    return this.#database.first<{ attempts: number }>(sql, id)?.attempts ?? 0
+    return unit.first<{ attempts: number }>(sql, id)?.attempts ?? 0
   }
 
   /** What failed leaves its key free. */
-  end(id: string, { ok, now }: { ok: boolean; now: number }): void {
-    this.#database.all(
+  end(unit: Unit, id: string, ok: boolean): void {
+    unit.all(
       'UPDATE actions SET ended_at = ?2, idempotence_key = CASE WHEN ?3 THEN idempotence_key END WHERE id = ?1',
       id,
-      now,
+      unit.now,
       ok ? 1 : 0,
     )
   }
 
   /** Drops the keys of long ago. */
-  forget(before: number, limit: number): number {
+  forget(unit: Unit, before: number, limit: number): number {
     const sql = 'DELETE FROM actions WHERE id IN (SELECT id FROM actions WHERE ended_at < ? LIMIT ?) RETURNING id'
-    return this.#database.all(sql, before, limit).length
+    return unit.all(sql, before, limit).length
   }
 }

@@ -4,7 +4,6 @@ import { toolKeys } from '../../tools/tool-keys.ts'
 import type { Outcome } from '../../contract/event-record.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { Alarm } from '../alarm.ts'
-import type { Counters } from '../counters.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import { MOST_DEATHS, type Guard } from '../guard.ts'
 import { inBackground } from '../in-background.ts'
@@ -12,7 +11,6 @@ import type { Log } from '../log.ts'
 import { isPlatformFault } from '../../base/faults.ts'
 import type { Settlement } from '../inbox/settlement.ts'
 import { childHead, headOf } from '../spans.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
 import type { WorkingMemory } from '../context/working-memory.ts'
 import { ActionRows, type ActionRow } from './action-rows.ts'
 import type { Fire } from './fire.ts'
@@ -20,6 +18,7 @@ import type { HeldEvents } from './held-events.ts'
 import { performAction, type Ended, type Performing } from './perform-action.ts'
 import type { LaneWork } from './permit.ts'
 import type { Proving } from './shadow.ts'
+import type { Unit, UnitOfWork } from '../unit.ts'
 
 const HEARTBEAT_MS = 20_000
 const AGAIN_MS = 2000
@@ -35,8 +34,7 @@ type Parts = Omit<Performing, 'rows'> & {
   held: HeldEvents
   memory: WorkingMemory
   /** Bounds the context, once an event of it has ended. */
-  trim: () => void
-  counters: Counters
+  trim: (unit: Unit) => void
   settlement: Settlement
   proving: Proving
   alarm: Alarm
@@ -93,16 +91,16 @@ export class Actions {
     return this.#rows.inputsOf(tool).some((input) => keys(tool, input)?.idempotence_key === key)
   }
 
-  /** Within the unit of work that accepts the event, once it is stored and logged. */
-  begin(fire: Fire, stored: Stored, log_seq: number): void {
+  /** In the unit that accepts the event, once it is stored and logged. */
+  begin(unit: Unit, fire: Fire, stored: Stored, log_seq: number): void {
     const { action, permitted, version } = fire
-    const { counters, turn, proving } = this.#parts
-    counters.add({ reflex_actions: 1 })
+    const { turn, proving } = this.#parts
+    unit.count({ reflex_actions: 1 })
     if (action.preempt) turn.preempt(`reflex ${version.id} preempted it`)
-    if (permitted.lane) return this.#enqueue(fire, permitted.work, stored, log_seq)
-    if (action.idempotence_key !== undefined) this.#note(fire, stored.seq, null)
-    this.#atOnce(fire, stored)
-    proving.acted(version, { ok: true, saves: action.action_type !== 'escalate' })
+    if (permitted.lane) return this.#enqueue(unit, fire, permitted.work, stored, log_seq)
+    if (action.idempotence_key !== undefined) this.#note(unit, fire, stored.seq, null)
+    this.#atOnce(unit, fire, stored)
+    proving.acted(unit, version, { ok: true, saves: action.action_type !== 'escalate' })
   }
 
   /** Begins, or goes on, with what waits for the effect lane. */
@@ -114,8 +112,8 @@ export class Actions {
   }
 
   /** Drops the keys of long ago. */
-  forget(before: number, limit: number): number {
-    return this.#rows.forget(before, limit)
+  forget(unit: Unit, before: number, limit: number): number {
+    return this.#rows.forget(unit, before, limit)
   }
 
   /** What is to be tried again does not wait for the plans beside it. */
@@ -138,17 +136,17 @@ export class Actions {
   }
 
   /** What is noted in the scratch is there already, so that the next event's reflexes saw it. */
-  #atOnce({ action, version }: Fire, { event }: Stored): void {
+  #atOnce(unit: Unit, { action, version }: Fire, { event }: Stored): void {
     const { log, turn, say } = this.#parts
     const head = childHead(headOf(event))
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
     switch (action.action_type) {
       case 'reply':
         say(action.content, event.id)
-        log.append([{ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content }])
+        unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content })
         break
       case 'set_scratch':
-        log.append([{ ...head, kind: 'scratch-set', ...cleanPair(log, action), reflex_id: version.id }])
+        unit.log({ ...head, kind: 'scratch-set', ...cleanPair(log, action), reflex_id: version.id })
         break
       case 'cancel_turn':
         turn.cancel(action.reason, `reflex:${version.id}`)
@@ -161,16 +159,16 @@ export class Actions {
     }
   }
 
-  #enqueue(fire: Fire, work: LaneWork, { seq, event }: Stored, log_seq: number): void {
+  #enqueue(unit: Unit, fire: Fire, work: LaneWork, { seq, event }: Stored, log_seq: number): void {
     const { action } = fire
     const head = childHead(headOf(event))
     if (this.#mayBegin(work)) this.#waiting = true
-    this.#note(fire, seq, { work, head, log_seq, action_type: action.action_type, consume: action.consume ?? false })
+    this.#note(unit, fire, seq, { work, head, log_seq, action_type: action.action_type, consume: action.consume ?? false })
   }
 
-  #note({ action, version }: Fire, seq: number, task: ActionRow['task'] | null): void {
+  #note(unit: Unit, { action, version }: Fire, seq: number, task: ActionRow['task'] | null): void {
     const idempotence_key = action.idempotence_key ?? null
-    this.#rows.add({ id: uuidv7(), seq, reflex_id: version.id, version: version.version, idempotence_key, task }, this.#parts.now())
+    this.#rows.add(unit, { id: uuidv7(), seq, reflex_id: version.id, version: version.version, idempotence_key, task })
   }
 
   async #pump(): Promise<void> {
@@ -220,7 +218,7 @@ export class Actions {
   /** Counted before it begins, from the second time on on disk: one that kills the object is not begun for ever. */
   async #attempt(id: string): Promise<number> {
     const { unit, database } = this.#parts
-    const attempts = unit(() => this.#rows.attempt(id))
+    const attempts = unit((unit) => this.#rows.attempt(unit, id))
     if (attempts > 1) await database.sync()
     return attempts
   }
@@ -229,35 +227,35 @@ export class Actions {
     const { guard, unit } = this.#parts
     const work = { kind: 'action', id } as const
     const reason = `it was begun ${MOST_ATTEMPTS} times, and the object died or lost its connection each time: ${guard.reason(work)}`
-    unit(() => guard.park(work, reason), work)
+    unit((unit) => guard.park(unit, work, reason), work)
     return reason
   }
 
   /** The event has its outcome, or goes the slow path; with the action's own end, in one transaction. */
   #ended({ id, seq, reflex_id, version, task }: ActionRow, { status, error }: Ended): void {
-    const { unit, guard, log, settlement, held, memory, proving, agent, effects, now, turn, trim } = this.#parts
+    const { unit, guard, settlement, held, memory, proving, agent, effects, turn, trim } = this.#parts
     const { head, action_type, log_seq, consume } = task
     const ok = status === 'ok' || status === 'reused'
     unit(
-      () => {
-        this.#rows.end(id, { ok, now: now() })
-        log.append([{ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error }])
+      (unit) => {
+        this.#rows.end(unit, id, ok)
+        unit.log({ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error })
         effects.forgetTurn(id)
-        if (status !== 'reused') proving.acted({ id: reflex_id, version }, { ok, saves: true })
+        if (status !== 'reused') proving.acted(unit, { id: reflex_id, version }, { ok, saves: true })
         if (ok) {
           const outcome: Outcome = { by: 'reflex', reflex_id, version, log_seq, ...(status === 'reused' && { reused: true }) }
-          settlement.end([seq], 'completed', outcome)
-          if (consume) memory.leave([seq])
+          settlement.end(unit, [seq], { status: 'completed', outcome })
+          if (consume) memory.leave(unit, [seq])
         } else if (status === 'failed' && agent().trigger !== null) {
-          held.giveBack(seq)
+          held.giveBack(unit, seq)
         } else {
           const reason =
             status === 'unknown'
               ? `the effect of reflex ${reflex_id} ended unknown: look whether it happened, then retry or discard this event`
               : `the action of reflex ${reflex_id} failed: ${error}`
-          settlement.end([seq], 'dead_lettered', { by: 'failure', reason }, reason)
+          settlement.end(unit, [seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
         }
-        trim()
+        trim(unit)
         guard.done({ kind: 'action', id })
       },
       { kind: 'action', id },

@@ -15,6 +15,7 @@ import type { Link, Programs } from './versions.ts'
 import type { Proving } from './shadow.ts'
 import type { Records } from './stats.ts'
 import type { Seen, Situation } from './reflex-context.ts'
+import type { Unit } from '../unit.ts'
 
 /** What reflexes may compute on the events of one batch, in units of fuel: about half a second, whatever they are. */
 const FUEL_A_BATCH = 100_000_000
@@ -54,18 +55,18 @@ export class Chain {
   }
 
   /** For the events of one batch: they share what reflexes may compute. */
-  batch(): (stored: Stored) => Decided {
+  batch(unit: Unit): (stored: Stored) => Decided {
     const left: Batch = { fuel: FUEL_A_BATCH, keys: new Set() }
-    return (stored) => this.#decide(stored, left)
+    return (stored) => this.#decide(unit, stored, left)
   }
 
-  #decide(stored: Stored, batch: Batch): Decided {
+  #decide(unit: Unit, stored: Stored, batch: Batch): Decided {
     const { situation, programs, now } = this.#parts
     const at = now()
     const see = situation.of(stored, at)
     const decided: Decided = { entries: [], fire: null, fired: -1, consumed: false, trials: [] }
     const shown = new Set<string>()
-    const run = (version: ReflexVersion, state: 'active' | 'shadow') => this.#run({ stored, version, state, see, shown, batch, at })
+    const run = (version: ReflexVersion, state: 'active' | 'shadow') => this.#run(unit, { stored, version, state, see, shown, batch, at })
     for (const link of programs.links) {
       for (const version of link.watching) watch(decided, run(version, 'shadow'))
       if (decided.fire) continue
@@ -87,7 +88,7 @@ export class Chain {
     return { ok: false, why: { reason, error: null } }
   }
 
-  #run({ stored, version, state, see, shown, batch, at }: Asked): Result {
+  #run(unit: Unit, { stored, version, state, see, shown, batch, at }: Asked): Result {
     const { records, proving, sandbox, log, toolbox, agent, scope } = this.#parts
     const not = (why: Why): Result => ({ fire: null, entry: passed(stored, why, { ...named(version, state), ...NOTHING_SEEN }) })
     if (batch.fuel <= 0) return not(USED_UP)
@@ -112,7 +113,7 @@ export class Chain {
       now: at,
     }
     const permission = run.action ? this.#permit(run.action, who, asked) : null
-    proving.ran(version, run, permission?.ok === false)
+    proving.ran(unit, version, run, permission?.ok === false)
     if (run.action && permission?.ok) {
       const { action } = run
       const reused = state === 'active' && this.#repeats(version, action, permission.lane ? null : batch)

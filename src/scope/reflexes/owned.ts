@@ -1,5 +1,5 @@
 import type { Database } from '../database.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 const KEY = 'owned_reflexes'
 

@@ -12,6 +12,7 @@ import { toolKeys } from '../../tools/tool-keys.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import { actOf } from './acts.ts'
 import { shownOf } from './reflex-context.ts'
+import type { Unit } from '../unit.ts'
 
 const MOST_COUNTED = 1000
 const PAGE_BYTES = 1_000_000
@@ -43,9 +44,9 @@ export class Recordings {
   }
 
   /** What reflexes saw of stored events is in the log from these places on. */
-  note(places: readonly { seq: number; chain_seq: number }[]): void {
+  note(unit: Unit, places: readonly { seq: number; chain_seq: number }[]): void {
     if (places.length === 0) return
-    this.#parts.database.all(
+    unit.all(
       `UPDATE events SET chain_seq = noted.value->>'chain_seq' FROM json_each(?) AS noted WHERE events.seq = noted.value->>'seq'`,
       JSON.stringify(places),
     )

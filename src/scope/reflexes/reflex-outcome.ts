@@ -7,6 +7,7 @@ import { actOf } from './acts.ts'
 import { leftBy, type Decided, type Left } from './fire.ts'
 import type { HeldEvents } from './held-events.ts'
 import type { Proving } from './shadow.ts'
+import type { Unit } from '../unit.ts'
 
 type Parts = {
   scope: string
@@ -31,20 +32,20 @@ export class ReflexOutcome {
   }
 
   /** For an event that was stored before. */
-  leave({ seq }: Stored, left: Left): void {
+  leave(unit: Unit, { seq }: Stored, left: Left): void {
     const { held, settlement } = this.#parts
-    if (left.status === 'processing') held.hold(seq)
-    else if (left.status === 'completed') settlement.end([seq], left.status, left.outcome)
+    if (left.status === 'processing') held.hold(unit, seq)
+    else if (left.status === 'completed') settlement.end(unit, [seq], left)
   }
 
   /** `waits`: a turn will decide on the event. */
-  begin(stored: Stored, { fire, fired, trials }: Decided, { first, waits }: { first: number; waits: boolean }): void {
+  begin(unit: Unit, stored: Stored, { fire, fired, trials }: Decided, { first, waits }: { first: number; waits: boolean }): void {
     const { actions, proving, toolbox, scope } = this.#parts
-    if (fire && !fire.reused) actions.begin(fire, stored, first + fired)
+    if (fire && !fire.reused) actions.begin(unit, fire, stored, first + fired)
     const acting = fire && fire.action.action_type !== 'escalate' ? fire : null
     if (trials.length === 0) return
     const decision = acting ? { by: 'reflex' as const, acts: [actOf(acting.action, toolKeys(toolbox.all, scope))] } : null
-    proving.watch(stored, trials, decision)
-    if (!decision && !waits) proving.decided([{ seq: stored.seq, id: stored.event.id, trace_id: stored.event.meta.trace_id }], null)
+    proving.watch(unit, stored, trials, decision)
+    if (!decision && !waits) proving.decided(unit, [{ seq: stored.seq, id: stored.event.id, trace_id: stored.event.meta.trace_id }], null)
   }
 }

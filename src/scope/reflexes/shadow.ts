@@ -15,6 +15,7 @@ import type { Toolbox } from '../effects/toolbox.ts'
 import { toolKeys } from '../../tools/tool-keys.ts'
 import type { Programs } from './versions.ts'
 import type { Records } from './stats.ts'
+import type { Unit } from '../unit.ts'
 
 /** So often in a row at its limit, and a reflex acts no more: each time costs the scope some tens of milliseconds. */
 const MOST_LIMITS = 3
@@ -29,13 +30,13 @@ type Parts = {
   agent: () => Agent
   log: Log
   /** D1 is to be told of the version's new state. */
-  moved: (version: ReflexVersion, state: ReflexState, reason: string) => void
+  moved: (unit: Unit, version: ReflexVersion, state: ReflexState, reason: string) => void
 }
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
 type Comparison = { version: ReflexVersion; action: Action; decision: Decision; seen: Map<string, number> }
 type Trial = { seq: number; reflex_id: string; version: number; action: string }
 
-/** How a reflex earns its place, and loses it: what it does, or in shadow would have done, is held against what was decided (all within units of work). */
+/** How a reflex earns its place, and loses it: what it does, or in shadow would have done, is held against what was decided. */
 export class Proving {
   readonly #parts: Parts
   #waiting: number
@@ -46,7 +47,7 @@ export class Proving {
   }
 
   /** `refused`: it wanted what this scope does not allow, which says nothing about the reflex. */
-  ran(version: ReflexVersion, run: Pick<ReflexRun, 'reason' | 'fuel' | 'duration_us'>, refused: boolean): void {
+  ran(unit: Unit, version: ReflexVersion, run: Pick<ReflexRun, 'reason' | 'fuel' | 'duration_us'>, refused: boolean): void {
     const { metrics, trial } = this.#parts.records.of(version)
     countRun(metrics, refused ? { ...run, reason: 'invalid_action' } : run)
     trial.runs += 1
@@ -56,12 +57,12 @@ export class Proving {
       metrics.shadow.runs += 1
       if (run.reason === 'fired' && !refused) metrics.shadow.fired += 1
     }
-    if (trial.limits >= MOST_LIMITS) this.#demote(version, `it was stopped at its limit ${MOST_LIMITS} times in a row`, 'draft')
-    else this.#judge(version)
+    if (trial.limits >= MOST_LIMITS) this.#demote(unit, version, `it was stopped at its limit ${MOST_LIMITS} times in a row`, 'draft')
+    else this.#judge(unit, version)
   }
 
   /** An action was carried out, or its effect failed. `saves`: no turn thinks about its event. */
-  acted(of: { id: string; version: number }, { ok, saves }: { ok: boolean; saves: boolean }): void {
+  acted(unit: Unit, of: { id: string; version: number }, { ok, saves }: { ok: boolean; saves: boolean }): void {
     const version = this.#parts.programs.find(of)
     // Taken out of the chain meanwhile: nothing more is to be found out about it here.
     if (!version) return
@@ -72,18 +73,22 @@ export class Proving {
       metrics.failed += 1
       trial.failed += 1
     } else if (saves) this.#save(metrics)
-    this.#judge(version)
+    this.#judge(unit, version)
   }
 
   /** What reflexes in shadow would have done about an event: compared at once where a reflex acted, else once a turn has decided. */
-  watch({ seq, event }: Stored, trials: readonly { version: ReflexVersion; action: Action }[], decision: Decision | null): void {
+  watch(
+    unit: Unit,
+    { seq, event }: Stored,
+    trials: readonly { version: ReflexVersion; action: Action }[],
+    decision: Decision | null,
+  ): void {
     for (const { version, action } of trials) {
       // The author may have known this event: agreement on it proves nothing.
       if (this.#acceptedBefore(seq, version.created_at)) continue
-      if (decision) this.#compare({ version, action, decision, seen: new Map() }, headOf(event))
+      if (decision) this.#compare(unit, { version, action, decision, seen: new Map() }, headOf(event))
       else {
-        const { database } = this.#parts
-        database.all(
+        unit.all(
           'INSERT OR REPLACE INTO trials (seq, reflex_id, version, action) VALUES (?, ?, ?, ?)',
           seq,
           version.id,
@@ -96,10 +101,10 @@ export class Proving {
   }
 
   /** A turn has decided on these events; null where nobody ever will. */
-  decided(events: readonly { seq: number; id: string; trace_id: string }[], decision: Decision | null): void {
+  decided(unit: Unit, events: readonly { seq: number; id: string; trace_id: string }[], decision: Decision | null): void {
     if (this.#waiting === 0 || events.length === 0) return
-    const { database, programs } = this.#parts
-    const rows = database.allOf<Trial>(
+    const { programs } = this.#parts
+    const rows = unit.allOf<Trial>(
       events.map(({ seq }) => seq),
       'DELETE FROM trials WHERE seq IN (SELECT value FROM json_each(?1)) RETURNING seq, reflex_id, version, action',
     )
@@ -110,26 +115,32 @@ export class Proving {
       const version = programs.find({ id: row.reflex_id, version: row.version })
       const event = bySeq.get(row.seq)
       if (!version || !event) continue
-      if (decision) this.#compare({ version, action: JSON.parse(row.action) as Action, decision, seen }, eventHead(event))
+      if (decision) this.#compare(unit, { version, action: JSON.parse(row.action) as Action, decision, seen }, eventHead(event))
       else this.#parts.records.of(version).metrics.shadow.undecided += 1
     }
   }
 
   /** A later turn, or an operator, says that what a reflex did was wrong. False where the chain has no such reflex, or it has done nothing lately that was not overruled before. */
-  overruled(reflex_id: string, turn_id: string | null, reason: string, fits: (action: Action) => boolean = () => true): boolean {
-    const { programs, records, log } = this.#parts
+  overruled(
+    unit: Unit,
+    reflex_id: string,
+    turn_id: string | null,
+    reason: string,
+    fits: (action: Action) => boolean = () => true,
+  ): boolean {
+    const { programs, records } = this.#parts
     const version = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting
     if (!version || !records.overrule(version.id, fits)) return false
     const { metrics, trial } = records.of(version)
     metrics.overruled += 1
     trial.overruled += 1
-    log.append([{ ...scopeHead(), kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason }])
-    this.#judge(version)
+    unit.log({ ...scopeHead(), kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason })
+    this.#judge(unit, version)
     return true
   }
 
   /** A tool call of a turn or an operator: whose latest actions it takes back. */
-  undone({ tool, undoes }: Undoing, input: unknown, { turn_id, who }: { turn_id: string | null; who: string }): void {
+  undone(unit: Unit, { tool, undoes }: Undoing, input: unknown, { turn_id, who }: { turn_id: string | null; who: string }): void {
     const fieldOf = (given: unknown, field: string): string | undefined =>
       JSON.stringify((given as Record<string, unknown> | null)?.[field])
     const fits = (action: Action): boolean =>
@@ -137,7 +148,7 @@ export class Proving {
       action.tool === undoes.tool &&
       undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(action.args, field) === fieldOf(input, field))
     for (const { acting } of this.#parts.programs.links) {
-      if (acting) this.overruled(acting.id, turn_id, `${who} called ${tool}, which takes back its ${undoes.tool}`, fits)
+      if (acting) this.overruled(unit, acting.id, turn_id, `${who} called ${tool}, which takes back its ${undoes.tool}`, fits)
     }
   }
 
@@ -148,7 +159,7 @@ export class Proving {
   }
 
   /** `seen` counts what each reflex wanted in this decision before: one act that was decided does not prove the same wish twenty times. */
-  #compare({ version, action, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
+  #compare(unit: Unit, { version, action, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
     const { toolbox, records, log, scope } = this.#parts
     const named = action.action_type === 'call_tool' ? toolKeys(toolbox.all, scope)(action.tool, action.args) : null
     const keyed = named !== null && named.idempotence_key !== null
@@ -160,38 +171,36 @@ export class Proving {
     const agreed = comparable ? matching > before : null
     const { metrics } = records.of(version)
     metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
-    log.append([
-      {
-        ...childHead(head),
-        kind: 'reflex-compared',
-        reflex_id: version.id,
-        version: version.version,
-        action: log.clean(action) as Action,
-        decision: log.clean(decision) as Decision,
-        agreed,
-      },
-    ])
-    this.#promote(version)
+    unit.log({
+      ...childHead(head),
+      kind: 'reflex-compared',
+      reflex_id: version.id,
+      version: version.version,
+      action: log.clean(action) as Action,
+      decision: log.clean(decision) as Decision,
+      agreed,
+    })
+    this.#promote(unit, version)
   }
 
-  #judge(version: ReflexVersion): void {
+  #judge(unit: Unit, version: ReflexVersion): void {
     if (version.state !== 'active') return
     const reason = shouldDemote(this.#parts.records.of(version).trial)
-    if (reason !== null) this.#demote(version, reason)
+    if (reason !== null) this.#demote(unit, version, reason)
   }
 
   /** Where this scope has no say, it only does without it. In shadow it goes on showing what it would do; what costs too much does not even run. */
-  #demote(version: ReflexVersion, reason: string, to: ReflexState = 'shadow'): void {
+  #demote(unit: Unit, version: ReflexVersion, reason: string, to: ReflexState = 'shadow'): void {
     const { programs, records } = this.#parts
     if (version.state === 'retired' || version.state === to) return
     records.tryAnew(version)
-    if (programs.governs(version)) return this.#move(version, to, reason)
-    programs.suspend(version, reason)
-    this.#log(version, 'suspended', reason)
+    if (programs.governs(version)) return this.#move(unit, version, to, reason)
+    programs.suspend(unit, version, reason)
+    this.#log(unit, version, 'suspended', reason)
   }
 
   /** What an agent wrote acts once it has shown that it decides as is decided; what a person put into shadow waits for that person. */
-  #promote(compared: ReflexVersion): void {
+  #promote(unit: Unit, compared: ReflexVersion): void {
     const { programs, records } = this.#parts
     // An earlier comparison of the same decision may have moved it.
     const version = programs.find(compared) ?? compared
@@ -203,19 +212,19 @@ export class Proving {
     const shown = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
     if (proofOf(metrics.shadow).verdict === 'refuted') {
       // The reason ends the test: further agreements do not promote this version.
-      this.#move(version, 'shadow', `${shown}: too few for it to act`)
-    } else if (promotable(metrics).ok) this.#move(version, 'active', shown)
+      this.#move(unit, version, 'shadow', `${shown}: too few for it to act`)
+    } else if (promotable(metrics).ok) this.#move(unit, version, 'active', shown)
   }
 
-  #move(version: ReflexVersion, to: ReflexState, reason: string): void {
+  #move(unit: Unit, version: ReflexVersion, to: ReflexState, reason: string): void {
     const { programs, moved } = this.#parts
-    programs.move(version, to, reason)
-    moved(version, to, reason)
-    this.#log(version, to, reason)
+    programs.move(unit, version, to, reason)
+    moved(unit, version, to, reason)
+    this.#log(unit, version, to, reason)
   }
 
-  #log({ id, version, state }: ReflexVersion, to: ReflexState | 'suspended', reason: string): void {
-    this.#parts.log.append([{ ...scopeHead(), kind: 'reflex-moved', reflex_id: id, version, from: state, to, reason }])
+  #log(unit: Unit, { id, version, state }: ReflexVersion, to: ReflexState | 'suspended', reason: string): void {
+    unit.log({ ...scopeHead(), kind: 'reflex-moved', reflex_id: id, version, from: state, to, reason })
   }
 
   /** An event that a reflex decides is one that no turn thinks about: what a turn costs here on average is saved. */

@@ -9,10 +9,10 @@ import { tellScopes } from '../../artifacts/tell-scopes.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Database } from '../database.ts'
 import { withDeadline } from '../../base/deadline.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
 import type { Programs } from './versions.ts'
 import type { Records } from './stats.ts'
 import { warn } from '../../base/warn.ts'
+import type { Unit, UnitOfWork } from '../unit.ts'
 
 /** How old the chain's programs may be when events come: a change is told at once, but the telling may be lost. */
 const STALE_MS = 60_000
@@ -54,13 +54,11 @@ export class Upkeep {
     parts.alarm.source(() => this.#due)
   }
 
-  /** Within a unit of work. */
-  moved({ id, version, state: from }: ReflexVersion, state: ReflexState, reason: string): void {
-    const { database, alarm, now } = this.#parts
+  moved(unit: Unit, { id, version, state: from }: ReflexVersion, state: ReflexState, reason: string): void {
     this.#moves.push({ id, version, from, state, reason })
-    database.write('reflex_moves', this.#moves)
-    this.#due = now()
-    alarm.by(this.#due)
+    unit.write('reflex_moves', this.#moves)
+    this.#due = unit.now
+    unit.wakeBy(this.#due)
   }
 
   get due(): boolean {
@@ -92,7 +90,7 @@ export class Upkeep {
       // An older answer, or one about another chain, is none.
       if (reading !== this.#reading || references !== this.#references()) return
       this.#read_at = now()
-      unit(() => programs.replace(this.#withMoves(versions)))
+      unit((unit) => programs.replace(unit, this.#withMoves(versions)))
     } catch (error) {
       this.#read_at ||= 1
       this.#failed('reflexes could not be read, the scope goes on with those it has', error)
@@ -160,7 +158,7 @@ export class Upkeep {
   }
 
   async #tellMoves(): Promise<void> {
-    const { env, scope, unit, database, now } = this.#parts
+    const { env, scope, unit, now } = this.#parts
     for (const move of this.#moves) {
       try {
         await timely(() => setReflexState(env.DB, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() }))
@@ -169,7 +167,7 @@ export class Upkeep {
         return this.#failed('D1 could not be told of a reflex that moved', error)
       }
       this.#moves = this.#moves.filter((one) => one !== move)
-      unit(() => database.write('reflex_moves', this.#moves))
+      unit((unit) => unit.write('reflex_moves', this.#moves))
     }
   }
 

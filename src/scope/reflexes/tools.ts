@@ -14,7 +14,6 @@ import type { Sandbox } from '../../reflexes/sandbox.ts'
 import { checkReflex } from '../../reflexes/static-check.ts'
 import { createReflexVersion, setReflexState } from '../../store/change-reflexes.ts'
 import { findReflex, listReflexes, listVersions } from '../../store/reflexes.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
 import type { reflexToolNames } from './guidance.ts'
 import type { Programs } from './versions.ts'
 import type { Proving } from './shadow.ts'
@@ -22,6 +21,7 @@ import type { Recordings } from './recordings.ts'
 import type { OwnedReflexes } from './owned.ts'
 import type { Records } from './stats.ts'
 import type { Upkeep } from './sync.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 /** A scope's agent owns so many reflexes at most. */
 const MOST_OWNED = 100
@@ -193,7 +193,7 @@ function changing({ scope, env, owned, proving, configure, upkeep, programs, tur
       description: 'Says that what a reflex of your chain did was wrong. One that is overruled too often acts no more.',
       input: z.strictObject({ id: reflexId, reason: z.string().min(1).max(500) }),
       async execute({ id, reason }) {
-        const noted = unit(() => proving.overruled(id, turn_id(), reason))
+        const noted = unit((unit) => proving.overruled(unit, id, turn_id(), reason))
         return noted
           ? { noted: true }
           : { noted: false, reason: `no reflex ${id} of your chain did anything lately that was not overruled before` }

@@ -2,6 +2,7 @@ import type { ReflexReference, ReflexVersion } from '../../contract/reflex.ts'
 import { matchesScope } from '../../contract/scope-pattern.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Database } from '../database.ts'
+import type { Unit } from '../unit.ts'
 
 /** One link of the chain: who acts, who only watches, and why nobody acts. */
 export type Link = {
@@ -18,7 +19,6 @@ const nameOf = ({ id, version }: { id: string; version: number }): string => `${
  * and the names of those that this scope has suspended. If the process dies between D1 and here, the next look brings the same again.
  */
 export class Programs {
-  readonly #database: Database
   readonly #scope: string
   readonly #settings: () => Settings
   #versions: ReflexVersion[]
@@ -27,7 +27,6 @@ export class Programs {
   #set_by: string | null
 
   constructor(database: Database, scope: string, settings: () => Settings) {
-    this.#database = database
     this.#scope = scope
     this.#settings = settings
     this.#versions = database
@@ -51,9 +50,9 @@ export class Programs {
   }
 
   /** The id of the key that set the chain; null where no key did. */
-  setBy(key_id: string | null): void {
+  setBy(unit: Unit, key_id: string | null): void {
     this.#set_by = key_id
-    this.#database.write('chain_set_by', key_id)
+    unit.write('chain_set_by', key_id)
   }
 
   /**
@@ -65,20 +64,15 @@ export class Programs {
     return owner_id === this.#set_by
   }
 
-  /** What D1 has of the chain's references now. Within a unit of work. */
-  replace(versions: readonly ReflexVersion[]): void {
+  /** What D1 has of the chain's references now. */
+  replace(unit: Unit, versions: readonly ReflexVersion[]): void {
     const before = JSON.stringify(this.#versions.map(summary).sort())
     this.#versions = [...versions]
     this.#links = null
     if (before === JSON.stringify(versions.map(summary).sort())) return
-    this.#database.all('DELETE FROM programs')
+    unit.all('DELETE FROM programs')
     for (const version of versions)
-      this.#database.all(
-        'INSERT INTO programs (id, version, program) VALUES (?, ?, ?)',
-        version.id,
-        version.version,
-        JSON.stringify(version),
-      )
+      unit.all('INSERT INTO programs (id, version, program) VALUES (?, ?, ?)', version.id, version.version, JSON.stringify(version))
   }
 
   /** The version as the scope has it; undefined where it is no longer in the chain. */
@@ -87,27 +81,27 @@ export class Programs {
   }
 
   /** Takes over a new state before D1 knows of it. */
-  move({ id, version }: { id: string; version: number }, state: ReflexVersion['state'], state_reason: string): void {
+  move(unit: Unit, { id, version }: { id: string; version: number }, state: ReflexVersion['state'], state_reason: string): void {
     const known = this.find({ id, version })
     if (!known) return
     const moved = { ...known, state, state_reason }
     this.#versions = this.#versions.map((one) => (one === known ? moved : one))
     this.#links = null
-    this.#database.all('UPDATE programs SET program = ?3 WHERE id = ?1 AND version = ?2', id, version, JSON.stringify(moved))
+    unit.all('UPDATE programs SET program = ?3 WHERE id = ?1 AND version = ?2', id, version, JSON.stringify(moved))
   }
 
   /** It acts no longer in this scope, whatever its state elsewhere, until it changes or the chain is set anew. */
-  suspend(version: ReflexVersion, reason: string): void {
+  suspend(unit: Unit, version: ReflexVersion, reason: string): void {
     this.#suspended = { ...this.#suspended, [nameOf(version)]: reason }
-    this.#database.write('suspended', this.#suspended)
+    unit.write('suspended', this.#suspended)
     this.#links = null
   }
 
   /** Of these reflexes, or of all. */
-  resume(ids?: readonly string[]): void {
+  resume(unit: Unit, ids?: readonly string[]): void {
     const kept = Object.entries(this.#suspended).filter(([name]) => ids !== undefined && !ids.some((id) => name.startsWith(`${id}@`)))
     this.#suspended = Object.fromEntries(kept)
-    this.#database.write('suspended', this.#suspended)
+    unit.write('suspended', this.#suspended)
     this.#links = null
   }
 

@@ -19,7 +19,6 @@ import type { SessionFor } from '../skills/sessions.ts'
 import { OutsideTools } from '../effects/declared-tools.ts'
 import { Toolbox } from '../effects/toolbox.ts'
 import type { Turns } from '../turns/turn-lane.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
 import type { WorkingMemory } from '../context/working-memory.ts'
 import type { Configuration } from '../settings/change.ts'
 import { Actions } from './actions.ts'
@@ -35,6 +34,7 @@ import { OwnedReflexes } from './owned.ts'
 import { reflexTools } from './tools.ts'
 import { Upkeep } from './sync.ts'
 import { Windows } from './event-counts.ts'
+import type { Unit, UnitOfWork } from '../unit.ts'
 
 type Parts = {
   scope: string
@@ -56,7 +56,7 @@ type Parts = {
   turns: () => Turns
   configuration: () => Configuration
   accept: (events: readonly Event[]) => Accepted
-  trim: () => void
+  trim: (unit: Unit) => void
   say: (content: string, event_id: string) => void
   propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
   fetch: typeof fetch
@@ -71,7 +71,12 @@ export function composeSystem1(parts: Parts) {
   const upkeep = new Upkeep({ scope, env, database, programs, records, settings, unit, alarm, now })
   const outside = new OutsideTools({ scope, env, settings, fetch: parts.fetch, now })
   const toolbox: Toolbox = new Toolbox({ scope, agent, settings, own: () => own, outside })
-  const proving = new Proving({ ...parts, programs, toolbox, moved: (version, state, reason) => upkeep.moved(version, state, reason) })
+  const proving = new Proving({
+    ...parts,
+    programs,
+    toolbox,
+    moved: (unit, version, state, reason) => upkeep.moved(unit, version, state, reason),
+  })
   const recordings = new Recordings({ scope, database, agent, toolbox })
   const owned = new OwnedReflexes(database, unit)
   const own = reflexTools({
@@ -85,7 +90,7 @@ export function composeSystem1(parts: Parts) {
     configure: (patch, by) => parts.configuration().change(patch, by),
     turn_id: () => turns().current?.turn_id ?? null,
   })
-  const held = new HeldEvents(database)
+  const held = new HeldEvents()
   const turn = {
     cancel: (reason: string, by: string) => void turns().cancel(reason, by),
     preempt: (reason: string) => turns().preempt(reason),

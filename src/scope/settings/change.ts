@@ -14,8 +14,8 @@ import type { Programs } from '../reflexes/versions.ts'
 import type { Upkeep } from '../reflexes/sync.ts'
 import type { Windows } from '../reflexes/event-counts.ts'
 import type { Turns } from '../turns/turn-lane.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
 import type { WorkingMemory } from '../context/working-memory.ts'
+import type { Unit, UnitOfWork } from '../unit.ts'
 
 type Parts = {
   guard: Guard
@@ -55,17 +55,17 @@ export class Configuration {
     const refusal = await this.#parts.secret_settings.refusal(patch)
     if (refusal !== null) return { ok: false, reason: 'invalid', detail: refusal }
     const before = JSON.stringify(this.#parts.store.settings.reflexes)
-    const changed = unit(() => {
-      const result = this.#change(patch, by)
+    const changed = unit((unit) => {
+      const result = this.#change(unit, patch, by)
       if (!result.ok) return result
       for (const name of Object.keys(patch)) guard.release({ kind: 'setting', id: name })
       programs.forgetLinks()
       if (patch.reflexes !== undefined) {
-        programs.resume()
-        programs.setBy(key_id)
+        programs.resume(unit)
+        programs.setBy(unit, key_id)
       }
-      parking.release()
-      outage.hurry()
+      parking.release(unit)
+      outage.hurry(unit)
       return result
     })
     if (!changed.ok) return changed
@@ -75,22 +75,22 @@ export class Configuration {
       windows.forget()
       await upkeep.rechained()
     }
-    unit(() => perception.endWaiting())
+    unit((unit) => perception.endWaiting(unit))
     intake.perceiveWaiting()
     turns.consider()
     alarm.rearm()
     return { ...changed, settings: this.#parts.secret_settings.shown(changed.settings) }
   }
 
-  #change(patch: SettingsPatch, by: string): ReturnType<SettingsStore['change']> {
+  #change(unit: Unit, patch: SettingsPatch, by: string): ReturnType<SettingsStore['change']> {
     const { store, log, secret_settings } = this.#parts
-    const result = store.change(patch)
+    const result = store.change(unit, patch)
     if (!result.ok) return result
     const { settings } = result
     log.redact(settings.redact)
     const [told, held] = [secret_settings.shown(patch), secret_settings.shown(settings)]
     const shown = { patch: log.clean(told) as SettingsPatch, settings: log.clean(held) as Settings }
-    log.append([{ ...scopeHead(), kind: 'settings-changed', by, ...shown }])
+    unit.log({ ...scopeHead(), kind: 'settings-changed', by, ...shown })
     return result
   }
 }

@@ -12,10 +12,10 @@ import type { Env } from '../../env.ts'
 import type { Database } from '../database.ts'
 import { patchRefusal } from '../../tools/tool-secrets.ts'
 import { reflexToolNames } from '../reflexes/guidance.ts'
+import type { Unit } from '../unit.ts'
 
 /** The scope's settings: what was set here, over its agent's own, over the defaults. */
 export class SettingsStore {
-  readonly #database: Database
   readonly #scope: string
   readonly #env: Env
   readonly #agents: AgentRegistry
@@ -26,7 +26,6 @@ export class SettingsStore {
   readonly unusable: ReadonlyMap<string, string>
 
   constructor({ database, scope, env, agents }: { database: Database; scope: string; env: Env; agents: AgentRegistry }) {
-    this.#database = database
     this.#scope = scope
     this.#env = env
     this.#agents = agents
@@ -44,12 +43,12 @@ export class SettingsStore {
     return this.#settings
   }
 
-  change(patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
+  change(unit: Unit, patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
     const set = mergeSettings(this.#set, patch)
     // Only what is declared now: a secret that the deployment takes away later must not stand in the way of other settings.
     const wrong = tooLarge(set) ?? this.#wrong(set) ?? patchRefusal(this.#env, patch)
     if (wrong !== null) return { ok: false, reason: 'invalid', detail: wrong }
-    this.#database.write('settings', set)
+    unit.write('settings', set)
     this.#set = set
     ;[this.#agent, this.#settings] = this.#effective(set)
     return { ok: true, settings: this.#settings }

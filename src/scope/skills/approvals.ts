@@ -7,9 +7,9 @@ import type { Database } from '../database.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import type { Log } from '../log.ts'
 import { scopeHead } from '../spans.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
 import type { RunReports } from './run-reports.ts'
 import { warn } from '../../base/warn.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 /** How often the scope looks by itself: it is told of a decision, but that may be lost. */
 const LOOK_MS = 60_000

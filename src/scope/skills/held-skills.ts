@@ -1,7 +1,7 @@
 import { byteLength } from '../../base/byte-length.ts'
 import type { SkillChange, SkillChanges, StoredManifest } from '../../contract/skill.ts'
 import type { Database } from '../database.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 /** What a scope keeps of manifests; those beyond are in memory alone, and read again on waking. */
 export const MOST_HELD_BYTES = 32_000_000

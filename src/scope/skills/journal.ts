@@ -2,7 +2,7 @@ import type { Journal, JournalEntry, Phase, StepBegin, StepEnd } from '../../ski
 import type { SessionEntry } from '../../skills/session/ports.ts'
 import type { Database } from '../database.ts'
 import type { Guard } from '../guard.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 type Row = { phase: Phase; place: number; begun: string | null; ended: string | null }
 

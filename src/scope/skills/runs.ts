@@ -6,8 +6,8 @@ import type { Database } from '../database.ts'
 import type { DoneKeys, DoneRow } from '../effects/done-keys.ts'
 import type { LastGood } from '../../skills/runner/ports.ts'
 import type { Guard } from '../guard.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
 import { begunRun, endedRun, type RunReports } from './run-reports.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 /** For whom a run is: the turn, the reflex's action, the approval or the call that asked, so that a repetition is given the same run. */
 export type Asked = {

@@ -163,7 +163,7 @@ export class Skills {
     const { guard, unit } = this.#parts
     const work = { kind: 'run', id: approval_id } as const
     if (await guard.begin(work)) return true
-    unit(() => guard.park(work, `the approved run took its scope down ${guard.deaths(work)} times: ${guard.reason(work)}`), work)
+    unit((unit) => guard.park(unit, work, `the approved run took its scope down ${guard.deaths(work)} times: ${guard.reason(work)}`), work)
     return false
   }
 
@@ -185,7 +185,7 @@ export class Skills {
     const reason = () => `the run took its scope down ${guard.deaths(work)} times: ${guard.reason(work)}`
     if (!(await guard.begin(work, 2 * MOST_DEATHS))) {
       const give_up = reason()
-      unit(() => guard.park(work, give_up), work)
+      unit((unit) => guard.park(unit, work, give_up), work)
       return { give_up }
     }
     if (guard.deaths(work) > MOST_DEATHS) return { signal: AbortSignal.abort(new Error(reason())) }

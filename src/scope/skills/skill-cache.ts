@@ -14,9 +14,9 @@ import type { Database } from '../database.ts'
 import { TooLate, withDeadline } from '../../base/deadline.ts'
 import type { Log } from '../log.ts'
 import { scopeHead } from '../spans.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
 import { HeldSkills } from './held-skills.ts'
 import { warn } from '../../base/warn.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 /** How old the copy may be when a turn's session begins, in ms: a model is told of skills at its leisure, a person is not. */
 const FRESH_MS = 2000

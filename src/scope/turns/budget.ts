@@ -1,5 +1,6 @@
 import type { Settings } from '../../contract/settings.ts'
 import type { Database } from '../database.ts'
+import type { Unit } from '../unit.ts'
 
 export type Allowance = { ok: true } | { ok: false; reason: 'budget'; until: number | null; detail: string }
 
@@ -7,13 +8,11 @@ const PERIOD_MS = { hour: 3_600_000, day: 86_400_000, total: Number.POSITIVE_INF
 
 /** Model tokens that the scope may still use in its period; periods are aligned to UTC. */
 export class Budget {
-  readonly #database: Database
   readonly #settings: () => Settings
   readonly #now: () => number
   #used: { period: number; tokens: number }
 
   constructor(database: Database, settings: () => Settings, now: () => number) {
-    this.#database = database
     this.#settings = settings
     this.#now = now
     this.#used = database.read('budget', { period: 0, tokens: 0 })
@@ -35,10 +34,10 @@ export class Budget {
     return { ok: false, reason: 'budget', until, detail: `the token budget of ${budget.tokens} per ${budget.per} is spent; ${when}` }
   }
 
-  spend(tokens: number): void {
+  spend(unit: Unit, tokens: number): void {
     const period = this.#period()
     this.#used = { period, tokens: tokens + (this.#used.period === period ? this.#used.tokens : 0) }
-    this.#database.write('budget', this.#used)
+    unit.write('budget', this.#used)
   }
 
   #period(): number {

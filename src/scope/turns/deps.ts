@@ -28,7 +28,7 @@ type Parts = ModelParts & {
 
 /** What one turn's trigger may use. Once the turn has ended its signal is aborted, and none of this does anything any more. */
 export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
-  const { env, scope, settings, store, effects, log, sockets, unit, toolbox, proving, waits, hide, now } = parts
+  const { env, scope, settings, store, effects, sockets, unit, toolbox, proving, waits, hide, now } = parts
   const { turn_id, signal, head, earlier_turns } = turn
 
   await toolbox.ready()
@@ -45,7 +45,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     const keys = named(name, input)
     if (keys) turn.acts.push({ act: 'call_tool', tool: name, ...keys })
     const { undoes } = definition
-    if (undoes) unit(() => proving.undone({ tool: name, undoes }, input, { turn_id, who: 'a turn' }))
+    if (undoes) unit((unit) => proving.undone(unit, { tool: name, undoes }, input, { turn_id, who: 'a turn' }))
     return output
   }
   const call = (name: string, input: unknown): Promise<unknown> => {
@@ -79,7 +79,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
       demandText(content)
       if (!fitsBytes(content, limits.result_bytes)) throw new RangeError(`a reply takes at most ${limits.result_bytes} bytes in UTF-8`)
       turn.acts.push({ act: 'reply', content })
-      unit(() => log.append([{ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }]))
+      unit((unit) => unit.log({ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }))
     },
     stream: (delta) => {
       signal.throwIfAborted()

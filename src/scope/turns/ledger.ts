@@ -3,7 +3,6 @@ import type { Agent } from '../../agent/define-agent.ts'
 import { newSpanId } from '../../core/event.ts'
 import type { TurnEnd } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings.ts'
-import type { Counters } from '../counters.ts'
 import type { Database } from '../database.ts'
 import type { Effects } from '../effects/effect-lane.ts'
 import type { Claimed } from '../inbox/event-row.ts'
@@ -17,8 +16,8 @@ import type { Settlement } from '../inbox/settlement.ts'
 import { turnHead } from '../spans.ts'
 import type { Proving } from '../reflexes/shadow.ts'
 import { type Ending, nothingYet, noUsage, type Turn, type TurnRecord } from './turn.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
 import { toRanges, type WorkingMemory } from '../context/working-memory.ts'
+import type { Unit, UnitOfWork } from '../unit.ts'
 
 /** After this many deaths of the object in the middle of its turn, an event is taken to be their cause. */
 const MOST_INTERRUPTIONS = 10
@@ -31,7 +30,6 @@ export type LedgerParts = {
   guard: Guard
   memory: WorkingMemory
   log: Log
-  counters: Counters
   settlement: Settlement
   perception: Perception
   proving: Proving
@@ -58,7 +56,7 @@ export class TurnLedger {
 
   /** A turn on what is due; null where nothing is. */
   claim(): Turn | null {
-    return this.#parts.unit(() => this.#claim(this.#parts.settings().context_limit), together('turn'))
+    return this.#parts.unit((unit) => this.#claim(unit, this.#parts.settings().context_limit), together('turn'))
   }
 
   /**
@@ -78,7 +76,7 @@ export class TurnLedger {
       this.#giveUp(work, seq)
       return { turn: null, more: true }
     }
-    const turn = unit(() => this.#claim(1), work)
+    const turn = unit((unit) => this.#claim(unit, 1), work)
     await database.sync()
     // From here on the event itself counts how often the object dies in its turn.
     guard.done(work)
@@ -88,68 +86,71 @@ export class TurnLedger {
   #giveUp(work: Work, seq: number): void {
     const { guard, unit, settlement } = this.#parts
     const reason = `this event took its scope down ${guard.deaths(work)} times when a turn considered it: ${guard.reason(work)}`
-    unit(() => {
-      settlement.end([seq], 'dead_lettered', { by: 'failure', reason }, reason)
-      guard.park(work, reason)
+    unit((unit) => {
+      settlement.end(unit, [seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
+      guard.park(unit, work, reason)
     }, work)
   }
 
   settle(turn: Turn, ending: Ending): void {
-    this.#parts.unit(() => this.#settle(turn, ending), together('turn'))
+    this.#parts.unit((unit) => this.#settle(unit, turn, ending), together('turn'))
   }
 
   /** With its events. */
   cancel(turn: Turn, reason: string, by: string): void {
-    const { unit, log, settlement } = this.#parts
-    unit(() => {
-      log.append([{ ...turn.head, kind: 'turn-cancelled', turn_id: turn.turn_id, reason, by }])
-      settlement.end(seqsOf(turn.claimed), 'cancelled', { by: 'cancel', reason })
-      this.#ended(turn, { status: 'cancelled', result: null, error: reason }, 0)
+    const { unit, settlement } = this.#parts
+    unit((unit) => {
+      unit.log({ ...turn.head, kind: 'turn-cancelled', turn_id: turn.turn_id, reason, by })
+      settlement.end(unit, seqsOf(turn.claimed), { status: 'cancelled', outcome: { by: 'cancel', reason } })
+      this.#ended(unit, turn, { status: 'cancelled', result: null, error: reason }, 0)
     })
   }
 
   /** Its events are considered again. */
   interrupt(turn: Turn, reason: string): void {
     const { unit, inbox } = this.#parts
-    unit(() => {
-      inbox.release(turn.turn_id, { due_at: 0 })
-      this.#ended(turn, { status: 'interrupted', result: null, error: reason }, 0)
+    unit((unit) => {
+      inbox.release(unit, turn.turn_id, { due_at: 0 })
+      this.#ended(unit, turn, { status: 'interrupted', result: null, error: reason }, 0)
     })
   }
 
   /**
-   * On waking, within a unit of work: what was in flight goes back to pending, or is given up where repeating it is not safe. `blamed` is false where the
+   * On waking: what was in flight goes back to pending, or is given up where repeating it is not safe. `blamed` is false where the
    * object is known to have died of other work; `quiet` leaves out the log.
    */
-  recover({ quiet, blamed }: { quiet: boolean; blamed: boolean }): void {
-    const { database, inbox, log, effects, now } = this.#parts
+  recover(unit: Unit, { quiet, blamed }: { quiet: boolean; blamed: boolean }): void {
+    const { database, inbox, effects } = this.#parts
     effects.recover(quiet)
     const record = database.read<TurnRecord | null>('turn', null)
     if (!record) return
     const { turn_id, head, since } = record
-    const lost = inbox.release(turn_id, { due_at: 0, interrupted: blamed })
-    const duration_ms = now() - since
+    const lost = inbox.release(unit, turn_id, { due_at: 0, interrupted: blamed })
+    const duration_ms = unit.now - since
     const error = 'the server died, was reset or was evicted during this turn'
     const entry = { turn_id, status: 'lost' as const, result: null, error, cleared: 0, usage: noUsage(), scratch: null, acts: [] }
-    if (!quiet) log.append([{ ...head, duration_ms, kind: 'turn-ended', ...entry }])
-    database.write('turn', null)
-    this.#endOftenInterrupted(lost.map(({ seq }) => seq))
+    if (!quiet) unit.log({ ...head, duration_ms, kind: 'turn-ended', ...entry })
+    unit.write('turn', null)
+    this.#endOftenInterrupted(
+      unit,
+      lost.map(({ seq }) => seq),
+    )
   }
 
   /** Interruptions burn no attempt, but an event that is there each time may be their cause, and nothing is tried for ever. */
-  #endOftenInterrupted(seqs: readonly number[]): void {
+  #endOftenInterrupted(unit: Unit, seqs: readonly number[]): void {
     const { inbox, settlement } = this.#parts
     const often = inbox.interrupted(seqs, MOST_INTERRUPTIONS)
     const reason = `the server died, or a connection was lost, ${MOST_INTERRUPTIONS} times while a turn considered this event`
-    settlement.end(often, 'dead_lettered', { by: 'failure', reason }, reason)
+    settlement.end(unit, often, { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
   }
 
-  #claim(limit: number): Turn | null {
-    const { inbox, memory, log, counters, database, agent, now } = this.#parts
+  #claim(unit: Unit, limit: number): Turn | null {
+    const { inbox, memory, log, agent } = this.#parts
     const turn_id = uuidv7()
-    const due = inbox.claimForTurn(turn_id, { now: now(), limit, memory })
+    const due = inbox.claimForTurn(unit, turn_id, { limit, memory })
     const earlier_turns = inbox.earlierTurns(seqsOf(due))
-    const claimed = this.#withoutUnsafe(due, earlier_turns)
+    const claimed = this.#withoutUnsafe(unit, due, earlier_turns)
     if (claimed.length === 0) return null
     const head = turnHead(
       claimed.map(({ event }) => event),
@@ -157,13 +158,13 @@ export class TurnLedger {
     )
     const seen = memory.view(claimed)
     const controller = new AbortController()
-    const since = now()
+    const since = unit.now
     const attempts = Math.max(...claimed.map((stored) => stored.attempts))
     const saw = { seqs: toRanges(seen.seqs), count: seen.seqs.length, scratch: log.clean(seen.scratch) }
     const considered = toRanges(seqsOf(claimed))
-    log.append([{ ...head, kind: 'turn-started', turn_id, agent: agent().name, attempts, considered, saw }])
-    database.write('turn', { turn_id, head, since } satisfies TurnRecord)
-    counters.add({ turns: 1 })
+    unit.log({ ...head, kind: 'turn-started', turn_id, agent: agent().name, attempts, considered, saw })
+    unit.write('turn', { turn_id, head, since } satisfies TurnRecord)
+    unit.count({ turns: 1 })
     const stop = (reason: Error) => controller.abort(reason)
     return {
       turn_id,
@@ -180,76 +181,82 @@ export class TurnLedger {
     }
   }
 
-  #settle(turn: Turn, ending: Ending): void {
-    const { memory, settlement, inbox, perception, proving, log, outage, now } = this.#parts
-    if (ending.status !== 'waiting' && (turn.model.answered || ending.fault?.fault === 'refused')) outage.answered()
+  #settle(unit: Unit, turn: Turn, ending: Ending): void {
+    const { memory, settlement, inbox, perception, proving, outage } = this.#parts
+    if (ending.status !== 'waiting' && (turn.model.answered || ending.fault?.fault === 'refused')) outage.answered(unit)
     const { turn_id, claimed, seen } = turn
     switch (ending.status) {
       case 'result':
       case 'none': {
-        turn.acts.push(...memory.mergeScratch(seen.scratch, seen.context.scratch))
+        turn.acts.push(...memory.mergeScratch(unit, seen.scratch, seen.context.scratch))
         proving.decided(
+          unit,
           claimed.map(({ seq, event }) => ({ seq, id: event.id, trace_id: event.meta.trace_id })),
           { by: 'turn', acts: turn.acts },
         )
         // Its place in the log is known before it is written: outcomes point to it, and the context is cleared of what has ended.
-        settlement.end(seqsOf(claimed), 'completed', { by: 'turn', turn_id, log_seq: log.last + claimed.length + 1 })
-        this.#ended(turn, ending, ending.status === 'result' ? memory.clear(seen.seqs) : 0)
-        return perception.trim()
+        settlement.end(unit, seqsOf(claimed), {
+          status: 'completed',
+          outcome: { by: 'turn', turn_id, log_seq: this.#parts.log.last + claimed.length + 1 },
+        })
+        this.#ended(unit, turn, ending, ending.status === 'result' ? memory.clear(unit, seen.seqs) : 0)
+        return perception.trim(unit)
       }
       case 'refused': {
-        inbox.release(turn_id, { due_at: ending.until ?? now() + PARKED_MS, parked: { reason: 'budget', now: now() } })
-        return this.#ended(turn, ending, 0)
+        inbox.release(unit, turn_id, { due_at: ending.until ?? unit.now + PARKED_MS, parked: { reason: 'budget', now: unit.now } })
+        this.#ended(unit, turn, ending, 0)
+        return
       }
       case 'waiting':
-        return this.#wait(turn, ending)
+        return this.#wait(unit, turn, ending)
       case 'interrupted': {
-        inbox.release(turn_id, { due_at: now(), interrupted: true })
-        this.#ended(turn, ending, 0)
-        return this.#endOftenInterrupted(seqsOf(claimed))
+        inbox.release(unit, turn_id, { due_at: unit.now, interrupted: true })
+        this.#ended(unit, turn, ending, 0)
+        return this.#endOftenInterrupted(unit, seqsOf(claimed))
       }
       case 'failed':
       case 'timeout': {
-        this.#ended(turn, ending, 0)
-        const failure = settlement.failure(ending.error ?? 'the turn failed', log.last)
+        const log_seq = this.#ended(unit, turn, ending, 0)
+        const failure = settlement.failure(unit, ending.error ?? 'the turn failed', log_seq)
         // No other try would get another answer.
         const max_attempts = ending.fault?.fault === 'refused' ? 1 : failure.max_attempts
-        settlement.failed(inbox.fail(claimed, { turn_id, ...failure, max_attempts }), failure)
+        settlement.failed(unit, inbox.fail(unit, claimed, { turn_id, ...failure, max_attempts }), failure)
       }
     }
   }
 
   /** The model's provider is not available: the events wait for it, and no attempt counts; not for ever. */
-  #wait(turn: Turn, ending: Ending): void {
-    const { inbox, parking, settlement, outage, log, settings, now } = this.#parts
-    const at = now()
-    if (ending.fault) outage.failed(ending.fault, at)
+  #wait(unit: Unit, turn: Turn, ending: Ending): void {
+    const { inbox, parking, settlement, outage, settings } = this.#parts
+    const at = unit.now
+    if (ending.fault) outage.failed(unit, ending.fault)
     const { model_outage_s } = settings().retry
     const most_ms = model_outage_s * 1000
     const error = outage.told ?? ending.error ?? 'the model is not available'
-    this.#ended(turn, { ...ending, error }, 0)
-    inbox.release(turn.turn_id, { due_at: outage.askAt ?? at, parked: { reason: 'model', now: at, most_ms } })
+    const log_seq = this.#ended(unit, turn, { ...ending, error }, 0)
+    inbox.release(unit, turn.turn_id, { due_at: outage.askAt ?? at, parked: { reason: 'model', now: at, most_ms } })
     const given_up = parking.since(seqsOf(turn.claimed), 'model', at - most_ms)
     const reason = `the event waited for the model for ${model_outage_s} s (retry.model_outage_s): ${error}`
-    settlement.end(given_up, 'dead_lettered', { by: 'failure', reason, log_seq: log.last }, reason)
+    settlement.end(unit, given_up, { status: 'dead_lettered', outcome: { by: 'failure', reason, log_seq }, error: reason })
   }
 
-  #ended(turn: Turn, { status, result, error, stack = null }: Ended, cleared: number): void {
-    const { log, counters, database, now, effects, memory } = this.#parts
+  #ended(unit: Unit, turn: Turn, { status, result, error, stack = null }: Ended, cleared: number): number {
+    const { log, effects, memory } = this.#parts
     const { turn_id, head, since, usage, failed_calls } = turn
     const acts = log.clean(turn.acts) as Turn['acts']
     const warned = turn.warnings.length > 0 ? { warnings: turn.warnings } : {}
     const failure = { error, ...(stack !== null && { stack }), ...(failed_calls.length > 0 && { failed_calls }) }
     const scratch = log.clean(memory.live.scratch)
     const entry = { turn_id, status, result: log.clean(result), ...failure, cleared, usage, scratch, acts, ...warned }
-    log.append([{ ...head, duration_ms: now() - since, kind: 'turn-ended', ...entry }])
-    if (status === 'failed' || status === 'timeout') counters.add({ turns_failed: 1 })
-    database.write('turn', null)
+    const log_seq = unit.log({ ...head, duration_ms: unit.now - since, kind: 'turn-ended', ...entry })
+    if (status === 'failed' || status === 'timeout') unit.count({ turns_failed: 1 })
+    unit.write('turn', null)
     effects.forgetTurn(turn_id)
+    return log_seq
   }
 
   /** An effect without a key that may have happened: a repeated turn could do it twice, so a person decides (G8). */
-  #withoutUnsafe(due: Claimed[], earlier_turns: readonly string[]): Claimed[] {
+  #withoutUnsafe(unit: Unit, due: Claimed[], earlier_turns: readonly string[]): Claimed[] {
     const { effects, inbox, settlement } = this.#parts
     const given = new Set<number>()
     for (const turn_id of earlier_turns) {
@@ -257,7 +264,7 @@ export class TurnLedger {
       if (tools.length === 0) continue
       const seqs = inbox.consideredBy(turn_id, seqsOf(due))
       const reason = `effect ${tools.join(', ')} ended unknown and carries no idempotency key: look whether it happened, then retry or discard this event`
-      settlement.end(seqs, 'dead_lettered', { by: 'failure', reason }, reason)
+      settlement.end(unit, seqs, { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
       for (const seq of seqs) given.add(seq)
     }
     return given.size === 0 ? due : due.filter(({ seq }) => !given.has(seq))

@@ -8,13 +8,12 @@ import { modelName, resolveModel } from '../../models/resolve-model.ts'
 import { withFaults } from '../../models/with-faults.ts'
 import type { EntryHead, Usage } from '../../contract/log-entry.ts'
 import type { Budget } from './budget.ts'
-import type { Counters } from '../counters.ts'
 import type { Log } from '../log.ts'
 import type { ModelOutage } from './model-outage.ts'
 import { childHead } from '../spans.ts'
 import type { ModelWitness } from './turn.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
-import type { UnitOfWork } from '../unit-of-work.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 export type CountedParts = {
   env: Env
@@ -23,7 +22,6 @@ export type CountedParts = {
   outage: ModelOutage
   hide: (text: string) => string
   log: Log
-  counters: Counters
   unit: UnitOfWork
   now: () => number
 }
@@ -62,7 +60,7 @@ function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageMod
 
 /** A call counts even when what it was for has ended meanwhile: it was paid for. */
 function recordCall(
-  { log, counters, budget, unit }: CountedParts,
+  { log, budget, unit }: CountedParts,
   { turn_id, head, usage: sum, model: witness }: AskedFor,
   modelCall: ModelCall,
 ): void {
@@ -87,11 +85,11 @@ function recordCall(
     sum.model_calls += 1
     sum.cost_usd = sum.cost_usd === null || cost_usd === null ? null : sum.cost_usd + cost_usd
   }
-  unit(() => {
-    budget.spend(input_tokens + output_tokens)
-    counters.add({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
+  unit((unit) => {
+    budget.spend(unit, input_tokens + output_tokens)
+    unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
     const entry = { turn_id, model, status, prompt_hash, content: log.clean(content.map(readable)), finish_reason, error, usage }
-    log.append([{ ...childHead(head, duration_ms), kind: 'model-called', ...entry }])
+    unit.log({ ...childHead(head, duration_ms), kind: 'model-called', ...entry })
   })
 }
 

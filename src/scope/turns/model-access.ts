@@ -2,24 +2,22 @@ import type { SecretHider } from '../../contract/secrets.ts'
 import type { Settings } from '../../contract/settings.ts'
 import { Budget } from './budget.ts'
 import type { Database } from '../database.ts'
-import type { Log } from '../log.ts'
 import { ModelOutage } from './model-outage.ts'
 import { Parking } from '../parking.ts'
 
 type Parts = {
   database: Database
   hider: SecretHider
-  log: Log
   settings: () => Settings
   now: () => number
   random: () => number
 }
 
 /** The parts that decide on calls of the model: its budget, its provider and who waits for it. */
-export function composeModelAccess({ database, hider, log, settings, now, random }: Parts) {
+export function composeModelAccess({ database, hider, settings, now, random }: Parts) {
   const budget = new Budget(database, settings, now)
   const parking = new Parking(database)
-  const outage = new ModelOutage({ database, parking, log, settings, now, random })
+  const outage = new ModelOutage({ database, parking, settings, now, random })
   const hide = (text: string) => hider.text(text)
   return { budget, parking, outage, hide }
 }

@@ -4,9 +4,9 @@ import type { Refusal } from '../../models/model-refused.ts'
 import type { ModelWait } from '../../contract/scope-api.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Database } from '../database.ts'
-import type { Log } from '../log.ts'
 import type { Parking } from '../parking.ts'
 import { scopeHead } from '../spans.ts'
+import type { Unit } from '../unit.ts'
 
 /** Times in ms. `tries` counts turns that asked in vain. */
 type Outage = { since: number; tries: number; ask_at: number; detail: string }
@@ -14,7 +14,6 @@ type Outage = { since: number; tries: number; ask_at: number; detail: string }
 type Parts = {
   database: Database
   parking: Parking
-  log: Log
   settings: () => Settings
   now: () => number
   random: () => number
@@ -59,41 +58,43 @@ export class ModelOutage {
     return { ok: false, reason: 'outage', until: outage.ask_at, detail: describe(outage) }
   }
 
-  /** Within a unit of work: a turn asked in vain. */
-  failed(fault: ModelFault, at: number): void {
-    const { settings, random, log } = this.#parts
+  /** A turn could not reach the model. */
+  failed(unit: Unit, fault: ModelFault): void {
+    const at = unit.now
+    const { settings, random } = this.#parts
     const { since, tries } = this.#outage ?? { since: at, tries: 0 }
     const delay = retryDelay(fault, { tries, retry: settings().retry, jitter: random() })
-    this.#keep({ since, tries: tries + 1, ask_at: at + delay, detail: tellFault(fault) })
+    this.#keep(unit, { since, tries: tries + 1, ask_at: at + delay, detail: tellFault(fault) })
     if (tries > 0) return
     const { retry_after_ms, status } = fault
-    log.append([{ ...scopeHead(), kind: 'model-lost', status, error: tellFault(fault), retry_after_ms, ask_at: iso(at + delay) }])
+    unit.log({ ...scopeHead(), kind: 'model-lost', status, error: tellFault(fault), retry_after_ms, ask_at: iso(at + delay) })
   }
 
-  /** Within a unit of work: the provider answered. */
-  answered(): void {
+  /** The provider answered. */
+  answered(unit: Unit): void {
     if (this.#outage === null) return
-    const { parking, log, now } = this.#parts
+    const { parking } = this.#parts
     const { since, tries } = this.#outage
-    this.#keep(null)
-    parking.release('model')
-    log.append([{ ...scopeHead(), kind: 'model-restored', since: iso(since), waited_ms: now() - since, tries }])
+    this.#keep(unit, null)
+    parking.release(unit, 'model')
+    unit.log({ ...scopeHead(), kind: 'model-restored', since: iso(since), waited_ms: unit.now - since, tries })
   }
 
-  /** Within a unit of work: somebody changed what the scope runs with, so the model is asked now. */
-  hurry(): void {
-    if (this.#outage) this.#keep({ ...this.#outage, ask_at: this.#parts.now() })
+  /** Somebody changed the settings, so the model is asked now. */
+  hurry(unit: Unit): void {
+    if (this.#outage) this.#keep(unit, { ...this.#outage, ask_at: unit.now })
   }
 
-  /** Within a unit of work: its times were written by a clock that was ahead by this much. */
-  moved(ahead_ms: number, now: number): void {
+  /** Corrects times that a clock wrote which was ahead by `ahead_ms`. */
+  moved(unit: Unit, ahead_ms: number): void {
+    const { now } = unit
     if (this.#outage === null) return
     const { since, ask_at } = this.#outage
-    this.#keep({ ...this.#outage, since: Math.min(since, now), ask_at: Math.max(now, ask_at - ahead_ms) })
+    this.#keep(unit, { ...this.#outage, since: Math.min(since, now), ask_at: Math.max(now, ask_at - ahead_ms) })
   }
 
-  #keep(outage: Outage | null): void {
-    this.#parts.database.write(KEY, outage)
+  #keep(unit: Unit, outage: Outage | null): void {
+    unit.write(KEY, outage)
     this.#outage = outage
   }
 }

@@ -11,6 +11,7 @@ import { TurnLedger, type LedgerParts } from './ledger.ts'
 import { endingOf, endingOfError, endingWithCalls } from './ending.ts'
 import { tellFailure } from '../report-failure.ts'
 import { resultOf } from './turn-result.ts'
+import type { Unit } from '../unit.ts'
 
 const HEARTBEAT_MS = 20_000
 /** Between the start of an interrupted turn and the next start: a burst interrupts a few times, not once an event. */
@@ -68,9 +69,9 @@ export class Turns {
     return window && Math.min(window.last + overlap.debounce.quiet_ms, window.first + overlap.debounce.max_ms)
   }
 
-  /** On waking, within a unit of work. */
-  recover(how: Parameters<TurnLedger['recover']>[0]): void {
-    this.#ledger.recover(how)
+  /** On waking. */
+  recover(unit: Unit, how: Parameters<TurnLedger['recover']>[1]): void {
+    this.#ledger.recover(unit, how)
   }
 
   /** Something may have come due: starts a turn unless one is in flight, or the debounce is not over. */

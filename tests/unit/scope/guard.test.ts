@@ -2,7 +2,7 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Database } from '../../../src/scope/database.ts'
 import { Guard, MOST_DEATHS, together } from '../../../src/scope/guard.ts'
-import type { Log } from '../../../src/scope/log.ts'
+import type { Unit } from '../../../src/scope/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 const event = { kind: 'event', id: '7' } as const
@@ -20,7 +20,9 @@ beforeEach(() => {
   logged = []
 })
 
-/** As it is after each start of the object. */
+const unit = part<Unit>({ now: 1000, log: (...entries) => logged.push(...entries) })
+
+/** The guard after a restart of the object. */
 function started(): Guard {
   const all = (sql: string, ...params: SQLInputValue[]) => sqlite.prepare(sql).all(...params)
   const read = (key: string, otherwise: unknown): unknown => {
@@ -29,8 +31,7 @@ function started(): Guard {
   }
   const write = (key: string, value: unknown) => void all('INSERT OR REPLACE INTO state VALUES (?, ?)', key, JSON.stringify(value))
   const database = { laid: true, all, read, write, sync: async () => void (flushed += 1) }
-  const log = part<Log>({ append: (entries) => logged.push(...entries) })
-  return new Guard({ database: database as unknown as Database, log, now: () => 1000 })
+  return new Guard({ database: database as unknown as Database, now: () => 1000 })
 }
 
 describe('the guard', () => {
@@ -95,7 +96,7 @@ describe('the guard', () => {
   test('lists what is parked, logs it, and forgets it when it is set anew', () => {
     const guard = started()
     guard.failed(event, new Error('too large'))
-    guard.park(event, 'too large, again')
+    guard.park(unit, event, 'too large, again')
     expect(started().list()).toEqual([{ ...event, deaths: 1, reason: 'too large, again', parked_at: '1970-01-01T00:00:01.000Z' }])
     expect(logged).toMatchObject([{ kind: 'work-parked', work: 'event', id: '7', deaths: 1 }])
     guard.done(event)

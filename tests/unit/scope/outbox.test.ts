@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { Alarm, Due } from '../../../src/scope/alarm.ts'
 import type { Database } from '../../../src/scope/database.ts'
 import { Outbox } from '../../../src/scope/outbox.ts'
+import type { Unit } from '../../../src/scope/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 /** Of a scope whose events D1 all knows. `also` is what else is told. */
@@ -15,7 +16,7 @@ function outboxOf(also: (db: D1Database) => Promise<void>) {
     now: () => 5000,
     scope: () => ({ scope: 's', agent: 'a', open: 0, parked: 0 }),
     guard: { note: () => {}, deaths: () => 0, park: () => {}, parkedAt: () => null },
-    unit: (work) => work(),
+    unit: (work) => work(part<Unit>({})),
     wake: () => null,
     also: { waits: true, tell: also },
   })

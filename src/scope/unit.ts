@@ -1,0 +1,158 @@
+import type { Statement } from '../core/event-statements.ts'
+import type { NewEntry } from '../contract/log-entry.ts'
+import type { Counters as Counts } from '../contract/scope-api.ts'
+import type { Alarm } from './alarm.ts'
+import type { Counters } from './counters.ts'
+import type { Database, Row, StateChange } from './database.ts'
+import type { Guard, Work } from './guard.ts'
+import type { Log } from './log.ts'
+
+/**
+ * A unit of work that is open: one transaction, which commits as a whole or not at all. A method
+ * that must run in a transaction takes it as its first parameter, and writes through it alone.
+ */
+export type Unit = {
+  /** The time of the whole unit, in ms. */
+  readonly now: number
+  all: <Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]) => Shape[]
+  first: <Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]) => Shape | undefined
+  /** Runs `sql` once per chunk of `values`, which it reads from `json_each(?1)`. */
+  allOf: <Shape extends object = Row>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]) => Shape[]
+  /** For parameters that hold no secrets: they are not searched. */
+  allHidden: <Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]) => Shape[]
+  run: (statement: Statement) => Row[]
+  /** Sets a key of the table `state`. */
+  write: (key: string, value: unknown) => void
+  /** Appends to the log. Returns the `seq` of the first entry. */
+  log: (...entries: NewEntry[]) => number
+  count: (changes: Partial<Counts>) => void
+  /** Sets the object's alarm to `at`, unless it is set to an earlier time. */
+  wakeBy: (at: number) => void
+}
+
+/**
+ * Runs synchronous work in one transaction. A failure is counted against `of`. A unit within
+ * another one is part of it: both share one `Unit`, and the outer one's `of` counts.
+ */
+export type UnitOfWork = <Result>(work: (unit: Unit) => Result, of?: Work) => Result
+
+/** Changes that are held in memory until the unit writes them. */
+type Buffered = { changes: () => StateChange[] }
+type UnitParts = {
+  database: Database
+  log: Log
+  counters: Counters
+  buffered: readonly Buffered[]
+  guard: Pick<Guard, 'failed'>
+  alarm: Pick<Alarm, 'by'>
+  /** After each commit. */
+  changed: () => void
+  reset: (error: unknown) => void
+  now: () => number
+}
+
+/**
+ * After work that threw half way, memory and disk differ: `reset` drops the object, and the next
+ * request rebuilds it from disk. Until then nothing more is written. Expected failures are data and
+ * never get here.
+ */
+export function unitOfWork(parts: UnitParts): UnitOfWork {
+  const { database, log, counters, buffered, guard, changed, reset, now } = parts
+  let open: OpenUnit | null = null
+  let failure: { error: unknown } | null = null
+  let current: Work | undefined
+  const commit = <Result>(unit: OpenUnit, work: (unit: Unit) => Result): Result =>
+    database.transaction(() => {
+      const made = work(unit)
+      // A nested unit failed, and its failure was caught on the way.
+      if (failure) throw failure.error
+      if (unit === open && unit.depth > 1) return made
+      database.writeAll([counters, ...buffered].flatMap((buffer) => buffer.changes()))
+      log.write()
+      return made
+    })
+  return (work, of) => {
+    if (failure && !open) throw failure.error
+    const outer = current
+    current ??= of
+    const unit = (open ??= new OpenUnit(parts, now()))
+    unit.depth += 1
+    try {
+      const made = commit(unit, work)
+      if (unit.depth === 1) {
+        if (database.laid) changed()
+        log.announce()
+      }
+      return made
+    } catch (error) {
+      failure ??= { error }
+      if (unit.depth === 1) {
+        try {
+          // After the rollback, which would undo the count, too.
+          if (current) guard.failed(current, error)
+        } catch {
+          // The storage takes nothing any more; the object is dropped all the same.
+        }
+        reset(error)
+      }
+      throw error
+    } finally {
+      unit.depth -= 1
+      if (unit.depth === 0) open = null
+      current = outer
+    }
+  }
+}
+
+class OpenUnit implements Unit {
+  readonly now: number
+  /** How many units are nested; 0 once the unit has ended. */
+  depth = 0
+  readonly #parts: Pick<UnitParts, 'database' | 'log' | 'counters' | 'alarm'>
+
+  constructor(parts: Pick<UnitParts, 'database' | 'log' | 'counters' | 'alarm'>, now: number) {
+    this.#parts = parts
+    this.now = now
+  }
+
+  all<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
+    return this.#open.database.all<Shape>(sql, ...params)
+  }
+
+  first<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape | undefined {
+    return this.#open.database.first<Shape>(sql, ...params)
+  }
+
+  allOf<Shape extends object = Row>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]): Shape[] {
+    return this.#open.database.allOf<Shape>(values, sql, ...params)
+  }
+
+  allHidden<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
+    return this.#open.database.allHidden<Shape>(sql, ...params)
+  }
+
+  run(statement: Statement): Row[] {
+    return this.#open.database.run(statement)
+  }
+
+  write(key: string, value: unknown): void {
+    this.#open.database.write(key, value)
+  }
+
+  log(...entries: NewEntry[]): number {
+    return this.#open.log.append(entries)
+  }
+
+  count(changes: Partial<Counts>): void {
+    this.#open.counters.add(changes)
+  }
+
+  wakeBy(at: number): void {
+    this.#open.alarm.by(at)
+  }
+
+  get #open(): Pick<UnitParts, 'database' | 'log' | 'counters' | 'alarm'> {
+    if (this.depth === 0) throw new Error('this unit of work has ended')
+    return this.#parts
+  }
+}
