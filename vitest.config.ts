@@ -1,8 +1,73 @@
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import { runtimeLog } from './tests/support/runtime-log.ts'
+
+/** Bundled once, with its own imports: the Worker tests would load some 900 modules one by one. */
+const DEPENDENCIES = [
+  '@ai-sdk/mcp',
+  '@ai-sdk/openai-compatible',
+  '@ai-sdk/provider',
+  '@hono/zod-openapi',
+  '@marcbachmann/cel-js',
+  '@modelcontextprotocol/sdk/server/index.js',
+  '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js',
+  '@modelcontextprotocol/sdk/types.js',
+  '@workflow/serde',
+  'acorn',
+  'ai',
+  'croner',
+  'drizzle-orm',
+  'drizzle-orm/d1',
+  'drizzle-orm/durable-sqlite',
+  'drizzle-orm/durable-sqlite/migrator',
+  'drizzle-orm/sqlite-core',
+  'hono',
+  'hono/cors',
+  'hono/factory',
+  'hono/http-exception',
+  'tokenx',
+  'uuid',
+  'workers-ai-provider',
+  'zod',
+]
+
+/** Tests within the Workers runtime. All files of a worker process share its modules; before each file the stored data is deleted. */
+const inWorkers = async (name: string, include: string[], groupOrder: number): Promise<TestProjectInlineConfiguration> => ({
+  plugins: [
+    runtimeLog(),
+    cloudflareTest({
+      main: './tests/support/worker.ts',
+      wrangler: { configPath: './wrangler.toml' },
+      remoteBindings: false,
+      verbose: false,
+      miniflare: {
+        bindings: {
+          REFLEX_ADMIN_KEY: 'test-admin-key',
+          REFLEX_TOOL_TICKETS: 'Bearer ticket-secret',
+          REFLEX_TOOL_TICKETS_HOSTS: 'tickets.example.com, *.tickets.example.com',
+          REFLEX_TOOL_NOWHERE: 'nowhere-secret',
+          MIGRATIONS: await readD1Migrations('./migrations'),
+        },
+      },
+    }),
+  ],
+  test: {
+    name,
+    include,
+    isolate: false,
+    maxWorkers: 2,
+    sequence: { groupOrder },
+    testTimeout: 30_000,
+    setupFiles: ['tests/support/fresh-storage.ts'],
+    deps: { optimizer: { ssr: { enabled: true, include: DEPENDENCIES } } },
+  },
+})
 
 export default defineConfig(async () => ({
   test: {
+    // A line for each file. The output of a test is printed where the test fails.
+    silent: 'passed-only' as const,
+    slowTestThreshold: 600_000,
     coverage: {
       provider: 'istanbul' as const,
       include: ['src/**/*.ts'],
@@ -10,26 +75,20 @@ export default defineConfig(async () => ({
       thresholds: { lines: 90 },
     },
     projects: [
-      { test: { name: 'unit', include: ['tests/unit/**/*.test.ts'] } },
       {
-        plugins: [
-          cloudflareTest({
-            main: './tests/support/worker.ts',
-            wrangler: { configPath: './wrangler.toml' },
-            remoteBindings: false,
-            miniflare: {
-              bindings: {
-                REFLEX_ADMIN_KEY: 'test-admin-key',
-                REFLEX_TOOL_TICKETS: 'Bearer ticket-secret',
-                REFLEX_TOOL_TICKETS_HOSTS: 'tickets.example.com, *.tickets.example.com',
-                REFLEX_TOOL_NOWHERE: 'nowhere-secret',
-                MIGRATIONS: await readD1Migrations('./migrations'),
-              },
-            },
-          }),
-        ],
-        test: { name: 'worker', include: ['tests/worker/**/*.test.ts'], setupFiles: ['tests/support/apply-migrations.ts'] },
+        test: {
+          name: 'unit',
+          include: ['tests/unit/**/*.test.ts'],
+          pool: 'threads' as const,
+          execArgv: ['--disable-warning=ExperimentalWarning'],
+          isolate: false,
+          maxWorkers: 2,
+          testTimeout: 30_000,
+        },
       },
+      await inWorkers('worker', ['tests/worker/**/*.test.ts'], 1),
+      // Scopes that are killed at every write of their journals: slow, and run by `npm run test:crash`.
+      await inWorkers('crash', ['tests/crash/**/*.test.ts'], 2),
     ],
   },
 }))

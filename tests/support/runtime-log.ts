@@ -1,0 +1,30 @@
+import type { Vite } from 'vitest/node'
+
+/** What workerd logs where an object is aborted, a socket breaks off or an alarm is late. Tests cause all of that on purpose. */
+const LOGGED = /^(?:NOSENTRY |(?:uncaught )?exception[ =;]|stack: |workerd\/|kj\/)/
+const KEPT = 500
+
+/** Keeps the runtime's own log lines back, and prints the last of them if the run fails. */
+export function runtimeLog(): Vite.Plugin {
+  return { name: 'runtime-log', configureVitest: holdBack }
+}
+
+let held: string[] | null = null
+
+function holdBack(): void {
+  if (held) return
+  const lines: string[] = (held = [])
+  for (const stream of [process.stdout, process.stderr]) {
+    const write = stream.write.bind(stream) as (...given: unknown[]) => boolean
+    stream.write = (...given: unknown[]) => {
+      const [text] = given
+      if (typeof text !== 'string' || !LOGGED.test(text)) return write(...given)
+      lines.push(text)
+      if (lines.length > KEPT) lines.shift()
+      return true
+    }
+  }
+  process.once('exit', (code) => {
+    if (code !== 0 && lines.length > 0) process.stderr.write(`\nThe last lines that the Workers runtime logged:\n${lines.join('')}`)
+  })
+}
