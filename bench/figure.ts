@@ -1,23 +1,107 @@
-import type { BareClient } from './bare-client.ts'
-import type { ReflexClient } from './reflex-client.ts'
-import type { Samples } from './samples.ts'
-import type { SandboxClient } from './sandbox-client.ts'
+import type { BareClient, ReflexClient, SandboxClient } from './clients.ts'
 
-/** The sandbox's own server is started by the first figure that asks for it. */
 export type Bench = {
   reflex: ReflexClient
   bare: BareClient
+  /** Starts the sandbox's own server on first use. */
   sandbox: () => Promise<SandboxClient>
   quick: boolean
-  runs: number
   progress: (text: string) => void
 }
 
-/** One line of design.md's figures. `bare` is what `ours` is compared with; where there is none, `ours` itself has the target. */
+/** One side of a comparison, ready to be measured. Each call of `measure` is one sample. */
+export type Side = { measure: () => Promise<number>; close?: () => Promise<void> }
+type Unit = 'events/s' | 'ms' | 'µs' | 'MB'
+
+/** The target is for the ratio to the bare loop, or for the value itself where there is no bare loop. */
 export type Figure = {
   name: string
   what: string
-  unit: 'events/s' | 'ms' | 'µs' | 'MB'
+  unit: Unit
   target: { at_least: number } | { at_most: number }
-  measure: (bench: Bench) => Promise<Samples>
+  ours: (reflex: ReflexClient, bench: Bench) => Promise<Side>
+  bare?: (bench: Bench) => Promise<Side>
+}
+
+/** Samples of each side, measured in turns because the speed of a machine drifts. */
+export type Samples = { ours: number[]; bare: number[]; before: number[] }
+export type Line = {
+  name: string
+  what: string
+  unit: Unit
+  ours: number
+  bare: number | null
+  ratio: number | null
+  /** The same figure of the other checkout. */
+  before: number | null
+  target: string
+  ok: boolean
+  samples: Samples
+}
+
+type Run = { before: ReflexClient | null; bench: Bench; runs: number }
+
+/** Measures all sides in turns, after one run of each that does not count. */
+export async function measureFigure(figure: Figure, { before, bench, runs }: Run): Promise<Line> {
+  const samples: Samples = { ours: [], bare: [], before: [] }
+  const sides: [keyof Samples, Side][] = []
+  try {
+    sides.push(['ours', await figure.ours(bench.reflex, bench)])
+    if (figure.bare) sides.push(['bare', await figure.bare(bench)])
+    if (before) sides.push(['before', await figure.ours(before, bench)])
+    for (let run = 0; run <= runs; run += 1) {
+      bench.progress(run === 0 ? 'warming up' : `run ${run} of ${runs}`)
+      for (const [name, side] of sides) {
+        const value = await side.measure()
+        if (run > 0) samples[name].push(value)
+      }
+    }
+  } finally {
+    for (const [, side] of sides) await side.close?.()
+  }
+  return lineOf(figure, samples)
+}
+
+/** The ratio is the median of the ratios of the pairs: what slows the machine slows both of a pair. */
+export function lineOf({ name, what, unit, target }: Omit<Figure, 'ours' | 'bare'>, samples: Samples): Line {
+  const pairs = samples.bare.map((bare, index) => (samples.ours[index] ?? Number.NaN) / bare)
+  const ratio = pairs.length > 0 ? median(pairs) : null
+  const ours = median(samples.ours)
+  const reached = ratio ?? ours
+  const ok = 'at_least' in target ? reached >= target.at_least : reached <= target.at_most
+  const text = ('at_least' in target ? `≥ ${target.at_least}` : `≤ ${target.at_most}`) + (ratio === null ? ` ${unit}` : '')
+  const known = (values: number[]) => (values.length > 0 ? median(values) : null)
+  return { name, what, unit, ours, bare: known(samples.bare), ratio, before: known(samples.before), target: text, ok, samples }
+}
+
+export function figureTable(lines: readonly Line[]): string {
+  const compared = lines.some(({ before }) => before !== null)
+  const head = ['figure', 'ours', 'bare', 'ratio', 'target', '', ...(compared ? ['before'] : [])]
+  const rows = lines.map(({ name, what, unit, ours, bare, ratio, before, target, ok }) => [
+    `${name}: ${what}`,
+    `${number(ours)} ${unit}`,
+    bare === null ? '' : `${number(bare)} ${unit}`,
+    ratio === null ? '' : ratio.toFixed(2),
+    target,
+    ok ? 'ok' : 'missed',
+    ...(compared ? [before === null ? '' : `${number(before)} ${unit}`] : []),
+  ])
+  return columns([head, ...rows])
+}
+
+/** The first column is left-aligned, the others are right-aligned. */
+export function columns(rows: readonly (readonly string[])[]): string {
+  const widths = rows.reduce<number[]>((widest, row) => row.map((cell, index) => Math.max(widest[index] ?? 0, cell.length)), [])
+  const line = (row: readonly string[]) =>
+    row.map((cell, index) => (index === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[index] ?? 0))).join('  ')
+  return rows.map((row) => line(row).trimEnd()).join('\n')
+}
+
+export const number = (value: number): string => (value >= 100 ? String(Math.round(value)) : value.toFixed(2))
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((left, right) => left - right)
+  const middle = sorted.length >> 1
+  const upper = sorted[middle] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
 }

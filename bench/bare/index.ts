@@ -19,6 +19,11 @@ const routes: Record<string, (request: Request, env: Env, scope: string) => Prom
       .run()
     return Response.json({ inserted: meta.changes }, { status: 202 })
   },
+  async work(request, env, scope) {
+    await env.ROWS.getByName(scope).work(await request.text())
+    return new Response(null, { status: 202 })
+  },
+  worked: async (_request, env, scope) => Response.json(await env.ROWS.getByName(scope).worked()),
   count: async (_request, env, scope) => Response.json(await env.ROWS.getByName(scope).count()),
   socket: (request, env, scope) => env.ROWS.getByName(scope).fetch(request),
 }
@@ -35,7 +40,7 @@ export default {
     const [name = '', scope = ''] = new URL(request.url).pathname.slice(1).split('/')
     return (await routes[name]?.(request, env, scope)) ?? new Response(null, { status: 404 })
   },
-  /** A call for each message, or for each object that a batch has messages for. */
+  /** One call per message, or per object that the batch has messages for. */
   async queue(batch, env) {
     const groups =
       batch.queue === 'reflex-bench-each'

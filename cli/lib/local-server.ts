@@ -13,6 +13,8 @@ export type ServerOptions = {
   port?: number
   /** A wrangler.toml, relative to the repository; Reflex's own unless set. */
   config?: string
+  /** The Worker's module in place of the one that the configuration names. */
+  script?: string
   /** For the wrangler process itself. */
   env?: Record<string, string>
   /** Where a profiler may connect; a free one unless set. */
@@ -47,6 +49,7 @@ export async function startServer({
   persist_to,
   vars = {},
   config = 'wrangler.toml',
+  script,
   env = {},
   ...options
 }: ServerOptions): Promise<LocalServer> {
@@ -64,10 +67,14 @@ export async function startServer({
     String(options.inspector_port ?? 0),
     '--show-interactive-dev-session=false',
   ]
-  const group = new ProcessGroup(process.execPath, [wranglerScript, 'dev', ...where, ...own, ...bound], {
-    cwd: repository,
-    env: wranglerEnv(env),
-  })
+  const group = new ProcessGroup(
+    process.execPath,
+    [wranglerScript, 'dev', ...(script === undefined ? [] : [resolve(repository, script)]), ...where, ...own, ...bound],
+    {
+      cwd: repository,
+      env: wranglerEnv(env),
+    },
+  )
   const log = collect(group, options.output)
   const ended = new Promise<void>((resolve) => {
     group.child.once('exit', () => resolve()).once('error', () => resolve())

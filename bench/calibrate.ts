@@ -2,11 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startServer } from '../cli/lib/local-server.ts'
-import { median } from './samples.ts'
+import { median } from './figure.ts'
 import { contextOf4kB } from './sandbox/context.ts'
-import { sandboxClient } from './sandbox-client.ts'
+import { sandboxClient } from './clients.ts'
 
-/** Prints what the sandbox's limits are calibrated by, fuel included: `node bench/reflex-run.ts`. The figures with their targets: `npm run bench`. */
+/** Prints the measurements that the limits of the sandbox are calibrated by: `node bench/calibrate.ts`. */
 const directory = await mkdtemp(join(tmpdir(), 'reflex-bench-'))
 const server = await startServer({ persist_to: directory, config: 'bench/sandbox/wrangler.toml' })
 const sandbox = sandboxClient(server.url)

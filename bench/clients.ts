@@ -1,0 +1,107 @@
+import type { LogEntry } from '../src/contract/log-entry.ts'
+import type { EventRecord } from '../src/contract/event-record.ts'
+import type { Page, ScopeState } from '../src/contract/scope-api.ts'
+
+/** Reads the whole body: only then does Node use the connection again. */
+export async function send(url: string, init: RequestInit = {}): Promise<string> {
+  const response = await fetch(url, init)
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${init.method ?? 'GET'} ${url} answered ${response.status}: ${text.slice(0, 1000)}`)
+  return text
+}
+
+export type ReflexClient = ReturnType<typeof reflexClient>
+
+export function reflexClient(url: string, key: string) {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const at = (scope: string, rest = '') => `${url}/v1/scopes/${encodeURIComponent(scope)}${rest}`
+  const post = (to: string, body: string) => send(to, { method: 'POST', headers, body })
+  const state = async (scope: string): Promise<ScopeState> => JSON.parse(await send(at(scope), { headers }))
+  return {
+    url,
+    state,
+    publish: (body: string) => post(`${url}/v1/events`, body),
+    accept: (scope: string, body: string) => post(at(scope, '/events'), body),
+    async outcome(scope: string, body: string): Promise<Pick<EventRecord, 'status' | 'error'>[]> {
+      return JSON.parse(await post(at(scope, '/events?wait=outcome'), body)).events
+    },
+    register: (reflex: { id: string; code: string }) => post(`${url}/v1/reflexes`, JSON.stringify(reflex)),
+    async activateSkill(manifest: { id: string; [field: string]: unknown }): Promise<void> {
+      await post(`${url}/v1/skills?tools=any`, JSON.stringify(manifest))
+      await post(`${url}/v1/skills/${manifest.id}/state`, JSON.stringify({ state: 'active' }))
+    },
+    configure: (scope: string, patch: Record<string, unknown>) =>
+      send(at(scope), { method: 'PATCH', headers, body: JSON.stringify(patch) }),
+    async log(scope: string, after: number): Promise<Page<LogEntry>> {
+      return JSON.parse(await send(at(scope, `/log?limit=1000&after=${after}`), { headers }))
+    },
+    /** With a ticket, as a browser connects: it cannot set a header on a WebSocket. */
+    async socketUrl(scope: string): Promise<string> {
+      const { ticket } = JSON.parse(await post(at(scope, '/tickets'), '{}'))
+      return at(scope, `/ws?ticket=${ticket}`).replace('http', 'ws')
+    },
+    /** Waits until D1 has everything, so that the next figure has the machine for itself. */
+    async quiet(...scopes: string[]): Promise<void> {
+      for (const scope of scopes) {
+        await until(async () => (await state(scope)).outbox.waiting === 0, { pause_ms: 50, what: `the outbox of ${scope}` })
+      }
+    },
+  }
+}
+
+export const ended = ({ counters }: ScopeState): number =>
+  counters.completed + counters.ignored + counters.dead_lettered + counters.cancelled
+
+export type BareClient = ReturnType<typeof bareClient>
+
+export function bareClient(url: string) {
+  const post = (path: string) => (body: string) => send(`${url}/${path}`, { method: 'POST', body })
+  return {
+    each: post('each'),
+    grouped: post('grouped'),
+    insert: post('d1'),
+    /** One event, with all the work done by hand in one object. */
+    work: (scope: string, body: string) => post(`work/${scope}`)(body),
+    count: async (scope: string) => Number(await send(`${url}/count/${scope}`)),
+    worked: async (scope: string) => Number(await send(`${url}/worked/${scope}`)),
+    socketUrl: (scope: string) => `${url}/socket/${scope}`.replace('http', 'ws'),
+  }
+}
+
+type Stopped = { name: string; ms: number; reason: string; fuel: number }
+export type SandboxClient = ReturnType<typeof sandboxClient>
+
+/** Measured inside workerd, whose clock counts in milliseconds: shorter work is measured in blocks. */
+export function sandboxClient(url: string) {
+  const ask = async <Answer>(what: string): Promise<Answer> => JSON.parse(await send(`${url}/${what}`)) as Answer
+  return {
+    /** ms; valid on the first call only. */
+    firstInIsolate: () => ask<number>('first-in-isolate'),
+    /** ms per run, in 30 blocks. */
+    warm: () => ask<number[]>('warm'),
+    /** ms per run, in ten blocks of ten reflexes that have never run; valid on the first call only. */
+    firstOfReflex: () => ask<number[]>('first-of-reflex'),
+    gate: () => ask<number[]>('gate'),
+    bulletin: () => ask<number[]>('bulletin'),
+    toolProxy: () => ask<number[]>('tool-proxy'),
+    toolLog: () => ask<number[]>('tool-log'),
+    bytes: () => ask<number>('memory'),
+    fuel: () => ask<number>('fuel'),
+    async hostile(): Promise<Stopped[]> {
+      const all = await ask<Stopped[]>('hostile')
+      return all.filter(({ reason }) => reason === 'limit').toSorted((one, other) => other.ms - one.ms)
+    },
+  }
+}
+
+/** Polls rarely: each poll is work for the server that is measured. */
+export async function until(
+  reached: () => Promise<boolean>,
+  { pause_ms = 25, timeout_ms = 120_000, what = 'the end' } = {},
+): Promise<void> {
+  const end = performance.now() + timeout_ms
+  while (!(await reached())) {
+    if (performance.now() > end) throw new Error(`waited ${timeout_ms} ms for ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, pause_ms))
+  }
+}

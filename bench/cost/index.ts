@@ -1,0 +1,64 @@
+import worker, { Scope as Uncounted, Sweeper } from '../../src/index.ts'
+import type { Env } from '../../src/env.ts'
+import type { Event } from '../../src/core/event.ts'
+import type { Via } from '../../src/contract/log-entry.ts'
+import { countDatabase, countStorage, takeDatabaseWrites, takeStorageWrites, type Writes } from '../../tests/support/count-writes.ts'
+
+export { Sweeper }
+/** Requests and queue operations as they are billed: a message of 64 kB is written, read and deleted. */
+export type Spent = { scope: Writes; d1: Writes; worker_requests: number; object_requests: number; queue_operations: number }
+
+const nothing = { worker_requests: 0, object_requests: 0, queue_operations: 0 }
+let spent = { ...nothing }
+const encoder = new TextEncoder()
+const MESSAGE_BYTES = 65_536
+
+export class Scope extends Uncounted {
+  constructor(context: DurableObjectState, env: Env) {
+    countStorage(context.storage)
+    super(context, env)
+  }
+
+  override async accept(events: Event[], via: Via) {
+    spent.object_requests += 1
+    return super.accept(events, via)
+  }
+
+  override async alarm() {
+    spent.object_requests += 1
+    return super.alarm()
+  }
+
+  writes(): Writes {
+    return takeStorageWrites(this.ctx.storage)
+  }
+}
+
+/** The Worker as it is, and at `/bench/spent?scope=…` what it has spent since the last such request. */
+export default {
+  ...worker,
+  async fetch(request, env, context) {
+    countDatabase(env.DB)
+    const { pathname, searchParams } = new URL(request.url)
+    if (pathname === '/bench/spent') return Response.json(await take(env, searchParams.getAll('scope')))
+    if (request.method === 'POST') spent.worker_requests += 1
+    return worker.fetch(request, env, context)
+  },
+  async queue(batch, env) {
+    spent.worker_requests += 1
+    for (const { body } of batch.messages) {
+      spent.queue_operations += 3 * Math.ceil(encoder.encode(JSON.stringify(body)).length / MESSAGE_BYTES)
+    }
+    await worker.queue(batch, env)
+  },
+} satisfies ExportedHandler<Env>
+
+async function take(env: Env, names: readonly string[]): Promise<Spent> {
+  const scopes = env.SCOPE as unknown as DurableObjectNamespace<Scope>
+  const each = await Promise.all(names.map((name) => scopes.getByName(name).writes()))
+  const total = (key: keyof Writes) => each.reduce((sum, writes) => sum + writes[key], 0)
+  const scope = { rows: total('rows'), alarms: total('alarms'), bytes: total('bytes'), kept: total('kept') }
+  const taken = { scope, d1: await takeDatabaseWrites(env.DB), ...spent }
+  spent = { ...nothing }
+  return taken
+}

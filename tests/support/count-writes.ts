@@ -1,0 +1,107 @@
+/**
+ * What Cloudflare bills as written, by the platform's own counters: an index entry is a row, too,
+ * and so is each `setAlarm`. `kept` is the number of rows that a later deletion writes once more.
+ */
+export type Writes = { rows: number; alarms: number; bytes: number; kept: number }
+
+type Cursor = SqlStorageCursor<Record<string, SqlStorageValue>>
+type Counter = { cursors: Cursor[]; rows: number; alarms: number }
+type D1Meta = { rows_written?: number; size_after?: number }
+type D1Answer = { meta?: D1Meta }
+type D1Session = Record<'_send' | '_query', (...given: unknown[]) => Promise<D1Answer | D1Answer[]>>
+
+const counters = new Map<object, Counter>()
+const counting = new WeakSet<object>()
+const d1 = { rows: 0, alarms: 0, bytes: 0 }
+const TABLES = `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'`
+
+/** Counts what this object's storage writes from now on. */
+export function countStorage(storage: DurableObjectStorage): void {
+  const counter: Counter = { cursors: [], rows: 0, alarms: 0 }
+  counters.set(storage, counter).set(storage.sql, counter)
+  replace(
+    storage.sql,
+    'exec',
+    (exec) =>
+      function (this: object, ...given) {
+        const cursor = exec.apply(this, given) as Cursor
+        const own = counters.get(this)
+        if (own) {
+          fold(own)
+          own.cursors.push(cursor)
+        }
+        return cursor
+      },
+  )
+  replace(
+    storage,
+    'setAlarm',
+    (setAlarm) =>
+      function (this: object, ...given) {
+        const own = counters.get(this)
+        if (own) own.alarms += 1
+        return setAlarm.apply(this, given)
+      },
+  )
+}
+
+/** What this object has written since the last call. Call it within the object. */
+export function takeStorageWrites(storage: DurableObjectStorage): Writes {
+  const counter = counters.get(storage)
+  if (!counter) throw new Error('this storage is not counted')
+  fold(counter)
+  const { rows, alarms } = counter
+  const tables = storage.sql.exec<{ name: string }>(TABLES).toArray()
+  const kept = tables.map(({ name }) => storage.sql.exec<{ n: number }>(`SELECT count(*) AS n FROM "${name}"`).one().n)
+  Object.assign(counter, { cursors: [], rows: 0, alarms: 0 })
+  return { rows, alarms, bytes: storage.sql.databaseSize, kept: sum(kept) }
+}
+
+/** Counts what this isolate writes to D1 from now on. */
+export function countDatabase(db: D1Database): void {
+  const { alwaysPrimarySession } = db as unknown as { alwaysPrimarySession: D1Session }
+  for (const method of ['_send', '_query'] as const) {
+    replace(
+      alwaysPrimarySession,
+      method,
+      (send) =>
+        async function (this: object, ...given) {
+          const answer = (await send.apply(this, given)) as D1Answer | D1Answer[]
+          for (const { meta } of Array.isArray(answer) ? answer : [answer]) {
+            d1.rows += meta?.rows_written ?? 0
+            d1.bytes = meta?.size_after ?? d1.bytes
+          }
+          return answer
+        },
+    )
+  }
+}
+
+/** What was written to D1 since the last call. */
+export async function takeDatabaseWrites(db: D1Database): Promise<Writes> {
+  const { results } = await db.prepare(TABLES).all<{ name: string }>()
+  const kept = results.map(async ({ name }) => (await db.prepare(`SELECT count(*) AS n FROM "${name}"`).first<number>('n')) ?? 0)
+  const writes = { ...d1, kept: sum(await Promise.all(kept)) }
+  d1.rows = 0
+  return writes
+}
+
+/** A cursor knows how much it has written once its rows were read, which is before the next statement. */
+function fold(counter: Counter): void {
+  for (const { rowsWritten } of counter.cursors) counter.rows += rowsWritten
+  counter.cursors = []
+}
+
+type Method = (this: object, ...given: unknown[]) => unknown
+
+/** Once for all objects of this kind. */
+function replace(instance: object, name: string, by: (method: Method) => Method): void {
+  const prototype = Object.getPrototypeOf(instance) as Record<string, Method>
+  const method = prototype[name]
+  if (!method) throw new Error(`the platform has no method ${name} to count`)
+  if (counting.has(method)) return
+  prototype[name] = by(method)
+  counting.add(prototype[name])
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
