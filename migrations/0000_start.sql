@@ -48,30 +48,20 @@ CREATE TABLE `dead_letters` (
 CREATE INDEX `dead_letters_age` ON `dead_letters` (`dead_lettered_at`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `dead_letters_event` ON `dead_letters` (`scope`,`event_id`);--> statement-breakpoint
 CREATE TABLE `events` (
-	`seq` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`seq` integer PRIMARY KEY NOT NULL,
 	`id` text NOT NULL,
 	`scope` text NOT NULL,
 	`type` text NOT NULL,
-	`source` text NOT NULL,
-	`timestamp` text NOT NULL,
-	`trace_id` text NOT NULL,
-	`payload` text NOT NULL,
 	`status` text NOT NULL,
 	`attempts` integer DEFAULT 0 NOT NULL,
 	`error` text,
-	`due_at` integer DEFAULT 0 NOT NULL,
-	`lease_until` integer,
-	`ack_token` text,
 	`accepted_at` integer NOT NULL,
-	`ended_at` integer,
 	`revision` integer DEFAULT 0 NOT NULL,
-	`queued_at` integer
+	`payload` text NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `events_timestamp` ON `events` (`timestamp`,`seq`);--> statement-breakpoint
-CREATE INDEX `events_type` ON `events` (`type`,`seq`);--> statement-breakpoint
-CREATE INDEX `events_unusual` ON `events` (`status`,`seq`) WHERE status NOT IN ('completed', 'ignored');--> statement-breakpoint
-CREATE INDEX `events_scope` ON `events` (`scope`,`seq`);--> statement-breakpoint
+CREATE INDEX `events_scope` ON `events` (`scope`);--> statement-breakpoint
+CREATE INDEX `events_unusual` ON `events` (`status`) WHERE status NOT IN ('completed', 'ignored');--> statement-breakpoint
 CREATE UNIQUE INDEX `events_id_scope` ON `events` (`id`,`scope`);--> statement-breakpoint
 CREATE TABLE `incidents` (
 	`scope` text NOT NULL,
@@ -94,6 +84,13 @@ CREATE TABLE `keys` (
 	`scopes` text NOT NULL,
 	`hash` text NOT NULL,
 	`created_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `queued` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`due_at` integer NOT NULL,
+	`attempts` integer DEFAULT 0 NOT NULL,
+	`events` text NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE `reflex_metrics` (

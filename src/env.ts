@@ -1,8 +1,8 @@
 import type { Event } from './core/event.ts'
 import type { ScopeApi } from './contract/scope-api.ts'
 
-/** A queue message: events of one scope, up to 100 kB. */
-export type QueueMessage = { scope: string; events: Event[] }
+/** A queue message: events of one scope. `batch` is the id of D1's row for what was sent together. */
+export type QueueMessage = { scope: string; events: Event[]; batch?: string }
 
 export interface SweeperApi {
   /** Sees to it that a sweep comes within the next half minute, even if the process dies now. */

@@ -4,7 +4,8 @@ export const limits = {
   event_bytes: 100_000,
   idempotence_key: 512,
   events_per_request: 1000,
-  queue_message_bytes: 100_000,
+  /** A queue's price counts each 64 kB that a message begins; one event may be larger. */
+  queue_message_bytes: 63_500,
   /** What one SQL parameter may carry; SQLite gives up near 2 MB. */
   sql_json_bytes: 1_000_000,
   /** What of a context is in memory, in one turn or in one answer, beside the limit on its count. */

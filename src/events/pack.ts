@@ -1,21 +1,29 @@
-import { z } from 'zod'
 import type { QueueMessage } from '../env.ts'
 import { scopeName, type Event } from '../core/event.ts'
 import { byteLength } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
 
-/** What the consumers rely on; the events themselves were parsed when they were accepted. */
-export const queueMessage = z
-  .object({ scope: scopeName, events: z.array(z.looseObject({ id: z.string(), scope: scopeName, type: z.string() })).min(1) })
-  .refine(({ scope, events }) => events.every((event) => event.scope === scope), 'every event is of the scope that the message names')
-
-/** Messages of up to 100 kB, each with events of one scope: a queue's limit and its price are by message, not by byte. */
-export function pack(events: readonly Event[]): { message: QueueMessage; bytes: number }[] {
-  return Array.from(Map.groupBy(events, ({ scope }) => scope)).flatMap(([scope, group]) => packScope(scope, group))
+/** The events themselves were parsed when they were accepted: here only what the consumers rely on is checked. */
+export function readMessage(body: unknown): QueueMessage | null {
+  if (!isFields(body) || !Array.isArray(body['events']) || body['events'].length === 0) return null
+  const { scope, events } = body
+  if (!scopeName.safeParse(scope).success) return null
+  const isOfScope = (event: unknown): boolean =>
+    isFields(event) && event['scope'] === scope && typeof event['id'] === 'string' && typeof event['type'] === 'string'
+  return events.every(isOfScope) ? (body as QueueMessage) : null
 }
 
-function packScope(scope: string, group: readonly Event[]): { message: QueueMessage; bytes: number }[] {
-  const packed: { message: QueueMessage; bytes: number }[] = []
+const isFields = (value: unknown): value is { [name: string]: unknown } => typeof value === 'object' && value !== null
+
+export type Packed = { message: QueueMessage; bytes: number }
+
+/** Messages of one scope's events each: a queue's speed and its price are by the message, up to a size. */
+export function pack(events: readonly Event[], batch?: string): Packed[] {
+  return Array.from(Map.groupBy(events, ({ scope }) => scope)).flatMap(([scope, group]) => packScope({ scope, ...(batch && { batch }) }, group))
+}
+
+function packScope(head: Omit<QueueMessage, 'events'>, group: readonly Event[]): Packed[] {
+  const packed: Packed[] = []
   for (const event of group) {
     const bytes = byteLength(JSON.stringify(event)) + 1
     const last = packed.at(-1)
@@ -23,8 +31,27 @@ function packScope(scope: string, group: readonly Event[]): { message: QueueMess
       last.message.events.push(event)
       last.bytes += bytes
     } else {
-      packed.push({ message: { scope, events: [event] }, bytes })
+      packed.push({ message: { ...head, events: [event] }, bytes })
     }
   }
   return packed
+}
+
+const MOST_MESSAGES = 100
+/** The size of one `sendBatch`, with room for its envelope. */
+const MOST_BYTES = 240_000
+
+/** Messages in groups that one `sendBatch` takes. */
+export function grouped(packed: readonly Packed[]): QueueMessage[][] {
+  const groups: QueueMessage[][] = []
+  let bytes = Number.POSITIVE_INFINITY
+  for (const { message, bytes: size } of packed) {
+    if (bytes + size > MOST_BYTES || (groups.at(-1)?.length ?? 0) >= MOST_MESSAGES) {
+      groups.push([])
+      bytes = 0
+    }
+    groups.at(-1)?.push(message)
+    bytes += size
+  }
+  return groups
 }

@@ -2,6 +2,7 @@ import type { RetentionStep } from '../contract/retention-step.ts'
 import type { Env } from '../env.ts'
 import { forgetApprovals } from '../store/approvals.ts'
 import { forgetEvents } from '../store/events.ts'
+import { forgetQueued } from '../store/queued.ts'
 import { forgetReflexMetrics } from '../store/reflex-metrics.ts'
 import { forgetScopes } from '../store/scopes.ts'
 
@@ -51,11 +52,12 @@ export async function forgetOld(env: Env, { now, step, retention }: Asked): Prom
   const approvals = await step('forgetting approvals', () => repeat(() => forgetApprovals(DB, before(), BATCH)))
   for (const { name, forget } of retention) await step(`forgetting ${name}`, () => repeat(() => forget(DB, before(), BATCH)))
   await step('forgetting scopes', () => repeat(() => forgetScopes(DB, long_before(), BATCH)))
+  await step('forgetting queued events', () => repeat(() => forgetQueued(DB, before(), BATCH)))
   await step('forgetting metrics', () => repeat(() => forgetReflexMetrics(DB, long_before(), BATCH)))
   const events = await step('forgetting events', async () => {
     let sum = 0
-    for (let after: number | null = 0; after !== null && goesOn(); statements += 1) {
-      const { forgotten, next }: Batch = await forgetEvents(DB, { before: before(), now, after, limit: BATCH })
+    for (let after: string | null = '-1'; after !== null && goesOn(); statements += 1) {
+      const { forgotten, next }: Batch = await forgetEvents(DB, { before: before(), after, limit: BATCH })
       sum += forgotten
       after = next
     }

@@ -1,19 +1,21 @@
 import type { RetentionStep } from '../contract/retention-step.ts'
 import type { Env } from '../env.ts'
 import { expireApprovals } from '../store/approvals.ts'
-import { lateQueued, markSentAgain } from '../store/events.ts'
+import { batchesAfter, dropBatches, markSentAgain, seqAt, unseenBatches } from '../store/queued.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
-import { send } from './enqueue.ts'
+import { grouped, pack } from './pack.ts'
+import { LATE_MS, send } from './enqueue.ts'
 import { forgetOld } from './retention.ts'
 import { logError, warn } from '../base/warn.ts'
 
-/** How long an event may stay `queued` before it is sent again; the inbox drops it if the queue had it after all. */
-export const LATE_MS = 30_000
 const OVERDUE_MS = 60_000
-/** Of a few hundred events each. */
-const MOST_ROUNDS = 100
+const PAGE = 100
+/** Of at most 240 kB each. */
+const SENT_AT_ONCE = 16
+/** Consumers run side by side: a batch may arrive that much later than one that was sent after it. */
+const SKEW_MS = 10_000
 
-/** Finds what is stuck anywhere and puts it right. Idempotent, and safe beside another sweep; one step's failure does not keep the others from theirs. */
+/** Finds work that is stuck and starts it again. Idempotent, and safe beside another sweep; a step that fails does not stop the others. */
 export async function sweep(
   env: Env,
   now: number,
@@ -35,24 +37,48 @@ export async function sweep(
   return { sent_again, poked, expired, forgotten: events, approvals_forgotten: approvals }
 }
 
-/** In batches that fit into memory, until nothing is late any more: what was sent again is not late. */
+/**
+ * Drops the batches that the log knows whole, and sends again what is late and cannot be in the queue any more. As long as the queue
+ * delivers, it has what was sent after the newest batch of which something arrived, however long it takes; where nothing arrived since
+ * the last sweep, it has nothing, or is not delivering.
+ */
 async function sendAgain(env: Env, now: number): Promise<number> {
-  let sent = 0
-  for (let round = 0; round < MOST_ROUNDS; round += 1) {
-    const late = await lateQueued(env.DB, now - LATE_MS)
-    if (late.length === 0) break
-    const unsure = await send(
-      env,
-      late.map(({ event }) => event),
+  const late: string[] = []
+  let reached: bigint | null = null
+  for (let after: string | undefined = '-1'; after !== undefined; ) {
+    const page = await batchesAfter(env.DB, after, PAGE)
+    await dropBatches(
+      env.DB,
+      page.filter(({ known, events }) => known === events).map(({ id }) => id),
     )
-    const taken = late.filter(({ event }) => !unsure.has(event))
+    for (const { id, due_at, known, events } of page) {
+      if (known > 0) reached = BigInt(id)
+      if (known < events && due_at <= now) late.push(id)
+    }
+    after = page.length < PAGE ? undefined : page.at(-1)?.id
+  }
+  const passed = reached === null ? null : reached - BigInt(seqAt(SKEW_MS))
+  return sendBatches(
+    env,
+    late.filter((id) => passed === null || BigInt(id) < passed),
+    now,
+  )
+}
+
+/** A few at a time, so that their events fit into memory. */
+async function sendBatches(env: Env, ids: readonly string[], now: number): Promise<number> {
+  let sent = 0
+  for (let from = 0; from < ids.length; from += SENT_AT_ONCE) {
+    const batches = await unseenBatches(env.DB, ids.slice(from, from + SENT_AT_ONCE))
+    const unsure = await send(env, grouped(batches.flatMap(({ id, events }) => pack(events, id))))
+    const taken = batches.filter(({ events }) => !events.some((event) => unsure.has(event)))
     await markSentAgain(
       env.DB,
-      taken.map(({ seq }) => seq),
-      now,
+      taken.map(({ id }) => id),
+      { now, wait_ms: LATE_MS },
     )
-    sent += taken.length
-    // It is away: what it did not take stays late.
+    sent += taken.reduce((sum, { events }) => sum + events.length, 0)
+    // The queue is away: what it did not take stays late.
     if (unsure.size > 0) break
   }
   return sent
@@ -62,7 +88,7 @@ async function step(name: string, work: () => Promise<number>): Promise<number> 
   try {
     return await work()
   } catch (error) {
-    logError({ message: 'a step of the sweep failed, the next sweep tries again', step: name, error })
+    logError({ message: 'a step of the sweep failed; the next sweep will retry', step: name, error })
     return 0
   }
 }
@@ -73,7 +99,7 @@ async function poke(env: Env, scope: string): Promise<boolean> {
     await setWake(env.DB, scope, wake_at)
     return true
   } catch (error) {
-    warn({ message: 'an overdue scope could not be woken, the next sweep tries again', scope, error })
+    warn({ message: 'failed to wake an overdue scope; the next sweep will retry', scope, error })
     return false
   }
 }

@@ -1,15 +1,16 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { RetentionStep } from '../contract/retention-step.ts'
 import type { Env, SweeperApi } from '../env.ts'
-import { anyQueued } from '../store/events.ts'
-import { LATE_MS, sweep } from './sweep.ts'
+import { anyQueued } from '../store/queued.ts'
+import { LATE_MS } from './enqueue.ts'
+import { sweep } from './sweep.ts'
 
-/** After its last call an armed sweeper goes on for so long, even if it finds nothing. */
+/** How long a sweeper keeps sweeping after it was last armed, even if it finds nothing. */
 const ARMED_MS = 120_000
 
 /**
- * Sweeps by its own alarm, which survives a kill: the local server fires no cron, and forgets its queue. Armed by the queue path before it answers; it sleeps
- * again once nothing is queued.
+ * Sweeps by its own alarm, which survives a kill: the local server fires no cron, and forgets its queue. The queue path arms it before
+ * it answers; it sleeps again once nothing is queued.
  */
 export class SweeperObject extends DurableObject<Env> implements SweeperApi {
   readonly #retention: readonly RetentionStep[]
@@ -23,13 +24,13 @@ export class SweeperObject extends DurableObject<Env> implements SweeperApi {
     this.ctx.storage.kv.put('armed_until', Date.now() + ARMED_MS)
     const next = await this.ctx.storage.getAlarm()
     const latest = Date.now() + LATE_MS
-    // One that is later was set by a clock that was ahead.
+    // A later one was set while the clock was ahead.
     if (next === null || next > latest) await this.ctx.storage.setAlarm(latest)
   }
 
   override async alarm(): Promise<void> {
     const now = Date.now()
-    // First of all: whatever fails below is tried again.
+    // Set first, so that a failure below is retried.
     await this.ctx.storage.setAlarm(now + LATE_MS)
     const done = await sweep(this.env, now, this.#retention)
     const until = this.ctx.storage.kv.get<number>('armed_until') ?? 0

@@ -1,6 +1,6 @@
 import { messageOf } from '../base/error-text.ts'
 import { limits } from '../base/limits.ts'
-import { type Report, type ScopeReport, tell } from '../store/tell.ts'
+import { replicateEvents, type Report, type ScopeReport } from '../store/replicate.ts'
 import type { Alarm } from './alarm.ts'
 import type { Database } from './database.ts'
 import { CALLER, MOST_DEATHS, type Guard } from './guard.ts'
@@ -119,7 +119,7 @@ export class Outbox {
     if (rows.length === 0 && JSON.stringify(about) === this.#told) return false
     const report = { ...about, updated_at: now() }
     try {
-      await timely(() => tell(db, reports, report))
+      await timely(() => replicateEvents(db, reports, report))
     } catch (error) {
       if (rows.length > 0 && (await this.#isFound(rows, { report, error }))) return true
       throw error
@@ -140,7 +140,7 @@ export class Outbox {
    */
   async #isFound(rows: readonly Pick<Told, 'seq' | 'id'>[], { report, error }: { report: ScopeReport; error: unknown }): Promise<boolean> {
     const { db, guard, unit } = this.#parts
-    await timely(() => tell(db, [], report))
+    await timely(() => replicateEvents(db, [], report))
     this.#failures = 0
     const [row] = rows
     if (rows.length > 1 || !row) {

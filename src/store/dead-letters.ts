@@ -3,6 +3,7 @@ import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../base/json-chunks.ts'
 import { within } from './events.ts'
+import { insertEvents } from './queued.ts'
 import { olderThan, type Place } from './older-than.ts'
 import { bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
 import { deadLetters } from './schema.ts'
@@ -40,14 +41,13 @@ export async function addDeadLetters(db: D1Database, letters: readonly DeadLette
 const INSERT = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, attempts, payload, dead_lettered_at)
   SELECT value->>'id', value->>'origin', value->>'scope', value->>'event_id', value->>'type', value->>'error', value->>'attempts', value->>'payload',
     value->>'dead_lettered_at' FROM json_each(?1) AS letter
-  WHERE NOT EXISTS (SELECT 1 FROM events WHERE scope = letter.value->>'scope' AND id = letter.value->>'event_id' AND status <> 'queued')
+  WHERE NOT EXISTS (SELECT 1 FROM events WHERE scope = letter.value->>'scope' AND id = letter.value->>'event_id')
   ON CONFLICT DO NOTHING`
 
-const NOTE_EVENTS = `INSERT INTO events (id, scope, type, source, timestamp, trace_id, payload, status, attempts, error, accepted_at, ended_at)
-  SELECT value->>'event_id', value->>'scope', value->>'type', value->>'payload'->>'source', value->>'payload'->>'timestamp',
-    value->>'payload'->'meta'->>'trace_id', value->>'payload', 'dead_lettered', value->>'attempts', value->>'error', value->>'dead_lettered_at',
-    value->>'dead_lettered_at' FROM json_each(?1) WHERE value->>'event_id' IS NOT NULL
-  ON CONFLICT (scope, id) DO UPDATE SET status = 'dead_lettered', error = excluded.error, ended_at = excluded.ended_at WHERE events.status = 'queued'`
+const NOTE_EVENTS = `${insertEvents(`SELECT key AS place, value->>'payload' AS event, 'dead_lettered' AS status, value->>'attempts' AS attempts,
+    value->>'error' AS error, value->>'dead_lettered_at' AS accepted_at, 0 AS revision
+  FROM json_each(?1) WHERE value->>'payload'->>'timestamp' IS NOT NULL AND value->>'payload'->'meta'->>'trace_id' IS NOT NULL`)}
+  ON CONFLICT DO NOTHING`
 
 export type DeadLetterQuery = {
   patterns: readonly string[]

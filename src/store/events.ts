@@ -1,98 +1,164 @@
-import { and, desc, eq, getTableName, gte, inArray, lt, sql, type SQL } from 'drizzle-orm'
-import { drizzle } from 'drizzle-orm/d1'
+import { getTableName, sql, type SQL } from 'drizzle-orm'
 import type { AnySQLiteColumn } from 'drizzle-orm/sqlite-core'
-import type { Span, Statement } from '../core/event-statements.ts'
-import { SqlEventStore } from '../core/event-store.ts'
 import type { Event } from '../core/event.ts'
-import { jsonChunks } from '../base/json-chunks.ts'
+import { byteLength } from '../base/byte-length.ts'
+import type { EventStatus } from '../contract/event-record.ts'
 import { limits } from '../base/limits.ts'
 import { patternMatchesSql } from '../contract/scope-pattern.ts'
-import { bytesOf, keysOfPage, pageOf } from './page-by-bytes.ts'
-import { events } from './schema.ts'
+import { inFlight, seqAt } from './queued.ts'
 
-const LATE_BATCH = 200
-/** The condition of the index of statuses, to the letter: SQLite uses it only where a query says the same. */
+/** A page looks at no more rows than this, however few of them match: its cursor then goes on from there. */
+const MOST_LOOKED_AT = 20_000
+/** The condition of the partial index on statuses, to the letter: SQLite uses the index only where a query says the same. */
 const UNUSUAL = `status NOT IN ('completed', 'ignored')`
 
-/** Notes events as `queued`, in one statement for each megabyte. Returns the keys (`scope id`) of those that were known before. */
-export async function markQueued(db: D1Database, list: readonly Event[], now: number): Promise<Map<string, string>> {
-  const known: [string, string][] = []
-  for (const chunk of jsonChunks(list.map((event) => JSON.stringify(event)))) {
-    const { meta } = await db.prepare(NOTE_QUEUED).bind(chunk, now).run()
-    // Rows that come back cost D1 more than rows that go in, so only where it is not known that all are new are they asked for.
-    if (meta.changes < list.length) known.push(...(await knownBefore(db, chunk, meta)))
+export type LoggedEvent = {
+  id: string
+  scope: string
+  type: string
+  source: string
+  timestamp: string
+  status: EventStatus
+  attempts: number
+  error: string | null
+  trace_id: string
+  event: Event
+}
+export type EventFilter = {
+  /** The scopes that the caller may see. */
+  patterns: readonly string[]
+  scope?: string | undefined
+  types?: readonly string[] | undefined
+  status?: EventStatus | undefined
+  since?: string | undefined
+  until?: string | undefined
+}
+type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?: boolean }
+type Row = { key: string; status: EventStatus; attempts: number; error: string | null; payload: string }
+
+/**
+ * A page of the log of events in order of time, newest first unless `rising`. Events that are still on their way through the queue
+ * are in it as `queued`.
+ */
+export async function listEvents(db: D1Database, page: Page): Promise<{ items: LoggedEvent[]; next_cursor: string | null }> {
+  const wanted = statements(page)
+  const { results } = await db.prepare(wanted.page).bind(...wanted.params).all<Row>()
+  const rows = results.slice(0, page.limit)
+  const bytes = rows.reduce((sum, { payload }) => sum + byteLength(payload), 0)
+  if (results.length > page.limit || (rows.length > 1 && bytes >= limits.page_bytes)) {
+    const shown = results.length > page.limit ? rows : rows.slice(0, -1)
+    return { items: shown.map(itemOf), next_cursor: shown.at(-1)?.key ?? null }
   }
-  return new Map(known)
+  // A short page is the last one, unless its filters left out much of what it looked at.
+  const looked = wanted.looked && (await wanted.looked(db).first<{ rows: number; last: string }>())
+  if (!looked || looked.rows < MOST_LOOKED_AT) return { items: rows.map(itemOf), next_cursor: null }
+  const isBehind = (key: string) => (page.rising ? BigInt(key) > BigInt(looked.last) : BigInt(key) < BigInt(looked.last))
+  return { items: rows.filter(({ key }) => !isBehind(key)).map(itemOf), next_cursor: looked.last }
 }
 
-const NOTE_QUEUED = `INSERT INTO events (id, scope, type, source, timestamp, trace_id, payload, status, accepted_at)
-  SELECT value->>'id', value->>'scope', value->>'type', value->>'source', value->>'timestamp', value->>'$.meta.trace_id', value, 'queued', ?2
-  FROM json_each(?1) WHERE true ON CONFLICT (scope, id) DO NOTHING`
-
-/** One statement's rows follow each other, so what was there before stands below the first of them. */
-async function knownBefore(db: D1Database, chunk: string, { changes, last_row_id }: D1Meta): Promise<[string, string][]> {
-  const below = changes === 0 ? Number.MAX_SAFE_INTEGER : last_row_id - changes
-  const { results } = await db
-    .prepare(
-      `SELECT events.scope, events.id, events.trace_id FROM json_each(?1) JOIN events ON events.id = value->>'id' AND events.scope = value->>'scope' WHERE seq <= ?2`,
-    )
-    .bind(chunk, below)
-    .all<{ scope: string; id: string; trace_id: string }>()
-  return results.map(({ scope, id, trace_id }) => [`${scope} ${id}`, trace_id])
+/** One condition finds the rows, by the table's own order or by one index; the others are checked on each of a bounded number of them. */
+function statements({ patterns, scope, types, status, since, until, cursor, limit, rising = false }: Page) {
+  const isRare = status !== undefined && status !== 'queued' && status !== 'completed' && status !== 'ignored'
+  const path = isRare ? `status = ?3 AND ${UNUSUAL}` : scope === undefined ? 'true' : 'scope = ?1'
+  const checks = [
+    isRare && scope !== undefined ? 'scope = ?1' : null,
+    types === undefined ? null : 'type IN (SELECT value FROM json_each(?2))',
+    isRare || status === undefined ? null : 'status = ?3',
+    patterns.includes('*') ? null : coveredBy('?6'),
+  ].filter((check) => check !== null)
+  const way = rising ? 'ASC' : 'DESC'
+  const looked = `SELECT seq AS key, scope, type, status, octet_length(payload) AS bytes, NULL AS queued FROM events
+    WHERE ${path} AND seq > CAST(?4 AS INTEGER) AND seq < CAST(?5 AS INTEGER) ORDER BY seq ${way} LIMIT ${MOST_LOOKED_AT}`
+  const waits = `SELECT * FROM (${inFlight()}) WHERE key > CAST(?4 AS INTEGER) AND key < CAST(?5 AS INTEGER) AND (?1 IS NULL OR scope = ?1)`
+  const rest = `WHERE ${['true', ...checks].join(' AND ')} ORDER BY key ${way} LIMIT ?7`
+  // Each source by itself, so that it is read no further than the page needs.
+  const sources = [status === 'queued' ? null : looked, status !== undefined && status !== 'queued' ? null : waits]
+    .filter((source) => source !== null)
+    .map((source) => `SELECT * FROM (SELECT * FROM (${source}) ${rest})`)
+  const params = [
+    scope ?? null,
+    JSON.stringify(types ?? []),
+    status ?? null,
+    (rising ? cursor : undefined) ?? (since === undefined ? '-1' : `${BigInt(seqAt(Date.parse(since))) - 1n}`),
+    smaller(rising ? undefined : cursor, until === undefined ? undefined : seqAt(Date.parse(until))),
+    JSON.stringify(patterns),
+    limit + 1,
+    limits.page_bytes,
+  ]
+  return {
+    params,
+    page: `WITH page AS MATERIALIZED (SELECT key, queued FROM (SELECT key, queued, sum(bytes) OVER (ORDER BY key ${way}) - bytes AS before
+        FROM (SELECT * FROM (${sources.join(' UNION ALL ')}) ORDER BY key ${way} LIMIT ?7)) WHERE before < ?8)
+      SELECT CAST(key AS TEXT) AS key, coalesce(events.status, 'queued') AS status, coalesce(attempts, 0) AS attempts, error,
+        coalesce(queued, payload) AS payload
+      FROM page LEFT JOIN events ON queued IS NULL AND seq = key ORDER BY page.key ${way}`,
+    looked:
+      status === 'queued' || checks.length === 0
+        ? null
+        : (db: D1Database) =>
+            db
+              .prepare(`SELECT count(*) AS rows, CAST(${rising ? 'max' : 'min'}(key) AS TEXT) AS last FROM (${looked})`)
+              .bind(...params.slice(0, 5)),
+  }
 }
 
-/** Events that were noted as queued before `before`, or sent again before it, oldest first. */
-export async function lateQueued(db: D1Database, before: number): Promise<{ seq: number; event: Event }[]> {
-  const { results } = await db
-    .prepare(
-      `SELECT seq, payload FROM events WHERE seq IN (SELECT seq FROM
-          (SELECT seq, late, sum(bytes) OVER (ORDER BY late, seq) - bytes AS before FROM
-            (SELECT seq, coalesce(queued_at, accepted_at) AS late, octet_length(payload) AS bytes FROM events
-              WHERE status = 'queued' AND ${UNUSUAL} AND coalesce(queued_at, accepted_at) < ?1 ORDER BY late, seq LIMIT ?2))
-          WHERE before < ?3) ORDER BY coalesce(queued_at, accepted_at), seq`,
-    )
-    .bind(before, LATE_BATCH, limits.page_bytes)
-    .all<{ seq: number; payload: string }>()
-  return results.map(({ seq, payload }) => ({ seq, event: JSON.parse(payload) as Event }))
+/** The newest event of this id, of those that the caller may see. */
+export async function findEvent(db: D1Database, id: string, { patterns, scope }: Pick<EventFilter, 'patterns' | 'scope'>) {
+  const covered = `(?2 IS NULL OR scope = ?2) AND ${coveredBy('?3')}`
+  const params = [id, scope ?? null, JSON.stringify(patterns), JSON.stringify(id).slice(1, -1)]
+  const find = (sql: string) => db.prepare(sql).bind(...params).first<Row>()
+  const logged = await find(
+    `SELECT '' AS key, status, attempts, error, payload FROM events WHERE id = ?1 AND ${covered} AND ?4 IS NOT NULL ORDER BY accepted_at DESC LIMIT 1`,
+  )
+  const row =
+    logged ??
+    (await find(
+      `SELECT '' AS key, 'queued' AS status, 0 AS attempts, NULL AS error, queued AS payload FROM (${inFlight('?4')})
+        WHERE queued->>'id' = ?1 AND ${covered} ORDER BY key DESC LIMIT 1`,
+    ))
+  return row && itemOf(row)
 }
 
-export async function markSentAgain(db: D1Database, seqs: readonly number[], now: number): Promise<void> {
-  if (seqs.length === 0) return
-  await db
-    .prepare(`UPDATE events SET queued_at = ?2 WHERE status = 'queued' AND seq IN (SELECT value FROM json_each(?1))`)
-    .bind(JSON.stringify(seqs), now)
-    .run()
+/** SQL that holds where one of the patterns in the JSON array `patterns` matches the scope. */
+export const coveredBy = (patterns: string, scope = 'scope'): string =>
+  `EXISTS (SELECT 1 FROM json_each(${patterns}) WHERE ${patternMatchesSql(scope)})`
+
+/** The scopes that one of the patterns matches. */
+export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQL | undefined {
+  if (patterns.includes('*')) return undefined
+  const matches = sql.raw(patternMatchesSql(`"${getTableName(column.table)}"."${column.name}"`))
+  return sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE ${matches})`
 }
 
-export async function anyQueued(db: D1Database): Promise<boolean> {
-  return (await db.prepare(`SELECT 1 FROM events WHERE status = 'queued' AND ${UNUSUAL} LIMIT 1`).first()) !== null
+/** History of the scopes that one of the patterns matches, oldest first. */
+export async function* replayEvents(db: D1Database, filter: Omit<EventFilter, 'status'>): AsyncGenerator<Event> {
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(db, { ...filter, cursor, limit: 500, rising: true })
+    for (const { event } of page.items) yield event
+    cursor = page.next_cursor
+  }
 }
 
 const ENDED = `status NOT IN ('queued', 'pending', 'processing', 'dead_lettered')`
-type Window = { before: number; now: number; after: number; limit: number }
 
-/**
- * Drops those of the next `limit` ended events that were accepted before `before`. They lie in the order in which they came, so the first batch with none ends it
- * (`next` is null); but not one whose times are ahead of the clock: what comes behind may be old.
- */
+/** Drops those of the next `limit` ended events, filed before `before` and after the row `after`, that were also accepted before it. */
 export async function forgetEvents(
   db: D1Database,
-  { before, now, after, limit }: Window,
-): Promise<{ forgotten: number; next: number | null }> {
+  { before, after, limit }: { before: number; after: string; limit: number },
+): Promise<{ forgotten: number; next: string | null }> {
   const found = await db
     .prepare(
-      `SELECT max(seq) AS last, count(*) AS rows, sum(accepted_at < ?1) AS old, sum(accepted_at > ?2) AS ahead
-        FROM (SELECT seq, accepted_at FROM events WHERE seq > ?3 AND ${ENDED} ORDER BY seq LIMIT ?4)`,
+      `SELECT CAST(max(seq) AS TEXT) AS last, count(*) AS rows, sum(accepted_at < ?1) AS old
+        FROM (SELECT seq, accepted_at FROM events WHERE seq > CAST(?2 AS INTEGER) AND seq < CAST(?3 AS INTEGER) AND ${ENDED} ORDER BY seq LIMIT ?4)`,
     )
-    .bind(before, now, after, limit)
-    .first<{ last: number; rows: number; old: number; ahead: number }>()
+    .bind(before, after, seqAt(before), limit)
+    .first<{ last: string; rows: number; old: number }>()
   if (!found || found.rows === 0) return { forgotten: 0, next: null }
   if (found.old > 0) {
-    const sql = `DELETE FROM events WHERE seq > ?1 AND seq <= ?2 AND ${ENDED} AND accepted_at < ?3`
+    const sql = `DELETE FROM events WHERE seq > CAST(?1 AS INTEGER) AND seq <= CAST(?2 AS INTEGER) AND ${ENDED} AND accepted_at < ?3`
     await db.prepare(sql).bind(after, found.last, before).run()
   }
-  const goes_on = found.rows === limit && (found.old > 0 || found.ahead > 0)
-  return { forgotten: found.old, next: goes_on ? found.last : null }
+  return { forgotten: found.old, next: found.rows === limit ? found.last : null }
 }
 
 const MOST_COUNTED = 10_000
@@ -105,75 +171,12 @@ export async function retentionBacklog(db: D1Database, before: number): Promise<
   return { events: row?.events ?? 0, oldest: row?.oldest ?? null }
 }
 
-export type EventQuery = {
-  patterns: readonly string[]
-  scope?: string | undefined
-  type?: string | undefined
-  status?: string | undefined
-  since?: string | undefined
-  until?: string | undefined
-  id?: string | undefined
-  before?: number | undefined
-  limit: number
+function itemOf({ status, attempts, error, payload }: Row): LoggedEvent {
+  const event = JSON.parse(payload) as Event
+  const { id, scope, type, source, timestamp, meta } = event
+  return { id, scope, type, source, timestamp, status, attempts, error, trace_id: meta.trace_id, event }
 }
 
-const columns = {
-  seq: events.seq,
-  id: events.id,
-  scope: events.scope,
-  type: events.type,
-  source: events.source,
-  timestamp: events.timestamp,
-  status: events.status,
-  attempts: events.attempts,
-  error: events.error,
-  trace_id: events.trace_id,
-  payload: events.payload,
-  bytes: bytesOf(events.payload, events.error),
-}
-
-/** A page of the log of events, newest first. `patterns` are the scopes that the caller may see. */
-export async function listEvents(db: D1Database, query: EventQuery) {
-  const conditions: (SQL | undefined)[] = [
-    within(events.scope, query.patterns),
-    query.id === undefined ? undefined : eq(events.id, query.id),
-    query.scope === undefined ? undefined : eq(events.scope, query.scope),
-    query.type === undefined ? undefined : eq(events.type, query.type),
-    query.status === undefined ? undefined : eq(events.status, query.status),
-    query.status === undefined || ['completed', 'ignored'].includes(query.status) ? undefined : sql.raw(UNUSUAL),
-    query.since === undefined ? undefined : gte(events.timestamp, query.since),
-    query.until === undefined ? undefined : lt(events.timestamp, query.until),
-    query.before === undefined ? undefined : lt(events.seq, query.before),
-  ]
-  const where = and(...conditions)
-  const page = { from: events, where, key: events.seq, bytes: columns.bytes, limit: query.limit }
-  const rows = await drizzle(db)
-    .select(columns)
-    .from(events)
-    .where(inArray(events.seq, keysOfPage(page)))
-    .orderBy(desc(events.seq))
-  const { items, more } = pageOf(rows, query.limit)
-  return { items: items.map(({ payload, ...row }) => ({ ...row, event: JSON.parse(payload) as Event })), more }
-}
-
-/** Scopes that one of the patterns matches. */
-export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQL | undefined {
-  if (patterns.includes('*')) return undefined
-  const matches = sql.raw(patternMatchesSql(`"${getTableName(column.table)}"."${column.name}"`))
-  return sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE ${matches})`
-}
-
-/** History, by core's EventStore over D1's log: of the scopes that one of the patterns matches. */
-export function replayEvents(db: D1Database, span: Omit<Span, 'also'>, patterns: readonly string[]): AsyncGenerator<Event> {
-  const run = async ({ sql: text, params }: Statement) =>
-    (
-      await db
-        .prepare(text)
-        .bind(...params)
-        .all()
-    ).results
-  const store = new SqlEventStore({ run })
-  if (patterns.includes('*')) return store.replay(span)
-  const covered = `EXISTS (SELECT 1 FROM json_each(?8) WHERE ${patternMatchesSql('events.scope')})`
-  return store.replay({ ...span, also: { sql: covered, param: JSON.stringify(patterns) } })
-}
+const LAST = '9223372036854775807'
+const smaller = (...seqs: (string | undefined)[]): string =>
+  seqs.reduce<string>((least, seq) => (seq !== undefined && BigInt(seq) < BigInt(least) ? seq : least), LAST)

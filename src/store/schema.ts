@@ -6,44 +6,47 @@ import type { ReflexMetrics } from '../contract/reflex-metrics.ts'
 import { skillSharing, skillStates, type SkillProvenance, type StoredManifest } from '../contract/skill.ts'
 
 /**
- * D1's log of events: `queued` by the queue path, then told by the scopes' outboxes. The columns up to `ended_at` are those
- * of core's EventStore, so that its statements publish and replay here too. `revision` is the scope's count of changes: a late or
- * repeated report never overwrites a newer one.
+ * D1's log of events, as the scopes' outboxes replicate it. `seq` begins with the time that the event is filed under
+ * (see `FILED` in `events.ts`), so that the table itself is in order of time and no list needs an index for it.
+ * `revision` grows with each replicated change of an event: a late or repeated report never overwrites a newer one.
+ * What an event holds beside these columns is read from `payload`, its JSON.
  */
 export const events = sqliteTable(
   'events',
   {
-    seq: integer().primaryKey({ autoIncrement: true }),
+    seq: integer().primaryKey(),
     id: text().notNull(),
     scope: text().notNull(),
     type: text().notNull(),
-    source: text().notNull(),
-    timestamp: text().notNull(),
-    trace_id: text().notNull(),
-    payload: text().notNull(),
     status: text().notNull(),
     attempts: integer().notNull().default(0),
     error: text(),
-    due_at: integer().notNull().default(0),
-    lease_until: integer(),
-    ack_token: text(),
     accepted_at: integer().notNull(),
-    ended_at: integer(),
     revision: integer().notNull().default(0),
-    queued_at: integer(),
+    payload: text().notNull(),
   },
   (table) => [
     // By id first: the same index finds an event whose scope is not known.
     unique('events_id_scope').on(table.id, table.scope),
-    index('events_timestamp').on(table.timestamp, table.seq),
-    index('events_type').on(table.type, table.seq),
+    // An index ends with `seq`, which makes this one the order of a scope's events.
+    index('events_scope').on(table.scope),
     // Most events end well, and nobody looks for those by their status.
     index('events_unusual')
-      .on(table.status, table.seq)
+      .on(table.status)
       .where(sql`status NOT IN ('completed', 'ignored')`),
-    index('events_scope').on(table.scope, table.seq),
   ],
 )
+
+/**
+ * Events on their way through the queue: a row for each batch that was sent, without indexes. The sweep deletes a row once
+ * `events` has all of its events, and sends what is missing again after `due_at`. `id` begins with the time of sending.
+ */
+export const queued = sqliteTable('queued', {
+  id: integer().primaryKey(),
+  due_at: integer().notNull(),
+  attempts: integer().notNull().default(0),
+  events: text().notNull(),
+})
 
 /** What nothing could deal with: an event that a scope gave up on, or a queue message that could not be delivered or read. */
 export const deadLetters = sqliteTable(

@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
 import type { Event } from '../../src/core/event.ts'
 import { limits } from '../../src/base/limits.ts'
-import { markQueued } from '../../src/store/events.ts'
+import { replicateEvents } from '../../src/store/replicate.ts'
 import { addDeadLetters, deadLettersOf } from '../../src/store/dead-letters.ts'
 import { call, callWith, problem, scopePath } from '../support/http.ts'
 import { entriesOf, evict, freshScope, hurry, note, send, sendAndSettle, stubOf } from '../support/scopes.ts'
@@ -179,6 +179,13 @@ const REFLEXES = `INSERT INTO reflex_versions
 const SKILLS = `INSERT INTO skill_versions
   SELECT value, '1.0.0', '1', '{}', 'x', 'candidate', NULL, 1, 0, '{"by":"x","scope":null}', 1, 'project' FROM json_each(?1)`
 
+async function logged(scope: string, events: readonly Event[]) {
+  const now = Date.now()
+  const state = { status: 'pending', attempts: 0, error: null, stack: null, accepted_at: now, ended_at: null, revision: 1, discarded: false }
+  const reports = events.map((event) => ({ ...state, id: event.id, payload: JSON.stringify(event) }))
+  await replicateEvents(env.DB, reports, { scope, agent: 'x', open: 0, wake_at: null, updated_at: now, parked: 0 })
+}
+
 describe('a list of D1 is paged by bytes', () => {
   async function all(path: string): Promise<{ items: { id: string }[]; pages: number }> {
     const items: { id: string }[] = []
@@ -195,7 +202,7 @@ describe('a list of D1 is paged by bytes', () => {
   test('events', async () => {
     const scope = freshScope()
     const events = many(scope, 100)
-    await markQueued(env.DB, events, Date.now())
+    await logged(scope, events)
     const { items, pages } = await all(`/v1/events?limit=1000&scope=${scope}`)
     expect(items.map(({ id }) => id)).toEqual(events.map(({ id }) => id).toReversed())
     expect(pages).toBeGreaterThan(2)
@@ -206,7 +213,7 @@ describe('a list of D1 is paged by bytes', () => {
   test('history, and no page of it loads more than that', async () => {
     const scope = freshScope()
     const events = many(scope, 100)
-    await markQueued(env.DB, events, Date.now())
+    await logged(scope, events)
     const { text } = await call(`/v1/events/replay?scope=${scope}`)
     const lines = text.trimEnd().split('\n')
     expect(new Set(lines.map((line) => JSON.parse(line).id as string))).toEqual(new Set(events.map(({ id }) => id)))

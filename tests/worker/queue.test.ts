@@ -6,6 +6,8 @@ import type { Event } from '../../src/core/event.ts'
 import worker from '../support/worker.ts'
 import { enqueue } from '../../src/events/enqueue.ts'
 import { pack } from '../../src/events/pack.ts'
+import { listEvents } from '../../src/store/events.ts'
+import { newBatchId, noteQueued } from '../../src/store/queued.ts'
 import { sweep } from '../../src/events/sweep.ts'
 import { call } from '../support/http.ts'
 import { freshScope, inObject, note, runAlarm, stubOf, until } from '../support/scopes.ts'
@@ -20,6 +22,7 @@ async function deliver(queue: string, bodies: unknown[], attempts = 1, bindings:
   return getQueueResult(batch, context)
 }
 const row = (scope: string) => env.DB.prepare('SELECT * FROM events WHERE scope = ?').bind(scope).first()
+const listed = async (scope: string) => (await listEvents(env.DB, { scope, patterns: ['*'], limit: 10 })).items
 const letters = async (scope: string) => (await env.DB.prepare('SELECT * FROM dead_letters WHERE scope = ?').bind(scope).all()).results
 
 beforeEach(async () => {
@@ -150,7 +153,7 @@ describe('the queue path', () => {
     const scope = freshScope()
     const event = note(scope, 'a')
     await enqueue(env, createExecutionContext(), [event], Date.now())
-    expect(['queued', 'pending', 'completed']).toContain((await row(scope))?.['status'])
+    expect(['queued', 'pending', 'completed']).toContain((await listed(scope))[0]?.status)
     await until(async () => (await row(scope))?.['status'] === 'completed', 'the outcome is in D1')
     expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual({
       known: new Map([[`${scope} ${event.id}`, event.meta.trace_id]]),
@@ -210,16 +213,15 @@ describe('the sweep', () => {
     const [late, young] = [freshScope(), freshScope()]
     const now = Date.now()
     const put = async (scope: string, at: number) => {
-      const { markQueued } = await import('../../src/store/events.ts')
-      await markQueued(env.DB, [note(scope, 'a')], at)
+      await noteQueued(env.DB, [{ id: newBatchId(at), events: [note(scope, 'a')] }], at + 30_000)
     }
     await put(late, now - 31_000)
     await put(young, now - 29_000)
     expect((await sweep(env, now)).sent_again).toBe(1)
     expect((await sweep(env, now + 1000)).sent_again).toBe(0)
     await until(async () => (await row(late))?.['status'] === 'completed', 'the late one is delivered')
-    expect(await row(young)).toMatchObject({ status: 'queued' })
-    await env.DB.exec(`DELETE FROM events WHERE status = 'queued'`)
+    expect(await listed(young)).toMatchObject([{ status: 'queued' }])
+    await env.DB.exec('DELETE FROM queued')
   })
 
   test('wakes a scope whose alarm is overdue, once', async () => {
@@ -240,9 +242,9 @@ describe('the sweep', () => {
     const now = Date.now()
     const insert = (id: string, count: number, status: string, at: number) =>
       env.DB.prepare(
-        `INSERT INTO events (id, scope, type, source, timestamp, trace_id, payload, status, accepted_at)
+        `INSERT INTO events (id, scope, type, payload, status, accepted_at)
           WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
-          SELECT ?1 || i, 'old/1', 'test.note', 's', '2026-01-01T00:00:00.000Z', 't', '{}', ?3, ?4 FROM n`,
+          SELECT ?1 || i, 'old/1', 'test.note', '{}', ?3, ?4 FROM n`,
       )
         .bind(id, count, status, at)
         .run()

@@ -319,7 +319,7 @@ describe('the log of events', () => {
   })
 
   test('answers 503 while D1 is away', async () => {
-    const DB = { prepare: () => ({ bind: () => ({ raw: async () => Promise.reject(new Error('D1_ERROR: Network connection lost.')) }) }) }
+    const DB = { prepare: () => ({ bind: () => ({ all: async () => Promise.reject(new Error('D1_ERROR: Network connection lost.')) }) }) }
     expect(await callWith({ DB }, '/v1/events')).toMatchObject(problem(503, 'unavailable'))
   })
 })

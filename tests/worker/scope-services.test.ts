@@ -245,14 +245,14 @@ describe('the outbox', () => {
     const [record] = await sendAndSettle(stubOf(scope), note(scope, 'a'))
     const id = record!.event.id
     await until(async () => (await inD1(id))?.['status'] === 'completed', 'D1 is told')
-    const { tell } = await import('../../src/store/tell.ts')
+    const { replicateEvents } = await import('../../src/store/replicate.ts')
     const late = {
       ...(await env.DB.prepare('SELECT * FROM events WHERE id = ?').bind(id).first()),
       status: 'pending',
       revision: 1,
       discarded: false,
     }
-    await tell(env.DB, [late as never], { scope, agent: 'x', open: 1, wake_at: null, updated_at: 0, parked: 0 })
+    await replicateEvents(env.DB, [late as never], { scope, agent: 'x', open: 1, wake_at: null, updated_at: 0, parked: 0 })
     expect(await inD1(id)).toMatchObject({ status: 'completed' })
   })
 })

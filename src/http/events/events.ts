@@ -4,7 +4,7 @@ import { eventStatuses } from '../../contract/event-record.ts'
 import type { Problem } from '../../contract/problem.ts'
 import type { EventReceipt } from '../../contract/scope-api.ts'
 import { enqueue } from '../../events/enqueue.ts'
-import { listEvents, replayEvents } from '../../store/events.ts'
+import { findEvent, listEvents, replayEvents } from '../../store/events.ts'
 import { guard, instant, json, paged, pageLimit, problemJson, problems, resource } from '../describe/describe.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules } from '../body/event-rules.ts'
@@ -54,7 +54,7 @@ const list = createRoute({
       limit: pageLimit(1000),
       cursor: z
         .string()
-        .regex(/^\d{1,15}$/, 'take the next_cursor of the page before')
+        .regex(/^\d{1,19}$/, 'take the next_cursor of the page before')
         .optional(),
     }),
   },
@@ -106,26 +106,23 @@ export const eventRoutes = resource()
     return c.json({ accepted: sent.filter(({ status }) => status === 'queued').length, events: sent }, 202)
   })
   .openapi(list, async (c) => {
-    const { cursor, limit, ...query } = c.req.valid('query')
-    const before = cursor === undefined ? undefined : Number(cursor)
-    const { scopes: patterns } = c.var.principal
-    const { items, more } = await listEvents(c.env.DB, { ...query, before, patterns, limit })
-    const last = more ? items.at(-1) : undefined
-    return c.json({ items: items.map(withoutSeq), next_cursor: last ? String(last.seq) : null }, 200)
+    const { type, ...query } = c.req.valid('query')
+    const types = type === undefined ? undefined : [type]
+    return c.json(await listEvents(c.env.DB, { ...query, types, patterns: c.var.principal.scopes }), 200)
   })
   // Before `/v1/events/{id}`, which would take it for an id.
   .openapi(replay, (c) => {
-    const { types, scope, ...span } = c.req.valid('query')
+    const { types, scope, start: since, end: until } = c.req.valid('query')
     if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
-    const which = { ...span, scope, types: types?.split(',').map((type) => type.trim()) }
-    return ndjson(replayEvents(c.env.DB, which, c.var.principal.scopes))
+    const which = { since, until, scope, types: types?.split(',').map((type) => type.trim()) }
+    return ndjson(replayEvents(c.env.DB, { ...which, patterns: c.var.principal.scopes }))
   })
   .openapi(find, async (c) => {
     const { id } = c.req.valid('param')
     const { scope } = c.req.valid('query')
-    const [row] = (await listEvents(c.env.DB, { id, scope, patterns: c.var.principal.scopes, limit: 1 })).items
-    if (!row) throw notFound(`There is no event ${id} in the scopes of this key. The scope itself knows of it a second earlier.`)
-    return c.json(withoutSeq(row), 200)
+    const found = await findEvent(c.env.DB, id, { scope, patterns: c.var.principal.scopes })
+    if (!found) throw notFound(`There is no event ${id} in the scopes of this key. The scope itself knows of it a second earlier.`)
+    return c.json(found, 200)
   })
 
 /** The ids stand in it, also those that were made here: whatever became of an event, it is not doubled if it is sent again under its own. */
@@ -144,5 +141,3 @@ function receiptOf({ id, scope, meta }: Event, known: Map<string, string>): Even
   if (first === undefined) known.set(key, meta.trace_id)
   return { id, scope, trace_id: first ?? meta.trace_id, status: first === undefined ? 'queued' : 'duplicate' }
 }
-
-const withoutSeq = <Row extends { seq: number }>({ seq: _seq, ...row }: Row): Omit<Row, 'seq'> => row

@@ -1,12 +1,13 @@
 import { jsonChunks } from '../base/json-chunks.ts'
+import { insertEvents } from './queued.ts'
 
-/** One event's state as its scope reports it; what does not change is in the payload, the event's JSON. Times in ms. */
+/** One event's state as its scope reports it; the payload is the event's JSON. Times in ms. */
 export type Report = {
   id: string
   status: string
   attempts: number
   error: string | null
-  /** Of the error that ended it, where it has one. */
+  /** The stack of the error that ended it, if it has one. */
   stack: string | null
   accepted_at: number
   ended_at: number | null
@@ -16,8 +17,8 @@ export type Report = {
 }
 export type ScopeReport = { scope: string; agent: string; open: number; wake_at: number | null; updated_at: number; parked: number }
 
-/** Writes what a scope's outbox holds into D1, in one batch. Repeated or late reports change nothing: a revision only grows. */
-export async function tell(db: D1Database, reports: readonly Report[], scope: ScopeReport): Promise<void> {
+/** Writes the states of a scope's events into D1, in one batch. Repeated or late reports change nothing: a revision only grows. */
+export async function replicateEvents(db: D1Database, reports: readonly Report[], scope: ScopeReport): Promise<void> {
   // The payload is JSON already: it goes in as it is, not as text within text.
   const statements = jsonChunks(reports.map(rowOf)).map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk))
   const dead = reports.filter(({ status, discarded }) => status === 'dead_lettered' && !discarded)
@@ -33,16 +34,13 @@ export async function tell(db: D1Database, reports: readonly Report[], scope: Sc
   await db.batch(statements)
 }
 
-const rowOf = ({ payload, status, attempts, error, accepted_at, ended_at, revision }: Report): string =>
-  `[${payload},${JSON.stringify([status, attempts, error, accepted_at, ended_at, revision]).slice(1)}`
+const rowOf = ({ payload, status, attempts, error, accepted_at, revision }: Report): string =>
+  `[${payload},${JSON.stringify([status, attempts, error, accepted_at, revision]).slice(1)}`
 
-const UPSERT_EVENTS = `INSERT INTO events
-    (id, scope, type, source, timestamp, trace_id, payload, status, attempts, error, accepted_at, ended_at, revision)
-  SELECT event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, report->>1,
-    report->>2, report->>3, report->>4, report->>5, report->>6
-  FROM (SELECT value AS report, value->0 AS event FROM json_each(?1)) WHERE true
-  ON CONFLICT (scope, id) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, error = excluded.error, accepted_at = excluded.accepted_at,
-    ended_at = excluded.ended_at, revision = excluded.revision, queued_at = NULL
+const UPSERT_EVENTS = `${insertEvents(`SELECT key AS place, value->0 AS event, value->>1 AS status, value->>2 AS attempts,
+    value->>3 AS error, value->>4 AS accepted_at, value->>5 AS revision FROM json_each(?1)`)}
+  ON CONFLICT (id, scope) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, error = excluded.error,
+    accepted_at = excluded.accepted_at, revision = excluded.revision
   WHERE excluded.revision > events.revision`
 
 const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, stack, attempts, payload, dead_lettered_at)
@@ -51,7 +49,7 @@ const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_
   ON CONFLICT (scope, event_id) DO UPDATE SET origin = 'scope', error = excluded.error, stack = excluded.stack, attempts = excluded.attempts,
     dead_lettered_at = excluded.dead_lettered_at`
 
-/** Letters of events that have another outcome by now, or were discarded. A scope without letters costs one look. */
+/** Letters of events that have another outcome by now, or were discarded. A scope without letters costs one look-up. */
 const DELETE_DEAD_LETTERS = `DELETE FROM dead_letters WHERE scope = ?1 AND (event_id IN (SELECT value FROM json_each(?2))
   OR (SELECT status FROM events WHERE id = event_id AND scope = ?1) <> 'dead_lettered')`
 

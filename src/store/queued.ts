@@ -1,0 +1,133 @@
+import type { Event } from '../core/event.ts'
+import { jsonChunks } from '../base/json-chunks.ts'
+
+/**
+ * The ids of both tables of events begin with a time in ms, so that their own order is one of time: the lower 21 bits tell rows of
+ * one millisecond apart. They are beyond what a JavaScript number holds exactly, and cross into it as text.
+ */
+const BITS = 21
+export const seqAt = (ms: number): string => String(BigInt(Math.max(0, Math.floor(ms))) << BigInt(BITS))
+
+/**
+ * SQL for the time in ms that an event is filed under: its timestamp, or where that is in the future the time of its acceptance.
+ * Both give an order in which nothing is filed ahead of the clock.
+ */
+export const filedAt = (event: string, accepted_at: string): string =>
+  `max(0, min(coalesce(CAST(round(unixepoch(${event}->>'timestamp', 'subsec') * 1000) AS INTEGER), ${accepted_at}), ${accepted_at}))`
+
+/**
+ * SQL that puts events into the log, from rows of `place, event, status, attempts, error, accepted_at, revision`, where `event` is the
+ * event's JSON. Each goes behind those of its millisecond.
+ */
+export const insertEvents = (rows: string): string => `INSERT INTO events
+    (seq, id, scope, type, status, attempts, error, accepted_at, revision, payload)
+  SELECT coalesce((SELECT max(seq) FROM events WHERE seq >= filed << ${BITS} AND seq < (filed + 1) << ${BITS}), filed << ${BITS})
+      + row_number() OVER (PARTITION BY filed ORDER BY place),
+    event->>'id', event->>'scope', event->>'type', status, attempts, error, accepted_at, revision, event
+  FROM (SELECT *, ${filedAt('event', 'accepted_at')} AS filed FROM (${rows})) WHERE true`
+
+/** A row of `queued`: the events that one `sendBatch` carries. */
+export type SentBatch = { id: string; events: readonly Event[] }
+export type UnseenBatch = SentBatch & { attempts: number }
+
+/** An id for a batch that is sent now. Two that coincide share a row. */
+export const newBatchId = (now: number): string => String(BigInt(seqAt(now)) + BigInt(Math.floor(Math.random() * 2 ** BITS)))
+
+/**
+ * Notes what is sent through the queue, so that the sweep finds what the queue loses. Returns the traces of those events that the log
+ * has already, by `scope id`.
+ */
+export async function noteQueued(db: D1Database, batches: readonly SentBatch[], due_at: number): Promise<Map<string, string>> {
+  const rows = jsonChunks(batches.map(({ id, events }) => JSON.stringify([id, events])))
+  const asked = jsonChunks(batches.flatMap(({ events }) => events.map(({ scope, id }) => JSON.stringify([scope, id]))))
+  const answers = await db.batch<{ scope: string; id: string; trace_id: string }>([
+    ...asked.map((chunk) => db.prepare(KNOWN_TRACES).bind(chunk)),
+    ...rows.map((chunk) => db.prepare(NOTE).bind(chunk, due_at)),
+  ])
+  return new Map(answers.flatMap(({ results }) => results.map(({ scope, id, trace_id }) => [`${scope} ${id}`, trace_id] as const)))
+}
+
+const KNOWN_TRACES = `SELECT scope, events.id, payload->>'$.meta.trace_id' AS trace_id FROM json_each(?1) AS asked
+  CROSS JOIN events ON events.id = asked.value->>1 AND scope = asked.value->>0`
+const NOTE = `INSERT INTO queued (id, due_at, events) SELECT CAST(value->>0 AS INTEGER), ?2, value->1 FROM json_each(?1) WHERE true
+  ON CONFLICT (id) DO UPDATE SET events = rtrim(events, ']') || ',' || ltrim(excluded.events, '[')`
+
+/** SQL that holds where the log has the event whose JSON is `event`. */
+export const isKnown = (event: string): string =>
+  `EXISTS (SELECT 1 FROM events WHERE events.id = ${event}->>'id' AND events.scope = ${event}->>'scope')`
+
+/** Of what is on its way, as much of the newest as is looked at for one answer. */
+const LOOKED_AT_ROWS = 2000
+const LOOKED_AT_BYTES = 16_000_000
+
+/**
+ * SQL for the events that are on their way through the queue and that the log does not have: `key` is where they will be in its
+ * order. Only batches that contain the parameter `text` are read.
+ */
+export const inFlight = (text?: string): string => `SELECT (filed << ${BITS}) + ${2 ** (BITS - 1)} + place AS key, scope, type,
+    'queued' AS status, octet_length(queued) AS bytes, queued
+  FROM (SELECT found.key AS place, found.value AS queued, found.value->>'scope' AS scope, found.value->>'type' AS type,
+      ${filedAt('found.value', `batch.id >> ${BITS}`)} AS filed
+    FROM queued AS batch CROSS JOIN json_each(batch.events) AS found
+    WHERE batch.id IN (SELECT id FROM (SELECT id, sum(octet_length(events)) OVER (ORDER BY id DESC) - octet_length(events) AS before
+        FROM (SELECT id, events FROM queued ORDER BY id DESC LIMIT ${LOOKED_AT_ROWS})) WHERE before < ${LOOKED_AT_BYTES})
+      ${text === undefined ? '' : `AND instr(batch.events, ${text}) > 0`})
+  WHERE NOT ${isKnown('queued')}`
+
+type Looked = { id: string; due_at: number; attempts: number; known: number; events: number }
+
+/** The next batches after the one of id `after`, oldest first, with how many of their events the log has. */
+export async function batchesAfter(db: D1Database, after: string, limit: number): Promise<Looked[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT CAST(batch.id AS TEXT) AS id, due_at, attempts, count(*) AS events, sum(${isKnown('found.value')}) AS known
+        FROM queued AS batch CROSS JOIN json_each(batch.events) AS found
+        WHERE batch.id IN (SELECT id FROM queued WHERE id > CAST(?1 AS INTEGER) ORDER BY id LIMIT ?2)
+        GROUP BY batch.id ORDER BY batch.id`,
+    )
+    .bind(after, limit)
+    .all<Looked>()
+  return results
+}
+
+export const anyQueued = async (db: D1Database): Promise<boolean> => (await db.prepare('SELECT 1 FROM queued LIMIT 1').first()) !== null
+
+const LISTED = '(SELECT CAST(value AS INTEGER) FROM json_each(?1))'
+
+/** Those of these batches that there still are, each with the events that the log does not have. */
+export async function unseenBatches(db: D1Database, ids: readonly string[]): Promise<UnseenBatch[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT CAST(batch.id AS TEXT) AS id, attempts, '[' || group_concat(found.value) || ']' AS events
+        FROM queued AS batch CROSS JOIN json_each(batch.events) AS found WHERE batch.id IN ${LISTED} AND NOT ${isKnown('found.value')}
+        GROUP BY batch.id ORDER BY batch.id`,
+    )
+    .bind(JSON.stringify(ids))
+    .all<{ id: string; attempts: number; events: string }>()
+  return results.map((row) => ({ ...row, events: JSON.parse(row.events) as Event[] }))
+}
+
+export async function dropBatches(db: D1Database, ids: readonly string[]): Promise<void> {
+  if (ids.length > 0) await db.prepare(`DELETE FROM queued WHERE id IN ${LISTED}`).bind(JSON.stringify(ids)).run()
+}
+
+/** The sweep leaves these batches alone until `due_at`: the queue has them, and will deliver them again. */
+export async function postponeBatches(db: D1Database, ids: readonly string[], due_at: number): Promise<void> {
+  if (ids.length === 0) return
+  await db.prepare(`UPDATE queued SET due_at = max(due_at, ?2) WHERE id IN ${LISTED}`).bind(JSON.stringify(ids), due_at).run()
+}
+
+/** These batches were sent again at `now`: each time the sweep leaves them alone for twice as long as before, from `wait_ms` on. */
+export async function markSentAgain(db: D1Database, ids: readonly string[], { now, wait_ms }: { now: number; wait_ms: number }): Promise<void> {
+  if (ids.length === 0) return
+  await db
+    .prepare(`UPDATE queued SET due_at = ?2 + (?3 << min(attempts, 7)), attempts = attempts + 1 WHERE id IN ${LISTED}`)
+    .bind(JSON.stringify(ids), now, wait_ms)
+    .run()
+}
+
+/** Forgets what was sent before `before`, `limit` batches at most; returns how many. */
+export async function forgetQueued(db: D1Database, before: number, limit: number): Promise<number> {
+  const sql = 'DELETE FROM queued WHERE id IN (SELECT id FROM queued WHERE id < CAST(?1 AS INTEGER) ORDER BY id LIMIT ?2)'
+  return (await db.prepare(sql).bind(seqAt(before), limit).run()).meta.changes
+}
