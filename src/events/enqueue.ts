@@ -80,15 +80,18 @@ async function sendBatch(env: Env, group: readonly QueueMessage[]): Promise<Even
   }
 }
 
-/** Returns the traces of those that this isolate has sent before. */
+/** Returns the traces of those that this isolate sent before. */
 function remember(events: readonly Event[]): Map<string, string> {
   const known = new Map<string, string>()
   for (const { scope, id } of events) {
-    const key = `${scope} ${id}`
-    const trace = recent.get(key) ?? older.get(key)
-    if (trace !== undefined) known.set(key, trace)
+    const trace = recent.get(`${scope} ${id}`) ?? older.get(`${scope} ${id}`)
+    if (trace !== undefined) known.set(`${scope} ${id}`, trace)
   }
-  for (const { scope, id, meta } of events) if (!known.has(`${scope} ${id}`)) recent.set(`${scope} ${id}`, meta.trace_id)
+  // Of two equal ids in one request the first one's trace is kept.
+  for (const { scope, id, meta } of events.toReversed()) {
+    const key = `${scope} ${id}`
+    recent.set(key, known.get(key) ?? meta.trace_id)
+  }
   if (recent.size > MOST_RECENT) [older, recent] = [recent, new Map()]
   return known
 }

@@ -19,7 +19,9 @@ export type Packed = { message: QueueMessage; bytes: number }
 
 /** Messages of one scope's events each: a queue's speed and its price are by the message, up to a size. */
 export function pack(events: readonly Event[], batch?: string): Packed[] {
-  return Array.from(Map.groupBy(events, ({ scope }) => scope)).flatMap(([scope, group]) => packScope({ scope, ...(batch && { batch }) }, group))
+  return Array.from(Map.groupBy(events, ({ scope }) => scope)).flatMap(([scope, group]) =>
+    packScope({ scope, ...(batch && { batch }) }, group),
+  )
 }
 
 function packScope(head: Omit<QueueMessage, 'events'>, group: readonly Event[]): Packed[] {

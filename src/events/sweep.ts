@@ -45,7 +45,7 @@ export async function sweep(
 async function sendAgain(env: Env, now: number): Promise<number> {
   const late: string[] = []
   let reached: bigint | null = null
-  for (let after: string | undefined = '-1'; after !== undefined; ) {
+  for (let after: string | undefined = '-1'; after !== undefined;) {
     const page = await batchesAfter(env.DB, after, PAGE)
     await dropBatches(
       env.DB,
@@ -53,7 +53,7 @@ async function sendAgain(env: Env, now: number): Promise<number> {
     )
     for (const { id, due_at, known, events } of page) {
       if (known > 0) reached = BigInt(id)
-      if (known < events && due_at <= now) late.push(id)
+      if (known < events && due_at < now) late.push(id)
     }
     after = page.length < PAGE ? undefined : page.at(-1)?.id
   }

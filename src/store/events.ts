@@ -42,7 +42,10 @@ type Row = { key: string; status: EventStatus; attempts: number; error: string |
  */
 export async function listEvents(db: D1Database, page: Page): Promise<{ items: LoggedEvent[]; next_cursor: string | null }> {
   const wanted = statements(page)
-  const { results } = await db.prepare(wanted.page).bind(...wanted.params).all<Row>()
+  const { results } = await db
+    .prepare(wanted.page)
+    .bind(...wanted.params)
+    .all<Row>()
   const rows = results.slice(0, page.limit)
   const bytes = rows.reduce((sum, { payload }) => sum + byteLength(payload), 0)
   if (results.length > page.limit || (rows.length > 1 && bytes >= limits.page_bytes)) {
@@ -106,7 +109,11 @@ function statements({ patterns, scope, types, status, since, until, cursor, limi
 export async function findEvent(db: D1Database, id: string, { patterns, scope }: Pick<EventFilter, 'patterns' | 'scope'>) {
   const covered = `(?2 IS NULL OR scope = ?2) AND ${coveredBy('?3')}`
   const params = [id, scope ?? null, JSON.stringify(patterns), JSON.stringify(id).slice(1, -1)]
-  const find = (sql: string) => db.prepare(sql).bind(...params).first<Row>()
+  const find = (sql: string) =>
+    db
+      .prepare(sql)
+      .bind(...params)
+      .first<Row>()
   const logged = await find(
     `SELECT '' AS key, status, attempts, error, payload FROM events WHERE id = ?1 AND ${covered} AND ?4 IS NOT NULL ORDER BY accepted_at DESC LIMIT 1`,
   )
@@ -132,7 +139,7 @@ export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQ
 
 /** History of the scopes that one of the patterns matches, oldest first. */
 export async function* replayEvents(db: D1Database, filter: Omit<EventFilter, 'status'>): AsyncGenerator<Event> {
-  for (let cursor: string | null | undefined; cursor !== null; ) {
+  for (let cursor: string | null | undefined; cursor !== null;) {
     const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(db, { ...filter, cursor, limit: 500, rising: true })
     for (const { event } of page.items) yield event
     cursor = page.next_cursor

@@ -118,7 +118,11 @@ export async function postponeBatches(db: D1Database, ids: readonly string[], du
 }
 
 /** These batches were sent again at `now`: each time the sweep leaves them alone for twice as long as before, from `wait_ms` on. */
-export async function markSentAgain(db: D1Database, ids: readonly string[], { now, wait_ms }: { now: number; wait_ms: number }): Promise<void> {
+export async function markSentAgain(
+  db: D1Database,
+  ids: readonly string[],
+  { now, wait_ms }: { now: number; wait_ms: number },
+): Promise<void> {
   if (ids.length === 0) return
   await db
     .prepare(`UPDATE queued SET due_at = ?2 + (?3 << min(attempts, 7)), attempts = attempts + 1 WHERE id IN ${LISTED}`)

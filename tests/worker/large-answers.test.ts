@@ -181,7 +181,16 @@ const SKILLS = `INSERT INTO skill_versions
 
 async function logged(scope: string, events: readonly Event[]) {
   const now = Date.now()
-  const state = { status: 'pending', attempts: 0, error: null, stack: null, accepted_at: now, ended_at: null, revision: 1, discarded: false }
+  const state = {
+    status: 'pending',
+    attempts: 0,
+    error: null,
+    stack: null,
+    accepted_at: now,
+    ended_at: null,
+    revision: 1,
+    discarded: false,
+  }
   const reports = events.map((event) => ({ ...state, id: event.id, payload: JSON.stringify(event) }))
   await replicateEvents(env.DB, reports, { scope, agent: 'x', open: 0, wake_at: null, updated_at: now, parked: 0 })
 }
