@@ -3,7 +3,10 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { buildSandbox } from './sandbox/build-sandbox.ts'
 
-/** Writes src/reflexes/engine/sandbox.wasm anew: after a change of realm.js, of the metering, or of QuickJS's version. */
+/**
+ * Rebuilds src/reflexes/engine/sandbox.wasm. Run it after a change of realm.js, the metering or
+ * QuickJS's version.
+ */
 const engine = path.join(import.meta.dirname, '../src/reflexes/engine')
 const { resolve } = createRequire(import.meta.url)
 const sealed = await buildSandbox({

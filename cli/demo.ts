@@ -52,14 +52,17 @@ async function demo(options: DemoOptions, { signal }: Interruption): Promise<voi
     if (options.keep) await keepUp({ server, key, scope: log.scopes[0] ?? '', approvals: summary.approvals, output, signal })
   } finally {
     presenter.close()
-    // Also one that is still coming up when Ctrl-C is pressed.
+    // Also stops a server that is still starting when Ctrl-C is pressed.
     const server = await starting.catch(() => null)
     await server?.stop()
     folder.remove()
   }
 }
 
-/** They win over what .dev.vars says: the demo asks no model, and tells no firewall, no ticket system and nobody on duty. */
+/**
+ * These override .dev.vars: the demo calls no model and notifies no firewall, ticket system or
+ * person.
+ */
 const variables = (key: string) => ({
   REFLEX_ADMIN_KEY: key,
   REFLEX_MODEL: 'offline',
@@ -96,9 +99,9 @@ function failed(error: unknown, json: boolean): number {
   return tellFailure('The demo failed:', error instanceof CliError ? error : new CliError(messageOf(error), hint, error))
 }
 
-// A reader that has seen enough, such as `head`, closes the pipe: that is no failure to report.
+// A reader that closes the pipe early, such as `head`, is not a failure.
 process.stdout.on('error', () => process.exit(141))
 process.stderr.on('error', () => process.exit(141))
 process.exitCode = await main(process.argv.slice(2))
-// Connections that the server was killed under may keep a handle for a while.
+// Connections to a killed server may keep a handle open for a while.
 process.exit()

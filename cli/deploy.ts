@@ -24,7 +24,7 @@ const ONCE = `Once for each account, from this folder:
 
 Then npm run deploy again.`
 
-/** The terminal is wrangler's: it may ask, and it may open a browser to log in. */
+/** wrangler owns the terminal: it may ask questions and open a browser to log in. */
 async function wrangler(args: readonly string[], env: Record<string, string> = {}): Promise<void> {
   const child = spawn(process.execPath, [wranglerScript, ...args], {
     cwd: repository,
@@ -56,7 +56,7 @@ Deployed. Everything is closed until there is an admin key; make one, and keep i
 KEY=$(openssl rand -hex 32); echo "$KEY"
 printf %s "$KEY" | npx wrangler secret put REFLEX_ADMIN_KEY
 
-The first event, and what came of it:
+Send the first event and wait for its outcome:
 
 curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' '${url ?? 'https://YOUR-WORKER.workers.dev'}/v1/scopes/chat%2Fme/events?wait=outcome' \\
   -d '{"type": "ws.message", "connection_id": "me", "content": "hello"}'

@@ -33,7 +33,7 @@ async function dev(options: DevOptions, signal: AbortSignal): Promise<void> {
   } finally {
     changes.close()
     mapper.close()
-    // Also one that is still coming up when Ctrl-C is pressed.
+    // Also stops a server that is still starting when Ctrl-C is pressed.
     for (const server of await Promise.allSettled(starts)) if (server.status === 'fulfilled') await server.value.stop()
   }
 }
@@ -47,7 +47,7 @@ type Run = {
   started: (starting: Promise<LocalServer>) => void
 }
 
-/** Starts the server, and greets the developer once it is up. */
+/** Starts the server and prints the welcome text once it is up. */
 async function runServer({ options, state, signal, again, stack_mapper, started }: Run): Promise<LocalServer> {
   const { key, own } = adminKey({ repository, state })
   let up = false
@@ -57,14 +57,14 @@ async function runServer({ options, state, signal, again, stack_mapper, started 
     port: options.port,
     signal,
     vars: { REFLEX_STACK_MAPPER: stack_mapper, ...(own && { REFLEX_ADMIN_KEY: key }) },
-    // Until the server is up its output matters only if it does not come up; the error has it then.
+    // Until the server is up, its output matters only if it fails; the error then contains it.
     output: (text) => up && quiet(text),
   })
   started(starting)
   const server = await unlessAborted(signal, starting)
   const { model, model_error } = await connect(server.url, key).json<Health>('/health/detailed', { signal })
   if (model_error !== null) {
-    // Else the first event would be the first to tell.
+    // Otherwise the first event would be the first to report it.
     await server.stop()
     throw new CliError(model_error, 'For the local server, set REFLEX_MODEL and what it needs in .dev.vars, one NAME=value a line.')
   }
@@ -100,7 +100,7 @@ async function main(args: string[]): Promise<number> {
   } catch (error) {
     if (!signal.aborted) return tellFailure('The dev server could not start:', error)
     console.log('\nThe server has ended.')
-    // Ctrl-C is how it is meant to end.
+    // Ctrl-C is the normal end.
     return 0
   }
 }

@@ -1,4 +1,4 @@
-/** A name as it stands in a path. `hc` puts parameters there as they are. */
+/** Encodes a name for a path. `hc` inserts parameters unencoded. */
 export const inPath = (name: string): string => encodeURIComponent(name)
 
 export const scopeAddress = (base_url: string, scope: string, rest: string): string =>

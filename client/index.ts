@@ -10,8 +10,8 @@ export type { LogEntry } from '../src/contract/log-entry.ts'
 type Options = { fetch?: typeof fetch }
 
 /**
- * Every route, typed: `client.v1.scopes[':scope'].$get({param: {scope: inPath('team-a/x')}})`. It answers with a Response, whose `json()` is typed by
- * its status.
+ * A typed client of every route: `client.v1.scopes[':scope'].$get({ param: { scope:
+ * inPath('team-a/x') } })`. It returns a Response whose `json()` is typed by status.
  */
 export function createClient(base_url: string, key: string, options: Options = {}) {
   return hc<App>(base_url, { ...options, headers: { Authorization: `Bearer ${key}` } })

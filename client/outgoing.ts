@@ -2,8 +2,9 @@ export type Ack = { id: string; status: 'accepted' | 'duplicate' }
 type Sent = { text: string; answered: Promise<Ack>; resolve: (ack: Ack) => void; reject: (error: Error) => void }
 
 /**
- * What was sent and not yet answered, in order. A scope answers each message of a socket once, in the order in which they came: an ack names its event, and so
- * does an error where the scope could read the id; else it is for the oldest one.
+ * Messages without an answer yet, in order. A scope answers each socket message once, in order of
+ * arrival. An ack names its event, and so does an error if the scope could read the id; otherwise
+ * it answers the oldest message.
  */
 export class Outgoing {
   readonly #sent = new Map<string, Sent>()
@@ -17,7 +18,10 @@ export class Outgoing {
     return { answered, known: false }
   }
 
-  /** To be sent again on a new connection: each has its id, so that a scope which has it already calls it a duplicate. */
+  /**
+   * Messages to resend on a new connection. Each has its id, so a scope that already has it answers
+   * "duplicate".
+   */
   get texts(): string[] {
     return Array.from(this.#sent.values(), ({ text }) => text)
   }
@@ -27,7 +31,7 @@ export class Outgoing {
     this.#sent.delete(ack.id)
   }
 
-  /** Whether there was one that it could be for. */
+  /** True if a message waited for this answer. */
   refused(error: Error, id?: string): boolean {
     const [oldest] = this.#sent.keys()
     const refused = id ?? oldest

@@ -9,27 +9,39 @@ import { askTicket, TicketRefused } from './ticket.ts'
 
 export type { Ack } from './outgoing.ts'
 
-/** A piece of a turn's answer as it is being made, or a reflex's answer to an event. What counts is the entry that follows, `reply-sent`. */
+/**
+ * A piece of a turn's answer while it is produced, or a reflex's answer to an event. The
+ * authoritative answer is the later entry `reply-sent`.
+ */
 export type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
-/** A provider of tickets is asked for each connection, also after its key was deleted: it may have another. It throws TicketRefused to end it. */
+/**
+ * A ticket provider is called for each connection, also after its key was deleted: it may have
+ * another key. It throws TicketRefused to stop.
+ */
 type Credential = { key: string } | { ticket: () => Promise<string> }
 export type ConnectOptions = Credential & {
   base_url: string
   scope: string
-  /** The last `seq` seen. Without it, the log is followed from now on, as of `onOpen`. */
+  /** The last `seq` seen. Without it, the log is followed from the time of `onOpen`. */
   after?: number
   connection_id?: string
   onEntry?: (entry: LogEntry) => void
   onDelta?: (delta: Delta) => void
-  /** Also when a connection fails: it is tried again by itself, unless the key is refused or was deleted. */
+  /**
+   * Called also when a connection fails. It reconnects by itself unless the key is refused or was
+   * deleted.
+   */
   onError?: (error: Error) => void
   onOpen?: () => void
 }
 export type Connection = {
-  /** Resolves once the event is durable. Rejects where the scope refuses it, and on close. It survives lost connections. */
+  /**
+   * Resolves when the event is durable. Rejects if the scope refuses it, and on close. Survives
+   * lost connections.
+   */
   send: (event: EventInput | { content: string; id?: string }) => Promise<Ack>
   close: () => void
-  /** Where the next connection goes on. */
+  /** The `seq` after which the next connection continues. */
   readonly last_seq: number | null
 }
 
@@ -43,7 +55,10 @@ type Frame =
 
 const PING_MS = 20_000
 
-/** Follows a scope and speaks to it, over as many connections as it takes: nothing is missed, nothing is said twice. */
+/**
+ * Follows a scope and sends events to it over any number of connections: no entry is missed and no
+ * event is accepted twice.
+ */
 export function connectScope(options: ConnectOptions): Connection {
   const { base_url, scope, connection_id, onEntry, onDelta, onError, onOpen } = options
   const outgoing = new Outgoing()
@@ -74,7 +89,7 @@ export function connectScope(options: ConnectOptions): Connection {
   })
   const pulse = setInterval(beat, PING_MS)
 
-  /** With a key that was deleted each try would end as this one did. */
+  /** With a deleted key each attempt would end the same way. */
   function isFinal(code: number): boolean {
     return code === keyDeleted.code && 'key' in options
   }
@@ -94,7 +109,8 @@ export function connectScope(options: ConnectOptions): Connection {
   function receive(frame: Frame): void {
     switch (frame.type) {
       case 'open':
-        // Only now is it known where to go on if this connection breaks: what is sent before could be done and logged unheard.
+        // Only now the resume position is known: an event sent earlier could be handled and logged
+        // unheard.
         last_seq ??= frame.seq
         opened = true
         for (const text of outgoing.texts) socket.send(text)
@@ -104,7 +120,8 @@ export function connectScope(options: ConnectOptions): Connection {
         last_seq = frame.entry.seq
         return onEntry?.(frame.entry)
       case 'mark':
-        // Sent back once all before it has been read: the scope sends no further ahead than that.
+        // Sent back after everything before it was read: the scope sends only a limited amount
+        // ahead.
         socket.send(JSON.stringify(frame))
         return
       case 'ack':
@@ -118,7 +135,7 @@ export function connectScope(options: ConnectOptions): Connection {
     }
   }
 
-  /** A connection can be dead without having been closed: one that answers no ping is left for a new one. */
+  /** A connection can be dead without being closed: if no ping is answered, open a new one. */
   function beat(): void {
     if (socket.readyState !== socket.OPEN) return
     if (!heard) return socket.reconnect()
@@ -139,7 +156,7 @@ export function connectScope(options: ConnectOptions): Connection {
       if (closed) return Promise.reject(closed)
       const text = JSON.stringify({ ...event, id })
       const { answered, known } = outgoing.add(id, text)
-      // Else it goes with the next connection.
+      // Otherwise it is sent with the next connection.
       if (!known && opened && socket.readyState === socket.OPEN) socket.send(text)
       return answered
     },

@@ -1,18 +1,18 @@
 import { scopeAddress } from './address.ts'
 
-/** The key is wrong, or may not do this: trying again would not help. */
+/** The key is wrong or lacks permission: a retry cannot succeed. */
 export class TicketRefused extends Error {
   override readonly name = 'TicketRefused'
 }
 
 const PATIENCE_MS = 10_000
 
-/** A browser can set no header on a WebSocket, so each connection is opened with a ticket of its own. */
+/** A browser cannot set headers on a WebSocket, so each connection opens with a ticket. */
 export async function askTicket(base_url: string, scope: string, key: string): Promise<string> {
   const response = await fetch(scopeAddress(base_url, scope, 'tickets'), {
     method: 'POST',
     headers: { Authorization: `Bearer ${key}` },
-    // A server that hangs must not end the tries.
+    // A hanging server must not end the attempts.
     signal: AbortSignal.timeout(PATIENCE_MS),
   })
   const answer: { ticket?: string; detail?: string } = JSON.parse(await response.text())

@@ -1,4 +1,5 @@
-// Writes the sample log: `node examples/make-ssh-log.ts > examples/ssh-auth.log`. The same lines each time; all addresses are reserved for documentation.
+// Writes the sample log: `node examples/make-ssh-log.ts > examples/ssh-auth.log`. The output is
+// deterministic; all addresses are reserved for documentation.
 
 const START = Date.UTC(2026, 2, 9, 6, 0, 0)
 const END_S = 4 * 3600
@@ -8,7 +9,7 @@ const COMMON_USERS = ['admin', 'test', 'oracle', 'ubuntu', 'git', 'postgres', 'p
 type Line = { at: number; host: string; program: 'sshd' | 'CRON'; process: number; message: string }
 const lines: Line[] = []
 
-/** Numbers in [0, 1) that are the same each time (mulberry32). */
+/** Deterministic numbers in [0, 1) (mulberry32). */
 let state = 20_260_309
 function random(): number {
   state = (state + 0x6d2b79f5) | 0
@@ -22,7 +23,10 @@ const pick = <Item>(items: readonly [Item, ...Item[]]): Item => items[Math.floor
 let processes = 0
 type Process = { port: number; say: (after_s: number, message: string) => void }
 
-/** Each connection is a process of its own; `say` writes its next line, so many seconds after the one before. */
+/**
+ * Each connection has its own process; `say` writes its next line the given seconds after the
+ * previous one.
+ */
 function start(at_s: number, host: string, program: Line['program'] = 'sshd'): Process {
   processes += 1
   const process = processes
@@ -70,7 +74,7 @@ function login(at_s: number, host: string, address: string, user: string, how: '
   say(0, `pam_unix(sshd:session): session closed for user ${user}`)
 }
 
-/** A burst: `tries` guesses, some seconds apart. */
+/** A burst of `tries` guesses, some seconds apart. */
 function burst(at_s: number, host: string, address: string, tries: number, users: readonly [string, ...string[]]): void {
   let at = at_s
   for (let index = 0; index < tries; index += 1) {
@@ -87,7 +91,7 @@ burst(4200, 'db-1', '203.0.113.112', 22, everyone)
 hammer(6000, 'db-1', '192.0.2.201')
 hammer(6025, 'db-1', '192.0.2.201')
 burst(7800, 'web-1', '198.51.100.77', 6, ['admin', 'administrator'])
-// Two at once, and one of them on both hosts.
+// Two bursts at once, one of them on both hosts.
 burst(9600, 'web-1', '203.0.113.9', 8, ['postgres', 'oracle', 'mysql'])
 burst(9604, 'db-1', '203.0.113.9', 8, ['postgres', 'oracle', 'mysql'])
 burst(9610, 'web-1', '198.51.100.140', 7, ['root'])
@@ -95,15 +99,15 @@ burst(9610, 'web-1', '198.51.100.140', 7, ['root'])
 burst(12_000, 'web-1', '192.0.2.66', 7, ['deploy'])
 login(12_060, 'web-1', '192.0.2.66', 'deploy', 'password')
 
-// Too slow for the window: a guess every 20 minutes.
+// Too slow for the window: one guess every 20 minutes.
 for (let at = 300; at < END_S; at += 1200) failedLogin(at, 'db-1', '198.51.100.200', pick(['test', 'guest']), false)
-// A colleague who needed three tries.
+// A colleague who needed three attempts.
 for (const at of [5000, 5008, 5015]) failedLogin(at, 'web-1', '192.0.2.10', 'alice', true)
 login(5024, 'web-1', '192.0.2.10', 'alice', 'password')
 for (const at of [900, 3600, 8400, 11_400]) login(at, pick(['web-1', 'db-1']), '192.0.2.10', 'alice', 'publickey')
 for (const at of [1500, 7200, 10_800]) login(at, 'db-1', '192.0.2.31', 'bob', 'publickey')
 
-// What else is in such a log.
+// Other lines of such a log.
 for (let index = 0; index < 24; index += 1) {
   const at = between(0, END_S)
   const host = pick(['web-1', 'db-1'])

@@ -1,8 +1,10 @@
-// A loop of your own, in a process of its own: it claims a scope's events, decides, and says how each went. Node 24, no dependency.
+// Your own loop, in your own process: it claims a scope's events, decides, and settles each. Node 24,
+// no dependencies.
 //
 //   REFLEX_KEY=… node examples/own-loop.ts [--once]
 //
-// The key needs the role operator, to set the scope's consumer, and publisher, to claim. REFLEX_URL and REFLEX_SCOPE have defaults.
+// The key needs the roles operator, to set the scope's consumer, and publisher, to claim.
+// REFLEX_URL and REFLEX_SCOPE have defaults.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -12,7 +14,9 @@ type Delivery = { event: Event; ack_token: string; attempts: number }
 const { REFLEX_URL = 'http://localhost:8787', REFLEX_SCOPE = 'own/loop', REFLEX_KEY } = process.env
 const once = process.argv.includes('--once')
 const IDLE_MS = 1000
-/** Longer than a decision may take: an event that is not settled by then is given to the next who claims. */
+/**
+ * Longer than any decision takes: an event that is not settled by then goes to the next consumer.
+ */
 const LEASE_S = 60
 
 if (!REFLEX_KEY) {
@@ -23,10 +27,10 @@ if (!REFLEX_KEY) {
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
 
-/** What has happened since the last action: the memory that decisions are made from. */
+/** The memory that decisions are made from: the events since the last action. */
 const seen: Event[] = []
 
-// From here on the scope runs no turns of its own: its events wait until somebody claims them.
+// From now on the scope runs no turns of its own: its events wait to be claimed.
 await call('PATCH', '', { consumer: 'pull' })
 console.log(`Claiming the events of ${REFLEX_SCOPE} at ${REFLEX_URL}${once ? ', once' : ''}.`)
 
@@ -37,18 +41,19 @@ while (!stop.signal.aborted) {
     if (once) break
   } catch (error) {
     if (once) throw error
-    // What was claimed and not settled comes again when its lease has run out.
+    // Claimed events that were not settled return when their lease expires.
     console.error(`${String(error)}; trying again`)
   }
   await sleep(IDLE_MS, undefined, { signal: stop.signal }).catch(() => {})
 }
 
-/** Claims some events and settles each. Says how many there were. */
+/** Claims events, settles each, and returns their number. */
 async function round(): Promise<number> {
   const { deliveries } = await call<{ deliveries: Delivery[] }>('POST', '/claim', { limit: 10, lease_s: LEASE_S })
   for (const { event, ack_token, attempts } of deliveries) {
     const decision = attempt(event)
-    // One that is given back comes again after a while; after three attempts it goes to the dead letters.
+    // A returned event is delivered again after a pause; after three attempts it goes to the dead
+    // letters.
     if (decision.ok) await call('POST', '/ack', { ack_tokens: [ack_token] })
     else await call('POST', '/nack', { ack_token, error: decision.reason })
     console.log(`${event.id} ${event.type}: ${decision.ok ? decision.what : `given back at attempt ${attempts}, ${decision.reason}`}`)
@@ -64,7 +69,7 @@ function attempt(event: Event): { ok: true; what: string } | { ok: false; reason
   }
 }
 
-/** Your decision: this one acts on every third event. Throw where it cannot be made now. */
+/** Your decision: this one acts on every third event. Throw if no decision is possible now. */
 function decide(event: Event): string {
   if (event.content === 'fail') throw new Error('this event asked to fail')
   seen.push(event)

@@ -1,7 +1,7 @@
 import type { Page } from '../../src/contract/scope-api.ts'
 import type { Api } from '../lib/api.ts'
 
-/** What waits for a person, as the API lists it. */
+/** A pending approval, as the API lists it. */
 export type WaitingApproval = {
   id: string
   scope: string

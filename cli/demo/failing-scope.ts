@@ -5,9 +5,11 @@ import type { Api } from '../lib/api.ts'
 import { CliError } from '../lib/cli-error.ts'
 
 export const FAILING_SCOPE = 'demo/failing'
-/** Divides by how many requests came, and none did: each attempt to evaluate it fails, as a user's own mistake would. */
+/**
+ * Divides by the number of requests, which is 0: each evaluation fails, as a user's mistake would.
+ */
 export const FAILING_CONDITION = '100 * by_type["ws.message"] / by_type["http.request"] > 50'
-/** One less than the default, so that the demo is over a second sooner. */
+/** One less than the default, which saves the demo a second. */
 export const FAILING_ATTEMPTS = 2
 
 export type DeadLetter = {
@@ -22,10 +24,13 @@ export type DeadLetter = {
 }
 
 const POLL_MS = 100
-/** D1 is told by the scope's outbox, within about a second. */
+/** The scope's outbox replicates to D1 within about a second. */
 const MOST_MS = 15_000
 
-/** Makes a scope of the built-in agent whose condition cannot be evaluated, and sends it one event. */
+/**
+ * Creates a scope of the built-in agent whose condition cannot be evaluated, and sends it one
+ * event.
+ */
 export async function sendToFail(api: Api, signal: AbortSignal): Promise<void> {
   const path = `/v1/scopes/${encodeURIComponent(FAILING_SCOPE)}`
   const settings = {
@@ -45,7 +50,7 @@ export async function sendToFail(api: Api, signal: AbortSignal): Promise<void> {
   await api.json<unknown>('/v1/events', { method: 'POST', body: event, signal })
 }
 
-/** The failing scope's dead letters, once it has given its event up and D1 knows. */
+/** Returns the failing scope's dead letters once D1 has them. */
 export async function deadLetters(api: Api, signal: AbortSignal): Promise<DeadLetter[]> {
   const until = performance.now() + MOST_MS
   for (;;) {

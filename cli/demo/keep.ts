@@ -4,7 +4,7 @@ import { REFLEX } from './set-reflex.ts'
 
 type Kept = { url: string; key: string; scope: string; approvals: readonly WaitingApproval[] }
 
-/** Lines to paste into another terminal, in the project's folder. All of them work as they stand. */
+/** Commands to paste into another terminal, in the project's folder. */
 export function howToTalk({ url, key, scope, approvals }: Kept): string[] {
   const path = encodeURIComponent(scope)
   const socket = `${url.replace('http', 'ws')}/v1/scopes/chat%2Fdemo/ws`

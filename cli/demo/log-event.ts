@@ -1,15 +1,18 @@
 import { sshLineOf } from '../../src/agents/ssh-guard/burst.ts'
 import { parseSyslog, syslogTime } from '../../src/agents/ssh-guard/line.ts'
 
-/** An event as it is sent: the id names the line, so that a batch that is sent twice is perceived once. */
+/** An event as sent. Its id names the line, so a batch that is sent twice is perceived once. */
 export type LineEvent = { id: string; type: 'log.line'; scope: string; source: string; timestamp: string; host: string; line: string }
 export type Left = 'empty' | 'no syslog line' | 'too long'
 
-/** What the event type `log.line` allows. */
+/** The limits of the event type `log.line`. */
 const MOST_CHARS = 8192
 const MOST_HOST = 100
 
-/** A line of an auth log as an event for its host's scope, or why it is none. `number` counts from 1. */
+/**
+ * Converts a line of an auth log into an event for its host's scope, or returns the reason why it
+ * cannot. `number` counts from 1.
+ */
 export function lineEvent(text: string, number: number, now: number): LineEvent | Left {
   const line = text.trimEnd()
   if (line === '') return 'empty'
@@ -21,13 +24,13 @@ export function lineEvent(text: string, number: number, now: number): LineEvent 
   return { id: `line-${number}`, type: 'log.line', scope: scopeOf(host), source: 'demo', timestamp, host: host.slice(0, MOST_HOST), line }
 }
 
-/** The failed logins that a line reports, and the address they came from; null where it reports none. */
+/** The number of failed logins in a line and their address; null if there are none. */
 export function failedLogins(line: string): { address: string; times: number } | null {
   const parsed = sshLineOf({ line })
   return parsed && parsed.times > 0 ? { address: parsed.address, times: parsed.times } : null
 }
 
-/** A scope's name has fewer characters to choose from than a host's may. */
+/** Scope names allow fewer characters than host names. */
 export const scopeOf = (host: string): string =>
   `ssh/${host
     .toLowerCase()

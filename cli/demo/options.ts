@@ -46,7 +46,7 @@ const options = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const
 
-/** Throws a CliError that names what is wrong. */
+/** Throws a CliError that names the mistake. */
 export function parseOptions(args: string[]): DemoOptions {
   const { file, limit, speed, timeout, 'no-reflex': without, keep, json, help } = parsed(args)
   return {

@@ -9,14 +9,14 @@ export type View = { state: DemoState; phase: Phase; file: string; elapsed_ms: n
 
 const MOST_COLUMNS = 110
 const LEAST_COLUMNS = 30
-/** Below this a turn's line has no room for its time. */
+/** Narrower terminals have no room for a turn's time. */
 const NARROW = 64
 const LEAST_NAME = 14
 const MOST_SCOPES = 6
 const MOST_DECISIONS = 10
 const LABEL = 9
 
-/** The whole picture, in lines that are narrower than the terminal and fewer than its rows. */
+/** Returns the picture as lines that are narrower than the terminal and fewer than its rows. */
 export function picture(view: View): string[] {
   const { state, columns, rows, paint } = view
   // A line as wide as the terminal would wrap.
@@ -116,7 +116,7 @@ function scopeTable(state: DemoState, { width, paint, most }: Part): string[] {
   return [paint('dim', 'scope'.padEnd(name) + columns.map(([head]) => `  ${head}`).join('')), ...rows, ...note]
 }
 
-/** As many of the columns as leave room for a scope's name. */
+/** Drops columns until a scope's name fits. */
 function fitting(width: number): typeof COLUMNS {
   let room = width - LEAST_NAME
   return COLUMNS.filter(([head]) => (room -= head.length + 2) >= 0)

@@ -5,14 +5,14 @@ import { picture, type Phase } from './picture.ts'
 import type { DemoState } from './state.ts'
 import { decided } from './wording.ts'
 
-/** Shows how it goes. `close` leaves the output as if nothing had been drawn. */
+/** Shows the progress. `close` leaves the output as if nothing had been drawn. */
 export type Presenter = { phase: (phase: Phase) => void; state: (state: DemoState) => void; close: () => void }
 type Start = { file: string; state: DemoState; started: number }
 
 const FRAME_MS = 100
 const PROGRESS_MS = 2000
 
-/** A picture on a terminal, lines elsewhere. */
+/** Draws a picture on a terminal and prints lines elsewhere. */
 export const presenterFor = (output: Output, start: Start): Presenter => (isTerminal(output) ? live(output, start) : plain(output, start))
 
 function live(output: Output, { file, state: initial, started }: Start): Presenter {
@@ -23,7 +23,8 @@ function live(output: Output, { file, state: initial, started }: Start): Present
     const { columns = 80, rows = 24 } = output
     screen.draw(picture({ state, phase, file, elapsed_ms: performance.now() - started, columns, rows, paint }))
   }
-  // Drawn at a steady pace, however many entries come: the terminal is not what is measured.
+  // Drawn at a steady rate, however many entries arrive: the terminal must not slow the
+  // measurement.
   const timer = setInterval(draw, FRAME_MS)
   const close = () => {
     clearInterval(timer)

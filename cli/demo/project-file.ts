@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { CliError, messageOf } from '../lib/cli-error.ts'
 import { repository } from '../lib/wrangler.ts'
 
-/** A file of this project, by its path in it. */
+/** Resolves a file of this project by its path in it. */
 export async function readProjectFile(file: string): Promise<string> {
   try {
     return await readFile(join(repository, file), 'utf8')

@@ -6,7 +6,7 @@ import { repository } from '../lib/wrangler.ts'
 import { failedLogins, lineEvent, type Left, type LineEvent } from './log-event.ts'
 import { EXAMPLE } from './options.ts'
 
-/** Each host has a scope and is followed by a connection of its own. */
+/** Each host has a scope, followed by a connection of its own. */
 const MOST_HOSTS = 100
 const MOST_BYTES = 64 * 1024 * 1024
 const EXPECTED = 'Lines look like: Dec 10 06:55:46 host sshd[24200]: Failed password for root from 203.0.113.7 port 38926 ssh2'
@@ -20,16 +20,18 @@ export type AuthLog = {
   left_out: Record<string, number>
 }
 
-/** Reads an auth log, the project's example unless a file is named. Throws a CliError where there is nothing in it to send. */
+/**
+ * Reads an auth log, by default the project's example. Throws a CliError if it has no line to send.
+ */
 export async function readAuthLog({ file, limit }: { file: string | null; limit: number }, now: number): Promise<AuthLog> {
-  // npm runs scripts in the project's folder; a file is named from where the user is.
+  // npm runs scripts in the project's folder; the user names a file relative to his own.
   const path = file === null ? resolve(repository, EXAMPLE) : resolve(process.env['INIT_CWD'] ?? '.', file)
   const text = await read(path)
   return { name: file ?? EXAMPLE, ...eventsOf(text, { path, limit, now }) }
 }
 
 export function eventsOf(text: string, { path, limit, now }: { path: string; limit: number; now: number }): Omit<AuthLog, 'name'> {
-  // The last line ends with a line break: nothing follows it.
+  // The last line ends with a line break, so the last piece is empty.
   const lines = text.replace(/\n$/, '').split('\n')
   if (text.trim() === '') throw new CliError(`${path} is empty.`, EXPECTED)
   const left_out: Partial<Record<Left | 'beyond --limit' | 'of too many hosts', number>> = {}

@@ -5,10 +5,13 @@ import { tallyOf, type Decision, type DemoState, type Failure, type Running, typ
 
 type Entry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
 
-/** What is kept of decisions and failures: more than any picture shows. */
+/** Decisions and failures that are kept: more than any picture shows. */
 const MOST_KEPT = 50
 
-/** The state after one more entry of a scope's log. An entry that was seen before, as after a resume, changes nothing. */
+/**
+ * Returns the state after one more log entry. An entry that was seen before, as after a resume,
+ * changes nothing.
+ */
 export function reduce(state: DemoState, scope: string, entry: LogEntry): DemoState {
   if (entry.seq <= tallyOf(state, scope).last_seq) return state
   return tally(apply(state, scope, entry), scope, { last_seq: entry.seq })
@@ -127,7 +130,7 @@ const decide = (state: DemoState, decision: Decision): DemoState => ({
   decisions: [...state.decisions, decision].slice(-MOST_KEPT),
 })
 
-/** A turn that failed or began anew decided nothing. */
+/** A failed or restarted turn decided nothing. */
 function countDecided({ decided }: DemoState, { status, usage }: Entry<'turn-ended'>): DemoState['decided'] {
   if (status !== 'result' && status !== 'none') return decided
   return { turns: decided.turns + 1, without_model: decided.without_model + (usage.model_calls === 0 ? 1 : 0) }
@@ -165,7 +168,7 @@ function startEffect(state: DemoState, { tool, input, effect_id, cause }: Entry<
   return { ...state, effects, running: { ...state.running, [effect_id]: running } }
 }
 
-/** An address is blocked once the effect has ended, whoever asked for it. */
+/** An address counts as blocked when the effect has ended, whoever requested it. */
 function endEffect(state: DemoState, scope: string, { at, effect_id, status, duration_ms }: Entry<'effect-ended'>): DemoState {
   const { [effect_id]: ran, ...running } = state.running
   const spent = spend(state, ran?.by === 'reflex' ? 'reflex_effects' : 'effects', duration_ms)
@@ -178,7 +181,7 @@ function endEffect(state: DemoState, scope: string, { at, effect_id, status, dur
   return decide(blocked, { at, scope, status: 'result', window: 'reflex', blocked: [block.address], why: block.reason })
 }
 
-/** A run that watches, or that the chain held back, decides nothing. */
+/** A run in shadow mode, or one that the chain held back, decides nothing. */
 function runReflex(state: DemoState, entry: Entry<'reflex-fired' | 'reflex-passed'>): DemoState {
   if (entry.state !== 'active') return state
   const tally = countRun(state.reflexes[entry.reflex_id] ?? noReflexTally(), entry)

@@ -4,7 +4,10 @@ import { countSample, emptyHistogram, percentiles } from '../../src/reflexes/his
 
 type Run = Extract<LogEntry, { kind: Extract<EntryKind, 'reflex-fired' | 'reflex-passed'> }>
 
-/** What one reflex did. `passed`: it left the event to the slow path, `troubled`: for another reason than that it wanted to. */
+/**
+ * The results of one reflex. `passed`: it left the event to the slow path; `troubled`: it failed or
+ * was held back.
+ */
 export type ReflexTally = { fired: number; passed: number; troubled: number; total_us: number; duration_us: Histogram; fuel: Histogram }
 
 export const noReflexTally = (): ReflexTally => ({
@@ -16,7 +19,7 @@ export const noReflexTally = (): ReflexTally => ({
   fuel: emptyHistogram(),
 })
 
-/** The tally after one more run. */
+/** Returns the tally after one more run. */
 export function countRun(tally: ReflexTally, entry: Run): ReflexTally {
   const fired = entry.kind === 'reflex-fired' ? 1 : 0
   const troubled = entry.kind === 'reflex-passed' && entry.reason !== 'null' ? 1 : 0
@@ -40,7 +43,10 @@ export type ReflexFigures = {
   fired: number
   passed: number
   troubled: number
-  /** The server's clock counts in milliseconds: a run of microseconds is logged as 0 or as 1,000, so that the mean tells more than the median. */
+  /**
+   * The server's clock has millisecond resolution: a run of microseconds is logged as 0 or 1,000,
+   * so the mean says more than the median.
+   */
   mean_us: number
   median_us: number
   median_fuel: number

@@ -16,7 +16,7 @@ const MOST_SAID = 500
 const MOST_APPROVALS = 5
 const LABEL = 10
 
-/** The end of the demo, for people. `columns` is Infinity where lines are not to be cut. */
+/** The final report for people. `columns` is Infinity to avoid truncation. */
 export function report(summary: Summary, { columns, paint, kept }: Look): string[] {
   const place = { width: columns - 1, paint }
   const row = ([label, text]: [string, string]) => `  ${paint('dim', label.padEnd(LABEL))}${cut(text, place.width - LABEL - 2)}`
@@ -117,7 +117,7 @@ function blocks({ blocked, events }: Summary, { width, paint }: Place): string[]
   ]
 }
 
-/** The skill's first input says what it is about. */
+/** The skill's first input names its subject. */
 function toApprove({ approvals }: Summary, { width, paint, kept }: Place & { kept: boolean }): string[] {
   if (approvals.length === 0) return []
   const inner = width - 2

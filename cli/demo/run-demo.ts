@@ -31,7 +31,7 @@ type Demo = {
 const CATCH_UP_MS = 15_000
 const NOTICE_MS = 500
 
-/** The main job: every line of the log through the server, its scopes followed, to the last outcome. */
+/** Sends every line of the log to the server, follows its scopes and waits for the last outcome. */
 export async function runDemo({ server, key, log, state, options, presenter, signal, started }: Demo): Promise<Summary> {
   const api = connect(server.url, key)
   const ready = performance.now()
@@ -67,7 +67,7 @@ export async function runDemo({ server, key, log, state, options, presenter, sig
     const times = rounded(spans)
     return summarise({ file: log.name, left_out: log.left_out, speed: options.speed, state, scopes, dead_letters, approvals, times })
   } catch (error) {
-    // The first to notice that the server is gone is often a request: what is told is the cause.
+    // Often a request notices first that the server is gone; the error to report is the cause.
     await Promise.race([server.ended, wait(NOTICE_MS)])
     work.throwIfAborted()
     throw error
@@ -87,7 +87,7 @@ const rounded = ({ start, send, work, dead_letter, all }: Times): Times => ({
 
 type Settling = { log: AuthLog; options: DemoOptions; signal: AbortSignal; state: () => DemoState }
 
-/** All outcomes are there by the scopes' own counters, and their logs have told of them. */
+/** True if the scopes' counters and logs account for all outcomes. */
 async function settled(api: Api, { log, options, signal, state }: Settling): Promise<ScopeState[]> {
   const expected = new Map(log.scopes.map((scope) => [scope, log.events.filter((event) => event.scope === scope).length]))
   const scopes = await waitSettled(api, { expected, timeout_s: options.timeout_s, signal })

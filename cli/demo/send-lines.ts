@@ -3,16 +3,19 @@ import type { Api } from '../lib/api.ts'
 import type { LineEvent } from './log-event.ts'
 
 const MOST_EVENTS = 100
-/** Half of what a request may carry. */
+/** Half of a request's limit. */
 const MOST_CHARS = 250_000
 
 type Sending = { events: readonly LineEvent[]; speed: number | null; signal: AbortSignal; onSent: (lines: number) => void }
 
-/** Sends the events batch by batch, each once the one before was taken: a scope then gets its lines in the log's order. */
+/**
+ * Sends the events in batches, each after the previous one was accepted, so that a scope receives
+ * its lines in the log's order.
+ */
 export async function sendLines(api: Api, { events, speed, signal, onSent }: Sending): Promise<void> {
   const started = performance.now()
   let sent = 0
-  // Some ten batches a second, so that a slow pace is an even one.
+  // About ten batches a second, so that a slow rate stays even.
   for (const batch of batches(events, speed === null ? MOST_EVENTS : Math.ceil(speed / 10))) {
     if (speed !== null) await wait(Math.max(0, started + (sent / speed) * 1000 - performance.now()), undefined, { signal })
     await api.json<unknown>('/v1/events', { method: 'POST', body: batch, signal })

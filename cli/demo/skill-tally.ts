@@ -1,10 +1,10 @@
 import type { LogEntry } from '../../src/contract/log-entry.ts'
 
-/** What proposals of one skill came to. */
+/** The results of one skill's proposals. */
 export type SkillTally = { ran: number; failed: number; refused: number; to_approve: number }
 export type SkillTallies = Readonly<Record<string, SkillTally>>
 
-/** The tallies after one more entry; entries that end no proposal change nothing. */
+/** Returns the tallies after one more entry. Entries that end no proposal change nothing. */
 export function countSkill(tallies: SkillTallies, entry: LogEntry): SkillTallies {
   const outcome = outcomeOf(entry)
   const skill_id = 'skill_id' in entry ? entry.skill_id : null

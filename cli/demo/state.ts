@@ -2,13 +2,13 @@ import type { TurnEnd } from '../../src/contract/log-entry.ts'
 import type { ReflexTally } from './reflex-tally.ts'
 import type { SkillTallies } from './skill-tally.ts'
 
-/** What one scope's log has told so far. */
+/** The state of one scope as read from its log. */
 export type ScopeTally = {
   accepted: number
   ignored: number
-  /** Completed by a reflex that fired. */
+  /** Events completed by a reflex that fired. */
   reflexed: number
-  /** Completed by a turn that considered them. */
+  /** Events completed by a turn that considered them. */
   considered: number
   dead_lettered: number
   cancelled: number
@@ -16,36 +16,39 @@ export type ScopeTally = {
   turns: number
   acted: number
   last_seq: number
-  /** Events that the turn in flight looks at; null when none is in flight. */
+  /** Number of events in the current turn; null if no turn runs. */
   window: number | null
 }
 
-/** What was decided, and how it looked: a turn by so many events of its window, a reflex at a glance. */
+/** A decision and how it was made: a turn over a number of events, or a reflex. */
 export type Decision = { at: string; scope: string; status: TurnEnd; window: number | 'reflex'; blocked: string[]; why: string }
 /** `attempts`: failed logins from the address in the whole log. */
 export type Block = { address: string; reason: string; scope: string; at: string; by: Decider; attempts: number }
 export type Decider = 'reflex' | 'turn'
-/** `block` of the tool `block` alone. */
+/** `block` only for the tool `block`. */
 export type Running = { by: Decider; block: Pick<Block, 'address' | 'reason'> | null }
 export type Failure = { scope: string; event_id: string; attempts: number; error: string; at: string }
 
 export type DemoState = {
   lines: { total: number; sent: number }
   scopes: Readonly<Record<string, ScopeTally>>
-  /** The scope whose event fails on purpose; its numbers are kept apart from those of the log. */
+  /** The scope whose event fails on purpose; its counts are kept apart from the log's scopes. */
   failing: string
   turns: { started: number; acted: number; none: number; failed: number; other: number }
-  /** Turns that came to a decision, and those among them that asked no model for it. */
+  /** Turns that reached a decision, and those among them that called no model. */
   decided: { turns: number; without_model: number }
-  /** By the reflex's id. */
+  /** By reflex id. */
   reflexes: Readonly<Record<string, ReflexTally>>
   skills: SkillTallies
   windows: { smallest: number; largest: number }
-  /** `effects` are those of turns, within their time; `reflex_effects` those of reflexes, beside it. */
+  /**
+   * `effects` are those of turns, included in their time; `reflex_effects` are those of reflexes,
+   * in addition.
+   */
   spent_ms: { turns: number; model: number; effects: number; reflex_effects: number }
   model: { calls: number; failed: number; input_tokens: number; output_tokens: number; cost_usd: number | null; name: string | null }
   effects: { started: number; ok: number; failed: number; unknown: number; reused: number }
-  /** Effects that have no end yet, by their id. */
+  /** Effects without an end, by id. */
   running: Readonly<Record<string, Running>>
   /** Failed logins in the log, by address. */
   attempts: ReadonlyMap<string, number>
@@ -53,7 +56,7 @@ export type DemoState = {
   decisions: readonly Decision[]
   retries: readonly Failure[]
   dead: readonly Failure[]
-  /** When the last event ended, by the server's clock; ISO. */
+  /** Time of the last event's end, by the server's clock, in ISO. */
   last_ended_at: string | null
 }
 
@@ -96,7 +99,7 @@ export const initialState = (options: Start): DemoState => ({
 
 export const tallyOf = (state: DemoState, scope: string): ScopeTally => state.scopes[scope] ?? noTally
 
-/** The sums over the scopes of the log, without the one that fails on purpose. */
+/** Sums over the log's scopes, without the scope that fails on purpose. */
 export function totals(
   state: DemoState,
 ): Pick<ScopeTally, 'accepted' | 'ignored' | 'reflexed' | 'considered' | 'dead_lettered' | 'cancelled' | 'retried'> & { waiting: number } {
@@ -117,13 +120,13 @@ export function totals(
   }
 }
 
-/** Accepted and without an outcome yet. */
+/** Events that are accepted and have no outcome yet. */
 export const waitingIn = ({ accepted, ignored, reflexed, considered, dead_lettered, cancelled }: ScopeTally): number =>
   accepted - ignored - reflexed - considered - dead_lettered - cancelled
 
-/** How many addresses were blocked by one of the two; who was first counts. */
+/** The number of addresses blocked by one of the two; the first to block counts. */
 export const addressesBy = (blocked: readonly Block[], by: Decider): number =>
   addresses(blocked.filter((block, index) => block.by === by && blocked.findIndex(({ address }) => address === block.address) === index))
 
-/** How many addresses were blocked; one may be by several hosts' scopes. */
+/** The number of blocked addresses, each once even if several scopes blocked it. */
 export const addresses = (blocked: readonly Block[]): number => new Set(blocked.map(({ address }) => address)).size

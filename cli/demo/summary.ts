@@ -5,7 +5,7 @@ import { reflexFigures, type ReflexFigures } from './reflex-tally.ts'
 import type { SkillTallies } from './skill-tally.ts'
 import { addressesBy, totals, type Block, type DemoState } from './state.ts'
 
-/** Where the demo's own time went, in ms. `work` is from the first request to the last outcome. */
+/** The demo's own time in ms. `work` lasts from the first request to the last outcome. */
 export type Times = { start: number; send: number; work: number; dead_letter: number; all: number }
 
 export type Summary = {
@@ -32,25 +32,28 @@ export type Summary = {
     retried: number
     duplicates: number
   }
-  /** What decided about events: a reflex that fired, or a turn. `without_model`: no model was called for it, nor the rules that stand in for one. */
+  /**
+   * A decider of events: a reflex that fired, or a turn. `without_model`: neither a model nor its
+   * offline substitute was called.
+   */
   decisions: { all: number; by_reflex: number; by_turn: number; without_model: number }
   reflexes: Record<string, ReflexFigures>
   turns: DemoState['turns'] & { smallest_window: number; largest_window: number }
   effects: DemoState['effects']
-  /** By the skill's id: what proposals of it came to. */
+  /** Results of proposals, by skill id. */
   skills: SkillTallies
-  /** What waits for a person to decide. */
+  /** Pending approvals. */
   approvals: readonly WaitingApproval[]
   blocked: readonly Block[]
-  /** In addresses. */
+  /** Counted in addresses. */
   blocked_by: { reflex: number; turn: number }
-  /** What the last turn that acted said of it; null where none did. */
+  /** The reply of the last turn that acted; null if none did. */
   said: string | null
   dead_letters: readonly DeadLetter[]
   events_per_second: number
-  /** Lines a second that were asked for; null where they went as fast as they could. */
+  /** Requested lines per second; null for no limit. */
   speed: number | null
-  /** `model` and `effects` are parts of `turns`; `reflex_effects` is beside it. */
+  /** `model` and `effects` are parts of `turns`; `reflex_effects` is in addition. */
   times_ms: Times & { turns: number; model: number; effects: number; reflex_effects: number }
   scopes: { scope: string; agent: string; counters: ScopeState['counters'] }[]
 }
@@ -60,14 +63,17 @@ export type Outcome = {
   left_out: Record<string, number>
   speed: number | null
   state: DemoState
-  /** Of the log's scopes, once all events had their outcome. */
+  /** Of the log's scopes, after all events had their outcome. */
   scopes: readonly ScopeState[]
   dead_letters: readonly DeadLetter[]
   approvals: readonly WaitingApproval[]
   times: Times
 }
 
-/** What the demo came to. Counts are the scopes' own counters; what was decided, and how long it took, is from their logs. */
+/**
+ * The results of the demo. Counts are the scopes' own counters; decisions and durations come from
+ * their logs.
+ */
 export function summarise({ file, left_out, speed, state, scopes, dead_letters, approvals, times }: Outcome): Summary {
   const sum = (name: keyof ScopeState['counters']) => scopes.reduce((total, { counters }) => total + counters[name], 0)
   const { name, ...model } = state.model

@@ -8,7 +8,10 @@ const POLL_MS = 100
 
 type Waiting = { expected: ReadonlyMap<string, number>; timeout_s: number; signal: AbortSignal }
 
-/** Asks the scopes until each has given every event that was sent to it exactly one outcome (G1). Throws where nothing has moved for `timeout_s`. */
+/**
+ * Polls the scopes until every event has exactly one outcome (G1). Throws if nothing changes for
+ * `timeout_s`.
+ */
 export async function waitSettled(api: Api, { expected, timeout_s, signal }: Waiting): Promise<ScopeState[]> {
   const settled = new Map<string, ScopeState>()
   let [moved_at, last] = [performance.now(), '']

@@ -4,7 +4,7 @@ import type { SkillTallies } from './skill-tally.ts'
 import { FAILING_SCOPE } from './failing-scope.ts'
 import type { Decision, DemoState } from './state.ts'
 
-/** What a turn came to. */
+/** The results of a turn, in words. */
 export function decided({ scope, status, blocked, why }: Decision): string {
   if (scope === FAILING_SCOPE) return `failed on purpose: ${shortened(why)}`
   if (status === 'none') return 'nothing to act on'
@@ -13,7 +13,7 @@ export function decided({ scope, status, blocked, why }: Decision): string {
   return `${status}${again}: ${shortened(why)}`
 }
 
-/** What a reflex did, in one line; null where there is none. */
+/** The results of a reflex in one line; null without one. */
 export function reflexesLine(reflexes: Readonly<Record<string, ReflexFigures>>): string | null {
   const said = Object.entries(reflexes).map(([id, { fired, passed, troubled, mean_us }]) => {
     const failures = troubled > 0 ? ` (${count(troubled)} of them not by choice)` : ''
@@ -26,11 +26,11 @@ export function reflexesLine(reflexes: Readonly<Record<string, ReflexFigures>>):
 export function turnsLine(turns: DemoState['turns'], { smallest, largest }: DemoState['windows']): string {
   const parts = [`${count(turns.acted)} acted`, `${count(turns.none)} found nothing`]
   if (turns.failed > 0) parts.push(`${count(turns.failed)} failed`)
-  if (turns.other > 0) parts.push(`${count(turns.other)} began anew`)
+  if (turns.other > 0) parts.push(`${count(turns.other)} restarted`)
   return `${count(turns.started)}: ${parts.join(', ')}${largest > 0 ? `; windows of ${count(smallest)} to ${count(largest)} events` : ''}`
 }
 
-/** All model calls in one line. It never presents the stand-in's answers as a model's. */
+/** All model calls in one line. Offline answers are never presented as a model's. */
 export function modelLine({ name, calls, failed, input_tokens, output_tokens, cost_usd }: DemoState['model']): string {
   const asked = `${counted(calls, 'call')}${failed > 0 ? ` (${count(failed)} failed)` : ''}`
   const tokens = counted(input_tokens + output_tokens, 'token')
@@ -45,7 +45,7 @@ export function effectsLine({ started, ok, failed, unknown, reused }: DemoState[
   return `${count(started)} started: ${parts.join(', ')}`
 }
 
-/** What the skills did, in one line; null where none was proposed. */
+/** The results of skills in one line; null if none was proposed. */
 export function skillsLine(skills: SkillTallies): string | null {
   const said = Object.entries(skills).map(([id, { ran, failed, refused, to_approve }]) => {
     const parts = [
@@ -59,7 +59,7 @@ export function skillsLine(skills: SkillTallies): string | null {
   return said.length === 0 ? null : said.join('; ')
 }
 
-/** How many addresses were blocked, and by what. */
+/** The number of blocked addresses, by decider. */
 export function blockedLine({ reflex, turn }: { reflex: number; turn: number }): string {
   return `${counted(reflex + turn, 'address', 'addresses')}: ${count(reflex)} by a reflex, ${count(turn)} by the agent`
 }
@@ -68,7 +68,7 @@ const INSTANT = /(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z/g
 const SAME_DAY = /(\d{4})-(\d\d)-(\d\d) (\d\d:\d\d:\d\d) to \1-\2-\3 (\d\d:\d\d:\d\d)/g
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-/** A reason's first line with its times as the log writes them, and its span once: what the log does not say, the year, is left out. */
+/** Shortens a reason to its first line, with times as in the log and without the year. */
 export function shortened(reason: string): string {
   const [first = ''] = reason.split('\n')
   const spaced = harmless(first).replaceAll(INSTANT, '$1 $2')

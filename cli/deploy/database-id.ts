@@ -1,4 +1,4 @@
-/** The id of the database that `wrangler.toml` names, or null where it is still the placeholder. */
+/** Returns the database id in `wrangler.toml`, or null if it is still the placeholder. */
 export function databaseId(toml: string): string | null {
   const id = /^\s*database_id\s*=\s*["']([^"']*)["']/m.exec(toml)?.[1]?.trim() ?? ''
   return /^[0\s-]*$/.test(id) ? null : id

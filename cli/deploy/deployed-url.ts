@@ -1,4 +1,7 @@
-/** The URL in what wrangler writes to WRANGLER_OUTPUT_FILE_PATH, one JSON object a line; null where there is none. */
+/**
+ * Returns the deployed URL from the JSON lines that wrangler wrote to WRANGLER_OUTPUT_FILE_PATH, or
+ * null.
+ */
 export function deployedUrl(output: string): string | null {
   const targets = output
     .split('\n')

@@ -3,10 +3,10 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 
-/** `own` is a key that is not in .dev.vars and has to be given to the server. */
+/** `own` is a generated key that is not in .dev.vars and must be passed to the server. */
 export type AdminKey = { key: string; own: boolean }
 
-/** The key of .dev.vars; else one of our own, the same at each start on this state. */
+/** Returns the key in .dev.vars, or a generated one that stays the same for this state folder. */
 export function adminKey(folders: { repository: string; state: string }): AdminKey {
   const configured = parseEnv(textOf(join(folders.repository, '.dev.vars')))['REFLEX_ADMIN_KEY']?.trim()
   if (configured) return { key: configured, own: false }

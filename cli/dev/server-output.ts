@@ -1,4 +1,4 @@
-/** Lines that wrangler repeats; all others are shown. */
+/** Lines that wrangler repeats; they are hidden. */
 const NOISE = [
   /^Your Worker has access to the following bindings:/,
   /^Binding\s+Resource\s+Mode/,
@@ -6,11 +6,14 @@ const NOISE = [
   /^⎔ Connection status updated/,
 ]
 
-/** wrangler holds requests back meanwhile, without an answer. */
+/** wrangler holds requests back during a failed build, without an answer. */
 const BUILD_FAILED = /\[ERROR\] Build failed/
 const WAITING = 'Requests wait until the next build succeeds: mend the error and save the file.'
 
-/** Passes wrangler's output on line by line, without its tables of bindings and the empty lines around them. */
+/**
+ * Prints wrangler's output line by line, without its tables of bindings and the empty lines around
+ * them.
+ */
 export function quieter(write: (text: string) => unknown): (text: string) => void {
   let rest = ''
   let empty = true

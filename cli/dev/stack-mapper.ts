@@ -6,12 +6,12 @@ import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 
-/** A frame of the bundle that wrangler made: its file, line and column. */
+/** A stack frame in wrangler's bundle: its file, line and column. */
 const FRAME = /file:\/\/\/\S+?\/\.wrangler\/tmp\/[^\s/]+\/index\.js:(\d+):(\d+)/g
 
 export type StackMapper = { url: string; close: () => void }
 
-/** Answers a stack of the bundle with the same stack by the source files' lines, on this machine only. */
+/** A local HTTP server that maps a stack of the bundle to the lines of the source files. */
 export async function startStackMapper(repository: string): Promise<StackMapper> {
   const map = stackMapper(repository)
   const server = createServer((request, response) => {
@@ -26,7 +26,10 @@ export async function startStackMapper(repository: string): Promise<StackMapper>
   return { url: `http://127.0.0.1:${port}`, close: () => server.close() }
 }
 
-/** Only bundles below the repository's `.wrangler/tmp` are looked at; each map is read again once it has changed. */
+/**
+ * Only bundles below the repository's `.wrangler/tmp` are read; each map is read again after it
+ * changed.
+ */
 export function stackMapper(repository: string): (stack: string) => string {
   const bundles = path.join(repository, '.wrangler/tmp') + path.sep
   const known = new Map<string, { changed_at: number; map: SourceMap }>()

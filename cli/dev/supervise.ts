@@ -3,20 +3,20 @@ import type { Change } from './watch.ts'
 
 export type Running = { ended: Promise<void>; stop: () => Promise<void> }
 type Ports = {
-  /** Resolves once the server answers; rejects where it does not come up. */
+  /** Resolves when the server answers; rejects if it does not start. */
   start: () => Promise<Running>
   changed: (kind?: Change['kind']) => Promise<Change>
   tell: (text: string) => void
   now: () => number
 }
 
-/** A server that crashes more often than this within a minute waits for a change. */
+/** After more crashes than this within a minute the server waits for a change. */
 const MOST_CRASHES = 5
 const MINUTE_MS = 60_000
 
 /**
- * Keeps the server up until `start` is aborted: it starts again when it crashes, and when a file
- * changes that it reads only at its start. Rejects where the first start fails.
+ * Keeps the server running until `start` aborts: restarts it after a crash and after a change of a
+ * file that it reads only at start. Rejects if the first start fails.
  */
 export async function supervise({ start, changed, tell, now }: Ports): Promise<never> {
   let running = await start()
@@ -39,7 +39,7 @@ export async function supervise({ start, changed, tell, now }: Ports): Promise<n
 
 async function startAgain({ start, changed, tell }: Pick<Ports, 'start' | 'changed' | 'tell'>): Promise<Running> {
   for (;;) {
-    // A file may change while the server tries to start: that is a reason to try again, too.
+    // A file may change while the server tries to start, which is a reason to retry.
     const change = changed()
     try {
       return await start()

@@ -1,7 +1,7 @@
 import { watch, type FSWatcher } from 'node:fs'
 import { join } from 'node:path'
 
-/** `settings`: a file that wrangler reads only when it starts. */
+/** `settings`: a file that wrangler reads only at start. */
 export type Change = { path: string; kind: 'settings' | 'source' }
 export type Changes = { next: (kind?: Change['kind']) => Promise<Change>; close: () => void }
 
@@ -11,7 +11,7 @@ const SOURCE_FOLDERS = ['src', 'migrations']
 /** An editor writes a file in several steps. */
 const QUIET_MS = 150
 
-/** Watches what a deployment is made of. `next` resolves at the first change after it is called. */
+/** Watches the files of a deployment. `next` resolves at the first change after its call. */
 export function watchChanges(repository: string): Changes {
   const waiting = new Set<{ kind: Change['kind'] | undefined; resolve: (change: Change) => void }>()
   const timers = new Map<string, NodeJS.Timeout>()

@@ -2,7 +2,7 @@ import type { Paint } from '../lib/paint.ts'
 
 type Started = { url: string; key: string; own_key: boolean; state: string; model: string; paint: Paint }
 
-/** What a developer needs first. The lines of the shell work as they stand. */
+/** The first commands that a developer needs; they can be pasted into a shell. */
 export function welcome({ url, key, own_key, state, model, paint }: Started): string[] {
   const row = (label: string, text: string) => `  ${paint('dim', label.padEnd(8))}${text}`
   return [

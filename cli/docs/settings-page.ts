@@ -6,7 +6,7 @@ import { plainSchema } from '../../src/http/describe/plain-schema.ts'
 
 type Described = { description?: string; examples?: unknown[] }
 
-/** docs/settings.md, made of the schema that the server checks settings by. */
+/** Generates docs/settings.md from the schema that the server checks settings with. */
 export function settingsPage(): string {
   const names = Object.keys(settingFields)
   return `${intro}\n${names.map(row).join('\n')}\n${names.map(section).join('')}\n${when}`
@@ -53,7 +53,10 @@ ${JSON.stringify({ [name]: example })}
 `
 }
 
-/** A type of one line stands in the text; one with fields of its own is a block, where each field has its meaning beside it. */
+/**
+ * A one-line type is inlined in the text; a type with fields becomes a block that explains each
+ * field.
+ */
 function typeOf(schema: Schema): string {
   const text = schemaText(schema)
   const limits = limitsText(schema)

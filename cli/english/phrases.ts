@@ -1,7 +1,7 @@
 /** A wording that readers stumble over, and what to write instead. */
 type Phrase = { pattern: RegExp; instead: string }
 
-/** A comment that begins so is a noun clause without a noun: the reader cannot tell what it is about. */
+/** An opening noun clause has no noun: the reader cannot tell its subject. */
 export const opening: Phrase = {
   pattern: /^(?:What|Whether|Who|Whoever|Whose|Whom)\b(?!.*\?)/,
   instead: 'name the subject: "The events that …", "True if …"',

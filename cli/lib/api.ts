@@ -5,9 +5,12 @@ export type Request = { method?: 'GET' | 'POST' | 'PATCH'; body?: unknown; signa
 export type Api = {
   url: string
   key: string
-  /** The answer's JSON. Tries again where the server is busy; throws a CliError with the problem's own words. */
+  /**
+   * Returns the response's JSON. Retries while the server is busy; throws a CliError with the
+   * problem's detail.
+   */
   json: <Answer>(path: string, request?: Request) => Promise<Answer>
-  /** The answer as it comes, for streams. */
+  /** Returns the raw response, for streams. */
   open: (path: string, headers: Record<string, string>, signal: AbortSignal) => Promise<Response>
 }
 

@@ -3,7 +3,7 @@ import { harmless } from './text.ts'
 
 const MOST_LINES = 25
 
-/** A failure that is told to the user as it stands: what went wrong, and what to do about it. */
+/** A failure that is printed without a stack: the cause and the remedy. */
 export class CliError extends Error {
   override readonly name = 'CliError'
   readonly hint: string | null
@@ -16,13 +16,13 @@ export class CliError extends Error {
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Tells it on stderr, with what to do; the exit code. */
+/** Prints it to stderr with the remedy and returns the exit code. */
 export function tellFailure(what: string, error: unknown): 1 {
   const paint = painter(process.stderr)
   const all = messageOf(error)
     .split('\n')
     .map((line) => harmless(line))
-  // Where it is a server's whole output, the end says most.
+  // Of a server's whole output the end says most.
   const lines = all.length > MOST_LINES ? [...all.slice(0, 1), '…', ...all.slice(-MOST_LINES)] : all
   const hint = error instanceof CliError && error.hint ? `${error.hint}\n` : ''
   process.stderr.write(`${paint('red', what)} ${lines.join('\n')}\n${hint}`)

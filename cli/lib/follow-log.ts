@@ -5,12 +5,15 @@ import { CliError } from './cli-error.ts'
 import { sseParser } from './sse.ts'
 
 const RECONNECT_MS = 250
-/** The server says that it is there every 15 s. */
+/** The server sends a heartbeat every 15 s. */
 const SILENCE_MS = 40_000
 
 export type Follow = { scope: string; signal: AbortSignal; onEntry: (entry: LogEntry) => void }
 
-/** Follows a scope's log from its beginning until the signal aborts. A broken connection is resumed behind the last entry that was seen. */
+/**
+ * Follows a scope's log from its beginning until the signal aborts. A broken connection resumes
+ * after the last entry that was seen.
+ */
 export async function followLog(api: Api, { scope, signal, onEntry }: Follow): Promise<void> {
   let last = 0
   const seen = (entry: LogEntry) => {
@@ -36,7 +39,7 @@ async function readStream(api: Api, path: string, { last, signal, seen }: Reader
   const timer = setTimeout(() => silence.abort(), SILENCE_MS)
   try {
     const response = await api.open(path, { accept: 'text/event-stream', 'last-event-id': String(last) }, both)
-    // Of no use now, but it may be soon: as good as a connection that broke.
+    // The server is unavailable for now; treat it as a broken connection.
     if (response.status >= 500) return void (await response.text())
     if (!response.ok || !response.body)
       throw new CliError(`GET ${path} was answered ${response.status}: ${(await response.text()).slice(0, 500)}`)

@@ -4,11 +4,17 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 type Name = (typeof SIGNALS)[number]
 export type Interruption = { signal: AbortSignal; exitCode: () => number; name: () => Name | null }
 
-/** A terminal signals the whole group and npm may pass the same signal on: only a later one is meant as a second. */
+/**
+ * A terminal signals the whole group, and npm may forward the same signal: only a later one counts
+ * as the second.
+ */
 const SAME_MS = 500
 const ORPHAN_POLL_MS = 500
 
-/** Turns the first signal into an abort, so that everything can end in order; the second one ends the process at once. */
+/**
+ * Turns the first signal into an abort, so that everything ends in order; the second one ends the
+ * process at once.
+ */
 export function interruption(): Interruption {
   const controller = new AbortController()
   let received: { name: Name; at: number } | null = null
@@ -24,20 +30,20 @@ export function interruption(): Interruption {
   return { signal: controller.signal, exitCode, name: () => received?.name ?? null }
 }
 
-/** Where npm alone is killed, it takes the shell with it and nobody tells this process. */
+/** If only npm is killed, its shell dies too and this process receives no signal. */
 function hangUpWhenOrphaned(): void {
   if (process.env['npm_lifecycle_event'] === undefined) return
   const parent = process.ppid
   const timer = setInterval(() => {
     if (process.ppid === parent) return
     clearInterval(timer)
-    // A real one: whoever else listens, to end what it started, must hear it too.
+    // A real signal, so that the other listeners end what they started.
     process.kill(process.pid, 'SIGHUP')
   }, ORPHAN_POLL_MS)
   timer.unref()
 }
 
-/** Rejects when the signal aborts, even where what is waited for knows nothing of it. */
+/** Rejects when the signal aborts, even if the awaited work ignores the signal. */
 export function unlessAborted<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
   const { promise, reject } = Promise.withResolvers<never>()
   const stop = () => reject(signal.reason)

@@ -2,13 +2,16 @@ import type { Output } from './paint.ts'
 
 const HIDE_CURSOR = '\u001b[?25l'
 const SHOW_CURSOR = '\u001b[?25h'
-/** A terminal that knows these shows the frame when it is whole; others ignore them. */
+/**
+ * Terminals that support synchronised updates show the frame when it is complete; others ignore
+ * these codes.
+ */
 const BEGIN_FRAME = '\u001b[?2026h'
 const END_FRAME = '\u001b[?2026l'
 const CLEAR_TO_LINE_END = '\u001b[K'
 const CLEAR_BELOW = '\u001b[J'
 
-/** A picture that is drawn over the one before, at the place where the terminal is. Lines must be shorter than the terminal is wide. */
+/** Draws each picture over the previous one. Lines must be shorter than the terminal is wide. */
 export class LiveScreen {
   readonly #output: Output
   #widths: number[] = []
@@ -27,7 +30,7 @@ export class LiveScreen {
     this.#widths = lines.map((line) => visibleLength(line))
   }
 
-  /** Takes the picture away and gives the cursor back. */
+  /** Clears the picture and restores the cursor. */
   erase(): void {
     if (this.#shown === '') return
     this.#output.write(`${this.#home()}${CLEAR_BELOW}${SHOW_CURSOR}`)
@@ -35,7 +38,7 @@ export class LiveScreen {
     this.#widths = []
   }
 
-  /** A terminal that became narrower has broken the lines of the last picture. */
+  /** A terminal that became narrower has wrapped the lines of the last picture. */
   #home(): string {
     const columns = this.#output.columns ?? 80
     const rows = this.#widths.reduce((sum, width) => sum + Math.max(1, Math.ceil(width / columns)), 0)

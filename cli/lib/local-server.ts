@@ -5,45 +5,51 @@ import { ProcessGroup } from './process-group.ts'
 import { repository, wrangler, wranglerEnv, wranglerScript } from './wrangler.ts'
 
 export type ServerOptions = {
-  /** Where all state is kept. A server started again on it goes on where the last one ended, or was killed. */
+  /**
+   * Folder of all state. A server started on it again continues where the last one ended or was
+   * killed.
+   */
   persist_to: string
-  /** The Worker's variables and secrets, `REFLEX_ADMIN_KEY` for one; they win over `.dev.vars`. */
+  /** The Worker's variables and secrets, such as `REFLEX_ADMIN_KEY`; they override `.dev.vars`. */
   vars?: Record<string, string>
-  /** A free one unless set. Where it is taken, starting fails. */
+  /** A free port by default. Starting fails if it is taken. */
   port?: number
-  /** A wrangler.toml, relative to the repository; Reflex's own unless set. */
+  /** A wrangler.toml, relative to the repository; Reflex's own by default. */
   config?: string
-  /** The Worker's module in place of the one that the configuration names. */
+  /** The Worker's module, instead of the one that the configuration names. */
   script?: string
-  /** For the wrangler process itself. */
+  /** Environment of the wrangler process itself. */
   env?: Record<string, string>
-  /** Where a profiler may connect; a free one unless set. */
+  /** Port for a profiler; a free one by default. */
   inspector_port?: number
-  /** Called with what wrangler and the Worker print, as it comes. */
+  /** Receives the output of wrangler and the Worker. */
   output?: (text: string) => void
   ready_ms?: number
-  /** Once it aborts, nothing more is started. */
+  /** After an abort nothing more is started. */
   signal?: AbortSignal
 }
 
 export type LocalServer = {
   url: string
   port: number
-  /** What wrangler and the Worker have printed so far, without colours; the latest megabyte. */
+  /** The last megabyte of output of wrangler and the Worker, without colours. */
   log: () => string
-  /** Resolves once wrangler has ended, by itself or not. */
+  /** Resolves when wrangler has ended for any reason. */
   ended: Promise<void>
-  /** Ends it cleanly, with all that it started. */
+  /** Stops the server and everything that it started. */
   stop: () => Promise<void>
-  /** SIGKILL to wrangler and workerd at once, as a power cut would; resolves when nothing of it runs any more. */
+  /**
+   * Kills wrangler and workerd at once, as a power cut would. Resolves when no process of it runs.
+   */
   kill9: () => Promise<void>
 }
 
 const MOST_LOG = 1_000_000
 
 /**
- * Runs a Worker as `wrangler dev` does, its D1 migrations applied, and resolves once it answers `/health`. Rejects with wrangler's output where it does not
- * come up. Needs no network, asks nothing, and leaves nothing running when this process ends.
+ * Runs a Worker as `wrangler dev` does, with D1 migrations applied, and resolves when it answers
+ * `/health`. Rejects with wrangler's output if it does not start. Needs no network, asks nothing,
+ * and leaves no process behind.
  */
 export async function startServer({
   persist_to,
@@ -101,7 +107,7 @@ function collect({ child }: ProcessGroup, output?: (text: string) => void): () =
   return () => log
 }
 
-/** `Ready on` first: whoever else has the port might answer `/health`, too. */
+/** Waits for `Ready on` first: another process on that port might answer `/health`. */
 async function ready(url: string, { log, ended, ready_ms }: { log: () => string; ended: Promise<void>; ready_ms: number }): Promise<void> {
   const until = performance.now() + ready_ms
   let running = true

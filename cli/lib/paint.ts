@@ -6,10 +6,10 @@ export type Output = { isTTY?: boolean; columns?: number; rows?: number; write: 
 
 export const plainPaint: Paint = (_, text) => text
 
-/** A place where a picture can be drawn again and again. */
+/** An output that a picture can be redrawn on. */
 export const isTerminal = ({ isTTY }: Output, env: NodeJS.ProcessEnv = process.env): boolean => isTTY === true && env['TERM'] !== 'dumb'
 
-/** Colour on a terminal only, and not where NO_COLOR is set (no-color.org). */
+/** Uses colour on a terminal only, and not if NO_COLOR is set (no-color.org). */
 export function painter(output: Output, env: NodeJS.ProcessEnv = process.env): Paint {
   if (!isTerminal(output, env) || env['NO_COLOR']) return plainPaint
   return (colour, text) => styleText(colour, text, { validateStream: false })

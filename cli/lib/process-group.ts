@@ -6,8 +6,9 @@ const groups = new Set<number>()
 let watching = false
 
 /**
- * A child process and all that it starts, as one group (POSIX): wrangler starts a second Node, two workerds and esbuild, and a signal to wrangler alone leaves
- * some of them running. Ctrl-C at the terminal does not reach a group of its own, so this process takes its groups with it when it ends.
+ * A child process and its descendants as one POSIX group: wrangler starts a second Node, two
+ * workerds and esbuild, and a signal to wrangler alone leaves some of them running. Ctrl-C does not
+ * reach such a group, so this process stops its groups when it ends.
  */
 export class ProcessGroup {
   readonly child: ChildProcess
@@ -17,19 +18,21 @@ export class ProcessGroup {
     if (!watching) endWithParent()
     watching = true
     this.child = spawn(command, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
-    // 0 where it could not be spawned: the child tells that by its `error` event.
+    // 0 if it could not be spawned: the child reports that by its `error` event.
     this.#id = this.child.pid ?? 0
     if (this.#id > 0) groups.add(this.#id)
   }
 
-  /** SIGTERM to the leader, which ends the others; SIGKILL to all that is left after `grace_ms`. */
+  /**
+   * Sends SIGTERM to the leader, which ends the others, and SIGKILL to the rest after `grace_ms`.
+   */
   async stop(grace_ms = 10_000): Promise<void> {
     this.child.kill('SIGTERM')
     if (!(await this.#gone(grace_ms))) await this.kill()
     groups.delete(this.#id)
   }
 
-  /** SIGKILL to all at once; resolves when none of them is left. */
+  /** Sends SIGKILL to all at once and resolves when none is left. */
   async kill(): Promise<void> {
     signalGroup(this.#id, 'SIGKILL')
     if (!(await this.#gone(10_000))) throw new Error(`process group ${this.#id} is still there after SIGKILL`)
@@ -55,7 +58,7 @@ function signalGroup(id: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** Zombies do not count: in a container whose first process reaps none, the dead stay listed for ever. */
+/** Zombies do not count: a container whose first process reaps none lists them forever. */
 async function isRunning(id: number): Promise<boolean> {
   if (!signalGroup(id, 0)) return false
   const listed = await promisify(execFile)('ps', ['-A', '-o', 'pgid=,stat=']).catch(() => null)
@@ -72,7 +75,7 @@ function endWithParent(): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => {
       killAll()
-      // Whoever else listens decides what becomes of the process; nobody does, so it dies of the signal as it would have.
+      // Other listeners decide about the process; without any it dies of the signal as usual.
       if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
     })
   }

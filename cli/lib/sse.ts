@@ -1,6 +1,9 @@
 export type ServerSentEvent = { id: string | null; event: string; data: string }
 
-/** Reads Reflex's streams, whose lines end with a plain line feed: feed it pieces of text, it returns the events that are whole. */
+/**
+ * Parses Reflex's server-sent events, whose lines end with a line feed. Feed it pieces of text; it
+ * returns the complete events.
+ */
 export function sseParser(): (piece: string) => ServerSentEvent[] {
   let rest = ''
   return (piece) => {

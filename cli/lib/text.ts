@@ -1,12 +1,15 @@
-/** Log lines, names and errors hold what strangers typed: no byte of theirs may steer the terminal. */
+/**
+ * Removes control characters: log lines, names and errors contain strangers' text, which must not
+ * steer the terminal.
+ */
 export const harmless = (text: string): string =>
   // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
   text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, '?')
 
-/** Cut to a width, with a mark where something is missing. */
+/** Truncates to a width, with a mark. */
 export const cut = (text: string, width: number): string => (text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`)
 
-/** Cut in the middle: an error's end often says the most. */
+/** Truncates in the middle: an error's end often says most. */
 export function cutMiddle(text: string, width: number): string {
   if (text.length <= width) return text
   const tail = Math.floor((width - 1) / 2)
@@ -37,7 +40,7 @@ export function listed(names: readonly string[], most: number): string {
   return `${names.slice(0, most).join(', ')} and ${count(names.length - most)} more`
 }
 
-/** Broken at spaces into lines of at most `width`; a word that is longer stands alone. */
+/** Wraps at spaces into lines of at most `width`; a longer word gets its own line. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {

@@ -5,10 +5,10 @@ import { ProcessGroup } from './process-group.ts'
 
 export const repository = resolve(dirname(fileURLToPath(import.meta.url)), '../..')
 
-/** The installed wrangler, run by this very Node: the system's may be too old for it. */
+/** The installed wrangler, run by this Node: the system's Node may be too old for it. */
 export const wranglerScript = join(repository, 'node_modules/wrangler/bin/wrangler.js')
 
-/** Never a question, never a call home: the same offline. */
+/** wrangler asks nothing and sends no telemetry, online or offline. */
 export const wranglerEnv = (own: Record<string, string> = {}): NodeJS.ProcessEnv => ({
   ...process.env,
   CI: '1',
@@ -16,7 +16,7 @@ export const wranglerEnv = (own: Record<string, string> = {}): NodeJS.ProcessEnv
   WRANGLER_SEND_METRICS: 'false',
   WRANGLER_HIDE_BANNER: 'true',
   WRANGLER_WRITE_LOGS: 'false',
-  // Else it fetches cf.json at each start, and complains at length where it cannot.
+  // Otherwise it fetches cf.json at each start, and complains at length offline.
   CLOUDFLARE_CF_FETCH_ENABLED: 'false',
   ...own,
 })
@@ -30,7 +30,7 @@ export async function wrangler(args: readonly string[], env: Record<string, stri
   group.child.stderr?.setEncoding('utf8').on('data', add)
   group.child.once('error', (error) => add(`${error.message}\n`))
   const { promise: closed, resolve } = Promise.withResolvers<number | null>()
-  // `close` comes after the last output, `error` alone where it could not be started.
+  // `close` follows the last output; only `error` is emitted if it could not be started.
   group.child.once('close', resolve).once('error', () => resolve(null))
   const code = await closed
   await group.stop()

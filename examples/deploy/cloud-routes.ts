@@ -1,6 +1,6 @@
 import type { Answer } from './listen.ts'
 
-/** What the cloud has: registries, images, and apps with the image that each runs. */
+/** The state of the cloud: registries, images, and apps with their running image. */
 export type Stock = { subscription: string; registries: Set<string>; images: Set<string>; apps: Map<string, string>; unhealthy: boolean }
 export type Request = { name: string; body: Record<string, unknown> }
 export type Route = (request: Request) => Answer
@@ -8,7 +8,7 @@ export type Route = (request: Request) => Answer
 const ok = (body: Answer['body']): Answer => ({ status: 200, body })
 const missing = (what: string): Answer => ({ status: 404, body: { error: `there is no ${what}` } })
 
-/** By method and path; `:name` is the last part of the path. */
+/** Routes by method and path; `:name` is the last part of the path. */
 export function routesOver(stock: Stock): Readonly<Record<string, Route>> {
   const { registries, images, apps } = stock
   const app = (name: string, work: (image: string) => Answer): Answer => {

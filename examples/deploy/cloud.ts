@@ -2,7 +2,7 @@ import { routesOver, type Route, type Stock } from './cloud-routes.ts'
 import { listen, type Answer, type Asked } from './listen.ts'
 
 export type Cloud = Stock & {
-  /** As the setting `allowed_hosts` names it. */
+  /** The host as the setting `allowed_hosts` names it. */
   host: string
   url: string
   token: string
@@ -11,7 +11,10 @@ export type Cloud = Stock & {
   stop: () => void
 }
 
-/** A cloud that does nothing but remember: a container registry, a builder of images, an app service. It takes requests with its token alone. */
+/**
+ * A cloud in memory: a container registry, an image builder and an app service. It accepts only
+ * requests with its token.
+ */
 export async function startCloud(token: string): Promise<Cloud> {
   const running = 'acmeregistry.example/payments:1a2b3c4'
   const stock: Stock = {
@@ -34,7 +37,7 @@ export async function startCloud(token: string): Promise<Cloud> {
   return Object.assign(stock, { host, url: `http://${host}`, token, changes, stop })
 }
 
-/** A repeated request under the same Idempotency-Key gets the answer that it had, and changes nothing. */
+/** A repeated request with the same Idempotency-Key gets the first response and changes nothing. */
 function onceByKey(answer: (asked: Asked) => Answer): (asked: Asked) => Answer {
   const given = new Map<string, Answer>()
   return (asked) => {

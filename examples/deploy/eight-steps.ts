@@ -1,13 +1,13 @@
 import type { Entry } from './read-log.ts'
 import { APP, COMMIT, SKILLS } from './set-up.ts'
 
-/** One thing that the example claims: what the log shows of it, and whether it does. */
+/** One claim of the example, the evidence in the log, and whether it holds. */
 export type Step = { title: string; shown: string[]; holds: boolean }
 
 const IMAGE = `acmeregistry.example/payments:${COMMIT}`
 export const ENDPOINT = `https://${APP}.azurewebsites.net`
 
-/** The eight steps of the document's example, each read from the log alone. */
+/** The eight steps of the example, each read from the log alone. */
 export function eightSteps(log: readonly Entry[]): Step[] {
   return [seeded(log), told(log), ensured(log), built(log), asked(log), gated(log), deployed(log), recorded(log)]
 }
@@ -89,7 +89,10 @@ function deployed(log: readonly Entry[]): Step {
   }
 }
 
-/** What a miner of skills reads: the same calls in the same order, trace after trace, with what they took. */
+/**
+ * The input of a skill miner: the same calls in the same order, trace after trace, with their
+ * costs.
+ */
 function recorded(log: readonly Entry[]): Step {
   const effects = log.filter(({ kind }) => kind === 'effect-ended')
   const models = log.filter(({ kind }) => kind === 'model-called')

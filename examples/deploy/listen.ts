@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 export type Asked = { method: string; url: string; headers: IncomingHttpHeaders; body: string }
 export type Answer = { status: number; body: Record<string, unknown> }
 
-/** A server of JSON on a free port of this machine. `host` is `127.0.0.1:PORT`. */
+/** A JSON server on a free local port. `host` is `127.0.0.1:PORT`. */
 export async function listen(answer: (asked: Asked) => Answer): Promise<{ host: string; stop: () => void }> {
   const server = createServer((request, response) => {
     serve(request, response, answer).catch((error: unknown) => response.writeHead(500).end(String(error)))

@@ -4,10 +4,10 @@ type Message = { role: string; content: string | { text?: string }[] }
 export type ScriptedModel = { vars: Record<string, string>; stop: () => void }
 
 const NOTE = '(A script speaks here: no model was asked.)'
-/** What the script says when it has built an image, and finds again in the talk. */
+/** The script's words after it built an image, which it finds again in the conversation. */
 const BUILT = /I built and pushed (\S+)\./
 
-/** A language model behind the protocol that most servers speak, that plays its part in this one story, so that the example needs no network. */
+/** A scripted language model behind the common protocol, so that the example needs no network. */
 export async function startScriptedModel(): Promise<ScriptedModel> {
   const { host, stop } = await listen(completion)
   const vars = {
@@ -32,7 +32,7 @@ const textOf = (content: Message['content']): string =>
 
 type Said = { role: string; text: string }
 
-/** The part that the model plays: what it says next, by what it was told last. */
+/** The script: the next answer, by the latest message. */
 export function answerTo(messages: readonly Said[]): string {
   const last = messages.at(-1)?.text ?? ''
   const result = /<SKILL_RESULT>(.*)<\/SKILL_RESULT>/s.exec(last)?.[1]

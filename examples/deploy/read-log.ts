@@ -1,7 +1,7 @@
 import type { Api } from '../../cli/lib/api.ts'
 import { scopePath } from './set-up.ts'
 
-/** An entry of a scope's log, as far as the example reads it: docs and `/v1/docs` say what else there is. */
+/** A log entry, as far as the example reads it; docs and `/v1/docs` list all fields. */
 export type Entry = {
   seq: number
   kind: string

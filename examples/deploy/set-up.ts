@@ -11,7 +11,7 @@ export const APP = 'payments-stg-webapp'
 
 export const scopePath = (scope: string, rest = ''): string => `/v1/scopes/${encodeURIComponent(scope)}${rest}`
 
-/** Registers the three skills as anyone would, over the API, and lets them run. */
+/** Registers the three skills over the API and activates them. */
 export async function registerSkills(api: Api): Promise<void> {
   for (const id of SKILLS) {
     const manifest: { version: string } = JSON.parse(readFileSync(join(import.meta.dirname, 'skills', `${id}.json`), 'utf8'))
@@ -20,7 +20,10 @@ export async function registerSkills(api: Api): Promise<void> {
   }
 }
 
-/** All that makes a scope deploy: where it works, what for, as whom, and the requests that its skills may make. No code is deployed for it. */
+/**
+ * The settings that make a scope deploy: its place, goal, roles and the requests that its skills
+ * may send. No code is deployed for it.
+ */
 export async function setUpScope(api: Api, { scope, cloud, roles }: { scope: string; cloud: Cloud; roles: string[] }): Promise<void> {
   const body: SettingsPatch = {
     agent: 'deploy',
@@ -33,7 +36,7 @@ export async function setUpScope(api: Api, { scope, cloud, roles }: { scope: str
     http_tools: httpTools(cloud.url),
     blackboard: {
       ctx: { subscription: 'acme-staging', registry: 'acmeregistry', commit: COMMIT },
-      // What was found out about the environment, before a turn could ask.
+      // Facts about the environment that were collected before the turn.
       env: { az: { account: { subscription: await subscriptionOf(cloud) } } },
       policy: { roles },
     },
@@ -41,10 +44,13 @@ export async function setUpScope(api: Api, { scope, cloud, roles }: { scope: str
   await api.json(scopePath(scope), { method: 'PATCH', body })
 }
 
-/** The name of the deployment's secret that the requests carry; its value is on the server alone. */
+/** The name of the secret that the requests carry; only the server has its value. */
 const TOKEN_SECRET = 'REFLEX_TOOL_CLOUD'
 
-/** What the server is started with: the secret, and beside it the one host that it is sent to, whatever a scope's settings say. */
+/**
+ * The server's variables: the secret, and the one host that may receive it, whatever a scope's
+ * settings say.
+ */
 export const secretVars = ({ token, host }: Cloud): Record<string, string> => ({
   [TOKEN_SECRET]: `Bearer ${token}`,
   [`${TOKEN_SECRET}_HOSTS`]: host,

@@ -6,10 +6,13 @@ import { readLog } from './read-log.ts'
 import { APP, COMMIT, registerSkills, scopePath, setUpScope } from './set-up.ts'
 
 export const SCOPE = 'deploy/payments'
-/** Beside the story, so that its cooldowns and its keys are its own. */
+/** A separate scope, so that its cooldowns and keys are its own. */
 export const OTHER_SCOPE = 'deploy/payments-again'
 
-/** Sets everything up, talks with the agent as a user would, and reads from the log whether each of the eight steps holds. */
+/**
+ * Sets everything up, talks to the agent as a user would, and checks each of the eight steps in the
+ * log.
+ */
 export async function tellStory(api: Api, cloud: Cloud, scope = SCOPE): Promise<Step[]> {
   await registerSkills(api)
   await setUpScope(api, { scope, cloud, roles: ['ReleaseManager'] })
@@ -23,7 +26,10 @@ async function say(api: Api, scope: string, content: string): Promise<void> {
   await api.json(scopePath(scope, '/events?wait=outcome&timeout_ms=30000'), { method: 'POST', body })
 }
 
-/** What the gate and the runner do where something is wrong: no role, an image that is not pinned, a smoke test that fails. */
+/**
+ * Failures that the gate and the runner handle: a missing role, an unpinned image, a failing smoke
+ * test.
+ */
 export async function tellRefusals(api: Api, cloud: Cloud): Promise<Step[]> {
   await setUpScope(api, { scope: OTHER_SCOPE, cloud, roles: ['ReleaseManager'] })
   const anyone = connect(api.url, await keyWith(api, []))

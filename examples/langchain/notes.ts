@@ -34,7 +34,7 @@ const reflex = createReflex({
   ],
 })
 
-/** A chain: the chat model with skills stands where the chat model stood. */
+/** A chain in which the chat model with skills replaces the chat model. */
 export function noteChain(model: BaseChatModel) {
   const prompt = ChatPromptTemplate.fromMessages<{ title: string }>([['human', 'Save a note: {title}']])
   const skilled = wrapLangChain(reflex, { model, tools: [saveNote] })

@@ -1,15 +1,19 @@
-// A reflex for the agent ssh-guard: blocks a public address that guesses passwords, with no model and within microseconds. `npm run demo` registers it.
+// A reflex for the agent ssh-guard: blocks a public address that guesses passwords, without a model
+// and within microseconds. `npm run demo` registers it.
 //
-// It runs once for each line that the guard's filter lets through, and sees that line (`event`) at the end of the ten last ones (`recent_events`). It has no
-// clock: time is what the lines say, so that a log that is replayed is decided as a live one. Where it is not sure it returns null, and the slow path thinks.
+// It runs once for each line that passes the guard's filter and sees that line (`event`) as the last
+// of the ten latest (`recent_events`). It has no clock: time comes from the lines, so that a
+// replayed log is decided like a live one. When unsure it returns null, and the slow path decides.
 
-/** So many guesses within so many seconds. The slow path's threshold is the same, but it counts over all lines, not ten. */
+/**
+ * The threshold in guesses and seconds. The slow path uses the same one over all lines, not ten.
+ */
 const GUESSES = 5
 const WINDOW_S = 600
 const MOST_USERS = 4
 
-// A user name is whatever a stranger typed, "root from 192.0.2.1" included: a pattern spans the whole message, and its greedy `.*` leaves the last address
-// to the address, which sshd itself wrote.
+// A user name is a stranger's text, such as "root from 192.0.2.1": each pattern spans the whole
+// message, and its greedy `.*` leaves the last address, which sshd wrote itself.
 const HEADER = /^(?:<\d+>)?(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ sshd(?:-\w+)?\[(\d+)\]: /
 const FAILED = /^Failed (\S+) for (invalid user )?(.*) from (\S+) port \d+(?: ssh\d)?(?:: .*)?$/
 const ACCEPTED = /^Accepted \S+ for .* from (\S+) port \d+(?: ssh\d)?(?:: .*)?$/
@@ -20,7 +24,7 @@ function reflex(context) {
   if (last === null || last.guesses === 0 || !isPublic(last.address)) return null
 
   const lines = context.recent_events.map(loginOf).filter((login) => login !== null && login.address === last.address)
-  // A login that worked may be a colleague's, or the worst case of all: somebody should think about it.
+  // A successful login may be a colleague's or the worst case: leave it to the slow path.
   if (lines.some((login) => login.accepted)) return null
 
   const recent = lines.filter((login) => Math.abs(secondsBetween(login.time, last.time)) <= WINDOW_S)
@@ -35,12 +39,13 @@ function reflex(context) {
       address: last.address,
       reason: `${recent.reduce((sum, login) => sum + login.failures, 0)} failed logins from ${recent[0].time} to ${last.time} as ${named(users)}`,
     },
-    // Carried out once: what still comes from this address completes here, with no second block and no turn.
+    // Carried out once: further events from this address complete here, without a second block or a
+    // turn.
     idempotence_key: `block:${last.address}`,
   }
 }
 
-/** What a line says of a login that was tried; null where it says nothing of one. */
+/** Reads a login attempt from a line; null if it has none. */
 function loginOf(event) {
   if (event.type !== 'log.line') return null
   const header = HEADER.exec(event.line)
@@ -54,14 +59,17 @@ function loginOf(event) {
   const failed = FAILED.exec(text)
   if (!failed) return null
   const [, method, invalid, user, address] = failed
-  // A client offers its keys one by one: that is no guess. Who names a user that does not exist guesses twice, for a colleague knows his name.
+  // A client offers its keys one by one, which is not a guess. A user name that does not exist
+  // counts twice: a colleague knows his name.
   const failures = method === 'publickey' ? 0 : times
   return { accepted: false, address, failures, guesses: invalid ? 2 * failures : failures, user, time: event.timestamp }
 }
 
 const secondsBetween = (one, other) => (milliseconds(other) - milliseconds(one)) / 1000
 
-/** There is no Date in a reflex. Timestamps are ISO in UTC: days since 1970 by the calendar's rules, then the clock. */
+/**
+ * A reflex has no Date. Timestamps are ISO in UTC: days since 1970 by the calendar, then the clock.
+ */
 function milliseconds(iso) {
   const [year, month, day, hour, minute, second] = iso.split(/\D/, 6).map(Number)
   const shifted = month > 2 ? year : year - 1
@@ -75,7 +83,10 @@ function milliseconds(iso) {
   return (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000
 }
 
-/** To block a private address is to lock oneself out; loopback, link-local, multicast and the like are none of an attacker's either. */
+/**
+ * Blocking a private address would lock the operator out; loopback, link-local and multicast
+ * addresses are never an attacker's.
+ */
 function isPublic(address) {
   if (address.includes(':')) return /^[23][0-9a-f]{3}:/i.test(address)
   const parts = address.split('.').map(Number)
@@ -88,7 +99,7 @@ function isPublic(address) {
   return !(first === 100 && second >= 64 && second <= 127)
 }
 
-/** Text that a stranger chose, cut short and made plain. */
+/** Truncates and cleans text that a stranger chose. */
 const named = (users) =>
   users
     .slice(0, MOST_USERS)

@@ -31,7 +31,10 @@ const reflex = createReflex({
   ],
 })
 
-/** Any model of the AI SDK. What it proposes is decided on, run and told to it before it answers. */
+/**
+ * Any model of the AI SDK. Its proposals are decided on and run, and it receives the results before
+ * it answers.
+ */
 export async function remember(model: LanguageModel, prompt: string): Promise<{ text: string; saved: string[] }> {
   const { text } = await generateText({ ...reflex.wrap({ model }), prompt })
   return { text, saved }
