@@ -16,7 +16,7 @@ import { InboxView } from './inbox/view.ts'
 import { Guard } from './guard.ts'
 import { Inbox } from './inbox/inbox.ts'
 import { Intake } from './inbox/accept.ts'
-import { KeyCheck } from './live/key-check.ts'
+import { KeyCheck } from './live/connections.ts'
 import { Log } from './log.ts'
 import { composeModelAccess } from './turns/model-access.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
@@ -150,7 +150,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     trim: (unit) => perception.trim(unit),
     fetch: outbound,
     // In a task of its own, so that the acknowledgement goes first.
-    say: (content, event_id) => queueMicrotask(() => sockets.say({ turn_id: null, event_id, content })),
+    say: (content, event_id) => queueMicrotask(() => sockets.stream({ turn_id: null, event_id, content })),
     propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
   })
   const { skills, skillRuns, parked, views, secret_settings, decisions } = composeSkills({

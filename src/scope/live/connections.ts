@@ -1,9 +1,68 @@
+import { ADMIN_KEY_ID } from '../../contract/key-deleted.ts'
+import { withDeadline } from '../../base/deadline.ts'
 import { limits } from '../../base/limits.ts'
+import { warn } from '../../base/warn.ts'
 import type { Connect } from '../../contract/scope-api.ts'
 import type { Sockets } from './sockets.ts'
 import type { Streams } from './sse.ts'
 
-/** Opens a socket or a stream for whom the Worker's header names: 429 where their key has too many open here. */
+const EVERY_MS = 60_000
+const TIMEOUT_MS = 10_000
+
+/** Sockets or streams, by the ids of their keys. */
+type Connections = { readonly keys: readonly string[]; end: (keys: ReadonlySet<string>) => void }
+type Parts = {
+  scope: string
+  /** Returns the keys that still exist. */
+  existing: (keys: string[]) => Promise<Set<string>>
+  connections: () => readonly Connections[]
+  now: () => number
+}
+
+/**
+ * Closes connections soon after their key is deleted. While connections are in use, it queries D1
+ * for all of their keys, in the background and at most once a minute. It needs no alarm: nothing is
+ * sent or received while the object sleeps. Keys are created and deleted but never changed, so it is
+ * enough to check that they exist.
+ */
+export class KeyCheck {
+  readonly #parts: Parts
+  #next = 0
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Call it on every use of a connection. */
+  used(): void {
+    const now = this.#parts.now()
+    if (now < this.#next) return
+    this.#next = now + EVERY_MS
+    void this.#check()
+  }
+
+  async #check(): Promise<void> {
+    const { scope, existing, connections } = this.#parts
+    // The bootstrap key is in no table.
+    const keys = new Set(connections().flatMap((some) => some.keys))
+    keys.delete(ADMIN_KEY_ID)
+    if (keys.size === 0) return
+    try {
+      const found = await withDeadline(() => existing([...keys]), { timeout_ms: TIMEOUT_MS, what: 'D1' })
+      // Only keys that were queried: a connection may have opened meanwhile.
+      const deleted = new Set([...keys].filter((key) => !found.has(key)))
+      for (const some of connections()) some.end(deleted)
+    } catch (error) {
+      warn({
+        message: 'could not check the keys of open connections; the next check retries',
+        scope,
+        error,
+      })
+    }
+  }
+}
+
+/** The Worker's header names the caller. Answers 429 if the caller's key has too many connections to this scope. */
 export function openConnection(request: Request, { sockets, streams }: { sockets: Sockets; streams: Streams }): Response {
   const connect = JSON.parse(request.headers.get('x-reflex-connect') ?? 'null') as Connect | null
   if (!connect) return new Response(null, { status: 400 })

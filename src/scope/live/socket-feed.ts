@@ -2,13 +2,13 @@ import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import type { Connect } from '../../contract/scope-api.ts'
 import { tooFarBehind } from '../../contract/too-far-behind.ts'
-import { closeQuietly } from './close-quietly.ts'
 import type { Log } from '../log.ts'
 
 /**
- * What a socket is, across hibernation. `cursor` is set while it catches up with the log: the last `seq` that it was sent.
- * `live_after` is the last that it needs not be told any more. `sent`, `marked` and `read` count bytes: what it was sent, up
- * to the last mark, and up to the last mark that came back. `closing`: it was told so, and what it has not read is still kept.
+ * The state of a socket, kept across hibernation. `cursor` is the `seq` of the last entry sent, and
+ * set only while the socket catches up with the log. `live_after` is the last entry it no longer
+ * needs. `sent`, `marked` and `read` count bytes: sent in all, up to the last mark, and up to the
+ * last mark that came back. `closing`: closed by us, with unread data that the runtime still keeps.
  */
 export type Attachment = Omit<Connect, 'after'> & {
   cursor: number | null
@@ -22,23 +22,23 @@ type Entry = { seq: number; text: string }
 type Parts = { log: Log; now: () => number }
 
 const PAGE = 500
-/** For whoever has never sent a mark back, and for whoever has. */
+/** How long to wait for a mark from a client that has never sent one back, and from one that has. */
 const PATIENCE_MS = { unknown: 5000, known: 30_000 } as const
-const LOOK_MS = 1000
+const CHECK_MS = 1000
 
 /**
- * What sockets are sent, at the pace of their clients. Nothing else says how much of it has been read: the runtime keeps
- * whatever is sent, and a page more for each reader that does not read would be memory for ever. After every 64 kB a mark goes
- * out, which the client sends back; who is too far ahead of that waits, and catches up from the log. It is closed where no
- * mark comes: its client resumes where it was.
+ * Sends to sockets at the pace of their clients. The runtime buffers everything that is sent and does
+ * not report how much was read, so a client that does not read would fill the memory. A mark follows
+ * every 64 kB, and the client sends it back. A socket with too much unread data waits for its mark,
+ * then catches up from the log. If no mark arrives, the socket is closed; its client can resume.
  */
 export class SocketFeed {
   readonly #parts: Parts
   readonly #attachments = new Map<WebSocket, Attachment>()
   readonly #catching = new Set<WebSocket>()
-  /** Since when they wait for a mark. */
+  /** Sockets that wait for a mark, with the time since when. */
   readonly #stalled = new Map<WebSocket, number>()
-  #looking = false
+  #checking = false
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -48,7 +48,7 @@ export class SocketFeed {
     return this.#attachments.size
   }
 
-  /** The ids of their keys. */
+  /** The ids of the sockets' keys. */
   get keys(): string[] {
     return Array.from(this.#attachments.values(), ({ key_id }) => key_id)
   }
@@ -62,7 +62,7 @@ export class SocketFeed {
     this.#attachments.set(socket, attachment)
   }
 
-  /** From its cursor on, if it has one. */
+  /** Catches up with the log, if the socket has a cursor. */
   follow(socket: WebSocket): void {
     void this.#catchUp(socket)
   }
@@ -72,7 +72,7 @@ export class SocketFeed {
     this.#stalled.delete(socket)
   }
 
-  /** Sends at once, whatever is unread, but for one that never reads. */
+  /** Sends at once, even if much is unread. Closes a socket that never reads. */
   deliver(socket: WebSocket, text: string): void {
     const attachment = this.of(socket)
     if (!attachment) return
@@ -82,21 +82,21 @@ export class SocketFeed {
       attachment.sent += byteLength(text)
       if (attachment.sent - attachment.marked >= limits.mark_bytes) this.#mark(socket, attachment)
     } catch {
-      // Gone, or as good as that: the client resumes by `?after=` when it comes back.
+      // The socket is broken. Its client resumes with `?after=` when it reconnects.
       this.forget(socket)
       closeQuietly(socket)
     }
   }
 
-  /** To all that there is room for: for what is not in the log, and need not be. */
-  say(text: string): void {
+  /** Sends to all sockets that have room. For text that is not in the log and may be dropped. */
+  broadcast(text: string): void {
     for (const [socket, attachment] of this.#attachments) if (unread(attachment) < limits.unread_bytes) this.deliver(socket, text)
   }
 
-  /** What the log has now, to all that have caught up with it. */
-  tell(entries: readonly Entry[]): void {
+  /** Sends new entries of the log to all sockets that have caught up with it. */
+  push(entries: readonly Entry[]): void {
     for (const [socket, attachment] of this.#attachments) {
-      // One that catches up reads them itself, and one that has caught up meanwhile has read some.
+      // A socket that is catching up reads these entries itself; one that has just caught up has read some.
       if (attachment.cursor !== null) continue
       for (const { seq, text } of entries) {
         if (seq <= attachment.live_after) continue
@@ -111,7 +111,7 @@ export class SocketFeed {
     }
   }
 
-  /** A mark came back: the client has read so many bytes. */
+  /** A mark came back: the client has read this many bytes. */
   seen(socket: WebSocket, bytes: number): void {
     const attachment = this.of(socket)
     if (!attachment || bytes <= attachment.read) return
@@ -121,7 +121,7 @@ export class SocketFeed {
     if (attachment.cursor !== null) this.follow(socket)
   }
 
-  /** Ends the sockets of keys that were deleted. */
+  /** Closes the sockets of deleted keys. */
   end(keys: ReadonlySet<string>, close: { code: number; reason: string }): void {
     for (const [socket, { key_id }] of this.#attachments) {
       if (!keys.has(key_id)) continue
@@ -130,7 +130,7 @@ export class SocketFeed {
     }
   }
 
-  /** Page by page, other work in between; live once it has seen the log's end. */
+  /** Page by page, yielding to other work. The socket is live once it has reached the end of the log. */
   async #catchUp(socket: WebSocket): Promise<void> {
     if (this.#catching.has(socket)) return
     this.#catching.add(socket)
@@ -164,13 +164,13 @@ export class SocketFeed {
 
   #wait(socket: WebSocket): void {
     if (!this.#stalled.has(socket)) this.#stalled.set(socket, this.#parts.now())
-    if (this.#looking) return
-    this.#looking = true
-    setTimeout(() => this.#look(), LOOK_MS)
+    if (this.#checking) return
+    this.#checking = true
+    setTimeout(() => this.#closeStalled(), CHECK_MS)
   }
 
-  #look(): void {
-    this.#looking = false
+  #closeStalled(): void {
+    this.#checking = false
     for (const [socket, since] of this.#stalled) {
       const attachment = this.of(socket)
       const patience = attachment?.read === 0 ? PATIENCE_MS.unknown : PATIENCE_MS.known
@@ -180,7 +180,7 @@ export class SocketFeed {
     }
   }
 
-  /** It stays among the connections until it is gone: until then what it has not read takes memory. */
+  /** The socket counts as a connection until it has closed: until then its unread data takes memory. */
   #close(socket: WebSocket, attachment: Attachment): void {
     this.#stalled.delete(socket)
     attachment.closing = true
@@ -191,3 +191,12 @@ export class SocketFeed {
 
 const unread = ({ sent, read }: Attachment): number => sent - read
 const frame = (entry: string): string => `{"type":"log","entry":${entry}}`
+const SENDING_FAILED = { code: 1011, reason: 'sending failed' }
+
+function closeQuietly(socket: WebSocket, { code, reason } = SENDING_FAILED): void {
+  try {
+    socket.close(code, reason)
+  } catch {
+    // Already closed.
+  }
+}

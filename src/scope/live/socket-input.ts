@@ -11,7 +11,7 @@ import { type FieldError } from '../../base/field-error.ts'
 const mark = z.object({ type: z.literal('mark'), sent: z.int().min(0) })
 const LONGEST_MARK = 100
 
-/** A `mark` that came back: how much of what it was sent the client has read, in bytes. */
+/** A `mark` that came back: how many bytes the client has read. */
 export function readMark(message: string | ArrayBuffer): number | null {
   if (typeof message !== 'string' || message.length > LONGEST_MARK || !message.includes('"mark"')) return null
   try {
@@ -21,7 +21,7 @@ export function readMark(message: string | ArrayBuffer): number | null {
   }
 }
 
-/** `id` is that of the refused event or approval, where it could be read. */
+/** `id` is the id of the refused event or approval, if it could be read. */
 export type SocketInput =
   | { ok: true; kind: 'event'; event: Event }
   | { ok: true; kind: 'decision'; decision: ApprovalDecision }
@@ -30,7 +30,8 @@ export type SocketInput =
 const refused = (message: string): SocketInput => ({ ok: false, id: null, errors: [{ path: '', message }] })
 
 /**
- * What a client sent on a socket: an event, `{"content": "…"}`, which is a `ws.message` of its connection, or a decision on an approval. It never throws.
+ * Parses a message of a client: an event, `{"content": "…"}` (a `ws.message` of its connection) or a
+ * decision on an approval. It never throws.
  */
 export function readSocketInput(message: string | ArrayBuffer, connection_id: string, rules: EventRules): SocketInput {
   if (typeof message !== 'string') return refused('binary messages are not understood: send JSON as text')

@@ -9,11 +9,10 @@ import type { SecretHider } from '../../contract/secrets.ts'
 import type { FieldError } from '../../base/field-error.ts'
 import type { Accepted, Connect } from '../../contract/scope-api.ts'
 import type { Log } from '../log.ts'
-import { MessageRate } from './message-rate.ts'
 import type { DecisionAnswer } from '../skills/decisions.ts'
 import { SocketFeed, type Attachment } from './socket-feed.ts'
 import { readMark, readSocketInput } from './socket-input.ts'
-import { SocketTurns, type Message } from './socket-turns.ts'
+import { MessageRate, SocketBatches, type Message } from './socket-batches.ts'
 
 type Parts = {
   context: DurableObjectState
@@ -29,13 +28,13 @@ type Entry = { seq: number; text: string }
 type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
 
 /**
- * WebSockets, hibernating. Every log entry goes to every socket as it is written; an event is acknowledged once it is
- * durable: the object's output gate holds what is sent until the storage has what was written before.
+ * Hibernating WebSockets. Every socket gets every log entry as it is written. An acknowledgement means
+ * that the event is durable: the object's output gate holds it until the write is on disk.
  */
 export class Sockets {
   readonly #parts: Parts
   readonly #feed: SocketFeed
-  readonly #turns: SocketTurns<WebSocket>
+  readonly #batches: SocketBatches<WebSocket>
   readonly #rates = new WeakMap<WebSocket, MessageRate>()
   #gathered: Entry[] = []
 
@@ -43,7 +42,7 @@ export class Sockets {
     this.#parts = parts
     const { context, log, now } = parts
     this.#feed = new SocketFeed({ log, now })
-    this.#turns = new SocketTurns((messages) => this.#take(messages))
+    this.#batches = new SocketBatches((messages) => this.#take(messages))
     // Answered by the runtime, without waking the object.
     context.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'))
     for (const socket of context.getWebSockets()) {
@@ -70,7 +69,7 @@ export class Sockets {
     this.#parts.context.acceptWebSocket(server)
     server.serializeAttachment(attachment)
     this.#feed.add(server, attachment)
-    // Ahead of all else, so that a client knows where to resume even if nothing else reaches it.
+    // The first frame, so that a client knows where to resume even if nothing else reaches it.
     this.#feed.deliver(server, JSON.stringify({ type: 'open', seq: after ?? last }))
     this.#feed.follow(server)
     return new Response(null, { status: 101, webSocket: client })
@@ -82,47 +81,47 @@ export class Sockets {
     this.#parts.used()
     const read = readMark(message)
     if (read !== null) return this.#feed.seen(socket, read)
-    this.#turns.add(this.#read(socket, attachment, message))
+    this.#batches.add(this.#read(socket, attachment, message))
   }
 
   closed(socket: WebSocket): void {
     this.#feed.forget(socket)
-    this.#turns.forget(socket)
+    this.#batches.forget(socket)
   }
 
-  /** Ends the sockets of keys that were deleted. */
+  /** Closes the sockets of deleted keys. */
   end(keys: ReadonlySet<string>): void {
     this.#feed.end(keys, keyDeleted)
   }
 
-  /** A piece of an answer, to every socket, ahead of the log's entry of the whole: a turn streams many, a reflex has one. */
-  say(delta: Delta): void {
+  /** Sends a piece of an answer to every socket, ahead of its log entry. A turn streams many, a reflex sends one. */
+  stream(delta: Delta): void {
     if (this.count === 0) return
     this.#parts.used()
-    this.#feed.say(this.#parts.hider.text(JSON.stringify({ type: 'delta', ...delta })))
+    this.#feed.broadcast(this.#parts.hider.text(JSON.stringify({ type: 'delta', ...delta })))
   }
 
-  /** Sent at the end of the task that wrote them: its acknowledgements and replies go first. */
+  /** Entries are sent at the end of the task that wrote them, after its acknowledgements and replies. */
   #gather(entries: readonly Entry[]): void {
     if (this.count === 0) return
-    if (this.#gathered.length === 0) queueMicrotask(() => this.#tell())
+    if (this.#gathered.length === 0) queueMicrotask(() => this.#push())
     this.#gathered.push(...entries)
   }
 
-  #tell(): void {
+  #push(): void {
     const entries = this.#gathered
     this.#gathered = []
     this.#parts.used()
-    this.#feed.tell(entries)
+    this.#feed.push(entries)
   }
 
-  /** What is not accepted is answered in its turn, too: a client may have to tell by the order what it is about. */
+  /** Errors are answered in order, too: a client may need the order to match them to its messages. */
   #read(socket: WebSocket, attachment: Attachment, message: string | ArrayBuffer): Message<WebSocket> {
     const { connection_id, source, may_send, decides_as } = attachment
     const other = (answer: () => void) => ({ socket, bytes: 0, kind: 'other' as const, answer })
     const refused = (text: string) => other(() => this.#refuse(socket, [{ path: '', message: text }]))
     if (!may_send) return refused('this key may only receive here: sending needs the role publisher')
-    if (!this.#rate(socket).take(this.#parts.now()) || this.#turns.full(socket)) return refused(TOO_FAST)
+    if (!this.#rate(socket).take(this.#parts.now()) || this.#batches.full(socket)) return refused(TOO_FAST)
     const input = readSocketInput(message, connection_id, this.#parts.rules(source))
     if (!input.ok) return other(() => this.#refuse(socket, input.errors, input.id))
     if (input.kind === 'decision') return other(() => void this.#decide(socket, input.decision, decides_as))
@@ -152,7 +151,7 @@ export class Sockets {
     }
   }
 
-  /** All in one write; where that fails, each by itself, so that only those are refused that have to be. */
+  /** All in one write. If that fails, each event by itself, so that only the faulty ones are refused. */
   #accept(events: Event[]): Answer[] {
     if (events.length === 0) return []
     try {

@@ -4,18 +4,19 @@ import type { Log } from '../log.ts'
 
 const PAGE = 200
 const KEEP_ALIVE_MS = 15_000
-/** How long a reader may leave what it was given. */
+/** A reader that takes nothing for this long is dropped. */
 const PATIENCE_MS = 60_000
-const LOOK_MS = 10_000
+const CHECK_MS = 10_000
 
-/** `given_at` is when it was given what it has not taken yet. */
+/** `given_at` is when the reader got the chunk that it has not taken yet. */
 type Reader = { key_id: string; given_at: number | null; end: () => void; drop: () => void }
 type Parts = { log: Log; used: () => void; now: () => number }
 
 /**
- * The log as server-sent events. Each reader has a cursor and takes the next page when it has room: a slow one costs nothing but its own delay, and one that
- * comes back goes on behind its `Last-Event-ID`. The platform does not always say that one has gone: what takes nothing for a minute is dropped, with what was
- * laid out for it.
+ * The log as server-sent events. Each reader has a cursor and takes the next page when it has room, so
+ * that a slow reader delays only itself. A reader that reconnects resumes after its `Last-Event-ID`.
+ * The platform does not always report that a reader has gone, so one that takes nothing for a minute
+ * is dropped together with its buffer.
  */
 export class Streams {
   readonly #log: Log
@@ -34,7 +35,7 @@ export class Streams {
     })
   }
 
-  /** The ids of their keys. */
+  /** The ids of the readers' keys. */
   get keys(): string[] {
     return Array.from(this.#readers, ({ key_id }) => key_id)
   }
@@ -52,13 +53,13 @@ export class Streams {
               controller.enqueue(encoder.encode(': the key that opened this stream was deleted\n\n'))
               controller.close()
             } catch {
-              // It broke before.
+              // The stream is broken already.
             }
           }
           reader.drop = () => controller.error(new Error('nothing was read from this stream for a minute'))
           this.#readers.add(reader)
           this.#watch()
-          // An id without data is no event, but the place where a reader goes on that was told nothing else.
+          // An id without data is not an event; a reader that gets nothing else resumes after it.
           controller.enqueue(encoder.encode(`: events of the log after ${cursor}\nretry: 1000\nid: ${cursor}\n\n`))
         },
         pull: async (controller) => {
@@ -84,7 +85,7 @@ export class Streams {
     })
   }
 
-  /** Ends the streams of keys that were deleted. */
+  /** Ends the streams of deleted keys. */
   end(keys: ReadonlySet<string>): void {
     for (const reader of this.#readers) {
       if (!keys.has(reader.key_id)) continue
@@ -93,12 +94,12 @@ export class Streams {
     }
   }
 
-  /** A reader holds a page until it takes it, so it is given a small one. */
+  /** Pages are small because each reader buffers one. */
   #page(cursor: number) {
     return this.#log.read(cursor, PAGE, undefined, limits.stream_page_bytes)
   }
 
-  /** While there are readers: those that are gone are dropped also where no other comes. */
+  /** Checks for readers that are gone for as long as there are readers. */
   #watch(): void {
     if (this.#watching || this.#readers.size === 0) return
     this.#watching = true
@@ -106,7 +107,7 @@ export class Streams {
       this.#watching = false
       this.#dropGone()
       this.#watch()
-    }, LOOK_MS)
+    }, CHECK_MS)
   }
 
   #dropGone(): void {
@@ -117,7 +118,7 @@ export class Streams {
     }
   }
 
-  /** True when something was written, false when it is time to show the line is alive. */
+  /** True once something was written, false when a keep-alive comment is due. */
   #written(): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const wake = () => resolve(true)

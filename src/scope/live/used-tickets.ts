@@ -3,8 +3,8 @@ import type { Refused } from '../../contract/scope-api.ts'
 import type { Unit } from '../unit.ts'
 
 /**
- * The tickets of this scope that were used and have not expired. The Worker has verified a ticket
- * before it asks here; a ticket admits once because its nonce can be inserted once.
+ * Tickets of this scope that were used and have not expired. The Worker verifies a ticket first. A
+ * ticket works once because its nonce can be inserted once.
  */
 export class UsedTickets {
   /** The object's own clock decides when a nonce is dropped and from when on it is refused. */

@@ -83,7 +83,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     },
     stream: (delta) => {
       signal.throwIfAborted()
-      sockets.say({ turn_id, content: delta })
+      sockets.stream({ turn_id, content: delta })
     },
   }
   // The model is made when it is first asked for: a scope that only counts needs none, however it is configured.

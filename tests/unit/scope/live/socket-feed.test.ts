@@ -68,7 +68,7 @@ test('a socket that sends no mark back is sent no more than the limit, and close
   expect(close).not.toHaveBeenCalled()
   await vi.advanceTimersByTimeAsync(4000)
   expect(close).toHaveBeenCalledWith(4008, expect.stringContaining('?after=SEQ'))
-  feed.tell(entries)
+  feed.push(entries)
   expect(bytes.sent).toBeLessThan(limits.unread_bytes + 30_000)
   expect(feed.size).toBe(1)
   feed.forget(socket)
@@ -78,7 +78,7 @@ test('a socket that sends no mark back is sent no more than the limit, and close
 test('a live socket that falls behind catches up from the log, without gap or repetition', async () => {
   const { feed, open } = feedOf()
   const { seqs, echo } = open(null)
-  for (let from = 0; from < ENTRIES; from += 10) feed.tell(entries.slice(from, from + 10))
+  for (let from = 0; from < ENTRIES; from += 10) feed.push(entries.slice(from, from + 10))
   expect(seqs().length).toBeLessThan(ENTRIES / 2)
   for (let round = 0; round < 40; round += 1) {
     await vi.advanceTimersByTimeAsync(100)
@@ -103,7 +103,7 @@ test('one that reads nothing is not told what is not in the log either, and answ
   const { socket, bytes, close } = open(0)
   await vi.advanceTimersByTimeAsync(100)
   const before = bytes.sent
-  feed.say(JSON.stringify({ type: 'delta' }))
+  feed.broadcast(JSON.stringify({ type: 'delta' }))
   expect(bytes.sent).toBe(before)
   for (let answers = 0; answers < 10_000; answers += 1) feed.deliver(socket, JSON.stringify({ type: 'ack', id: 'x'.repeat(100) }))
   expect(close).toHaveBeenCalledOnce()

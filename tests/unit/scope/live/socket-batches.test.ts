@@ -1,14 +1,13 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { limits } from '../../../../src/base/limits.ts'
-import { MessageRate } from '../../../../src/scope/live/message-rate.ts'
-import { SocketTurns, type Message } from '../../../../src/scope/live/socket-turns.ts'
+import { MessageRate, SocketBatches, type Message } from '../../../../src/scope/live/socket-batches.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 function turnsOf() {
   const taken: string[][] = []
-  const turns = new SocketTurns<string>((messages) => void taken.push(messages.map(({ socket }) => socket)))
+  const turns = new SocketBatches<string>((messages) => void taken.push(messages.map(({ socket }) => socket)))
   const message = (socket: string, bytes = 10): Message<string> => ({ socket, bytes, kind: 'other', answer: () => {} })
   return { taken, turns, message }
 }
