@@ -1,42 +1,38 @@
-CREATE TABLE `actions` (
-	`id` text PRIMARY KEY NOT NULL,
-	`seq` integer NOT NULL,
+CREATE TABLE `action_keys` (
 	`reflex_id` text NOT NULL,
-	`version` integer NOT NULL,
-	`idempotence_key` text,
-	`task` text NOT NULL,
-	`attempts` integer DEFAULT 0 NOT NULL,
+	`idempotence_key` text NOT NULL,
+	`effect` text,
 	`at` integer NOT NULL,
-	`ended_at` integer
-);
+	PRIMARY KEY(`reflex_id`, `idempotence_key`)
+) WITHOUT ROWID;
 --> statement-breakpoint
-CREATE INDEX `actions_key` ON `actions` (`reflex_id`,`idempotence_key`) WHERE idempotence_key IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `actions_waiting` ON `actions` (`at`) WHERE ended_at IS NULL;--> statement-breakpoint
 CREATE TABLE `done_keys` (
 	`hash` text PRIMARY KEY NOT NULL,
 	`output` text,
 	`output_bytes` integer NOT NULL,
 	`at` integer NOT NULL
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `done_keys_age` ON `done_keys` (`at`);--> statement-breakpoint
 CREATE TABLE `effects` (
-	`id` text PRIMARY KEY NOT NULL,
-	`turn_id` text,
-	`tool` text NOT NULL,
-	`arguments_hash` text NOT NULL,
+	`owner` text NOT NULL,
+	`phase` text NOT NULL,
+	`place` integer NOT NULL,
+	`tool` text,
+	`arguments_hash` text,
 	`idempotence_key` text,
 	`status` text NOT NULL,
 	`output` text,
 	`error` text,
-	`head` text NOT NULL,
+	`step` text,
+	`log_seq` integer,
 	`started_at` integer NOT NULL,
-	`ended_at` integer
-);
+	`ended_at` integer,
+	PRIMARY KEY(`owner`, `phase`, `place`)
+) WITHOUT ROWID;
 --> statement-breakpoint
-CREATE INDEX `effects_turn` ON `effects` (`turn_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `effects_key` ON `effects` (`tool`,`idempotence_key`) WHERE idempotence_key IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `effects_open` ON `effects` (`started_at`) WHERE status = 'started';--> statement-breakpoint
-CREATE UNIQUE INDEX `effects_key` ON `effects` (`tool`,`idempotence_key`);--> statement-breakpoint
 CREATE TABLE `events` (
 	`seq` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
 	`id` text NOT NULL,
@@ -79,7 +75,7 @@ CREATE TABLE `guard` (
 	`at` integer NOT NULL,
 	`parked_at` integer,
 	PRIMARY KEY(`kind`, `id`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `held_skills` (
 	`id` text NOT NULL,
@@ -87,6 +83,16 @@ CREATE TABLE `held_skills` (
 	`hash` text NOT NULL,
 	`manifest` text NOT NULL,
 	PRIMARY KEY(`id`, `version`)
+) WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `jobs` (
+	`seq` integer PRIMARY KEY NOT NULL,
+	`kind` text NOT NULL,
+	`key` text NOT NULL,
+	`payload` text NOT NULL,
+	`locks` text NOT NULL,
+	`attempts` integer NOT NULL,
+	`due_at` integer DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE `log` (
@@ -99,59 +105,46 @@ CREATE TABLE `log` (
 CREATE TABLE `parked_runs` (
 	`approval_id` text PRIMARY KEY NOT NULL,
 	`run` text NOT NULL,
-	`status` text NOT NULL,
 	`told` integer DEFAULT 0 NOT NULL,
 	`expires_at` integer NOT NULL,
 	`parked_at` integer NOT NULL
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `programs` (
 	`id` text NOT NULL,
 	`version` integer NOT NULL,
 	`program` text NOT NULL,
 	PRIMARY KEY(`id`, `version`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `run_reports` (
 	`approval_id` text PRIMARY KEY NOT NULL,
 	`run` text NOT NULL
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `skill_outputs` (
 	`idempotence_key` text PRIMARY KEY NOT NULL,
 	`outputs` text NOT NULL,
 	`at` integer NOT NULL
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `skill_runs` (
-	`run_id` text PRIMARY KEY NOT NULL,
-	`skill_id` text NOT NULL,
-	`version` text NOT NULL,
 	`cause` text NOT NULL,
+	`run_id` text NOT NULL,
+	`skill_id` text NOT NULL,
 	`inputs_hash` text NOT NULL,
-	`request` text NOT NULL,
 	`status` text NOT NULL,
 	`result` text,
 	`started_at` integer NOT NULL,
-	`ended_at` integer
-);
+	`ended_at` integer,
+	PRIMARY KEY(`cause`, `run_id`)
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `skill_runs_skill` ON `skill_runs` (`skill_id`,`started_at`);--> statement-breakpoint
-CREATE INDEX `skill_runs_cause` ON `skill_runs` (`cause`);--> statement-breakpoint
-CREATE INDEX `skill_runs_open` ON `skill_runs` (`started_at`) WHERE ended_at IS NULL;--> statement-breakpoint
-CREATE TABLE `skill_steps` (
-	`run_id` text NOT NULL,
-	`phase` text NOT NULL,
-	`place` integer NOT NULL,
-	`begun` text,
-	`ended` text,
-	PRIMARY KEY(`run_id`, `phase`, `place`)
-);
---> statement-breakpoint
 CREATE TABLE `state` (
 	`key` text PRIMARY KEY NOT NULL,
 	`value` text NOT NULL
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `timers` (
 	`name` text PRIMARY KEY NOT NULL,
@@ -159,7 +152,7 @@ CREATE TABLE `timers` (
 	`set_at` integer NOT NULL,
 	`next_at` integer NOT NULL,
 	`fired` integer DEFAULT 0 NOT NULL
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `trials` (
 	`seq` integer NOT NULL,
@@ -167,9 +160,9 @@ CREATE TABLE `trials` (
 	`version` integer NOT NULL,
 	`action` text NOT NULL,
 	PRIMARY KEY(`seq`, `reflex_id`, `version`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `used_tickets` (
 	`nonce` text PRIMARY KEY NOT NULL,
 	`expires_at` integer NOT NULL
-);
+) WITHOUT ROWID;

@@ -5,21 +5,14 @@ import { scopeHead } from './spans.ts'
 import type { Unit } from './unit.ts'
 
 export type Work = { kind: WorkKind; id: string }
-/** So often work may take the object down before it is parked. */
+/** How often work may take the object down before it is parked. */
 export const MOST_DEATHS = 5
-/**
- * Wakings in a row that did not come to rest: from the next one on, work is begun one piece at a
- * time.
- */
+/** After this many consecutive wakings without rest, work is begun one piece at a time. */
 const MOST_WAKES = 2
-/**
- * What a caller asked for: the answer to that call tells of the failure, and nothing begins it
- * again.
- */
+/** Work that a caller asked for: the response reports the failure, and nothing repeats it. */
 export const CALLER: Work = { kind: 'request', id: '' }
 /**
- * All work of its kind that is done together. After a death, it is done piece by piece until the
- * one that causes it is found.
+ * All work of a kind that runs together. After a death it runs piece by piece, to find the cause.
  */
 export const together = (kind: WorkKind): Work => ({ kind, id: TOGETHER })
 
@@ -31,8 +24,8 @@ type Row = Work & { deaths: number; reason: string; at: number; parked_at: numbe
 type Parts = { database: Database; now: () => number }
 
 /**
- * Counts how often the same work has taken the object down, and parks it in the end, so that
- * everything else goes on.
+ * Counts how often the same work has taken the object down, and parks it in the end, so that all
+ * other work continues. Jobs count their own beginnings (`jobs.ts`) and are parked here.
  *
  * 1. Work that throws in its unit is counted after the rollback, and the count is on disk before
  *    the object is dropped.
@@ -62,14 +55,14 @@ export class Guard {
     await database.sync()
   }
 
-  /** All that was open on waking has been done, or has been put off. */
+  /** All work that was open on waking is done or postponed. */
   rested(): void {
     if (this.#wakes === 0) return
     this.#wakes = 0
     this.#parts.database.all(`DELETE FROM state WHERE key = 'wakes'`)
   }
 
-  /** Whether work of this kind is to be done piece by piece, each counted before it begins. */
+  /** True if work of this kind must run piece by piece, each counted before it begins. */
   careful(kind: WorkKind): boolean {
     return this.#wakes > MOST_WAKES || this.#rows.has(keyOf(together(kind)))
   }
@@ -84,8 +77,8 @@ export class Guard {
   }
 
   /**
-   * Counts on disk before the work begins. False where it has taken the object down so often that
-   * it is to be parked.
+   * Counts on disk before the work begins. False if it took the object down too often: then park
+   * it.
    */
   async begin(work: Work, most = MOST_DEATHS): Promise<boolean> {
     if (this.deaths(work) >= most) return false
@@ -98,7 +91,7 @@ export class Guard {
   /** Work threw in its unit, which is rolled back; the object is about to be dropped. */
   failed(work: Work, error: unknown): void {
     const { database, now } = this.#parts
-    // An object that keeps nothing yet has nothing that it could begin again.
+    // An object without tables has no work that it could repeat.
     if (!database.laid) return
     database.write('died_of', work.kind)
     this.#acquit(work)
@@ -112,7 +105,7 @@ export class Guard {
     this.#write({ ...work, deaths: this.deaths(work) + 1, reason: messageOf(error), at: unit.now, parked_at: null })
   }
 
-  /** On waking: the kind of work that the object died of, where that is known. */
+  /** On waking: the kind of work that the object died of, if it is known. */
   diedOf(): WorkKind | null {
     const { database } = this.#parts
     const kind = database.read<WorkKind | null>('died_of', null)
@@ -120,20 +113,20 @@ export class Guard {
     return kind
   }
 
-  /** It came to its end, or what is to be done is another piece of work by now. */
+  /** The work ended, or got further: deaths so far were at other work. */
   done(work: Work): void {
     this.#begun.delete(keyOf(work))
     const row = this.#rows.get(keyOf(work))
     if (row && row.parked_at === null) this.release(work)
   }
 
-  /** Forgets about it: somebody has set it anew. */
+  /** Clears the work's count: somebody has reset it. */
   release(work: Work): void {
     if (!this.#rows.delete(keyOf(work))) return
     this.#parts.database.all('DELETE FROM guard WHERE kind = ? AND id = ?', work.kind, work.id)
   }
 
-  /** Somebody has an event tried again: it begins with a clean slate. */
+  /** An event is retried by hand: it begins with a clean slate. */
   releaseEvent(seq: number): void {
     for (const kind of ['event', 'turn', 'outbox'] as const) this.release({ kind, id: String(seq) })
   }
@@ -155,7 +148,7 @@ export class Guard {
     return this.#parked().length
   }
 
-  /** What an operator is shown, the newest first. */
+  /** For operators, newest first. */
   list(): ParkedWork[] {
     return this.#parked()
       .toSorted((one, other) => other.at - one.at)
@@ -163,14 +156,14 @@ export class Guard {
       .map(({ kind, id, deaths, reason, at }) => ({ kind, id, deaths, reason, parked_at: new Date(at).toISOString() }))
   }
 
-  /** Drops rows older than `before`, except those that stay parked until somebody sets them again. */
+  /** Deletes rows older than `before`, except work that stays parked until somebody resets it. */
   forget(before: number): void {
     for (const row of Array.from(this.#rows.values())) {
       if (row.at < before && row.kind !== 'timer' && row.kind !== 'setting') this.release(row)
     }
   }
 
-  /** What had begun beside it did not cause this death. */
+  /** Work that had begun beside the guilty one did not cause this death. */
   #acquit(guilty: Work): void {
     for (const key of this.#begun) {
       const row = this.#rows.get(key)

@@ -1,10 +1,11 @@
 import type { Settings } from '../contract/settings.ts'
 import type { DoneKeys } from './effects/done-keys.ts'
+import type { EffectLane } from './effects/effect-lane.ts'
 import { together, type Guard } from './guard.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import type { Log } from './log.ts'
 import type { SkillRuns } from './skills/runs.ts'
-import type { Actions } from './reflexes/actions.ts'
+import type { ActionKeys } from './reflexes/action-keys.ts'
 import type { WorkingMemory } from './context/working-memory.ts'
 import type { Unit } from './unit.ts'
 
@@ -17,13 +18,17 @@ type Parts = {
   inbox: Inbox
   memory: WorkingMemory
   log: Log
+  effects: EffectLane
   doneKeys: DoneKeys
-  actions: Actions
+  actionKeys: ActionKeys
   skillRuns: SkillRuns
   settings: () => Settings
 }
 
-/** Forgets, once an hour at most and in small steps, what is older than the scope retains. An id is a duplicate for just as long (G3). */
+/**
+ * Deletes data that is older than the scope retains, at most once an hour and in small steps. An
+ * event's id is recognised as a duplicate for just as long (G3).
+ */
 export class Retention {
   readonly #parts: Parts
   #earliest = 0
@@ -32,7 +37,7 @@ export class Retention {
     this.#parts = parts
   }
 
-  /** When the oldest entry is old enough: a scope that sleeps is woken once for that, not every hour. */
+  /** When the oldest entry is due: a sleeping scope is woken once for it, not every hour. */
   nextDue(): number | null {
     const { log, guard, doneKeys } = this.#parts
     if (guard.parkedAt(together('retention')) !== null) return null
@@ -40,9 +45,9 @@ export class Retention {
     return due.length === 0 ? null : Math.max(this.#earliest, Math.min(...due))
   }
 
-  /** If more is left than one step takes, the next step comes a second later. */
+  /** If more is due than one step deletes, the next step follows a second later. */
   sweep(unit: Unit): void {
-    const { inbox, memory, log, doneKeys, actions, skillRuns } = this.#parts
+    const { inbox, memory, log, effects, doneKeys, actionKeys, skillRuns } = this.#parts
     const due = this.nextDue()
     if (due === null || unit.now < due) return
     const before = unit.now - this.#retained()
@@ -51,9 +56,9 @@ export class Retention {
     const gone = [
       inbox.forget(unit, before, BATCH),
       log.forget(unit, before, BATCH),
-      doneKeys.forgetEffects(before, BATCH),
-      actions.forget(unit, before, BATCH),
-      skillRuns.forget(before, BATCH),
+      effects.journal.forget(unit, before, BATCH),
+      actionKeys.forget(unit, before, BATCH),
+      skillRuns.forget(unit, before, BATCH),
       doneKeys.forget(unit.now - this.#promised(), BATCH),
     ]
     this.#earliest = unit.now + (gone.some((count) => count === BATCH) ? 1000 : HOUR_MS)
@@ -63,7 +68,7 @@ export class Retention {
     return this.#parts.settings().retention_days * DAY_MS
   }
 
-  /** How long a key is known. The journal, which has the key and all else, is kept for the scope's retention whatever is promised. */
+  /** How long a key is known: at least as long as its journal row. */
   #promised(): number {
     return Math.max(this.#retained(), this.#parts.settings().idempotence_days * DAY_MS)
   }

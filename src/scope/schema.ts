@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, sqliteTable, text, unique, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
 /**
  * The inbox: the columns up to `ended_at` are those of core's EventStore. `in_context` marks the DecisionContext's events, `revision` grows with
@@ -68,26 +68,37 @@ export const log = sqliteTable('log', {
 /** Small values that the object must find again: its name, settings, counters, scratch, the turn in flight. */
 export const state = sqliteTable('state', { key: text().primaryKey(), value: text().notNull() })
 
-/** The journal of effects: a row is written before an effect begins and completed after it ended (G8). */
+/**
+ * The journal of effects and of the steps of plans: a row is written before a tool is called and
+ * completed after it ended (G8).
+ */
 export const effects = sqliteTable(
   'effects',
   {
-    id: text().primaryKey(),
-    turn_id: text(),
-    tool: text().notNull(),
-    arguments_hash: text().notNull(),
+    /** A turn, a reflex's action, a run (`run:ID`) or an operator's call (`call:ID`). */
+    owner: text().notNull(),
+    phase: text({ enum: ['call', 'step', 'compensation'] }).notNull(),
+    place: integer().notNull(),
+    /** Null for a step that ended without calling its tool. */
+    tool: text(),
+    /** Null where the call is not looked up by its arguments. */
+    arguments_hash: text(),
     idempotence_key: text(),
-    status: text({ enum: ['started', 'ok', 'failed', 'unknown'] }).notNull(),
+    status: text().notNull(),
     output: text(),
     error: text(),
-    /** The log's head for this effect, so that its end can be recorded after a crash. */
-    head: text().notNull(),
+    /** The end of the step that it was, without the output, as JSON. */
+    step: text(),
+    /** The log entry of its beginning, whose head the entry of its end takes over after a crash. */
+    log_seq: integer(),
     started_at: integer().notNull(),
     ended_at: integer(),
   },
   (table) => [
-    unique('effects_key').on(table.tool, table.idempotence_key),
-    index('effects_turn').on(table.turn_id),
+    primaryKey({ columns: [table.owner, table.phase, table.place] }),
+    uniqueIndex('effects_key')
+      .on(table.tool, table.idempotence_key)
+      .where(sql`idempotence_key IS NOT NULL`),
     index('effects_open')
       .on(table.started_at)
       .where(sql`status = 'started'`),
@@ -127,29 +138,25 @@ export const programs = sqliteTable(
   (table) => [primaryKey({ columns: [table.id, table.version] })],
 )
 
-/** Actions of reflexes that take the effect lane, or carry a key: a row is written with the event's acceptance and ended with its settlement. */
-export const actions = sqliteTable(
-  'actions',
-  {
-    id: text().primaryKey(),
-    seq: integer().notNull(),
-    reflex_id: text().notNull(),
-    version: integer().notNull(),
-    idempotence_key: text(),
-    /** What is needed to carry it out after a crash: the action, the log's head and place. */
-    task: text().notNull(),
-    attempts: integer().notNull().default(0),
-    at: integer().notNull(),
-    ended_at: integer(),
-  },
-  (table) => [
-    index('actions_key')
-      .on(table.reflex_id, table.idempotence_key)
-      .where(sql`idempotence_key IS NOT NULL`),
-    index('actions_waiting')
-      .on(table.at)
-      .where(sql`ended_at IS NULL`),
-  ],
+/** Durable background work: a row is deleted in the unit that records the job's result. */
+export const jobs = sqliteTable('jobs', {
+  seq: integer().primaryKey(),
+  kind: text({ enum: ['action', 'plan', 'run', 'approved-run'] }).notNull(),
+  /** Names the job within its kind. */
+  key: text().notNull(),
+  payload: text().notNull(),
+  /** A JSON array: jobs that share a lock run one after the other. */
+  locks: text().notNull(),
+  /** How often it was begun, but for beginnings that the object survived. */
+  attempts: integer().notNull(),
+  due_at: integer().notNull().default(0),
+})
+
+/** Idempotency keys of actions that reflexes carried out. `effect` is the tool call that an undo releases. */
+export const actionKeys = sqliteTable(
+  'action_keys',
+  { reflex_id: text().notNull(), idempotence_key: text().notNull(), effect: text(), at: integer().notNull() },
+  (table) => [primaryKey({ columns: [table.reflex_id, table.idempotence_key] })],
 )
 
 /** What reflexes in shadow would have done about events that nobody has decided on yet. */
@@ -166,42 +173,21 @@ export const heldSkills = sqliteTable(
   (table) => [primaryKey({ columns: [table.id, table.version] })],
 )
 
-/** Runs of skills: a row is written before the first step, and ended with the run's result. `request` is all that is needed to go on after a crash. */
+/** Runs of skills: a row is written before the first step, and ended with the run's result. Until then its job has all that it is resumed from. */
 export const skillRuns = sqliteTable(
   'skill_runs',
   {
-    run_id: text().primaryKey(),
-    skill_id: text().notNull(),
-    version: text().notNull(),
-    /** The turn, reflex or approval that it was for: the same one asking again is given the same run. */
+    /** The turn, action, approval or call that it was for: the same one asking again gets the same run. */
     cause: text().notNull(),
+    run_id: text().notNull(),
+    skill_id: text().notNull(),
     inputs_hash: text().notNull(),
-    request: text().notNull(),
     status: text().notNull(),
     result: text(),
     started_at: integer().notNull(),
     ended_at: integer(),
   },
-  (table) => [
-    index('skill_runs_skill').on(table.skill_id, table.started_at),
-    index('skill_runs_cause').on(table.cause),
-    index('skill_runs_open')
-      .on(table.started_at)
-      .where(sql`ended_at IS NULL`),
-  ],
-)
-
-/** The journal of a run's steps: written before a step's tool is called, and when it has ended. */
-export const skillSteps = sqliteTable(
-  'skill_steps',
-  {
-    run_id: text().notNull(),
-    phase: text({ enum: ['step', 'compensation'] }).notNull(),
-    place: integer().notNull(),
-    begun: text(),
-    ended: text(),
-  },
-  (table) => [primaryKey({ columns: [table.run_id, table.phase, table.place] })],
+  (table) => [primaryKey({ columns: [table.cause, table.run_id] }), index('skill_runs_skill').on(table.skill_id, table.started_at)],
 )
 
 /** The last good outputs under an idempotency key. */
@@ -225,7 +211,6 @@ export const runReports = sqliteTable('run_reports', { approval_id: text().prima
 export const parkedRuns = sqliteTable('parked_runs', {
   approval_id: text().primaryKey(),
   run: text().notNull(),
-  status: text({ enum: ['waiting', 'running'] }).notNull(),
   /** Whether D1 has been asked. */
   told: integer().notNull().default(0),
   expires_at: integer().notNull(),

@@ -158,7 +158,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async approvalDecided() {
-    await this.#parts.skills.look()
+    await this.#parts.parked.poll()
   }
 
   async claim(request: ClaimRequest, by: string) {
@@ -208,7 +208,8 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     const rows = unit((unit) => {
       const reopened = inbox.reopen(unit, ids)
       for (const { seq } of reopened) guard.releaseEvent(seq)
-      effects.release(inbox.earlierTurns(reopened.map(({ seq }) => seq)))
+      const earlier = inbox.earlierTurns(reopened.map(({ seq }) => seq))
+      effects.journal.assumeFailed(unit, earlier, 'may have happened; its event was retried by hand')
       unit.log(...reopened.map((row) => ({ ...eventHead(row), kind: 'event-reopened', by }) as const))
       return reopened
     })
@@ -261,7 +262,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
 
   /** Everything that is due. The next alarm is set first: whatever fails here comes again. */
   override async alarm(): Promise<void> {
-    const { alarm, intake, turns, outbox, upkeep, actions, skills, parked } = this.#parts
+    const { alarm, intake, turns, outbox, upkeep, jobs, parked } = this.#parts
     alarm.woke()
     this.#own.forgetWhatIsOld()
     await this.#own.tick()
@@ -270,9 +271,8 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     // In the background: D1 may be slow, and the next alarm would have to wait for it.
     if (outbox.due) this.ctx.waitUntil(outbox.flush())
     if (upkeep.due) this.ctx.waitUntil(upkeep.run())
-    if (parked.due) this.ctx.waitUntil(skills.look())
-    skills.resumeLost()
-    actions.run()
+    if (parked.due) this.ctx.waitUntil(parked.poll())
+    jobs.wake()
     alarm.rearm()
   }
 

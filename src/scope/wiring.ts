@@ -10,10 +10,12 @@ import { correctClock } from './clock-correction.ts'
 import type { Database } from './database.ts'
 import { DoneKeys } from './effects/done-keys.ts'
 import { dropObject } from './drop-object.ts'
-import { Effects } from './effects/effect-lane.ts'
+import { EffectJournal } from './effects/effect-journal.ts'
+import { EffectLane } from './effects/effect-lane.ts'
 import { EventOutcomes } from './inbox/event-outcomes.ts'
 import { InboxView } from './inbox/view.ts'
 import { Guard } from './guard.ts'
+import { Jobs } from './jobs.ts'
 import { Inbox } from './inbox/inbox.ts'
 import { Intake } from './inbox/accept.ts'
 import { KeyCheck } from './live/connections.ts'
@@ -21,7 +23,6 @@ import { Log } from './log.ts'
 import { composeModelAccess } from './turns/model-access.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
 import { Outbox } from './outbox.ts'
-import { outbound } from './effects/outbound.ts'
 import { Perception } from './context/perception.ts'
 import { PullClaims } from './inbox/pull-claims.ts'
 import { Pull } from './inbox/pull.ts'
@@ -34,6 +35,7 @@ import { Streams } from './live/sse.ts'
 import { composeSkills } from './skills/wiring.ts'
 import { RunReports } from './skills/run-reports.ts'
 import { composeSystem1 } from './reflexes/wiring.ts'
+import { ActionKeys } from './reflexes/action-keys.ts'
 import { Records } from './reflexes/stats.ts'
 import { Timers } from './timers.ts'
 import { turnDeps } from './turns/deps.ts'
@@ -108,14 +110,18 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     undecided: (unit, rows) => proving.decided(unit, rows, null),
   })
   const done_keys = new DoneKeys(database)
-  const effects = new Effects({
+  // As a method of another object, `fetch` itself refuses to be called.
+  const outbound: typeof fetch = (input, init) => fetch(input, init)
+  const jobs = new Jobs({ database, unit, guard, alarm, now })
+  const action_keys = new ActionKeys({ database, scope, tools: () => toolbox.all })
+  const journal = new EffectJournal({ database, done_keys })
+  const effects = new EffectLane({
     scope,
     env,
     settings,
-    database,
-    done_keys,
+    journal,
+    action_keys,
     log,
-    counters,
     locks: new ScopedLocks(),
     unit,
     tools: () => toolbox.all,
@@ -138,6 +144,8 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     counters,
     settlement,
     effects,
+    jobs,
+    action_keys,
     budget,
     alarm,
     unit,
@@ -164,6 +172,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     log,
     ...access,
     effects,
+    jobs,
     toolbox,
     alarm,
     agent,
@@ -214,7 +223,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
   })
   const act = () => {
     upkeep.touch()
-    actions.run()
+    jobs.run()
   }
   const intake = new Intake({ scope, guard, inbox, log, perception, settlement, reflexes, act, turns, settings, unit, now })
   log.showBy((entry) => secret_settings.entry(entry))
@@ -259,7 +268,17 @@ export function compose({ context, env, scope, created_at, database, hider, agen
   const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
   const used_tickets = new UsedTickets()
   const clock = { correct: (unit: Unit) => correctClock(unit, { database, log, outage }) }
-  const retention = new Retention({ guard, inbox, memory, log, doneKeys: done_keys, actions, skillRuns, settings })
+  const retention = new Retention({
+    guard,
+    inbox,
+    memory,
+    log,
+    effects,
+    doneKeys: done_keys,
+    actionKeys: action_keys,
+    skillRuns,
+    settings,
+  })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
   alarm.source(() => retention.nextDue())
@@ -272,6 +291,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     upkeep,
     recordings,
     actions,
+    jobs,
     skills,
     skillRuns,
     views,

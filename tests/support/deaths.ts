@@ -17,7 +17,7 @@ process.on('unhandledRejection', (error, promise) => {
 })
 
 const WRITE = /^\s*(?:INSERT|UPDATE|DELETE)\b/i
-const JOURNAL = /^\s*(?:INSERT INTO|UPDATE|DELETE FROM) (?:skill_\w+|effects|parked_runs|run_reports|actions|log)\b/i
+const JOURNAL = /^\s*(?:INSERT INTO|UPDATE|DELETE FROM) (?:skill_\w+|effects|parked_runs|run_reports|jobs|action_keys|log)\b/i
 
 /**
  * From now on the object's writes to what it journals, its log included, are counted, and at `place` it dies: what it wrote before is on disk, and nothing it
@@ -63,7 +63,7 @@ export async function live(scope: string, place: Place | null): Promise<Life> {
         return depth === 1 ? outermost(work) : transactionSync(work)
       } catch (error) {
         if (life.died && depth === 1 && isLaid(storage)) {
-          life.lost = exec<Life['lost'][number]>('SELECT phase, place FROM skill_steps WHERE begun IS NOT NULL AND ended IS NULL').toArray()
+          life.lost = exec<Life['lost'][number]>(`SELECT phase, place FROM effects WHERE phase <> 'call' AND step IS NULL`).toArray()
         }
         throw error
       } finally {

@@ -78,7 +78,7 @@ const TIMES = {
   log: ['at'],
   events: ['accepted_at', 'ended_at'],
   effects: ['started_at', 'ended_at'],
-  actions: ['at', 'ended_at'],
+  action_keys: ['at'],
   skill_runs: ['started_at', 'ended_at'],
   skill_outputs: ['at'],
   done_keys: ['at'],

@@ -281,9 +281,7 @@ describe('a secret input', () => {
     expect(result).toMatchObject({ status: 'ok', outputs: { said: { got: { title: '[secret]' } } } })
     expect(JSON.stringify([result, await logOf(stubOf(scope))])).not.toContain('ticket-secret')
     const rows = await inObject(stubOf(scope), ({ storage }) =>
-      ['skill_runs', 'skill_steps', 'skill_outputs', 'effects', 'state'].map((table) =>
-        storage.sql.exec(`SELECT * FROM ${table}`).toArray(),
-      ),
+      ['skill_runs', 'skill_outputs', 'effects', 'state'].map((table) => storage.sql.exec(`SELECT * FROM ${table}`).toArray()),
     )
     expect(JSON.stringify(rows)).not.toContain('ticket-secret')
     expect((await call(scopePath(scope))).body.settings.blackboard).toEqual(named)

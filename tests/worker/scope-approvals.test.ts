@@ -33,7 +33,14 @@ const decideUntold = (id: string) =>
     now: Date.now(),
   })
 
-const rows = (scope: string) => inObject(stubOf(scope), (state) => state.storage.sql.exec('SELECT * FROM parked_runs').toArray())
+const rows = (scope: string) =>
+  inObject(stubOf(scope), (state) =>
+    state.storage.sql
+      .exec(
+        `SELECT approval_id, run, expires_at, parked_at FROM parked_runs UNION ALL SELECT key, payload, 0, 0 FROM jobs WHERE kind = 'approved-run'`,
+      )
+      .toArray(),
+  )
 const write = (scope: string, sql: string, ...values: unknown[]) =>
   inObject(stubOf(scope), (state) => void state.storage.sql.exec(sql, ...(values as string[])))
 /** As if its next look were due. */
@@ -84,7 +91,7 @@ describe('an approval', () => {
   test('is not asked for where too many wait', async () => {
     const { scope, skill_id } = await parked()
     const copies = Array.from({ length: 99 }, (_, index) => `copy-${index}`)
-    const insert = `INSERT INTO parked_runs SELECT value, json_set(run, '$.inputs_hash', value), status, 1, expires_at, parked_at FROM parked_runs, json_each(?)`
+    const insert = `INSERT INTO parked_runs SELECT value, json_set(run, '$.inputs_hash', value), 1, expires_at, parked_at FROM parked_runs, json_each(?)`
     await write(scope, insert, JSON.stringify(copies))
     expect(await propose(scope, skill_id, { inputs: { what: 'y' } })).toMatchObject({
       status: 'refused',
@@ -296,7 +303,11 @@ describe('what was approved, when the process dies', () => {
   test('once it is taken over and before its record, is begun', async () => {
     const { scope, id } = await parked()
     await decideUntold(id)
-    await write(scope, `UPDATE parked_runs SET status = 'running'`)
+    await write(
+      scope,
+      `INSERT INTO jobs (kind, key, payload, locks, attempts) SELECT 'approved-run', approval_id, run, '[]', 1 FROM parked_runs`,
+    )
+    await write(scope, 'DELETE FROM parked_runs')
     await crash(scope)
     await isDone(scope)
     expect(did(scope)).toEqual(BOTH)
@@ -308,7 +319,6 @@ describe('what was approved, when the process dies', () => {
     effectGates.set(scope, gate.promise)
     await decide('approve')
     await until(async () => did(scope).length === 1, 'the first step has begun')
-    await write(scope, 'DELETE FROM skill_steps')
     await write(scope, 'DELETE FROM effects')
     await crash(scope)
     effectGates.delete(scope)
@@ -337,14 +347,7 @@ describe('what was approved, when the process dies', () => {
     const [row] = await rows(scope)
     await decide('approve')
     await isDone(scope)
-    await write(
-      scope,
-      `INSERT INTO parked_runs VALUES (?, ?, 'running', 1, ?, ?)`,
-      id,
-      row?.['run'],
-      row?.['expires_at'],
-      row?.['parked_at'],
-    )
+    await write(scope, `INSERT INTO jobs (kind, key, payload, locks, attempts) VALUES ('approved-run', ?, ?, '[]', 1)`, id, row?.['run'])
     await crash(scope)
     await isDone(scope)
     expect(did(scope)).toEqual(BOTH)

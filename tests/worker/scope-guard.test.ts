@@ -93,7 +93,7 @@ describe.each([
     const id = await skill({ plan: { ...twoSteps('x').plan, compensation, idempotence_key: 'twice' } })
     // A scope keeps nothing, and has no tables, until something is sent to it.
     await send(stubOf(scope), note(scope, 'first of all'))
-    await poison(scope, 'INSERT ON skill_steps', `NEW.phase = 'step' AND NEW.place = 1 AND NEW.begun IS NOT NULL`)
+    await poison(scope, 'INSERT ON effects', `NEW.phase = 'step' AND NEW.place = 1 AND NEW.status = 'started'`)
     await propose(scope, id).catch(() => null)
     await between(scope)
     await until(async () => {

@@ -170,6 +170,10 @@ describe('an action', () => {
       return { action_type: 'emit_event', event: { type: 'test.note', text: 'effect' } }`)
     const cause = note(scope, 'cause')
     behaviours.set(scope, async () => null)
+    await inObject(stub, ({ storage: { sql } }) => {
+      sql.exec('CREATE TABLE ended_jobs AS SELECT * FROM jobs')
+      sql.exec('CREATE TRIGGER keep BEFORE DELETE ON jobs BEGIN INSERT INTO ended_jobs SELECT * FROM jobs WHERE seq = OLD.seq; END')
+    })
     expect(await sendAndSettle(stub, cause)).toMatchObject([{ outcome: { by: 'reflex' } }])
     const context = [
       { text: 'cause' },
@@ -182,7 +186,7 @@ describe('an action', () => {
     expect(await stub.context(10)).toMatchObject({ count: 2, events: context })
     // As if the object had died after the child was accepted, and before that was noted.
     await inObject(stub, ({ storage: { sql } }) => {
-      sql.exec('UPDATE actions SET ended_at = NULL')
+      sql.exec('INSERT INTO jobs SELECT * FROM ended_jobs')
       sql.exec(`UPDATE events SET status = 'processing', ended_at = NULL, outcome = NULL WHERE id = ?`, cause.id)
     })
     const again = await crash(scope)

@@ -16,8 +16,11 @@ type Parts = { scope: string; env: Env; settings: () => Settings; fetch: typeof 
 const OUTSIDE = /^(http|mcp)\./
 const MCP = /^mcp\.([^.]+)\.(.+)$/
 
-/** The tools that a scope's settings declare: `http.NAME`, and `mcp.SERVER.TOOL`. Nothing is asked of a host that `allowed_hosts` does not name, nor with a secret that is not for it. */
-export class OutsideTools {
+/**
+ * The tools that a scope's settings declare: `http.NAME` and `mcp.SERVER.TOOL`. No request goes to
+ * a host that `allowed_hosts` does not name, or with a secret that is not for that host.
+ */
+export class DeclaredTools {
   readonly #parts: Parts
   readonly #servers: McpServers
   #available: { of: Settings; revision: number; tools: Record<string, ToolDefinition> } | null = null
@@ -28,12 +31,14 @@ export class OutsideTools {
     this.#servers = new McpServers(parts)
   }
 
-  /** What the MCP servers offer is known once this resolves, as far as they answer. */
+  /** Resolves once the MCP servers that answer have listed their tools. */
   async ready(): Promise<void> {
     await this.#servers.ready()
   }
 
-  /** Those that can be called, as far as is known: collected once for the settings as they are, and for what servers have said. */
+  /**
+   * The tools known to be callable. Cached for the current settings and the servers' current lists.
+   */
   available(): Readonly<Record<string, ToolDefinition>> {
     const settings = this.#parts.settings()
     const { revision } = this.#servers
@@ -52,7 +57,10 @@ export class OutsideTools {
     return Object.fromEntries(found.flatMap(([name, tool]) => (tool?.ok ? [[name, tool.definition]] : [])))
   }
 
-  /** Null where the name is not one of these. A server that was not asked yet is asked by the call itself. */
+  /**
+   * Null if the name is not a declared tool's. A call to a server that has not listed its tools yet
+   * asks it.
+   */
   find(name: string): FoundTool | null {
     if (!OUTSIDE.test(name)) return null
     const { http_tools, mcp_servers } = this.#parts.settings()
@@ -80,7 +88,9 @@ export class OutsideTools {
     return checked.ok ? secretRefusal(this.#parts.env, declared) : `${checked.reason}; see the setting allowed_hosts`
   }
 
-  /** Made once for the settings as they are: a schema is not free, and reflexes look tools up at every event. */
+  /**
+   * Cached for the current settings: a schema is costly, and reflexes look tools up at every event.
+   */
   #httpTool(name: string): FoundTool {
     const settings = this.#parts.settings()
     if (this.#http?.of !== settings) {
@@ -99,7 +109,7 @@ export class OutsideTools {
     return { ok: true, definition: this.#mcpDefinition(server, tool, known) }
   }
 
-  /** The server checks the input itself. */
+  /** The server validates the input. */
   #mcpDefinition(server: McpServerSetting, tool: string, known: McpTool | undefined): ToolDefinition {
     const { allowed_hosts } = this.#parts.settings()
     return defineTool({

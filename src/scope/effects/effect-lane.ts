@@ -3,263 +3,252 @@ import type { ToolDefinition } from '../../tools/define-tool.ts'
 import { argumentsHash } from '../../tools/tool-keys.ts'
 import type { Env } from '../../env.ts'
 import type { ScopedLocks } from '../../core/scoped-locks.ts'
-import type { EntryHead } from '../../contract/log-entry.ts'
+import type { EntryHead, NewEntry } from '../../contract/log-entry.ts'
 import { hideInError } from '../../contract/secrets.ts'
 import type { Settings } from '../../contract/settings.ts'
-import type { Counters } from '../counters.ts'
-import type { Database } from '../database.ts'
-import { withDeadline } from '../../base/deadline.ts'
-import type { Log } from '../log.ts'
+import type { Json } from '../../base/json.ts'
 import { CutOff } from '../../tools/cut-off.ts'
-import { childHead } from '../spans.ts'
-import type { DoneKeys } from './done-keys.ts'
-import { endedEntry, hidden } from './effect-entry.ts'
-import { effectInput } from './effect-input.ts'
-import type { EffectRequest, ReadyRequest } from './effect-request.ts'
-import { fillSecrets } from './secret-arguments.ts'
-import { effectKey } from './effect-key.ts'
-import { effectWork } from './effect-work.ts'
-import { recordable, type Done } from './recordable.ts'
+import type { StepEnd } from '../../skills/runner/ports.ts'
+import { withDeadline } from '../../base/deadline.ts'
+import type { ActionKeys } from '../reflexes/action-keys.ts'
+import type { Log } from '../log.ts'
+import { fillSecrets, type Filled } from './secret-arguments.ts'
+import { childHead, scopeHead } from '../spans.ts'
 import { toolFailure } from '../report-failure.ts'
-import { releaseUndone } from './undone.ts'
-import type { UnitOfWork } from '../unit.ts'
+import type { Unit, UnitOfWork } from '../unit.ts'
+import { effectInput, effectKey, effectWork, succeeded, type EffectPlace, type EffectRequest, type EffectResult } from './effect.ts'
+import { effectId, type EffectJournal, type RecordedEffect } from './effect-journal.ts'
+import { releaseUndone } from './undo.ts'
 
-/** How long a tool that was told to stop may hold the lane up. */
+/** How long a tool that was told to stop may keep the lane. */
 const GRACE_MS = 2000
 
-type Parts = {
+type LaneParts = {
   scope: string
   env: Env
   settings: () => Settings
-  database: Database
-  done_keys: DoneKeys
+  journal: EffectJournal
+  action_keys: ActionKeys
   log: Log
-  counters: Counters
   locks: ScopedLocks
   unit: UnitOfWork
   tools: () => Readonly<Record<string, ToolDefinition>>
   fetch: typeof fetch
   now: () => number
 }
-type Journalled = { id: string; status: 'started' | 'ok' | 'failed' | 'unknown'; output: string | null; error: string | null }
+/** `input` is as it is logged; if it names secrets, `filled` is what the tool is called with. */
+type ReadyRequest = EffectRequest & { filled: Filled }
+/** An effect in the lane. `place` is null if it has no journal row. */
+type BegunEffect = { id: string; place: EffectPlace | null; key: string | null; head: EntryHead; started: number }
+
+/**
+ * An effect that has ended, and whose end is not written yet. It keeps the lane until it is closed.
+ */
+export type HeldEffect = {
+  result: EffectResult
+  output: unknown
+  /** Set if the tool threw. */
+  thrown?: { error: unknown }
+  /** Writes the end, and with it the end of the step that the effect was. */
+  close: (unit: Unit, step?: StepEnd) => void
+}
 
 /**
  * The effect lane: one effect of this scope at a time (G4), each journalled before and after (G8).
  *
- * If the process dies before the first write, nothing was done. Between the writes, the effect ends as `unknown`: without an idempotency key it is
- * never run again by itself, with one it runs again under the same key. After the second write, a repeated turn gets the recorded output.
+ * If the process dies before the first write, nothing happened. Between the two, the effect ends as
+ * `unknown`: with an idempotency key it runs again under that key, without one it is never repeated
+ * automatically. After the second write, a repeated turn gets the recorded output.
  */
-export class Effects {
-  readonly #parts: Parts
-  /** Journalled effects that this turn was given already: the same call twice in one turn is two effects. */
+export class EffectLane {
+  readonly journal: EffectJournal
+  readonly #parts: LaneParts
+  /**
+   * Recorded effects that a turn was already given: the same call twice in one turn is two effects.
+   */
   readonly #reused = new Map<string, Set<string>>()
 
-  constructor(parts: Parts) {
+  constructor(parts: LaneParts) {
     this.#parts = parts
+    this.journal = parts.journal
   }
 
-  /** Runs a tool, or answers from the journal. Throws what the tool throws, and where the input does not fit. */
+  /**
+   * Runs a tool, or answers from the journal. Throws what the tool throws, and if the input does
+   * not fit.
+   */
   async run(request: EffectRequest): Promise<unknown> {
+    const held = await this.hold(request)
+    this.#parts.unit((unit) => held.close(unit), effectWork(request))
+    if (held.thrown) throw held.thrown.error
+    return held.output
+  }
+
+  /** As `run`, but leaves the end to the caller, who writes it with what follows from it. */
+  async hold(request: EffectRequest): Promise<HeldEffect> {
     const filled = fillSecrets(this.#parts.env, request)
     const parsed = effectInput({ ...request, input: filled.input })
     const input = filled.names.length > 0 ? request.input : parsed
-    const ready = { ...request, input, filled: { ...filled, input: parsed } }
-    return this.#parts.locks.run('effects', () => this.#serialised(ready), { signal: request.signal })
+    const leave = await this.#enter(request.signal)
+    try {
+      return await this.#inLane({ ...request, input, filled: { ...filled, input: parsed } }, leave)
+    } catch (error) {
+      leave()
+      throw error
+    }
   }
 
-  /** On waking, within a unit of work: what had begun and has no end may or may not have happened. `quiet` leaves out the log. */
-  recover(quiet = false): void {
-    const { database, log, now } = this.#parts
-    const error = 'the server died while this effect ran: look whether it happened'
-    const lost = database.all<{ id: string; tool: string; idempotence_key: string | null; head: string }>(
-      `UPDATE effects SET status = 'unknown', ended_at = ?, error = ? WHERE status = 'started' RETURNING id, tool, idempotence_key, head`,
-      now(),
-      error,
-    )
-    if (quiet) return
-    log.append(
-      lost.map(({ id, tool, idempotence_key, head }) => ({
-        ...(JSON.parse(head) as EntryHead),
-        kind: 'effect-ended',
-        effect_id: id,
-        tool,
-        status: 'unknown',
-        output: null,
-        error,
-        idempotence_key,
-      })),
-    )
-  }
-
-  /** Tools of this turn whose effects may or may not have happened, and carry no key. */
-  unknownIn(turn_id: string): string[] {
-    return this.#parts.database
-      .all<{ tool: string }>(
-        `SELECT tool FROM effects WHERE turn_id = ? AND status IN ('unknown', 'started') AND idempotence_key IS NULL`,
-        turn_id,
-      )
-      .map(({ tool }) => tool)
-  }
-
-  /** What the journal says of this actor's latest effect; undefined where none began. */
-  lastOf(turn_id: string): { status: string; idempotence_key: string | null } | undefined {
-    return this.#parts.database.first(
-      'SELECT status, idempotence_key FROM effects WHERE turn_id = ? ORDER BY started_at DESC LIMIT 1',
-      turn_id,
-    )
-  }
-
-  /** For what is no tool, and must overlap none (G4). */
+  /** Runs work that is not a tool in the lane, so that it overlaps no effect (G4). */
   async exclusively<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
     return this.#parts.locks.run('effects', work, { signal })
   }
 
-  /** A person looked, and has these turns' events tried again: what may have happened is taken not to have. What is recorded as done stays done. */
-  release(turn_ids: readonly string[]): void {
-    this.#parts.database.allOf(
-      turn_ids,
-      `UPDATE effects SET status = 'failed', error = 'may have happened; its event was retried by hand' WHERE status = 'unknown' AND idempotence_key IS NULL
-        AND turn_id IN (SELECT value FROM json_each(?1))`,
-    )
-  }
-
-  /** Whether a call under this key would be answered from the journal. */
-  done(tool: string, key: string): boolean {
-    return this.#byKey(tool, key)?.status === 'ok'
+  /**
+   * On waking: effects that began and have no end may have happened. `quiet` leaves out the log.
+   */
+  recover(unit: Unit, quiet = false): void {
+    const error = 'the server died while this effect ran: look whether it happened'
+    const lost = this.#parts.journal.loseStarted(unit, error)
+    unit.count({ effects: lost.length })
+    if (quiet) return
+    for (const { id, tool, key, log_seq } of lost) {
+      const { trace_id, span_id, parent_id, event_ids, event_count } = this.#parts.log.entry(log_seq) ?? scopeHead()
+      const head = { trace_id, span_id, parent_id, event_ids, ...(event_count !== undefined && { event_count }), duration_ms: null }
+      unit.log({ ...head, kind: 'effect-ended', effect_id: id, tool, status: 'unknown', output: null, error, idempotence_key: key })
+    }
   }
 
   forgetTurn(turn_id: string): void {
     this.#reused.delete(turn_id)
   }
 
-  async #serialised(request: ReadyRequest): Promise<unknown> {
-    request.signal.throwIfAborted()
-    const key = effectKey(request, this.#parts.scope)
-    const arguments_hash = argumentsHash(request.input)
-    const earlier = key === null ? this.#earlier(request, arguments_hash) : this.#byKey(request.tool, key)
-    if (earlier?.status === 'ok') return this.#reuse(request, earlier, key)
-    if (earlier?.status === 'unknown' && key === null) {
-      throw new Error(`effect ${request.tool} may have happened in an earlier attempt and carries no idempotency key: it is not run again`)
+  /** Resolves once the lane is free, to a function that leaves it. */
+  #enter(signal: AbortSignal): Promise<() => void> {
+    const entered = Promise.withResolvers<() => void>()
+    const left = Promise.withResolvers<void>()
+    const hold = () => {
+      entered.resolve(left.resolve)
+      return left.promise
     }
-    return this.#execute(request, { id: earlier && key !== null ? earlier.id : uuidv7(), key, arguments_hash })
+    this.#parts.locks.run('effects', hold, { signal }).catch(entered.reject)
+    return entered.promise
   }
 
-  async #execute(
-    request: ReadyRequest,
-    { id, key, arguments_hash }: { id: string; key: string | null; arguments_hash: string },
-  ): Promise<unknown> {
-    const { unit, now, env, scope, settings, fetch } = this.#parts
-    const { tool, definition, input, turn_id, filled } = request
-    const { hider, names: secrets } = filled
+  async #inLane(request: ReadyRequest, leave: () => void): Promise<HeldEffect> {
+    request.signal.throwIfAborted()
+    const { journal, scope, unit, now } = this.#parts
+    const { tool } = request
+    const key = effectKey(request, scope)
+    const arguments_hash = argumentsHash(request.input)
+    const earlier = key === null ? this.#earlier(request, arguments_hash) : journal.byKey(tool, key)
+    if (earlier?.status === 'ok') return this.#reuse(request, earlier, { key, leave })
+    if (earlier?.status === 'unknown' && key === null) {
+      throw new Error(`effect ${tool} may have happened in an earlier attempt and carries no idempotency key: it is not run again`)
+    }
     const head = childHead(request.head)
     const started = now()
-    const of = effectWork(request)
-    unit(() => this.#begin(request, { id, key, arguments_hash, head, started }), of)
-    const timeout_ms = definition.timeout_ms ?? request.timeout_ms
-    const end = (done: Done) =>
-      unit(() => {
-        this.#end({ id, tool, key, head, started, turn_id }, done, request.hide)
-        if (done.status === 'ok') releaseUndone(this.#parts, definition, input)
-      }, of)
+    const begun = unit((begin) => this.#begin(begin, request, { key, arguments_hash, head, started }), effectWork(request))
+    const called = await this.#call(request, key)
+    return { ...called, close: (end, step) => (this.#end(end, request, { begun, result: called.result, step }), leave()) }
+  }
+
+  #begin(
+    unit: Unit,
+    request: ReadyRequest,
+    effect: { key: string | null; arguments_hash: string; head: EntryHead; started: number },
+  ): BegunEffect {
+    const { journal, log } = this.#parts
+    const { tool, cause, turn_id, input, definition, step } = request
+    const place = step ?? (definition.repeatable ? null : journal.nextPlace(turn_id ?? `call:${uuidv7()}`))
+    const { key, arguments_hash, head, started } = effect
+    const id = place ? effectId(place) : uuidv7()
+    const shown = log.clean(hidden(input, request))
+    const log_seq = unit.log({ ...head, kind: 'effect-started', effect_id: id, tool, input: shown, idempotence_key: key, cause })
+    if (place) journal.begin(unit, { ...place, tool, arguments_hash, key, log_seq, started_at: started })
+    return { id, place, key, head, started }
+  }
+
+  async #call(request: ReadyRequest, key: string | null): Promise<Omit<HeldEffect, 'close'>> {
+    const { now, env, scope, settings, fetch } = this.#parts
+    const { tool, definition, filled } = request
+    const { hider, names: secrets } = filled
+    const { parameters } = settings()
     let stopped = false
     let work: Promise<unknown> = Promise.resolve()
     try {
-      const given = await withDeadline(
+      const returned = await withDeadline(
         (signal) => {
           signal.addEventListener('abort', () => (stopped = true), { once: true })
-          const { parameters } = settings()
           return (work = definition.execute(filled.input, { env, fetch, scope, parameters, signal, idempotence_key: key, secrets, now }))
         },
-        { signal: request.signal, timeout_ms, what: `effect ${tool}` },
+        { signal: request.signal, timeout_ms: definition.timeout_ms ?? request.timeout_ms, what: `effect ${tool}` },
       )
-      // What was asked with a secret may send it back: nobody is given it, neither a model nor the journal.
-      const output = hider.value(given)
-      end(recordable(output))
-      return output
+      // A host may echo a secret that it was sent: neither a model nor the journal gets it.
+      const output = hider.value(returned)
+      return { result: succeeded(output), output }
     } catch (error) {
       hideInError(error, hider)
-      // The lane is not free while a tool that was told to stop is still at it, unless it does not listen (G4).
+      // A tool that was told to stop may still be running. The lane waits for it, for a while (G4).
       if (stopped) await Promise.race([work.catch(() => null), scheduler.wait(GRACE_MS)])
       // A stopped effect may have happened or not; one that failed by itself says which of the two.
-      end({ status: stopped || error instanceof CutOff ? 'unknown' : 'failed', output: null, ...toolFailure(request, scope, error) })
-      throw error
+      const status = stopped || error instanceof CutOff ? 'unknown' : 'failed'
+      return { result: { status, output: null, ...toolFailure(request, scope, error) }, output: null, thrown: { error } }
     }
   }
 
-  #begin(request: EffectRequest, row: { id: string; key: string | null; arguments_hash: string; head: EntryHead; started: number }): void {
-    const { database, log, counters } = this.#parts
-    const { tool, cause, turn_id, input, definition } = request
-    const insert = () =>
-      database.all(
-        `INSERT INTO effects (id, turn_id, tool, arguments_hash, idempotence_key, status, head, started_at) VALUES (?1, ?2, ?3, ?4, ?5, 'started', ?6, ?7)
-        ON CONFLICT (id) DO UPDATE SET status = 'started', turn_id = ?2, arguments_hash = ?4, head = ?6, started_at = ?7, ended_at = NULL, error = NULL`,
-        row.id,
-        turn_id,
-        tool,
-        row.arguments_hash,
-        row.key,
-        JSON.stringify(row.head),
-        row.started,
-      )
-    if (!definition.repeatable) insert()
-    counters.add({ effects: 1 })
-    const shown = log.clean(hidden(input, request.hide))
-    log.append([{ ...row.head, kind: 'effect-started', effect_id: row.id, tool, input: shown, idempotence_key: row.key, cause }])
-  }
-
   #end(
-    effect: { id: string; tool: string; key: string | null; head: EntryHead; started: number; turn_id: string | null },
-    done: Done,
-    hide: EffectRequest['hide'],
+    unit: Unit,
+    request: ReadyRequest,
+    { begun, result, step }: { begun: BegunEffect; result: EffectResult; step: StepEnd | undefined },
   ): void {
-    const { database, log, counters, now } = this.#parts
-    const { id, head, started } = effect
-    const output = JSON.stringify(done.output ?? null)
-    database.all(
-      'UPDATE effects SET status = ?2, output = ?3, error = ?4, ended_at = ?5 WHERE id = ?1',
-      id,
-      done.status,
-      output,
-      done.error,
-      now(),
-    )
-    if (done.status !== 'ok') counters.add({ effects_failed: 1 })
-    const duration_ms = now() - started
-    log.append([{ ...head, duration_ms, ...endedEntry(effect, done, { log, hide }) }])
+    const { journal, tools, scope, action_keys } = this.#parts
+    const { place, head, started } = begun
+    if (place) journal.end(unit, place, result, step)
+    unit.count({ effects: 1, effects_failed: result.status === 'ok' ? 0 : 1 })
+    unit.log({ ...head, duration_ms: unit.now - started, ...this.#endEntry(request, begun, result) })
+    if (result.status === 'ok') releaseUndone(unit, { scope, journal, tools, action_keys }, request.definition, request.input)
   }
 
-  #reuse(request: EffectRequest, earlier: Journalled, key: string | null): unknown {
-    const { unit, log } = this.#parts
-    const { tool, turn_id } = request
-    if (turn_id !== null) this.#reused.set(turn_id, (this.#reused.get(turn_id) ?? new Set()).add(earlier.id))
-    const output: unknown = earlier.output === null ? null : JSON.parse(earlier.output)
-    const done: Done = { status: 'reused', output, error: earlier.error }
-    const entry = endedEntry({ id: earlier.id, tool, key }, done, { log, hide: request.hide })
-    unit(() => log.append([{ ...childHead(request.head), ...entry }]))
-    return output
+  #reuse(
+    request: ReadyRequest,
+    { id, output, error }: RecordedEffect,
+    { key, leave }: { key: string | null; leave: () => void },
+  ): HeldEffect {
+    const { turn_id, step } = request
+    if (turn_id !== null) this.#reused.set(turn_id, (this.#reused.get(turn_id) ?? new Set()).add(id))
+    const recorded: unknown = output === null ? null : JSON.parse(output)
+    const result: EffectResult = { status: 'reused', output: recorded, error }
+    const close: HeldEffect['close'] = (unit, end) => {
+      unit.log({ ...childHead(request.head), ...this.#endEntry(request, { id, key }, result) })
+      if (step && end) this.#parts.journal.endStep(unit, step, end)
+      leave()
+    }
+    return { result, output: recorded, close }
   }
 
-  #byKey(tool: string, key: string): Journalled | undefined {
-    const { database, done_keys } = this.#parts
-    const sql = 'SELECT id, status, output, error FROM effects WHERE tool = ? AND idempotence_key = ?'
-    const journalled = database.first<Journalled>(sql, tool, key)
-    if (journalled) return journalled
-    const before = done_keys.find({ kind: 'effect', tool }, key)
-    return before && { id: before.id, status: 'ok', output: before.output, error: before.detail }
+  #endEntry(request: EffectRequest, { id, key }: { id: string; key: string | null }, { status, output, error, stack }: EffectResult) {
+    return {
+      kind: 'effect-ended' as const,
+      effect_id: id,
+      tool: request.tool,
+      status,
+      output: this.#parts.log.clean(hidden(output ?? null, request)),
+      error: error === null ? null : String(hidden(error, request)),
+      idempotence_key: key,
+      ...(stack && { stack: String(hidden(stack, request)) }),
+    } satisfies Partial<NewEntry>
   }
 
-  #earlier({ tool, turn_id, earlier_turns }: EffectRequest, arguments_hash: string): Journalled | undefined {
-    if (turn_id === null) return undefined
+  /**
+   * The same call of an earlier attempt. A step of a plan is not compared: its runner knows it by
+   * its place.
+   */
+  #earlier({ tool, turn_id, step, earlier_turns }: EffectRequest, arguments_hash: string): RecordedEffect | undefined {
+    if (turn_id === null || step) return undefined
     const reused = this.#reused.get(turn_id) ?? new Set()
-    return this.#parts.database
-      .all<Journalled>(
-        `SELECT id, status, output, error FROM effects WHERE turn_id IN (SELECT value FROM json_each(?1) UNION ALL SELECT ?2) AND tool = ?3 AND arguments_hash = ?4 AND idempotence_key IS NULL
-          AND (status = 'unknown' OR status = 'ok' AND turn_id IN (SELECT value FROM json_each(?1))) ORDER BY started_at`,
-        JSON.stringify(earlier_turns),
-        turn_id,
-        tool,
-        arguments_hash,
-      )
-      .find(({ id }) => !reused.has(id))
+    const same = this.#parts.journal.sameCalls({ owner: turn_id, earlier: earlier_turns, tool, arguments_hash })
+    return same.find(({ id }) => !reused.has(id))
   }
 }
+
+const hidden = (value: unknown, { hide }: Pick<EffectRequest, 'hide'>): unknown => (hide ? hide(value as Json) : value)

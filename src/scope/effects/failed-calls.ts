@@ -2,11 +2,11 @@ import { argumentsHash } from '../../tools/tool-keys.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { Turn } from '../turns/turn.ts'
 
-/** More are not named in the turn's outcome; each stands in the log by itself. */
+/** The turn's outcome names no more than these. The log has them all. */
 const MOST_NAMED = 20
 const LONGEST_ERROR = 500
 
-/** What a turn's calls of tools came to: a call that failed is named until the same call succeeds. */
+/** The failed tool calls of a turn. A call is listed until the same call succeeds. */
 export class FailedCalls {
   readonly #turn: Turn
   readonly #hide: (text: string) => string
@@ -24,7 +24,7 @@ export class FailedCalls {
       this.#succeeded(call)
       return output
     } catch (error) {
-      // A turn that was stopped has no outcome to name it in.
+      // A stopped turn has no outcome that could list it.
       if (!this.#turn.signal.aborted) this.#failed(call, tool, error)
       throw error
     }

@@ -6,23 +6,23 @@ import type { Settings } from '../../contract/settings.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import { withMcpServer } from '../../tools/mcp-call.ts'
 
-/** How long what a server said of its tools is good for, and how long one that was away is left alone. */
+/** How long a server's list of tools is fresh, and the pause after a server was unavailable. */
 const FRESH_MS = 600_000
 const AWAY_MS = 30_000
 const TIMEOUT_MS = 5000
-/** A server with more than this shows the first ones. */
+/** Tools beyond this number are left out. */
 const MOST_TOOLS = 100
 
 export type McpTool = { description: string; shown_input: Schema }
-/** What is known of a server: its tools, or why they are not. */
+/** A server's tools, or why they are unavailable. */
 export type McpCatalogue = { ok: true; tools: ReadonlyMap<string, McpTool> } | { ok: false; reason: string }
 
 type Parts = { env: Env; settings: () => Settings; fetch: typeof fetch; now: () => number }
 type Known = { catalogue: McpCatalogue; until: number; asked: string }
 
 /**
- * What the scope's MCP servers offer. They are asked when somebody may need it, once in a while, each for so long at most, and again a while after one was
- * away. Kept in memory alone: an object that starts anew asks anew.
+ * The tools of the scope's MCP servers. A server is asked when its tools may be needed and its list
+ * is stale, with a time limit. Lists are kept in memory only.
  */
 export class McpServers {
   readonly #parts: Parts
@@ -34,18 +34,18 @@ export class McpServers {
     this.#parts = parts
   }
 
-  /** Rises with whatever is newly known. */
+  /** Grows with each new list. */
   get revision(): number {
     return this.#revision
   }
 
-  /** Null where the server was not asked yet, or its setting has changed since. */
+  /** Null if the server was not asked yet, or its setting changed since. */
   catalogue(server: McpServerSetting): McpCatalogue | null {
     const known = this.#known.get(server.name)
     return known?.asked === this.#question(server) ? known.catalogue : null
   }
 
-  /** Each server's catalogue is as fresh as it is to be. Never rejects: a server that is away is known to be. */
+  /** Refreshes stale lists. Never rejects: an unavailable server is recorded as such. */
   async ready(): Promise<void> {
     const { settings, now } = this.#parts
     for (const [name, { asked }] of this.#known) {
@@ -61,7 +61,7 @@ export class McpServers {
     return JSON.stringify([server, this.#parts.settings().allowed_hosts])
   }
 
-  /** Whoever comes while a server is being asked waits for that answer. */
+  /** Concurrent callers share one request. */
   #ask(server: McpServerSetting): Promise<void> {
     const asked = this.#question(server)
     const asking = this.#asking.get(asked) ?? this.#keep(server, asked).finally(() => this.#asking.delete(asked))

@@ -2,14 +2,14 @@ import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { OperatorCall, Refused } from '../../contract/scope-api.ts'
 import type { Settings } from '../../contract/settings.ts'
-import type { Effects } from './effect-lane.ts'
+import type { EffectLane } from './effect-lane.ts'
 import { isPlatformFault } from '../../base/faults.ts'
 import { scopeHead } from '../spans.ts'
 import type { Proving } from '../reflexes/shadow.ts'
 import type { UnitOfWork } from '../unit.ts'
 
 type Parts = {
-  effects: Effects
+  effects: EffectLane
   proving: Proving
   unit: UnitOfWork
   agent: () => Agent
@@ -17,8 +17,9 @@ type Parts = {
 }
 
 /**
- * What an operator has the scope's agent do by one of its tools: an effect like any other, in its lane, journalled and logged, also where the setting `tools`
- * keeps the tool from the model. Under a key that the caller gives, so that what a crash cuts off can be asked for again.
+ * Tool calls by operators: effects like any other, in the lane, journalled and logged, even if the
+ * setting `tools` withholds the tool from the model. The caller gives the key, so that a call that
+ * a crash cut off can be repeated.
  */
 export class OperatorCalls {
   readonly #parts: Parts
@@ -32,7 +33,7 @@ export class OperatorCalls {
     const { name, tools } = agent()
     const given = Object.hasOwn(tools, tool) ? tools[tool] : undefined
     if (!given) return { ok: false, reason: 'no_tool', detail: `the agent ${name}, which serves this scope, has no tool ${tool}` }
-    // Under the tool's own key, it might be answered by what an earlier call did.
+    // Under the tool's own key, the result of an earlier call might answer it.
     const { idempotence_key: _own, ...definition } = given
     const { signal } = new AbortController()
     const timeout_ms = settings().effect_timeout_ms

@@ -1,7 +1,7 @@
 import type { Collaborators } from '../wiring.ts'
 import { MOST_DEATHS, together } from '../guard.ts'
 
-/** Forgetting that is parked is tried again after so long: nobody can set it anew. */
+/** When parked retention work is retried: nobody can reset it. */
 const DAY_MS = 86_400_000
 
 type Parts = Pick<
@@ -11,21 +11,20 @@ type Parts = Pick<
   | 'store'
   | 'unit'
   | 'turns'
-  | 'skills'
-  | 'actions'
+  | 'effects'
+  | 'jobs'
   | 'intake'
   | 'timers'
   | 'pull'
   | 'retention'
   | 'alarm'
   | 'inbox'
-  | 'skillRuns'
   | 'now'
 >
 
 /**
- * What the object begins by itself, on waking and at its alarm: each piece under the guard, so that
- * one which takes the object down does not do so for ever.
+ * The work that the object begins by itself, on waking and at its alarm. Each piece is guarded, so
+ * that work which takes the object down is parked in the end.
  */
 export class OwnWork {
   readonly #parts: Parts
@@ -36,23 +35,25 @@ export class OwnWork {
   }
 
   async onWaking(): Promise<void> {
-    const { guard, skills, actions, intake, turns, alarm } = this.#parts
+    const { guard, jobs, intake, turns, alarm } = this.#parts
     const open = this.#isOpen()
     if (open) await guard.woke()
     this.#parkSettings()
     this.#recover()
-    skills.recover()
-    actions.run()
+    jobs.run()
     intake.perceiveWaiting()
     turns.consider()
     alarm.rearm()
     this.#watched = open
   }
 
-  /** Once nothing is at work any more: what was open on waking has not taken the object down. */
+  /**
+   * Called when nothing runs any more: the work that was open on waking did not take the object
+   * down.
+   */
   rest(): void {
-    const { guard, turns, actions, intake } = this.#parts
-    if (!this.#watched || turns.busy || actions.busy || intake.busy) return
+    const { guard, turns, jobs, intake } = this.#parts
+    if (!this.#watched || turns.busy || jobs.busy || intake.busy) return
     this.#watched = false
     guard.rested()
   }
@@ -91,27 +92,29 @@ export class OwnWork {
     const { guard, unit, store } = this.#parts
     for (const [name, reason] of store.unusable) {
       const work = { kind: 'setting', id: name } as const
-      if (guard.parkedAt(work) === null) unit((unit) => guard.park(unit, work, `its default holds until it is set anew: ${reason}`), work)
+      if (guard.parkedAt(work) === null)
+        unit((unit) => guard.park(unit, work, `its default applies until it is set again: ${reason}`), work)
     }
   }
 
-  /** In the end without the log: what it tells of may be what cannot be written. */
+  /** After several deaths without the log, in case its entries are what cannot be written. */
   #recover(): void {
-    const { guard, clock, unit, turns } = this.#parts
+    const { guard, clock, unit, effects, turns } = this.#parts
     const work = together('recovery')
     const quiet = guard.deaths(work) >= MOST_DEATHS
     const cause = guard.diedOf()
     const blamed = cause === null || cause === 'turn' || cause === 'recovery'
     unit((unit) => {
       clock.correct(unit)
+      effects.recover(unit, quiet)
       turns.recover(unit, { quiet, blamed })
     }, work)
     guard.done(work)
   }
 
   #isOpen(): boolean {
-    const { inbox, timers, skillRuns, actions, now } = this.#parts
+    const { inbox, timers, jobs, now } = this.#parts
     const timer = timers.nextDue()
-    return inbox.open > 0 || actions.waiting || skillRuns.anyOpen() || (timer !== null && timer <= now())
+    return inbox.open > 0 || jobs.any || (timer !== null && timer <= now())
   }
 }

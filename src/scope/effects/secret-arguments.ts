@@ -5,12 +5,16 @@ import { namedIn, withSecrets } from '../../skills/plan/secret-reference.ts'
 import { secretOf } from '../../tools/tool-secrets.ts'
 
 type Called = { tool: string; definition: ToolDefinition; input: unknown; secrets?: readonly string[] | undefined }
-/** `names`: the secrets in the input. `hider` takes out of what comes back all that the deployment knows, and these however short they are. */
+/**
+ * `names`: the secrets in the input. `hider` removes all known secrets from the output, and these
+ * at any length.
+ */
 export type Filled = { input: unknown; names: readonly string[]; hider: SecretHider }
 
 /**
- * The input with the values of the secrets that it names. Throws where the tool may not be given one: it is sent to the
- * hosts that the deployment names for it, and to no tool that does not say where its input goes.
+ * Fills in the values of the secrets that the input names. Throws if the tool may not have one: a
+ * secret goes only to the hosts that the deployment names for it, so the tool must declare its
+ * hosts.
  */
 export function fillSecrets(env: Env, { tool, definition, input, secrets = [] }: Called): Filled {
   const known = deploymentHider(env)

@@ -1,14 +1,14 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import type { Settings } from '../../contract/settings.ts'
-import type { FoundTool, OutsideTools } from './declared-tools.ts'
+import type { DeclaredTools, FoundTool } from './declared-tools.ts'
 
 type Tools = Readonly<Record<string, ToolDefinition>>
-type Parts = { scope: string; agent: () => Agent; settings: () => Settings; own: () => Tools; outside: OutsideTools }
+type Parts = { scope: string; agent: () => Agent; settings: () => Settings; own: () => Tools; outside: DeclaredTools }
 
 /**
- * The tools that this scope may use, for a turn, a reflex and a plan alike: the agent's, those that the settings declare, and the scope's own where they are
- * granted. Whatever is not named is refused.
+ * The tools that this scope may use, in turns, reflexes and plans: the agent's, those that the
+ * settings declare, and the scope's own if they are granted. All others are refused.
  */
 export class Toolbox {
   readonly #parts: Parts
@@ -17,7 +17,7 @@ export class Toolbox {
     this.#parts = parts
   }
 
-  /** What MCP servers offer is known once this resolves, as far as they answer. */
+  /** Resolves once the MCP servers that answer have listed their tools. */
   async ready(): Promise<void> {
     await this.#parts.outside.ready()
   }
@@ -54,7 +54,7 @@ export class Toolbox {
     return { ok: false, detail: `tool ${name} is for the steps of skills alone: propose one that uses it` }
   }
 
-  /** Those that a model may call, by name. */
+  /** The tools that a model may call, by name. */
   entries(): [string, ToolDefinition][] {
     return this.allowed.flatMap((name) => {
       const found = this.find(name)

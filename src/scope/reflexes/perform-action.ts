@@ -1,81 +1,104 @@
-import type { Event } from '../../core/event.ts'
 import type { ActionEnd } from '../../contract/log-entry.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Settings } from '../../contract/settings.ts'
+import type { Event } from '../../core/event.ts'
 import type { SkillProposal } from '../../skills/session/proposal.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import type { Database } from '../database.ts'
-import type { Effects } from '../effects/effect-lane.ts'
-import type { SessionFor } from '../skills/sessions.ts'
+import type { EffectLane, HeldEffect } from '../effects/effect-lane.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
-import type { ActionRow, ActionRows } from './action-rows.ts'
+import type { Job } from '../jobs.ts'
+import type { SessionFor } from '../skills/sessions.ts'
+import type { UnitOfWork } from '../unit.ts'
+import type { ActionKeys } from './action-keys.ts'
+import type { LaneAction } from './actions.ts'
 import type { LaneWork } from './permit.ts'
-import { saidIn } from './said-in.ts'
 
-export type Ended = { status: ActionEnd; error: string | null }
-export const OK: Ended = { status: 'ok', error: null }
-const REUSED: Ended = { status: 'reused', error: null }
+/** `close` writes the end of the action's effect, in the unit that ends the action. */
+export type Performed = { status: ActionEnd; error: string | null; close?: HeldEffect['close'] }
 
 export type Performing = {
-  rows: ActionRows
+  keys: ActionKeys
   database: Database
-  effects: Effects
+  effects: EffectLane
   toolbox: Toolbox
+  unit: UnitOfWork
   settings: () => Settings
   accept: (events: readonly Event[]) => Accepted
-  /** `text` is what was said, which keywords are looked for in. */
+  /** `text` is the event's text, in which keywords are looked for. */
   propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
 }
 
-/** Carries out what a reflex decided. Throws where a call or an event could not be carried out; a skill's end is told. */
-export async function performAction(row: ActionRow, parts: Performing, signal: AbortSignal): Promise<Ended> {
-  const { reflex_id, idempotence_key, task } = row
-  if (idempotence_key !== null && parts.rows.carriedOut(reflex_id, idempotence_key)) return REUSED
-  const { work } = task
+const OK: Performed = { status: 'ok', error: null }
+const REUSED: Performed = { status: 'reused', error: null }
+
+/**
+ * Carries out an action. Throws if a call or an event could not be carried out; how a skill ended
+ * is returned.
+ */
+export async function performAction(job: Job<LaneAction>, parts: Performing, signal: AbortSignal): Promise<Performed> {
+  const { reflex_id, idempotence_key, work } = job.payload
+  if (idempotence_key !== null && parts.keys.has(reflex_id, idempotence_key)) return REUSED
   if (work.kind === 'event') return send(work, parts, signal)
-  return work.kind === 'skill' ? runSkill(work, row, parts, signal) : callTool(work, row, parts, signal)
+  return work.kind === 'skill' ? runSkill(work, job, parts, signal) : callTool(work, job, parts, signal)
 }
 
 type Work<Kind extends LaneWork['kind']> = Extract<LaneWork, { kind: Kind }>
 
-async function send({ event }: Work<'event'>, { effects, accept }: Performing, signal: AbortSignal): Promise<Ended> {
+async function send({ event }: Work<'event'>, { effects, accept }: Performing, signal: AbortSignal): Promise<Performed> {
   const accepted = await effects.exclusively(async () => accept([event]), signal)
   if (!accepted.ok) throw new Error(`the inbox is full (${accepted.depth} of ${accepted.limit})`)
   return OK
 }
 
-/** Under the action's own id: after a crash it is given the run that it had. */
-async function runSkill({ skill_id, inputs }: Work<'skill'>, row: ActionRow, parts: Performing, signal: AbortSignal): Promise<Ended> {
-  const { id, seq, reflex_id, version, task } = row
+/** The job's key is the cause of the run, so that a job that is repeated gets the same run. */
+async function runSkill(
+  { skill_id, inputs }: Work<'skill'>,
+  { key, payload }: Job<LaneAction>,
+  parts: Performing,
+  signal: AbortSignal,
+): Promise<Performed> {
+  const { seq, reflex_id, version, head } = payload
   const proposal = { skill_id, inputs, why: `reflex ${reflex_id}@${version}` }
-  const { status, reason, idempotent } = await parts.propose(proposal, saidIn(parts.database, seq), {
-    head: task.head,
-    causes: [id],
-    signal,
-  })
-  // What waits for an approval is asked for, and kept until somebody decides: that is all that the reflex can do.
+  const { status, reason, idempotent } = await parts.propose(proposal, textOf(parts.database, seq), { head, causes: [key], signal })
+  // A run that needs an approval waits for a person. The reflex has done its part.
   if (status === 'needs_approval') return OK
   if (status === 'ok') return idempotent ? REUSED : OK
   const error = `skill ${skill_id}: ${status}${reason === null ? '' : `, ${reason}`}`
   return { status: status === 'unknown' ? 'unknown' : 'failed', error }
 }
 
-async function callTool({ tool, input }: Work<'tool'>, row: ActionRow, parts: Performing, signal: AbortSignal): Promise<Ended> {
-  const { id, reflex_id, version, idempotence_key, task } = row
+async function callTool(
+  { tool, input }: Work<'tool'>,
+  { key, payload }: Job<LaneAction>,
+  parts: Performing,
+  signal: AbortSignal,
+): Promise<Performed> {
+  const { reflex_id, version, idempotence_key, head } = payload
   const found = parts.toolbox.find(tool)
   if (!found.ok) throw new Error(found.detail)
-  await parts.effects.run({
+  const held = await parts.effects.hold({
     tool,
     definition: found.definition,
     input,
     key: idempotence_key === null ? null : `${reflex_id} ${idempotence_key}`,
     cause: { by: `reflex:${reflex_id}@${version}` },
     // Its own earlier attempts, before a crash.
-    turn_id: id,
-    earlier_turns: [id],
-    head: task.head,
+    turn_id: key,
+    earlier_turns: [key],
+    head,
     signal,
     timeout_ms: parts.settings().effect_timeout_ms,
   })
-  return OK
+  if (!held.thrown) return { ...OK, close: held.close }
+  parts.unit((unit) => held.close(unit), { kind: 'action', id: key })
+  throw held.thrown.error
+}
+
+/** The text of a stored event: its type's own fields, as JSON. */
+function textOf(database: Database, seq: number): string {
+  const row = database.first<{ payload: string }>('SELECT payload FROM events WHERE seq = ?', seq)
+  const event = JSON.parse(row?.payload ?? '{}') as Partial<Event>
+  const { id: _id, scope: _scope, source: _source, timestamp: _timestamp, meta: _meta, ...own } = event
+  return JSON.stringify(own)
 }

@@ -5,7 +5,7 @@ import type { Actions } from './actions.ts'
 import { toolKeys } from '../../tools/tool-keys.ts'
 import { actOf } from './acts.ts'
 import { leftBy, type Decided, type Left } from './fire.ts'
-import type { HeldEvents } from './held-events.ts'
+import type { HeldEvents } from '../inbox/held-events.ts'
 import type { Proving } from './shadow.ts'
 import type { Unit } from '../unit.ts'
 

@@ -11,19 +11,21 @@ import type { Alarm } from '../alarm.ts'
 import type { Budget } from '../turns/budget.ts'
 import type { Counters } from '../counters.ts'
 import type { Database } from '../database.ts'
-import type { Effects } from '../effects/effect-lane.ts'
+import type { EffectLane } from '../effects/effect-lane.ts'
 import type { Guard } from '../guard.ts'
 import type { Log } from '../log.ts'
 import type { Settlement } from '../inbox/settlement.ts'
 import type { SessionFor } from '../skills/sessions.ts'
-import { OutsideTools } from '../effects/declared-tools.ts'
+import { DeclaredTools } from '../effects/declared-tools.ts'
 import { Toolbox } from '../effects/toolbox.ts'
 import type { Turns } from '../turns/turn-lane.ts'
 import type { WorkingMemory } from '../context/working-memory.ts'
 import type { Configuration } from '../settings/change.ts'
+import type { Jobs } from '../jobs.ts'
+import type { ActionKeys } from './action-keys.ts'
 import { Actions } from './actions.ts'
 import { Chain } from './chain.ts'
-import { HeldEvents } from './held-events.ts'
+import { HeldEvents } from '../inbox/held-events.ts'
 import { Programs } from './versions.ts'
 import { Proving } from './shadow.ts'
 import { Recordings } from './recordings.ts'
@@ -47,7 +49,9 @@ type Parts = {
   memory: WorkingMemory
   counters: Counters
   settlement: Settlement
-  effects: Effects
+  effects: EffectLane
+  jobs: Jobs
+  action_keys: ActionKeys
   budget: Budget
   alarm: Alarm
   unit: UnitOfWork
@@ -69,7 +73,7 @@ export function composeSystem1(parts: Parts) {
   const sandbox = isolateSandbox
   const programs = new Programs(database, scope, settings)
   const upkeep = new Upkeep({ scope, env, database, programs, records, settings, unit, alarm, now })
-  const outside = new OutsideTools({ scope, env, settings, fetch: parts.fetch, now })
+  const outside = new DeclaredTools({ scope, env, settings, fetch: parts.fetch, now })
   const toolbox: Toolbox = new Toolbox({ scope, agent, settings, own: () => own, outside })
   const proving = new Proving({
     ...parts,
@@ -97,11 +101,11 @@ export function composeSystem1(parts: Parts) {
     consider: () => turns().consider(),
     escalate: () => turns().escalate(),
   }
-  const actions = new Actions({ ...parts, held, proving, toolbox, turn })
+  const actions = new Actions({ ...parts, keys: parts.action_keys, held, proving, toolbox, turn })
   const thinking = () => turns().current
   const windows = new Windows(database)
   const situation = new Situation({ memory, windows, budget, agent, owned: () => owned.ids, thinking })
-  const carriedOut = (version: { id: string }, key: string) => actions.carriedOut(version.id, key)
+  const carriedOut = (version: { id: string }, key: string) => parts.action_keys.has(version.id, key)
   const chain = new Chain({
     scope,
     agents: parts.agents,

@@ -8,10 +8,12 @@ import { warn } from '../../base/warn.ts'
 
 const TIMEOUT_MS = 10_000
 
-type Parts = { scope: string; env: Env; look: () => Promise<void>; now: () => number }
+type Parts = { scope: string; env: Env; poll: () => Promise<void>; now: () => number }
 export type DecisionAnswer = { ok: true; status: 'approved' | 'rejected' } | { ok: false; message: string }
 
-/** Decisions on approvals that come over this scope's sockets: the same as over HTTP, taken in D1. */
+/**
+ * Decisions on approvals that arrive over this scope's sockets. As over HTTP, they are taken in D1.
+ */
 export class Decisions {
   readonly #parts: Parts
 
@@ -19,19 +21,19 @@ export class Decisions {
     this.#parts = parts
   }
 
-  /** The log's entry comes after the answer, and the run after both. */
+  /** The log entry follows the answer, and the run follows both. */
   async take({ type, approval_id, reason }: ApprovalDecision, by: Decider): Promise<DecisionAnswer> {
-    const { scope, look } = this.#parts
+    const { scope, poll } = this.#parts
     const decision = { id: approval_id, status: decided[type], reason: reason ?? null }
     try {
       const answer = await withDeadline(() => this.#decide(decision, by), {
         timeout_ms: TIMEOUT_MS,
         what: 'D1',
       })
-      if (answer.ok) void look()
+      if (answer.ok) void poll()
       return answer
     } catch (error) {
-      warn({ message: 'a decision could not be taken', scope, error })
+      warn({ message: 'failed to take a decision', scope, error })
       return { ok: false, message: 'the database does not answer just now; the decision may or may not have been taken: send it again' }
     }
   }

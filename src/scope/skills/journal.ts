@@ -1,72 +1,126 @@
-import type { Journal, JournalEntry, Phase, StepBegin, StepEnd } from '../../skills/runner/ports.ts'
-import type { SessionEntry } from '../../skills/session/ports.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { costIn } from '../../skills/runner/call-step.ts'
+import type { Journal, JournalEntry, Phase, RunnerPorts, StepBegin, StepEnd } from '../../skills/runner/ports.ts'
+import type { RunIdentity, SessionEntry } from '../../skills/session/ports.ts'
+import { CutOff } from '../../tools/cut-off.ts'
+import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Database } from '../database.ts'
-import type { Guard } from '../guard.ts'
-import type { UnitOfWork } from '../unit.ts'
+import { ownerOfRun, type EffectPlace } from '../effects/effect.ts'
+import type { EffectLane, HeldEffect } from '../effects/effect-lane.ts'
+import type { Toolbox } from '../effects/toolbox.ts'
+import type { Guard, Work } from '../guard.ts'
+import type { Jobs } from '../jobs.ts'
+import type { Unit, UnitOfWork } from '../unit.ts'
 
-type Row = { phase: Phase; place: number; begun: string | null; ended: string | null }
-
-type Parts = { database: Database; unit: UnitOfWork; guard: Guard; append: (told: SessionEntry) => void }
+type JournalParts = {
+  database: Database
+  effects: EffectLane
+  toolbox: Toolbox
+  guard: Guard
+  jobs: Jobs
+  unit: UnitOfWork
+}
+type JournalledRun = { run: RunIdentity; head: EntryHead; append: (unit: Unit, entry: SessionEntry) => void }
 
 /**
- * The durable journal of a plan's steps. If the process dies before `begin` is written, the step was not begun; before `end`, it may have happened, and the
- * runner decides by its key; after `end`, which is logged in the same transaction, it is never run again (G8). `end` waits until it is on disk: a death in the next
- * step would take back what waits there to be written with it.
+ * The journal of one run's plan. Steps are effects: one at a time in the scope, with the tools that
+ * the scope allows, and one journal row for the effect and the step that it is.
+ *
+ * The row's begin is written once the effect has the lane, its end together with the step's end and
+ * the log entries of both. If the process dies before the first write, the step was not begun;
+ * before the second, it may have happened, and the runner decides by its key; after it, it never
+ * runs again (G8). `end` waits until it is on disk: a death in the next step would otherwise take
+ * it back.
  */
-export class RunJournal implements Journal<SessionEntry> {
-  readonly #database: Database
-  readonly #unit: UnitOfWork
-  readonly #guard: Guard
-  readonly #append: (told: SessionEntry) => void
+export class StepJournal implements Journal<SessionEntry> {
+  readonly #parts: JournalParts
+  readonly #run: JournalledRun
+  readonly #work: Work
+  /** The step that the runner is at. */
+  #step: EffectPlace | null = null
+  /** The step's last effect, whose end is not written yet. */
+  #held: HeldEffect | null = null
+  /** Counts calls of tools, and what ends the wait for one. */
+  #attempt = 0
 
-  constructor({ database, unit, guard, append }: Parts) {
-    this.#guard = guard
-    this.#database = database
-    this.#unit = unit
-    this.#append = append
+  constructor(parts: JournalParts, run: JournalledRun) {
+    this.#parts = parts
+    this.#run = run
+    this.#work = { kind: 'run', id: run.run.run_id }
   }
 
   async load(run_id: string): Promise<JournalEntry[]> {
-    return this.#database
-      .all<Row>('SELECT phase, place, begun, ended FROM skill_steps WHERE run_id = ? ORDER BY phase DESC, place', run_id)
-      .map((row) => ({
-        phase: row.phase,
-        index: row.place,
-        begun: row.begun === null ? null : (JSON.parse(row.begun) as StepBegin),
-        end: row.ended === null ? null : (JSON.parse(row.ended) as StepEnd),
-      }))
+    return this.#parts.effects.journal.steps(run_id)
   }
 
-  async begin(run_id: string, begin: StepBegin): Promise<void> {
-    this.#unit(
-      () =>
-        this.#database.all(
-          `INSERT INTO skill_steps (run_id, phase, place, begun) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET begun = ?4`,
-          run_id,
-          begin.phase,
-          begin.index,
-          JSON.stringify(begin),
-        ),
-      { kind: 'run', id: run_id },
-    )
+  /** Written with the effect. */
+  async begin(_run_id: string, { phase, index }: StepBegin): Promise<void> {
+    this.#step = this.#placeOf(phase, index)
   }
 
-  async end(run_id: string, { phase, index }: { phase: Phase; index: number }, end: StepEnd, told: SessionEntry): Promise<void> {
-    this.#unit(
-      () => {
-        this.#database.all(
-          `INSERT INTO skill_steps (run_id, phase, place, ended) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET ended = ?4`,
-          run_id,
-          phase,
-          index,
-          JSON.stringify(end),
-        )
-        this.#append(told)
-        // The run has come further: deaths before are no deaths at the same work.
-        this.#guard.done({ kind: 'run', id: run_id })
-      },
-      { kind: 'run', id: run_id },
-    )
-    await this.#database.sync()
+  async end(_run_id: string, { phase, index }: { phase: Phase; index: number }, end: StepEnd, entry: SessionEntry): Promise<void> {
+    const { effects, guard, jobs, unit, database } = this.#parts
+    const held = this.#takeHeld()
+    this.#step = null
+    unit((ending) => {
+      if (held) held.close(ending, end)
+      else effects.journal.endStep(ending, this.#placeOf(phase, index), end)
+      this.#run.append(ending, entry)
+      // The run came further: earlier deaths were at other work.
+      guard.done(this.#work)
+      jobs.progressed(ending, 'run', this.#work.id)
+    }, this.#work)
+    await database.sync()
+  }
+
+  readonly call: RunnerPorts['callTool'] = async (tool, input, { signal, timeout_ms, idempotence_key, hide, secrets }) => {
+    const { effects, toolbox } = this.#parts
+    const { run, head } = this.#run
+    const found = toolbox.forPlan(tool)
+    if (!found.ok) throw new Error(found.detail)
+    const { definition } = found
+    const step = this.#step
+    if (!step) throw new Error(`${tool} is called outside of a step`)
+    const attempt = (this.#attempt += 1)
+    const held = await effects.hold({
+      tool,
+      definition,
+      input,
+      step,
+      key: idempotence_key,
+      cause: { by: `skill:${run.skill_id}@${run.version}` },
+      turn_id: step.owner,
+      earlier_turns: [],
+      head,
+      signal,
+      timeout_ms,
+      hide,
+      secrets,
+    })
+    this.#held = held
+    // The runner no longer waits for it.
+    if (this.#attempt !== attempt) this.flush()
+    if (!held.thrown) return { output: held.output, cost_usd: costIn(held.output) }
+    const { error } = held.thrown
+    // Cut off by the tool's own time limit, which may be shorter than the step's.
+    if (held.result.status === 'unknown' && !definition.repeatable && !(error instanceof CutOff)) throw new CutOff(messageOf(error))
+    throw error
+  }
+
+  /** Writes the end of an attempt that was not the step's last, before time passes. */
+  flush(): void {
+    const held = this.#takeHeld()
+    if (held) this.#parts.unit((unit) => held.close(unit), this.#work)
+  }
+
+  #takeHeld(): HeldEffect | null {
+    const held = this.#held
+    this.#held = null
+    this.#attempt += 1
+    return held
+  }
+
+  #placeOf(phase: Phase, place: number): EffectPlace {
+    return { owner: ownerOfRun(this.#run.run.run_id), phase, place }
   }
 }

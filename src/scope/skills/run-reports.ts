@@ -10,8 +10,8 @@ const TIMEOUT_MS = 10_000
 const BATCH = 50
 
 /**
- * What became of runs that somebody approved, for D1, where whoever approved one looks. A row is written with the run's own change, and gone once D1 has it: the
- * outbox tells it, so that D1 may be away. Told twice it changes nothing.
+ * Reports on approved runs for D1, where the approver sees them. A row is written with the run's
+ * own change and deleted once the outbox has replicated it. Replicating it twice changes nothing.
  */
 export class RunReports {
   readonly #database: Database
@@ -46,7 +46,7 @@ export class RunReports {
 
 export const begunRun = (run_id: string): ApprovalRun => ({ ...nothing, run_id, status: 'running' })
 
-/** By what is logged of the run's end, in which no secret stands. */
+/** Built from the log entry of the run's end, which holds no secrets. */
 export function endedRun(
   { run_id, status, steps, compensation, cost_usd }: ProposalResult,
   told: SessionEntry | undefined,
@@ -57,7 +57,7 @@ export function endedRun(
     run_id,
     status,
     reason: textOf(detail) ?? textOf(reason),
-    // No fields where the setting `redact` hides them as a whole.
+    // Not an object if the setting `redact` hides it as a whole.
     outputs: isJsonFields(outputs) ? outputs : {},
     steps: steps.map(({ tool, status: ended }) => ({ tool, status: ended })),
     compensation: compensation.map(({ tool, status: ended }) => ({ tool, status: ended })),
@@ -66,7 +66,7 @@ export function endedRun(
   }
 }
 
-/** It was approved, and then did not begin. */
+/** It was approved and did not begin. */
 export const notRun = ({ status, reason }: ProposalResult, ended_at: number): ApprovalRun => ({ ...nothing, status, reason, ended_at })
 
 const nothing = { run_id: null, reason: null, outputs: {}, steps: [], compensation: [], cost_usd: 0, ended_at: null }

@@ -6,15 +6,17 @@ import { isSecretReference } from '../../skills/plan/secret-reference.ts'
 import { withoutSecrets } from '../../skills/session/context.ts'
 import type { Shelf } from './skill-cache.ts'
 
-/** Whatever holds a blackboard: the settings, a patch of them. */
+/** The settings, or a patch of them. */
 type Held = { blackboard?: SettingsPatch['blackboard'] }
 
-/** Log entries with a blackboard that was written when no active skill had a secret at that place yet. */
+/**
+ * Log entries with a blackboard, which may be older than the skill that has a secret at a place.
+ */
 const TELLING = new Set(['settings-changed', 'blackboard-seeded'])
 
 /**
- * The places on a scope's blackboard that an active skill takes a secret input from. A setting names the secret there, as
- * `{"secret": "REFLEX_TOOL_X"}`; a plain value is refused, and one that is there already is not shown.
+ * Blackboard paths from which active skills take secret inputs. A setting must name the secret
+ * there, as `{"secret": "REFLEX_TOOL_X"}`: a plain value is refused, and an existing one is hidden.
  */
 export class SecretSettings {
   readonly #shelf: Shelf
@@ -23,7 +25,7 @@ export class SecretSettings {
     this.#shelf = shelf
   }
 
-  /** Why a patch is refused; null where it may be. */
+  /** Why a patch is refused, or null. */
   async refusal(patch: Held): Promise<string | null> {
     const { blackboard } = patch
     if (!blackboard) return null
@@ -39,7 +41,10 @@ export class SecretSettings {
     return null
   }
 
-  /** The settings as they may be shown. Knows what became active a while ago only where there is something to hide. */
+  /**
+   * The settings as they may be shown. Refreshes the cache of skills only if there is something to
+   * hide.
+   */
   async settled<Settings extends Held>(settings: Settings): Promise<Settings> {
     if (Object.keys(settings.blackboard ?? {}).length > 0) await this.#shelf.catchUp({ at_once: false })
     return this.shown(settings)

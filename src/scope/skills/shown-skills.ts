@@ -12,12 +12,12 @@ import type { Shelf } from './skill-cache.ts'
 type Parts = { shelf: Shelf; runs: SkillRuns; settings: () => Settings }
 export type ShownSkill = {
   manifest: Manifest
-  /** The required inputs that the scope's blackboard does not give. */
+  /** Required inputs that the scope's blackboard does not provide. */
   needed: string[]
 }
 export type ShownSkills = { goal_labels: string[]; skills: ShownSkill[]; more: boolean }
 
-/** What a scope shows of its skills to whoever asks over the API: out of the copy that its turns use. */
+/** A scope's skills for the API, from the cache that its turns use. */
 export class SkillViews {
   readonly #parts: Parts
 
@@ -33,7 +33,7 @@ export class SkillViews {
     return buildBulletin({ index: shelf.index(), text, goal_labels, entity_types: [], compat: placeOf(settings()), recent_success })
   }
 
-  /** By id, those behind `after`: at most `limit`, and about a page's bytes, but one at least. */
+  /** Ordered by id, after `after`: at most `limit` and about a page's bytes, but at least one. */
   async page({ after, limit }: { after: string; limit: number }): Promise<ShownSkills> {
     const { shelf, settings } = this.#parts
     await shelf.catchUp({ at_once: true })

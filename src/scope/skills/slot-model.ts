@@ -7,10 +7,13 @@ import { modelName } from '../../models/resolve-model.ts'
 import { countedModel, type CountedParts } from '../turns/metered-model.ts'
 import { withDeadline } from '../../base/deadline.ts'
 
-/** Whoever proposes waits for it; a slot that takes longer is asked for instead. */
+/** The proposer waits for it. After that, the slot is asked for as a question. */
 const TIMEOUT_MS = 10_000
 
-/** Answers pinned parsers: with the turn's own model, and outside of a turn with the scope's, within the same budget and in the same log. */
+/**
+ * Answers pinned parsers, with the turn's model or else with the scope's, in the same budget and
+ * log.
+ */
 export function slotModel(
   parts: CountedParts & { env: Env },
   { head, model, signal }: { head: EntryHead; model: LanguageModelV4 | undefined; signal: AbortSignal | undefined },

@@ -3,11 +3,13 @@ import type { Alarm } from '../alarm.ts'
 import type { CountedParts } from '../turns/metered-model.ts'
 import type { Database } from '../database.ts'
 import type { DoneKeys } from '../effects/done-keys.ts'
-import type { Effects } from '../effects/effect-lane.ts'
+import type { EffectLane } from '../effects/effect-lane.ts'
 import type { Guard } from '../guard.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
+import type { Jobs } from '../jobs.ts'
 import { Decisions } from './decisions.ts'
 import { ParkedRuns } from './approvals.ts'
+import { handleRuns } from './run-jobs.ts'
 import type { RunReports } from './run-reports.ts'
 import { SkillRuns } from './runs.ts'
 import { SecretSettings } from './secret-settings.ts'
@@ -21,7 +23,8 @@ type Parts = CountedParts & {
   database: Database
   done_keys: DoneKeys
   run_reports: RunReports
-  effects: Effects
+  effects: EffectLane
+  jobs: Jobs
   toolbox: Toolbox
   alarm: Alarm
   settings: () => Settings
@@ -32,7 +35,8 @@ export function composeSkills(parts: Parts) {
   const runs = new SkillRuns(parts)
   const parked = new ParkedRuns({ ...parts, requested_by: () => `agent:${parts.agent().name}` })
   const skills = new Skills({ ...parts, shelf, runs, parked })
+  handleRuns({ ...parts, skills, runs })
   const views = new SkillViews({ ...parts, shelf, runs })
-  const decisions = new Decisions({ ...parts, look: () => skills.look() })
+  const decisions = new Decisions({ ...parts, poll: () => parked.poll() })
   return { shelf, secret_settings: new SecretSettings(shelf), skillRuns: runs, parked, skills, views, decisions }
 }

@@ -4,7 +4,7 @@ import type { AgentDeps } from '../../agent/define-agent.ts'
 import type { EventStore } from '../../core/event-store.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
-import type { Effects } from '../effects/effect-lane.ts'
+import type { EffectLane } from '../effects/effect-lane.ts'
 import { FailedCalls } from '../effects/failed-calls.ts'
 import { shownNames } from '../../tools/shown-names.ts'
 import type { Sockets } from '../live/sockets.ts'
@@ -18,7 +18,7 @@ import type { Turn } from './turn.ts'
 type Parts = ModelParts & {
   scope: string
   store: EventStore
-  effects: Effects
+  effects: EffectLane
   sockets: Sockets
   toolbox: Toolbox
   proving: Proving
@@ -66,7 +66,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     call,
     done: (name, input) => {
       const key = named(name, input)?.idempotence_key
-      return typeof key === 'string' && (effects.done(name, key) || waits(name, key))
+      return typeof key === 'string' && (effects.journal.isDone(name, key) || waits(name, key))
     },
     db: env.DB,
     context: turn.seen.context,

@@ -4,7 +4,7 @@ import { newSpanId } from '../../core/event.ts'
 import type { TurnEnd } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Database } from '../database.ts'
-import type { Effects } from '../effects/effect-lane.ts'
+import type { EffectLane } from '../effects/effect-lane.ts'
 import type { Claimed } from '../inbox/event-row.ts'
 import { together, type Guard, type Work } from '../guard.ts'
 import type { Inbox } from '../inbox/inbox.ts'
@@ -33,7 +33,7 @@ export type LedgerParts = {
   settlement: Settlement
   perception: Perception
   proving: Proving
-  effects: Effects
+  effects: EffectLane
   outage: ModelOutage
   parking: Parking
   unit: UnitOfWork
@@ -120,8 +120,7 @@ export class TurnLedger {
    * object is known to have died of other work; `quiet` leaves out the log.
    */
   recover(unit: Unit, { quiet, blamed }: { quiet: boolean; blamed: boolean }): void {
-    const { database, inbox, effects } = this.#parts
-    effects.recover(quiet)
+    const { database, inbox } = this.#parts
     const record = database.read<TurnRecord | null>('turn', null)
     if (!record) return
     const { turn_id, head, since } = record
@@ -260,7 +259,7 @@ export class TurnLedger {
     const { effects, inbox, settlement } = this.#parts
     const given = new Set<number>()
     for (const turn_id of earlier_turns) {
-      const tools = effects.unknownIn(turn_id)
+      const tools = effects.journal.unknownTools(turn_id)
       if (tools.length === 0) continue
       const seqs = inbox.consideredBy(turn_id, seqsOf(due))
       const reason = `effect ${tools.join(', ')} ended unknown and carries no idempotency key: look whether it happened, then retry or discard this event`

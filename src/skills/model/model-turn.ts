@@ -1,10 +1,10 @@
-import type { SkillSession } from '../session/session.ts'
+import type { ProposalSession } from '../session/session.ts'
 import type { Exchange } from './prompt.ts'
 import { guided, type Protocol } from './protocol.ts'
 import type { SkillReport } from './settle-intents.ts'
 
 export type ModelTurnOptions = {
-  session: SkillSession
+  session: ProposalSession
   /** Every role of whoever the turn is for. */
   roles: readonly string[]
   goal_labels?: readonly string[]

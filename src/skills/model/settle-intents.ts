@@ -1,5 +1,5 @@
 import { formatClarify, formatResult } from '../asp/format.ts'
-import type { SkillSession } from '../session/session.ts'
+import type { ProposalSession } from '../session/session.ts'
 import type { ProposalRequest, SkillProposal } from '../session/proposal.ts'
 import type { ProposalResult } from '../session/result.ts'
 import type { Question } from '../plan/slots.ts'
@@ -34,7 +34,7 @@ export type Settled = { replies: Reply[]; reports: SkillReport[] }
 /** Acts on an answer's intents: the first proposal is decided on and run, every further one is refused. Each intent has one reply. */
 export async function settleIntents(
   intents: readonly Intent[],
-  { session, request }: { session: SkillSession; request: ProposalRequest },
+  { session, request }: { session: ProposalSession; request: ProposalRequest },
 ): Promise<Settled> {
   const settled: Settled = { replies: [], reports: [] }
   const first = intents.find(({ kind }) => kind === 'propose')
@@ -48,7 +48,7 @@ export async function settleIntents(
 
 async function settle(
   intent: Intent,
-  { runs, session, request }: { runs: boolean; session: SkillSession; request: ProposalRequest },
+  { runs, session, request }: { runs: boolean; session: ProposalSession; request: ProposalRequest },
 ): Promise<{ text: string; report: SkillReport }> {
   if (intent.kind === 'problem') return problem(intent.skill_id, intent.status, intent.reason)
   if (intent.kind === 'clarify') return problem('', 'refused', 'ask or propose, not both in one answer')
@@ -59,7 +59,7 @@ const ONE = 'one at a time: propose it again after this'
 
 async function proposed(
   proposal: SkillProposal,
-  { session, request }: { session: SkillSession; request: ProposalRequest },
+  { session, request }: { session: ProposalSession; request: ProposalRequest },
 ): Promise<{ text: string; report: SkillReport }> {
   const result = await session.propose(proposal, request)
   return { text: resultMessage(result), report: { kind: 'proposal', result } }

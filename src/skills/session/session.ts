@@ -15,6 +15,12 @@ import type { ProposalRequest, SkillProposal } from './proposal.ts'
 import { answer, ranAs, reportOf, unreached, type ProposalHead, type ProposalResult } from './result.ts'
 import { runRecorded } from './run.ts'
 
+/** A session as a model's turn uses it. */
+export type ProposalSession = {
+  bulletin: (text: string) => string
+  propose: (proposal: SkillProposal, request: ProposalRequest) => Promise<ProposalResult>
+}
+
 /**
  * The skills in one turn.
  *
@@ -25,7 +31,7 @@ import { runRecorded } from './run.ts'
  * 5. The blackboard is seeded once and changes only by what runs write; the seed, each change and each decision are logged.
  * 6. What was approved is what runs, by the hashes of the manifest and of the inputs.
  */
-export class SkillSession {
+export class SkillSession implements ProposalSession {
   readonly #context: SessionContext
   #told = false
   #proposals = 0

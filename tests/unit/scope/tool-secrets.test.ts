@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Env } from '../../../src/env.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings.ts'
-import { OutsideTools } from '../../../src/scope/effects/declared-tools.ts'
+import { DeclaredTools } from '../../../src/scope/effects/declared-tools.ts'
 import { patchRefusal, secretHosts, secretOf } from '../../../src/tools/tool-secrets.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
@@ -33,7 +33,7 @@ test('what is no secret for tools is none, and neither are the hosts of one nor 
 test.each(['http.a', 'mcp.a.look'])('%s of older settings is not available once the deployment no longer names its host', (name) => {
   const settings: Settings = { ...defaultSettings, allowed_hosts: ['a.example'], http_tools: [http], mcp_servers: [mcp] }
   const find = (bindings: object) =>
-    new OutsideTools({ scope: 's', env: part<Env>(bindings), settings: () => settings, fetch, now: () => 0 }).find(name)
+    new DeclaredTools({ scope: 's', env: part<Env>(bindings), settings: () => settings, fetch, now: () => 0 }).find(name)
   expect(find({ REFLEX_TOOL_A: 'x', REFLEX_TOOL_A_HOSTS: 'a.example' })).toMatchObject({ ok: true })
   expect(find({ REFLEX_TOOL_A: 'x', REFLEX_TOOL_A_HOSTS: 'b.example' })).toEqual({
     ok: false,

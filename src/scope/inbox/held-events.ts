@@ -1,7 +1,7 @@
-import { UNTIL_SETTLED } from '../inbox/inbox.ts'
+import { UNTIL_SETTLED } from './inbox.ts'
 import type { Unit } from '../unit.ts'
 
-/** Events whose reflex is at work in the effect lane: nobody else considers them meanwhile. */
+/** Events that a reflex's action in the effect lane holds: no turn considers them meanwhile. */
 export class HeldEvents {
   /** For events that were stored before; new ones are stored as held. */
   hold(unit: Unit, seq: number): void {

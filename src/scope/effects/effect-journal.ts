@@ -1,0 +1,180 @@
+import type { JournalEntry, Phase, StepEnd } from '../../skills/runner/ports.ts'
+import type { Json } from '../../base/json.ts'
+import type { Database } from '../database.ts'
+import type { DoneKeys, DoneRow } from './done-keys.ts'
+import type { Unit } from '../unit.ts'
+import { ownerOfRun, type EffectPlace, type EffectResult } from './effect.ts'
+
+/**
+ * Its end is known unless it is `started`. `unknown`: it may have happened. `repeated`: it was
+ * unknown, and ran again under its key.
+ */
+type RowStatus = 'started' | 'ok' | 'failed' | 'unknown' | 'repeated' | 'skipped' | 'timeout'
+export type RecordedEffect = { id: string; status: RowStatus; output: string | null; error: string | null }
+type NewEffect = EffectPlace & { tool: string; arguments_hash: string; key: string | null; log_seq: number; started_at: number }
+/** An effect that the process died in. `log_seq` is the log entry of its beginning. */
+export type LostEffect = { id: string; tool: string; key: string | null; log_seq: number }
+
+const ID = `owner || '/' || CASE phase WHEN 'call' THEN '' ELSE phase || '/' END || place`
+
+/** Unique within the scope. A step keeps its id when it is tried again. */
+export const effectId = ({ owner, phase, place }: EffectPlace): string => `${owner}/${phase === 'call' ? '' : `${phase}/`}${place}`
+
+/**
+ * The journal of effects and of the steps of plans: one row each, written before a tool is called
+ * and when it has ended (G8). `step` is a step's own end, written with its effect's.
+ */
+export class EffectJournal {
+  readonly #database: Database
+  readonly #done_keys: DoneKeys
+
+  constructor({ database, done_keys }: { database: Database; done_keys: DoneKeys }) {
+    this.#database = database
+    this.#done_keys = done_keys
+  }
+
+  /** The place of the owner's next call. */
+  nextPlace(owner: string): EffectPlace {
+    const sql = `SELECT max(place) AS place FROM effects WHERE owner = ? AND phase = 'call'`
+    const last = this.#database.first<{ place: number | null }>(sql, owner)?.place
+    return { owner, phase: 'call', place: last == null ? 0 : last + 1 }
+  }
+
+  begin(unit: Unit, { owner, phase, place, tool, arguments_hash, key, log_seq, started_at }: NewEffect): void {
+    if (key !== null) {
+      // The key moves to the row that runs under it now. The earlier row may be another run's step.
+      const sql = `UPDATE effects SET idempotence_key = NULL, status = CASE status WHEN 'unknown' THEN 'repeated' ELSE status END
+          WHERE tool = ?1 AND idempotence_key = ?2 AND (owner, phase, place) <> (?3, ?4, ?5)`
+      unit.all(sql, tool, key, owner, phase, place)
+    }
+    unit.all(
+      `INSERT INTO effects (owner, phase, place, tool, arguments_hash, idempotence_key, status, log_seq, started_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'started', ?7, ?8) ON CONFLICT (owner, phase, place) DO UPDATE
+        SET status = 'started', idempotence_key = ?6, log_seq = ?7, started_at = ?8, ended_at = NULL, output = NULL, error = NULL`,
+      owner,
+      phase,
+      place,
+      tool,
+      // Only calls without a key are looked up by their arguments.
+      phase === 'call' && key === null ? arguments_hash : null,
+      key,
+      log_seq,
+      started_at,
+    )
+  }
+
+  end(unit: Unit, { owner, phase, place }: EffectPlace, { status, output, error }: EffectResult, step?: StepEnd): void {
+    const kept = step ? stepColumns(step) : { step: null, output: JSON.stringify(output ?? null) }
+    const sql = `UPDATE effects SET status = ?4, output = ?5, error = ?6, step = ?7, ended_at = ?8 WHERE owner = ?1 AND phase = ?2 AND place = ?3`
+    unit.all(sql, owner, phase, place, status, kept.output, step ? null : error, kept.step, unit.now)
+  }
+
+  /** A step that ended without an effect of its own, or before its effect did. */
+  endStep(unit: Unit, { owner, phase, place }: EffectPlace, end: StepEnd): void {
+    const { step, output } = stepColumns(end)
+    const sql = `INSERT INTO effects (owner, phase, place, status, output, step, started_at, ended_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)
+        ON CONFLICT (owner, phase, place) DO UPDATE SET output = ?5, step = ?6`
+    unit.all(sql, owner, phase, place, end.status, output, step, unit.now)
+  }
+
+  /** On waking: effects that began and have no end are `unknown` from now on. */
+  loseStarted(unit: Unit, error: string): LostEffect[] {
+    const sql = `UPDATE effects SET status = 'unknown', ended_at = ?, error = ? WHERE status = 'started'
+        RETURNING ${ID} AS id, tool, idempotence_key AS key, log_seq`
+    return unit.all<LostEffect>(sql, unit.now, error)
+  }
+
+  steps(run_id: string): JournalEntry[] {
+    const sql = `SELECT phase, place, tool, idempotence_key, output, step, started_at FROM effects WHERE owner = ? ORDER BY phase DESC, place`
+    return this.#database
+      .all<StepRow>(sql, ownerOfRun(run_id))
+      .map(({ phase, place, tool, idempotence_key, output, step, started_at }) => ({
+        phase,
+        index: place,
+        begun: tool === null ? null : { phase, index: place, tool, idempotence_key, at: started_at },
+        end: step === null ? null : stepEnd(step, output),
+      }))
+  }
+
+  /** Also finds a key whose effect left the journal by retention. */
+  byKey(tool: string, key: string): RecordedEffect | undefined {
+    const sql = `SELECT ${ID} AS id, status, output, error FROM effects WHERE tool = ? AND idempotence_key = ?`
+    const recorded = this.#database.first<RecordedEffect>(sql, tool, key)
+    if (recorded) return recorded
+    const before = this.#done_keys.find({ kind: 'effect', tool }, key)
+    return before && { id: before.id, status: 'ok', output: before.output, error: before.detail }
+  }
+
+  /** True if a call under this key would be answered from the journal. */
+  isDone(tool: string, key: string): boolean {
+    return this.byKey(tool, key)?.status === 'ok'
+  }
+
+  /**
+   * Calls without a key and with the same arguments: of earlier turns, and those of this turn whose
+   * end is unknown.
+   */
+  sameCalls(call: { owner: string; earlier: readonly string[]; tool: string; arguments_hash: string }): RecordedEffect[] {
+    const sql = `SELECT ${ID} AS id, status, output, error FROM effects WHERE owner IN (SELECT value FROM json_each(?1) UNION ALL SELECT ?2)
+        AND phase = 'call' AND tool = ?3 AND arguments_hash = ?4 AND idempotence_key IS NULL
+        AND (status = 'unknown' OR status = 'ok' AND owner IN (SELECT value FROM json_each(?1))) ORDER BY started_at, place`
+    return this.#database.all<RecordedEffect>(sql, JSON.stringify(call.earlier), call.owner, call.tool, call.arguments_hash)
+  }
+
+  /** The tools of the owner's effects that may have happened and carry no key. */
+  unknownTools(owner: string): string[] {
+    const sql = `SELECT tool FROM effects WHERE owner = ? AND status IN ('unknown', 'started') AND idempotence_key IS NULL`
+    return this.#database.all<{ tool: string }>(sql, owner).map(({ tool }) => tool)
+  }
+
+  lastOf(owner: string): { status: RowStatus; idempotence_key: string | null } | undefined {
+    const sql = `SELECT status, idempotence_key FROM effects WHERE owner = ? AND phase = 'call' ORDER BY place DESC LIMIT 1`
+    return this.#database.first(sql, owner)
+  }
+
+  /** Effects of unknown outcome are assumed not to have happened from now on. */
+  assumeFailed(unit: Unit, owners: readonly string[], error: string): void {
+    const sql = `UPDATE effects SET status = 'failed', error = ?2 WHERE status = 'unknown' AND idempotence_key IS NULL
+        AND owner IN (SELECT value FROM json_each(?1))`
+    unit.allOf(owners, sql, error)
+  }
+
+  /** An effect that succeeded no longer answers for its key. */
+  releaseKey(unit: Unit, tool: string, key: string): void {
+    if (this.#done_keys.release({ kind: 'effect', tool }, key)) return
+    unit.all(`UPDATE effects SET idempotence_key = NULL WHERE tool = ? AND idempotence_key = ? AND status = 'ok'`, tool, key)
+  }
+
+  /** Deletes what began before `before`. The keys of effects that succeeded are kept for longer. */
+  forget(unit: Unit, before: number, limit: number): number {
+    const sql = `DELETE FROM effects WHERE (owner, phase, place) IN
+        (SELECT owner, phase, place FROM effects WHERE started_at < ? AND status <> 'started'
+          AND owner NOT IN (SELECT 'run:' || key FROM jobs WHERE kind = 'run') LIMIT ?)
+        RETURNING tool, status, idempotence_key, output, ended_at AS at`
+    const gone = unit.all<DoneRow & { tool: string; status: string }>(sql, before, limit)
+    const keyed = gone.filter(({ status, idempotence_key }) => status === 'ok' && idempotence_key !== null)
+    for (const [tool, rows] of Map.groupBy(keyed, ({ tool }) => tool)) this.#done_keys.keep({ kind: 'effect', tool }, rows)
+    return gone.length
+  }
+}
+
+type StepRow = {
+  phase: Phase
+  place: number
+  tool: string | null
+  idempotence_key: string | null
+  output: string | null
+  step: string | null
+  started_at: number
+}
+
+/** The output is in its own column, where a call under the same key finds it. */
+function stepColumns({ output, ...end }: StepEnd): { step: string; output: string | null } {
+  if (output?.kind === 'json') return { step: JSON.stringify(end), output: JSON.stringify(output.value) }
+  return { step: JSON.stringify({ ...end, ...(output && { output }) }), output: null }
+}
+
+function stepEnd(step: string, output: string | null): StepEnd {
+  const end = { output: null, ...(JSON.parse(step) as Partial<StepEnd>) } as StepEnd
+  return output === null || end.output !== null ? end : { ...end, output: { kind: 'json', value: JSON.parse(output) as Json } }
+}

@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import type { ToolDefinition } from '../../tools/define-tool.ts'
+import { byteLength } from '../../base/byte-length.ts'
+import { limits } from '../../base/limits.ts'
+import type { Cause, EffectEnd, EntryHead } from '../../contract/log-entry.ts'
+import { messageOf } from '../../base/error-text.ts'
+import type { Json } from '../../base/json.ts'
+import type { Phase } from '../../skills/runner/ports.ts'
+import type { Work } from '../guard.ts'
+
+/** `call`: a tool that a turn, a reflex or an operator called. */
+export type EffectPhase = 'call' | Phase
+/**
+ * The key of an effect in the journal. `owner` is its turn, its reflex's action, its run or its
+ * operator call.
+ */
+export type EffectPlace = { owner: string; phase: EffectPhase; place: number }
+
+export type EffectRequest = {
+  tool: string
+  definition: ToolDefinition
+  input: unknown
+  cause: Cause
+  turn_id: string | null
+  /** The step of a plan that this effect is: its journal row is the step's as well. */
+  step?: EffectPlace
+  /** Given by the caller, for a tool that has no key of its own. */
+  key?: string | null
+  /** Turns that considered the same events before. Their effects are not repeated. */
+  earlier_turns: readonly string[]
+  head: EntryHead
+  signal: AbortSignal
+  timeout_ms: number
+  /**
+   * Secrets of the deployment that the input may name; their values are filled in for the call
+   * alone.
+   */
+  secrets?: readonly string[]
+  /** Removes values from the log, in addition to fields that are secret by name. */
+  hide?: (value: Json) => Json
+}
+
+/** The owner of a run's effects. */
+export const ownerOfRun = (run_id: string): string => `run:${run_id}`
+
+/** The work that a failure of this effect is counted against: its run or its reflex's action. */
+export function effectWork({ turn_id, cause, step }: Pick<EffectRequest, 'turn_id' | 'cause' | 'step'>): Work | undefined {
+  if (step) return { kind: 'run', id: step.owner.slice('run:'.length) }
+  return turn_id !== null && 'by' in cause && cause.by.startsWith('reflex:') ? { kind: 'action', id: turn_id } : undefined
+}
+
+/**
+ * The input as the tool's schema parses it. Throws if it does not fit, or is too large to be
+ * journalled.
+ */
+export function effectInput({ tool, definition, input }: Pick<EffectRequest, 'tool' | 'definition' | 'input'>): unknown {
+  const parsed = definition.input.safeParse(input)
+  if (!parsed.success) throw new TypeError(`tool ${tool} was called with bad input: ${z.prettifyError(parsed.error)}`)
+  const bytes = byteLength(JSON.stringify(parsed.data) ?? '')
+  if (bytes <= limits.arguments_bytes) return parsed.data
+  throw new TypeError(`the input of tool ${tool} takes ${bytes} bytes as JSON; at most ${limits.arguments_bytes} are allowed`)
+}
+
+/** The idempotency key: the tool's own, else the one that the caller gives. */
+export function effectKey(
+  { tool, definition, input, key: given = null }: Pick<EffectRequest, 'tool' | 'definition' | 'input' | 'key'>,
+  scope: string,
+): string | null {
+  if (!definition.idempotence_key) return given
+  const key: unknown = definition.idempotence_key(input, scope)
+  if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotence_key) return key
+  throw new TypeError(`the idempotency key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)
+}
+
+/** How an effect ended, as the journal and the log record it. */
+export type EffectResult = { status: EffectEnd; output: unknown; error: string | null; stack?: string | null }
+
+/**
+ * An effect that succeeded. An output that cannot be recorded is noted; the effect did not fail.
+ */
+export function succeeded(output: unknown): EffectResult {
+  try {
+    const text = JSON.stringify(output ?? null)
+    const bytes = byteLength(text)
+    if (bytes <= limits.result_bytes) return { status: 'ok', output: JSON.parse(text), error: null }
+    const error = `the output takes ${bytes} bytes as JSON, more than ${limits.result_bytes}, and was not recorded`
+    return { status: 'ok', output: null, error }
+  } catch (error) {
+    return { status: 'ok', output: null, error: `the output could not be recorded: ${messageOf(error)}` }
+  }
+}

@@ -1,0 +1,30 @@
+import type { ToolDefinition } from '../../tools/define-tool.ts'
+import type { Unit } from '../unit.ts'
+import type { ActionKeys } from '../reflexes/action-keys.ts'
+import type { EffectJournal } from './effect-journal.ts'
+
+export type UndoParts = {
+  scope: string
+  journal: EffectJournal
+  action_keys: ActionKeys
+  tools: () => Readonly<Record<string, ToolDefinition>>
+}
+
+/**
+ * An effect that was undone may be done again: the journal no longer answers for its key, nor for
+ * the keys of the reflexes that asked for it. Effects of unknown outcome keep their key and run
+ * again under it. Written with the end of the tool that undid it.
+ */
+export function releaseUndone(
+  unit: Unit,
+  { scope, journal, tools, action_keys }: UndoParts,
+  { undoes }: ToolDefinition,
+  input: unknown,
+): void {
+  const undone = undoes && tools()[undoes.tool]
+  if (!undoes || !undone?.idempotence_key) return
+  const fields = Object.entries(input as Record<string, unknown>).filter(([name]) => undoes.match.includes(name))
+  const key = undone.idempotence_key(Object.fromEntries(fields), scope)
+  journal.releaseKey(unit, undoes.tool, key)
+  action_keys.release(unit, undoes.tool, key)
+}

@@ -1,0 +1,98 @@
+import type { ApprovedRun, ParkedRun } from '../../skills/session/ports.ts'
+import type { ProposalResult } from '../../skills/session/result.ts'
+import { MOST_DEATHS, type Guard } from '../guard.ts'
+import type { Job, Jobs } from '../jobs.ts'
+import { scopeHead } from '../spans.ts'
+import type { UnitOfWork } from '../unit.ts'
+import { notRun, type RunReports } from './run-reports.ts'
+import type { OpenRun, SkillRuns } from './runs.ts'
+import type { Skills } from './sessions.ts'
+
+/** How often an approved run that has to wait for another run is tried. */
+const WAIT_MS = 60_000
+/** Gate checks that pass by themselves after a while. */
+const PACE = new Set(['cooldown', 'concurrency'])
+
+type RunJobParts = {
+  jobs: Jobs
+  skills: Skills
+  runs: SkillRuns
+  run_reports: RunReports
+  guard: Guard
+  unit: UnitOfWork
+  now: () => number
+}
+
+/** Resumes runs that a death cut off, and begins runs that somebody approved. */
+export function handleRuns(parts: RunJobParts): void {
+  const { jobs, unit } = parts
+  jobs.handle<OpenRun>('run', {
+    work: 'run',
+    at_once: Infinity,
+    // A run that keeps taking its scope down is stopped and undone. If that takes it down, too, it
+    // is given up.
+    attempts: 2 * MOST_DEATHS,
+    run: (job) => resume(parts, job),
+    giveUp: (job, reason) => resume(parts, job, reason),
+  })
+  jobs.handle<ParkedRun>('approved-run', {
+    work: 'run',
+    at_once: Infinity,
+    attempts: MOST_DEATHS,
+    run: ({ key, payload }) => runApproved(parts, { ...payload, approval_id: key }),
+    giveUp: ({ key }) => unit((ending) => void jobs.done(ending, 'approved-run', key)),
+  })
+}
+
+async function resume(
+  { skills, runs, guard }: RunJobParts,
+  { key: run_id, payload, attempts }: Job<OpenRun>,
+  give_up?: string,
+): Promise<void> {
+  const { record, cause } = payload
+  const session = await skills.sessionFor({ head: { ...scopeHead(), trace_id: record.trace_id }, causes: [cause] })
+  const stop =
+    attempts > MOST_DEATHS
+      ? `the run took its scope down ${attempts - 1} times: ${guard.reason({ kind: 'run', id: run_id })}`
+      : runs.isStopping(cause, run_id)
+        ? 'its turn is over'
+        : null
+  const signal = stop === null ? undefined : AbortSignal.abort(new Error(stop))
+  await session.resume(record, { ...(signal && { signal }), ...(give_up !== undefined && { give_up }) })
+}
+
+async function runApproved(
+  { jobs, skills, runs, run_reports, guard, unit, now }: RunJobParts,
+  run: ApprovedRun,
+): Promise<{ again_ms: number } | void> {
+  const { approval_id, skill_id, trace_id, expires_at } = run
+  const cause = `approval:${approval_id}`
+  const begun = runs.earlier(skill_id, [cause], '')
+  let result = begun?.result ?? null
+  if (begun && !result) {
+    await jobs.idle('run', begun.run_id)
+    result = runs.earlier(skill_id, [cause], '')?.result ?? null
+    if (!result) return undefined
+  }
+  if (!result) {
+    const session = await skills.sessionFor({ head: { ...scopeHead(), trace_id }, causes: [cause] })
+    result = await session.runApproved(run)
+    guard.done({ kind: 'run', id: approval_id })
+    unit((going) => jobs.progressed(going, 'approved-run', approval_id))
+    if (hasToWait(result) && now() < expires_at) return { again_ms: WAIT_MS }
+  }
+  const ended = result
+  unit((ending) => {
+    jobs.done(ending, 'approved-run', approval_id)
+    if (ended.run_id === null) run_reports.note(approval_id, notRun(ended, ending.now))
+    // Others may have waited for this one.
+    jobs.hurry(ending, 'approved-run')
+  })
+  return undefined
+}
+
+/** Refused only because another run of the skill is running, or ran a moment ago. */
+function hasToWait({ status, decision }: ProposalResult): boolean {
+  const failed = decision.stages.flatMap(({ verdict, checks }) => (verdict === 'failed' ? checks.filter(({ passed }) => !passed) : []))
+  return status === 'refused' && failed.length > 0 && failed.every(({ check }) => PACE.has(check))
+}
