@@ -21,17 +21,49 @@ CREATE TABLE `approvals` (
 --> statement-breakpoint
 CREATE INDEX `approvals_status` ON `approvals` (`status`,`created_at`,`id`);--> statement-breakpoint
 CREATE INDEX `approvals_age` ON `approvals` (`created_at`,`id`);--> statement-breakpoint
-CREATE TABLE `blocks` (
-	`scope` text NOT NULL,
-	`address` text NOT NULL,
-	`reason` text NOT NULL,
-	`blocked_at` integer NOT NULL,
+CREATE TABLE `artifact_patterns` (
+	`kind` text NOT NULL,
 	`id` text NOT NULL,
-	PRIMARY KEY(`scope`, `address`)
+	`pattern` text NOT NULL,
+	`prefix` text NOT NULL,
+	PRIMARY KEY(`kind`, `id`, `pattern`)
 );
 --> statement-breakpoint
-CREATE INDEX `blocks_age` ON `blocks` (`blocked_at`,`id`);--> statement-breakpoint
-CREATE UNIQUE INDEX `blocks_id` ON `blocks` (`id`);--> statement-breakpoint
+CREATE INDEX `artifact_patterns_prefix` ON `artifact_patterns` (`prefix`,`pattern`);--> statement-breakpoint
+CREATE INDEX `artifact_patterns_pattern` ON `artifact_patterns` (`pattern`,`kind`,`id`);--> statement-breakpoint
+CREATE TABLE `artifact_versions` (
+	`kind` text NOT NULL,
+	`id` text NOT NULL,
+	`version` text NOT NULL,
+	`precedence` text NOT NULL,
+	`content` text NOT NULL,
+	`hash` text NOT NULL,
+	`description` text NOT NULL,
+	`state` text NOT NULL,
+	`state_reason` text,
+	`state_at` integer NOT NULL,
+	`revision` integer NOT NULL,
+	`provenance` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`sharing` text NOT NULL,
+	PRIMARY KEY(`kind`, `id`, `version`)
+);
+--> statement-breakpoint
+CREATE INDEX `artifact_versions_changes` ON `artifact_versions` (`kind`,`id`,`revision`,`version`);--> statement-breakpoint
+CREATE INDEX `artifact_versions_precedence` ON `artifact_versions` (`kind`,`id`,`precedence`);--> statement-breakpoint
+CREATE INDEX `artifact_versions_state` ON `artifact_versions` (`kind`,`id`,`state`,`precedence`);--> statement-breakpoint
+CREATE INDEX `artifact_versions_revision` ON `artifact_versions` (`revision`);--> statement-breakpoint
+CREATE TABLE `artifacts` (
+	`kind` text NOT NULL,
+	`id` text NOT NULL,
+	`owner` text NOT NULL,
+	`owner_id` text NOT NULL,
+	`scopes` text NOT NULL,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`kind`, `id`)
+);
+--> statement-breakpoint
+CREATE INDEX `artifacts_owner` ON `artifacts` (`kind`,`owner_id`);--> statement-breakpoint
 CREATE TABLE `dead_letters` (
 	`id` text PRIMARY KEY NOT NULL,
 	`origin` text NOT NULL,
@@ -63,20 +95,6 @@ CREATE TABLE `events` (
 CREATE INDEX `events_scope` ON `events` (`scope`);--> statement-breakpoint
 CREATE INDEX `events_unusual` ON `events` (`status`) WHERE status NOT IN ('completed', 'ignored');--> statement-breakpoint
 CREATE UNIQUE INDEX `events_id_scope` ON `events` (`id`,`scope`);--> statement-breakpoint
-CREATE TABLE `incidents` (
-	`scope` text NOT NULL,
-	`id` text NOT NULL,
-	`title` text NOT NULL,
-	`details` text NOT NULL,
-	`evidence` text NOT NULL,
-	`opened_at` integer NOT NULL,
-	`closed_at` integer,
-	PRIMARY KEY(`scope`, `id`)
-);
---> statement-breakpoint
-CREATE INDEX `incidents_id` ON `incidents` (`id`);--> statement-breakpoint
-CREATE INDEX `incidents_age` ON `incidents` (`opened_at`,`id`);--> statement-breakpoint
-CREATE INDEX `incidents_closed` ON `incidents` (`closed_at`) WHERE closed_at IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,
@@ -109,30 +127,6 @@ CREATE TABLE `reflex_uses` (
 );
 --> statement-breakpoint
 CREATE INDEX `reflex_uses_scope` ON `reflex_uses` (`scope`);--> statement-breakpoint
-CREATE TABLE `reflex_versions` (
-	`id` text NOT NULL,
-	`version` integer NOT NULL,
-	`hash` text NOT NULL,
-	`code` text NOT NULL,
-	`description` text NOT NULL,
-	`state` text NOT NULL,
-	`state_reason` text,
-	`state_at` integer NOT NULL,
-	`provenance` text NOT NULL,
-	`created_at` integer NOT NULL,
-	PRIMARY KEY(`id`, `version`)
-);
---> statement-breakpoint
-CREATE INDEX `reflex_versions_state` ON `reflex_versions` (`id`,`state`,`version`);--> statement-breakpoint
-CREATE TABLE `reflexes` (
-	`id` text PRIMARY KEY NOT NULL,
-	`owner` text NOT NULL,
-	`owner_id` text NOT NULL,
-	`scopes` text NOT NULL,
-	`created_at` integer NOT NULL
-);
---> statement-breakpoint
-CREATE INDEX `reflexes_owner` ON `reflexes` (`owner`,`id`);--> statement-breakpoint
 CREATE TABLE `scopes` (
 	`scope` text PRIMARY KEY NOT NULL,
 	`agent` text NOT NULL,
@@ -143,41 +137,28 @@ CREATE TABLE `scopes` (
 );
 --> statement-breakpoint
 CREATE INDEX `scopes_wake` ON `scopes` (`wake_at`);--> statement-breakpoint
-CREATE TABLE `skill_scopes` (
-	`skill_id` text NOT NULL,
-	`pattern` text NOT NULL,
-	`prefix` text NOT NULL,
-	PRIMARY KEY(`skill_id`, `pattern`)
-);
---> statement-breakpoint
-CREATE INDEX `skill_scopes_prefix` ON `skill_scopes` (`prefix`,`pattern`,`skill_id`);--> statement-breakpoint
-CREATE INDEX `skill_scopes_pattern` ON `skill_scopes` (`pattern`,`skill_id`);--> statement-breakpoint
-CREATE TABLE `skill_versions` (
+CREATE TABLE `blocks` (
+	`scope` text NOT NULL,
+	`address` text NOT NULL,
+	`reason` text NOT NULL,
+	`blocked_at` integer NOT NULL,
 	`id` text NOT NULL,
-	`version` text NOT NULL,
-	`precedence` text NOT NULL,
-	`manifest` text NOT NULL,
-	`hash` text NOT NULL,
-	`state` text NOT NULL,
-	`state_reason` text,
-	`state_at` integer NOT NULL,
-	`revision` integer DEFAULT 0 NOT NULL,
-	`provenance` text NOT NULL,
-	`created_at` integer NOT NULL,
-	`sharing` text NOT NULL,
-	PRIMARY KEY(`id`, `version`)
+	PRIMARY KEY(`scope`, `address`)
 );
 --> statement-breakpoint
-CREATE INDEX `skill_versions_changes` ON `skill_versions` (`id`,`revision`,`version`);--> statement-breakpoint
-CREATE INDEX `skill_versions_precedence` ON `skill_versions` (`id`,`precedence`);--> statement-breakpoint
-CREATE INDEX `skill_versions_state` ON `skill_versions` (`id`,`state`,`precedence`);--> statement-breakpoint
-CREATE INDEX `skill_versions_revision` ON `skill_versions` (`revision`);--> statement-breakpoint
-CREATE TABLE `skills` (
-	`id` text PRIMARY KEY NOT NULL,
-	`owner` text NOT NULL,
-	`owner_id` text NOT NULL,
-	`scopes` text NOT NULL,
-	`created_at` integer NOT NULL
+CREATE INDEX `blocks_age` ON `blocks` (`blocked_at`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `blocks_id` ON `blocks` (`id`);--> statement-breakpoint
+CREATE TABLE `incidents` (
+	`scope` text NOT NULL,
+	`id` text NOT NULL,
+	`title` text NOT NULL,
+	`details` text NOT NULL,
+	`evidence` text NOT NULL,
+	`opened_at` integer NOT NULL,
+	`closed_at` integer,
+	PRIMARY KEY(`scope`, `id`)
 );
 --> statement-breakpoint
-CREATE INDEX `skills_owner` ON `skills` (`owner_id`);
+CREATE INDEX `incidents_id` ON `incidents` (`id`);--> statement-breakpoint
+CREATE INDEX `incidents_age` ON `incidents` (`opened_at`,`id`);--> statement-breakpoint
+CREATE INDEX `incidents_closed` ON `incidents` (`closed_at`) WHERE closed_at IS NOT NULL;

@@ -1,6 +1,9 @@
 import type { AgentRegistry } from '../agent/registry.ts'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
+import { artifactListRoutes } from './artifacts/list.ts'
+import { artifactRegisterRoutes } from './artifacts/register.ts'
+import { artifactStateRoutes } from './artifacts/state.ts'
 import { addressLimited, authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
 import { notFoundIn } from './problems/allowed-methods.ts'
 import { approvalRoutes } from './skills/approvals.ts'
@@ -20,16 +23,10 @@ import { proposeSkillRoutes } from './skills/propose.ts'
 import { pullRoutes } from './scopes/pull.ts'
 import { reflexEvaluateRoutes } from './reflexes/evaluate.ts'
 import { reflexMetricsRoutes } from './reflexes/metrics.ts'
-import { reflexRegisterRoutes } from './reflexes/register.ts'
 import { reflexRunRoutes } from './reflexes/run.ts'
-import { reflexStateRoutes } from './reflexes/state.ts'
-import { reflexRoutes } from './reflexes/list.ts'
 import { refuseInvalid } from './problems/refuse-invalid.ts'
 import { scopeEventRoutes } from './events/scope-events.ts'
 import { scopeRoutes } from './scopes/scopes.ts'
-import { skillRegisterRoutes } from './skills/register.ts'
-import { skillStateRoutes } from './skills/state.ts'
-import { skillRoutes } from './skills/list.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
 import { timerRoutes } from './scopes/timers.ts'
 
@@ -66,15 +63,12 @@ export function createApp(agents: AgentRegistry) {
     .route('/', socketRoutes)
     .route('/', pullRoutes)
     .route('/', timerRoutes)
-    .route('/', reflexRoutes)
-    .route('/', reflexRegisterRoutes)
+    .route('/', artifactListRoutes)
+    .route('/', artifactRegisterRoutes)
     .route('/', reflexRunRoutes)
-    .route('/', reflexStateRoutes)
+    .route('/', artifactStateRoutes)
     .route('/', reflexMetricsRoutes)
     .route('/', reflexEvaluateRoutes)
-    .route('/', skillRoutes)
-    .route('/', skillRegisterRoutes)
-    .route('/', skillStateRoutes)
     .route('/', bulletinRoutes)
     .route('/', proposeSkillRoutes)
     .route('/', mcpRoutes)

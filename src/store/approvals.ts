@@ -6,7 +6,7 @@ import type { Refused } from '../contract/scope-api.ts'
 import { within } from './events.ts'
 import { olderThan, type Place } from './older-than.ts'
 import { bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
-import { approvals, skillVersions } from './schema.ts'
+import { approvals, artifactVersions } from './schema.ts'
 
 /** Repeated, it changes nothing: a decision that was made meanwhile stays. */
 export async function insertApproval(db: D1Database, request: ApprovalRequest): Promise<void> {
@@ -127,11 +127,11 @@ function isAt(status: ApprovalStatus, now: number): SQL | undefined {
 
 const isOverdue = (now: number): SQL | undefined => and(eq(approvals.status, 'pending'), lte(approvals.expires_at, now))
 
-/** A version is known for ever, so that one that is not here is none of this registry's. */
+/** Versions are never deleted, so an unknown version was never registered here. */
 function isActive(): SQL {
-  const { id, version, state } = skillVersions
-  const same = and(eq(id, approvals.skill_id), eq(version, approvals.version), ne(state, 'active'))
-  return sql`NOT EXISTS (SELECT 1 FROM ${skillVersions} WHERE ${same})`
+  const { kind, id, version, state } = artifactVersions
+  const same = and(eq(kind, 'skill'), eq(id, approvals.skill_id), eq(version, approvals.version), ne(state, 'active'))
+  return sql`NOT EXISTS (SELECT 1 FROM ${artifactVersions} WHERE ${same})`
 }
 
 const isOwnOf = ({ key_id }: Decider): SQL => sql`(${approvals.requested_key} IS ${key_id} AND NOT ${approvals.self_approval})`

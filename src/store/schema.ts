@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 import { approvalStatuses, type ApprovalRun } from '../contract/approval.ts'
-import { reflexStates, type Provenance } from '../contract/reflex.ts'
+import { artifactKinds, stages, type ArtifactHead, type ArtifactKind } from '../contract/artifact.ts'
 import type { ReflexMetrics } from '../contract/reflex-metrics.ts'
-import { skillSharing, skillStates, type SkillProvenance, type StoredManifest } from '../contract/skill.ts'
+import { skillSharing } from '../contract/skill.ts'
 
 /**
  * D1's log of events, as the scopes' outboxes replicate it. `seq` begins with the time that the event is filed under
@@ -90,44 +90,77 @@ export const keys = sqliteTable('keys', {
   created_at: integer().notNull(),
 })
 
-/** `owner` is a name, for people; `owner_id` is whose it is. */
-export const reflexes = sqliteTable(
-  'reflexes',
+const kind = () => text({ enum: Object.keys(artifactKinds) as [ArtifactKind, ...ArtifactKind[]] }).notNull()
+
+/** Reflexes, skills. `owner` is a display name; `owner_id` identifies the owner. */
+export const artifacts = sqliteTable(
+  'artifacts',
   {
-    id: text().primaryKey(),
+    kind: kind(),
+    id: text().notNull(),
     owner: text().notNull(),
     owner_id: text().notNull(),
     scopes: text({ mode: 'json' }).$type<string[]>().notNull(),
     created_at: integer().notNull(),
   },
-  (table) => [index('reflexes_owner').on(table.owner, table.id)],
+  (table) => [primaryKey({ columns: [table.kind, table.id] }), index('artifacts_owner').on(table.kind, table.owner_id)],
 )
 
-/** Of a version only its state ever changes; `state_at` is when it last did. */
-export const reflexVersions = sqliteTable(
-  'reflex_versions',
+/**
+ * The patterns of `artifacts.scopes`, one row each, for kinds that reach scopes by their owner: a
+ * scope or a key finds its artifacts without reading those of others. `prefix` is the pattern up to
+ * its first `*`.
+ */
+export const artifactPatterns = sqliteTable(
+  'artifact_patterns',
+  { kind: kind(), id: text().notNull(), pattern: text().notNull(), prefix: text().notNull() },
+  (table) => [
+    primaryKey({ columns: [table.kind, table.id, table.pattern] }),
+    index('artifact_patterns_prefix').on(table.prefix, table.pattern),
+    index('artifact_patterns_pattern').on(table.pattern, table.kind, table.id),
+  ],
+)
+
+/**
+ * Only the state of a version ever changes. `precedence` sorts as the versions do. `revision` counts
+ * the changes of all artifacts that concern scopes: it is that of the version's last change, and 0
+ * before the first.
+ */
+export const artifactVersions = sqliteTable(
+  'artifact_versions',
   {
+    kind: kind(),
     id: text().notNull(),
-    version: integer().notNull(),
+    version: text().notNull(),
+    precedence: text().notNull(),
+    content: text().notNull(),
     hash: text().notNull(),
-    code: text().notNull(),
     description: text().notNull(),
-    state: text({ enum: reflexStates }).notNull(),
+    state: text({ enum: stages }).notNull(),
     state_reason: text(),
     state_at: integer().notNull(),
-    provenance: text({ mode: 'json' }).$type<Provenance>().notNull(),
+    revision: integer().notNull(),
+    provenance: text({ mode: 'json' }).$type<ArtifactHead['provenance']>().notNull(),
     created_at: integer().notNull(),
+    /** Who may read this version. */
+    sharing: text({ enum: skillSharing }).notNull(),
   },
-  (table) => [primaryKey({ columns: [table.id, table.version] }), index('reflex_versions_state').on(table.id, table.state, table.version)],
+  (table) => [
+    primaryKey({ columns: [table.kind, table.id, table.version] }),
+    index('artifact_versions_changes').on(table.kind, table.id, table.revision, table.version),
+    index('artifact_versions_precedence').on(table.kind, table.id, table.precedence),
+    index('artifact_versions_state').on(table.kind, table.id, table.state, table.precedence),
+    index('artifact_versions_revision').on(table.revision),
+  ],
 )
 
-/** Which scopes have a reflex in their chains: they are told when it changes. */
+/** The scopes that have a reflex in their chain: they are notified when it changes. */
 export const reflexUses = sqliteTable('reflex_uses', { reflex_id: text().notNull(), scope: text().notNull() }, (table) => [
   primaryKey({ columns: [table.reflex_id, table.scope] }),
   index('reflex_uses_scope').on(table.scope),
 ])
 
-/** What each scope has told of each version, as sums since it first ran there. */
+/** Each scope's sums for each version, since it first ran there. */
 export const reflexMetrics = sqliteTable(
   'reflex_metrics',
   {
@@ -138,63 +171,6 @@ export const reflexMetrics = sqliteTable(
     updated_at: integer().notNull(),
   },
   (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
-)
-
-/** `owner` is a name, for people; `owner_id` is whose it is. */
-export const skills = sqliteTable(
-  'skills',
-  {
-    id: text().primaryKey(),
-    owner: text().notNull(),
-    owner_id: text().notNull(),
-    scopes: text({ mode: 'json' }).$type<string[]>().notNull(),
-    created_at: integer().notNull(),
-  },
-  (table) => [index('skills_owner').on(table.owner_id)],
-)
-
-/**
- * The patterns of `skills.scopes`, a row each, so that what a scope may run or a key may read is found
- * without reading the skills of others. `prefix` is the pattern up to its first `*`.
- */
-export const skillScopes = sqliteTable(
-  'skill_scopes',
-  { skill_id: text().notNull(), pattern: text().notNull(), prefix: text().notNull() },
-  (table) => [
-    primaryKey({ columns: [table.skill_id, table.pattern] }),
-    index('skill_scopes_prefix').on(table.prefix, table.pattern, table.skill_id),
-    index('skill_scopes_pattern').on(table.pattern, table.skill_id),
-  ],
-)
-
-/**
- * Of a version only its state ever changes. `precedence` sorts as semantic versions rank. `revision` counts, over all skills, how often a version became
- * active or ceased to be: it is that of its own last change, and 0 before the first.
- */
-export const skillVersions = sqliteTable(
-  'skill_versions',
-  {
-    id: text().notNull(),
-    version: text().notNull(),
-    precedence: text().notNull(),
-    manifest: text({ mode: 'json' }).$type<StoredManifest>().notNull(),
-    hash: text().notNull(),
-    state: text({ enum: skillStates }).notNull(),
-    state_reason: text(),
-    state_at: integer().notNull(),
-    revision: integer().notNull().default(0),
-    provenance: text({ mode: 'json' }).$type<SkillProvenance>().notNull(),
-    created_at: integer().notNull(),
-    /** The manifest's own `scope`: who may read this version. */
-    sharing: text({ enum: skillSharing }).notNull(),
-  },
-  (table) => [
-    primaryKey({ columns: [table.id, table.version] }),
-    index('skill_versions_changes').on(table.id, table.revision, table.version),
-    index('skill_versions_precedence').on(table.id, table.precedence),
-    index('skill_versions_state').on(table.id, table.state, table.precedence),
-    index('skill_versions_revision').on(table.revision),
-  ],
 )
 
 /** What a person has to decide before a skill runs. `pending` beyond `expires_at` is as good as expired, whether or not that is written yet. */

@@ -38,10 +38,10 @@ export const notes = (scope: string, count: number): Event[] => Array.from({ len
 
 /** D1 does not know any reflexes meanwhile. */
 export async function whileAway(work: () => Promise<void>): Promise<void> {
-  await env.DB.exec('ALTER TABLE reflex_versions RENAME TO away')
+  await env.DB.exec('ALTER TABLE artifact_versions RENAME TO away')
   try {
     await work()
   } finally {
-    await env.DB.exec('ALTER TABLE away RENAME TO reflex_versions')
+    await env.DB.exec('ALTER TABLE away RENAME TO artifact_versions')
   }
 }

@@ -1,7 +1,8 @@
 import { env } from 'cloudflare:workers'
 import type { ReflexVersion } from '../../src/contract/reflex.ts'
 import { sha256 } from '../../src/base/hash.ts'
-import { createReflexVersion, type CreatedVersion, type NewVersion } from '../../src/store/change-reflexes.ts'
+import { registerReflex, type NewReflex } from '../../src/artifacts/kinds.ts'
+import type { Registered } from '../../src/artifacts/registry.ts'
 import { call, type Answer } from './http.ts'
 
 /** An id that no other test has. */
@@ -23,9 +24,9 @@ export async function registered(fields: Record<string, unknown> = {}, key?: str
 }
 
 /** Straight into the store, as by the key `alice` of every scope. */
-export async function create(fields: Partial<NewVersion> = {}): Promise<CreatedVersion> {
+export async function create(fields: Partial<NewReflex> = {}): Promise<Registered<ReflexVersion>> {
   const code = fields.code ?? replying('hello')
-  return createReflexVersion(env.DB, {
+  return registerReflex(env.DB, {
     id: freshId(),
     code,
     hash: await sha256(code),
@@ -40,14 +41,14 @@ export async function create(fields: Partial<NewVersion> = {}): Promise<CreatedV
   })
 }
 
-export async function createVersion(fields: Partial<NewVersion> = {}): Promise<ReflexVersion> {
+export async function createVersion(fields: Partial<NewReflex> = {}): Promise<ReflexVersion> {
   const created = await create(fields)
   if (!created.ok) throw new Error(created.detail)
   return created.version
 }
 
 /** As the agent of a scope writes them. */
-export const byAgent = (scope: string): Partial<NewVersion> => ({
+export const byAgent = (scope: string): Partial<NewReflex> => ({
   owner: `scope:${scope}`,
   owner_id: `scope:${scope}`,
   scopes: [scope],

@@ -1,7 +1,8 @@
 import { env } from 'cloudflare:workers'
 import type { SkillState, SkillVersion } from '../../src/contract/skill.ts'
 import { hashManifest, manifestSchema } from '../../src/skills/manifest/manifest.ts'
-import { registerSkill, setSkillState, type NewSkillVersion, type RegisteredSkill } from '../../src/store/change-skills.ts'
+import { registerSkill, skills, type NewSkill } from '../../src/artifacts/kinds.ts'
+import type { Registered } from '../../src/artifacts/registry.ts'
 import { deployWith } from '../unit/skills/deploy-manifest.ts'
 import { call, type Answer } from './http.ts'
 import { freshId } from './reflexes.ts'
@@ -34,10 +35,10 @@ export async function registered(changes: Record<string, unknown> = {}, key?: st
 export const changeTo = (state: string, ref: string, { key, ...more }: { key?: string; reason?: string } = {}): Promise<Answer> =>
   call(`/v1/skills/${ref}/state`, { json: { state, ...more }, ...(key === undefined ? {} : { key }) })
 
-type Draft = Partial<NewSkillVersion> & { changes?: Record<string, unknown> }
+type Draft = Partial<NewSkill> & { changes?: Record<string, unknown> }
 
 /** Straight into the store, as by the key `alice` of every scope. */
-export async function put({ changes = {}, ...fields }: Draft = {}): Promise<RegisteredSkill> {
+export async function put({ changes = {}, ...fields }: Draft = {}): Promise<Registered<SkillVersion>> {
   const manifest = manifestSchema.parse(buildManifest(changes))
   const hash = await hashManifest(manifest)
   return registerSkill(env.DB, {
@@ -58,7 +59,7 @@ export async function putVersion({ state = 'candidate', ...draft }: Draft & { st
   if (!created.ok) throw new Error(created.detail)
   if (state === 'candidate') return created.version
   const { id, version } = created.version
-  const changed = await setSkillState(env.DB, { id, version, state, reason: null, now: 2 })
+  const changed = await skills.setState(env.DB, { id, version, state, reason: null, now: 2 })
   if (!changed.ok) throw new Error(changed.detail)
   return changed.version
 }
@@ -66,8 +67,9 @@ export async function putVersion({ state = 'candidate', ...draft }: Draft & { st
 /** Gives a skill so many versions more, each a copy of its only one, in one statement. */
 export async function copyVersion({ id }: { id: string }, count: number): Promise<void> {
   const versions = JSON.stringify(Array.from({ length: count }, (_, index) => `0.0.${index}`))
-  const insert = `INSERT INTO skill_versions
-    SELECT ?1, value, value, json_set(manifest, '$.version', value), hash, state, NULL, 0, iif(state = 'active', last + 1 + key, 0), provenance, 0, sharing
-    FROM skill_versions AS one, (SELECT max(revision) AS last FROM skill_versions), json_each(?2) WHERE one.id = ?1`
+  const insert = `INSERT INTO artifact_versions
+    SELECT kind, ?1, value, value, json_set(content, '$.version', value), hash, description, state, NULL, 0,
+      iif(state = 'active', last + 1 + key, 0), provenance, 0, sharing
+    FROM artifact_versions AS one, (SELECT max(revision) AS last FROM artifact_versions), json_each(?2) WHERE one.kind = 'skill' AND one.id = ?1`
   await env.DB.prepare(insert).bind(id, versions).run()
 }

@@ -77,7 +77,7 @@ describe("a scope's bulletin", () => {
     const warned = vi.spyOn(console, 'warn').mockImplementation(() => {})
     const { scope, word, cues } = await world({})
     const { id } = await putVersion({ changes: cues, state: 'active' })
-    await env.DB.prepare(`UPDATE skill_versions SET manifest = json_set(manifest, '$.no_longer', 1) WHERE id = ?`).bind(id).run()
+    await env.DB.prepare(`UPDATE artifact_versions SET content = json_set(content, '$.no_longer', 1) WHERE id = ?`).bind(id).run()
     const shown = await cardsOf(scope, word)
     const texts = warned.mock.calls.map(([text]) => String(text))
     warned.mockRestore()

@@ -174,10 +174,10 @@ describe('one answer holds about a page', () => {
   })
 })
 
-const REFLEXES = `INSERT INTO reflex_versions
-  SELECT value, 1, 'x', 'x', 'x', 'draft', NULL, 1, '{"by":"x","scope":null,"template":null,"origin":null}', 1 FROM json_each(?1)`
-const SKILLS = `INSERT INTO skill_versions
-  SELECT value, '1.0.0', '1', '{}', 'x', 'candidate', NULL, 1, 0, '{"by":"x","scope":null}', 1, 'project' FROM json_each(?1)`
+const REFLEXES = `INSERT INTO artifact_versions
+  SELECT 'reflex', value, '1', '0000001', 'x', 'x', 'x', 'draft', NULL, 1, 0, '{"by":"x","scope":null,"template":null,"origin":null}', 1, 'org' FROM json_each(?1)`
+const SKILLS = `INSERT INTO artifact_versions
+  SELECT 'skill', value, '1.0.0', '1', '{}', 'x', '', 'draft', NULL, 1, 0, '{"by":"x","scope":null}', 1, 'project' FROM json_each(?1)`
 
 async function logged(scope: string, events: readonly Event[]) {
   const now = Date.now()
@@ -229,8 +229,8 @@ describe('a list of D1 is paged by bytes', () => {
   })
 
   test.each([
-    ['reflexes', 'INSERT INTO reflexes SELECT value, ?2, ?2, ?1, 1 FROM json_each(?3)', REFLEXES],
-    ['skills', 'INSERT INTO skills SELECT value, ?2, ?2, ?1, 1 FROM json_each(?3)', SKILLS],
+    ['reflexes', `INSERT INTO artifacts SELECT 'reflex', value, ?2, ?2, ?1, 1 FROM json_each(?3)`, REFLEXES],
+    ['skills', `INSERT INTO artifacts SELECT 'skill', value, ?2, ?2, ?1, 1 FROM json_each(?3)`, SKILLS],
     ['keys', `INSERT INTO keys SELECT value, ?2, '["viewer"]', ?1, 'x', 1 FROM json_each(?3)`, null],
   ])('%s, and each is listed once', async (what, insert, versions) => {
     const ids = Array.from({ length: A_PAGE + 5 }, () => crypto.randomUUID())

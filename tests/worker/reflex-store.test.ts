@@ -1,24 +1,31 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import type { ReflexState } from '../../src/contract/reflex.ts'
+import type { ReflexState, ReflexVersion } from '../../src/contract/reflex.ts'
 import { emptyMetrics } from '../../src/reflexes/metrics.ts'
-import { MOST_VERSIONS, setReflexState } from '../../src/store/change-reflexes.ts'
+import { reflexes } from '../../src/artifacts/kinds.ts'
+import { MOST_VERSIONS } from '../../src/artifacts/registry.ts'
+import { scopesUsing, setUses } from '../../src/store/artifact-feed.ts'
+import { precedenceOfCount } from '../../src/contract/artifact.ts'
+import { selectReferenced } from '../../src/store/artifacts.ts'
 import { metricsOf, tellReflexMetrics } from '../../src/store/reflex-metrics.ts'
-import { scopesUsing, setUses } from '../../src/store/reflex-uses.ts'
-import { findReflex, listVersions, resolveReflexes } from '../../src/store/reflexes.ts'
 import { contributors } from '../support/contributors.ts'
 import { create, createVersion, freshId, replying } from '../support/reflexes.ts'
 import { freshScope } from '../support/scopes.ts'
+
+async function setState(change: Parameters<typeof reflexes.setState>[1]): Promise<ReflexVersion | null> {
+  const changed = await reflexes.setState(env.DB, change)
+  return changed.ok ? changed.version : null
+}
 
 describe('versions', () => {
   test('count up, and each stays what it is', async () => {
     const first = await createVersion({ code: replying('one') })
     const second = await createVersion({ id: first.id, code: replying('two'), now: 2 })
     expect([first.version, second.version]).toEqual([1, 2])
-    expect(await findReflex(env.DB, first.id, 1)).toEqual(first)
-    expect(await findReflex(env.DB, first.id)).toEqual(second)
-    expect(await findReflex(env.DB, first.id, 3)).toBeNull()
-    expect((await listVersions(env.DB, first.id)).map(({ version, hash }) => [version, hash])).toEqual([
+    expect(await reflexes.find(env.DB, first.id, 1)).toEqual(first)
+    expect(await reflexes.find(env.DB, first.id)).toEqual(second)
+    expect(await reflexes.find(env.DB, first.id, 3)).toBeNull()
+    expect((await reflexes.versions(env.DB, first.id)).map(({ version, hash }) => [version, hash])).toEqual([
       [2, second.hash],
       [1, first.hash],
     ])
@@ -43,7 +50,9 @@ describe('versions', () => {
     const id = freshId()
     const all = await Promise.all(Array.from({ length: 20 }, (_, index) => create({ id, code: replying(String(index)) })))
     const numbers = all.map((created) => (created.ok ? created.version.version : 0)).sort((one, other) => one - other)
-    expect((await listVersions(env.DB, id)).map(({ version }) => version)).toEqual(Array.from({ length: 20 }, (_, index) => 20 - index))
+    expect((await reflexes.versions(env.DB, id)).map(({ version }) => version)).toEqual(
+      Array.from({ length: 20 }, (_, index) => 20 - index),
+    )
     // Each is told the newest at the end of its own transaction: its own.
     expect(numbers).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
   })
@@ -55,19 +64,20 @@ describe('versions', () => {
     const refusals = all.filter(({ ok }) => !ok)
     expect(refusals).toHaveLength(2)
     for (const refused of refusals) expect(refused).toMatchObject({ reason: 'not_owner', detail: expect.stringContaining(id) })
-    expect(await listVersions(env.DB, id)).toHaveLength(1)
+    expect(await reflexes.versions(env.DB, id)).toHaveLength(1)
   })
 
   test.each(contributors)('are added by %s or not', async (_who, fields, ok) => {
     const { id } = await createVersion({ scopes: ['team-a/*'] })
     const added = await create({ id, code: replying('two'), scopes: ['team-a/*'], ...fields })
     expect(added.ok).toBe(ok)
-    expect(await findReflex(env.DB, id)).toMatchObject({ version: ok ? 2 : 1, owner: 'alice', scopes: ['team-a/*'] })
+    expect(await reflexes.find(env.DB, id)).toMatchObject({ version: ok ? 2 : 1, owner: 'alice', scopes: ['team-a/*'] })
   })
 
   test('come to an end', async () => {
     const { id } = await createVersion()
-    await env.DB.prepare('UPDATE reflex_versions SET version = ? WHERE id = ?').bind(MOST_VERSIONS, id).run()
+    const update = 'UPDATE artifact_versions SET version = ?, precedence = ? WHERE id = ?'
+    await env.DB.prepare(update).bind(String(MOST_VERSIONS), precedenceOfCount(MOST_VERSIONS), id).run()
     expect(await create({ id })).toMatchObject({ ok: true, created: false })
     expect(await create({ id, code: replying('two') })).toMatchObject({ ok: false, reason: 'too_many_versions' })
   })
@@ -75,15 +85,18 @@ describe('versions', () => {
   test('change their state and nothing else', async () => {
     const before = await createVersion({ state: 'draft' })
     await createVersion({ id: before.id, code: replying('two') })
-    const changed = await setReflexState(env.DB, { id: before.id, version: 1, state: 'shadow', reason: 'a try', now: 7 })
+    const changed = await setState({ id: before.id, version: 1, state: 'shadow', reason: 'a try', now: 7 })
     expect(changed).toEqual({ ...before, state: 'shadow', state_reason: 'a try' })
-    expect(await listVersions(env.DB, before.id)).toMatchObject([
+    expect(await reflexes.versions(env.DB, before.id)).toMatchObject([
       { version: 2, state: 'active', state_at: 1 },
       { version: 1, state: 'shadow', state_at: 7 },
     ])
-    expect(await setReflexState(env.DB, { id: before.id, version: 3, state: 'shadow', reason: null, now: 7 })).toBeNull()
+    expect(await setState({ id: before.id, version: 3, state: 'shadow', reason: null, now: 7 })).toBeNull()
   })
 })
+
+const resolveReflexes = async (references: { id: string; version?: number }[]): Promise<ReflexVersion[]> =>
+  (await selectReferenced(env.DB, 'reflex', references)).map((row) => reflexes.present(row))
 
 describe('a reference', () => {
   const withStates = async (...states: ReflexState[]): Promise<string> => {
@@ -92,7 +105,7 @@ describe('a reference', () => {
     return id
   }
   const resolved = async (...references: { id: string; version?: number }[]) =>
-    (await resolveReflexes(env.DB, references)).map(({ version }) => version).sort((one, other) => one - other)
+    (await resolveReflexes(references)).map(({ version }) => version).sort((one, other) => one - other)
 
   test.each<[ReflexState[], number[]]>([
     [['active'], [1]],
@@ -131,7 +144,7 @@ describe('a reference', () => {
 
   test('brings the whole version', async () => {
     const version = await createVersion({ scopes: ['team-a/*'], description: 'd' })
-    expect(await resolveReflexes(env.DB, [{ id: version.id }])).toEqual([version])
+    expect(await resolveReflexes([{ id: version.id }])).toEqual([version])
   })
 })
 

@@ -369,7 +369,7 @@ describe('while D1, which holds the policy, is away', () => {
     const scope = freshScope()
     const id = await skill()
     await propose(scope, id)
-    await without('skill_versions', async () => {
+    await without('artifact_versions', async () => {
       expect(await propose(scope, id, { inputs: { what: 'y' } })).toMatchObject({ status: 'ok' })
       expect(await propose(scope, id, { inputs: { what: 'z' } })).toMatchObject({ status: 'ok' })
     })

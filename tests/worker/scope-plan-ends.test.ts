@@ -101,7 +101,7 @@ describe('a run that nobody waits for', () => {
     await until(async () => did(scope).length === 1, 'the first step has begun')
     expect(await inObject(stubOf(scope), ({ storage }) => storage.getAlarm())).not.toBeNull()
     await before(stubOf(scope))
-    await env.DB.exec('ALTER TABLE skill_versions RENAME TO skill_versions_away')
+    await env.DB.exec('ALTER TABLE artifact_versions RENAME TO artifact_versions_away')
     try {
       const stub = await crash(scope)
       effectGates.delete(scope)
@@ -109,7 +109,7 @@ describe('a run that nobody waits for', () => {
       await answer
       await until(async () => (await entriesOf(stub, 'skills-degraded')).length > 0, 'it was tried')
     } finally {
-      await env.DB.exec('ALTER TABLE skill_versions_away RENAME TO skill_versions')
+      await env.DB.exec('ALTER TABLE artifact_versions_away RENAME TO artifact_versions')
     }
     return scope
   }

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { findReflex } from '../../src/store/reflexes.ts'
+import { reflexes } from '../../src/artifacts/kinds.ts'
 import { calls, notes, whileAway, write } from '../support/chain.ts'
 import { freshId } from '../support/reflexes.ts'
 import { CRASH, crash, entriesOf, freshScope, hurry, inObject, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
@@ -33,7 +33,7 @@ describe('a death of the object', () => {
     const stub = stubOf(scope)
     await sendAndSettle(stub, note(scope, 'after'))
     expect(await entriesOf(stub, 'reflex-moved')).toMatchObject([{ reflex_id: id, from: 'active', to: 'shadow' }])
-    await until(async () => (await hurry(stub), (await findReflex(env.DB, id))?.state === 'shadow'), 'D1 knows')
+    await until(async () => (await hurry(stub), (await reflexes.find(env.DB, id))?.state === 'shadow'), 'D1 knows')
   })
 
   test('between D1 and the list of what the agent wrote leaves the reflex to the agent, which may write it again', async () => {
@@ -58,7 +58,7 @@ describe('a death of the object', () => {
       return record?.status === 'dead_lettered' && record
     }, 'nobody knows whether it was written')
     expect(dead.error).toContain('write_reflex ended unknown')
-    expect(await findReflex(env.DB, id)).toMatchObject({ version: 1, state: 'shadow', owner: `scope:${scope}` })
+    expect(await reflexes.find(env.DB, id)).toMatchObject({ version: 1, state: 'shadow', owner: `scope:${scope}` })
     expect(await sendAndSettle(stubOf(scope), note(scope, 'b'))).toMatchObject([
       { outcome: { result: { written: { written: true, id, version: 1 } } } },
     ])

@@ -1,10 +1,9 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import type { AgentDeps } from '../../src/agent/define-agent.ts'
-import { setReflexState } from '../../src/store/change-reflexes.ts'
 import { metricsOf } from '../../src/store/reflex-metrics.ts'
 import { AGREEMENTS_NEEDED } from '../../src/reflexes/promotion.ts'
-import { findReflex } from '../../src/store/reflexes.ts'
+import { reflexes } from '../../src/artifacts/kinds.ts'
 import { acting, calls, did, notes, whileAway, write } from '../support/chain.ts'
 import { freshId } from '../support/reflexes.ts'
 import { entriesOf, evict, freshScope, hurry, inObject, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
@@ -86,12 +85,12 @@ describe('a scope', () => {
     const reason = '5 of 5 runs ended in an error or at a limit'
     expect(await movesOf(stub)).toMatchObject([{ reflex_id: id, version: 1, from: 'active', to, reason }])
     if (to === 'shadow') {
-      await until(async () => (await hurry(stub), (await findReflex(env.DB, id))?.state === 'shadow'), 'D1 knows')
+      await until(async () => (await hurry(stub), (await reflexes.find(env.DB, id))?.state === 'shadow'), 'D1 knows')
       return
     }
     expect((await entriesOf(stub, 'reflex-passed')).at(-1)).toMatchObject({ reason: 'suspended', error: reason })
     await hurry(stub)
-    expect(await findReflex(env.DB, id)).toMatchObject({ state: 'active', state_reason: null })
+    expect(await reflexes.find(env.DB, id)).toMatchObject({ state: 'active', state_reason: null })
   })
 
   test("has no say about another's reflex by overruling it, and only what it did counts, once each", async () => {
@@ -119,7 +118,7 @@ describe('a scope', () => {
     expect(await movesOf(stub)).toMatchObject([{ reflex_id: theirs.id, to: 'suspended', reason: '2 of 2 actions were overruled' }])
     await sendAndSettle(theirs.stub, note(theirs.scope, 'c'))
     expect([did(scope), did(theirs.scope)]).toEqual([['a', 'b'], ['c']])
-    expect(await findReflex(env.DB, theirs.id)).toMatchObject({ state: 'active' })
+    expect(await reflexes.find(env.DB, theirs.id)).toMatchObject({ state: 'active' })
   })
 
   test("suspends another's reflex in shadow that stops at its limit, too", async () => {
@@ -128,7 +127,7 @@ describe('a scope', () => {
     const watched = ['limit', 'missing', 'limit', 'missing', 'limit', 'missing']
     expect(await reasonsOf(stub)).toEqual([...watched, 'suspended', 'suspended', 'suspended'])
     expect(await movesOf(stub)).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'suspended' }])
-    expect(await findReflex(env.DB, id)).toMatchObject({ state: 'shadow' })
+    expect(await reflexes.find(env.DB, id)).toMatchObject({ state: 'shadow' })
   })
 
   test('that sets its chain anew gives what was suspended a new trial', async () => {
@@ -157,11 +156,11 @@ describe('a version', () => {
       for (const event of events) await deps.call('act_once', { text: textOf(event) })
     })
     await sendAndSettle(stub, ...notes(scope, AGREEMENTS_NEEDED - 1))
-    await setReflexState(env.DB, { id, version: 1, state: 'retired', reason: 'malicious', now: Date.now() })
+    await reflexes.setState(env.DB, { id, version: 1, state: 'retired', reason: 'malicious', now: Date.now() })
     await sendAndSettle(stub, note(scope, 'the last one needed'))
     expect(await movesOf(stub)).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'active' }])
     await until(async () => (await hurry(stub), (await countOf(stub, 'programs')) === 0), 'the scope knows')
-    expect(await findReflex(env.DB, id)).toMatchObject({ state: 'retired', state_reason: 'malicious' })
+    expect(await reflexes.find(env.DB, id)).toMatchObject({ state: 'retired', state_reason: 'malicious' })
     expect(await sendAndSettle(stub, note(scope, 'z'))).toMatchObject([{ outcome: { by: 'turn' } }])
   })
 
@@ -267,6 +266,6 @@ describe('an agent that may change itself', () => {
     expect(records.map(({ outcome }) => outcome?.by)).toEqual([...Array(5).fill('reflex'), 'turn', 'turn'])
     const refused = { reason: 'refused', error: 'it wrote 5 artifacts within a minute' }
     expect(await entriesOf(stub, 'reflex-passed')).toMatchObject([refused, refused])
-    expect(await findReflex(env.DB, child)).toMatchObject({ version: 5 })
+    expect(await reflexes.find(env.DB, child)).toMatchObject({ version: 5 })
   })
 })

@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { behaviours, effectGates, effects } from '../support/test-agents.ts'
 import { AGREEMENTS_NEEDED } from '../../src/reflexes/promotion.ts'
-import { findReflex } from '../../src/store/reflexes.ts'
+import { reflexes } from '../../src/artifacts/kinds.ts'
 import { acting, calls, did, notes, whileAway, write } from '../support/chain.ts'
 import { freshId } from '../support/reflexes.ts'
 import { crash, entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
@@ -355,7 +355,7 @@ describe('the proving ground', () => {
     expect(await entriesOf(stub, 'reflex-moved')).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'active' }])
     expect(await sendAndSettle(stub, note(scope, 'z'))).toMatchObject([{ outcome: { by: 'reflex' } }])
     await hurry(stub)
-    await until(async () => (await findReflex(env.DB, id))?.state === 'active', 'D1 knows')
+    await until(async () => (await reflexes.find(env.DB, id))?.state === 'active', 'D1 knows')
   })
 
   test('leaves what a person put into shadow there', async () => {
@@ -382,7 +382,7 @@ describe('the proving ground', () => {
     const reason = '0 of 2 compared fires in shadow agreed: too few for it to act'
     expect(await entriesOf(stub, 'reflex-moved')).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'shadow', reason }])
     await hurry(stub)
-    await until(async () => (await findReflex(env.DB, id))?.state_reason === `${reason} (in scope ${scope})`, 'D1 knows')
+    await until(async () => (await reflexes.find(env.DB, id))?.state_reason === `${reason} (in scope ${scope})`, 'D1 knows')
     await meanwhile(scope)
     decide(scope, 'same')
     await sendAndSettle(stub, ...notes(scope, AGREEMENTS_NEEDED + 100))
@@ -420,7 +420,7 @@ describe('the proving ground', () => {
     behaviours.set(scope, async () => null)
     await sendAndSettle(stubOf(scope), ...'abcdef'.split('').map((text) => note(scope, text)))
     expect((await entriesOf(stubOf(scope), 'reflex-passed')).at(-1)).toMatchObject({ reason: 'suspended' })
-    expect(await findReflex(env.DB, id)).toMatchObject({ state: 'active' })
+    expect(await reflexes.find(env.DB, id)).toMatchObject({ state: 'active' })
   })
 })
 
@@ -542,7 +542,7 @@ describe('while D1 is away', () => {
       await sendAndSettle(stub, note(scope, 'd'))
     })
     expect((await entriesOf(stub, 'reflex-passed')).filter(({ reason }) => reason === 'limit')).toHaveLength(3)
-    await until(async () => (await hurry(stub), (await findReflex(env.DB, id))?.state === 'draft'), 'D1 knows')
-    expect(await findReflex(env.DB, id)).toMatchObject({ state_reason: expect.stringContaining(scope) })
+    await until(async () => (await hurry(stub), (await reflexes.find(env.DB, id))?.state === 'draft'), 'D1 knows')
+    expect(await reflexes.find(env.DB, id)).toMatchObject({ state_reason: expect.stringContaining(scope) })
   })
 })

@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import type { AgentDeps } from '../../src/agent/define-agent.ts'
 import { reflexToolNames } from '../../src/scope/reflexes/guidance.ts'
-import { findReflex } from '../../src/store/reflexes.ts'
+import { reflexes } from '../../src/artifacts/kinds.ts'
 import { calls, write } from '../support/chain.ts'
 import { freshId } from '../support/reflexes.ts'
 import { entriesOf, freshScope, inObject, note, sendAndSettle, stubOf } from '../support/scopes.ts'
@@ -33,7 +33,7 @@ describe('an agent that may change itself', () => {
     const written = await turn((deps) => deps.call('write_reflex', { id, code: code(calls('act')), description: 'acts' }))
     expect(written).toMatchObject({ written: true, id, version: 1, state: 'shadow' })
     expect(await turn((deps) => deps.call('update_agent_config', { reflexes: [{ id }] }))).toMatchObject({ changed: true, absent: [] })
-    expect(await findReflex(env.DB, id)).toMatchObject({
+    expect(await reflexes.find(env.DB, id)).toMatchObject({
       owner: `scope:${scope}`,
       scopes: [scope],
       provenance: { scope, by: 'test-agent', origin: null },
@@ -83,10 +83,10 @@ describe('an agent that may change itself', () => {
     const mine = freshId()
     const copied_from = { id: theirs.id }
     expect(await turn((deps) => deps.call('write_reflex', { id: mine, code: theirs.code, copied_from }))).toMatchObject({ written: true })
-    expect(await findReflex(env.DB, mine)).toMatchObject({ provenance: { origin: { id: theirs.id, version: 1, hash: theirs.hash } } })
+    expect(await reflexes.find(env.DB, mine)).toMatchObject({ provenance: { origin: { id: theirs.id, version: 1, hash: theirs.hash } } })
     expect(await turn((deps) => deps.call('write_reflex', { id: theirs.id, code: code('return 1') }))).toMatchObject({ written: false })
     expect(await turn((deps) => deps.call('retire_reflex', { id: theirs.id, reason: 'no' }))).toMatchObject({ retired: false })
-    expect(await findReflex(env.DB, theirs.id)).toMatchObject({ version: 1, state: 'active' })
+    expect(await reflexes.find(env.DB, theirs.id)).toMatchObject({ version: 1, state: 'active' })
   })
 
   test('tries code on what has happened here, and retires what it owns', async () => {
@@ -100,7 +100,7 @@ describe('an agent that may change itself', () => {
     const id = freshId()
     await turn((deps) => deps.call('write_reflex', { id, code: code('return null') }))
     expect(await turn((deps) => deps.call('retire_reflex', { id, reason: 'wrong' }))).toMatchObject({ retired: true, versions: [1] })
-    expect(await findReflex(env.DB, id)).toMatchObject({ state: 'retired', state_reason: 'wrong' })
+    expect(await reflexes.find(env.DB, id)).toMatchObject({ state: 'retired', state_reason: 'wrong' })
   })
 
   test('that only looks is asked again after a crash: nobody has to decide whether that happened', async () => {
@@ -144,7 +144,7 @@ describe('an agent that may change itself', () => {
       return null`)
     await stub.configure({ reflexes: [{ id }] }, 'ops', 'key-of-ops')
     expect(await sendAndSettle(stub, note(scope, 'write'))).toMatchObject([{ outcome: { by: 'reflex' } }])
-    expect(await findReflex(env.DB, child)).toMatchObject({ owner: `scope:${scope}`, state: 'shadow' })
+    expect(await reflexes.find(env.DB, child)).toMatchObject({ owner: `scope:${scope}`, state: 'shadow' })
     expect(await sendAndSettle(stub, note(scope, 'switch'))).toMatchObject([{ outcome: { by: 'reflex' } }])
     expect((await stub.state()).settings.reflexes).toEqual([{ id: child }])
   })

@@ -227,11 +227,11 @@ describe('a run that a crash cuts off', () => {
 
 describe('the copy of the skills on disk', () => {
   const withoutRegistry = async <Result>(work: () => Promise<Result>): Promise<Result> => {
-    await env.DB.exec('ALTER TABLE skill_versions RENAME TO skill_versions_away')
+    await env.DB.exec('ALTER TABLE artifact_versions RENAME TO artifact_versions_away')
     try {
       return await work()
     } finally {
-      await env.DB.exec('ALTER TABLE skill_versions_away RENAME TO skill_versions')
+      await env.DB.exec('ALTER TABLE artifact_versions_away RENAME TO artifact_versions')
     }
   }
 

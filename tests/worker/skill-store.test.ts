@@ -1,25 +1,25 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { skillStates, type SkillState } from '../../src/contract/skill.ts'
-import { activeSkills } from '../../src/store/active-skills.ts'
-import { MOST_SKILL_VERSIONS, setSkillState } from '../../src/store/change-skills.ts'
-import { findSkill, listSkills, listSkillVersions } from '../../src/store/skills.ts'
+import { skills } from '../../src/artifacts/kinds.ts'
+import { MOST_VERSIONS } from '../../src/artifacts/registry.ts'
+import { readFeed } from '../../src/store/artifact-feed.ts'
 import { contributors } from '../support/contributors.ts'
 import { freshId } from '../support/reflexes.ts'
 import { copyVersion, put, putVersion } from '../support/skills.ts'
 
-const versionsOf = async (id: string) => (await listSkillVersions(env.DB, id)).map(({ version, state }) => `${version} ${state}`)
+const versionsOf = async (id: string) => (await skills.versions(env.DB, id)).map(({ version, state }) => `${version} ${state}`)
 const setTo = (state: SkillState, { id, version }: { id: string; version: string }, now = 9) =>
-  setSkillState(env.DB, { id, version, state, reason: 'because', now })
+  skills.setState(env.DB, { id, version, state, reason: 'because', now })
 
 describe('a version', () => {
   test('is a candidate, and is found as it was put', async () => {
     const version = await putVersion({ now: 5 })
     expect(version).toMatchObject({ owner: 'alice', scopes: ['*'], state: 'candidate', state_reason: null, state_at: 5, created_at: 5 })
     expect(version.manifest).toMatchObject({ id: version.id, version: '1.3.0', activation: { max_concurrency: 3 } })
-    expect(await findSkill(env.DB, version.id, '1.3.0')).toEqual(version)
-    expect(await findSkill(env.DB, version.id, '1.3.1')).toBeNull()
-    expect(await findSkill(env.DB, freshId())).toBeNull()
+    expect(await skills.find(env.DB, version.id, '1.3.0')).toEqual(version)
+    expect(await skills.find(env.DB, version.id, '1.3.1')).toBeNull()
+    expect(await skills.find(env.DB, freshId())).toBeNull()
   })
 
   test('with the same content again stays as it is; other content is refused', async () => {
@@ -28,7 +28,7 @@ describe('a version', () => {
     expect(await put({ changes: { id }, now: 6 })).toEqual({ ok: true, created: false, version: first })
     const refused = await put({ changes: { id, description: 'other' } })
     expect(refused).toMatchObject({ ok: false, reason: 'other_content', detail: expect.stringContaining(`${id}@1.3.0`) })
-    expect(await findSkill(env.DB, id)).toEqual(first)
+    expect(await skills.find(env.DB, id)).toEqual(first)
     expect(await put({ changes: { id, description: 'other', version: '1.3.1' } })).toMatchObject({ ok: true, created: true })
   })
 
@@ -38,7 +38,7 @@ describe('a version', () => {
     expect(all.filter((one) => one.ok && one.created)).toHaveLength(1)
     expect(all.filter((one) => !one.ok && one.reason === 'other_content')).toHaveLength(7)
     const taken = all.findIndex(({ ok }) => ok)
-    expect((await findSkill(env.DB, id))?.manifest.description).toBe(`number ${taken}`)
+    expect((await skills.find(env.DB, id))?.manifest.description).toBe(`number ${taken}`)
   })
 
   test('that comes at once with the same content is created once', async () => {
@@ -61,12 +61,12 @@ describe('a version', () => {
     const added = await put({ changes: { id, version: '2.0.0' }, scopes: ['team-a/*'], ...fields })
     expect(added.ok).toBe(ok)
     expect(await versionsOf(id)).toHaveLength(ok ? 2 : 1)
-    expect(await findSkill(env.DB, id)).toMatchObject({ owner: 'alice', scopes: ['team-a/*'] })
+    expect(await skills.find(env.DB, id)).toMatchObject({ owner: 'alice', scopes: ['team-a/*'] })
   })
 
   test('finds no room beside a thousand others', async () => {
     const { id } = await putVersion()
-    await copyVersion({ id }, MOST_SKILL_VERSIONS - 1)
+    await copyVersion({ id }, MOST_VERSIONS - 1)
     expect(await put({ changes: { id } })).toMatchObject({ ok: true, created: false })
     expect(await put({ changes: { id, version: '2.0.0' } })).toMatchObject({ ok: false, reason: 'too_many_versions' })
   })
@@ -74,7 +74,7 @@ describe('a version', () => {
 
 describe('what one owner has active', () => {
   const activate = ({ id, version }: { id: string; version: string }, quota: { versions: number; bytes: number }) =>
-    setSkillState(env.DB, { id, version, state: 'active', reason: null, now: 9, quota })
+    skills.setState(env.DB, { id, version, state: 'active', reason: null, now: 9, quota })
 
   test('is limited in number, over all skills, and what was deprecated makes room', async () => {
     const owner = freshId('owner')
@@ -118,8 +118,8 @@ describe('versions', () => {
   ])('%j stand for %s where none is named', async (states, expected) => {
     const id = freshId('skill')
     for (const [version, state] of Object.entries(states)) await putVersion({ changes: { id, version }, state })
-    expect(await findSkill(env.DB, id)).toMatchObject({ version: expected })
-    expect((await listSkills(env.DB, { key_scopes: ['*'], q: id, limit: 5 })).items).toMatchObject([{ id, version: expected }])
+    expect(await skills.find(env.DB, id)).toMatchObject({ version: expected })
+    expect((await skills.list(env.DB, { key_scopes: ['*'], q: id, limit: 5 })).items).toMatchObject([{ id, version: expected }])
   })
 })
 
@@ -133,7 +133,7 @@ describe('a state', () => {
     const before = await putVersion({ state: from })
     const after = { ...before, state: to, state_reason: 'because', state_at: 9 }
     expect(await setTo(to, before)).toEqual({ ok: true, version: after })
-    expect(await findSkill(env.DB, before.id)).toEqual(after)
+    expect(await skills.find(env.DB, before.id)).toEqual(after)
   })
 
   test.each(skillStates)('%s stays as it is where it is that already', async (state) => {
@@ -146,7 +146,7 @@ describe('a state', () => {
     const next = allowed.filter((pair) => pair.startsWith(from)).map((pair) => pair.split(' ')[1])
     const refused = await setTo(to, before)
     expect(refused).toMatchObject({ ok: false, reason: 'not_allowed', detail: expect.stringContaining(next.join(' or ')) })
-    expect(await findSkill(env.DB, before.id)).toEqual(before)
+    expect(await skills.find(env.DB, before.id)).toEqual(before)
   })
 
   test('is that of one version, and of none that is not there', async () => {
@@ -189,14 +189,14 @@ describe('a list', () => {
     const seen: string[] = []
     let cursor: string | null | undefined
     for (let pages = 0; pages < 9 && cursor !== null; pages += 1) {
-      const page: Awaited<ReturnType<typeof listSkills>> = await listSkills(env.DB, { key_scopes: ['*'], q: mark, limit: 2, cursor })
+      const page: Awaited<ReturnType<typeof skills.list>> = await skills.list(env.DB, { key_scopes: ['*'], q: mark, limit: 2, cursor })
       expect(page.items.length).toBeLessThanOrEqual(2)
       seen.push(...page.items.map(({ id, version }) => `${id}@${version}`))
       cursor = page.next_cursor
     }
     expect(seen).toEqual(ids.map((id) => `${id}@1.3.0`))
     const inState = async (state: SkillState) =>
-      (await listSkills(env.DB, { key_scopes: ['*'], q: mark, state, limit: 9 })).items.map(({ id, version }) => `${id}@${version}`)
+      (await skills.list(env.DB, { key_scopes: ['*'], q: mark, state, limit: 9 })).items.map(({ id, version }) => `${id}@${version}`)
     expect(await inState('active')).toEqual([`${mark}.c@1.3.0`])
     expect(await inState('candidate')).toEqual(ids.map((id) => `${id}@${id.endsWith('c') ? '2.0.0' : '1.3.0'}`))
     expect(await inState('deprecated')).toEqual([])
@@ -205,7 +205,7 @@ describe('a list', () => {
   test('is searched in ids and descriptions, in capitals or not', async () => {
     const mark = crypto.randomUUID()
     const { id } = await putVersion({ changes: { description: `Does ${mark.toUpperCase()} well` } })
-    const found = async (q: string) => (await listSkills(env.DB, { key_scopes: ['*'], q, limit: 9 })).items
+    const found = async (q: string) => (await skills.list(env.DB, { key_scopes: ['*'], q, limit: 9 })).items
     expect(await found(mark)).toMatchObject([{ id, description: `Does ${mark.toUpperCase()} well` }])
     expect(await found(id.toUpperCase())).toMatchObject([{ id }])
     expect(await found(`${mark}!`)).toEqual([])
@@ -214,7 +214,18 @@ describe('a list', () => {
 })
 
 describe('the active skills', () => {
-  const changesSince = (since_revision: number, scope = 'default', limit = 50) => activeSkills(env.DB, { scope, since_revision, limit })
+  const changesSince = async (since_revision: number, scope = 'default', limit = 50) => {
+    const { changes, referenced: _referenced, ...page } = await readFeed(env.DB, { scope, since_revision, limit })
+    return {
+      ...page,
+      changes: changes.map(({ id, version, hash, content }) => ({
+        id,
+        version,
+        hash,
+        manifest: content === null ? null : JSON.parse(content),
+      })),
+    }
+  }
   const newest = async (): Promise<number> => {
     let { revision, more } = await changesSince(0, 'default', 1000)
     while (more) ({ revision, more } = await changesSince(revision, 'default', 1000))
@@ -258,11 +269,11 @@ describe('the active skills', () => {
     await copyVersion(await putVersion({ scopes: ['team-b/*'], state: 'active' }), 200)
     const read: number[] = []
     const DB = countingReads(env.DB, read)
-    const { changes } = await activeSkills(DB, { scope: 'team-a/x', since_revision: before })
+    const { changes } = await readFeed(DB, { scope: 'team-a/x', since_revision: before })
     expect(changes.map(({ id }) => id)).toEqual([mine.id])
     expect(Math.max(...read)).toBeLessThan(100)
     read.length = 0
-    await activeSkills(DB, { scope: 'team-a/x', since_revision: before + 202 })
+    await readFeed(DB, { scope: 'team-a/x', since_revision: before + 202 })
     expect(read).toEqual([1])
   })
 

@@ -1,34 +1,33 @@
-import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
+import type { ArtifactKind, Owner } from '../../contract/artifact.ts'
 import { agentOwner, scopeOfOwner } from '../../contract/reflex.ts'
+import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import { forbidden } from '../problems/refusals.ts'
 
-/** A reflex or a skill: it belongs to who made it. `owner` is a name, for people. */
-export type Owned = { kind: 'reflex' | 'skill'; id: string; owner: string; owner_id: string; scopes: readonly string[] }
-
-/** What agents own is shown under their scope's name, and no key may look like one. */
+/** Agents own artifacts under their scope's name, so a key with such a name owns nothing. */
 export function demandPerson({ name }: Principal): void {
   if (scopeOfOwner(name) === null) return
-  const detail = `The key ${name} is named as an agent: what begins with ${agentOwner('')} owns nothing by a key.`
-  throw forbidden(detail)
+  throw forbidden(`The key ${name} has the name of an agent: keys whose name begins with ${agentOwner('')} own nothing.`)
 }
 
 /**
- * Its owner and any admin, and who operates the scope whose agent made it. Each of them has to
- * cover what the thing may touch.
+ * Admits the owner, admins, and for an artifact of an agent the operators of its scope. Each of them
+ * must cover every scope that it may touch.
  */
-export function demandControl(principal: Principal, { kind, id, owner, owner_id, scopes }: Owned): void {
+export function demandControl(
+  principal: Principal,
+  { kind, id, owner, owner_id, scopes }: Owner & { kind: ArtifactKind; id: string },
+): void {
   demandPerson(principal)
   const agentScope = scopeOfOwner(owner_id)
   const touched = agentScope === null ? scopes : [...scopes, agentScope]
   const beyond = touched.find((pattern) => !coversScope(principal, pattern))
   if (beyond !== undefined) throw forbidden(`The ${kind} ${id} may act in ${beyond}, which the key ${principal.name} does not cover.`)
-  if (agentScope === null && owner_id !== principal.key_id && !hasRole(principal, 'admin')) {
-    const whose = owner === principal.name ? `another key's that is named ${owner}, too` : `${owner}'s`
-    throw forbidden(`The ${kind} ${id} is ${whose}: only its owner and admins change its state. ${ownWay[kind]}`)
-  }
+  if (agentScope !== null || owner_id === principal.key_id || hasRole(principal, 'admin')) return
+  const whose = owner === principal.name ? `another key that is also named ${owner}` : owner
+  throw forbidden(`The ${kind} ${id} belongs to ${whose}: only its owner and admins change its state. ${ownWay[kind]}`)
 }
 
-const ownWay: Record<Owned['kind'], string> = {
-  reflex: 'Copy it to have one of your own.',
-  skill: 'Register it under another id to have one of your own.',
+const ownWay: Record<ArtifactKind, string> = {
+  reflex: 'Copy it to get one of your own.',
+  skill: 'Register it under another id to get one of your own.',
 }

@@ -3,8 +3,31 @@ import { coversScope } from '../../contract/principal.ts'
 import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../reflexes/metrics.ts'
 import { metricsOf } from '../../store/reflex-metrics.ts'
 import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
-import { presentedMetrics, totals } from './metrics-schemas.ts'
-import { reflexAt, reflexPath } from './path.ts'
+import { reflexAt, reflexPath } from '../artifacts/path.ts'
+
+const count = z.int()
+export const percentiles = z.object({ p50: count, p90: count, p99: count, max: z.number() })
+
+const presentedMetrics = {
+  runs: count.meta({ description: 'Including those in shadow.' }),
+  fired: count,
+  passed: z
+    .object({ null: count, error: count, limit: count, invalid_action: count })
+    .meta({ description: 'Runs that did not fire, by reason.' }),
+  held_back: count.meta({ description: 'Fires that a cooldown or a rate held back.' }),
+  acted: count,
+  failed: count.meta({ description: 'Actions whose effect failed.' }),
+  shadow: z.object({ runs: count, fired: count, agreed: count, disagreed: count, undecided: count }),
+  agreement: z.number().nullable().meta({ description: 'The share of compared fires in shadow that matched the decision.' }),
+  overruled: count,
+  model_calls_saved: z.number(),
+  tokens_saved: z.number(),
+  cost_saved_usd: z.number(),
+  fuel: percentiles,
+  duration_us: percentiles,
+}
+
+const totals = z.object(presentedMetrics).openapi('ReflexMetrics')
 
 const tags = ['Reflexes']
 const version = z.int()
@@ -14,9 +37,9 @@ const ofReflex = createRoute({
   path: '/v1/reflexes/{ref}/metrics',
   operationId: 'getReflexMetrics',
   tags,
-  summary: 'What a reflex has done',
+  summary: "Get a reflex's metrics",
   description:
-    'In the scopes that the key covers, by version and by scope. With `id@version`, that version alone. The scopes tell it within seconds.',
+    'In the scopes that the key covers, by version and by scope. With `id@version`, only that version. Scopes report within seconds.',
   ...guard({ roles: ['viewer'] }),
   request: { params: reflexPath },
   responses: {
@@ -38,8 +61,8 @@ const ofScope = createRoute({
   path: '/v1/scopes/{scope}/metrics',
   operationId: 'getScopeMetrics',
   tags,
-  summary: "What a scope's reflexes have done",
-  description: 'As the scope has it now, beside its own counters.',
+  summary: 'Get the metrics of a scope and its reflexes',
+  description: 'Current values from the scope, with its own counters.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath },
   responses: {

@@ -1,10 +1,23 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { actionSchema } from '../../contract/action.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { sampleContext } from '../../reflexes/reflex-context.ts'
 import { runReflex } from '../../reflexes/run-reflex.ts'
 import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
-import { reflexAt, reflexPath } from './path.ts'
-import { jsonObject, reflexRun } from './schemas.ts'
+import { reflexAt, reflexPath } from '../artifacts/path.ts'
+import { jsonObject } from './source.ts'
+
+export const action = actionSchema.openapi('Action')
+
+const reflexRun = z
+  .object({
+    action: action.nullable(),
+    reason: z.enum(['fired', 'null', 'error', 'limit', 'invalid_action']),
+    error: z.string().nullable(),
+    fuel: z.int().meta({ description: 'Work done: deterministic for the same code and context.' }),
+    duration_us: z.number().meta({ description: '0 where the clock does not advance during computation.' }),
+  })
+  .openapi('ReflexRun')
 
 const run = createRoute({
   method: 'post',
@@ -13,8 +26,7 @@ const run = createRoute({
   tags: ['Reflexes'],
   summary: 'Run a reflex without acting',
   description:
-    'On a context of yours: what it names takes the place of the same field of a sample context, which has them all. What a reflex sees is at most 64 kB. Whatever its code does, this ' +
-    'answers. The body may be left out.',
+    'Fields of `context` override those of a complete sample context, of at most 64 kB in all. The call answers whatever the code does. The body is optional.',
   ...guard({ roles: ['viewer'], body: 'optional' }),
   request: {
     params: reflexPath,
@@ -22,7 +34,7 @@ const run = createRoute({
       context: { event: { type: 'ws.message', content: 'hello' } },
     }),
   },
-  responses: { 200: json(reflexRun, 'What came of it.'), ...problems(400, 404, 413, 415) },
+  responses: { 200: json(reflexRun, 'The result.'), ...problems(400, 404, 413, 415) },
 })
 
 export const reflexRunRoutes = resource().openapi(run, async (c) => {

@@ -7,12 +7,14 @@ import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import { checkReflex, type CodeError } from '../../reflexes/static-check.ts'
 import { instantiateTemplate } from '../../reflexes/templates/define-template.ts'
 import { templates } from '../../reflexes/templates/index.ts'
-import { jsonObject } from './schemas.ts'
 import { invalid } from '../problems/refusals.ts'
 
 const MOST_ERRORS = 10
 
-/** A text that is kept to the letter: what is no text, or ends early somewhere, would not be. */
+/** The body's JSON was checked when it was read: its depth is limited, and it can be stored. */
+export const jsonObject = z.record(z.string(), z.unknown())
+
+/** Text that is stored exactly: lone surrogates and NUL would not be. */
 export const plainText = (longest: number) =>
   z
     .string()

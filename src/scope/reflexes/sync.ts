@@ -1,11 +1,11 @@
 import type { Env } from '../../env.ts'
 import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import type { Settings } from '../../contract/settings.ts'
-import { setReflexState } from '../../store/change-reflexes.ts'
+import { reflexes as registry } from '../../artifacts/kinds.ts'
+import { notifyScopes } from '../../artifacts/notify.ts'
+import { setUses } from '../../store/artifact-feed.ts'
+import { selectReferenced } from '../../store/artifacts.ts'
 import { tellReflexMetrics } from '../../store/reflex-metrics.ts'
-import { setUses } from '../../store/reflex-uses.ts'
-import { resolveReflexes } from '../../store/reflexes.ts'
-import { tellScopes } from '../../artifacts/tell-scopes.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Database } from '../database.ts'
 import { withDeadline } from '../../base/deadline.ts'
@@ -86,11 +86,11 @@ export class Upkeep {
     this.#reading += 1
     const reading = this.#reading
     try {
-      const versions = await timely(() => resolveReflexes(env.DB, this.#parts.settings().reflexes), timeout_ms)
+      const versions = await timely(async () => selectReferenced(env.DB, 'reflex', this.#parts.settings().reflexes), timeout_ms)
       // An older answer, or one about another chain, is none.
       if (reading !== this.#reading || references !== this.#references()) return
       this.#read_at = now()
-      unit((unit) => programs.replace(unit, this.#withMoves(versions)))
+      unit((unit) => programs.replace(unit, this.#withMoves(versions.map((row) => registry.present(row)))))
     } catch (error) {
       this.#read_at ||= 1
       this.#failed('reflexes could not be read, the scope goes on with those it has', error)
@@ -161,8 +161,8 @@ export class Upkeep {
     const { env, scope, unit, now } = this.#parts
     for (const move of this.#moves) {
       try {
-        await timely(() => setReflexState(env.DB, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() }))
-        await timely(() => tellScopes(env, move.id, scope))
+        await timely(() => registry.setState(env.DB, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() }))
+        await timely(() => notifyScopes(env, move.id, scope))
       } catch (error) {
         return this.#failed('D1 could not be told of a reflex that moved', error)
       }

@@ -12,8 +12,7 @@ import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import { runReflex } from '../../reflexes/run-reflex.ts'
 import type { Sandbox } from '../../reflexes/sandbox.ts'
 import { checkReflex } from '../../reflexes/static-check.ts'
-import { createReflexVersion, setReflexState } from '../../store/change-reflexes.ts'
-import { findReflex, listReflexes, listVersions } from '../../store/reflexes.ts'
+import { reflexes as registry, registerReflex } from '../../artifacts/kinds.ts'
 import type { reflexToolNames } from './guidance.ts'
 import type { Programs } from './versions.ts'
 import type { Proving } from './shadow.ts'
@@ -73,10 +72,10 @@ function writing({ scope, env, owned, agent, sandbox, upkeep, now }: Parts) {
         if (!tried.ok && tried.run.reason !== 'error') return { written: false, errors: tried.errors }
         if (!owned.ids.includes(id) && owned.ids.length >= MOST_OWNED)
           return { written: false, reason: `you own ${MOST_OWNED} reflexes: retire some` }
-        const source_version = copied_from ? await findReflex(env.DB, copied_from.id, copied_from.version) : null
+        const source_version = copied_from ? await registry.find(env.DB, copied_from.id, copied_from.version) : null
         if (copied_from && !source_version) return { written: false, reason: `there is no reflex ${copied_from.id} to copy from` }
         const origin = source_version && { id: source_version.id, version: source_version.version, hash: source_version.hash }
-        const created = await createReflexVersion(env.DB, {
+        const created = await registerReflex(env.DB, {
           id,
           code: source,
           hash: checked.hash,
@@ -113,7 +112,7 @@ function reading({ env, owned, programs, records, recordings, sandbox, now }: Pa
           absent: absent?.detail ?? null,
           done: [acting, ...watching].flatMap((one) => (one ? [sums.get(`${one.id}@${one.version}`) ?? null] : [])),
         }))
-        const found = q === undefined ? [] : (await listReflexes(env.DB, { q, limit: 20 })).items
+        const found = q === undefined ? [] : (await registry.list(env.DB, { q, limit: 20 })).items
         return {
           chain,
           owned: owned.ids,
@@ -126,7 +125,7 @@ function reading({ env, owned, programs, records, recordings, sandbox, now }: Pa
       description: 'Reads the code of any reflex. To use another’s, copy it: write_reflex with copied_from.',
       input: named,
       async execute({ id, version }) {
-        const found = await findReflex(env.DB, id, version)
+        const found = await registry.find(env.DB, id, version)
         return found
           ? { found: true, ...present(found) }
           : { found: false, reason: `there is no reflex ${id}${version ? `@${version}` : ''}` }
@@ -178,12 +177,12 @@ function changing({ scope, env, owned, proving, configure, upkeep, programs, tur
       description: 'Retires a reflex that you own, or one version of it: it never runs again.',
       input: named.extend({ reason: z.string().min(1).max(500) }),
       async execute({ id, version, reason }) {
-        const found = await findReflex(env.DB, id, version)
+        const found = await registry.find(env.DB, id, version)
         if (!found) return { retired: false, reason: `there is no reflex ${id}` }
         if (found.owner_id !== agentOwner(scope))
           return { retired: false, reason: `${id} is ${found.owner}'s: take it out of your chain instead` }
-        const versions = version === undefined ? await listVersions(env.DB, id) : [found]
-        for (const one of versions) await setReflexState(env.DB, { id, version: one.version, state: 'retired', reason, now: now() })
+        const versions = version === undefined ? await registry.versions(env.DB, id) : [found]
+        for (const one of versions) await registry.setState(env.DB, { id, version: one.version, state: 'retired', reason, now: now() })
         if (version === undefined) owned.remove(id)
         await upkeep.refresh()
         return { retired: true, id, versions: versions.map((one) => one.version) }

@@ -7,9 +7,10 @@ import { secretPathsOf } from '../../skills/session/context.ts'
 import type { FoundSkill } from '../../skills/session/ports.ts'
 import { SkillCopy } from '../../skills/bulletin/copy.ts'
 import { SkillIndex } from '../../skills/bulletin/skill-index.ts'
-import { activeSkills } from '../../store/active-skills.ts'
-import { runnableIn } from '../../store/skill-scopes.ts'
-import { findSkill } from '../../store/skills.ts'
+import { skills as registry } from '../../artifacts/kinds.ts'
+import { readFeed } from '../../store/artifact-feed.ts'
+import { runnableIn } from '../../store/artifact-patterns.ts'
+import type { SkillChanges } from '../../contract/skill.ts'
 import type { Database } from '../database.ts'
 import { TooLate, withDeadline } from '../../base/deadline.ts'
 import type { Log } from '../log.ts'
@@ -65,7 +66,16 @@ export class Shelf {
   async catchUp({ at_once }: { at_once: boolean }): Promise<void> {
     const { scope, env, now } = this.#parts
     if (now() < this.#asked_again_at || (!at_once && now() - this.#read_at < FRESH_MS)) return
-    const changes = (since_revision: number) => activeSkills(env.DB, { scope, since_revision })
+    const changes = async (since_revision: number): Promise<SkillChanges> => {
+      const { changes, revision, more, restart } = await readFeed(env.DB, { scope, since_revision })
+      const skills = changes.map(({ id, version, hash, content }) => ({
+        id,
+        version,
+        hash,
+        manifest: content === null ? null : JSON.parse(content),
+      }))
+      return { changes: skills, revision, more, ...(restart ? { restart } : {}) }
+    }
     const read = () => this.#copy.catchUp(changes, (page) => this.#kept.keep(page))
     try {
       await withDeadline(read, { timeout_ms: TIMEOUT_MS, what: 'reading skills' })
@@ -121,7 +131,7 @@ export class Shelf {
     const held = this.#copy.find(placeOf(this.#parts.settings()), id, version)
     if (held) return { manifest: held.manifest, state: 'active' }
     const { env, scope } = this.#parts
-    const look = async () => findSkill(env.DB, id, version, await runnableIn(env.DB, scope))
+    const look = async () => registry.find(env.DB, id, version, await runnableIn(env.DB, scope))
     const stored = await withDeadline(look, { timeout_ms: TIMEOUT_MS, what: 'reading a skill' })
     if (!stored) return null
     const read = manifestSchema.safeParse(stored.manifest)

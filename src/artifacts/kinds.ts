@@ -1,0 +1,52 @@
+import type { Owner, Stage } from '../contract/artifact.ts'
+import { reflexStates, type Provenance, type ReflexState, type ReflexVersion } from '../contract/reflex.ts'
+import { precedenceOf } from '../contract/semantic-version.ts'
+import type { SkillState, SkillVersion } from '../contract/skill.ts'
+import { Registry, type Draft, type Registered } from './registry.ts'
+
+export type ListedReflex = Omit<ReflexVersion, 'code'>
+export type ListedSkill = Omit<SkillVersion, 'manifest'> & { description: string }
+
+const every: readonly Stage[] = reflexStates
+
+/** Reflexes use the stages' own names, and may change from any of them to any other. */
+export const reflexes = new Registry<ReflexState, number, ListedReflex, ReflexVersion>({
+  kind: 'reflex',
+  words: reflexStates.map((state) => [state, state]),
+  following: { draft: every, shadow: every, active: every, retired: every },
+  prefers_active: false,
+  quota: null,
+  head: ({ state_at: _state_at, provenance, ...row }) => ({ ...row, provenance: provenance as Provenance }),
+  whole: (head, { content }) => ({ ...head, code: content }),
+})
+
+/** A skill never becomes a candidate again. A deprecated version may become active again, for a rollback. */
+export const skills = new Registry<SkillState, string, ListedSkill, SkillVersion>({
+  kind: 'skill',
+  words: [
+    ['draft', 'candidate'],
+    ['active', 'active'],
+    ['retired', 'deprecated'],
+  ],
+  following: { draft: ['active', 'retired'], shadow: [], active: ['retired'], retired: ['active'] },
+  prefers_active: true,
+  // Every scope that may run them keeps a copy.
+  quota: { versions: 1000, bytes: 16_000_000 },
+  head: (row) => row,
+  whole: ({ description: _description, ...head }, { content }) => ({ ...head, manifest: JSON.parse(content) as SkillVersion['manifest'] }),
+})
+
+type Registration = Owner & Pick<Draft, 'hash' | 'now' | 'may_take_over'>
+export type NewReflex = Registration & Pick<ReflexVersion, 'id' | 'code' | 'description' | 'state' | 'provenance'>
+export type NewSkill = Registration & Pick<SkillVersion, 'manifest' | 'provenance'>
+
+/** Every key may read reflexes. */
+export const registerReflex = (db: D1Database, { code, ...draft }: NewReflex): Promise<Registered<ReflexVersion>> =>
+  reflexes.register(db, { ...draft, content: code, sharing: 'org' })
+
+/** As a candidate. */
+export function registerSkill(db: D1Database, { manifest, ...draft }: NewSkill): Promise<Registered<SkillVersion>> {
+  const { id, version, description = '', scope: sharing = 'project' } = manifest
+  const named = { name: version, precedence: precedenceOf(version) }
+  return skills.register(db, { ...draft, id, version: named, description, content: JSON.stringify(manifest), sharing, state: 'draft' })
+}

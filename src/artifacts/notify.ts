@@ -1,0 +1,16 @@
+import type { Env } from '../env.ts'
+import { warn } from '../base/warn.ts'
+import { scopesUsing } from '../store/artifact-feed.ts'
+
+/** Scopes notified at once; the others poll. */
+const MOST_NOTIFIED = 100
+
+/** Notifies the scopes that use a reflex of a change, `except` for the one that made it. A scope that cannot be reached polls later. */
+export async function notifyScopes(env: Env, id: string, except?: string): Promise<void> {
+  const scopes = (await scopesUsing(env.DB, id, MOST_NOTIFIED)).filter((scope) => scope !== except)
+  const answers = await Promise.allSettled(scopes.map(async (scope) => env.SCOPE.getByName(scope).reflexesChanged([id])))
+  for (const [index, answer] of answers.entries()) {
+    if (answer.status === 'fulfilled') continue
+    warn({ message: 'failed to notify a scope of a reflex; it will poll', scope: scopes[index], id, error: answer.reason })
+  }
+}

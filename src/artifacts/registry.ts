@@ -1,0 +1,149 @@
+import type { SQL } from 'drizzle-orm'
+import {
+  artifactKinds,
+  stages,
+  type Artifact,
+  type ArtifactHead,
+  type ArtifactKind,
+  type NewArtifact,
+  type Stage,
+} from '../contract/artifact.ts'
+import type { Page, Refused } from '../contract/scope-api.ts'
+import { findOwner, listArtifacts, listVersions, selectVersion, type ArtifactQuery, type VersionRow } from '../store/artifacts.ts'
+import { insertVersion, updateStage, type Quota } from '../store/change-artifacts.ts'
+import { isSameOwner, refusalOf, type Contributor } from './owner.ts'
+
+export const MOST_VERSIONS = 1000
+
+type Name = string | number
+type Named<Word, Number> = { id: string; version: Number; state: Word }
+
+/** The rules of one kind. `Head` is a version without its content, as the kind's contract has it. */
+export type Kind<Word extends string, Number extends Name, Head extends Named<Word, Number>, Version> = {
+  kind: ArtifactKind
+  /** The contract's words for the stages that this kind has. */
+  words: readonly (readonly [Stage, Word])[]
+  /** The stages that may follow each stage. */
+  following: Record<Stage, readonly Stage[]>
+  /** An id without a version means the newest active version, if there is one. */
+  prefers_active: boolean
+  quota: Quota | null
+  head: (row: Omit<ArtifactHead, 'version' | 'state'> & { version: Number; state: Word }) => Head
+  whole: (head: Head, row: Artifact) => Version
+}
+
+export type Draft = Omit<NewArtifact, 'kind'> & Contributor
+export type Registered<Version> =
+  | { ok: true; version: Version; created: boolean }
+  | Refused<'not_owner' | 'other_content' | 'too_many_versions'>
+export type Changed<Version> = { ok: true; version: Version } | Refused<'not_found' | 'not_allowed' | 'too_many_active'>
+export type StateChange<Word, Number> = {
+  id: string
+  version: Number
+  /** Change it only if it is still in this state: another change takes precedence. */
+  from?: Word
+  state: Word
+  reason: string | null
+  now: number
+  /** Set by tests. */
+  quota?: Quota
+}
+type Query<Word> = Omit<ArtifactQuery, 'state'> & { state?: Word | undefined }
+type Summary<Word, Number> = Omit<VersionRow, 'version' | 'state'> & { version: Number; state: Word }
+
+/** The versions of one kind of artifact in D1: immutable but for their state, and owned by the key that registered the first one. */
+export class Registry<Word extends string, Number extends Name, Head extends Named<Word, Number>, Version> {
+  readonly #rules: Kind<Word, Number, Head, Version>
+
+  constructor(rules: Kind<Word, Number, Head, Version>) {
+    this.#rules = rules
+  }
+
+  /** Without a version the newest one, or the newest active one, as the kind has it. `visible`: see store/artifact-patterns. */
+  async find(db: D1Database, id: string, version?: Number, visible?: SQL): Promise<Version | null> {
+    const { kind, prefers_active } = this.#rules
+    const found = await selectVersion(db, { kind, id, version: version?.toString() }, { prefers_active, visible }).get()
+    return found ? this.present(found) : null
+  }
+
+  /** Newest first. */
+  async versions(db: D1Database, id: string, visible?: SQL): Promise<Summary<Word, Number>[]> {
+    return (await listVersions(db, { kind: this.#rules.kind, id }, visible)).map((row) => this.#named(row))
+  }
+
+  /** By id, one version of each: the newest in `state`, or the one that `find` returns. */
+  async list(db: D1Database, { state, ...query }: Query<Word>): Promise<Page<Head>> {
+    const { items, next_cursor } = await listArtifacts(db, this.#rules, { ...query, state: state && this.#stageOf(state) })
+    return { items: items.map((row) => this.#rules.head(this.#named(row))), next_cursor }
+  }
+
+  /** Adds a version. The same one again changes nothing: then `created` is false. */
+  async register(db: D1Database, { may_take_over, ...draft }: Draft): Promise<Registered<Version>> {
+    const { kind } = this.#rules
+    const artifact = `${kind} ${draft.id}`
+    const owner = (await findOwner(db, { kind, id: draft.id })) ?? draft
+    const refusal = refusalOf(artifact, { ...draft, may_take_over }, owner)
+    if (refusal !== null) return { ok: false, reason: 'not_owner', detail: refusal }
+    const { inserted, found } = await insertVersion(db, { ...draft, kind }, { owner, most: MOST_VERSIONS })
+    // Another call registered this id after the owner was read. Owners never change: read it once more.
+    const now = found ?? (await findOwner(db, { kind, id: draft.id }))
+    if (!now) throw new Error(`the ${artifact} is missing although it was written`)
+    if (!isSameOwner(now, owner)) return this.register(db, { ...draft, may_take_over })
+    if (found && (inserted || isSame(found, draft))) return { ok: true, version: this.present(found), created: inserted }
+    if (!found || artifactKinds[kind].counted) {
+      const detail = `The ${artifact} has ${MOST_VERSIONS} versions, which is the limit. Register it under another id.`
+      return { ok: false, reason: 'too_many_versions', detail }
+    }
+    const detail = `${found.id}@${found.version} exists with other content, and versions never change. Register this content under a higher version.`
+    return { ok: false, reason: 'other_content', detail }
+  }
+
+  /** Other versions keep their state. */
+  async setState(db: D1Database, { id, version, from, state, reason, now, quota }: StateChange<Word, Number>): Promise<Changed<Version>> {
+    const { kind, following, quota: standard } = this.#rules
+    const to = this.#stageOf(state)
+    const before = from === undefined ? stages.filter((stage) => following[stage].includes(to)) : [this.#stageOf(from)]
+    const room = quota ?? standard
+    const changed = await updateStage(db, { kind, id, version: String(version), from: before, to, reason, quota: room, now })
+    const row = await selectVersion(db, { kind, id, version: String(version) }).get()
+    if (!row) return { ok: false, reason: 'not_found', detail: `There is no ${kind} ${id}@${version}.` }
+    if (changed || row.state === to || from !== undefined) return { ok: true, version: this.present(row) }
+    if (room && before.includes(row.state)) return { ok: false, reason: 'too_many_active', detail: noRoom(kind, row, room) }
+    const allowed = following[row.state].map((stage) => this.#wordOf(stage)).join(' or ')
+    return {
+      ok: false,
+      reason: 'not_allowed',
+      detail: `${id}@${version} is ${this.#wordOf(row.state)}, and can only become ${allowed}, not ${state}.`,
+    }
+  }
+
+  /** A version as the kind's contract has it. */
+  present(row: Artifact): Version {
+    const { content: _content, ...head } = row
+    return this.#rules.whole(this.#rules.head(this.#named(head)), row)
+  }
+
+  #named<Row extends { version: string; state: Stage }>(row: Row): Omit<Row, 'version' | 'state'> & { version: Number; state: Word } {
+    const version = (artifactKinds[this.#rules.kind].counted ? Number(row.version) : row.version) as Number
+    return { ...row, version, state: this.#wordOf(row.state) }
+  }
+
+  #wordOf(stage: Stage): Word {
+    const word = this.#rules.words.find(([known]) => known === stage)?.[1]
+    if (word === undefined) throw new RangeError(`a ${this.#rules.kind} is never in the stage ${stage}`)
+    return word
+  }
+
+  #stageOf(word: Word): Stage {
+    const stage = this.#rules.words.find(([, known]) => known === word)?.[0]
+    if (stage === undefined) throw new RangeError(`a ${this.#rules.kind} is never ${word}`)
+    return stage
+  }
+}
+
+const isSame = (found: Artifact, { hash, description }: Pick<Artifact, 'hash' | 'description'>): boolean =>
+  found.hash === hash && found.description === description
+
+const noRoom = (kind: ArtifactKind, { id, version, owner }: ArtifactHead, { versions, bytes }: Quota): string =>
+  `${id}@${version} is not activated: ${owner} may have at most ${versions} active versions, ${bytes} bytes in all. ` +
+  `Deprecate one that is no longer needed, by POST /v1/${kind}s/ID@VERSION/state {"state": "deprecated"}, then activate this one.`

@@ -1,0 +1,46 @@
+import type { Provenance } from './reflex.ts'
+import type { SkillProvenance, SkillSharing } from './skill.ts'
+
+/**
+ * The kinds of versioned artifacts. `counted`: the registry numbers the versions; otherwise the
+ * content declares its semantic version. `by_owner`: a version reaches the scopes that its owner
+ * covers; otherwise the scopes that refer to it. A new kind (such as goods for sale) adds a line
+ * here and its rules in `artifacts/`.
+ */
+export const artifactKinds = {
+  reflex: { counted: true, by_owner: false },
+  skill: { counted: false, by_owner: true },
+} as const
+export type ArtifactKind = keyof typeof artifactKinds
+
+/** The stages of a version's life. Each kind has its own words for them in the API. */
+export const stages = ['draft', 'shadow', 'active', 'retired'] as const
+export type Stage = (typeof stages)[number]
+
+/** The owner registered the first version and never changes. `scopes` are the patterns it covers. */
+export type Owner = { owner: string; owner_id: string; scopes: readonly string[] }
+
+/** One version without its content. Only the state ever changes. Times in ms. */
+export type ArtifactHead = {
+  id: string
+  version: string
+  hash: string
+  /** The name of a key, or `scope:NAME` for the agent of a scope. */
+  owner: string
+  owner_id: string
+  scopes: string[]
+  description: string
+  state: Stage
+  state_reason: string | null
+  state_at: number
+  provenance: Provenance | SkillProvenance
+  created_at: number
+}
+export type Artifact = ArtifactHead & { content: string }
+
+/** `version` is absent where the registry counts. */
+export type NewArtifact = Pick<Artifact, 'id' | 'hash' | 'description' | 'state' | 'provenance' | 'content'> &
+  Owner & { kind: ArtifactKind; version?: { name: string; precedence: string } | undefined; sharing: SkillSharing; now: number }
+
+/** Sorts counted versions as text. */
+export const precedenceOfCount = (version: number): string => String(version).padStart(7, '0')

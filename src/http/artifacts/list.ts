@@ -1,0 +1,141 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { reflexes, skills } from '../../artifacts/kinds.ts'
+import { reflexId, reflexState } from '../../contract/reflex.ts'
+import { skillState } from '../../contract/skill.ts'
+import { templates } from '../../reflexes/templates/index.ts'
+import { manifestJsonSchema } from '../../skills/manifest/manifest.ts'
+import { skillId } from '../../skills/manifest/names.ts'
+import { readableBy } from '../../store/artifact-patterns.ts'
+import { keyName } from '../../contract/principal.ts'
+import { guard, json, paged, pageLimit, problems, resource } from '../describe/describe.ts'
+import { plainSchema } from '../describe/plain-schema.ts'
+import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
+import {
+  listedReflex,
+  listedSkill,
+  presentListedReflex,
+  presentListedSkill,
+  presentSkillVersion,
+  reflex,
+  search,
+  skill,
+  withTimes,
+} from './schemas.ts'
+
+const viewers = guard({ roles: ['viewer'] })
+const jsonSchema = z.record(z.string(), z.unknown())
+
+const listReflexes = createRoute({
+  method: 'get',
+  path: '/v1/reflexes',
+  operationId: 'listReflexes',
+  tags: ['Reflexes'],
+  summary: 'List reflexes, by id',
+  description: 'The newest version of each, without its code; with `state`, the newest one in that state.',
+  ...viewers,
+  request: {
+    query: z.object({
+      owner: keyName.optional(),
+      state: reflexState.optional(),
+      q: search,
+      limit: pageLimit(1000),
+      cursor: reflexId.optional(),
+    }),
+  },
+  responses: { 200: json(paged(listedReflex), 'A page.'), ...problems(400) },
+})
+
+const template = z.object({
+  name: z.string(),
+  description: z.string(),
+  params: jsonSchema.meta({ description: 'The JSON Schema of its parameters.' }),
+})
+const listTemplates = createRoute({
+  method: 'get',
+  path: '/v1/reflexes/templates',
+  operationId: 'listReflexTemplates',
+  tags: ['Reflexes'],
+  summary: 'List templates',
+  description: 'Reflexes for common needs: register one with its `template` and `params` in place of code.',
+  ...viewers,
+  responses: { 200: json(z.object({ items: z.array(template), next_cursor: z.null() }), 'All of them.'), ...problems() },
+})
+const describedTemplates = templates.map(({ name, description, params }) => {
+  const schema: Record<string, unknown> = plainSchema(params)
+  return { name, description, params: schema }
+})
+
+const getReflex = createRoute({
+  method: 'get',
+  path: '/v1/reflexes/{ref}',
+  operationId: 'getReflex',
+  tags: ['Reflexes'],
+  summary: 'Get a reflex',
+  ...viewers,
+  request: { params: reflexPath },
+  responses: { 200: json(reflex, 'The version with its code, and a list of all versions.'), ...problems(400, 404) },
+})
+
+const VISIBLE =
+  'A key reads the skills whose owners may act in a scope that it covers; of all others only the versions whose manifest says `"scope": "org"`.'
+
+const listSkills = createRoute({
+  method: 'get',
+  path: '/v1/skills',
+  operationId: 'listSkills',
+  tags: ['Skills'],
+  summary: 'List skills, by id',
+  description:
+    'The newest active version of each, or the newest if none is active, without its manifest; with `state`, the newest one in that state. ' +
+    VISIBLE,
+  ...viewers,
+  request: { query: z.object({ q: search, state: skillState.optional(), limit: pageLimit(1000), cursor: skillId.optional() }) },
+  responses: { 200: json(paged(listedSkill), 'A page.'), ...problems(400) },
+})
+
+const getSkillSchema = createRoute({
+  method: 'get',
+  path: '/v1/skills/schema',
+  operationId: 'getSkillSchema',
+  tags: ['Skills'],
+  summary: "Get a manifest's JSON Schema",
+  description: 'The structure of a manifest, for editors and authors. Registration also checks that its parts fit together.',
+  ...viewers,
+  responses: { 200: json(jsonSchema, 'JSON Schema, draft 2020-12.'), ...problems() },
+})
+
+const getSkill = createRoute({
+  method: 'get',
+  path: '/v1/skills/{ref}',
+  operationId: 'getSkill',
+  tags: ['Skills'],
+  summary: 'Get a skill',
+  description: VISIBLE,
+  ...viewers,
+  request: { params: skillPath },
+  responses: { 200: json(skill, 'The version with its manifest, and a list of all versions.'), ...problems(400, 404) },
+})
+
+export const artifactListRoutes = resource()
+  .openapi(listReflexes, async (c) => {
+    const { items, next_cursor } = await reflexes.list(c.env.DB, c.req.valid('query'))
+    return c.json({ items: items.map(presentListedReflex), next_cursor }, 200)
+  })
+  .openapi(listTemplates, (c) => c.json({ items: describedTemplates, next_cursor: null }, 200))
+  .openapi(getReflex, async (c) => {
+    const { code, ...found } = await reflexAt(c.env.DB, c.req.valid('param').ref)
+    const versions = await reflexes.versions(c.env.DB, found.id)
+    return c.json({ ...presentListedReflex(found), code, versions: versions.map(withTimes) }, 200)
+  })
+  .openapi(listSkills, async (c) => {
+    const key_scopes = c.var.principal.scopes
+    const { items, next_cursor } = await skills.list(c.env.DB, { ...c.req.valid('query'), key_scopes })
+    return c.json({ items: items.map(presentListedSkill), next_cursor }, 200)
+  })
+  .openapi(getSkillSchema, (c) => c.json({ ...manifestJsonSchema() }, 200))
+  .openapi(getSkill, async (c) => {
+    const visible = await readableBy(c.env.DB, c.var.principal.scopes)
+    const found = await skillAt(c.env.DB, c.req.valid('param').ref, visible)
+    const versions = await skills.versions(c.env.DB, found.id, visible)
+    return c.json({ ...presentSkillVersion(found), manifest: found.manifest, versions: versions.map(withTimes) }, 200)
+  })

@@ -1,0 +1,110 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { reflexes, skills } from '../../artifacts/kinds.ts'
+import { notifyScopes } from '../../artifacts/notify.ts'
+import type { Changed } from '../../artifacts/registry.ts'
+import { reflexState, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
+import { skillState, type SkillVersion } from '../../contract/skill.ts'
+import { mergeMetrics } from '../../reflexes/metrics.ts'
+import { promotable } from '../../reflexes/promotion.ts'
+import { metricsOf } from '../../store/reflex-metrics.ts'
+import { coversScope } from '../../contract/principal.ts'
+import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
+import { conflict, notFound } from '../problems/refusals.ts'
+import { demandControl } from './owner-access.ts'
+import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
+import { changedSkill, listedReflex, presentListedReflex, presentSkillVersion } from './schemas.ts'
+
+/** Versions that a refusal names. */
+const MOST_NAMED = 10
+const operators = guard({ roles: ['operator'], body: 'json' })
+const reason = z.string().min(1).max(1000).optional()
+
+const ofReflex = createRoute({
+  method: 'post',
+  path: '/v1/reflexes/{ref}/state',
+  operationId: 'setReflexState',
+  tags: ['Reflexes'],
+  summary: "Change a version's state",
+  description:
+    'For the owner and admins; for a version that an agent wrote, the operators of its scope. ' +
+    'Such a version must prove itself in shadow before it acts: a sequential test on its compared ' +
+    'fires (72 agreements where none disagrees; 39 more for each that does), and at most 1 % of ' +
+    'failed runs. `force` skips the test. Other versions keep their state.',
+  ...operators,
+  request: {
+    params: reflexPath,
+    body: jsonRequest(z.strictObject({ state: reflexState, reason, force: z.boolean().default(false) }), {
+      state: 'shadow',
+      reason: 'to be watched for a day',
+    }),
+  },
+  responses: { 200: json(listedReflex, 'The changed version.'), ...problems(400, 404, 409, 413, 415) },
+})
+
+const ofSkill = createRoute({
+  method: 'post',
+  path: '/v1/skills/{ref}/state',
+  operationId: 'setSkillState',
+  tags: ['Skills'],
+  summary: "Change a version's state",
+  description:
+    'For the owner and admins; for a version that an agent made, the operators of its scope. A candidate becomes `active` or `deprecated`, an active version `deprecated`, and a deprecated ' +
+    'one `active` again; none becomes a candidate. Name the version if there are several. The scopes follow within seconds.',
+  ...operators,
+  request: {
+    params: skillPath,
+    body: jsonRequest(z.strictObject({ state: skillState, reason }), { state: 'active', reason: 'it passed its tests' }),
+  },
+  responses: { 200: json(changedSkill, 'The changed version.'), ...problems(400, 404, 409, 413, 415) },
+})
+
+export const artifactStateRoutes = resource()
+  .openapi(ofReflex, async (c) => {
+    const { state, reason: why = null, force } = c.req.valid('json')
+    const found = await reflexAt(c.env.DB, c.req.valid('param').ref)
+    demandControl(c.var.principal, { kind: 'reflex', ...found })
+    if (!force) await demandProof(c.env.DB, found, state)
+    const { id, version } = found
+    const { code: _code, ...listed } = changed(await reflexes.setState(c.env.DB, { id, version, state, reason: why, now: Date.now() }))
+    await notifyScopes(c.env, id)
+    return c.json(presentListedReflex(listed), 200)
+  })
+  .openapi(ofSkill, async (c) => {
+    const { state, reason: why = null } = c.req.valid('json')
+    const { ref } = c.req.valid('param')
+    const found = await skillAt(c.env.DB, ref)
+    demandControl(c.var.principal, { kind: 'skill', ...found })
+    if (ref.version === undefined) await demandOneVersion(c.env.DB, found)
+    const { id, version } = found
+    return c.json(presentSkillVersion(changed(await skills.setState(c.env.DB, { id, version, state, reason: why, now: Date.now() }))), 200)
+  })
+
+const codes = { not_allowed: 'state-not-allowed', too_many_active: 'too-many-active' }
+
+function changed<Version>(answer: Changed<Version>): Version {
+  if (answer.ok) return answer.version
+  throw answer.reason === 'not_found' ? notFound(answer.detail) : conflict(codes[answer.reason], answer.detail)
+}
+
+async function demandProof(db: D1Database, { id, version, state, scopes, provenance }: ReflexVersion, wanted: ReflexState): Promise<void> {
+  if (wanted !== 'active' || state === 'active' || provenance.scope === null) return
+  // Scopes of other tenants may run it on events of their own choice, which proves nothing.
+  const rows = (await metricsOf(db, id)).filter((row) => row.version === version && coversScope({ scopes }, row.scope))
+  const shown = promotable(mergeMetrics(rows.map(({ metrics }) => metrics)))
+  if (shown.ok) return
+  const detail =
+    `The agent of ${provenance.scope} wrote ${id}@${version}, and shadow mode has not proved it: ${shown.missing.join('; ')}. ` +
+    'Leave it in shadow, or send "force": true.'
+  throw conflict('not-proven', detail)
+}
+
+/** The meaning of an id alone changes as soon as there is a newer version. */
+async function demandOneVersion(db: D1Database, { id, version }: SkillVersion): Promise<void> {
+  const versions = await skills.versions(db, id)
+  if (versions.length <= 1) return
+  const named = versions.slice(0, MOST_NAMED).map((one) => `${one.version} (${one.state})`)
+  throw conflict(
+    'several-versions',
+    `The skill ${id} has several versions: name one, as in ${id}@${version}. There are ${named.join(', ')}.`,
+  )
+}

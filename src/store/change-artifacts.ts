@@ -1,0 +1,94 @@
+import { and, eq, inArray, sql, type SQL } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import { artifactKinds, type Artifact, type ArtifactKind, type NewArtifact, type Owner, type Stage } from '../contract/artifact.ts'
+import { insertPatterns } from './artifact-patterns.ts'
+import { selectVersion } from './artifacts.ts'
+import { artifacts, artifactVersions } from './schema.ts'
+
+const nextRevision = sql`(SELECT coalesce(max(revision), 0) + 1 FROM artifact_versions)`
+
+/**
+ * Inserts a version in one transaction, if the artifact belongs to `owner` (or is new) and has fewer
+ * than `most` versions. `found` is the version of that name afterwards; the newest one where the
+ * registry counts, which inserts nothing if that has the same content and description.
+ */
+export async function insertVersion(
+  db: D1Database,
+  draft: NewArtifact,
+  { owner: { owner_id, scopes }, most }: { owner: Owner; most: number },
+): Promise<{ inserted: boolean; found: Artifact | undefined }> {
+  const { kind, id, version, hash, content, description, state, provenance, sharing, now } = draft
+  const { by_owner } = artifactKinds[kind]
+  const { name, precedence, taken, same } = version ? declared(draft, version) : counted(draft)
+  const database = drizzle(db)
+  // Columns in the schema's order.
+  const row = sql`SELECT ${kind}, ${id}, ${name}, ${precedence}, ${content}, ${hash}, ${description}, ${state}, NULL, ${now},
+      ${by_owner ? sql`0` : nextRevision}, ${JSON.stringify(provenance)}, ${now}, ${sharing}
+    FROM (${taken})
+    WHERE taken < ${most} AND NOT ${same}
+      AND EXISTS (SELECT 1 FROM artifacts WHERE kind = ${kind} AND id = ${id} AND owner_id = ${owner_id} AND scopes = ${JSON.stringify(scopes)})`
+  const inserted = [
+    database
+      .insert(artifacts)
+      .values({ kind, id, owner: draft.owner, owner_id: draft.owner_id, scopes: [...draft.scopes], created_at: now })
+      .onConflictDoNothing(),
+    database.insert(artifactVersions).select(row).onConflictDoNothing().returning({ version: artifactVersions.version }),
+    selectVersion(db, { kind, id, version: version?.name }),
+  ] as const
+  const [, rows, [found]] = by_owner ? await database.batch([...inserted, insertPatterns(db, kind, id)]) : await database.batch(inserted)
+  return { inserted: rows.length > 0, found }
+}
+
+/** The registry counts: the newest number plus one, so that concurrent calls get different numbers. */
+const counted = ({ kind, id, hash, description }: NewArtifact) => ({
+  name: sql`CAST(taken + 1 AS TEXT)`,
+  precedence: sql`printf('%07d', taken + 1)`,
+  taken: sql`SELECT CAST(coalesce(max(precedence), 0) AS INTEGER) AS taken FROM artifact_versions WHERE kind = ${kind} AND id = ${id}`,
+  same: sql`EXISTS (SELECT 1 FROM artifact_versions WHERE kind = ${kind} AND id = ${id} AND precedence = printf('%07d', taken)
+    AND hash = ${hash} AND description = ${description})`,
+})
+
+/** A version that is there already is a conflict, which inserts nothing. */
+const declared = ({ kind, id }: NewArtifact, { name, precedence }: { name: string; precedence: string }) => ({
+  name,
+  precedence,
+  taken: sql`SELECT count(*) AS taken FROM artifact_versions WHERE kind = ${kind} AND id = ${id}`,
+  same: sql`false`,
+})
+
+/** The limit of what one owner may have active at once. */
+export type Quota = { versions: number; bytes: number }
+export type StageChange = {
+  kind: ArtifactKind
+  id: string
+  version: string
+  from: readonly Stage[]
+  to: Stage
+  reason: string | null
+  quota: Quota | null
+  now: number
+}
+
+/** Changes a version that is in one of `from`, if the quota allows it. True if it did. */
+export async function updateStage(db: D1Database, { kind, id, version, from, to, reason, quota, now }: StageChange): Promise<boolean> {
+  const changed = await drizzle(db)
+    .update(artifactVersions)
+    .set({ state: to, state_reason: reason, state_at: now, revision: nextRevision })
+    .where(
+      and(
+        eq(artifactVersions.kind, kind),
+        eq(artifactVersions.id, id),
+        eq(artifactVersions.version, version),
+        inArray(artifactVersions.state, [...from]),
+        to === 'active' && quota ? hasRoom(kind, id, quota) : undefined,
+      ),
+    )
+    .returning({ id: artifactVersions.id })
+  return changed.length > 0
+}
+
+/** Counts the version that is about to become active with those that its owner has active. */
+const hasRoom = (kind: ArtifactKind, id: string, { versions, bytes }: Quota): SQL => sql`(
+  SELECT count(*) < ${versions} AND coalesce(sum(octet_length(other.content)), 0) + octet_length(${artifactVersions.content}) <= ${bytes}
+  FROM artifacts AS owned CROSS JOIN artifact_versions AS other ON other.kind = owned.kind AND other.id = owned.id AND other.state = 'active'
+  WHERE owned.kind = ${kind} AND owned.owner_id = (SELECT owner_id FROM artifacts WHERE kind = ${kind} AND id = ${id}))`
