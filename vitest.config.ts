@@ -31,8 +31,21 @@ const DEPENDENCIES = [
   'zod',
 ]
 
+const shared = (name: string, files: string, groupOrder: number) => ({
+  name,
+  include: [files],
+  isolate: false,
+  maxWorkers: 2,
+  sequence: { groupOrder },
+  testTimeout: 30_000,
+})
+
+const inNode = (name: string, files: string, groupOrder: number): TestProjectInlineConfiguration => ({
+  test: { ...shared(name, files, groupOrder), pool: 'threads', execArgv: ['--disable-warning=ExperimentalWarning'] },
+})
+
 /** Tests within the Workers runtime. All files of a worker process share its modules; before each file the stored data is deleted. */
-const inWorkers = async (name: string, include: string[], groupOrder: number): Promise<TestProjectInlineConfiguration> => ({
+const inWorkers = async (name: string, files: string, groupOrder: number): Promise<TestProjectInlineConfiguration> => ({
   plugins: [
     runtimeLog(),
     cloudflareTest({
@@ -52,12 +65,7 @@ const inWorkers = async (name: string, include: string[], groupOrder: number): P
     }),
   ],
   test: {
-    name,
-    include,
-    isolate: false,
-    maxWorkers: 2,
-    sequence: { groupOrder },
-    testTimeout: 30_000,
+    ...shared(name, files, groupOrder),
     setupFiles: ['tests/support/fresh-storage.ts'],
     deps: { optimizer: { ssr: { enabled: true, include: DEPENDENCIES } } },
   },
@@ -71,24 +79,15 @@ export default defineConfig(async () => ({
     coverage: {
       provider: 'istanbul' as const,
       include: ['src/**/*.ts'],
-      reporter: ['text-summary', 'text', 'json-summary'],
+      reporter: ['text-summary', 'html', 'json-summary'],
       thresholds: { lines: 90 },
     },
     projects: [
-      {
-        test: {
-          name: 'unit',
-          include: ['tests/unit/**/*.test.ts'],
-          pool: 'threads' as const,
-          execArgv: ['--disable-warning=ExperimentalWarning'],
-          isolate: false,
-          maxWorkers: 2,
-          testTimeout: 30_000,
-        },
-      },
-      await inWorkers('worker', ['tests/worker/**/*.test.ts'], 1),
-      // Scopes that are killed at every write of their journals: slow, and run by `npm run test:crash`.
-      await inWorkers('crash', ['tests/crash/**/*.test.ts'], 2),
+      inNode('unit', 'tests/unit/**/*.test.ts', 0),
+      await inWorkers('worker', 'tests/worker/**/*.test.ts', 1),
+      // Scopes and processes that die at every write of their journals: slow, and run by `npm run test:crash`.
+      inNode('crash-node', 'tests/crash/node/*.test.ts', 2),
+      await inWorkers('crash', 'tests/crash/*.test.ts', 3),
     ],
   },
 }))

@@ -39,6 +39,12 @@ describe('the house', () => {
     expect(importing).toEqual([])
   })
 
+  test('the core has at most 500 lines', () => {
+    const core = files.filter((file) => file.startsWith('core/'))
+    const lines = core.flatMap((file) => readFileSync(path.join('src', file), 'utf8').trimEnd().split('\n'))
+    expect(lines.length).toBeLessThanOrEqual(500)
+  })
+
   test('no source file is longer than 300 lines', () => {
     const long = files
       .filter((file) => file !== 'scope/wiring.ts')

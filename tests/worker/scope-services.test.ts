@@ -303,7 +303,8 @@ describe('a clock that was ahead', () => {
     await stub.setTimer('beat', { every_s: 600 }, 'ops')
     const [a, b] = await send(stub, note(scope, 'a'), note(scope, 'b'))
     await inObject(stub, ({ storage }) => {
-      const soon = Date.now() + 30_000
+      const [last] = storage.sql.exec<{ at: number }>('SELECT max(at) AS at FROM log').toArray()
+      const soon = last!.at + 30_000
       storage.sql.exec(`UPDATE events SET due_at = ? WHERE id = ?`, soon, a)
       storage.sql.exec(`UPDATE events SET status = 'processing', ack_token = 't', lease_until = ? WHERE id = ?`, soon, b)
     })

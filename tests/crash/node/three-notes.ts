@@ -1,4 +1,4 @@
-import { saveNote } from '../save-note.ts'
+import { saveNote } from '../../unit/standalone/save-note.ts'
 
 /** Saves three notes, and takes them back where it fails; with a key a step that was lost may be repeated; `gated`, somebody has to approve it. */
 export function threeNotes({ keyed, gated }: { keyed: boolean; gated: boolean }): unknown {

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import type { ProposalResult } from '../../../../src/skills/session/result.ts'
+import type { ProposalResult } from '../../../src/skills/session/result.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-'))
 afterAll(() => rmSync(folder, { recursive: true }))

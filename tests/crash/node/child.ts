@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs'
 import { tool } from 'ai'
 import { z } from 'zod'
-import { createReflex, fileStorage } from '../../../../src/standalone/node/index.ts'
+import { createReflex, fileStorage } from '../../../src/standalone/node/index.ts'
 import { threeNotes } from './three-notes.ts'
 
 /**
