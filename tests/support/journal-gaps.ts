@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { write } from './chain.ts'
-import { live, type Place } from './deaths.ts'
-import { propose, skill, twoSteps } from './two-steps.ts'
+import { write } from './reflex-chain.ts'
+import { live, type Place } from './crash-at-write.ts'
+import { propose, skill, twoSteps } from './two-step-skill.ts'
 import { call, scopePath } from './http.ts'
-import { faultsOf, recordOf, rowsOf, type RunLife } from './run-life.ts'
+import { faultsOf, recordOf, rowsOf, type RunLife } from './run-record.ts'
 import { freshScope, note, stubOf, until } from './scopes.ts'
 import { ask, behaviours } from './test-agents.ts'
 

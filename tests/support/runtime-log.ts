@@ -1,7 +1,7 @@
 import type { Vite } from 'vitest/node'
 
 /** What workerd logs where an object is aborted, a socket breaks off or an alarm is late. Tests cause all of that on purpose. */
-const LOGGED = /^(?:NOSENTRY |(?:uncaught )?exception[ =;]|stack: |workerd\/|kj\/)/
+const LOGGED = /^(?:NOSENTRY |(?:uncaught )?exception[ =;]|failed to invoke drain|stack: |workerd\/|kj\/)/
 const KEPT = 500
 
 /** Keeps the runtime's own log lines back, and prints the last of them if the run fails. */

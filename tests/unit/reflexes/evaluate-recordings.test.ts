@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { evaluateRecordings, type RecordingPage } from '../../../src/reflexes/evaluate-recordings.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
-import { reflexOf } from '../../support/programs.ts'
+import { reflexOf } from '../../support/reflex-programs.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
 
 const sandbox = new QuickJsSandbox(sandboxModule)

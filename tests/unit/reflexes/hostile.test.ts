@@ -3,7 +3,7 @@ import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { sandboxLimits } from '../../../src/reflexes/sandbox.ts'
 import { hostilePrograms } from '../../support/hostile-programs.ts'
-import { bystander, BYSTANDER_FUEL, program } from '../../support/programs.ts'
+import { bystander, BYSTANDER_FUEL, program } from '../../support/reflex-programs.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
 
 // Without a clock, as in production: the counting alone must do.

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { hostilePrograms } from '../../support/hostile-programs.ts'
-import { bystander, BYSTANDER_FUEL, program, reflexOf } from '../../support/programs.ts'
+import { bystander, BYSTANDER_FUEL, program, reflexOf } from '../../support/reflex-programs.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
 
 const sandbox = new QuickJsSandbox(sandboxModule, { now: () => 0 })

@@ -5,7 +5,7 @@ import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { checkReflex } from '../../../src/reflexes/static-check.ts'
 import { sandboxLimits } from '../../../src/reflexes/sandbox.ts'
-import { bystander, BYSTANDER_FUEL, program } from '../../support/programs.ts'
+import { bystander, BYSTANDER_FUEL, program } from '../../support/reflex-programs.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
 
 const name = fc.constantFrom(

@@ -3,7 +3,7 @@ import { dryRun } from '../../../src/reflexes/dry-run.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext, type ReflexContext } from '../../../src/reflexes/reflex-context.ts'
 import { runReflex } from '../../../src/reflexes/run-reflex.ts'
-import { program, reflexOf } from '../../support/programs.ts'
+import { program, reflexOf } from '../../support/reflex-programs.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
 
 const sandbox = new QuickJsSandbox(sandboxModule)

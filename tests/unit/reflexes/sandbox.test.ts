@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sandboxLimits, type Sandbox } from '../../../src/reflexes/sandbox.ts'
-import { program, reflexOf } from '../../support/programs.ts'
+import { program, reflexOf } from '../../support/reflex-programs.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
 
 let sandbox: Sandbox

@@ -11,7 +11,7 @@ import { keywordRouter } from '../../../src/reflexes/templates/keyword-router.ts
 import { rateLimiter } from '../../../src/reflexes/templates/rate-limiter.ts'
 import { smallPurchases } from '../../../src/reflexes/templates/small-purchases.ts'
 import { thresholdInWindow } from '../../../src/reflexes/templates/threshold-in-window.ts'
-import { program } from '../../support/programs.ts'
+import { program } from '../../support/reflex-programs.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
 
 const sandbox = new QuickJsSandbox(sandboxModule)

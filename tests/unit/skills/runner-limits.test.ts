@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { circle } from '../../support/circle.ts'
+import { circle } from '../../support/circular-value.ts'
 import type { RunResult } from '../../../src/skills/runner/ports.ts'
 import { Retryable, threeSteps, toolsOf, World } from './run-world.ts'
 

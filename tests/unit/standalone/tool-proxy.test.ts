@@ -1,6 +1,6 @@
 import { tool, type ToolSet } from 'ai'
 import { describe, expect, test } from 'vitest'
-import { circle } from '../../support/circle.ts'
+import { circle } from '../../support/circular-value.ts'
 import { z } from 'zod'
 import { CutOff } from '../../../src/standalone/index.ts'
 import { memoryStorage } from '../../../src/standalone/memory-storage.ts'

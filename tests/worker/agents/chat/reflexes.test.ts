@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import { withDefaults, type Event } from '../../../../src/core/event.ts'
+import { AGREEMENTS_NEEDED } from '../../../../src/reflexes/promotion.ts'
+import { crash, entriesOf, evict, freshScope, sendAndSettle, stubOf } from '../../../support/scopes.ts'
+
+const talk = () => {
+  const scope = freshScope('chat')
+  const said = (content: string): Event =>
+    withDefaults({ type: 'ws.message', connection_id: 'alice', content }, { now: Date.now(), source: 'test', scope }) as Event
+  const ask = async (content: string) => (await sendAndSettle(stubOf(scope), said(content)))[0]?.outcome
+  return { scope, ask }
+}
+const replies = async (scope: string) => (await entriesOf(stubOf(scope), 'reply-sent')).map(({ content }) => content)
+const modelCalls = async (scope: string) => (await stubOf(scope).state()).counters.model_calls
+
+test.each([
+  ['', async () => {}],
+  [', although the scope was evicted meanwhile', async (scope: string) => evict(stubOf(scope))],
+  [', although the scope died meanwhile', async (scope: string) => void (await crash(scope))],
+])('a question that is asked again and again is answered by a reflex in the end%s', async (_, meanwhile) => {
+  const { scope, ask } = talk()
+  expect(await ask('What are reflexes?')).toMatchObject({ by: 'turn' })
+  expect((await stubOf(scope).state()).settings.reflexes).toEqual([])
+  expect(await ask(' What are  reflexes?')).toMatchObject({ by: 'turn' })
+  const called = (await entriesOf(stubOf(scope), 'effect-ended')).map(({ tool, status }) => `${tool} ${status}`)
+  expect(called).toEqual(['test_reflex ok', 'write_reflex ok', 'update_agent_config ok'])
+  const [reference] = (await stubOf(scope).state()).settings.reflexes
+  expect(reference?.id).toMatch(/^chat-[0-9a-f]{8}-[0-9a-f]{8}$/)
+
+  for (let asked = 0; asked < AGREEMENTS_NEEDED; asked += 1) {
+    expect(await ask('What are reflexes?')).toMatchObject({ by: 'turn' })
+    if (asked === 9) await meanwhile(scope)
+  }
+  expect(await entriesOf(stubOf(scope), 'reflex-moved')).toMatchObject([{ reflex_id: reference?.id, from: 'shadow', to: 'active' }])
+  const [calls, before] = [await modelCalls(scope), await replies(scope)]
+  expect(await ask('What are reflexes?')).toMatchObject({ by: 'reflex', reflex_id: reference?.id, version: 1 })
+  expect(await modelCalls(scope)).toBe(calls)
+  expect((await replies(scope)).slice(before.length)).toEqual([before.at(-1)])
+})
+
+test('what the reflex answers is not answered again by the next turn, and other questions still are', async () => {
+  const { scope, ask } = talk()
+  for (let asked = 0; asked < AGREEMENTS_NEEDED + 3; asked += 1) await ask('Who?')
+  const before = (await replies(scope)).length
+  expect(await ask('And why?')).toMatchObject({ by: 'turn' })
+  const said = (await replies(scope)).slice(before)
+  expect(said).toHaveLength(1)
+  expect(said[0]).toContain('You wrote "And why?"')
+  expect((await stubOf(scope).state()).settings.reflexes).toHaveLength(1)
+})
+
+test('two questions are two reflexes in one chain, and another scope has its own', async () => {
+  const { scope, ask } = talk()
+  for (const question of ['Who?', 'Who?', 'Why?', 'Why?']) await ask(question)
+  const other = talk()
+  for (const question of ['Who?', 'Who?']) await other.ask(question)
+  const chains = await Promise.all([scope, other.scope].map(async (name) => (await stubOf(name).state()).settings.reflexes))
+  expect(chains.map((chain) => chain.length)).toEqual([2, 1])
+  expect(new Set(chains.flat().map(({ id }) => id)).size).toBe(3)
+  expect((await entriesOf(stubOf(other.scope), 'effect-ended')).map(({ output }) => output)).toContainEqual(
+    expect.objectContaining({ written: true }),
+  )
+})
+
+test('a scope that allows no tools has none written', async () => {
+  const { scope, ask } = talk()
+  await stubOf(scope).configure({ tools: [] }, 'ops')
+  for (let asked = 0; asked < 3; asked += 1) await ask('Who?')
+  expect(await entriesOf(stubOf(scope), 'effect-started')).toEqual([])
+})

@@ -1,0 +1,119 @@
+import { env } from 'cloudflare:workers'
+import { describe, expect, test, vi } from 'vitest'
+import type { ReflexVersion } from '../../../src/contract/reflex.ts'
+import { emptyMetrics } from '../../../src/reflexes/metrics.ts'
+import { tellReflexMetrics } from '../../../src/store/reflex-metrics.ts'
+import { setUses } from '../../../src/store/artifact-feed.ts'
+import { call, callWith, keyFor, problem } from '../../support/http.ts'
+import { buildReflex, byAgent, createVersion, freshId, registered, replying } from '../../support/reflexes.ts'
+import { freshScope } from '../../support/scopes.ts'
+
+const changeTo = (state: string, ref: string, { key, ...more }: { key?: string; reason?: string; force?: boolean } = {}) =>
+  call(`/v1/reflexes/${ref}/state`, { json: { state, ...more }, ...(key === undefined ? {} : { key }) })
+const stateOf = async (ref: string) => (await call(`/v1/reflexes/${ref}`)).body.state
+/** What a scope tells of a version in shadow. */
+const show = ({ id, version }: ReflexVersion, scope: string, agreed: number, disagreed = 0) => {
+  const shadow = { runs: 500, fired: agreed + disagreed, agreed, disagreed, undecided: 0 }
+  return tellReflexMetrics(env.DB, scope, [{ reflex_id: id, version, metrics: { ...emptyMetrics(), runs: 500, shadow } }], 1)
+}
+
+describe("a version's state", () => {
+  test('changes with a reason, and only its own', async () => {
+    const id = await registered()
+    await call('/v1/reflexes', { json: buildReflex({ id, code: replying('two') }) })
+    const answer = await changeTo('retired', `${id}@1`, { reason: 'it is old' })
+    expect(answer).toMatchObject({ status: 200, body: { id, version: 1, state: 'retired', state_reason: 'it is old' } })
+    expect(answer.text).not.toContain('function')
+    expect(await stateOf(`${id}@2`)).toBe('active')
+  })
+
+  test('is that of the newest version, where none is named', async () => {
+    const id = await registered()
+    await call('/v1/reflexes', { json: buildReflex({ id, code: replying('two') }) })
+    expect(await changeTo('shadow', id)).toMatchObject({ status: 200, body: { version: 2, state_reason: null } })
+    expect(await stateOf(`${id}@1`)).toBe('active')
+  })
+
+  test.each([{ state: 'asleep' }, {}, { state: 'draft', reason: '' }, { state: 'draft', force: 'yes' }, { state: 'draft', by: 'me' }])(
+    'is not changed by %j',
+    async (json) => {
+      expect(await call(`/v1/reflexes/${await registered()}/state`, { json })).toMatchObject(problem(400, 'invalid-request'))
+    },
+  )
+
+  test('is changed by its owner and by admins, and by nobody else', async () => {
+    const [alice, bob] = [await keyFor(['operator'], ['team-a/*'], 'alice'), await keyFor(['operator'], ['*'], 'bob')]
+    const id = await registered({}, alice)
+    const refused = await changeTo('retired', id, { key: bob })
+    expect(refused).toMatchObject(problem(403))
+    expect(refused.body.detail).toContain('Copy it')
+    expect(await changeTo('retired', id, { key: await keyFor(['admin'], ['team-b/*']) })).toMatchObject(problem(403))
+    expect(await stateOf(id)).toBe('active')
+    expect(await changeTo('draft', id, { key: alice })).toMatchObject({ status: 200 })
+    expect(await changeTo('active', id, { key: await keyFor(['admin'], ['team-a/*']) })).toMatchObject({ status: 200 })
+  })
+})
+
+describe('what an agent wrote', () => {
+  test('is changed by who operates its scope', async () => {
+    const scope = freshScope('team-a')
+    const { id } = await createVersion({ ...byAgent(scope), state: 'shadow' })
+    expect(await changeTo('retired', id, { key: await keyFor(['operator'], ['team-b/*']) })).toMatchObject(problem(403))
+    expect(await changeTo('retired', id, { key: await keyFor(['operator'], ['team-a/*']) })).toMatchObject({ status: 200 })
+  })
+
+  test('acts once it has shown itself in shadow, in all scopes of its owner together', async () => {
+    const version = await createVersion({ ...byAgent(freshScope()), scopes: ['own/*'], state: 'shadow' })
+    await show(version, 'own/a', 40)
+    await show({ ...version, version: 2 }, 'own/a', 100)
+    await show(version, 'foreign', 100)
+    const refused = await changeTo('active', version.id)
+    expect(refused).toMatchObject(problem(409, 'not-proven'))
+    expect(refused.body.detail).toContain('40 of 40 compared fires in shadow agreed: at least 32 more must agree')
+    expect(await stateOf(version.id)).toBe('shadow')
+    await show(version, 'own/b', 32)
+    expect(await changeTo('active', version.id)).toMatchObject({ status: 200, body: { state: 'active' } })
+  })
+
+  test('does not act while it disagrees, unless that is forced', async () => {
+    const version = await createVersion({ ...byAgent(freshScope()), scopes: ['own/*'], state: 'shadow' })
+    await show(version, 'own/a', 90, 10)
+    const refused = await changeTo('active', version.id)
+    expect(refused).toMatchObject(problem(409, 'not-proven'))
+    expect(refused.body.detail).toContain('90 of 100 compared fires')
+    expect(await changeTo('active', version.id, { force: true })).toMatchObject({ status: 200, body: { state: 'active' } })
+    expect(await changeTo('active', version.id, { reason: 'still' })).toMatchObject({ status: 200 })
+  })
+
+  test('goes to any other state without proof', async () => {
+    const { id } = await createVersion({ ...byAgent(freshScope()), state: 'draft' })
+    for (const state of ['shadow', 'retired', 'draft']) expect(await changeTo(state, id)).toMatchObject({ status: 200 })
+  })
+})
+
+describe('the scopes that use a reflex', () => {
+  const told: string[] = []
+  const SCOPE = {
+    getByName: (scope: string) => ({
+      async reflexesChanged(ids: string[]) {
+        if (scope.startsWith('broken')) throw new Error('the scope is away')
+        told.push(...ids.map((id) => `${scope} ${id}`))
+      },
+    }),
+  }
+
+  test('are told of new versions and of states, and one that cannot be told does no harm', async () => {
+    const warned = vi.spyOn(console, 'warn').mockImplementation(() => {})
+    const id = freshId()
+    for (const scope of ['broken/x', 'a', 'b']) await setUses(env.DB, scope, [id])
+    const json = buildReflex({ id })
+    expect(await callWith({ SCOPE }, '/v1/reflexes', { json })).toMatchObject({ status: 201 })
+    expect(told.splice(0)).toEqual([`a ${id}`, `b ${id}`])
+    expect(warned.mock.calls.map(([text]) => String(text))).toEqual([expect.stringContaining('broken/x')])
+    expect(await callWith({ SCOPE }, '/v1/reflexes', { json })).toMatchObject({ status: 200 })
+    expect(told.splice(0)).toEqual([])
+    expect(await callWith({ SCOPE }, `/v1/reflexes/${id}/state`, { json: { state: 'shadow' } })).toMatchObject({ status: 200 })
+    expect(told.splice(0)).toEqual([`a ${id}`, `b ${id}`])
+    warned.mockRestore()
+  })
+})

@@ -1,0 +1,189 @@
+import { env } from 'cloudflare:workers'
+import { describe, expect, test } from 'vitest'
+import type { ReflexState, ReflexVersion } from '../../../src/contract/reflex.ts'
+import { emptyMetrics } from '../../../src/reflexes/metrics.ts'
+import { reflexes } from '../../../src/artifacts/kinds.ts'
+import { MOST_VERSIONS } from '../../../src/artifacts/registry.ts'
+import { scopesUsing, setUses } from '../../../src/store/artifact-feed.ts'
+import { precedenceOfCount } from '../../../src/contract/artifact.ts'
+import { selectReferenced } from '../../../src/store/artifacts.ts'
+import { metricsOf, tellReflexMetrics } from '../../../src/store/reflex-metrics.ts'
+import { contributors } from '../../support/artifact-contributors.ts'
+import { create, createVersion, freshId, replying } from '../../support/reflexes.ts'
+import { freshScope } from '../../support/scopes.ts'
+
+async function setState(change: Parameters<typeof reflexes.setState>[1]): Promise<ReflexVersion | null> {
+  const changed = await reflexes.setState(env.DB, change)
+  return changed.ok ? changed.version : null
+}
+
+describe('versions', () => {
+  test('count up, and each stays what it is', async () => {
+    const first = await createVersion({ code: replying('one') })
+    const second = await createVersion({ id: first.id, code: replying('two'), now: 2 })
+    expect([first.version, second.version]).toEqual([1, 2])
+    expect(await reflexes.find(env.DB, first.id, 1)).toEqual(first)
+    expect(await reflexes.find(env.DB, first.id)).toEqual(second)
+    expect(await reflexes.find(env.DB, first.id, 3)).toBeNull()
+    expect((await reflexes.versions(env.DB, first.id)).map(({ version, hash }) => [version, hash])).toEqual([
+      [2, second.hash],
+      [1, first.hash],
+    ])
+  })
+
+  test.each<[string, object, boolean]>([
+    ['the same again', {}, false],
+    ['another description', { description: 'other' }, true],
+    ['another code', { code: replying('other') }, true],
+  ])('%s is a new one only if something changed', async (_what, fields, created) => {
+    const { id } = await createVersion()
+    expect(await create({ id, ...fields })).toMatchObject({ ok: true, created, version: { version: created ? 2 : 1 } })
+  })
+
+  test('may go back to an earlier code', async () => {
+    const { id } = await createVersion({ code: replying('one') })
+    await createVersion({ id, code: replying('two') })
+    expect(await create({ id, code: replying('one') })).toMatchObject({ ok: true, created: true, version: { version: 3 } })
+  })
+
+  test('that are written at once get numbers of their own', async () => {
+    const id = freshId()
+    const all = await Promise.all(Array.from({ length: 20 }, (_, index) => create({ id, code: replying(String(index)) })))
+    const numbers = all.map((created) => (created.ok ? created.version.version : 0)).sort((one, other) => one - other)
+    expect((await reflexes.versions(env.DB, id)).map(({ version }) => version)).toEqual(
+      Array.from({ length: 20 }, (_, index) => 20 - index),
+    )
+    // Each is told the newest at the end of its own transaction: its own.
+    expect(numbers).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
+  })
+
+  test('of one new id belong to one owner, whoever comes at once', async () => {
+    const id = freshId()
+    const owners = ['alice', 'bob', 'carol']
+    const all = await Promise.all(owners.map((owner) => create({ id, owner_id: owner, owner, code: replying(owner) })))
+    const refusals = all.filter(({ ok }) => !ok)
+    expect(refusals).toHaveLength(2)
+    for (const refused of refusals) expect(refused).toMatchObject({ reason: 'not_owner', detail: expect.stringContaining(id) })
+    expect(await reflexes.versions(env.DB, id)).toHaveLength(1)
+  })
+
+  test.each(contributors)('are added by %s or not', async (_who, fields, ok) => {
+    const { id } = await createVersion({ scopes: ['team-a/*'] })
+    const added = await create({ id, code: replying('two'), scopes: ['team-a/*'], ...fields })
+    expect(added.ok).toBe(ok)
+    expect(await reflexes.find(env.DB, id)).toMatchObject({ version: ok ? 2 : 1, owner: 'alice', scopes: ['team-a/*'] })
+  })
+
+  test('come to an end', async () => {
+    const { id } = await createVersion()
+    const update = 'UPDATE artifact_versions SET version = ?, precedence = ? WHERE id = ?'
+    await env.DB.prepare(update).bind(String(MOST_VERSIONS), precedenceOfCount(MOST_VERSIONS), id).run()
+    expect(await create({ id })).toMatchObject({ ok: true, created: false })
+    expect(await create({ id, code: replying('two') })).toMatchObject({ ok: false, reason: 'too_many_versions' })
+  })
+
+  test('change their state and nothing else', async () => {
+    const before = await createVersion({ state: 'draft' })
+    await createVersion({ id: before.id, code: replying('two') })
+    const changed = await setState({ id: before.id, version: 1, state: 'shadow', reason: 'a try', now: 7 })
+    expect(changed).toEqual({ ...before, state: 'shadow', state_reason: 'a try' })
+    expect(await reflexes.versions(env.DB, before.id)).toMatchObject([
+      { version: 2, state: 'active', state_at: 1 },
+      { version: 1, state: 'shadow', state_at: 7 },
+    ])
+    expect(await setState({ id: before.id, version: 3, state: 'shadow', reason: null, now: 7 })).toBeNull()
+  })
+})
+
+const resolveReflexes = async (references: { id: string; version?: number }[]): Promise<ReflexVersion[]> =>
+  (await selectReferenced(env.DB, 'reflex', references)).map((row) => reflexes.present(row))
+
+describe('a reference', () => {
+  const withStates = async (...states: ReflexState[]): Promise<string> => {
+    const id = freshId()
+    for (const [index, state] of states.entries()) await createVersion({ id, code: replying(String(index)), state })
+    return id
+  }
+  const resolved = async (...references: { id: string; version?: number }[]) =>
+    (await resolveReflexes(references)).map(({ version }) => version).sort((one, other) => one - other)
+
+  test.each<[ReflexState[], number[]]>([
+    [['active'], [1]],
+    [['active', 'active'], [2]],
+    [['active', 'draft', 'retired'], [1]],
+    [
+      ['active', 'shadow'],
+      [1, 2],
+    ],
+    [
+      ['active', 'shadow', 'shadow'],
+      [1, 3],
+    ],
+    [['shadow', 'active'], [2]],
+    [['shadow'], [1]],
+    [['shadow', 'retired'], [1]],
+    [['draft', 'retired'], []],
+  ])('to versions in the states %j stands for %j', async (states, expected) => {
+    expect(await resolved({ id: await withStates(...states) })).toEqual(expected)
+  })
+
+  test('with a version stands for that one, in whatever state', async () => {
+    const id = await withStates('retired', 'active', 'draft')
+    expect(await resolved({ id, version: 1 })).toEqual([1])
+    expect(await resolved({ id, version: 3 })).toEqual([3])
+    expect(await resolved({ id, version: 4 })).toEqual([])
+  })
+
+  test('beside others, or given twice, stands for itself once', async () => {
+    const [one, other] = [await withStates('active', 'active'), await withStates('active')]
+    expect(
+      await resolved({ id: one }, { id: one }, { id: one, version: 2 }, { id: one, version: 1 }, { id: other }, { id: 'none' }),
+    ).toEqual([1, 1, 2])
+    expect(await resolved()).toEqual([])
+  })
+
+  test('brings the whole version', async () => {
+    const version = await createVersion({ scopes: ['team-a/*'], description: 'd' })
+    expect(await resolveReflexes([{ id: version.id }])).toEqual([version])
+  })
+})
+
+describe('what scopes tell', () => {
+  test('replaces the uses of that scope', async () => {
+    const [a, b, c] = [freshId(), freshId(), freshId()]
+    const [one, other] = [freshScope('a'), freshScope('b')]
+    await setUses(env.DB, one, [a, b, b])
+    await setUses(env.DB, other, [b])
+    expect(await scopesUsing(env.DB, b, 10)).toEqual([one, other])
+    await setUses(env.DB, one, [c, a])
+    expect([await scopesUsing(env.DB, a, 10), await scopesUsing(env.DB, b, 10), await scopesUsing(env.DB, c, 10)]).toEqual([
+      [one],
+      [other],
+      [one],
+    ])
+    await setUses(env.DB, one, [])
+    expect(await scopesUsing(env.DB, a, 10)).toEqual([])
+    await setUses(env.DB, one, [b])
+    expect(await scopesUsing(env.DB, b, 1)).toEqual([one])
+  })
+
+  test('replaces its metrics, unless it comes late', async () => {
+    const reflex_id = freshId()
+    const metrics = (runs: number) => ({ ...emptyMetrics(), runs })
+    const tell = (runs: number, now: number, scope = 'a') =>
+      tellReflexMetrics(env.DB, scope, [{ reflex_id, version: 1, metrics: metrics(runs) }], now)
+    await tell(5, 10)
+    await tell(3, 9)
+    await tell(1, 10, 'b')
+    expect(await metricsOf(env.DB, reflex_id)).toEqual(
+      expect.arrayContaining([
+        { version: 1, scope: 'a', metrics: metrics(5) },
+        { version: 1, scope: 'b', metrics: metrics(1) },
+      ]),
+    )
+    await tell(6, 10)
+    expect((await metricsOf(env.DB, reflex_id)).find(({ scope }) => scope === 'a')?.metrics.runs).toBe(6)
+    await tellReflexMetrics(env.DB, 'a', [], 11)
+    expect(await metricsOf(env.DB, freshId())).toEqual([])
+  })
+})

@@ -1,0 +1,291 @@
+import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Env } from '../../../src/env.ts'
+import type { Event } from '../../../src/core/event.ts'
+import worker from '../../support/worker.ts'
+import { enqueue } from '../../../src/events/enqueue.ts'
+import { pack } from '../../../src/events/pack.ts'
+import { listEvents } from '../../../src/store/events.ts'
+import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
+import { sweep } from '../../../src/events/sweep.ts'
+import { call } from '../../support/http.ts'
+import { freshScope, inObject, note, runAlarm, stubOf, until } from '../../support/scopes.ts'
+
+async function deliver(queue: string, bodies: unknown[], attempts = 1, bindings: Env = env) {
+  const batch = createMessageBatch(
+    queue,
+    bodies.map((body, index) => ({ id: `m${index}-${crypto.randomUUID()}`, timestamp: new Date(), attempts, body })),
+  )
+  const context = createExecutionContext()
+  await worker.queue(batch, bindings)
+  return getQueueResult(batch, context)
+}
+const row = (scope: string) => env.DB.prepare('SELECT * FROM events WHERE scope = ?').bind(scope).first()
+const listed = async (scope: string) => (await listEvents(env.DB, { scope, patterns: ['*'], limit: 10 })).items
+const letters = async (scope: string) => (await env.DB.prepare('SELECT * FROM dead_letters WHERE scope = ?').bind(scope).all()).results
+
+beforeEach(async () => {
+  await env.DB.exec('DELETE FROM dead_letters')
+})
+
+describe('the consumer', () => {
+  test('delivers a batch scope by scope, and drops what a redelivered message brings twice', async () => {
+    const [one, two] = [freshScope(), freshScope()]
+    const [a, b, c] = [note(one, 'a'), note(one, 'b'), note(two, 'c')]
+    const bodies = [
+      { scope: one, events: [a] },
+      { scope: two, events: [c] },
+      { scope: one, events: [b] },
+    ]
+    expect((await deliver('reflex-events', bodies)).explicitAcks).toHaveLength(3)
+    expect((await deliver('reflex-events', bodies.slice(0, 1))).explicitAcks).toHaveLength(1)
+    expect(await stubOf(one).outcomes([a.id, b.id], 5000)).toMatchObject({ settled: true })
+    expect((await stubOf(one).state()).counters).toMatchObject({ accepted: 2, duplicates: 1 })
+  })
+
+  test.each([['a string'], [null], [{ scope: 'bad scope!', events: [] }], [{ scope: 'x', events: 'none' }]])(
+    'a message that cannot be read (%j) goes to the dead letters at once, and the others are delivered',
+    async (body) => {
+      const scope = freshScope()
+      const event = note(scope, 'fine')
+      const result = await deliver('reflex-events', [body, { scope, events: [event] }])
+      expect(result.explicitAcks).toHaveLength(2)
+      expect(result.retryMessages).toEqual([])
+      const { results } = await env.DB.prepare('SELECT * FROM dead_letters WHERE scope IS NULL').all()
+      expect(results).toMatchObject([
+        { origin: 'queue', payload: JSON.stringify(body), error: expect.stringContaining('could not be read') },
+      ])
+    },
+  )
+
+  test('an event that its scope cannot take goes back alone: the others of its message, and other messages, are accepted', async () => {
+    const scope = freshScope()
+    const poison = note(scope, 'poison')
+    const stub = stubOf(scope)
+    const accept = async (events: Event[]) => {
+      if (events.some(({ id }) => id === poison.id)) throw new Error('the scope starts anew after a failure')
+      return stub.accept(events, 'queue')
+    }
+    const failing = Object.assign({}, env, { SCOPE: { getByName: () => ({ accept }) } })
+    const others = Array.from({ length: 20 }, (_, index) => note(scope, `other ${index}`))
+    const bodies = [
+      { scope, events: [...others.slice(0, 7), poison, ...others.slice(7, 15)] },
+      { scope, events: others.slice(15) },
+    ]
+    expect((await deliver('reflex-events', bodies, 1, failing)).retryMessages).toHaveLength(2)
+    const second = await deliver('reflex-events', bodies, 2, failing)
+    expect(second).toMatchObject({ retryMessages: [expect.anything()], explicitAcks: [expect.anything()] })
+    expect((await stub.state()).counters.accepted).toBe(20)
+    const buried = await deliver('reflex-dead-letters', bodies.slice(0, 1), 6)
+    expect(buried.explicitAcks).toHaveLength(1)
+    await until(async () => (await letters(scope)).length <= 1, 'the outbox has told of the others')
+    expect(await letters(scope)).toMatchObject([{ event_id: poison.id }])
+  })
+
+  test('a burst of events with the longest ids is accepted in one call', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ agent: 'perceiver' }, 'test')
+    const events = Array.from({ length: 6000 }, (_, index) => ({
+      ...note(scope, 'x'),
+      id: `${String(index).padStart(6, '0')}${'漢'.repeat(122)}`,
+    }))
+    const result = await deliver('reflex-events', [{ scope, events }])
+    expect(result.explicitAcks).toHaveLength(1)
+    expect((await stubOf(scope).state()).counters.accepted).toBe(events.length)
+  })
+
+  test('events of a megabyte of three-byte characters are accepted, and D1 is told of them', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ agent: 'perceiver' }, 'test')
+    const events = Array.from({ length: 30 }, (_, index) => note(scope, `${index}${'漢'.repeat(33_000)}`))
+    expect((await deliver('reflex-events', [{ scope, events }])).explicitAcks).toHaveLength(1)
+    await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'the outbox is empty')
+    expect((await stubOf(scope).state()).counters.accepted).toBe(events.length)
+  })
+
+  test('a full inbox sends the message back', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ consumer: 'pull', inbox_limit: 2 }, 'test')
+    expect((await deliver('reflex-events', [{ scope, events: [note(scope, 'first')] }])).explicitAcks).toHaveLength(1)
+    const result = await deliver('reflex-events', [{ scope, events: [note(scope, 'a'), note(scope, 'b')] }])
+    expect(result.explicitAcks).toEqual([])
+    expect(result.retryMessages).toHaveLength(1)
+  })
+
+  test('what could not be delivered ends as a dead letter, unless its scope has it after all', async () => {
+    const [lost, delivered] = [freshScope(), freshScope()]
+    const [a, b] = [note(lost, 'a'), note(delivered, 'b')]
+    await stubOf(delivered).accept([b], 'queue')
+    await until(async () => (await row(delivered))?.['status'] === 'completed', 'D1 knows')
+    expect(
+      (
+        await deliver(
+          'reflex-dead-letters',
+          [
+            { scope: lost, events: [a] },
+            { scope: delivered, events: [b] },
+          ],
+          6,
+        )
+      ).explicitAcks,
+    ).toHaveLength(2)
+    expect(await letters(lost)).toMatchObject([{ origin: 'queue', event_id: a.id, attempts: 6 }])
+    expect(await row(lost)).toMatchObject({ status: 'dead_lettered' })
+    expect(await letters(delivered)).toEqual([])
+    expect(await row(delivered)).toMatchObject({ status: 'completed' })
+  })
+
+  test('a D1 that is down keeps a dead letter in its queue', async () => {
+    await env.DB.exec('ALTER TABLE dead_letters RENAME TO away')
+    try {
+      const result = await deliver('reflex-dead-letters', [{ scope: 'x', events: [note('x', 'a')] }])
+      expect(result.retryMessages).toHaveLength(1)
+      expect(result.explicitAcks).toEqual([])
+    } finally {
+      await env.DB.exec('ALTER TABLE away RENAME TO dead_letters')
+    }
+  })
+})
+
+describe('the queue path', () => {
+  test('is in D1 as queued at once, and gets its outcome', async () => {
+    const scope = freshScope()
+    const event = note(scope, 'a')
+    await enqueue(env, createExecutionContext(), [event], Date.now())
+    expect(['queued', 'pending', 'completed']).toContain((await listed(scope))[0]?.status)
+    await until(async () => (await row(scope))?.['status'] === 'completed', 'the outcome is in D1')
+    expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual({
+      known: new Map([[`${scope} ${event.id}`, event.meta.trace_id]]),
+      unsure: new Set(),
+    })
+  })
+
+  test('does not need D1', async () => {
+    const scope = freshScope()
+    const event = note(scope, 'a')
+    await env.DB.exec('ALTER TABLE events RENAME TO events_away')
+    try {
+      expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual({ known: new Map(), unsure: new Set() })
+      await until(async () => (await stubOf(scope).event(event.id))?.status === 'completed', 'the scope has it')
+    } finally {
+      await env.DB.exec('ALTER TABLE events_away RENAME TO events')
+    }
+  })
+
+  test('that took a part of the events tells the rest, and the sweep sends the rest again', async () => {
+    const [taken, refused] = [freshScope(), freshScope()]
+    // Three fill a batch of their own.
+    const large = (scope: string) => Array.from({ length: 3 }, (_, index) => note(scope, `${index}`.repeat(70_000)))
+    const [first, second] = [large(taken), large(refused)]
+    // It takes the one scope's, and loses them.
+    const EVENTS = {
+      sendBatch: async (batch: { body: { scope: string } }[]) => {
+        if (batch.some(({ body }) => body.scope === refused)) throw new Error('away')
+      },
+    }
+    const failing = Object.assign({}, env, { EVENTS })
+    const now = Date.now() - 31_000
+    const { known, unsure } = await enqueue(failing, createExecutionContext(), [...first, ...second], now)
+    expect({ known, unsure }).toEqual({ known: new Map(), unsure: new Set(second) })
+    expect((await sweep(failing, now + 31_000)).sent_again).toBe(first.length)
+    expect((await sweep(env, now + 31_000)).sent_again).toBe(second.length)
+    await until(async () => (await stubOf(refused).state()).counters.accepted === second.length, 'the rest is delivered')
+  })
+
+  test('packs many events of one scope into a message, none over the limit', () => {
+    const events = [
+      ...Array.from({ length: 300 }, (_, index) => note('a', `${index}`.repeat(100))),
+      ...Array.from({ length: 3 }, () => note('b', '€'.repeat(20_000))),
+    ]
+    const packed = pack(events)
+    expect(packed.length).toBeLessThan(10)
+    for (const { message, bytes } of packed) {
+      expect(bytes).toBeLessThanOrEqual(100_000)
+      expect(new Set(message.events.map(({ scope }) => scope))).toEqual(new Set([message.scope]))
+    }
+    expect(packed.flatMap(({ message }) => message.events)).toEqual(events)
+  })
+})
+
+describe('the sweep', () => {
+  test('sends again what stayed queued for half a minute, and not what is younger or was just sent', async () => {
+    const [late, young] = [freshScope(), freshScope()]
+    const now = Date.now()
+    const put = async (scope: string, at: number) => {
+      await noteQueued(env.DB, [{ id: newBatchId(at), events: [note(scope, 'a')] }], at + 30_000)
+    }
+    await put(late, now - 31_000)
+    await put(young, now - 29_000)
+    expect((await sweep(env, now)).sent_again).toBe(1)
+    expect((await sweep(env, now + 1000)).sent_again).toBe(0)
+    await until(async () => (await row(late))?.['status'] === 'completed', 'the late one is delivered')
+    expect(await listed(young)).toMatchObject([{ status: 'queued' }])
+    await env.DB.exec('DELETE FROM queued')
+  })
+
+  test('wakes a scope whose alarm is overdue, once', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.setTimer('beat', { every_s: 3600 }, 'ops')
+    await stub.accept([note(scope, 'a')], 'http')
+    await until(async () => row(scope), 'D1 knows the scope')
+    await env.DB.prepare('UPDATE scopes SET wake_at = ? WHERE scope = ?')
+      .bind(Date.now() - 120_000, scope)
+      .run()
+    expect((await sweep(env, Date.now())).poked).toBe(1)
+    expect((await sweep(env, Date.now())).poked).toBe(0)
+  })
+
+  test('forgets in D1 until nothing is left, whatever came in, but no dead letter, no open event, and nothing for a clock that was ahead', async () => {
+    const DAY = 86_400_000
+    const now = Date.now()
+    const insert = (id: string, count: number, status: string, at: number) =>
+      env.DB.prepare(
+        `INSERT INTO events (id, scope, type, payload, status, accepted_at)
+          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+          SELECT ?1 || i, 'old/1', 'test.note', '{}', ?3, ?4 FROM n`,
+      )
+        .bind(id, count, status, at)
+        .run()
+    await env.DB.exec('DELETE FROM events')
+    // The first were accepted by a clock that was a day ahead: what came behind them is older by its time.
+    await insert('ahead', 1500, 'completed', now + DAY)
+    await insert('old', 3500, 'completed', now - 31 * DAY)
+    await insert('dead', 2, 'dead_lettered', now - 31 * DAY)
+    await insert('open', 2, 'pending', now - 31 * DAY)
+    await insert('young', 3, 'ignored', now - 29 * DAY)
+    expect((await call('/health/detailed')).body.retention).toMatchObject({ days: 30, backlog: 3500 })
+    expect((await sweep(env, now)).forgotten).toBe(3500)
+    const left = await env.DB.prepare(
+      `SELECT status, count(*) AS n FROM events WHERE scope = 'old/1' GROUP BY status ORDER BY status`,
+    ).all()
+    expect(left.results).toEqual([
+      { status: 'completed', n: 1500 },
+      { status: 'dead_lettered', n: 2 },
+      { status: 'ignored', n: 3 },
+      { status: 'pending', n: 2 },
+    ])
+    expect((await sweep({ ...env, REFLEX_RETENTION_DAYS: 'a week' }, now + 60 * DAY)).forgotten).toBe(0)
+    expect((await sweep({ ...env, REFLEX_RETENTION_DAYS: '7' }, now)).forgotten).toBe(3)
+    await env.DB.exec(`DELETE FROM events WHERE scope = 'old/1'`)
+  })
+
+  test('comes within half a minute also where the clock was ahead when its alarm was set', async () => {
+    const sweeper = env.SWEEPER.getByName('ahead')
+    const alarmIn = (work: (storage: DurableObjectStorage) => Promise<unknown>) =>
+      inObject(sweeper as never, ({ storage }) => work(storage))
+    await alarmIn((storage) => storage.setAlarm(Date.now() + 80_000_000))
+    await sweeper.arm()
+    const at = (await alarmIn((storage) => storage.getAlarm())) as number
+    expect(at - Date.now()).toBeLessThanOrEqual(30_000)
+    await alarmIn((storage) => storage.deleteAlarm())
+  })
+
+  test('by the sweeper survives without a cron: it is armed before the answer, and its alarm comes by itself', async () => {
+    const sweeper = env.SWEEPER.getByName('sweeper')
+    await sweeper.arm()
+    expect(await runAlarm(sweeper)).toBe(true)
+    expect(await runAlarm(sweeper)).toBe(true)
+  })
+})

@@ -1,0 +1,491 @@
+import { env } from 'cloudflare:workers'
+import { describe, expect, test } from 'vitest'
+import { limits } from '../../../src/base/limits.ts'
+import { call, keyFor, scopePath } from '../../support/http.ts'
+import {
+  age,
+  entriesOf,
+  evict,
+  freshScope,
+  hurry,
+  inObject,
+  logOf,
+  note,
+  runAlarm,
+  send,
+  sendAndSettle,
+  stubOf,
+  until,
+} from '../../support/scopes.ts'
+import { behaviours } from '../../support/test-agents.ts'
+
+const inD1 = async (id: string) => env.DB.prepare('SELECT status, attempts, error, revision FROM events WHERE id = ?').bind(id).first()
+
+describe('timers', () => {
+  test('tick as events, each once, whatever wakes the scope', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    expect(await stub.setTimer('beat', { every_s: 3600 }, 'ops')).toMatchObject({ ok: true, created: true })
+    await hurry(stub)
+    await stub.poke()
+    const accepted = await until(async () => (await entriesOf(stub, 'event-accepted'))[0], 'the tick came')
+    expect(accepted).toMatchObject({ event_type: 'timer.tick', source: 'timer:beat', via: 'timer' })
+    expect(await entriesOf(stub, 'event-accepted')).toHaveLength(1)
+    expect(await stub.timer('beat')).toMatchObject({ fired: 1 })
+  })
+
+  test('that tick again are skipped while the inbox is full, and said to be; last ticks come', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull', inbox_limit: 2 }, 'ops')
+    await send(stub, note(scope, 'a'), note(scope, 'b'))
+    await stub.setTimer('beat', { every_s: 3600 }, 'ops')
+    await stub.setTimer('once', { at: new Date(Date.now() + 60_000).toISOString() }, 'ops')
+    await hurry(stub)
+    expect(await entriesOf(stub, 'timer-skipped')).toMatchObject([{ timer_name: 'beat', reason: 'the inbox is full' }])
+    expect((await entriesOf(stub, 'event-accepted')).map(({ source }) => source)).toEqual(['test', 'test', 'timer:once'])
+    expect(await stub.timer('beat')).toMatchObject({ fired: 0 })
+    await stub.configure({ inbox_limit: 10 }, 'ops')
+    await hurry(stub)
+    expect(await stub.timer('beat')).toMatchObject({ fired: 1 })
+  })
+
+  test('are idempotent: setting the same again changes nothing', async () => {
+    const stub = stubOf(freshScope())
+    const first = await stub.setTimer('a', { cron: '0 6 * * *' }, 'ops')
+    expect(await stub.setTimer('a', { cron: '0 6 * * *' }, 'ops')).toEqual({ ...first, created: false })
+    expect(await entriesOf(stub, 'timer-set')).toHaveLength(1)
+    expect(await stub.setTimer('a', { cron: '0 7 * * *' }, 'ops')).toMatchObject({
+      created: false,
+      timer: { schedule: { cron: '0 7 * * *' } },
+    })
+  })
+
+  test('with {at} tick once and are gone; one in the past is refused', async () => {
+    const stub = stubOf(freshScope())
+    expect(await stub.setTimer('late', { at: '2020-01-01T00:00:00Z' }, 'ops')).toMatchObject({ ok: false, reason: 'never_due' })
+    await stub.setTimer('once', { at: new Date(Date.now() + 60_000).toISOString() }, 'ops')
+    await hurry(stub)
+    expect(await stub.timers()).toEqual([])
+    expect(await entriesOf(stub, 'event-accepted')).toHaveLength(1)
+  })
+
+  test('come by their alarm, also after eviction', async () => {
+    const stub = stubOf(freshScope())
+    await stub.setTimer('soon', { at: new Date(Date.now() + 300).toISOString() }, 'ops')
+    await evict(stub)
+    await scheduler.wait(500)
+    expect(await entriesOf(stub, 'event-accepted')).toHaveLength(1)
+  })
+
+  test('that are removed tick no more', async () => {
+    const stub = stubOf(freshScope())
+    await stub.setTimer('gone', { every_s: 60 }, 'ops')
+    expect(await stub.removeTimer('gone', 'ops')).toBe(true)
+    expect(await stub.removeTimer('gone', 'ops')).toBe(false)
+    await hurry(stub)
+    expect(await entriesOf(stub, 'event-accepted')).toEqual([])
+  })
+})
+
+describe('the pull loop', () => {
+  const pulling = async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull', max_attempts: 2 }, 'test')
+    return { scope, stub }
+  }
+  const claim = async (stub: ReturnType<typeof stubOf>, limit = 10, types?: string[]) => {
+    const claimed = await stub.claim({ limit, lease_s: 30, types }, 'worker')
+    if (!claimed.ok) throw new Error(claimed.detail)
+    return claimed.deliveries
+  }
+
+  test('claims in order, each event for one consumer', async () => {
+    const { scope, stub } = await pulling()
+    const ids = await send(stub, ...['a', 'b', 'c'].map((text) => note(scope, text)))
+    const [one, two] = [await claim(stub, 2), await claim(stub, 2)]
+    expect([...one, ...two].map(({ event }) => event.id)).toEqual(ids)
+    expect(await stub.ack([...one, ...two].map(({ ack_token }) => ack_token))).toMatchObject({ stale: [] })
+    expect(await stub.outcomes(ids, 100)).toMatchObject({ settled: true, records: [{ outcome: { by: 'pull' } }, {}, {}] })
+  })
+
+  test('filters by type', async () => {
+    const { scope, stub } = await pulling()
+    await send(stub, note(scope, 'a'), { ...note(scope, ''), type: 'http.request', method: 'GET', path: '/' } as never)
+    expect((await claim(stub, 10, ['http.request'])).map(({ event }) => event.type)).toEqual(['http.request'])
+  })
+
+  test('a nacked event comes again with backoff, then goes to the dead letters', async () => {
+    const { scope, stub } = await pulling()
+    const [id] = await send(stub, note(scope, 'a'))
+    const [first] = await claim(stub)
+    expect(await stub.nack(first!.ack_token, 'no')).toMatchObject({ ok: true, status: 'pending' })
+    expect(await stub.nack(first!.ack_token, 'no')).toMatchObject({ ok: false, reason: 'stale' })
+    expect(await claim(stub)).toEqual([])
+    await hurry(stub)
+    const [second] = await claim(stub)
+    expect(second).toMatchObject({ attempts: 2 })
+    expect(await stub.nack(second!.ack_token, 'still no')).toMatchObject({ ok: true, status: 'dead_lettered' })
+    expect(await stub.event(id!)).toMatchObject({ status: 'dead_lettered', error: 'still no' })
+  })
+
+  test('a consumer that dies gives its events back when the lease ends, the attempt counted, and its token is stale', async () => {
+    const { scope, stub } = await pulling()
+    await send(stub, note(scope, 'a'))
+    const [dead] = await claim(stub)
+    await hurry(stub)
+    await hurry(stub)
+    const [again] = await claim(stub)
+    expect(again).toMatchObject({ attempts: 2, event: { id: dead!.event.id } })
+    expect(await stub.ack([dead!.ack_token])).toEqual({ acked: [], stale: [dead!.ack_token] })
+    expect(await stub.ack([again!.ack_token])).toMatchObject({ stale: [] })
+  })
+
+  test('claims survive eviction', async () => {
+    const { scope, stub } = await pulling()
+    await send(stub, note(scope, 'a'))
+    const [delivery] = await claim(stub)
+    await evict(stub)
+    expect(await stub.ack([delivery!.ack_token])).toMatchObject({ stale: [] })
+  })
+
+  test('a scope that runs its own turns refuses claims; one set back to turns takes up what waits', async () => {
+    const { scope, stub } = await pulling()
+    expect(await stubOf(freshScope()).claim({ limit: 1, lease_s: 1 }, 'x')).toMatchObject({ ok: false, reason: 'not_pull' })
+    const ids = await send(stub, note(scope, 'a'), note(scope, 'noise'))
+    await stub.configure({ consumer: null }, 'test')
+    expect(await stub.outcomes(ids, 5000)).toMatchObject({
+      records: [{ status: 'completed', outcome: { by: 'turn' } }, { status: 'ignored' }],
+    })
+  })
+
+  test('ten thousand events wait in an inbox and a claim still takes the oldest', async () => {
+    const { scope, stub } = await pulling()
+    const first = note(scope, 'first')
+    await send(stub, first)
+    for (let batch = 0; batch < 20; batch += 1)
+      await send(stub, ...Array.from({ length: 500 }, (_, index) => note(scope, `${batch}:${index}`)))
+    expect((await stub.state()).inbox.pending).toBe(10_001)
+    expect((await claim(stub, 1))[0]?.event.id).toBe(first.id)
+  }, 60_000)
+})
+
+describe('the outbox', () => {
+  test('tells D1 of each event within about a second, dead letters too', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ max_attempts: 1 }, 'test')
+    behaviours.set(scope, async (context) =>
+      context.events.some((event) => (event as never as { text: string }).text === 'bad') ? Promise.reject(new Error('bad')) : null,
+    )
+    const [good] = await sendAndSettle(stub, note(scope, 'good'))
+    const [bad] = await sendAndSettle(stub, note(scope, 'bad'))
+    await until(async () => (await inD1(bad!.event.id))?.['status'] === 'dead_lettered', 'D1 knows of the dead letter')
+    expect(await inD1(good!.event.id)).toMatchObject({ status: 'completed' })
+    const letter = await env.DB.prepare('SELECT * FROM dead_letters WHERE scope = ?').bind(scope).first()
+    expect(letter).toMatchObject({ origin: 'scope', event_id: bad!.event.id, attempts: 1, error: expect.stringContaining('bad') })
+    behaviours.delete(scope)
+    await stub.reopen([bad!.event.id], 'ops')
+    await until(async () => (await inD1(bad!.event.id))?.['status'] === 'completed', 'D1 knows of the second outcome')
+    expect(await env.DB.prepare('SELECT * FROM dead_letters WHERE scope = ?').bind(scope).first()).toBeNull()
+  })
+
+  test('a discarded letter keeps its outcome and leaves the list', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ max_attempts: 1 }, 'test')
+    behaviours.set(scope, async () => Promise.reject(new Error('bad')))
+    const [bad] = await sendAndSettle(stub, note(scope, 'bad'))
+    await until(async () => (await inD1(bad!.event.id))?.['status'] === 'dead_lettered', 'D1 knows')
+    expect(await stub.discard([bad!.event.id], 'ops')).toEqual([bad!.event.id])
+    await until(
+      async () => (await env.DB.prepare('SELECT * FROM dead_letters WHERE scope = ?').bind(scope).first()) === null,
+      'the letter is gone',
+    )
+    expect(await stub.event(bad!.event.id)).toMatchObject({ status: 'dead_lettered', outcome: { discarded: true } })
+  })
+
+  test('waits out a D1 that fails on every write, while the scope accepts and acts; then tells all of it', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await env.DB.exec('ALTER TABLE events RENAME TO events_away')
+    const ids: string[] = []
+    try {
+      for (const text of ['a', 'b', 'noise']) ids.push((await sendAndSettle(stub, note(scope, text)))[0]!.event.id)
+      const state = await until(async () => {
+        const now = await stub.state()
+        return now.outbox.last_error && now
+      }, 'telling has failed')
+      expect(state.outbox).toMatchObject({ waiting: 3, last_error: expect.stringContaining('events') })
+      expect(state.counters).toMatchObject({ completed: 2, ignored: 1 })
+    } finally {
+      await env.DB.exec('ALTER TABLE events_away RENAME TO events')
+    }
+    for (const id of ids) await until(async () => inD1(id), 'D1 is told')
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'nothing waits any more')
+    expect((await stub.state()).outbox.last_error).toBeNull()
+  })
+
+  test('a death between D1 and the note of it tells again, and changes nothing', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const [record] = await sendAndSettle(stub, note(scope, 'a'))
+    const id = record!.event.id
+    await until(async () => (await inD1(id))?.['status'] === 'completed', 'D1 is told')
+    const before = await inD1(id)
+    await inObject(stub, (state) => void state.storage.sql.exec('UPDATE events SET told = 0'))
+    await evict(stub)
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'it is told again')
+    expect(await inD1(id)).toEqual(before)
+  })
+
+  test('a late report never overwrites a newer one', async () => {
+    const scope = freshScope()
+    const [record] = await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    const id = record!.event.id
+    await until(async () => (await inD1(id))?.['status'] === 'completed', 'D1 is told')
+    const { replicateEvents } = await import('../../../src/store/replicate.ts')
+    const late = {
+      ...(await env.DB.prepare('SELECT * FROM events WHERE id = ?').bind(id).first()),
+      status: 'pending',
+      revision: 1,
+      discarded: false,
+    }
+    await replicateEvents(env.DB, [late as never], { scope, agent: 'x', open: 1, wake_at: null, updated_at: 0, parked: 0 })
+    expect(await inD1(id)).toMatchObject({ status: 'completed' })
+  })
+})
+
+describe('retention', () => {
+  test('forgets what is older than retained, keeps what is open or in the context, and numbers on', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    behaviours.set(scope, async () => ({ done: true }))
+    const [old] = await sendAndSettle(stub, note(scope, 'old'))
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'it is told')
+    const { last_seq } = await stub.state()
+    await inObject(stub, (state) => {
+      state.storage.sql.exec('UPDATE log SET at = at - 864000000')
+      state.storage.sql.exec('UPDATE events SET accepted_at = accepted_at - 864000000')
+    })
+    await runAlarm(stub)
+    expect(await stub.event(old!.event.id)).toBeNull()
+    expect(await logOf(stub)).toEqual([])
+    await evict(stub)
+    await sendAndSettle(stub, note(scope, 'new'))
+    expect((await logOf(stub))[0]?.seq).toBe(last_seq + 1)
+  })
+})
+
+describe('a clock that was ahead', () => {
+  const DAY_MS = 86_400_000
+  /** As if all of this had been written by a clock a day ahead, and the object had died then. */
+  const wakeAfter = async (stub: ReturnType<typeof stubOf>) => {
+    await inObject(stub, ({ storage }) => {
+      storage.sql.exec(`UPDATE log SET at = at + ${DAY_MS}`)
+      storage.sql.exec(`UPDATE events SET due_at = due_at + ${DAY_MS} WHERE due_at > 0`)
+      storage.sql.exec(`UPDATE events SET lease_until = lease_until + ${DAY_MS} WHERE ack_token IS NOT NULL`)
+      storage.sql.exec(`UPDATE timers SET next_at = next_at + ${DAY_MS}, set_at = set_at + ${DAY_MS}`)
+    })
+    await evict(stub)
+    await stub.state()
+  }
+  const within = async (stub: ReturnType<typeof stubOf>, sql: string, ms: number) => {
+    const [row] = await inObject(stub, ({ storage }) => storage.sql.exec<{ at: number }>(sql).toArray())
+    expect(row!.at - Date.now()).toBeLessThanOrEqual(ms)
+  }
+
+  test('holds up no retry, lease or timer once it is right, and is in the log once', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull' }, 'ops')
+    await stub.setTimer('beat', { every_s: 600 }, 'ops')
+    const [a, b] = await send(stub, note(scope, 'a'), note(scope, 'b'))
+    await inObject(stub, ({ storage }) => {
+      const [last] = storage.sql.exec<{ at: number }>('SELECT max(at) AS at FROM log').toArray()
+      const soon = last!.at + 30_000
+      storage.sql.exec(`UPDATE events SET due_at = ? WHERE id = ?`, soon, a)
+      storage.sql.exec(`UPDATE events SET status = 'processing', ack_token = 't', lease_until = ? WHERE id = ?`, soon, b)
+    })
+    await wakeAfter(stub)
+    await within(stub, `SELECT due_at AS at FROM events WHERE status = 'pending'`, 30_000)
+    await within(stub, `SELECT lease_until AS at FROM events WHERE status = 'processing'`, 30_000)
+    await within(stub, 'SELECT next_at AS at FROM timers', 600_000)
+    await evict(stub)
+    await stub.state()
+    await runAlarm(stub)
+    expect(await entriesOf(stub, 'clock-corrected')).toHaveLength(1)
+  })
+
+  test('has nothing forgotten that is open, in the context, or not yet told to D1', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull' }, 'ops')
+    const [id] = await send(stub, note(scope, 'open'))
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'D1 is told')
+    await age(stub, 400)
+    expect((await stub.event(id!))?.status).toBe('pending')
+  })
+})
+
+describe('settings', () => {
+  test('are merged, null goes back to the default, and each change is in the log', async () => {
+    const stub = stubOf(freshScope())
+    expect(await stub.configure({ max_attempts: 7, instructions: 'be brief' }, 'ops')).toMatchObject({
+      settings: { max_attempts: 7, instructions: 'be brief' },
+    })
+    await evict(stub)
+    const changed = await stub.configure({ max_attempts: null }, 'ops')
+    expect(changed).toMatchObject({ settings: { max_attempts: 3, instructions: 'be brief', turn_timeout_ms: 5000 } })
+    expect(await entriesOf(stub, 'settings-changed')).toMatchObject([
+      { by: 'ops', patch: { max_attempts: 7 } },
+      { patch: { max_attempts: null } },
+    ])
+  })
+
+  test.each([
+    [{ agent: 'nobody' }, 'unknown agent "nobody". Available: test-agent, '],
+    [{ when: 'total >=' }, 'when'],
+    [{ when: 'total + 1' }, 'must be true or false; its type is int'],
+    [{ tools: ['nothing'] }, 'unknown tool "nothing" of agent test-agent. Available: act, '],
+  ])('%j is refused with the reason, and changes nothing', async (patch, reason) => {
+    const stub = stubOf(freshScope())
+    expect(await stub.configure(patch, 'ops')).toMatchObject({ ok: false, reason: 'invalid', detail: expect.stringContaining(reason) })
+    expect(await entriesOf(stub, 'settings-changed')).toEqual([])
+  })
+
+  test('name the agent that serves a scope', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ agent: 'perceiver' }, 'ops')
+    expect(await sendAndSettle(stub, note(scope, 'noise'))).toMatchObject([{ outcome: { by: 'perceive' } }])
+  })
+})
+
+describe('a ticket', () => {
+  const soon = () => Date.now() + 60_000
+
+  test('is used once, also where the object is evicted in between', async () => {
+    const stub = stubOf(freshScope())
+    const expires_at = soon()
+    expect(await stub.useTicket('a', expires_at)).toEqual({ ok: true })
+    expect(await stub.useTicket('a', expires_at)).toMatchObject({ ok: false, reason: 'used' })
+    await evict(stub)
+    expect(await stub.useTicket('a', expires_at)).toMatchObject({ ok: false, reason: 'used' })
+    expect(await stub.useTicket('b', expires_at)).toEqual({ ok: true })
+  })
+
+  test('that has expired is refused, and those that were used leave nothing once they have', async () => {
+    const stub = stubOf(freshScope())
+    expect(await stub.useTicket('a', Date.now() - 1)).toMatchObject({ ok: false, reason: 'used' })
+    await stub.useTicket('b', soon())
+    await inObject(stub, (state) => void state.storage.sql.exec('UPDATE used_tickets SET expires_at = 1'))
+    await stub.useTicket('c', soon())
+    const kept = await inObject(stub, (state) => state.storage.sql.exec('SELECT nonce FROM used_tickets').toArray())
+    expect(kept).toEqual([{ nonce: 'c' }])
+  })
+
+  test('beyond what one scope takes in a minute is refused', async () => {
+    const stub = stubOf(freshScope())
+    await stub.useTicket('a', soon())
+    const fill = `INSERT INTO used_tickets SELECT 'n' || value, ${soon()} FROM json_each(?)`
+    const many = JSON.stringify(Array.from({ length: limits.tickets_per_scope }, (_, index) => index))
+    await inObject(stub, (state) => void state.storage.sql.exec(fill, many))
+    expect(await stub.useTicket('b', soon())).toMatchObject({ ok: false, reason: 'too_many' })
+  })
+})
+
+describe('a scope that nothing was written in', () => {
+  /** All that the object keeps. */
+  const keptBy = (stub: ReturnType<typeof stubOf>) =>
+    inObject(stub, async ({ storage }) => ({
+      tables: storage.sql.exec(`SELECT name FROM sqlite_master WHERE name NOT GLOB '_cf_*'`).toArray(),
+      alarm: await storage.getAlarm(),
+    }))
+  const NOTHING = { tables: [], alarm: null }
+
+  const looks = async (stub: ReturnType<typeof stubOf>) => {
+    const { created_at: _, ...context } = await stub.context(10)
+    return {
+      state: await stub.state(),
+      context,
+      log: await stub.readLog(0, 10),
+      event: await stub.event('none'),
+      outcomes: await stub.outcomes(['none'], 1),
+      timers: [await stub.timers(), await stub.timer('none'), await stub.removeTimer('none', 'ops')],
+      recordings: await stub.recordings({ since: 0, after: 0, limit: 10 }),
+      metrics: await stub.metrics(),
+      settled: [await stub.ack(['none']), await stub.nack('none', 'no'), await stub.cancel('no', 'ops')],
+      letters: [await stub.reopen(['none'], 'ops'), await stub.discard(['none'], 'ops')],
+    }
+  }
+
+  test.each(['test', 'ssh'])('keeps nothing, however it is looked at (%s)', async (kind) => {
+    const scope = freshScope(kind)
+    const stub = stubOf(scope)
+    await looks(stub)
+    await stub.poke()
+    await evict(stub)
+    await looks(stub)
+    expect(await keptBy(stub)).toEqual(NOTHING)
+    expect(await env.DB.prepare('SELECT scope FROM scopes WHERE scope = ?').bind(scope).first()).toBeNull()
+    expect(await env.DB.prepare('SELECT scope FROM reflex_uses WHERE scope = ?').bind(scope).first()).toBeNull()
+  })
+
+  const reads = ['', '/context', '/log', '/events/none', '/bulletin', '/timers', '/timers/none', '/mcp'] as const
+  test('is not kept because somebody asks the API about it', async () => {
+    const key = await keyFor(['viewer', 'operator'], ['made-up/*'])
+    const scopes = Array.from({ length: 3 }, () => freshScope('made-up'))
+    const looks = scopes.flatMap((scope) => reads.map((path) => call(scopePath(scope, path), { key })))
+    for (const { status } of await Promise.all(looks)) expect(status).toBeLessThan(500)
+    for (const scope of scopes) {
+      expect(await call(scopePath(scope), { key })).toMatchObject({ status: 200, body: { scope, last_seq: 0, inbox: { pending: 0 } } })
+      await evict(stubOf(scope))
+      expect(await call(scopePath(scope, '/log'), { key })).toMatchObject({ status: 200, body: { items: [] } })
+      expect(await keptBy(stubOf(scope))).toEqual(NOTHING)
+    }
+    expect((await call('/v1/scopes?limit=1000', { key })).body.items).toEqual([])
+  })
+
+  test('answers as one that has its tables and nothing in them', async () => {
+    const scope = freshScope()
+    const [bare, emptied] = [stubOf(scope), stubOf(freshScope())]
+    await emptied.useTicket('a', Date.now() + 60_000)
+    await inObject(emptied, (state) => void state.storage.sql.exec('DELETE FROM used_tickets'))
+    const { state, ...rest } = await looks(emptied)
+    const named = JSON.parse(JSON.stringify(rest).replaceAll(state.scope, scope)) as unknown
+    const found = await looks(bare)
+    expect(found).toEqual({ state: { ...state, scope }, ...(named as object) })
+  })
+
+  test('keeps nothing while sockets and streams are open', async () => {
+    const scope = freshScope()
+    const connect = { connection_id: 'c', key_id: 'admin', source: 'a', may_send: true, decides_as: null, after: 0 }
+    const headers = { 'x-reflex-connect': JSON.stringify(connect) }
+    const { webSocket: socket } = await stubOf(scope).fetch('https://scope/', { headers: { ...headers, upgrade: 'websocket' } })
+    const stream = await stubOf(scope).fetch('https://scope/', { headers })
+    socket?.accept()
+    expect(await keptBy(stubOf(scope))).toEqual(NOTHING)
+    socket?.close()
+    await stream.body?.cancel()
+  })
+
+  test.each<[string, (stub: ReturnType<typeof stubOf>, scope: string) => Promise<unknown>]>([
+    ['event', (stub, scope) => sendAndSettle(stub, note(scope, 'noise'))],
+    ['setting', (stub) => stub.configure({ instructions: 'x' }, 'ops')],
+    ['timer', (stub) => stub.setTimer('t', { every_s: 3600 }, 'ops')],
+    ['ticket', (stub) => stub.useTicket('a', Date.now() + 60_000)],
+  ])('has its schema, its name and its alarm from the first %s on', async (_, write) => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.state()
+    await write(stub, scope)
+    const { created_at } = await stub.context(1)
+    expect(await keptBy(stub)).toMatchObject({ tables: expect.arrayContaining([{ name: 'events' }]), alarm: expect.any(Number) })
+    await evict(stub)
+    const state = await inObject(stub, ({ storage }) => storage.sql.exec(`SELECT value FROM state WHERE key = 'scope'`).one())
+    expect(state).toEqual({ value: JSON.stringify(scope) })
+    expect((await stub.context(1)).created_at).toBe(created_at)
+  })
+})

@@ -1,0 +1,463 @@
+import { describe, expect, test } from 'vitest'
+import {
+  crash,
+  entriesOf,
+  evict,
+  freshScope,
+  hurry,
+  inObject,
+  logOf,
+  note,
+  send,
+  sendAndSettle,
+  stubOf,
+  until,
+} from '../../../support/scopes.ts'
+import { behaviours } from '../../../support/test-agents.ts'
+
+describe('accepting', () => {
+  test('a second delivery of an id is a duplicate and changes nothing', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const event = note(scope, 'once')
+    await sendAndSettle(stub, event)
+    const before = await logOf(stub)
+    const again = await stub.accept([{ ...event, text: 'other' } as never, event], 'queue')
+    expect(again).toMatchObject({ ok: true, receipts: [{ status: 'duplicate' }, { status: 'duplicate' }] })
+    expect(await logOf(stub)).toEqual(before)
+    expect((await stub.state()).counters).toMatchObject({ accepted: 1, duplicates: 2, completed: 1 })
+    expect((await stub.event(event.id))?.event).toEqual(event)
+  })
+
+  test('a duplicate is answered with the trace of the first, which is the one that the log has', async () => {
+    const scope = freshScope()
+    const first = note(scope, 'once')
+    const { id, meta } = first
+    const again = note(scope, 'again', { id })
+    expect(again.meta.trace_id).not.toBe(meta.trace_id)
+    await send(stubOf(scope), first)
+    const accepted = await stubOf(scope).accept([again, note(scope, 'new')], 'http')
+    expect(accepted).toMatchObject({ receipts: [{ status: 'duplicate', trace_id: meta.trace_id }, { status: 'accepted' }] })
+  })
+
+  test('of two equal ids in one call the first is accepted and the second a duplicate', async () => {
+    const scope = freshScope()
+    const event = note(scope, 'first')
+    const receipts = await stubOf(scope).accept([event, { ...event, text: 'second' } as never], 'http')
+    expect(receipts).toMatchObject({ receipts: [{ status: 'accepted' }, { status: 'duplicate' }] })
+    expect((await stubOf(scope).event(event.id))?.event).toEqual(event)
+  })
+
+  test('a full inbox refuses all of a call, and takes it once there is room', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull', inbox_limit: 3 }, 'test')
+    await send(stub, note(scope, 'a'), note(scope, 'b'))
+    const more = [note(scope, 'c'), note(scope, 'd')]
+    expect(await stub.accept(more, 'http')).toEqual({ ok: false, reason: 'inbox_full', depth: 2, limit: 3 })
+    expect((await stub.state()).inbox.pending).toBe(2)
+    const claimed = await stub.claim({ limit: 1, lease_s: 30 }, 'test')
+    await stub.ack(claimed.ok ? claimed.deliveries.map(({ ack_token }) => ack_token) : [])
+    expect(await stub.accept(more, 'http')).toMatchObject({ ok: true })
+  })
+
+  test('what no filter wants is ignored, is not in the context and starts no turn', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    expect(await sendAndSettle(stub, note(scope, 'noise'))).toMatchObject([{ status: 'ignored', outcome: { by: 'filter' } }])
+    expect(await stub.context(10)).toMatchObject({ count: 0, events: [] })
+    expect(await entriesOf(stub, 'turn-started')).toEqual([])
+  })
+
+  test('a filter that throws sends its event to the dead letters after max_attempts, and the others go on', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ max_attempts: 2 }, 'test')
+    const [bad, good] = [note(scope, 'bad filter'), note(scope, 'good')]
+    await send(stub, bad, good)
+    expect((await stub.outcomes([good.id], 5000)).records).toMatchObject([{ status: 'completed' }])
+    expect(await stub.event(bad.id)).toMatchObject({ status: 'pending', attempts: 1 })
+    await hurry(stub)
+    expect(await stub.event(bad.id)).toMatchObject({
+      status: 'dead_lettered',
+      attempts: 2,
+      error: expect.stringContaining('the filter broke'),
+    })
+  })
+
+  test('an agent without a trigger only perceives', async () => {
+    const scope = freshScope('perceive')
+    const stub = stubOf(scope)
+    expect(await sendAndSettle(stub, note(scope, 'seen'))).toMatchObject([{ status: 'completed', outcome: { by: 'perceive' } }])
+    expect((await stub.context(10)).count).toBe(1)
+  })
+})
+
+describe('a turn', () => {
+  test('that returns null completes its events and leaves the context as it is', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    expect(await sendAndSettle(stub, note(scope, 'a'), note(scope, 'b'))).toMatchObject([
+      { status: 'completed', outcome: { by: 'turn', result: null } },
+      { status: 'completed', outcome: { by: 'turn', result: null } },
+    ])
+    expect((await stub.context(10)).events.map((event) => (event as never as { text: string }).text)).toEqual(['a', 'b'])
+  })
+
+  test('that returns a result clears what it saw and no more', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const gate = Promise.withResolvers<void>()
+    const seen: string[][] = []
+    behaviours.set(scope, async (context) => {
+      seen.push(context.events.map((event) => (event as never as { text: string }).text))
+      if (seen.length === 1) await gate.promise
+      return seen.length === 1 ? { acted: true } : null
+    })
+    const first = await send(stub, note(scope, 'a'), note(scope, 'b'))
+    await until(async () => (await stub.state()).turn, 'the turn is in flight')
+    const second = await send(stub, note(scope, 'c'))
+    expect((await stub.context(10)).count).toBe(3)
+    gate.resolve()
+    await stub.outcomes([...first, ...second], 5000)
+    expect(seen).toEqual([['a', 'b'], ['c']])
+    expect((await stub.context(10)).events).toMatchObject([{ text: 'c' }])
+    const [ended] = await entriesOf(stub, 'turn-ended')
+    expect(ended).toMatchObject({ status: 'result', result: { acted: true }, cleared: 2 })
+  })
+
+  test('is the only one of its scope, however many events arrive while it thinks', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    let running = 0
+    let most = 0
+    behaviours.set(scope, async () => {
+      running += 1
+      most = Math.max(most, running)
+      await scheduler.wait(5)
+      running -= 1
+      return null
+    })
+    const ids: string[] = []
+    for (let index = 0; index < 30; index += 1) ids.push(...(await send(stub, note(scope, String(index)))))
+    expect(await stub.outcomes(ids, 10_000)).toMatchObject({ settled: true })
+    expect(most).toBe(1)
+    expect((await stub.state()).turn).toBeNull()
+  })
+
+  test.each([
+    ['throws', async () => Promise.reject(new Error('no idea')), 'no idea'],
+    [
+      'returns a cycle',
+      async () => {
+        const cycle: Record<string, unknown> = {}
+        cycle['self'] = cycle
+        return cycle
+      },
+      'cannot be serialised',
+    ],
+    ['returns a function', async () => () => 1, 'cannot be serialised'],
+    ['returns a bigint', async () => ({ n: 1n }), 'cannot be serialised'],
+    ['returns too much', async () => 'x'.repeat(300_000), 'the most is'],
+  ])('that %s is tried again, then its event goes to the dead letters', async (_, behaviour, error) => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    behaviours.set(scope, behaviour)
+    const event = note(scope, 'a')
+    await send(stub, event)
+    for (let attempt = 1; attempt < 3; attempt += 1) {
+      await until(
+        async () => (await stub.event(event.id))?.attempts === attempt && (await stub.event(event.id))?.status === 'pending',
+        `attempt ${attempt}`,
+      )
+      await hurry(stub)
+    }
+    const [record] = (await stub.outcomes([event.id], 5000)).records
+    expect(record).toMatchObject({
+      status: 'dead_lettered',
+      attempts: 3,
+      error: expect.stringContaining(error),
+      outcome: { by: 'failure' },
+    })
+    expect((await entriesOf(stub, 'event-retried')).map(({ attempts }) => attempts)).toEqual([1, 2])
+  })
+
+  test('that hangs is aborted at its timeout, and can have no effect any more', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ turn_timeout_ms: 30, max_attempts: 1 }, 'test')
+    const late = Promise.withResolvers<unknown>()
+    behaviours.set(scope, async (_, deps) => {
+      await new Promise((resolve) => deps.signal.addEventListener('abort', resolve))
+      deps.call('act', { text: 'too late' }).then(late.resolve, late.resolve)
+      await new Promise(() => {})
+    })
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([
+      { status: 'dead_lettered', error: expect.stringContaining('longer than 30 ms') },
+    ])
+    expect(String(await late.promise)).toContain('longer than 30 ms')
+    expect(await entriesOf(stub, 'effect-started')).toEqual([])
+    expect(await entriesOf(stub, 'turn-ended')).toMatchObject([{ status: 'timeout' }])
+  })
+
+  test('keeps a retried event in its place in the context', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const seen: string[][] = []
+    behaviours.set(scope, async (context) => {
+      seen.push(context.events.map((event) => (event as never as { text: string }).text))
+      if (seen.length === 1) throw new Error('not now')
+      return seen.length === 2 ? { acted: true } : null
+    })
+    const [a] = await send(stub, note(scope, 'a'))
+    await until(async () => (await stub.event(a!))?.status === 'pending' && seen.length === 1, 'the first turn failed')
+    await sendAndSettle(stub, note(scope, 'b'))
+    await hurry(stub)
+    await stub.outcomes([a!], 5000)
+    expect(seen).toEqual([['a'], ['a', 'b'], ['a']])
+  })
+
+  test('lost with its object gives its events back without counting the attempt', async () => {
+    const scope = freshScope()
+    let stub = stubOf(scope)
+    let turns = 0
+    behaviours.set(scope, async () => {
+      turns += 1
+      if (turns === 1) await new Promise(() => {})
+      return null
+    })
+    const ids = await send(stub, note(scope, 'a'))
+    await until(async () => (await stub.state()).turn, 'the turn is in flight')
+    stub = await crash(scope)
+    expect(await stub.outcomes(ids, 5000)).toMatchObject({ settled: true, records: [{ status: 'completed', attempts: 1 }] })
+    expect((await entriesOf(stub, 'turn-ended')).map(({ status }) => status)).toEqual(['lost', 'none'])
+  })
+
+  test('that kills its object every time ends in the dead letters', async () => {
+    const scope = freshScope()
+    let stub = stubOf(scope)
+    behaviours.set(scope, () => new Promise(() => {}))
+    const [id] = await send(stub, note(scope, 'poison'))
+    for (let death = 0; death < 10; death += 1) {
+      await until(async () => (await stub.state()).turn, 'the turn is in flight')
+      stub = await crash(scope)
+    }
+    expect(await stub.event(id!)).toMatchObject({ status: 'dead_lettered', error: expect.stringContaining('10 times') })
+  })
+})
+
+describe('memory', () => {
+  test('the context and the scratch survive eviction', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    behaviours.set(scope, async (context) => {
+      context.scratch['count'] = Number(context.scratch['count'] ?? 0) + context.events.length
+      return null
+    })
+    await sendAndSettle(stub, note(scope, 'a'), note(scope, 'noise'), note(scope, 'b'))
+    const before = await stub.context(10)
+    await evict(stub)
+    expect(await stub.context(10)).toEqual(before)
+    expect(before).toMatchObject({ events: [{ text: 'a' }, { text: 'b' }], scratch: { count: 2 } })
+  })
+
+  test('a failed turn leaves the scratch alone', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ max_attempts: 1 }, 'test')
+    behaviours.set(scope, async (context) => {
+      context.scratch['half'] = true
+      throw new Error('half way')
+    })
+    await sendAndSettle(stub, note(scope, 'a'))
+    expect((await stub.context(10)).scratch).toEqual({})
+  })
+
+  test('the context keeps its limit, and a backlog beyond it is considered in order, all of it', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ context_limit: 10 }, 'test')
+    const considered: string[] = []
+    const gate = Promise.withResolvers<void>()
+    behaviours.set(scope, async (context) => {
+      await gate.promise
+      const texts = context.events.map((event) => (event as never as { text: string }).text)
+      considered.push(...texts.filter((text) => !considered.includes(text)))
+      return null
+    })
+    const events = Array.from({ length: 250 }, (_, index) => note(scope, `n${index}`))
+    const ids = await send(stub, ...events)
+    gate.resolve()
+    expect(await stub.outcomes(ids, 10_000)).toMatchObject({ settled: true })
+    expect(considered).toEqual(events.map((event) => (event as never as { text: string }).text))
+    expect((await stub.context(1000)).count).toBeLessThanOrEqual(110)
+    expect((await entriesOf(stub, 'context-trimmed')).length).toBeGreaterThan(0)
+  })
+})
+
+describe('overlap', () => {
+  async function during(scope: string, overlap: 'queue' | 'interrupt' | 'drop') {
+    const stub = stubOf(scope)
+    await stub.configure({ overlap }, 'test')
+    const gate = Promise.withResolvers<void>()
+    const seen: string[][] = []
+    behaviours.set(scope, async (context, deps) => {
+      seen.push(context.events.map((event) => (event as never as { text: string }).text))
+      if (seen.length === 1) await Promise.race([gate.promise, new Promise((resolve) => deps.signal.addEventListener('abort', resolve))])
+      return null
+    })
+    const first = await send(stub, note(scope, 'a'))
+    await until(async () => (await stub.state()).turn, 'the turn is in flight')
+    const second = await send(stub, note(scope, 'b'))
+    gate.resolve()
+    const { records } = await stub.outcomes([...first, ...second], 5000)
+    return { stub, seen, records }
+  }
+
+  test('queue: evaluated again afterwards', async () => {
+    const { seen, records } = await during(freshScope(), 'queue')
+    expect(seen).toEqual([['a'], ['a', 'b']])
+    expect(records).toMatchObject([{ status: 'completed' }, { status: 'completed', attempts: 1 }])
+  })
+
+  test('interrupt: aborted, and started again with everything, no attempt burned', async () => {
+    const { stub, seen, records } = await during(freshScope(), 'interrupt')
+    expect(seen).toEqual([['a'], ['a', 'b']])
+    expect(records).toMatchObject([
+      { status: 'completed', attempts: 1 },
+      { status: 'completed', attempts: 1 },
+    ])
+    expect((await entriesOf(stub, 'turn-ended')).map(({ status }) => status)).toEqual(['interrupted', 'none'])
+  })
+
+  test('drop: joins the context only', async () => {
+    const { stub, seen, records } = await during(freshScope(), 'drop')
+    expect(seen).toEqual([['a']])
+    expect(records).toMatchObject([{ status: 'completed' }, { status: 'completed', outcome: { by: 'perceive' } }])
+    expect((await stub.context(10)).count).toBe(2)
+  })
+
+  test('debounce: one turn after quiet, with the whole window as its input', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ overlap: { debounce: { quiet_ms: 120, max_ms: 5000 } } }, 'test')
+    const ids: string[] = []
+    for (const text of ['a', 'b', 'c', 'd']) {
+      ids.push(...(await send(stub, note(scope, text))))
+      await scheduler.wait(20)
+    }
+    expect(await stub.outcomes(ids, 5000)).toMatchObject({ settled: true })
+    expect(await entriesOf(stub, 'turn-started')).toMatchObject([{ event_ids: ids }])
+  })
+
+  test('debounce: max_ms ends a window that is never quiet', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ overlap: { debounce: { quiet_ms: 400, max_ms: 500 } } }, 'test')
+    const began = Date.now()
+    const ids: string[] = []
+    while ((await entriesOf(stub, 'turn-started')).length === 0 && Date.now() - began < 5000) {
+      ids.push(...(await send(stub, note(scope, 'tick'))))
+      await scheduler.wait(50)
+    }
+    const [started] = await entriesOf(stub, 'turn-started')
+    expect(started?.event_ids.length).toBeGreaterThan(2)
+  })
+
+  test('debounce: the window survives eviction by the alarm alone', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ overlap: { debounce: { quiet_ms: 300, max_ms: 5000 } } }, 'test')
+    const ids = await send(stub, note(scope, 'a'), note(scope, 'b'))
+    await evict(stub)
+    await until(async () => (await stub.event(ids[0]!))?.status === 'completed', 'the alarm started the turn')
+    expect(await entriesOf(stub, 'turn-started')).toMatchObject([{ event_ids: ids }])
+  })
+})
+
+describe('cancel', () => {
+  test('ends the turn and its events at once and durably, whatever the trigger still does', async () => {
+    const scope = freshScope()
+    let stub = stubOf(scope)
+    const end = Promise.withResolvers<void>()
+    behaviours.set(scope, async (_, deps) => {
+      await end.promise
+      await deps.call('act', { text: 'after cancel' })
+      return { never: true }
+    })
+    const ids = await send(stub, note(scope, 'a'), note(scope, 'b'))
+    await until(async () => (await stub.state()).turn, 'the turn is in flight')
+    expect(await stub.cancel('wrong idea', 'ops')).toMatchObject({ cancelled: true, events: 2 })
+    stub = await crash(scope)
+    end.resolve()
+    expect((await stub.outcomes(ids, 1000)).records).toMatchObject([
+      { status: 'cancelled', outcome: { by: 'cancel', reason: 'wrong idea' } },
+      { status: 'cancelled' },
+    ])
+    expect(await entriesOf(stub, 'effect-started')).toEqual([])
+    expect(await stub.cancel('again', 'ops')).toEqual({ cancelled: false, turn_id: null, events: 0 })
+  })
+})
+
+test('the alarm that was lost is set again by whatever wakes the scope next', async () => {
+  const scope = freshScope()
+  const stub = stubOf(scope)
+  behaviours.set(scope, async () => Promise.reject(new Error('later')))
+  const [id] = await send(stub, note(scope, 'a'))
+  await until(async () => (await stub.event(id!))?.attempts === 1 && (await stub.state()).turn === null, 'the first attempt failed')
+  await inObject(stub, async (state) => state.storage.deleteAlarm())
+  await evict(stub)
+  await stub.state()
+  const alarm = await until(() => inObject(stub, async (state) => state.storage.getAlarm()), 'an alarm is set')
+  expect(alarm).toBeGreaterThan(Date.now() - 1000)
+})
+
+describe('mistakes of a trigger', () => {
+  const run = async (behaviour: Parameters<typeof behaviours.set>[1]) => {
+    const scope = freshScope()
+    behaviours.set(scope, behaviour)
+    await stubOf(scope).configure({ max_attempts: 1 }, 'test')
+    const [settled] = await sendAndSettle(stubOf(scope), note(scope, 'go'))
+    const [ended] = await entriesOf(stubOf(scope), 'turn-ended')
+    return { stub: stubOf(scope), settled, ended }
+  }
+
+  test('a forgotten return counts as null, with a warning; null itself has none', async () => {
+    const forgot = await run(async () => undefined)
+    expect(forgot.settled).toMatchObject({ status: 'completed' })
+    expect(forgot.ended).toMatchObject({ status: 'none', warnings: [expect.stringContaining('the trigger returned undefined')] })
+    expect((await run(async () => null)).ended).not.toHaveProperty('warnings')
+  })
+
+  test('a call that was not awaited ends before the turn does, with a warning', async () => {
+    const { stub, ended } = await run(async (_, deps) => {
+      void deps.call('act', { text: 'not awaited' })
+      return { ok: true }
+    })
+    expect(ended).toMatchObject({
+      status: 'result',
+      warnings: [expect.stringMatching(/deps\.call\("act"\) was still running.*it ended well/)],
+    })
+    const [effect] = await entriesOf(stub, 'effect-ended')
+    expect(effect).toMatchObject({ status: 'ok' })
+    expect(effect?.seq).toBeLessThan(ended?.seq ?? 0)
+  })
+
+  test('one that fails is told, too', async () => {
+    const { ended } = await run(async (_, deps) => {
+      void deps.call('act', { text: 'throw' })
+      return { ok: true }
+    })
+    expect(ended?.warnings).toEqual([expect.stringMatching(/it failed: .*the tool failed/)])
+  })
+
+  test.each([
+    ['an empty text', '', 'deps.reply was given an empty text'],
+    ['an object', { a: 1 }, 'deps.reply takes text, not object: pass a string, such as JSON.stringify(value)'],
+    ['null', null, 'deps.reply takes text, not null'],
+  ])('a reply of %s is refused, with what to do', async (_, content, message) => {
+    const { stub, settled } = await run(async (__, deps) => deps.reply(content as string))
+    expect(settled).toMatchObject({ status: 'dead_lettered', error: expect.stringContaining(message) })
+    expect(await entriesOf(stub, 'reply-sent')).toEqual([])
+  })
+})

@@ -1,0 +1,428 @@
+import { asSchema } from 'ai'
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { write } from '../../support/reflex-chain.ts'
+import { framesOf } from '../../support/socket-frames.ts'
+import { call, problem, scopePath } from '../../support/http.ts'
+import { mcpAnswer, outside, type OutsideRequest } from '../../support/mock-fetch.ts'
+import { called, configure, HOST, open, propose, scopeWith, server, skillOf } from '../../support/scope-with-remote-tools.ts'
+import { entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+import { behaviours } from '../../support/test-agents.ts'
+
+let world: ReturnType<typeof outside>
+let answer: (request: OutsideRequest) => Response | Promise<Response>
+
+beforeEach(() => {
+  answer = () => Response.json({ opened: true })
+  world = outside(HOST, (request) => answer(request))
+})
+afterEach(() => world.restore())
+
+describe('an HTTP tool that the settings declare', () => {
+  test('is called by a turn, with its secret, which is in no log', async () => {
+    answer = ({ headers }) => Response.json({ echo: headers.get('authorization'), ['ticket-secret']: 1 })
+    const scope = await scopeWith({ http_tools: [open] })
+    expect(await called(scope, 'http.tickets.open', { title: 'it burns' })).toEqual({ output: { echo: '[secret]', '[secret]': 1 } })
+    expect(world.requests).toMatchObject([{ method: 'POST', body: '{"title":"it burns"}' }])
+    expect(world.requests[0]?.headers.get('authorization')).toBe('Bearer ticket-secret')
+    expect(JSON.stringify(await logOf(stubOf(scope)))).not.toContain('ticket-secret')
+    expect(await entriesOf(stubOf(scope), 'effect-ended')).toMatchObject([{ tool: 'http.tickets.open', status: 'ok' }])
+  })
+
+  test("is a plan's step, which carries the plan's key", async () => {
+    const scope = await scopeWith({ http_tools: [open] })
+    expect(await propose(scope, skillOf(open.name, { title: '{{title}}' }))).toMatchObject({ status: 'ok' })
+    expect(world.requests[0]?.headers.get('idempotency-key')).toContain('open%3Ait%20burns')
+  })
+
+  test('is called by a reflex, and one that fails hands its event to the slow path', async () => {
+    const scope = await scopeWith({ http_tools: [open] })
+    const { id } = await write(`return { action_type: 'call_tool', tool: 'http.tickets.open', args: { title: context.event.text } }`)
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    answer = () => new Response('no', { status: 400 })
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'b'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    expect(world.requests.map(({ body }) => body)).toEqual(['{"title":"a"}', '{"title":"b"}'])
+  })
+
+  test('is compared by an evaluation, though the settings alone know it', async () => {
+    const scope = await scopeWith({ http_tools: [open] })
+    await called(scope, open.name, { title: 'it burns' })
+    const acts = (title: string) => `return { action_type: 'call_tool', tool: '${open.name}', args: { title: '${title}' } }`
+    const evaluate = async (title: string) =>
+      (await call(`/v1/reflexes/${(await write(acts(title))).id}/evaluate`, { json: { scope, window: '10m' } })).body
+    expect(await evaluate('it burns')).toMatchObject({ fires: 1, agreement: { agreed: 1, disagreed: 0, not_compared: 0 } })
+    expect(await evaluate('it rains')).toMatchObject({ fires: 1, agreement: { agreed: 0, disagreed: 1, not_compared: 0 } })
+  })
+
+  test('that only skills may call is called by nobody else', async () => {
+    const scope = await scopeWith({ http_tools: [{ ...open, plans_only: true }] })
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ error: expect.stringContaining('for the steps of skills alone') })
+    expect(world.requests).toEqual([])
+    expect(await propose(scope, skillOf(open.name, { title: '{{title}}' }))).toMatchObject({ status: 'ok' })
+    expect(world.requests).toHaveLength(1)
+  })
+
+  test('is shown to a model under a name that providers take', async () => {
+    const scope = await scopeWith({ http_tools: [open] })
+    let shown: string[] = []
+    behaviours.set(scope, async (_, deps) => void (shown = Object.keys(deps.tools)))
+    await sendAndSettle(stubOf(scope), note(scope, 'go'))
+    expect(shown).toContain('http_tickets_open')
+  })
+
+  test.each([
+    ['whose host is not allowed', { allowed_hosts: [] }, /not available: the host tickets.example.com is not among.*allowed_hosts/],
+    ['that is not named in the allow-list', { tools: ['act'] }, /not allowed in scope/],
+    ['that is not declared', { http_tools: [] }, /not in scope .*: declare it in the setting http_tools/],
+  ])('%s is not called: the reason names the setting, to a turn and to a proposal', async (_, settings, reason) => {
+    const scope = await scopeWith({ http_tools: [open], ...settings })
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ error: expect.stringMatching(reason) })
+    const { status, decision } = await propose(scope, skillOf(open.name, { title: '{{title}}' }))
+    expect({ status, to_pass: decision.to_pass }).toEqual({ status: 'refused', to_pass: [expect.stringMatching(reason)] })
+    expect(world.requests).toEqual([])
+  })
+
+  test('is tried again by a plan where the other side is only busy', async () => {
+    let asked = 0
+    answer = () => ((asked += 1) === 1 ? new Response('later', { status: 503 }) : Response.json({}))
+    const scope = await scopeWith({ http_tools: [open] })
+    const manifest = skillOf(open.name, { title: '{{title}}' })
+    const [step] = manifest.plan.steps
+    const plan = { ...manifest.plan, steps: [{ ...step, retry: { max_attempts: 2 } }] }
+    expect(await propose(scope, { ...manifest, plan } as typeof manifest)).toMatchObject({ status: 'ok' })
+    expect(asked).toBe(2)
+  })
+
+  test('with a key of its own has its effect once, also for another turn; with a wrong input none', async () => {
+    const scope = await scopeWith({ http_tools: [{ ...open, idempotence_key: 'open:{{title}}' }] })
+    await called(scope, open.name, { title: 'x' })
+    await evict(stubOf(scope))
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ output: { opened: true } })
+    expect(await called(scope, open.name, {})).toEqual({ error: expect.stringContaining('bad input') })
+    expect(world.requests).toHaveLength(1)
+  })
+
+  test.each([
+    ['a secret of the deployment that is not for tools', { secret_headers: { authorization: 'REFLEX_ADMIN_KEY' } }, /REFLEX_TOOL_/],
+    ['a credential in the open', { headers: { Authorization: 'Bearer x' } }, /secret_headers/],
+    ['a header of the request itself', { headers: { host: 'x' } }, /request brings itself/],
+    ['a secret in the place of its host', { secret_headers: { Host: 'REFLEX_TOOL_TICKETS' } }, /request brings itself/],
+    ['a secret in the place of its key', { secret_headers: { 'idempotency-key': 'REFLEX_TOOL_TICKETS' } }, /request brings itself/],
+    ['the hosts of a secret for a secret', { secret_headers: { authorization: 'REFLEX_TOOL_TICKETS_HOSTS' } }, /does not end with _HOSTS/],
+    ['a slot in its host', { url: 'https://{{title}}.example.com/' }, /fixed/],
+    ['a password in its address', { url: `https://me:word@${HOST}/` }, /fixed/],
+    ['a place in its address that is no slot', { url: `https://${HOST}/{{ticket.id}}` }, /no slot/],
+    ['a key that would be the same for all calls', { idempotence_key: 'open:{{inputs.title}}' }, /no slot/],
+    ['another name', { name: 'tickets' }, /http\./],
+    ['a body to get', { method: 'GET' }, /no body/],
+    ['more than there is room for', { body: { title: 'x'.repeat(9000) } }, /8000/],
+  ])('is refused with %s', async (_, changes, message) => {
+    const answered = await configure(freshScope(), { http_tools: [{ ...open, ...changes }] })
+    expect(answered).toMatchObject(problem(400))
+    expect(JSON.stringify(answered.body.errors)).toMatch(message)
+  })
+
+  test('is refused twice under one name, and in an allow-list that names what is not declared', async () => {
+    expect(await configure(freshScope(), { http_tools: [open, open] })).toMatchObject(problem(400))
+    const scope = freshScope()
+    expect(await configure(scope, { tools: [open.name] })).toMatchObject(problem(400))
+    expect(await configure(scope, { tools: [open.name], http_tools: [open] })).toMatchObject({ status: 200 })
+  })
+})
+
+describe('a secret is for the hosts that the deployment names beside it', () => {
+  const evil = 'evil.example.com'
+  const refusal = (detail: RegExp) => ({ ...problem(400), body: { detail: expect.stringMatching(detail) as unknown } })
+
+  test.each([
+    ['the secret of a tool', { http_tools: [{ ...open, url: `https://${evil}/tickets` }] }],
+    ['the secret of a server', { mcp_servers: [{ ...server, url: `https://${evil}/`, secret_headers: open.secret_headers }] }],
+    ['one host further', { http_tools: [{ ...open, url: `https://${HOST}.${evil}/tickets` }] }],
+    ['another port', { http_tools: [{ ...open, url: `https://${HOST}:8443/tickets` }] }],
+  ])('an operator who allows a host of his own does not get there %s', async (_, settings) => {
+    const allowed_hosts = [evil, `*.${evil}`, `${HOST}:8443`]
+    const told = /REFLEX_TOOL_TICKETS is not sent there.*REFLEX_TOOL_TICKETS_HOSTS/
+    expect(await configure(freshScope(), { allowed_hosts, ...settings })).toMatchObject(refusal(told))
+    expect(world.requests).toEqual([])
+  })
+
+  test('one without such hosts is sent nowhere: the patch says what is to be set', async () => {
+    const secret_headers = { authorization: 'REFLEX_TOOL_NOWHERE' }
+    const told = /REFLEX_TOOL_NOWHERE is sent nowhere: .*in the variable REFLEX_TOOL_NOWHERE_HOSTS/
+    const tool = { http_tools: [{ ...open, secret_headers }] }
+    expect(await configure(freshScope(), { allowed_hosts: [HOST], ...tool })).toMatchObject(refusal(told))
+    const asked = { mcp_servers: [{ ...server, secret_headers }] }
+    expect(await configure(freshScope(), { allowed_hosts: [HOST], ...asked })).toMatchObject(refusal(told))
+  })
+
+  test('nor does a redirect of its own host lead it elsewhere', async () => {
+    answer = () => new Response(null, { status: 307, headers: { location: `https://${evil}/` } })
+    const scope = await scopeWith({ allowed_hosts: [HOST, evil], http_tools: [open] })
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ error: expect.stringMatching(/secret must not be sent there.*evil/) })
+    expect(world.requests).toHaveLength(1)
+  })
+
+  test('a tool that needs no secret goes wherever the settings allow', async () => {
+    const { secret_headers: _, ...plain } = { ...open, url: `https://${evil}/tickets` }
+    expect(await configure(freshScope(), { allowed_hosts: [evil], http_tools: [plain] })).toMatchObject({ status: 200 })
+  })
+})
+
+describe('a secret of the deployment, wherever it is written', () => {
+  const SECRET = 'ticket-secret'
+  /** All that a scope and D1 keep. */
+  const kept = async (scope: string): Promise<string> => {
+    const scopes = await inObject(stubOf(scope), ({ storage }) =>
+      storage.sql
+        .exec<{ name: string }>(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'`)
+        .toArray()
+        .flatMap(({ name }) => storage.sql.exec(`SELECT * FROM ${name}`).toArray()),
+    )
+    const tables = await Promise.all(
+      ['events', 'dead_letters', 'approvals'].map((table) => env.DB.prepare(`SELECT * FROM ${table} WHERE scope = ?`).bind(scope).all()),
+    )
+    return JSON.stringify([scopes, tables.map(({ results }) => results)])
+  }
+  const forms = [SECRET, `Bearer ${SECRET}`, btoa(`x${SECRET}`), `a=${encodeURIComponent(`Bearer ${SECRET}`)}`]
+
+  test.each(forms)('in an event (%s): neither its agent sees it, nor does anything keep it', async (form) => {
+    const scope = freshScope()
+    let seen = ''
+    behaviours.set(scope, async (context) => void (seen = JSON.stringify(context.events)))
+    const event = { type: 'test.note', text: `it is ${form}.` }
+    const direct = await call(scopePath(scope, '/events?wait=outcome'), { json: event })
+    expect(direct).toMatchObject({ status: 200 })
+    expect(await call('/v1/events', { json: { ...event, scope } })).toMatchObject({ status: 202 })
+    await until(async () => (await call(`/v1/events?scope=${scope}&status=completed`)).body.items.length === 2, 'D1 knows of both')
+    expect(seen).toContain('it is ')
+    expect(seen).toContain('[secret]')
+    const shown = [(await call(`/v1/events?scope=${scope}`)).text, JSON.stringify(await logOf(stubOf(scope))), await kept(scope), seen]
+    for (const text of shown) expect(text).not.toContain(form)
+    expect(shown.join('')).not.toContain(SECRET)
+  })
+
+  test('in what a model or a trigger says, or in an error: nothing keeps it', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async (_, deps) => {
+      deps.reply(`it is ${SECRET}`)
+      deps.stream(`it is ${SECRET}`)
+      throw new Error(`cannot go on: ${SECRET}`)
+    })
+    const connect = { connection_id: 'v', key_id: 'admin', source: 'v', may_send: false, decides_as: null, after: null }
+    const headers = { Upgrade: 'websocket', 'x-reflex-connect': JSON.stringify(connect) }
+    const { webSocket } = await stubOf(scope).fetch('https://scope/ws', { headers })
+    if (!webSocket) throw new Error('no socket')
+    const socket = framesOf<{ type: string; content?: string }>(webSocket)
+    await stubOf(scope).configure({ max_attempts: 1 }, 'ops')
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'go'))).toMatchObject([{ error: expect.stringContaining('go on: [secret]') }])
+    await until(async () => (await call(`/v1/dlq?scope=${scope}`)).body.items.length === 1, 'D1 knows')
+    expect(await kept(scope)).not.toContain(SECRET)
+    expect(JSON.stringify(await logOf(stubOf(scope)))).not.toContain(SECRET)
+    expect(await socket.frame('delta')).toMatchObject({ content: 'it is [secret]' })
+    expect((await call(`/v1/dlq?scope=${scope}`)).text).not.toContain(SECRET)
+  })
+
+  test('that a tool sends back, of another tool or encoded, reaches nobody', async () => {
+    answer = () => Response.json({ a: `nowhere-secret`, b: btoa('Bearer ticket-secret') })
+    const scope = await scopeWith({ http_tools: [open] })
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ output: { a: '[secret]', b: expect.stringContaining('[secret]') } })
+    answer = () => new Response('nowhere-secret', { status: 400 })
+    expect(await called(scope, open.name, { title: 'y' })).toEqual({ error: expect.not.stringContaining('nowhere-secret') })
+    expect(await kept(scope)).not.toContain('nowhere-secret')
+  })
+
+  test('in what a person sends is refused, by its name', async () => {
+    const scope = freshScope()
+    const refused = await call(scopePath(scope), { method: 'PATCH', json: { instructions: `use ${SECRET}` } })
+    expect(refused).toMatchObject(problem(400))
+    expect(refused.body.detail).toContain('REFLEX_TOOL_TICKETS')
+    expect(refused.text).not.toContain(SECRET)
+    expect(await call(scopePath(scope, '/events'), { json: { type: 'test.note', text: 'x', id: SECRET } })).toMatchObject(problem(400))
+  })
+})
+
+describe('a secret input', () => {
+  /** Its name is its own, so that no other test's skill takes a secret from the same place. */
+  function secretWorld() {
+    const name = `credential_${crypto.randomUUID().slice(0, 8)}`
+    const manifest = skillOf(
+      'http.echo',
+      { title: '{{credential}}' },
+      {
+        signature: {
+          inputs: [
+            { name: 'title', type: 'string', required: true },
+            { name: 'credential', type: 'string', required: true, secret: true },
+          ],
+          blackboard_bindings: { inputs: { credential: `ctx.${name}` }, outputs: { said: `ctx.${name}` } },
+          outputs: [{ name: 'said', type: 'object' }],
+        },
+        effects: { writes: [`ctx.${name}`] },
+        plan: {
+          budget: { max_cost_usd: 1, max_latency_ms: 10_000 },
+          steps: [{ name: 'ask', tool: 'http.echo', args: { title: '{{credential}}' }, timeout_ms: 5000 }],
+          result_map: { said: '{{work.steps.ask}}' },
+        },
+      },
+    )
+    const holding = (value: unknown) => ({ ctx: { [name]: value, other: 'seen' } })
+    return { manifest, holding, named: holding({ secret: 'REFLEX_TOOL_TICKETS' }) }
+  }
+  const { secret_headers: _secret, ...plain } = open
+  const echo = { ...plain, name: 'http.echo' }
+
+  test('is named on the blackboard, and its value is in the call of a step alone', async () => {
+    answer = ({ body }) => Response.json({ got: JSON.parse(body) })
+    const { manifest, named } = secretWorld()
+    const scope = await scopeWith({ http_tools: [echo], blackboard: named })
+    const result = await propose(scope, manifest)
+    expect(world.requests).toMatchObject([{ body: '{"title":"Bearer ticket-secret"}' }])
+    expect(result).toMatchObject({ status: 'ok', outputs: { said: { got: { title: '[secret]' } } } })
+    expect(JSON.stringify([result, await logOf(stubOf(scope))])).not.toContain('ticket-secret')
+    const rows = await inObject(stubOf(scope), ({ storage }) =>
+      ['skill_runs', 'skill_outputs', 'effects', 'state'].map((table) => storage.sql.exec(`SELECT * FROM ${table}`).toArray()),
+    )
+    expect(JSON.stringify(rows)).not.toContain('ticket-secret')
+    expect((await call(scopePath(scope))).body.settings.blackboard).toEqual(named)
+  })
+
+  test.each([
+    ['a host that it is not for', 'REFLEX_TOOL_TICKETS', 'other.example.com'],
+    ['a secret that is sent nowhere', 'REFLEX_TOOL_NOWHERE', HOST],
+    ['a secret that is not set', 'REFLEX_TOOL_MISSING', HOST],
+  ])('is not sent: %s', async (_what, secret, host) => {
+    const { manifest, holding } = secretWorld()
+    const settings = { allowed_hosts: [host], http_tools: [{ ...echo, url: `https://${host}/tickets` }], blackboard: holding({ secret }) }
+    expect(await propose(await scopeWith(settings), manifest)).toMatchObject({ status: 'failed', reason: expect.stringContaining(secret) })
+    expect(world.requests).toEqual([])
+  })
+
+  test('is given to no tool that does not say where it sends it', async () => {
+    const { manifest, named } = secretWorld()
+    const scope = await scopeWith({ blackboard: named })
+    const plan = { ...manifest.plan, steps: [{ name: 'ask', tool: 'act', args: { text: '{{credential}}' }, timeout_ms: 5000 }] }
+    const result = await propose(scope, { ...manifest, plan })
+    expect(result).toMatchObject({ status: 'failed', reason: expect.stringContaining('tool act is given no secret') })
+  })
+
+  test('is named by settings alone: neither by who proposes, nor by what a tool gives', async () => {
+    const { manifest, named } = secretWorld()
+    const scope = await scopeWith({ http_tools: [echo] })
+    expect(await propose(scope, manifest)).toMatchObject({ status: 'clarify' })
+    const json = { skill_id: manifest.id, inputs: { title: 'x', credential: { secret: 'REFLEX_TOOL_TICKETS' } }, why: 'open a ticket' }
+    expect((await call(scopePath(scope, '/skills/propose'), { json })).body).toMatchObject({ status: 'refused' })
+    expect(world.requests).toEqual([])
+    answer = () => Response.json({ secret: 'REFLEX_TOOL_NOWHERE' })
+    await configure(scope, { blackboard: named })
+    const again = await call(scopePath(scope, '/skills/propose'), { json: { ...json, inputs: { title: 'x' } } })
+    expect(again.body).toMatchObject({ status: 'partial_failure', reason: expect.stringContaining('names a secret') })
+  })
+
+  test('as a plain value is refused once a skill has it, and shown nowhere where it was there before', async () => {
+    const { manifest, holding, named } = secretWorld()
+    const scope = await scopeWith({ http_tools: [echo], blackboard: holding('plain-credential') })
+    expect(await propose(scope, manifest)).toMatchObject({ status: 'ok' })
+    expect((await call(scopePath(scope))).body.settings.blackboard).toEqual(holding('[secret]'))
+    expect((await call(scopePath(scope, '/log?limit=1000'))).text).not.toContain('plain-credential')
+    await evict(stubOf(scope))
+    expect((await call(scopePath(scope))).text).not.toContain('plain-credential')
+    const refused = await configure(scope, { blackboard: holding('plain-credential') })
+    expect(refused).toMatchObject(problem(400))
+    expect(refused.body.detail).toContain('{"secret": "REFLEX_TOOL_NAME"}')
+    expect(await configure(scope, { blackboard: named })).toMatchObject({ status: 200 })
+  })
+})
+
+describe("an MCP server's tools", () => {
+  beforeEach(() => {
+    answer = mcpAnswer
+  })
+
+  test('are shown to a turn with the schema of their server, and called by it', async () => {
+    const scope = await scopeWith({ mcp_servers: [{ ...server, secret_headers: { authorization: 'REFLEX_TOOL_TICKETS' } }] })
+    let shown: unknown
+    behaviours.set(scope, async (_, deps) => {
+      const { mcp_sky_look } = deps.tools
+      shown = mcp_sky_look && [mcp_sky_look.description, await asSchema(mcp_sky_look.inputSchema).jsonSchema]
+      return deps.call('mcp.sky.look', { at: 'the moon' })
+    })
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'go'))).toMatchObject([
+      { outcome: { result: { content: [{ text: 'saw the moon' }] } } },
+    ])
+    expect(shown).toMatchObject(['Looks at something', { properties: { at: { type: 'string' } } }])
+    expect(await called(scope, 'mcp.sky.look', { at: 'nothing' })).toEqual({ error: expect.stringContaining('nothing to see') })
+    expect(await called(scope, 'mcp.sky.sing', {})).toEqual({ error: expect.stringContaining('has no such tool') })
+  })
+
+  test('are asked for once, and again in an object that starts anew', async () => {
+    const scope = await scopeWith({ mcp_servers: [server] })
+    const asked = () => world.requests.filter(({ body }) => body.includes('tools/list')).length
+    behaviours.set(scope, async () => null)
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    await sendAndSettle(stubOf(scope), note(scope, 'b'))
+    expect(asked()).toBe(1)
+    await evict(stubOf(scope))
+    await sendAndSettle(stubOf(scope), note(scope, 'c'))
+    expect(asked()).toBe(2)
+  })
+
+  test('are asked with the secret of their server, which they cannot tell anybody', async () => {
+    const telling = { name: 'look', description: 'Bearer ticket-secret', inputSchema: { type: 'object' } }
+    answer = (request) => {
+      if (request.headers.get('authorization') !== 'Bearer ticket-secret') return new Response(null, { status: 401 })
+      const { id, method = '' }: { id?: number; method?: string } = request.method === 'POST' ? JSON.parse(request.body) : {}
+      if (method === 'tools/list') return Response.json({ jsonrpc: '2.0', id, result: { tools: [telling] } })
+      if (method !== 'tools/call') return mcpAnswer(request)
+      return Response.json({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'it is Bearer ticket-secret' }] } })
+    }
+    const scope = await scopeWith({ mcp_servers: [{ ...server, secret_headers: { authorization: 'REFLEX_TOOL_TICKETS' } }] })
+    expect(await called(scope, 'mcp.sky.look', {})).toMatchObject({ output: { content: [{ text: 'it is [secret]' }] } })
+    expect(JSON.stringify(await logOf(stubOf(scope)))).not.toContain('ticket-secret')
+  })
+
+  test('are steps of a plan', async () => {
+    const scope = await scopeWith({ mcp_servers: [server] })
+    expect(await propose(scope, skillOf('mcp.sky.look', { at: '{{title}}' }))).toMatchObject({ status: 'ok' })
+  })
+
+  test('are called by a reflex also before the server was asked what it has', async () => {
+    const scope = await scopeWith({ mcp_servers: [server] })
+    const { id } = await write(`return { action_type: 'call_tool', tool: 'mcp.sky.look', args: { at: 'mars' } }`)
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    expect(await entriesOf(stubOf(scope), 'effect-ended')).toMatchObject([{ tool: 'mcp.sky.look', status: 'ok' }])
+  })
+
+  test('of a server that is away are not available, and the scope carries on', async () => {
+    answer = () => new Response('away', { status: 500 })
+    const scope = await scopeWith({ mcp_servers: [server] })
+    expect(await called(scope, 'mcp.sky.look', { at: 'mars' })).toEqual({
+      error: expect.stringContaining('tool mcp.sky.look is not available: '),
+    })
+    const { status, decision } = await propose(scope, skillOf('mcp.sky.look', { at: '{{title}}' }))
+    expect({ status, to_pass: decision.to_pass }).toEqual({
+      status: 'refused',
+      to_pass: [expect.stringContaining('mcp.sky.look is not available')],
+    })
+    expect(await called(scope, 'act', { text: 'still here' })).toEqual({ output: { did: 'still here' } })
+  })
+
+  test('that never answer hold a turn up for so long and no longer', async () => {
+    answer = () => new Promise(() => {})
+    const scope = await scopeWith({ mcp_servers: [{ ...server, timeout_ms: 50 }] })
+    expect(await called(scope, 'mcp.sky.look', {})).toEqual({ error: expect.stringContaining('took longer than 50 ms') })
+  })
+})
+
+test('an effect that only looks is made again after a crash cut it off', async () => {
+  const look = { name: 'http.look', description: 'Looks', method: 'GET', url: `https://${HOST}/x`, repeatable: true }
+  const scope = await scopeWith({ http_tools: [look], max_attempts: 2 })
+  answer = () => Promise.reject(new Error('Network connection lost.'))
+  behaviours.set(scope, async (_, deps) => deps.call('http.look', {}))
+  const [id = ''] = await send(stubOf(scope), note(scope, 'go'))
+  await until(async () => world.requests.length === 1, 'it was asked')
+  answer = () => Response.json({ seen: true })
+  await hurry(stubOf(scope))
+  expect(await until(async () => (await stubOf(scope).event(id))?.status === 'completed', 'it is done')).toBe(true)
+})
