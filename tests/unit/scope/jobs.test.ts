@@ -30,7 +30,7 @@ function started() {
     first: ((sql, ...params) => all(sql, ...(params as SQLInputValue[]))[0]) as Database['first'],
     sync: async () => {},
   })
-  const guard = part<Guard>({ reason: () => 'out of memory', park: (work: Work) => void parked.push(work) })
+  const guard = part<Guard>({ reason: () => 'out of memory', park: (_unit: Unit, work: Work) => void parked.push(work) })
   let due: (now: number) => number | null = () => null
   const alarm = part<Alarm>({ source: (source) => void (due = source), by: () => {}, rearm: () => {} })
   const jobs = new Jobs({ database, unit, guard, alarm, now: () => now })
