@@ -1,6 +1,6 @@
 import type { EntryKind, LogEntry } from '../../src/contract/log-entry.ts'
 import type { Histogram } from '../../src/contract/reflex-metrics.ts'
-import { countSample, emptyHistogram, percentiles } from '../../src/reflexes/histogram.ts'
+import { countSample, emptyHistogram, percentiles } from '../../src/reflexes/metrics.ts'
 
 type Run = Extract<LogEntry, { kind: Extract<EntryKind, 'reflex-fired' | 'reflex-passed'> }>
 

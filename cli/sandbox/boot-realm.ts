@@ -2,18 +2,22 @@ import load from '@jitl/quickjs-wasmfile-release-sync/emscripten-module'
 import { QuickJSFFI } from '@jitl/quickjs-wasmfile-release-sync/ffi'
 
 const PAGE = 65_536
-/** What the module asks for. It is given less to live with than to be booted in. */
+/** The size that the module asks for. It runs with less than it boots with. */
 const BOOT_PAGES = 256
 /**
- * What a reflex may allocate. QuickJS's own limit is none here: built by Emscripten, it counts 8 bytes for every allocation, whatever its size.
- * So the memory as a whole has this much room behind the realm, and never grows.
+ * Maximum heap of a reflex. QuickJS's own limit does not work here: built by Emscripten, it counts 8
+ * bytes for every allocation, whatever its size. So the memory as a whole has this much room behind
+ * the realm, and never grows.
  */
 const HEAP_BYTES = 4 * 1024 * 1024
 const STACK_BYTES = 256 * 1024
 /** Room for a program of 64 kB with what stands around it, or for a context. */
 const INPUT_BYTES = PAGE + 1024
 const MOST_ARGUMENTS = 64
-/** Base objects, eval (to compile with; the realm takes it away), normalize, RegExp and its compiler, JSON, Map and Set. */
+/**
+ * Base objects, eval (to compile with; the realm takes it away), normalize, RegExp and its
+ * compiler, JSON, Map and Set.
+ */
 const INTRINSICS = 1 + 4 + 8 + 16 + 32 + 64 + 256
 
 type ContextPointer = ReturnType<QuickJSFFI['QTS_NewContext']>
@@ -25,7 +29,10 @@ const AS_SCRIPT = [0, 0] as unknown as [EvalParameters[4], EvalParameters[5]]
 
 export type Booted = { memory: Uint8Array; pages: number; constants: Record<string, number> }
 
-/** Runs the realm's source in a fresh instance and returns its memory, with the addresses that the sandbox calls by. */
+/**
+ * Runs the realm's source in a fresh instance and returns its memory, with the addresses that the
+ * sandbox calls by.
+ */
 export async function bootRealm(module: WebAssembly.Module, realm: string): Promise<Booted> {
   const { instance, quickjs, memory } = await instantiate(module)
   const stack = Number(exportedGlobalOf(instance, 'stack_pointer').value)
@@ -65,7 +72,9 @@ export async function bootRealm(module: WebAssembly.Module, realm: string): Prom
   return { memory: bytes.subarray(0, heapEnd), pages, constants }
 }
 
-/** Emscripten's -s STACK_SIZE of this build: the stack lies between the static data and the heap. */
+/**
+ * Emscripten's -s STACK_SIZE of this build: the stack lies between the static data and the heap.
+ */
 const STACK_REGION = 5 * 1024 * 1024
 
 async function instantiate(module: WebAssembly.Module) {
@@ -102,7 +111,10 @@ export function exportedGlobalOf({ exports }: WebAssembly.Instance, name: string
   return found
 }
 
-/** The word in which the allocator keeps the end of the heap: of the static ones, the highest that a large allocation raises. */
+/**
+ * The word in which the allocator keeps the end of the heap: of the static ones, the highest that a
+ * large allocation raises.
+ */
 function findHeapEnd(quickjs: Quickjs, memory: Uint8Array, stack: number): number {
   const words = new Int32Array(memory.buffer, 0, (stack - STACK_REGION) / 4)
   const before = words.slice()

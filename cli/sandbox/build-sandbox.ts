@@ -15,7 +15,10 @@ export async function buildSandbox({ quickjs, glue, realm }: Parts): Promise<Uin
 export const compile = (bytes: Uint8Array): WebAssembly.Module =>
   new (WebAssembly.Module as unknown as new (bytes: Uint8Array) => WebAssembly.Module)(bytes)
 
-/** QuickJS seeds Math.random, which the realm takes away, with the time, and Emscripten keeps the language: the bytes would differ. */
+/**
+ * QuickJS seeds Math.random, which the realm takes away, with the time, and Emscripten keeps the
+ * language: the bytes would differ.
+ */
 async function withoutSurroundings<Result>(work: () => Promise<Result>): Promise<Result> {
   const { now } = Date
   const navigator = Object.getOwnPropertyDescriptor(globalThis, 'navigator')
@@ -31,7 +34,10 @@ async function withoutSurroundings<Result>(work: () => Promise<Result>): Promise
 
 const FUNCTIONS = ['QTS_Eval', 'QTS_Call', 'QTS_NewString', 'QTS_GetString', 'QTS_ResolveException']
 
-/** The minified names of what the sandbox calls, read out of Emscripten's JavaScript: `d._QTS_Call=b.ma`. */
+/**
+ * The minified names of what the sandbox calls, read out of Emscripten's JavaScript:
+ * `d._QTS_Call=b.ma`.
+ */
 function exportNames(glue: string): Record<string, string> {
   const found = Array.from(glue.matchAll(/\b_(\w+)=\w+\.([\w$]+)/g), ([, name = '', minified = '']): [string, string] => [minified, name])
   const kept = found.filter(([, name]) => FUNCTIONS.includes(name))

@@ -1,11 +1,12 @@
 import { bodyOf, Reader, sectionId, unknown, type Section } from './wasm-binary.ts'
 
-/** What a function may call: others by their index, and by a type whatever of that type lies in the table. */
+/** The callees of a function: by index, or by type any function of that type in the table. */
 export type Calls = { direct: readonly number[]; byType: readonly number[] }
 
 /**
- * The functions that close a cycle of calls: every recursion passes one of them. Found by one walk through the graph: they are what a call leads
- * back to while it is still open. Indexes count from the first function that the module defines itself.
+ * The functions that close a cycle of calls: every recursion passes one of them. Found by one walk
+ * through the graph: they are what a call leads back to while it is still open. Indexes count from
+ * the first function that the module defines itself.
  */
 export function recursiveFunctions(calls: readonly Calls[], table: ReadonlyMap<number, readonly number[]>): Set<number> {
   const callees = calls.map(({ direct, byType }) => [...new Set([...direct, ...byType.flatMap((type) => table.get(type) ?? [])])])

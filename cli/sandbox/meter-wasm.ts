@@ -17,16 +17,20 @@ import {
 } from './wasm-binary.ts'
 
 /**
- * Rewrites a WASM module so that it counts its own work and the depth of its own calls, and traps where either is spent. Nothing that it does
- * can then run on: not a builtin's own loop, not a regular expression, no comparison of long strings.
+ * Rewrites a WASM module so that it counts its own work and the depth of its own calls, and traps
+ * where either is spent. Nothing that it does can then run on: not a builtin's own loop, not a
+ * regular expression, no comparison of long strings.
  *
- * 1. A `loop` takes 1 of `fuel` where a turn starts, and a function 1 where it starts, but for short ones without a loop; `memory.copy` and
- *    `memory.fill` take 1 for each 64 bytes. So every cycle, in the code or in the calls, passes the counter.
- * 2. A function that closes a recursion takes 1, too, however short, and of `depth` what its frame may need, which it gives back where it
- *    returns: the engine's own stack, whose size differs from host to host, is not what ends a recursion.
- * 3. The globals `fuel` and `depth` (i32, below zero once spent) are exported, and `stack_pointer`, the module's first. After a trap its user
- *    sets all three.
- * 4. All else is kept byte for byte. What this does not know (SIMD, threads, exceptions) is an error, not a guess.
+ * 1. A `loop` takes 1 of `fuel` where a turn starts, and a function 1 where it starts, but for
+ *    short ones without a loop; `memory.copy` and `memory.fill` take 1 for each 64 bytes. So every
+ *    cycle, in the code or in the calls, passes the counter.
+ * 2. A function that closes a recursion takes 1, too, however short, and of `depth` what its frame
+ *    may need, which it gives back where it returns: the engine's own stack, whose size differs
+ *    from host to host, is not what ends a recursion.
+ * 3. The globals `fuel` and `depth` (i32, below zero once spent) are exported, and `stack_pointer`,
+ *    the module's first. After a trap its user sets all three.
+ * 4. All else is kept byte for byte. What this does not know (SIMD, threads, exceptions) is an
+ *    error, not a guess.
  */
 export function meterWasm(module: Uint8Array): Uint8Array<ArrayBuffer> {
   const sections = readSections(module)
@@ -47,7 +51,7 @@ export function meterWasm(module: Uint8Array): Uint8Array<ArrayBuffer> {
   })
 }
 
-/** What the counter starts with, so that the module may set itself up. */
+/** Initial value of the counters, enough for the module's set-up. */
 const PLENTY = 0x7fff_ffff
 
 export const exportedGlobal = (name: string, global: number): Uint8Array => concat([text(name), Uint8Array.of(0x03), unsigned(global)])
@@ -95,7 +99,7 @@ function callsOf(instructions: readonly Instruction[], imported: number): Calls 
 
 /** In instructions. What is shorter costs less than to count it: a tenth of a run. */
 const SHORT = 128
-/** What an engine may put on its stack for a call, at most: the call itself, and 8 bytes for each local. */
+/** Maximum stack that an engine uses for a call: the call itself, and 8 bytes for each local. */
 const FRAME_BYTES = 128
 const LOCAL_BYTES = 8
 
@@ -155,7 +159,10 @@ function add(global: number, amount: number): Uint8Array {
   return Uint8Array.from([GET_GLOBAL, ...at, CONST, ...signed(amount), ADD, SET_GLOBAL, ...at])
 }
 
-/** fuel = fuel - (length >>> 6), where the length lies on top of the stack and stays there. The next `take` traps. */
+/**
+ * fuel = fuel - (length >>> 6), where the length lies on top of the stack and stays there. The next
+ * `take` traps.
+ */
 function takeLength(fuel: number, local: number): Uint8Array {
   const [global, length] = [unsigned(fuel), unsigned(local)]
   return Uint8Array.from([0x22, ...length, GET_GLOBAL, ...global, 0x20, ...length, CONST, 6, 0x76, SUBTRACT, SET_GLOBAL, ...global])
@@ -175,7 +182,9 @@ function skip(reader: Reader, numbers: number): void {
   for (let left = numbers; left > 0; left -= 1) reader.unsigned()
 }
 
-/** Opcodes from, to, and how many LEB128 numbers follow; where one ends does not depend on its sign. */
+/**
+ * Opcodes from, to, and how many LEB128 numbers follow; where one ends does not depend on its sign.
+ */
 const AFTER: readonly [number, number, number][] = [
   [0x00, 0x01, 0],
   [0x02, 0x04, 1],

@@ -18,9 +18,10 @@ type Names = Record<string, string>
 type Seal = { imports: Names; exports: Names; constants: Record<string, number>; memory: Uint8Array; pages: number }
 
 /**
- * Makes a module that starts where another one stood: its memory becomes the data, its addresses exported constants. The memory is its own, of
- * a size that never changes. Imports and exports get names that say what they are (Emscripten has minified them); an export without a name
- * is no longer one.
+ * Makes a module that starts where another one stood: its memory becomes the data, its addresses
+ * exported constants. The memory is its own, of a size that never changes. Imports and exports get
+ * names that say what they are (Emscripten has minified them); an export without a name is no
+ * longer one.
  */
 export function sealWasm(module: Uint8Array, { imports, exports, constants, memory, pages }: Seal): Uint8Array<ArrayBuffer> {
   const globals = new Reader(bodyOf(readSections(module), sectionId.globals)).unsigned()
@@ -63,7 +64,7 @@ function renamedExport(reader: Reader, names: Names): Uint8Array | null {
 
 const BLOCK = 64
 
-/** What is not zero, in pieces: a segment costs some bytes of its own, so that small gaps are not worth one. */
+/** The bytes that are not zero, in segments. Small gaps are kept, since a segment has a cost. */
 function segmentsOf(memory: Uint8Array): Uint8Array[] {
   const segments: Uint8Array[] = []
   let start: number | null = null

@@ -1,4 +1,7 @@
-/** The little of WebAssembly's binary format that the sandbox's build needs: sections, vectors, numbers. */
+/**
+ * The little of WebAssembly's binary format that the sandbox's build needs: sections, vectors,
+ * numbers.
+ */
 export type Section = { id: number; body: Uint8Array }
 
 export const sectionId = {
@@ -88,7 +91,9 @@ export function bodyOf(sections: readonly Section[], id: number): Uint8Array {
   return sections.find((section) => section.id === id)?.body ?? unknown(`no section ${id}`)
 }
 
-/** The module with some of its sections rewritten. A memory section that it does not have is added. */
+/**
+ * The module with some of its sections rewritten. A memory section that it does not have is added.
+ */
 export function rewrite(module: Uint8Array, rewriters: Partial<Record<number, (body: Uint8Array) => Uint8Array>>): Uint8Array<ArrayBuffer> {
   const memory = rewriters[sectionId.memory]?.(new Uint8Array())
   const sections = readSections(module).flatMap(({ id, body }) => {
@@ -119,7 +124,10 @@ export function unsigned(value: number): Uint8Array {
   }
 }
 
-/** A number that is not negative, as it is read where a signed one is expected: its last byte must not have the sign's bit. */
+/**
+ * A number that is not negative, as it is read where a signed one is expected: its last byte must
+ * not have the sign's bit.
+ */
 export function signed(value: number): Uint8Array {
   const bytes = unsigned(value)
   const last = bytes.at(-1) ?? 0

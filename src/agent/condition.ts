@@ -1,12 +1,11 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
+import { whenCounts, whenFunctions, whenWindows } from '../contract/when.ts'
 import type { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
-import { compile, run, type Compiled, type Expression } from '../expressions/compile.ts'
-import { compileOnce } from '../expressions/compile-once.ts'
+import { compile, run, type Compiled, type Expression, compileOnce } from '../expressions/compile.ts'
 import { base } from '../expressions/environment.ts'
 import { nodesIn } from '../expressions/names.ts'
 import { EVALUATION_WORK } from '../expressions/work.ts'
-import { whenCounts, whenFunctions, whenWindows } from '../contract/when.ts'
 
 /** The most frequent types and sources that a condition may count over. */
 const MOST_NAMES = 200

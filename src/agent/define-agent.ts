@@ -4,14 +4,13 @@ import type { z } from 'zod'
 import type { Env } from '../env.ts'
 import type { DecisionContext } from '../core/decision-context.ts'
 import type { Filter, ReflexDeps } from '../core/deps.ts'
-import type { builtInEvents, Event, EventSchema } from '../core/event.ts'
+import type { builtInEvents, Event, EventSchema, eventUnion } from '../core/event.ts'
 import type { OfflineRule } from '../models/offline-model.ts'
 import type { RetentionStep } from '../contract/retention-step.ts'
 import type { RetrySettings } from '../contract/retry-settings.ts'
 import type { Principal } from '../contract/principal.ts'
 import type { Settings } from '../contract/settings.ts'
 import type { ToolDefinition } from '../tools/define-tool.ts'
-import type { AgentRegistry } from './registry.ts'
 
 /** The dependencies of a trigger: core's, and the scope's means to act. */
 export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
@@ -97,4 +96,13 @@ export function defineAgent<const Schemas extends readonly EventSchema[] = []>(d
   // to call.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- for the reason above
   return { ...definition, filters, trigger, tools } as unknown as Agent
+}
+
+/** The agents of a deployment and the event types that they define. */
+export type AgentRegistry = {
+  agents: readonly Agent[]
+  eventTypes: readonly string[]
+  eventSchema: ReturnType<typeof eventUnion>
+  /** The agent that a scope's settings name, else the first whose pattern matches the scope; the built-in agent last. */
+  agentOf(scope: string, name?: string): Agent
 }

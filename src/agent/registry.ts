@@ -1,17 +1,17 @@
 import { builtInEvents, eventUnion, type EventSchema } from '../core/event.ts'
 import { namedTypes } from '../core/filter.ts'
 import { matchesScope } from '../contract/scope-pattern.ts'
-import type { Agent } from './define-agent.ts'
+import type { Agent, AgentRegistry } from './define-agent.ts'
 import { prompted } from './prompted.ts'
 
-export type AgentRegistry = ReturnType<typeof buildRegistry>
+export type { AgentRegistry } from './define-agent.ts'
 
 /**
  * The agents of a deployment and the event types that they know. Throws where two of them clash or
  * where a filter names a type that nobody defines: the deployment would start, and the wrong
  * agent, or none, would see the events.
  */
-export function buildRegistry(listed: readonly Agent[]) {
+export function buildRegistry(listed: readonly Agent[]): AgentRegistry {
   // It serves the scopes that no other agent serves, so it is always there.
   const agents = listed.includes(prompted) ? listed : [...listed, prompted]
   demandNamesOfTheirOwn(agents)
@@ -23,11 +23,7 @@ export function buildRegistry(listed: readonly Agent[]) {
     agents,
     eventTypes,
     eventSchema: eventUnion([...builtInEvents, ...defined.slice(builtInEvents.length).map(({ schema }) => schema)]),
-    /**
-     * The agent that the scope's settings name, else the first whose pattern matches. The built-in
-     * agent is always last.
-     */
-    agentOf: (scope: string, name?: string): Agent =>
+    agentOf: (scope, name) =>
       agents.find((agent) => agent.name === name) ??
       agents.find((agent) => agent !== prompted && agent.scopes.some((pattern) => matchesScope(pattern, scope))) ??
       prompted,

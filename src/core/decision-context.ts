@@ -3,7 +3,10 @@ import type { Event } from './event.ts'
 type Memory = 'events' | 'scratch' | 'created_at' | 'last_action_at'
 type Options<E extends Event> = Partial<Pick<DecisionContext<E>, Memory>> & { scope: string; now?: () => number }
 
-/** A scope's working memory: the events since the last action, in order of acceptance, and `scratch` for notes. Times are in ms. */
+/**
+ * A scope's working memory: the events since the last action, in order of acceptance, and `scratch`
+ * for notes. Times are in ms.
+ */
 export class DecisionContext<E extends Event = Event> {
   readonly scope: string
   events: E[]
@@ -44,7 +47,10 @@ export class DecisionContext<E extends Event = Event> {
     return this.last_action_at === null ? null : this.#now() - this.last_action_at
   }
 
-  /** For a prompt: counts, span, the latest events as JSON lines. It says what it leaves out, and is at most `max_chars` long. */
+  /**
+   * For a prompt: counts, span, the latest events as JSON lines. It says what it leaves out, and is
+   * at most `max_chars` long.
+   */
   summarize({ max_events = 10, max_chars = 4000 } = {}): string {
     const all = this.events.length
     const times = this.events.map((event) => event.timestamp).sort()
@@ -56,7 +62,7 @@ export class DecisionContext<E extends Event = Event> {
     return cut(text(), max_chars)
   }
 
-  /** An action was taken: memory starts anew. */
+  /** Called after an action: the memory starts empty. */
   clear(): void {
     this.events = []
     this.scratch = {}

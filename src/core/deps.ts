@@ -3,7 +3,7 @@ import type { DecisionContext } from './decision-context.ts'
 import type { EventStore } from './event-store.ts'
 import type { Event } from './event.ts'
 
-/** What a trigger and its tools are given. `signal` aborts when the turn must stop. */
+/** The values that a trigger and its tools receive. `signal` aborts when the turn must stop. */
 export type ReflexDeps<E extends Event = Event, Database = unknown> = {
   context: DecisionContext<E>
   store: EventStore<E>

@@ -6,7 +6,10 @@ import { relevant } from './filter.ts'
 import { ScopedLocks } from './scoped-locks.ts'
 
 type Own<E extends Event> = Pick<ReflexDeps<E>, 'context' | 'store' | 'scope' | 'signal'>
-/** `deps` are those that the trigger takes beside the loop's own. `lease_ms` must outlast a trigger, or another loop gets its event too. */
+/**
+ * `deps` are those that the trigger takes beside the loop's own. `lease_ms` must outlast a trigger,
+ * or another loop gets its event too.
+ */
 export type AgentLoop<E extends Event, D extends object> = Subscription & {
   store: EventStore<E>
   deps: D
@@ -16,7 +19,10 @@ export type AgentLoop<E extends Event, D extends object> = Subscription & {
   locks?: ScopedLocks
 }
 
-/** Filter, accumulate, think; `ack`, or `nack` where something threw. It serves one scope ("default") until `signal` aborts. */
+/**
+ * Filter, accumulate, think; `ack`, or `nack` where something threw. It serves one scope
+ * ("default") until `signal` aborts.
+ */
 export async function runAgent<E extends Event, D extends object>(agent: AgentLoop<E, D>): Promise<void> {
   const { store, trigger, filters = [], scope = 'default', signal = new AbortController().signal, locks = new ScopedLocks() } = agent
   const context = agent.context ?? new DecisionContext<E>({ scope })

@@ -6,7 +6,7 @@ import { namesOf, type NamesOf } from './names.ts'
 import { DECISION_WORK, EVALUATION_WORK, isSpent, onAccount, type Work } from './work.ts'
 
 export type Expression = { source: string; paths: NamesOf['paths']; functions: ReadonlySet<string>; run: ParseResult }
-/** `detail` goes on with a picture of the source where the library draws one. */
+/** `detail` ends with a picture of the source if the library draws one. */
 export type Compiled = { ok: true; expression: Expression } | { ok: false; reason: 'invalid'; detail: string }
 export type Ran = { ok: true; value: unknown } | { ok: false; reason: 'failed' | 'over_budget'; detail: string }
 
@@ -14,7 +14,10 @@ const LONGEST_SOURCE = 2000
 /** Each is registered with the library once for every number of arguments. */
 const MOST_FUNCTIONS = 16
 
-/** Parses, bounds and checks an expression that must give a bool, and has it pay for its work. `environment` is the set-up with variables of its own. */
+/**
+ * Parses, bounds and checks an expression that must give a bool, and has it pay for its work.
+ * `environment` is the set-up with variables of its own.
+ */
 export function compile(source: string, environment?: Environment): Compiled {
   if (source.length > LONGEST_SOURCE) return invalid(`the expression has ${source.length} characters; ${LONGEST_SOURCE} are allowed`)
   try {
@@ -51,7 +54,10 @@ export function run(
   }
 }
 
-/** `granted` is what was left of the decision's work, where that was less than one evaluation may do. */
+/**
+ * `granted` is what was left of the decision's work, where that was less than one evaluation may
+ * do.
+ */
 export const overBudget = (granted: number): Extract<Ran, { ok: false }> => ({
   ok: false,
   reason: 'over_budget',
@@ -62,3 +68,16 @@ export const overBudget = (granted: number): Extract<Ran, { ok: false }> => ({
 })
 
 const invalid = (detail: string): { ok: false; reason: 'invalid'; detail: string } => ({ ok: false, reason: 'invalid', detail })
+
+/** Compiles a source once; the most recently compiled `most` are kept. */
+export function compileOnce(most: number, compile: (source: string) => Compiled): (source: string) => Compiled {
+  const known = new Map<string, Compiled>()
+  return (source) => {
+    const before = known.get(source)
+    if (before) return before
+    const fresh = compile(source)
+    if (known.size >= most) known.delete(known.keys().next().value ?? '')
+    known.set(source, fresh)
+    return fresh
+  }
+}

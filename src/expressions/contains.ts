@@ -8,8 +8,9 @@ const CANDIDATE = 50
 const STRIDE = 4096
 
 /**
- * `String.includes` is quadratic for some texts and says nothing of it. This is Horspool's search, which counts its steps: the text is looked at
- * each `part.length` characters or so for ordinary texts, and what it takes for others is paid for as it is done.
+ * `String.includes` is quadratic for some texts and says nothing of it. This is Horspool's search,
+ * which counts its steps: the text is looked at each `part.length` characters or so for ordinary
+ * texts, and what it takes for others is paid for as it is done.
  */
 export function contains(text: string, part: string): boolean {
   const { length } = part
@@ -33,7 +34,10 @@ export function contains(text: string, part: string): boolean {
   return false
 }
 
-/** How far one may go on from a character: to where it stands in the part. Characters that share a place share the shorter way. */
+/**
+ * The distance to the next occurrence of a character in the part. Characters that share a slot
+ * share the shorter distance.
+ */
 function shiftsOf(part: string): Uint32Array {
   const shifts = new Uint32Array(TABLE).fill(part.length)
   for (let index = 0; index < part.length - 1; index++) shifts[part.charCodeAt(index) % TABLE] = part.length - 1 - index

@@ -3,7 +3,10 @@ import { chargeHost, ERROR, FUNCTIONS, iteration, METHODS, NODE, OPERATORS, type
 import { contains } from './contains.ts'
 import { spend, WorkSpent } from './work.ts'
 
-/** What the library's type checker leaves in a node: `handle` gets the operands, `evaluate` evaluates them first. */
+/**
+ * The functions that the library's type checker leaves in a node: `handle` receives the operands,
+ * `evaluate` evaluates them first.
+ */
 type Handle = (this: void, ...parts: unknown[]) => unknown
 type Evaluate = (this: void, ...parts: unknown[]) => unknown
 type Checked = {
@@ -36,8 +39,9 @@ const CONSTANT = new Set([
 ])
 
 /**
- * Has each node of a checked expression pay before it works. The library offers no hook for that, and refuses to have its operators registered
- * anew; so the functions that its checker has put into the nodes are wrapped. A node of a kind that is not known here is refused.
+ * Charges each node of a checked expression before it works. The library has no hook for that and
+ * refuses to register its operators a second time, so the functions that its checker has put into
+ * the nodes are wrapped. An unknown kind of node is refused.
  */
 export function meter(checked: ASTNode): void {
   wrap(checked as unknown as Checked, new Set())
@@ -112,7 +116,7 @@ function method(name: string, handle: Handle): Handle {
   return forOperands(charge, handle)
 }
 
-/** What are no two texts, the library refuses in its own words. */
+/** If the operands are not two texts, the library refuses them with its own message. */
 const containing =
   (handle: Handle): Handle =>
   (operands, ...rest) => {
@@ -120,7 +124,9 @@ const containing =
     return typeof text === 'string' && typeof part === 'string' ? contains(text, part) : handle(operands, ...rest)
   }
 
-/** The nodes among a node's arguments, which are nodes, lists and records of them, and plain values. */
+/**
+ * The nodes among a node's arguments, which are nodes, lists and records of them, and plain values.
+ */
 function childrenOf(args: unknown): Checked[] {
   if (isNode(args)) return [args]
   if (Array.isArray(args)) return args.flatMap(childrenOf)

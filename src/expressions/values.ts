@@ -14,10 +14,16 @@ export class TooLarge extends Error {
   override readonly name = 'TooLarge'
 }
 
-/** JSON as CEL knows it: whole numbers are its integers, objects are maps, so that no name leads to a prototype. */
+/**
+ * JSON as CEL knows it: whole numbers are its integers, objects are maps, so that no name leads to
+ * a prototype.
+ */
 export const toCel = (value: unknown): unknown => converter().convert(value)
 
-/** Converts one value after the other, within the limits for all of them together. `values` is how many it has converted. */
+/**
+ * Converts one value after the other, within the limits for all of them together. `values` is how
+ * many it has converted.
+ */
 export function converter(): { convert: (value: unknown) => unknown; values: () => number } {
   const left = { nodes: MOST_NODES, text: MOST_TEXT }
   const take = (characters: number): void => {

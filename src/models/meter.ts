@@ -7,8 +7,8 @@ import type {
 } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
 import { type Answer, type ModelCall, modelCall } from './model-call.ts'
-import { ModelRefused, type Refusal } from './model-refused.ts'
-import { promptHash } from './prompt-hash.ts'
+import { ModelRefused, type Refusal } from './model-errors.ts'
+import { promptHash } from './prompt.ts'
 import { StreamContent } from './stream-content.ts'
 import { watchStream } from './watch-stream.ts'
 
@@ -23,7 +23,10 @@ export type MeterOptions = {
   name?: string
 }
 
-/** The same model, which asks before each call and records each one. Throws ModelRefused when the answer is no. */
+/**
+ * The same model, which asks before each call and records each one. Throws ModelRefused when the
+ * answer is no.
+ */
 export function meter(model: LanguageModelV4, options: MeterOptions): LanguageModelV4 {
   return wrapLanguageModel({
     model,

@@ -1,12 +1,13 @@
 import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4Prompt, LanguageModelV4Usage } from '@ai-sdk/provider'
 import type { ModelFault } from '../base/faults.ts'
-import { ModelFailed } from './model-failed.ts'
+import { ModelFailed } from './model-errors.ts'
 import { costOf } from './prices.ts'
-import { estimateContentTokens, estimatePromptTokens } from './token-estimate.ts'
+import { estimateContentTokens, estimatePromptTokens } from './prompt.ts'
 
 /**
- * One call of a model, as the log keeps it. Tokens are the provider's, or estimates where it reported none (an aborted stream, a server
- * without usage); a call that the provider refused counts none. `content` holds the text and tool-call parts as answered, for replay.
+ * One call of a model, as the log keeps it. Tokens are the provider's, or estimates where it
+ * reported none (an aborted stream, a server without usage); a call that the provider refused
+ * counts none. `content` holds the text and tool-call parts as answered, for replay.
  */
 export type ModelCall = {
   model: string
@@ -23,7 +24,10 @@ export type ModelCall = {
   fault?: ModelFault
 }
 
-/** What is known when a call has ended. `taken`: the provider took the prompt, and will charge for it. */
+/**
+ * The facts known when a call has ended. `taken`: the provider accepted the prompt and will charge
+ * for it.
+ */
 export type Answer = {
   content: LanguageModelV4Content[]
   usage?: LanguageModelV4Usage | undefined

@@ -6,17 +6,18 @@ import type {
   LanguageModelV4Text,
   LanguageModelV4ToolCall,
   LanguageModelV4Usage,
+  LanguageModelV4StreamPart,
 } from '@ai-sdk/provider'
-import { offlineRequest } from './offline-request.ts'
-import { answerOffline, answerOfflineAsJson, type OfflineAnswer, type OfflineRule } from './offline-rules.ts'
-import { streamOf } from './offline-stream.ts'
-import { promptHash } from './prompt-hash.ts'
-import { estimateContentTokens, estimatePromptTokens } from './token-estimate.ts'
+import { offlineRequest, answerOffline, answerOfflineAsJson, type OfflineAnswer, type OfflineRule } from './offline-rules.ts'
+import { promptHash, estimateContentTokens, estimatePromptTokens } from './prompt.ts'
 
 export { OFFLINE_PREFIX, type OfflineAnswer, type OfflineRule } from './offline-rules.ts'
-export type { OfflineRequest } from './offline-request.ts'
+export type { OfflineRequest } from './offline-rules.ts'
 
-/** Answers by rules, without a network, and says so in every text. The same prompt gets the same answer, ids included. */
+/**
+ * Answers by rules, without a network, and says so in every text. The same prompt gets the same
+ * answer, ids included.
+ */
 export class OfflineModel implements LanguageModelV4 {
   readonly specificationVersion = 'v4'
   readonly provider = 'offline'
@@ -48,7 +49,8 @@ export class OfflineModel implements LanguageModelV4 {
   }
 }
 
-// A tool call's id comes from the prompt, which grows with every step: so it is unique in its conversation, and the same in a replay.
+// A tool call's id comes from the prompt, which grows with every step: so it is unique in its
+// conversation, and the same in a replay.
 function contentOf({ text, tool }: OfflineAnswer, id: string): (LanguageModelV4Text | LanguageModelV4ToolCall)[] {
   return [
     ...(text === undefined ? [] : [{ type: 'text' as const, text }]),
@@ -63,4 +65,51 @@ function usageOf(input: number, output: number): LanguageModelV4Usage {
     inputTokens: { total: input, noCache: input, cacheRead: undefined, cacheWrite: undefined },
     outputTokens: { total: output, text: output, reasoning: undefined },
   }
+}
+
+const WORDS_A_DELTA = /(?:\S+\s*|\s+){1,3}/g
+
+/**
+ * A generated answer as a model would have streamed it, a few words at a time; fails when the
+ * signal does.
+ */
+export function streamOf(
+  result: LanguageModelV4GenerateResult,
+  signal: AbortSignal | undefined,
+): ReadableStream<LanguageModelV4StreamPart> {
+  const parts = streamParts(result)
+  return new ReadableStream({
+    pull(controller) {
+      signal?.throwIfAborted()
+      const { done, value } = parts.next()
+      if (done) controller.close()
+      else controller.enqueue(value)
+    },
+  })
+}
+
+function* streamParts({
+  content,
+  warnings,
+  response,
+  usage,
+  finishReason,
+}: LanguageModelV4GenerateResult): Generator<LanguageModelV4StreamPart> {
+  yield { type: 'stream-start', warnings }
+  yield { type: 'response-metadata', ...response }
+  for (const [index, part] of content.entries()) {
+    if (part.type === 'text') {
+      const id = `text-${index}`
+      yield { type: 'text-start', id }
+      for (const delta of part.text.match(WORDS_A_DELTA) ?? []) yield { type: 'text-delta', id, delta }
+      yield { type: 'text-end', id }
+    } else if (part.type === 'tool-call') {
+      const { toolCallId: id, toolName, input } = part
+      yield { type: 'tool-input-start', id, toolName }
+      yield { type: 'tool-input-delta', id, delta: input }
+      yield { type: 'tool-input-end', id }
+      yield part
+    }
+  }
+  yield { type: 'finish', usage, finishReason }
 }

@@ -1,5 +1,9 @@
-import { extract } from './offline-extract.ts'
-import type { OfflineRequest } from './offline-request.ts'
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4Prompt,
+  LanguageModelV4ToolResultOutput,
+  LanguageModelV4ToolResultPart,
+} from '@ai-sdk/provider'
 
 /** Stands before every text of the offline model, so that nobody takes it for a model's answer. */
 export const OFFLINE_PREFIX = '[offline model: no model was asked]'
@@ -13,7 +17,10 @@ export function answerOffline(rules: readonly OfflineRule[], request: OfflineReq
   return { ...(text !== undefined && { text: `${OFFLINE_PREFIX} ${text}` }), ...(tool && { tool }) }
 }
 
-/** For structured output: the first rule's tool call or JSON object. No prefix, which would break the JSON. Throws when no rule has one. */
+/**
+ * For structured output: the first rule's tool call or JSON object. No prefix, which would break
+ * the JSON. Throws when no rule has one.
+ */
 export function answerOfflineAsJson(rules: readonly OfflineRule[], request: OfflineRequest): OfflineAnswer {
   const answer = firstAnswer(rules, request, ({ text, tool }) => tool !== undefined || isJsonObject(text))
   if (answer === null) {
@@ -52,4 +59,81 @@ function isJsonObject(text: string | undefined): boolean {
   } catch {
     return false
   }
+}
+
+/** A model call as an offline rule sees it. */
+export type OfflineRequest = {
+  system: string
+  /** The last user message's text. */
+  text: string
+  messages: LanguageModelV4Prompt
+  /** Names of the tools that the call offers. */
+  tools: string[]
+  /** The result of the last tool call since the last user message; absent if there was none. */
+  last_tool_result?: { tool: string; output: unknown }
+}
+
+export function offlineRequest({ prompt, tools, toolChoice }: LanguageModelV4CallOptions): OfflineRequest {
+  const system = prompt.flatMap((message) => (message.role === 'system' ? [message.content] : []))
+  const lastUser = prompt.findLastIndex((message) => message.role === 'user')
+  const result = prompt
+    .slice(lastUser + 1)
+    .flatMap(toolResults)
+    .at(-1)
+  return {
+    system: system.join('\n\n'),
+    text: userText(prompt[lastUser]),
+    messages: prompt,
+    tools: toolChoice?.type === 'none' ? [] : (tools ?? []).map((tool) => tool.name),
+    ...(result && { last_tool_result: { tool: result.toolName, output: plainOutput(result.output) } }),
+  }
+}
+
+function userText(message: LanguageModelV4Prompt[number] | undefined): string {
+  if (message?.role !== 'user') return ''
+  return message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
+}
+
+function toolResults(message: LanguageModelV4Prompt[number]): LanguageModelV4ToolResultPart[] {
+  return message.role === 'tool' ? message.content.filter((part) => part.type === 'tool-result') : []
+}
+
+function plainOutput(output: LanguageModelV4ToolResultOutput): unknown {
+  if (output.type === 'error-text' || output.type === 'error-json') return { error: output.value }
+  if (output.type === 'execution-denied') return { denied: output.reason ?? true }
+  return output.value
+}
+
+const MAX_COUNTS = 5
+const MAX_QUOTE = 120
+const COUNT = /^[\s*-]*([\w.:/@][\w .:/@-]{0,60}?)\s*[:=]\s*(\d+)\s*$/
+
+/**
+ * A summary that needs no understanding: the last tool result, or the request's size, counts, and
+ * first and last line.
+ */
+export function extract({ text, last_tool_result }: OfflineRequest): string {
+  if (last_tool_result) return `The tool ${last_tool_result.tool} answered ${quote(JSON.stringify(last_tool_result.output) ?? 'nothing')}.`
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  const [first] = lines
+  const last = lines.at(-1)
+  if (first === undefined || last === undefined) return 'The message is empty.'
+  if (lines.length === 1) return `The message reads ${quote(first)}.`
+  return [`The message has ${lines.length} lines.`, counts(lines), `The first reads ${quote(first)}, the last ${quote(last)}.`]
+    .filter(Boolean)
+    .join(' ')
+}
+
+function counts(lines: string[]): string {
+  const found = lines.flatMap((line) => {
+    const [, name, count] = COUNT.exec(line) ?? []
+    return name === undefined ? [] : [`${name.trim()} ${count}`]
+  })
+  if (found.length === 0) return ''
+  return `It counts ${found.slice(0, MAX_COUNTS).join(', ')}${found.length > MAX_COUNTS ? ' and more' : ''}.`
+}
+
+function quote(line: string): string {
+  const trimmed = line.trim()
+  return `"${trimmed.length > MAX_QUOTE ? `${trimmed.slice(0, MAX_QUOTE)}…` : trimmed}"`
 }

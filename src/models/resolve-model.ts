@@ -1,10 +1,10 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { createWorkersAI } from 'workers-ai-provider'
-import { ModelMisconfigured } from './model-failed.ts'
+import { ModelMisconfigured } from './model-errors.ts'
 import { OfflineModel, type OfflineRule } from './offline-model.ts'
 
-export type ModelEnv = { AI?: Ai; OPENAI_COMPATIBLE_BASE_URL?: string; OPENAI_COMPATIBLE_API_KEY?: string }
+type ModelEnv = { AI?: Ai; OPENAI_COMPATIBLE_BASE_URL?: string; OPENAI_COMPATIBLE_API_KEY?: string }
 
 const WORKERS_AI = 'workers-ai/'
 const OPENAI_COMPATIBLE = 'openai-compatible/'
@@ -59,7 +59,8 @@ function openAICompatible(name: string, model: string, env: ModelEnv): LanguageM
     const where = 'Run `wrangler secret put OPENAI_COMPATIBLE_API_KEY`, or put it into .dev.vars for the local server'
     throw unusable(name, `the secret OPENAI_COMPATIBLE_API_KEY is missing. ${where}; a server that asks for no key takes any value.`)
   }
-  // Without includeUsage a stream reports no tokens, and without structured outputs the model never sees the schema.
+  // Without includeUsage a stream reports no tokens, and without structured outputs the model never
+  // sees the schema.
   return createOpenAICompatible({ name: 'openai-compatible', baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true })(model)
 }
 

@@ -2,7 +2,10 @@ import type { LanguageModelV4Reasoning, LanguageModelV4StreamPart, LanguageModel
 
 type Written = LanguageModelV4Text | LanguageModelV4Reasoning
 
-/** Puts a stream's deltas together again into the parts that `doGenerate` would have answered: what was written and called, in its order. */
+/**
+ * Puts a stream's deltas together again into the parts that `doGenerate` would have answered: what
+ * was written and called, in its order.
+ */
 export class StreamContent {
   readonly parts: (Written | LanguageModelV4ToolCall)[] = []
   readonly #open = new Map<string, Written>()

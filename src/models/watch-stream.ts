@@ -1,4 +1,4 @@
-export type StreamWatcher<Part> = {
+type StreamWatcher<Part> = {
   onPart: (part: Part) => void
   /** Called once, however the stream ends: `error` is undefined when it was read to its end. */
   onEnd: (error: unknown) => void
@@ -6,8 +6,9 @@ export type StreamWatcher<Part> = {
 }
 
 /**
- * The same stream, with each part and the one end reported. Not a TransformStream: that hears of neither the source's failure nor, on
- * every runtime, the reader's cancel. The signal is heard too, because a reader that gives up on it may just stop reading.
+ * The same stream, with each part and the one end reported. Not a TransformStream: that hears of
+ * neither the source's failure nor, on every runtime, the reader's cancel. The signal is heard too,
+ * because a reader that gives up on it may just stop reading.
  */
 export function watchStream<Part>(source: ReadableStream<Part>, { onPart, onEnd, signal }: StreamWatcher<Part>): ReadableStream<Part> {
   const reader = source.getReader()

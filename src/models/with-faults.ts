@@ -1,9 +1,9 @@
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
 import { modelFaultOf } from '../base/faults.ts'
-import { ModelFailed } from './model-failed.ts'
+import { ModelFailed } from './model-errors.ts'
 
-export type FaultOptions = {
+type FaultOptions = {
   /** Milliseconds since the epoch. */
   now: () => number
   /** Takes secrets out of the provider's text. */

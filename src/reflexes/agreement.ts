@@ -4,8 +4,8 @@ import type { Act, CallKeys, Decision } from '../contract/reflex.ts'
 import { sameSkill, skillAct } from '../contract/skill-act.ts'
 
 /**
- * Whether the same act is among those that were decided. Null where the action is of a kind that
- * cannot be compared. `keys` are those of the call, where the action is one.
+ * True if the decision contains the same act, null if the action is of a kind that cannot be
+ * compared. `keys` identify the call if the action is one.
  */
 export function agreement(action: Action, { acts }: Decision, keys: CallKeys | null): boolean | null {
   switch (action.action_type) {
@@ -48,9 +48,9 @@ const isAct =
     act.act === kind
 
 /**
- * Two replies agree where they differ only in case, spacing, quotes, emphasis marks, punctuation that
- * ends or surrounds a word, or the encoding of their characters. Question marks, signs of numbers and
- * whatever stands within a word count.
+ * Two replies agree where they differ only in case, spacing, quotes, emphasis marks, punctuation
+ * that ends or surrounds a word, or the encoding of their characters. Question marks, signs of
+ * numbers and whatever stands within a word count.
  */
 const normalText = (text: string): string =>
   text

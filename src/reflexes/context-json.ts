@@ -18,7 +18,7 @@ export class ContextJson {
     return (this.#text ??= textOf(this.#fields))
   }
 
-  /** Whether all of it takes no more bytes than this. */
+  /** True if the whole context takes at most this many bytes. */
   fits(bytes: number): boolean {
     return fitsBytes(this.text, bytes)
   }
@@ -40,7 +40,10 @@ export class ContextJson {
     return new ContextJson(new Map(this.#fields).set(name, json))
   }
 
-  /** For a program that reads few of the fields: `text` is whole but for the large ones, whose JSON follows by itself, names and values in turns. A 0 keeps such a field's place. */
+  /**
+   * For a program that reads few of the fields: `text` is whole but for the large ones, whose JSON
+   * follows by itself, names and values in turns. A 0 keeps such a field's place.
+   */
   get parts(): { text: string; late: readonly string[] } {
     const late: string[] = []
     const early = new Map<string, string>()

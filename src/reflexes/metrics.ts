@@ -1,11 +1,13 @@
-import type { ReflexMetrics } from '../contract/reflex-metrics.ts'
-import { countSample, emptyHistogram, mergeHistograms, percentiles, type Percentiles } from './histogram.ts'
+import type { ReflexMetrics, Histogram } from '../contract/reflex-metrics.ts'
 import type { Run } from './sandbox.ts'
 
 export type { Histogram, ReflexMetrics } from '../contract/reflex-metrics.ts'
 
-/** As clients see them. `agreement` is the share of the compared shadow fires that agreed, null where none could be compared. */
-export type PresentedMetrics = Omit<ReflexMetrics, 'fuel' | 'duration_us'> & {
+/**
+ * As clients see them. `agreement` is the share of the compared shadow fires that agreed, null
+ * where none could be compared.
+ */
+type PresentedMetrics = Omit<ReflexMetrics, 'fuel' | 'duration_us'> & {
   agreement: number | null
   fuel: Percentiles
   duration_us: Percentiles
@@ -52,10 +54,51 @@ export function presentMetrics({ fuel, duration_us, ...counts }: ReflexMetrics):
   return { ...counts, agreement: agreementOf(counts), fuel: percentiles(fuel), duration_us: percentiles(duration_us) }
 }
 
-export function agreementOf({ shadow: { agreed, disagreed } }: Pick<ReflexMetrics, 'shadow'>): number | null {
+function agreementOf({ shadow: { agreed, disagreed } }: Pick<ReflexMetrics, 'shadow'>): number | null {
   return agreed + disagreed === 0 ? null : agreed / (agreed + disagreed)
 }
 
 function addCounts<Name extends string>(sums: Record<NoInfer<Name>, number>, counts: Record<Name, number>): void {
   for (const name of Object.keys(counts) as Name[]) sums[name] += counts[name]
 }
+
+const BUCKETS_PER_DOUBLING = 8
+/** The bucket of samples below 1, which are reported as 0. */
+const BELOW_ONE = -1
+
+export type Percentiles = { p50: number; p90: number; p99: number; max: number }
+
+export const emptyHistogram = (): Histogram => ({ buckets: {}, count: 0, max: 0 })
+
+/** Changes the histogram. */
+export function countSample(histogram: Histogram, value: number): void {
+  const bucket = value < 1 ? BELOW_ONE : Math.floor(Math.log2(value) * BUCKETS_PER_DOUBLING)
+  histogram.buckets[bucket] = (histogram.buckets[bucket] ?? 0) + 1
+  histogram.count += 1
+  histogram.max = Math.max(histogram.max, value)
+}
+
+export function mergeHistograms(list: readonly Histogram[]): Histogram {
+  const merged = emptyHistogram()
+  for (const { buckets, count, max } of list) {
+    for (const [bucket, samples] of Object.entries(buckets)) merged.buckets[bucket] = (merged.buckets[bucket] ?? 0) + samples
+    merged.count += count
+    merged.max = Math.max(merged.max, max)
+  }
+  return merged
+}
+
+/** In whole numbers, all 0 where there is no sample. */
+export function percentiles(histogram: Histogram): Percentiles {
+  const sorted = Object.entries(histogram.buckets)
+    .map(([bucket, samples]) => ({ bucket: Number(bucket), samples }))
+    .sort((one, other) => one.bucket - other.bucket)
+  const at = (share: number): number => {
+    let left = Math.ceil(histogram.count * share)
+    const found = sorted.find(({ samples }) => (left -= samples) <= 0)
+    return found ? Math.round(Math.min(middleOf(found.bucket), histogram.max)) : 0
+  }
+  return { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: histogram.max }
+}
+
+const middleOf = (bucket: number): number => (bucket === BELOW_ONE ? 0 : 2 ** ((bucket + 0.5) / BUCKETS_PER_DOUBLING))

@@ -5,9 +5,9 @@ import type { ReflexMetrics } from '../contract/reflex-metrics.ts'
  * that agrees `poor` of the time or less and one that agrees `good` of the time or more. It may be
  * looked at after each comparison without raising its error rates, which a fixed share may not.
  */
-export const PROMOTION = { poor: 0.95, good: 0.99, error_rate: 0.05, failed_runs: 0.01 } as const
-/** What takes an active reflex back: so many, and so large a share. */
-export const DEMOTION = {
+const PROMOTION = { poor: 0.95, good: 0.99, error_rate: 0.05, failed_runs: 0.01 } as const
+/** Limits beyond which an active reflex is demoted: a number of failures and a share of runs. */
+const DEMOTION = {
   failed_runs: { at_least: 5, share: 0.2 },
   failed_effects: { at_least: 3, share: 0.2 },
   overruled: { at_least: 2, share: 0.1 },
@@ -21,8 +21,8 @@ const BOUND = Math.log((1 - PROMOTION.error_rate) / PROMOTION.error_rate)
 /** Fires in shadow that must agree before promotion, where none disagrees. */
 export const AGREEMENTS_NEEDED = Math.ceil(BOUND / FOR_AN_AGREEMENT)
 
-export type Proof =
-  | { verdict: 'open'; /** Further agreements needed if no further fire disagrees. */ needed: number }
+type Proof =
+  | { verdict: 'open'; /** Agreements still needed if no fire disagrees. */ needed: number }
   | { verdict: 'proven' | 'refuted'; needed: 0 }
 
 /** The test's verdict on the fires that were compared so far. */
@@ -34,7 +34,7 @@ export function proofOf({ agreed, disagreed }: Pick<ReflexMetrics['shadow'], 'ag
 }
 
 /** `missing` says what it still lacks, in words for its owner. */
-export type Promotable = { ok: true } | { ok: false; missing: string[] }
+type Promotable = { ok: true } | { ok: false; missing: string[] }
 
 export function promotable(metrics: ReflexMetrics): Promotable {
   const { shadow, runs } = metrics
@@ -54,7 +54,9 @@ export function promotable(metrics: ReflexMetrics): Promotable {
   return missing.length === 0 ? { ok: true } : { ok: false, missing }
 }
 
-/** Why a reflex should act no longer, by what it did since it became active; null where it may go on. */
+/**
+ * The reason to demote a reflex, by its metrics since it became active; null if it may stay active.
+ */
 export function shouldDemote(metrics: Pick<ReflexMetrics, 'runs' | 'passed' | 'acted' | 'failed' | 'overruled'>): string | null {
   const { runs, acted, failed, overruled } = metrics
   const failures = failedRuns(metrics)

@@ -1,7 +1,6 @@
+import { byteLength } from '../base/byte-length.ts'
 import { ContextJson } from './context-json.ts'
-import { Engine, type Answer } from './engine/engine.ts'
-import { outcomeOf } from './outcome.ts'
-import { ProgramCache, type Prepared } from './program-cache.ts'
+import { Engine, type Answer, type Compiled, type Ending } from './engine/engine.ts'
 import { sandboxLimits, type Program, type Run, type Sandbox } from './sandbox.ts'
 
 type Options = { fuel?: number; now?: () => number }
@@ -18,7 +17,7 @@ export class QuickJsSandbox implements Sandbox {
     this.#limits = { ...sandboxLimits, fuel, now }
   }
 
-  /** What it holds, programs included. */
+  /** Bytes held, programs included. */
   get bytes(): number {
     return this.#programs.bytes + (this.#engine?.bytes ?? 0)
   }
@@ -43,8 +42,109 @@ export class QuickJsSandbox implements Sandbox {
   #prepare(engine: Engine, { hash, code }: Program): Prepared {
     const { compiled, ...failure } = engine.compile(code)
     const prepared: Prepared = compiled ? { code, compiled } : { code, compiled, failure }
-    // What the host's clock or a fault has ended may end well another time.
+    // A run that the host's clock or a fault ended may succeed another time.
     if (failure.ending.kind !== 'clock' && failure.ending.kind !== 'broken') this.#programs.set(hash, prepared)
     return prepared
   }
+}
+
+/** A program as it was compiled, or why it could not be. */
+export type Prepared = { code: string; compiled: Compiled } | { code: string; compiled: null; failure: Answer }
+
+/**
+ * Beyond this size the least recently run programs are dropped, and compiled again when they are
+ * next needed.
+ */
+const MOST_BYTES = 16 * 1024 * 1024
+const OVERHEAD = 1024
+
+class ProgramCache {
+  readonly #programs = new Map<string, Prepared>()
+  #bytes = 0
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** By its code, too: a wrong hash must not run another's program. */
+  get({ hash, code }: Program): Prepared | null {
+    const known = this.#programs.get(hash)
+    if (known?.code !== code) return null
+    this.#programs.delete(hash)
+    this.#programs.set(hash, known)
+    return known
+  }
+
+  set(hash: string, prepared: Prepared): void {
+    this.#forget(hash)
+    this.#programs.set(hash, prepared)
+    this.#bytes += sizeOf(prepared)
+    for (const oldest of this.#programs.keys()) {
+      if (this.#bytes <= MOST_BYTES) return
+      this.#forget(oldest)
+    }
+  }
+
+  clear(): void {
+    this.#programs.clear()
+    this.#bytes = 0
+  }
+
+  #forget(hash: string): void {
+    const known = this.#programs.get(hash)
+    if (known && this.#programs.delete(hash)) this.#bytes -= sizeOf(known)
+  }
+}
+
+const sizeOf = ({ code, compiled }: Prepared): number => OVERHEAD + code.length * 2 + (compiled?.image.size ?? 0)
+
+export type Outcome = Pick<Run, 'value' | 'reason' | 'error'>
+
+/** The meaning of a run's ending, in words for the reflex's author. */
+export function outcomeOf(ending: Ending, fuel: number): Outcome {
+  switch (ending.kind) {
+    case 'answer':
+      return outcomeOfAnswer(ending.text)
+    case 'fuel':
+      return failed('limit', `it was stopped after ${fuel} units of fuel: it computes too much, or never ends`)
+    case 'clock':
+      return failed('limit', `it was stopped after ${sandboxLimits.run_ms} ms`)
+    case 'depth':
+      return failed('limit', 'the calls are nested too deeply')
+    case 'memory':
+      return failed('limit', 'out of memory')
+    case 'too_large':
+      return failed('limit', `the ${ending.what} is larger than ${ending.bytes} bytes`)
+    case 'broken':
+      break
+  }
+  return failed('error', 'it broke the interpreter, which has been put back')
+}
+
+const failed = (reason: 'error' | 'limit' | 'invalid_action', error: string): Outcome => ({ value: null, reason, error })
+
+/** The realm's answers: `fired {json}`, `null`, `invalid why`, `error why`, `limit why`. */
+function outcomeOfAnswer(text: string): Outcome {
+  const [kind = ''] = text.split(' ', 1)
+  const rest = text.slice(kind.length + 1)
+  if (kind === 'fired') return firedWith(rest)
+  if (kind === 'null') return { value: null, reason: 'null', error: null }
+  if (kind === 'invalid') return failed('invalid_action', withLine(rest))
+  return failed(kind === 'limit' ? 'limit' : 'error', withLine(rest))
+}
+
+function firedWith(json: string): Outcome {
+  const bytes = byteLength(json)
+  if (bytes <= sandboxLimits.output_bytes) return { value: JSON.parse(json), reason: 'fired', error: null }
+  return failed('limit', `the action takes ${bytes} bytes as JSON; ${sandboxLimits.output_bytes} are allowed`)
+}
+
+/**
+ * An error takes one line: `TypeError: not a function (line 3)`. The realm sends QuickJS's stack
+ * after it.
+ */
+function withLine(text: string): string {
+  const [message = '', ...stack] = text.split('\n')
+  const line = /\breflex:(\d+)/.exec(stack.join('\n'))?.[1]
+  return line === undefined ? message : `${message} (line ${line})`
 }

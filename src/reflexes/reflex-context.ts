@@ -1,22 +1,27 @@
-import type { Event } from '../core/event.ts'
 import type { Action } from '../contract/action.ts'
+import type { Event } from '../core/event.ts'
 
-/** How many events the scope has perceived within a span of time, the one at hand included. */
+/**
+ * The number of events that the scope perceived within a time window, the current event included.
+ */
 export type WindowCounts = { total: number; by_type: Record<string, number>; by_source: Record<string, number> }
 
-/** What the reflex itself has done before, the newest last. */
+/** An earlier action of the reflex itself, newest last. */
 export type RecentAction = { at: string; seconds_ago: number; event_id: string; action: Action }
 
 /** An offer in escrow that waits for this agent's answer. Empty until there is a market. */
-export type PendingPurchase = { deal_id: string; artifact_id: string; price: number; buyer: string }
+type PendingPurchase = { deal_id: string; artifact_id: string; price: number; buyer: string }
 /** A contract that another agent proposes. Empty until there is a market. */
-export type PendingContract = { contract_id: string; proposer: string; terms: string }
+type PendingContract = { contract_id: string; proposer: string; terms: string }
 
-/** All that a reflex sees, as plain JSON. It is a copy: changing it changes nothing. What decides the same comes out the same. */
+/**
+ * All that a reflex sees, as plain JSON. It is a copy: changing it changes nothing. What decides
+ * the same comes out the same.
+ */
 export type ReflexContext = {
   /** The agent that serves the scope. */
   agent_id: string
-  /** The order of the event at hand among those that the scope accepted. */
+  /** The position of the current event among those that the scope accepted. */
   tick: number
   /** In scrip; 0 until there is a market. */
   balance: number
@@ -28,14 +33,14 @@ export type ReflexContext = {
   pending_contracts: PendingContract[]
   /** Ids of the artifacts that the agent owns. */
   owned_artifacts: readonly string[]
-  /** The event at hand, with its type's own fields. */
+  /** The current event, with the fields of its type. */
   event: Event & Record<string, unknown>
   window: { '10s': WindowCounts; '1m': WindowCounts; '10m': WindowCounts }
   /** The reflex's own last 10, for cooldowns. */
   recent_actions: RecentAction[]
   /** The context's notes; the action `set_scratch` writes them. */
   scratch: Record<string, unknown>
-  /** The turn in flight, null where there is none. */
+  /** The turn in flight, or null. */
   thinking: { since: string } | null
 }
 
@@ -70,4 +75,14 @@ export const sampleContext: ReflexContext = {
   recent_actions: [],
   scratch: {},
   thinking: null,
+}
+
+/**
+ * The sample context as it would be for an event with these fields: a reflex for a type of its own
+ * can be tried on that.
+ */
+export function sampleWith(fields: Record<string, unknown>): ReflexContext {
+  const event = { ...sampleContext.event, ...fields }
+  const counts = { total: 1, by_type: { [event.type]: 1 }, by_source: { [event.source]: 1 } }
+  return { ...sampleContext, event, recent_events: [event], window: { '10s': counts, '1m': counts, '10m': counts } }
 }

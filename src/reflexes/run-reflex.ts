@@ -1,9 +1,10 @@
 import { parseAction, type Action } from '../contract/action.ts'
 import type { ContextJson } from './context-json.ts'
-import type { ReflexContext } from './reflex-context.ts'
+import { type ReflexContext, sampleContext } from './reflex-context.ts'
 import type { Program, Run, Sandbox } from './sandbox.ts'
+import type { CodeError } from './static-check.ts'
 
-/** What a reflex did: the action where `reason` is `fired`, else null and why. */
+/** The outcome of a reflex: its action if `reason` is `fired`, else null and the reason. */
 export type ReflexRun = Omit<Run, 'value'> & { action: Action | null }
 
 /** Runs a reflex; whatever its code does, this returns. */
@@ -12,4 +13,14 @@ export function runReflex(sandbox: Sandbox, program: Program, context: ReflexCon
   if (run.reason !== 'fired') return { action: null, ...run }
   const parsed = parseAction(value)
   return parsed.ok ? { action: parsed.action, ...run } : { action: null, ...run, reason: 'invalid_action', error: parsed.error }
+}
+
+type DryRun = { ok: true; run: ReflexRun } | { ok: false; run: ReflexRun; errors: CodeError[] }
+
+/** Runs a reflex on a context without acting. It passes where it returns an action or null. */
+export function dryRun(sandbox: Sandbox, program: Program, context: ReflexContext = sampleContext): DryRun {
+  const run = runReflex(sandbox, program, context)
+  if (run.reason === 'fired' || run.reason === 'null') return { ok: true, run }
+  const line = Number(/\(line (\d+)\)$/.exec(run.error ?? '')?.[1] ?? 1)
+  return { ok: false, run, errors: [{ line, column: 1, message: `on the sample context: ${run.error}` }] }
 }

@@ -7,7 +7,7 @@ import { byteLength } from '../base/byte-length.ts'
 export type CodeError = { line: number; column: number; message: string }
 export type Check = { ok: true; hash: string } | { ok: false; errors: CodeError[] }
 
-/** What can be said of a reflex's code without running it. `hash` is its SHA-256, as 64 hex digits. */
+/** Checks a reflex's code without running it. `hash` is its SHA-256, as 64 hex digits. */
 export async function checkReflex(code: string): Promise<Check> {
   const errors = errorsOf(code)
   return errors.length === 0 ? { ok: true, hash: await sha256(code) } : { ok: false, errors }
@@ -23,9 +23,12 @@ function errorsOf(code: string): CodeError[] {
 }
 
 /**
- * As the sandbox reads it: the body of a function in a strict script. A module has the same rules but for three things. What only a module may have is refused
- * afterwards. A script knows `<!--` as the beginning of a comment, where a module has three operators: refused, for code must not run that nobody sees. (`-->`
- * at the beginning of a line, the other such comment, is an error in a module.) A line `#!` is a comment at the beginning of a file only, which a function's body is not.
+ * As the sandbox reads it: the body of a function in a strict script. A module has the same rules
+ * but for three things. What only a module may have is refused afterwards. A script knows `<!--` as
+ * the beginning of a comment, where a module has three operators: refused, for code must not run
+ * that nobody sees. (`-->` at the beginning of a line, the other such comment, is an error in a
+ * module.) A line `#!` is a comment at the beginning of a file only, which a function's body is
+ * not.
  */
 function parseCode(code: string): { program: Program } | { error: CodeError } {
   const tokens: Token[] = []
@@ -47,7 +50,10 @@ const NO_TYPESCRIPT = 'This looks like TypeScript, which is not accepted: leave 
 const TYPE_WORD = /^(?:as|satisfies|type|interface|enum|namespace|declare|abstract|implements|public|private|protected|readonly|is)\b/
 const TYPE_SIGN = /^(?::|<\w|\?\s*[:)]|![.;)[])/
 
-/** A guess from where the parser gave up: at a sign that only a type has there, or at or after one of TypeScript's own words. */
+/**
+ * A guess from where the parser gave up: at a sign that only a type has there, or at or after one
+ * of TypeScript's own words.
+ */
 function isTypeScript(code: string, position: number): boolean {
   const word = /[\w$]+\s*$/.exec(code.slice(0, position))?.[0] ?? ''
   return TYPE_SIGN.test(code.slice(position)) || TYPE_WORD.test(code.slice(position)) || TYPE_WORD.test(word)
@@ -106,7 +112,9 @@ function reasonAgainst(node: AnyNode): string | null {
 
 const NO_ASYNC = 'nothing in a reflex is asynchronous: it runs to its end at once'
 
-/** All nodes in the source's order. It keeps its own stack: nesting must not use up the engine's. */
+/**
+ * All nodes in the source's order. It keeps its own stack: nesting must not use up the engine's.
+ */
 function nodesOf(program: Program): AnyNode[] {
   const nodes: AnyNode[] = []
   const waiting: AnyNode[] = [program]

@@ -2,9 +2,10 @@ import { messageOf } from '../base/error-text.ts'
 import type { ParkedWork, WorkKind } from '../contract/parked-work.ts'
 import type { Database } from './database.ts'
 import { scopeHead } from './spans.ts'
-import type { Unit } from './unit.ts'
+import type { Unit, Work } from './unit.ts'
 
-export type Work = { kind: WorkKind; id: string }
+export type { Work } from './unit.ts'
+
 /** How often work may take the object down before it is parked. */
 export const MOST_DEATHS = 5
 /** After this many consecutive wakings without rest, work is begun one piece at a time. */

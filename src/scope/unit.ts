@@ -1,11 +1,12 @@
 import type { Statement } from '../core/event-statements.ts'
 import type { NewEntry } from '../contract/log-entry.ts'
 import type { Counters as Counts } from '../contract/scope-api.ts'
+import type { WorkKind } from '../contract/parked-work.ts'
 import type { Alarm } from './alarm.ts'
 import type { Counters } from './counters.ts'
 import type { Database, Row, StateChange } from './database.ts'
-import type { Guard, Work } from './guard.ts'
-import type { Log } from './log.ts'
+
+export type Work = { kind: WorkKind; id: string }
 
 /**
  * A unit of work that is open: one transaction, which commits as a whole or not at all. A method
@@ -40,10 +41,10 @@ export type UnitOfWork = <Result>(work: (unit: Unit) => Result, of?: Work) => Re
 type Buffered = { changes: () => StateChange[] }
 type UnitParts = {
   database: Database
-  log: Log
+  log: { append(entries: readonly NewEntry[]): number; write(): void; announce(): void }
   counters: Counters
   buffered: readonly Buffered[]
-  guard: Pick<Guard, 'failed'>
+  guard: { failed(work: Work, error: unknown): void }
   alarm: Pick<Alarm, 'by'>
   /** After each commit. */
   changed: () => void

@@ -3,15 +3,18 @@ import { type LanguageModel, ToolLoopAgent, type ToolLoopAgentSettings, type Too
 import { languageModel } from '../skills/model/language-model.ts'
 import { markWrapped, refuseWrapped } from '../skills/model/wrapped.ts'
 
-/** What one call of `generate` or `stream` runs with: a turn. */
-export type AgentTurn = { model: (model: LanguageModelV4) => LanguageModelV4; tools: <Tools extends ToolSet>(tools: Tools) => Tools }
+/** The model and tools of one call of `generate` or `stream`: a turn. */
+type AgentTurn = { model: (model: LanguageModelV4) => LanguageModelV4; tools: <Tools extends ToolSet>(tools: Tools) => Tools }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- an agent of any options, tools, context and output, as the SDK's own types take it
 export type AnyAgent = ToolLoopAgent<any, any, any, any>
 type Settings = ToolLoopAgentSettings<never, ToolSet>
 type Prepared = { model: LanguageModel; tools?: ToolSet; toolApproval?: unknown; prepareStep?: (step: unknown) => unknown }
 
-/** An agent of the same interface, each of whose calls is a turn with skills. Throws where it is wrapped already. */
+/**
+ * An agent of the same interface, each of whose calls is a turn with skills. Throws where it is
+ * wrapped already.
+ */
 export function wrapAgent<Wrapped extends AnyAgent>(agent: Wrapped, begin: (model: LanguageModelV4, tools: ToolSet) => AgentTurn): Wrapped {
   refuseWrapped(agent, 'the agent')
   const settings = settingsOf(agent)
@@ -21,7 +24,7 @@ export function wrapAgent<Wrapped extends AnyAgent>(agent: Wrapped, begin: (mode
     const own = settings.prepareCall as ((call: Prepared) => Promise<Prepared | undefined>) | undefined
     const prepared = (await own?.(call)) ?? call
     const model = languageModel(prepared.model)
-    // What a person has to allow, a plan must not call as if it were nothing.
+    // A plan must not bypass a tool that a person has to approve.
     const turn = begin(model, prepared.toolApproval ? {} : (prepared.tools ?? {}))
     const tools = prepared.tools ? { tools: turn.tools(prepared.tools) } : {}
     return { ...prepared, model: turn.model(model), ...tools, ...stepsOf(prepared, turn) }

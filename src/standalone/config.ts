@@ -1,8 +1,8 @@
 import type { ToolSet } from 'ai'
 import type { Seeds } from '../skills/plan/blackboard.ts'
 import type { Probes } from '../skills/cel/probes.ts'
-import type { Place } from '../skills/gate/compat.ts'
-import type { PolicyMode } from '../skills/session/enforcement.ts'
+import type { Place } from '../skills/gate/decision.ts'
+import type { PolicyMode } from '../skills/session/ports.ts'
 import type { ParseRequest } from '../skills/plan/slots.ts'
 import type { Protocol } from '../skills/model/protocol.ts'
 import type { SkillReport } from '../skills/model/settle-intents.ts'
@@ -25,15 +25,21 @@ export type ReflexConfig = {
   roles?: readonly string[]
   goal_labels?: readonly string[]
   entity_types?: readonly string[]
-  /** Manifests as JSON, or `{manifest, state}`; active unless it is said otherwise. One that is invalid, or changes a version that is there, throws. */
+  /**
+   * Manifests as JSON, or `{manifest, state}`; active unless it is said otherwise. One that is
+   * invalid, or changes a version that is there, throws.
+   */
   skills?: readonly unknown[]
   probes?: Probes
-  /** What each turn's blackboard begins with. */
+  /** The initial values of each turn's blackboard. */
   blackboard?: Omit<Seeds, 'override'>
   /** For plans only; no model sees them. Their names may have dots. */
   tools?: ToolSet
   tool_policies?: ToolPolicies
-  /** Answers pinned parsers. Unless given, the wrapped model does, where it is the one that the parser names. */
+  /**
+   * Answers pinned parsers. Unless given, the wrapped model does, where it is the one that the
+   * parser names.
+   */
   ask?: (request: ParseRequest, signal: AbortSignal | undefined) => Promise<string>
   protocol?: Protocol
   /** Model calls for one call of the wrapped model. */

@@ -1,30 +1,33 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { ToolSet } from 'ai'
-import { ScopedLocks } from '../core/scoped-locks.ts'
-import { seedBlackboard, type Blackboard } from '../skills/plan/blackboard.ts'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { isRetryable } from '../base/faults.ts'
 import type { Json, JsonFields } from '../base/json.ts'
-import { SkillSession } from '../skills/session/session.ts'
-import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, SessionPorts } from '../skills/session/ports.ts'
-import { redactor } from '../traces/redact.ts'
+import { ScopedLocks } from '../core/scoped-locks.ts'
 import { askParser } from '../skills/model/ask-parser.ts'
-import { skillChain, withinSkills } from './chain.ts'
+import { seedBlackboard, type Blackboard } from '../skills/plan/blackboard.ts'
+import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, SessionPorts } from '../skills/session/ports.ts'
+import { SkillSession } from '../skills/session/session.ts'
+import { redactor } from '../traces/redact.ts'
 import { placeIn, type ReflexConfig } from './config.ts'
 import type { SkillRegistry } from './registry.ts'
-import { isRetryable } from '../base/faults.ts'
 import type { Storage } from './storage.ts'
 import { ToolCaller } from './tool-caller.ts'
 import { callForPlan, whyNotForPlans } from './tool-proxy.ts'
 
 export type SessionOptions = {
   blackboard?: Partial<Blackboard>
-  /** What plans may call, beside the config's own. */
+  /** Tools that plans may call, in addition to those of the config. */
   tools?: ToolSet
   /** Answers pinned parsers. */
   model?: LanguageModelV4 | undefined
   trace_id?: string
 }
 
-/** A model that proposes again and again must not fill the storage, nor the list that a person reads. */
+/**
+ * A model that proposes again and again must not fill the storage, nor the list that a person
+ * reads.
+ */
 const MOST_WAITING = 100
 
 /** Where sessions live outside of a scope: it gives them their ports. */
@@ -48,7 +51,7 @@ export class Host {
     return (this.#config.newId ?? (() => crypto.randomUUID()))()
   }
 
-  /** A turn. Throws where the blackboard that it is to begin with is none. */
+  /** Starts a turn. Throws if its blackboard cannot be seeded. */
   session({ blackboard = {}, tools = {}, model, trace_id = this.newId() }: SessionOptions = {}): SkillSession {
     const seeded = seedBlackboard({ ...this.#config.blackboard, override: blackboard })
     if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)
@@ -102,7 +105,7 @@ export class Host {
       probes: this.#config.probes ?? {},
       ask: this.#config.ask ?? ((request, signal) => askParser({ model, signal }, request)),
       log: (entry) => this.#log(entry),
-      // A copy: whoever reads the log may hold what the caller goes on to change.
+      // A copy: readers of the log may keep objects that the caller changes later.
       redact: (value: Json) => structuredClone(redact(value)) as Json,
       now: () => this.now(),
       newId: () => this.newId(),
@@ -139,7 +142,7 @@ export class Host {
     }
   }
 
-  /** What waits already is not asked for twice. */
+  /** A run that already waits is not parked twice. */
   #park(run: ParkedRun, { approvals, told }: { approvals: Storage['approvals']; told: (approval_id: string) => SessionEntry }): Parked {
     const waiting = approvals.waiting().filter(({ expires_at }) => expires_at > this.now())
     const earlier = waiting.find((other) => isSameRun(other, run))
@@ -179,3 +182,13 @@ function waitFor(ms: number, signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', stop, { once: true })
   })
 }
+
+const chain = new AsyncLocalStorage<readonly string[]>()
+
+/**
+ * The skills within which the current code runs, outermost first: a tool may start a turn of its
+ * own.
+ */
+const skillChain = (): readonly string[] => chain.getStore() ?? []
+
+const withinSkills = <Result>(skills: readonly string[], work: () => Result): Result => chain.run(skills, work)

@@ -1,4 +1,4 @@
-export { CutOff } from '../tools/cut-off.ts'
+export { CutOff } from '../tools/may-have-happened.ts'
 export { createReflex, type Reflex } from './reflex.ts'
 export type { ReflexConfig } from './config.ts'
 export { HttpToolError, type HttpToolDefinition, type HttpToolOptions } from '../tools/http-request.ts'

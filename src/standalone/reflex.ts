@@ -1,40 +1,48 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { LanguageModel, ToolSet } from 'ai'
 import type { SkillState } from '../contract/skill.ts'
-import type { SkillSession } from '../skills/session/session.ts'
+import { languageModel } from '../skills/model/language-model.ts'
+import { ModelTurn } from '../skills/model/model-turn.ts'
+import { modelForTurns } from '../skills/model/model.ts'
 import type { ApprovedRun } from '../skills/session/ports.ts'
 import type { ProposalResult } from '../skills/session/result.ts'
+import type { SkillSession } from '../skills/session/session.ts'
 import { wrapAgent, type AnyAgent } from './agent.ts'
 import { placeIn, type ReflexConfig } from './config.ts'
 import { Host, type SessionOptions } from './host.ts'
-import { languageModel } from '../skills/model/language-model.ts'
-import type { LogStore } from './log.ts'
-import { memoryStorage } from './memory-storage.ts'
-import { ModelTurn } from '../skills/model/model-turn.ts'
-import { modelForTurns } from '../skills/model/model.ts'
 import { SkillRegistry } from './registry.ts'
-import type { Storage } from './storage.ts'
+import type { LogStore } from './rows.ts'
+import { memoryStorage, type Storage } from './storage.ts'
 import { proxyTools } from './tool-proxy.ts'
 import { TurnFinder } from './turn-finder.ts'
 
 export type Reflex = {
-  /** The one line: the same agent, or the same model and tools, with skills. `tools` are for plans, too. */
+  /**
+   * The one line: the same agent, or the same model and tools, with skills. `tools` are for plans,
+   * too.
+   */
   wrap: Wrap
   wrapModel(model: LanguageModel, options?: { tools?: ToolSet; session?: SkillSession }): LanguageModelV4
   wrapTools<Tools extends ToolSet>(tools: Tools): Tools
   registry: SkillRegistry
   /** A turn by hand. */
   session(options?: SessionOptions): SkillSession
-  /** What a model call of a session's turn needs; for adapters. */
+  /** The parameters of a model call in a session's turn; for adapters. */
   turn(options?: SessionOptions): ModelTurn
   approvals: Approvals
-  /** Brings the runs to their ends whose process died, and begins those that were approved and had not begun. Call it once, as the process begins. */
+  /**
+   * Brings the runs to their ends whose process died, and begins those that were approved and had
+   * not begun. Call it once, as the process begins.
+   */
   resume(options?: SessionOptions): Promise<ProposalResult[]>
   log: LogStore
   close(): void
 }
 
-/** What waits for somebody: none that has expired. `approve` gives null, and `reject` false, where nothing of that id waits, or somebody was faster. */
+/**
+ * Waiting approvals that have not expired. `approve` returns null, and `reject` false, if the id
+ * does not wait or was decided before.
+ */
 type Approvals = {
   list(): readonly ApprovedRun[]
   approve(approval_id: string, options?: SessionOptions): Promise<ProposalResult | null>

@@ -1,6 +1,7 @@
 import { compareVersions } from '../contract/semantic-version.ts'
-import { checkManifest } from '../skills/check/check-manifest.ts'
-import { isCompatible, type Place } from '../skills/gate/compat.ts'
+import { checkManifest } from '../skills/manifest/check.ts'
+import { isCompatible } from '../skills/gate/compat.ts'
+import type { Place } from '../skills/gate/decision.ts'
 import { sameJson } from '../base/json.ts'
 import type { SkillState } from '../contract/skill.ts'
 import { parseManifest, type Manifest } from '../skills/manifest/manifest.ts'
@@ -9,7 +10,7 @@ import type { FoundSkill } from '../skills/session/ports.ts'
 import { SkillIndex } from '../skills/bulletin/skill-index.ts'
 import type { Storage } from './storage.ts'
 
-export type Registered =
+type Registered =
   | { ok: true; outcome: 'created' | 'unchanged'; skill: FoundSkill }
   /** The fields that are wrong. */
   | { ok: false; reason: 'invalid'; status: 400; errors: { path: string; message: string }[] }
@@ -46,7 +47,10 @@ export class SkillRegistry {
     return { ok: false, reason: 'conflict', status: 409, errors: [{ path: 'version', message }] }
   }
 
-  /** Without a version: the newest active one that fits here, else the newest active one, else the newest that is not deprecated, else the newest. */
+  /**
+   * Without a version: the newest active one that fits here, else the newest active one, else the
+   * newest that is not deprecated, else the newest.
+   */
   find(id: string, version?: string): FoundSkill | null {
     if (version !== undefined) return this.#skills.get(`${id}@${version}`) ?? null
     const [best] = this.list()
@@ -59,7 +63,7 @@ export class SkillRegistry {
     return [...this.#skills.values()]
   }
 
-  /** Null where there is no such version. */
+  /** Returns null if the version does not exist. */
   setState(id: string, version: string, state: SkillState): FoundSkill | null {
     const known = this.#skills.get(`${id}@${version}`)
     return known ? this.#put({ ...known, state }) : null

@@ -9,16 +9,21 @@ import { ToolLogValues, type Redaction } from './tool-log.ts'
 
 export type ToolPolicy = {
   timeout_ms?: number
-  /** `max_attempts` counts the first one; the wait doubles each time. Only what is retryable is tried again, a timeout only under a key. */
+  /**
+   * `max_attempts` counts the first one; the wait doubles each time. Only what is retryable is
+   * tried again, a timeout only under a key.
+   */
   retry?: { max_attempts: number; backoff_ms: number }
   /** Beside the redaction of all tools. */
   redact?: readonly string[]
-  /** Names an effect that happens once: the same key again is answered with the last good output. */
+  /**
+   * Names an effect that happens once: the same key again is answered with the last good output.
+   */
   idempotence_key?: (input: unknown) => string | null
   cost_usd?: number | ((input: unknown, output: unknown) => number)
 }
 
-export type ToolCallerPorts = {
+type ToolCallerPorts = {
   now(): number
   wait(ms: number, signal: AbortSignal): Promise<void>
   log(kind: string, fields: JsonFields): void
@@ -29,7 +34,7 @@ export type ToolCallerPorts = {
   isRetryable?: ((error: unknown, options: { keyed: boolean }) => boolean) | undefined
 }
 
-export type ToolUse = {
+type ToolUse = {
   tool: string
   call_id: string
   input: unknown
@@ -44,14 +49,17 @@ export type ToolUse = {
 
 export type Used = { output: unknown; cost_usd: number; reused: boolean }
 
-export const TOOL_TIMEOUT_MS = 30_000
+const TOOL_TIMEOUT_MS = 30_000
 
 /** Thrown where a tool took too long: it may have done what it was asked to. */
 export class ToolTimeout extends Error {
   override readonly name = 'ToolTimeout'
 }
 
-/** Calls tools: in time, again where that helps, once per key, and with an entry in the log for each call. */
+/**
+ * Calls tools: in time, again where that helps, once per key, and with an entry in the log for each
+ * call.
+ */
 export class ToolCaller {
   readonly #ports: ToolCallerPorts
   readonly #keys: ScopedLocks
@@ -66,7 +74,7 @@ export class ToolCaller {
     const own = policy.idempotence_key?.(input) ?? null
     if (own === null) return this.#run(use, null)
     const name = `tool:${tool}:${own}`
-    // Whoever comes while the same key is at work waits for it, and runs it only if that failed.
+    // A call with a key that is in use waits, and runs only if the earlier call failed.
     return this.#keys.run(name, () => this.#once({ ...use, key: own }, name))
   }
 
@@ -107,7 +115,7 @@ export class ToolCaller {
     }
   }
 
-  /** Whether the pause came to its end. */
+  /** Returns false if the pause was cut short. */
   async #paused(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
     if (ms === 0) return signal?.aborted !== true
     const { promise: never } = Promise.withResolvers<never>()

@@ -3,7 +3,10 @@ import { hashJson, isJsonFields, type Json } from '../base/json.ts'
 import { normalName, redactor } from '../traces/redact.ts'
 
 export type Redaction = {
-  /** Names of fields, at any depth, whose values the log has as hashes only. Names match whatever their case, `_` and `-`. */
+  /**
+   * Names of fields, at any depth, whose values the log has as hashes only. Names match whatever
+   * their case, `_` and `-`.
+   */
   fields?: readonly string[]
   /** Goes into the hashes, so that short values cannot be guessed from them. */
   salt?: string
@@ -13,7 +16,10 @@ const MOST_LOGGED = 10_000
 const SHORTEST = 4
 const redactSecrets = redactor()
 
-/** What one tool call leaves in the log: its values without what is named, and texts in which those values are hidden, too. */
+/**
+ * The values of one tool call for the log, without the named fields, and its texts without the
+ * values of those fields.
+ */
 export class ToolLogValues {
   readonly #fields: ReadonlySet<string>
   readonly #salt: string
@@ -57,7 +63,7 @@ export class ToolLogValues {
   }
 }
 
-/** As it would be sent; what is long is told of only. */
+/** The value as it would be sent; a long one is replaced by its size. */
 function jsonOf(value: unknown): Json | undefined {
   try {
     const text = JSON.stringify(value ?? null)

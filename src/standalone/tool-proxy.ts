@@ -3,14 +3,20 @@ import type { Json } from '../base/json.ts'
 import type { ToolCaller, ToolPolicy, Used } from './tool-caller.ts'
 import { markWrapped, refuseWrapped } from '../skills/model/wrapped.ts'
 
-/** What a tool may read beside the AI SDK's own options: the key under which its effect is known. */
+/**
+ * The options that a tool receives in addition to the AI SDK's own: the key that identifies its
+ * effect.
+ */
 export type ReflexToolOptions = ToolExecutionOptions<unknown> & { idempotence_key?: string | null }
 
 type Tool = ToolSet[string]
 
 export type ToolPolicies = Readonly<Record<string, ToolPolicy>>
 
-/** The same tools, each call timed, bounded and logged. Tools that the client or the provider executes stay as they are. */
+/**
+ * The same tools, each call timed, bounded and logged. Tools that the client or the provider
+ * executes stay as they are.
+ */
 export function proxyTools<Tools extends ToolSet>(
   tools: Tools,
   { caller, policies = {} }: { caller: ToolCaller; policies?: ToolPolicies },
@@ -35,21 +41,25 @@ function proxyTool(name: string, tool: Tool, { caller, policy }: { caller: ToolC
 
 /** Why a plan cannot call a tool; null where it can. */
 export function whyNotForPlans(name: string, tool: Tool | undefined): string | null {
-  if (!tool?.execute) return `there is no tool ${name} that a plan can call`
-  // A person would have to be asked, and a plan cannot: its manifest says by `needs_approval_if` when one is.
+  if (!tool?.execute) return `a plan cannot call ${name}: the tool does not exist`
+  // A person would have to be asked, and a plan cannot: its manifest says by `needs_approval_if`
+  // when one is.
   return tool.needsApproval ? `the tool ${name} needs an approval of its own, which a plan cannot give` : null
 }
 
-export type PlanCall = { signal: AbortSignal; call_id: string; idempotence_key: string | null; hide?: (value: Json) => Json }
+type PlanCall = { signal: AbortSignal; call_id: string; idempotence_key: string | null; hide?: (value: Json) => Json }
 
-/** A plan's call of a tool: the plan has its own timeouts, retries and keys, and its arguments are checked as a model's are. */
+/**
+ * A plan's call of a tool: the plan has its own timeouts, retries and keys, and its arguments are
+ * checked as a model's are.
+ */
 export async function callForPlan(
   caller: ToolCaller,
   { name, tool, policy, input }: { name: string; tool: Tool | undefined; policy: ToolPolicy; input: unknown },
   { signal, call_id, idempotence_key, hide }: PlanCall,
 ): Promise<Used> {
   const refusal = whyNotForPlans(name, tool)
-  if (!tool || refusal !== null) throw new Error(refusal ?? `there is no tool ${name}`)
+  if (!tool || refusal !== null) throw new Error(refusal ?? `the tool ${name} does not exist`)
   const checked = await asSchema(tool.inputSchema).validate?.(input)
   if (checked && !checked.success) throw new Error(`the arguments do not fit ${name}: ${checked.error.message}`)
   const value: unknown = checked ? checked.value : input

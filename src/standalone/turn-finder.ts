@@ -5,8 +5,9 @@ import type { ModelTurn } from '../skills/model/model-turn.ts'
 const MOST_TURNS = 100
 
 /**
- * The turn that a model call belongs to, where nobody says so: a prompt that ends with a user's message begins one, and one that goes on from the same
- * message, with tool calls and their results, belongs to it. So does the repetition of a call that failed.
+ * Finds the turn of a model call: a prompt that ends with a user's message begins a turn, and a
+ * prompt that continues from the same message, with tool calls and their results, belongs to it. So
+ * does the repetition of a call that failed.
  */
 export class TurnFinder {
   readonly #begin: () => ModelTurn
@@ -23,7 +24,10 @@ export class TurnFinder {
     return this.find(await keyOf(prompt.slice(0, said + 1)), { begins: said === prompt.length - 1, calls })
   }
 
-  /** `key` is of all that was said up to the last message of a user, `calls` are the tool calls since: they tell turns apart that began with the same words. */
+  /**
+   * `key` is of all that was said up to the last message of a user, `calls` are the tool calls
+   * since: they tell turns apart that began with the same words.
+   */
   find(key: string, { begins, calls }: { begins: boolean; calls: readonly string[] }): ModelTurn {
     const same = this.#turns.filter((one) => one.key === key).map(({ turn }) => turn)
     const newest = same.at(-1)

@@ -1,16 +1,17 @@
-import { checkUrl } from './allowed-hosts.ts'
-
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const MOST_REDIRECTS = 3
 
-export type GuardedFetch = {
+type GuardedFetch = {
   allowed_hosts: readonly string[]
   /** Of each secret that goes along. */
   secret_hosts?: readonly (readonly string[])[]
   fetch: typeof fetch
 }
 
-/** Fetches from hosts only that are allowed, and to which each secret may be sent. A redirect is followed on the same origin alone, so that neither headers nor a body get anywhere else. */
+/**
+ * Fetches from hosts only that are allowed, and to which each secret may be sent. A redirect is
+ * followed on the same origin alone, so that neither headers nor a body get anywhere else.
+ */
 export async function guardedFetch(address: string | URL, init: RequestInit, guard: GuardedFetch): Promise<Response> {
   let request: RequestInit = { ...init, redirect: 'manual' }
   let target = allowed(address, guard)
@@ -23,7 +24,8 @@ export async function guardedFetch(address: string | URL, init: RequestInit, gua
     const next = allowed(URL.parse(location, target.href)?.href ?? location, guard)
     if (next.origin !== target.origin)
       throw new Error(`${target.host} redirects to ${next.host}: redirects to other hosts are not followed`)
-    // As browsers do: after a POST a see-other is fetched, and a permanent or a temporary one repeats the request.
+    // As browsers do: after a POST a see-other is fetched, and a permanent or a temporary one
+    // repeats the request.
     if (response.status < 307 && request.method !== 'GET') request = withoutBody(request)
     target = next
   }
@@ -42,4 +44,30 @@ function allowed(address: string | URL, { allowed_hosts, secret_hosts = [] }: Gu
 function withoutBody(request: RequestInit): RequestInit {
   const { body: _body, ...rest } = request
   return { ...rest, method: 'GET' }
+}
+
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
+
+type CheckedUrl = { ok: true; url: URL } | { ok: false; reason: string }
+
+/**
+ * An address that may be called: its host is in the list, by its whole name (`api.example.com`,
+ * with its port where it has one) or as a part of a domain (`*.example.com`), and its scheme is
+ * https; http only for the machine itself.
+ */
+export function checkUrl(address: string | URL, allowed_hosts: readonly string[]): CheckedUrl {
+  const url = URL.parse(String(address))
+  if (!url) return { ok: false, reason: `${String(address).slice(0, 200)} is no address` }
+  if (url.username !== '' || url.password !== '') return { ok: false, reason: 'an address must not hold a name or a password' }
+  const isSafe = url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname))
+  if (!isSafe) return { ok: false, reason: `${url.protocol}//${url.host} is not https` }
+  if (!allowed_hosts.some((pattern) => fits(url, pattern.toLowerCase()))) {
+    return { ok: false, reason: `the host ${url.host} is not among those allowed: ${allowed_hosts.join(', ') || 'none'}` }
+  }
+  return { ok: true, url }
+}
+
+function fits({ host, hostname }: URL, pattern: string): boolean {
+  if (pattern.startsWith('*.')) return hostname.endsWith(pattern.slice(1)) && host === hostname && pattern.length > 2
+  return host === pattern
 }

@@ -1,15 +1,17 @@
 import type { z } from 'zod'
 import { messageOf } from '../base/error-text.ts'
 import type { Json, JsonFields } from '../base/json.ts'
-import { CutOff } from './cut-off.ts'
-import { guardedFetch } from './guarded-fetch.ts'
 import { secretHider } from '../contract/secrets.ts'
-import { followed } from './may-have-happened.ts'
-import { readResponse } from './read-response.ts'
-import { secretValues } from './secret-headers.ts'
+import { guardedFetch } from './guarded-fetch.ts'
+import { CutOff, followed } from './may-have-happened.ts'
+import { readResponse } from './response-body.ts'
 import { fillSlots } from './slot-text.ts'
+import { secretValues } from './tool-secrets.ts'
 
-/** A tool that is one HTTP request. `{{slots}}` stand for the input's fields: encoded in the address, as they are in a header or a body. */
+/**
+ * A tool that is one HTTP request. `{{slots}}` stand for the input's fields: encoded in the
+ * address, as they are in a header or a body.
+ */
 export type HttpToolDefinition = {
   name: string
   description: string
@@ -25,7 +27,9 @@ export type HttpToolDefinition = {
   input?: z.ZodType<JsonFields>
   timeout_ms?: number | undefined
   max_response_bytes?: number | undefined
-  /** It only looks, whatever its method: what goes wrong on the way has failed. A GET always does. */
+  /**
+   * It only looks, whatever its method: what goes wrong on the way has failed. A GET always does.
+   */
   repeatable?: boolean | undefined
 }
 
@@ -33,16 +37,21 @@ export type HttpToolOptions = {
   allowed_hosts: readonly string[]
   /** Looks a secret up by its name; what it gives goes into the request and nowhere else. */
   secret?: (name: string) => string | undefined
-  /** The hosts that a secret may be sent to, of those that are allowed; all of them unless given. */
+  /**
+   * The hosts that a secret may be sent to, of those that are allowed; all of them unless given.
+   */
   secret_hosts?: (name: string) => readonly string[]
   fetch?: typeof fetch
 }
 
-export type HttpCall = {
+type HttpCall = {
   input: JsonFields
   signal?: AbortSignal | undefined
   idempotence_key?: string | null | undefined
-  /** The names of the secrets whose values stand in the input: a redirect takes them to no host that they are not for. */
+  /**
+   * The names of the secrets whose values stand in the input: a redirect takes them to no host that
+   * they are not for.
+   */
   secrets?: readonly string[] | undefined
 }
 
@@ -62,8 +71,9 @@ export class HttpToolError extends Error {
 }
 
 /**
- * Makes the request, and gives what was answered: JSON where it says so. A secret that the other side sends back is not in it. Throws HttpToolError where the
- * answer is an error, and CutOff where it is not known whether what was asked for has happened.
+ * Makes the request, and gives what was answered: JSON where it says so. A secret that the other
+ * side sends back is not in it. Throws HttpToolError where the answer is an error, and CutOff where
+ * it is not known whether what was asked for has happened.
  */
 export async function sendHttp(definition: HttpToolDefinition, options: HttpToolOptions, call: HttpCall): Promise<unknown> {
   const { name, timeout_ms = HTTP_TIMEOUT_MS } = definition

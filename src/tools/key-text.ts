@@ -1,8 +1,9 @@
 /**
- * An idempotency key of the template's literal texts and the values between them: two lists of values never give the same key, for what a hostile value may
- * choose must not make an effect count as done. One value stands as it is. Of several, each is written so that where it ends can be told: `%` and the
- * characters that begin the texts between them are percent-encoded in the values, and `:` stands between two values that nothing parts.
- * There is one literal more than there are values.
+ * Builds an idempotency key from the literal texts of a template and the values between them.
+ * Different lists of values never give the same key, since a hostile value must not make an effect
+ * count as done. A single value is inserted as it is. Several values are encoded so that their ends
+ * can be recognised: `%` and the first characters of the texts between them are percent-encoded,
+ * and `:` separates adjacent values. There is one more literal than there are values.
  */
 export function keyText(literals: readonly string[], values: readonly string[]): string {
   const [first = '', ...following] = literals

@@ -1,18 +1,17 @@
 import type { ToolSet } from 'ai'
-import type { Env } from '../env.ts'
-import type { McpServerSetting } from '../contract/outside-tools.ts'
-import { messageOf } from '../base/error-text.ts'
-import { CutOff } from './cut-off.ts'
 import { withDeadline } from '../base/deadline.ts'
+import { messageOf } from '../base/error-text.ts'
+import type { McpServerSetting } from '../contract/outside-tools.ts'
 import { secretHider } from '../contract/secrets.ts'
+import type { Env } from '../env.ts'
+import { CutOff } from './may-have-happened.ts'
 import { mcpTools } from './mcp-tools.ts'
-import { secretValues } from './secret-headers.ts'
-import { secretHosts, secretOf, secretRefusal } from './tool-secrets.ts'
+import { secretValues, secretHosts, secretOf, secretRefusal } from './tool-secrets.ts'
 
-/** How long a server may take to let go of a session: what was called has been answered by then. */
+/** Time limit for closing a session: its calls have been answered by then. */
 const LEAVE_MS = 1000
 
-export type McpSession = {
+type McpSession = {
   env: Env
   fetch: typeof fetch
   allowed_hosts: readonly string[]
@@ -23,7 +22,10 @@ export type McpSession = {
 /** Takes the secrets that a server was asked with out of what it says. */
 export type Hide = (value: unknown) => unknown
 
-/** Connects to a server, lets `work` use its tools, by the names that the server gives them, and leaves it, whatever happens. Stops with the signal. */
+/**
+ * Connects to a server, lets `work` use its tools, by the names that the server gives them, and
+ * leaves it, whatever happens. Stops with the signal.
+ */
 export async function withMcpServer<Result>(
   setting: McpServerSetting,
   { env, fetch: send, allowed_hosts, signal, secrets: named = [] }: McpSession,
@@ -35,7 +37,7 @@ export async function withMcpServer<Result>(
   const secrets = secretValues(secret_headers, { name: `the MCP server ${name}`, secret: (key) => secretOf(env, key) })
   // However short they are: these were sent there.
   const hide: Hide = secretHider(Object.values(secrets), 1).value
-  // Nothing of it goes on once it is left.
+  // No request continues after the session was left.
   const left = new AbortController()
   const stopping = ((target: string, init: RequestInit = {}) =>
     send(target, { ...init, signal: AbortSignal.any([...(init.signal ? [init.signal] : []), signal, left.signal]) })) as typeof fetch

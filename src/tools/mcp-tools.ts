@@ -1,11 +1,9 @@
 import { createMCPClient, MCPClientError } from '@ai-sdk/mcp'
 import type { ToolSet } from 'ai'
 import { messageOf } from '../base/error-text.ts'
-import { CutOff } from './cut-off.ts'
-import { checkUrl } from './allowed-hosts.ts'
-import { guardedFetch } from './guarded-fetch.ts'
-import { limitBody } from './limit-body.ts'
-import { answerLeavesOpen, mayHaveBeenSent } from './may-have-happened.ts'
+import { checkUrl, guardedFetch } from './guarded-fetch.ts'
+import { CutOff, answerLeavesOpen, mayHaveBeenSent } from './may-have-happened.ts'
+import { limitBody } from './response-body.ts'
 
 export type McpServer = {
   url: string
@@ -17,7 +15,7 @@ export type McpServer = {
   timeout_ms?: number
 }
 
-export type McpOptions = {
+type McpOptions = {
   allowed_hosts: readonly string[]
   /** Of each secret in the headers: the server must be on one of these hosts, too. */
   secret_hosts?: readonly (readonly string[])[]
@@ -29,8 +27,9 @@ const TIMEOUT_MS = 15_000
 const MOST_BYTES = 4 * 1024 * 1024
 
 /**
- * The tools of an MCP server, and the way to leave it. Nothing is asked of a host that is not allowed, whatever the server says. A call throws CutOff where it
- * is not known whether what was asked for has happened.
+ * The tools of an MCP server, and the way to leave it. Nothing is asked of a host that is not
+ * allowed, whatever the server says. A call throws CutOff where it is not known whether what was
+ * asked for has happened.
  */
 export async function mcpTools(
   { url, type = 'http', headers = {}, prefix = '', timeout_ms = TIMEOUT_MS }: McpServer,
@@ -70,7 +69,10 @@ function tellingCutOff(tool: ToolSet[string]): ToolSet[string] {
   return { ...tool, execute: telling }
 }
 
-/** Whether a call that failed may have been carried out: the server said neither by its protocol nor by its status that it was not. */
+/**
+ * True if a failed call may have been executed: neither the protocol nor the HTTP status says that
+ * it was not.
+ */
 function mayHaveHappened(error: unknown): boolean {
   if (!MCPClientError.isInstance(error)) return mayHaveBeenSent(error)
   return error.code === undefined && (error.statusCode === undefined || answerLeavesOpen(error.statusCode))

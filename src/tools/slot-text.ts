@@ -11,7 +11,10 @@ export function slotsIn(value: Json): string[] {
   return isJsonFields(value) ? Object.values(value).flatMap(slotsIn) : []
 }
 
-/** A copy with its slots filled. What is inserted is never looked at again. With `encode`, every slot is text. */
+/**
+ * A copy with its slots filled. What is inserted is never looked at again. With `encode`, every
+ * slot is text.
+ */
 export function fillSlots(value: Json, fields: JsonFields, encode?: (text: string) => string): Json {
   if (Array.isArray(value)) return value.map((item) => fillSlots(item, fields, encode))
   if (isJsonFields(value)) return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, fillSlots(inner, fields, encode)]))

@@ -1,17 +1,22 @@
-import type { Env } from '../env.ts'
 import { TOOL_SECRET_PREFIX, TOOL_SECRET_HOSTS, type HttpToolSetting, type McpServerSetting } from '../contract/outside-tools.ts'
 import type { SettingsPatch } from '../contract/settings.ts'
-import { checkUrl } from './allowed-hosts.ts'
+import type { Env } from '../env.ts'
+import { checkUrl } from './guarded-fetch.ts'
 
 type Declared = Pick<HttpToolSetting | McpServerSetting, 'name' | 'url' | 'secret_headers'>
 
-/** A secret of the deployment that tools may use, by its name; what is for nobody else is not there. */
+/**
+ * A secret of the deployment that tools may use, by its name; what is for nobody else is not there.
+ */
 export function secretOf(env: Env, name: string): string | undefined {
   const secret: unknown = isForTools(name) ? env[name] : undefined
   return typeof secret === 'string' ? secret : undefined
 }
 
-/** The hosts that a secret may be sent to. The deployment says so beside it, not the settings: whoever operates a scope could name a host of theirs there. */
+/**
+ * The hosts that a secret may be sent to. The deployment says so beside it, not the settings:
+ * whoever operates a scope could name a host of theirs there.
+ */
 export function secretHosts(env: Env, name: string): string[] {
   // A variable of wrangler.toml may also be a list, or anything else that TOML can say.
   const said: unknown = isForTools(name) ? env[`${name}${TOOL_SECRET_HOSTS}`] : undefined
@@ -50,3 +55,21 @@ export function patchRefusal(env: Env, { http_tools, mcp_servers }: SettingsPatc
 
 const isForTools = (name: string): name is `REFLEX_TOOL_${string}` =>
   name.startsWith(TOOL_SECRET_PREFIX) && !name.endsWith(TOOL_SECRET_HOSTS)
+
+type Lookup = { name: string; secret: (name: string) => string | undefined }
+
+/**
+ * The values of headers that hold secrets. Throws where one is not set or can be no header, and
+ * never says what it holds.
+ */
+export function secretValues(secret_headers: Readonly<Record<string, string>>, { name, secret }: Lookup): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(secret_headers).map(([header, key]) => {
+      const value = secret(key)
+      if (value === undefined || value === '') throw new Error(`${name} needs the secret ${key}, which is not set`)
+      // The runtime's own error would quote it.
+      if (!/^[\t\u0020-\u007E]+$/.test(value)) throw new Error(`${name} needs the secret ${key}, which holds what no header may hold`)
+      return [header, value]
+    }),
+  )
+}

@@ -1,5 +1,8 @@
 const DEEPEST = 32
-/** Names that are remembered: events choose them, so that there is no end to them, nor to their length. */
+/**
+ * Names that are remembered: events choose them, so that there is no end to them, nor to their
+ * length.
+ */
 const MOST_NAMES = 5000
 const LONGEST_NAME = 64
 /** Names match whatever their case, `_` and `-`. */
@@ -20,10 +23,16 @@ const secretFields = [
   'client_secret',
 ]
 
-/** Gives a JSON value without what must not be logged: the same value where it holds nothing of the kind, else a copy of what differs. */
-export type Redact = (value: unknown) => unknown
+/**
+ * Gives a JSON value without what must not be logged: the same value where it holds nothing of the
+ * kind, else a copy of what differs.
+ */
+type Redact = (value: unknown) => unknown
 
-/** Hides the values of the usual secret fields and of `fields`, also in a pair such as `{key: 'token', value: …}`. Names match whatever their case, `_` and `-`: `apiKey` is `api_key`. */
+/**
+ * Hides the values of the usual secret fields and of `fields`, also in a pair such as `{key:
+ * 'token', value: …}`. Names match whatever their case, `_` and `-`: `apiKey` is `api_key`.
+ */
 export function redactor(fields: Iterable<string> = []): Redact {
   const hidden = new Set([...secretFields, ...fields].map(normalName))
   const known = new Map<string, boolean>()

@@ -52,3 +52,46 @@ describe('the house', () => {
     expect(long).toEqual([])
   })
 })
+
+/** Files that can all reach each other by imports, types included: Tarjan's strongly connected components. */
+function circlesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const place = new Map<string, number>()
+  const lowest = new Map<string, number>()
+  const open: string[] = []
+  const circles: string[][] = []
+  const visit = (file: string): number => {
+    const own = place.size
+    place.set(file, own)
+    open.push(file)
+    let low = own
+    for (const target of graph.get(file) ?? []) {
+      if (!place.has(target)) low = Math.min(low, visit(target))
+      else if (open.includes(target)) low = Math.min(low, lowest.get(target) ?? place.get(target) ?? low)
+    }
+    lowest.set(file, low)
+    if (low === own) {
+      const circle = open.splice(open.indexOf(file))
+      if (circle.length > 1) circles.push(circle)
+    }
+    return low
+  }
+  for (const file of graph.keys()) if (!place.has(file)) visit(file)
+  return circles
+}
+
+describe('imports', () => {
+  test('form no circle of files, type imports included', () => {
+    const graph = new Map(files.map((file) => [file, importsOf(file)]))
+    expect(circlesOf(graph)).toEqual([])
+  })
+
+  test('that do form a circle are found', () => {
+    const graph = new Map([
+      ['a', ['b']],
+      ['b', ['c', 'd']],
+      ['c', ['a']],
+      ['d', []],
+    ])
+    expect(circlesOf(graph)).toEqual([['a', 'b', 'c']])
+  })
+})

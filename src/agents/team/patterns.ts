@@ -1,5 +1,5 @@
 import { modelFaultOf } from '../../base/faults.ts'
-import { isModelRefused } from '../../models/model-refused.ts'
+import { isModelRefused } from '../../models/model-errors.ts'
 
 /**
  * Cooperation patterns in plain promises. A worker is any async function of an input and a signal,

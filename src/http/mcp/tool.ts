@@ -1,8 +1,7 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
-import type { Manifest } from '../../skills/manifest/manifest.ts'
-import { WHY } from '../../skills/manifest/names.ts'
-import type { Input, ValueType } from '../../skills/manifest/signature.ts'
 import { cuesOf, scoreOf, tauOf } from '../../skills/bulletin/score.ts'
+import type { Manifest, Input, ValueType } from '../../skills/manifest/manifest.ts'
+import { WHY } from '../../skills/manifest/names.ts'
 import { toolName } from './tool-name.ts'
 
 /** `needed` are the required inputs that the scope's blackboard does not give. */

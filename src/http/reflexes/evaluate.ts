@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { scopeName } from '../../core/event.ts'
-import { evaluateRecordings } from '../../reflexes/evaluate-recordings.ts'
+import { evaluateRecordings } from '../../reflexes/evaluation.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'

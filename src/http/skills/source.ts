@@ -1,8 +1,7 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import type { FieldError } from '../../base/field-error.ts'
-import { checkManifest, type CheckOptions } from '../../skills/check/check-manifest.ts'
-import { expressionsOf } from '../../skills/check/expressions.ts'
 import { compileExpression } from '../../skills/cel/expression.ts'
+import { checkManifest, type CheckOptions, expressionsOf } from '../../skills/manifest/check.ts'
 import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
 import { invalid } from '../problems/refusals.ts'
 

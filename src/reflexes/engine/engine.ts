@@ -3,21 +3,26 @@ import type { sandboxLimits } from '../sandbox.ts'
 import { ImagedMemory, type MemoryImage } from './memory-image.ts'
 import { instantiate, type EngineModule } from './module.ts'
 
-/** What a run was stopped by; `broken`: QuickJS itself failed. */
+/** The limit that stopped a run; `broken`: QuickJS itself failed. */
 type Stop = 'fuel' | 'clock' | 'depth' | 'memory' | 'broken'
 /** `answer`: what the realm said of it. */
 export type Ending = { kind: 'answer'; text: string } | { kind: Stop } | { kind: 'too_large'; what: string; bytes: number }
 export type Answer = { ending: Ending; fuel: number }
-/** A compiled reflex: what its definition changed in the memory, and where its function lies there. */
+/**
+ * A compiled reflex: what its definition changed in the memory, and where its function lies there.
+ */
 export type Compiled = { image: MemoryImage; reflex: number }
 type Limits = Omit<typeof sandboxLimits, 'fuel' | 'output_bytes'> & { fuel: number; now: () => number }
 
 /**
  * QuickJS and its memory.
  *
- * 1. Every run starts from the same bytes: the realm's, and over them the reflex's own. Nothing that a run does outlives it.
- * 2. Every run may use so much fuel and no more, whatever code it is in: QuickJS's own is metered too (cli/sandbox/meter-wasm.ts).
- * 3. A trap is no accident: the next run puts back the memory and the stack, all that the module has.
+ * 1. Every run starts from the same bytes: the realm's, and over them the reflex's own. Nothing
+ *    that a run does outlives it.
+ * 2. Every run may use so much fuel and no more, whatever code it is in: QuickJS's own is metered
+ *    too (cli/sandbox/meter-wasm.ts).
+ * 3. A trap is no accident: the next run puts back the memory and the stack, all that the module
+ *    has.
  */
 export class Engine {
   readonly #module: EngineModule
@@ -49,7 +54,10 @@ export class Engine {
     return this.#memory.bytes.length + this.#realm.size
   }
 
-  /** Evaluates a program's source up to its function; what fails is an answer of the realm's, or an ending. */
+  /**
+   * Evaluates a program's source up to its function; what fails is an answer of the realm's, or an
+   * ending.
+   */
   compile(code: string): Answer & { compiled: Compiled | null } {
     this.#memory.restore(this.#realm)
     const { code_bytes, data_bytes, compile_fuel } = this.#limits
@@ -110,7 +118,10 @@ export class Engine {
     return this.#module.depth.value < 0 ? 'depth' : null
   }
 
-  /** An interrupted run ends as an error, and so does one without memory, where QuickJS may have none left for an Error and throws null. */
+  /**
+   * An interrupted run ends as an error, and so does one without memory, where QuickJS may have
+   * none left for an Error and throws null.
+   */
   #named(ending: Ending): Ending {
     if (this.#late) return { kind: 'clock' }
     return this.#full && ending.kind === 'answer' && ending.text.startsWith('error ') ? { kind: 'memory' } : ending
@@ -127,12 +138,15 @@ export class Engine {
     return failure ?? this.#textOf(value)
   }
 
-  /** Asks the realm what was thrown; that may run the thrown object's own code, on what is left of the fuel. */
+  /**
+   * Asks the realm what was thrown; that may run the thrown object's own code, on what is left of
+   * the fuel.
+   */
   #failureOf(value: number): Ending | null {
     const error = this.#errorIn(value)
     if (error === 0) return null
     const reason = this.#call(this.#module.addresses.describe, error)
-    return this.#errorIn(reason) === 0 ? this.#textOf(reason) : { kind: 'answer', text: 'error it threw what cannot be told' }
+    return this.#errorIn(reason) === 0 ? this.#textOf(reason) : { kind: 'answer', text: 'error it threw a value that cannot be described' }
   }
 
   #errorIn(value: number): number {
@@ -146,7 +160,10 @@ export class Engine {
     return { kind: 'answer', text: this.#decoder.decode(bytes.subarray(start, bytes.indexOf(0, start))) }
   }
 
-  /** Puts text there, with a zero behind it; `whole` is false where it takes more bytes than there is room for. */
+  /**
+   * Puts text there, with a zero behind it; `whole` is false where it takes more bytes than there
+   * is room for.
+   */
   #put(text: string, at: number, room = text.length): { end: number; whole: boolean } {
     const { read, written } = this.#encoder.encodeInto(text, this.#memory.bytes.subarray(at, at + room))
     this.#memory.bytes[at + written] = 0
@@ -156,6 +173,9 @@ export class Engine {
 
 /** JS_EVAL_FLAG_STRICT: also what stood outside of the function below would be strict code. */
 const STRICT = 1 << 3
-/** The reflex's own names are a function's, so that they don't meet the realm's. On one line with the code, whose lines keep their numbers. */
+/**
+ * The reflex's own names are a function's, so that they don't meet the realm's. On one line with
+ * the code, whose lines keep their numbers.
+ */
 const BEFORE = "(function () { 'use strict'; "
 const AFTER = "\n;return typeof reflex === 'function' ? reflex : undefined })()"

@@ -6,14 +6,17 @@ type Functions = {
   QTS_Call(context: Address, callee: Address, self: Address, count: number, args: Address): Address
   QTS_NewString(context: Address, text: Address): Address
   QTS_GetString(context: Address, value: Address): Address
-  /** The error that `value` stands for, 0 where it is none. */
+  /** The error that `value` represents, or 0. */
   QTS_ResolveException(context: Address, value: Address): Address
 }
 const constants = ['context', 'run', 'describe', 'undefined', 'input', 'arguments', 'file_name'] as const
 const layout = ['static_end', 'heap_start', 'heap_end_at'] as const
 type Addresses = Record<(typeof constants)[number], Address>
 
-/** sandbox.wasm at work: QuickJS's functions, the addresses of what lies in its memory, its counter and its stack. */
+/**
+ * sandbox.wasm at work: QuickJS's functions, the addresses of what lies in its memory, its counter
+ * and its stack.
+ */
 export type EngineModule = {
   functions: Functions
   addresses: Addresses
@@ -24,10 +27,16 @@ export type EngineModule = {
   stack_pointer: { value: number }
 }
 
-/** `interrupt` is asked now and then whether the run should stop; `full` hears that there was no memory left, for it never grows. */
+/**
+ * `interrupt` is asked now and then whether the run should stop; `full` hears that there was no
+ * memory left, for it never grows.
+ */
 type Host = { interrupt: () => boolean; full: () => void }
 
-/** Of the host's functions, these two do something. The others throw: none of QuickJS's own ways reaches them. */
+/**
+ * Of the host's functions, these two do something. The others throw: none of QuickJS's own ways
+ * reaches them.
+ */
 export function instantiate(module: WebAssembly.Module, { interrupt, full }: Host): EngineModule {
   const outside = WebAssembly.Module.imports(module).map(({ name }) => [name, unreachable(name)] as const)
   const imports = { ...Object.fromEntries(outside), interrupt: () => (interrupt() ? 1 : 0), grow: () => refused(full) }

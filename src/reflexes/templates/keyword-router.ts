@@ -10,7 +10,7 @@ const keyword = z
 export const keywordRouter = defineTemplate({
   name: 'keyword-router',
   description:
-    'Answers by the first route one of whose keywords stands in the text as a whole word, in capitals or not. ' +
+    'Takes the first route with a keyword that occurs in the text as a whole word, case-insensitive. ' +
     'In an action’s strings, {event.field} stands for a field of the event, {keyword} for the word found.',
   params: z.strictObject({
     event_type: eventTypeName.default('ws.message'),

@@ -5,7 +5,7 @@ import { defineTemplate, eventTypeName, fillPlaces, literal, windowName } from '
 export const thresholdInWindow = defineTemplate({
   name: 'threshold-in-window',
   description:
-    'Acts when a type of event, or the source of the event at hand, has come so often within 10 s, 1 min or 10 min; then not again for a while. ' +
+    'Acts when events of a type, or of the current event’s source, reach a number within 10 s, 1 min or 10 min, then pauses for a while. ' +
     'In the action’s strings, {event.field} stands for a field of the event, {count} for the number.',
   params: z.strictObject({
     event_type: eventTypeName,

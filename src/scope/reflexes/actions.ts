@@ -2,9 +2,7 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isPlatformFault } from '../../base/faults.ts'
-import type { Action } from '../../contract/action.ts'
 import type { Outcome } from '../../contract/event-record.ts'
-import type { EntryHead } from '../../contract/log-entry.ts'
 import { toolKeys } from '../../tools/tool-keys.ts'
 import type { WorkingMemory } from '../context/working-memory.ts'
 import { MOST_DEATHS, type Guard } from '../guard.ts'
@@ -16,26 +14,12 @@ import { childHead, headOf } from '../spans.ts'
 import type { Unit, UnitOfWork } from '../unit.ts'
 import type { Fire } from './fire.ts'
 import type { HeldEvents } from '../inbox/held-events.ts'
-import { performAction, type Performed, type Performing } from './perform-action.ts'
+import { performAction, type LaneAction, type Performed, type Performing } from './perform-action.ts'
 import type { LaneWork } from './permit.ts'
 import type { Proving } from './shadow.ts'
 
 /** Plans of skills that run at the same time, one of each skill. */
 const PLANS_AT_ONCE = 5
-
-/** An action that takes the effect lane, as its job keeps it. */
-export type LaneAction = {
-  seq: number
-  reflex_id: string
-  version: number
-  idempotence_key: string | null
-  work: LaneWork
-  head: EntryHead
-  /** The log entry of the firing. */
-  log_seq: number
-  action_type: Action['action_type']
-  consume: boolean
-}
 
 type ActionParts = Performing & {
   scope: string

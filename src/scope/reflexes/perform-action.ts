@@ -1,8 +1,9 @@
-import type { ActionEnd } from '../../contract/log-entry.ts'
+import type { Action } from '../../contract/action.ts'
+import type { ActionEnd, EntryHead } from '../../contract/log-entry.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Event } from '../../core/event.ts'
-import type { SkillProposal } from '../../skills/session/proposal.ts'
+import type { SkillProposal } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import type { Database } from '../database.ts'
 import type { EffectLane, HeldEffect } from '../effects/effect-lane.ts'
@@ -11,8 +12,21 @@ import type { Job } from '../jobs.ts'
 import type { SessionFor } from '../skills/sessions.ts'
 import type { UnitOfWork } from '../unit.ts'
 import type { ActionKeys } from './action-keys.ts'
-import type { LaneAction } from './actions.ts'
 import type { LaneWork } from './permit.ts'
+
+/** An action that takes the effect lane, as its job keeps it. */
+export type LaneAction = {
+  seq: number
+  reflex_id: string
+  version: number
+  idempotence_key: string | null
+  work: LaneWork
+  head: EntryHead
+  /** The log entry of the firing. */
+  log_seq: number
+  action_type: Action['action_type']
+  consume: boolean
+}
 
 /** `close` writes the end of the action's effect, in the unit that ends the action. */
 export type Performed = { status: ActionEnd; error: string | null; close?: HeldEffect['close'] }

@@ -9,6 +9,9 @@ import type { Jobs } from '../jobs.ts'
 import type { Unit, UnitOfWork } from '../unit.ts'
 import { begunRun, endedRun, type RunReports } from './run-reports.ts'
 
+/** The runs in which transitions between skills are counted. */
+const RECENT_RUNS = 200
+
 /**
  * The asker of a run: the turn, the reflex's action, the approval or the call. The same asker gets
  * the same run.
@@ -89,6 +92,17 @@ export class SkillRuns {
     const sql = 'SELECT skill_id, status, max(ended_at) FROM skill_runs WHERE ended_at IS NOT NULL GROUP BY skill_id'
     const rows = this.#parts.database.all<{ skill_id: string; status: string }>(sql)
     return new Set(rows.filter(({ status }) => status === 'ok' || status === 'reused').map(({ skill_id }) => skill_id))
+  }
+
+  /** How often each skill followed, among recent runs, the one that ran last. */
+  transitions(): ReadonlyMap<string, number> {
+    const recent = `(SELECT skill_id, started_at, run_id FROM skill_runs ORDER BY started_at DESC, run_id DESC LIMIT ${RECENT_RUNS})`
+    const rows = this.#parts.database.all<{ skill_id: string; times: number }>(
+      `SELECT skill_id, count(*) AS times
+         FROM (SELECT skill_id, lag(skill_id) OVER (ORDER BY started_at, run_id) AS earlier FROM ${recent})
+         WHERE earlier = (SELECT skill_id FROM skill_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) GROUP BY skill_id`,
+    )
+    return new Map(rows.map(({ skill_id, times }) => [skill_id, times]))
   }
 
   lastGood(idempotence_key: string): LastGood | null {

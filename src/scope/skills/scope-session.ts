@@ -1,6 +1,6 @@
 import type { Act } from '../../contract/reflex.ts'
 import { skillAct, skillName } from '../../contract/skill-act.ts'
-import type { ProposalRequest, SkillProposal } from '../../skills/session/proposal.ts'
+import type { ProposalRequest, SkillProposal } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import type { SkillSession } from '../../skills/session/session.ts'
 import { argumentsHash } from '../../tools/tool-keys.ts'

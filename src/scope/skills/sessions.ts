@@ -1,25 +1,31 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
-import { ScopedLocks } from '../../core/scoped-locks.ts'
+import { isRetryable } from '../../base/faults.ts'
+import type { Json } from '../../base/json.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 import type { Act } from '../../contract/reflex.ts'
 import type { Settings } from '../../contract/settings.ts'
+import { ScopedLocks } from '../../core/scoped-locks.ts'
+import { placeOf } from '../../skills/gate/compat.ts'
 import { seedBlackboard } from '../../skills/plan/blackboard.ts'
-import type { Json } from '../../base/json.ts'
-import { placeOf } from '../../skills/gate/place-of.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
-import type { HostRunnerPorts, RunIdentity, SessionEntry, SessionPorts } from '../../skills/session/ports.ts'
-import type { ProposalRequest, SkillProposal } from '../../skills/session/proposal.ts'
+import type {
+  HostRunnerPorts,
+  RunIdentity,
+  SessionEntry,
+  SessionPorts,
+  ProposalRequest,
+  SkillProposal,
+} from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { SkillSession } from '../../skills/session/session.ts'
-import { isRetryable } from '../../base/faults.ts'
-import type { CountedParts } from '../turns/metered-model.ts'
 import type { Database } from '../database.ts'
 import type { EffectLane } from '../effects/effect-lane.ts'
+import type { Toolbox } from '../effects/toolbox.ts'
 import type { Guard } from '../guard.ts'
 import type { Jobs } from '../jobs.ts'
 import { childHead } from '../spans.ts'
+import type { CountedParts } from '../turns/metered-model.ts'
 import type { Unit } from '../unit.ts'
-import type { Toolbox } from '../effects/toolbox.ts'
 import type { ParkedRuns } from './approvals.ts'
 import { StepJournal } from './journal.ts'
 import type { RunAsker, SkillRuns } from './runs.ts'
@@ -98,7 +104,7 @@ export class Skills {
   async #session({ head, model }: SessionFor, asker: RunAsker): Promise<SkillSession> {
     const { settings, shelf, toolbox } = this.#parts
     await Promise.all([shelf.catchUp({ at_once: model === undefined }), toolbox.ready()])
-    const { blackboard, goal_labels } = settings()
+    const { blackboard, goal_labels, goal_postconditions, k_cards, tau, policy_mode } = settings()
     const seeded = seedBlackboard({ settings: blackboard as Parameters<typeof seedBlackboard>[0]['settings'] & object })
     if (!seeded.ok) throw new Error(`the setting blackboard cannot be used: ${seeded.detail}`)
     const of: SessionSettings = {
@@ -106,6 +112,10 @@ export class Skills {
       place: placeOf(settings()),
       seeded,
       goal_labels,
+      goal_postconditions,
+      k_cards,
+      tau,
+      policy_mode,
       secret_paths: shelf.secretPaths(),
     }
     return new SkillSession(of, this.#ports({ head, asker, model }))
@@ -120,6 +130,7 @@ export class Skills {
         index: () => shelf.index(),
         find: (id, version) => shelf.find(id, version),
         recentSuccess: () => runs.recentSuccess(),
+        transitions: () => runs.transitions(),
         usage: (id) => runs.usage(id),
       },
       runner: (run) => this.#runner(run, { head, append }),

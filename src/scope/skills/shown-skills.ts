@@ -2,10 +2,10 @@ import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import type { Settings } from '../../contract/settings.ts'
 import { emptyBlackboard, seedBlackboard, type Blackboard } from '../../skills/plan/blackboard.ts'
-import { buildBulletin, type Bulletin } from '../../skills/bulletin/bulletin.ts'
+import { buildBulletin, goalOf, type Bulletin } from '../../skills/bulletin/bulletin.ts'
 import { neededInputs } from '../../skills/plan/inputs.ts'
 import type { Manifest } from '../../skills/manifest/manifest.ts'
-import { placeOf } from '../../skills/gate/place-of.ts'
+import { placeOf } from '../../skills/gate/compat.ts'
 import type { SkillRuns } from './runs.ts'
 import type { Shelf } from './skill-cache.ts'
 
@@ -28,9 +28,20 @@ export class SkillViews {
   async bulletin(text: string): Promise<Bulletin> {
     const { shelf, runs, settings } = this.#parts
     await shelf.catchUp({ at_once: true })
-    const { goal_labels } = settings()
+    const { goal_labels, goal_postconditions, k_cards: k, blackboard } = settings()
+    const seeded = seedBlackboard({ settings: blackboard as Partial<Blackboard> })
+    const goal = goalOf(goal_postconditions, seeded.ok ? seeded.blackboard : emptyBlackboard(), runs.transitions())
     const recent_success = runs.recentSuccess()
-    return buildBulletin({ index: shelf.index(), text, goal_labels, entity_types: [], compat: placeOf(settings()), recent_success })
+    return buildBulletin({
+      index: shelf.index(),
+      text,
+      goal_labels,
+      entity_types: [],
+      compat: placeOf(settings()),
+      recent_success,
+      goal,
+      k,
+    })
   }
 
   /** Ordered by id, after `after`: at most `limit` and about a page's bytes, but at least one. */

@@ -1,5 +1,5 @@
 import { causesOf, isPlatformFault, modelFaultOf, tellFault, type ModelFault } from '../../base/faults.ts'
-import { findModelRefused } from '../../models/model-refused.ts'
+import { findModelRefused } from '../../models/model-errors.ts'
 import { byteLength, fitsBytes } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { messageOf, stackOf } from '../../base/error-text.ts'

@@ -1,6 +1,6 @@
 import { iso } from '../../base/time.ts'
 import { tellFault, type ModelFault } from '../../base/faults.ts'
-import type { Refusal } from '../../models/model-refused.ts'
+import type { Refusal } from '../../models/model-errors.ts'
 import type { ModelWait } from '../../contract/scope-api.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Database } from '../database.ts'

@@ -18,7 +18,10 @@ const MARK = /<(\/?)(SKILL_PROPOSE|CLARIFY|SKILL_RESULT)>/g
 
 const ANY_MARK = new RegExp(`<\\s*(/?)\\s*(${[...TAGS, 'SKILL_BULLETIN'].join('|')})\\s*>`, 'gi')
 
-/** A copy of a value in whose texts nothing is a mark of the protocol any more; the value itself where there is none. */
+/**
+ * A copy of a value whose texts contain no mark of the protocol; the same value if there was
+ * nothing to replace.
+ */
 export function withoutMarks<Value>(value: Value): Value
 export function withoutMarks(value: unknown): unknown {
   if (typeof value === 'string') return value.replaceAll(ANY_MARK, '‹$1$2›')
@@ -36,7 +39,10 @@ export function withoutMarks(value: unknown): unknown {
     : Object.fromEntries(plain)
 }
 
-/** One pass over the text, however it is made: each mark is looked at once, and each line's fence once. */
+/**
+ * One pass over the text, however it is made: each mark is looked at once, and each line's fence
+ * once.
+ */
 export function findBlocks(text: string, most: number): FoundBlock[] {
   const marks = marksIn(text)
   const quoting = new Quoting(text)
@@ -57,7 +63,8 @@ export function findBlocks(text: string, most: number): FoundBlock[] {
       index += 2
     } else {
       blocks.push({ ...placeOf(mark), body: '', quoted, end: next ? 'nested' : 'unclosed' })
-      // What an unclosed block holds belongs to it: an inner proposal must not run because the outer one is broken.
+      // The content of an unclosed block belongs to it: an inner proposal must not run because the
+      // outer one is broken.
       index = quoted ? index + 1 : afterNest(marks, index)
     }
   }
@@ -75,7 +82,10 @@ function marksIn(text: string): Mark[] {
 
 const placeOf = ({ tag, at }: Mark): { tag: Tag; at: number } => ({ tag, at })
 
-/** The mark behind the one that closes the block at `start`, with all that is nested in it; behind the last where nothing does. */
+/**
+ * The mark behind the one that closes the block at `start`, with all that is nested in it; behind
+ * the last where nothing does.
+ */
 function afterNest(marks: readonly Mark[], start: number): number {
   let depth = 0
   for (let index = start; index < marks.length; index++) {

@@ -3,9 +3,9 @@ import type { AspBlock } from './parse.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
 import type { Question } from '../plan/slots.ts'
 
-export const RESULT_TOKENS = 50
+const RESULT_TOKENS = 50
 
-export type ResultMessage = {
+type ResultMessage = {
   skill_id: string
   /** `ok`, `reused`, `partial_failure`, `deny`, … */
   status: string
@@ -14,7 +14,10 @@ export type ResultMessage = {
   reason?: string
 }
 
-/** The message to the model, at most 50 tokens: outputs and reason are shortened, then outputs are left out and that is said, at last the id is cut. */
+/**
+ * The message to the model, at most 50 tokens: outputs and reason are shortened, then outputs are
+ * left out and that is said, at last the id is cut.
+ */
 export function formatResult({ skill_id, status, outputs = {}, reason = '' }: ResultMessage): string {
   const reasons = reason === '' ? [''] : [400, 200, 120, 80, 40, 20].map((length) => cut(reason, length))
   const shortened = [400, 160, 80, 40, 20].map((length) => shortenOutputs(outputs, length))
@@ -35,7 +38,7 @@ export function formatResult({ skill_id, status, outputs = {}, reason = '' }: Re
   return fitting ?? block('SKILL_RESULT', { status: 'ended' })
 }
 
-/** What to answer to a block that could not be read. */
+/** The response to a block that could not be read. */
 export const formatMalformed = ({ tag, detail }: Pick<Extract<AspBlock, { kind: 'malformed' }>, 'tag' | 'detail'>): string =>
   formatResult({ skill_id: '', status: 'malformed', reason: `${tag}: ${detail}` })
 

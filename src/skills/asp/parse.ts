@@ -6,14 +6,14 @@ import { findBlocks, type FoundBlock, type Tag } from './blocks.ts'
 import type { JsonFields } from '../../base/json.ts'
 import type { Question } from '../plan/slots.ts'
 
-/** What a model proposes: also the input of the native tool `propose_skill`. */
+/** A model's proposal: also the input of the native tool `propose_skill`. */
 export const proposeSkillInput = z.strictObject({
   skill_id: z.string().trim().min(1).max(128),
   why: z.string().max(2000).default(''),
   inputs: z.record(z.string().max(128), z.json()).default({}),
 })
 
-/** What a model asks: also the input of the native tool `clarify`. */
+/** A model's questions: also the input of the native tool `clarify`. */
 export const clarifyInput = z.strictObject({
   questions: z
     .array(z.strictObject({ slot: z.string().trim().min(1).max(128), question: z.string().trim().min(1).max(1000) }))
@@ -32,16 +32,22 @@ export type AspBlock = { at: number } & (
   | { kind: 'clarify'; questions: Question[] }
   /** A result in a model's own text is made up: results are the runner's to give. */
   | { kind: 'result'; skill_id: string; status: string }
-  /** Well-formed or not, it stands in a code fence, in code within a line or in a quoted line: it is talked about, not meant. */
+  /**
+   * Well-formed or not, it stands in a code fence, in code within a line or in a quoted line: it is
+   * talked about, not meant.
+   */
   | { kind: 'quoted'; tag: Tag; excerpt: string }
   | { kind: 'malformed'; tag: Tag; problem: Problem; detail: string; excerpt: string }
 )
 
-export const BLOCK_CHARACTERS = 64_000
+const BLOCK_CHARACTERS = 64_000
 const MOST_BLOCKS = 32
 const EXCERPT = 120
 
-/** The protocol's blocks in a model's text, in order, whatever is around them. Tolerant about where they stand, strict about what is in them. */
+/**
+ * The protocol's blocks in a model's text, in order, whatever is around them. Tolerant about where
+ * they stand, strict about what is in them.
+ */
 export function parseAsp(text: string): AspBlock[] {
   const blocks = findBlocks(text, MOST_BLOCKS)
   return blocks.map((block) => parseBlock(block, text))

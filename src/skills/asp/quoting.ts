@@ -2,13 +2,14 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})/
 const QUOTED_LINE = /^ {0,3}>/
 
 /**
- * Tells of places in ascending order whether they are quoted: within a code fence (one that is never closed goes on to the end), within code between
- * backticks on one line, or in a line that begins with `>`. It looks at each character once, whatever is asked.
+ * Decides for places in ascending order if they are quoted: within a code fence (an unclosed fence
+ * extends to the end), within code between backticks on one line, or in a line that begins with
+ * `>`. Each character is read once.
  */
 export class Quoting {
   readonly #text: string
   #fence: string | null = null
-  /** Where the line at hand begins, ends, and is looked at up to. */
+  /** The start and end of the current line, and the position up to which it was scanned. */
   #line = 0
   #end: number
   #scanned = 0
@@ -29,7 +30,10 @@ export class Quoting {
     return this.#isQuotedLine() || (this.#ticks % 2 === 1 && this.#tickFrom(at) < this.#end)
   }
 
-  /** What was before `at` is a block, whose fences and quotes are its own; unless the block itself stands in a fence. */
+  /**
+   * The text before `at` is a block, with fences and quotes of its own, unless the block itself is
+   * in a fence.
+   */
   skipTo(at: number): void {
     if (this.#fence !== null) return
     if (this.#end < at) {

@@ -1,13 +1,16 @@
 import { estimateTokenCount } from 'tokenx'
-import { cardFor, type Card } from './card.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+import type { Blackboard } from '../plan/blackboard.ts'
+import { parsePath, readPath } from '../plan/path.ts'
 import { cuesOf, scoreOf } from './score.ts'
-import { byName, type SkillIndex, type Situation } from './skill-index.ts'
+import type { SkillIndex, Situation } from './skill-index.ts'
 
 /** The document's own words. */
 export const GUIDANCE =
   'To use a skill, include <SKILL_PROPOSE>{json}</SKILL_PROPOSE>. If info is missing, reply with <CLARIFY>{json}</CLARIFY>.'
 
-export const MOST_CARDS = 5
+const MOST_CARDS = 5
+const NO_GOAL: Goal = { unmet_postconditions: [] }
 const OPENING = '<SKILL_BULLETIN>'
 const CLOSING = '</SKILL_BULLETIN>'
 
@@ -15,20 +18,26 @@ export type BulletinRequest = Situation & {
   index: SkillIndex
   /** Ids of the skills whose last run went well. */
   recent_success: ReadonlySet<string>
-  /** How many cards at most, up to five. */
-  k?: number
+  /** Breaks ties of the score. */
+  goal?: Goal
+  /** Maximum number of cards, up to five. */
+  k?: number | undefined
 }
 
 /** `text` is for the system prompt, once per turn; empty, as `cards` is, where nothing fits. */
 export type Bulletin = { text: string; tokens: number; cards: (Card & { score: number })[] }
 
-/** The skills that fit best where the agent is and what is being said, by the gate's own score; of equals the first by id. */
-export function buildBulletin({ index, recent_success, k = MOST_CARDS, ...situation }: BulletinRequest): Bulletin {
+/**
+ * The skills that fit the place and the text best, by the gate's own score; ties are ordered by
+ * `rank`.
+ */
+export function buildBulletin({ index, recent_success, goal = NO_GOAL, k = MOST_CARDS, ...situation }: BulletinRequest): Bulletin {
   const cues = cuesOf(situation)
-  const cards = index
+  const scored = index
     .candidatesFor(cues, situation.compat)
     .map((manifest) => ({ manifest, score: scoreOf(manifest, cues, recent_success.has(manifest.id)).score }))
-    .toSorted((left, right) => right.score - left.score || byName(left.manifest, right.manifest))
+  const cards = rank(scored, goal)
+    .toSorted((left, right) => right.score - left.score)
     .slice(0, Math.min(MOST_CARDS, Math.max(0, Math.floor(k))))
     .map(({ manifest, score }) => ({ ...cardFor(manifest), score }))
   if (cards.length === 0) return { text: '', tokens: 0, cards }
@@ -38,3 +47,116 @@ export function buildBulletin({ index, recent_success, k = MOST_CARDS, ...situat
 
 /** How often a prompt holds a bulletin: once in each turn is right. */
 export const bulletinsIn = (prompt: string): number => prompt.split(OPENING).length - 1
+
+/** One skill as the model sees it: `shortened` if parts were left out to fit. */
+type Card = { skill_id: string; version: string; text: string; tokens: number; shortened: boolean }
+
+const CARD_TOKENS = 120
+
+const cards = new WeakMap<Manifest, Card>()
+
+/** A manifest never changes, so that its card is made once. */
+export function cardFor(manifest: Manifest): Card {
+  const known = cards.get(manifest)
+  if (known) return known
+  const card = fittingCard(manifest)
+  cards.set(manifest, card)
+  return card
+}
+
+/**
+ * The first that fits: the whole card, with ever less of the description, without it, with ever
+ * fewer inputs, and the id alone.
+ */
+function fittingCard(manifest: Manifest): Card {
+  const { id, version } = manifest
+  for (const [index, text] of shorterAndShorter(manifest).entries()) {
+    const tokens = estimateTokenCount(text)
+    if (tokens <= CARD_TOKENS) return { skill_id: id, version, text, tokens, shortened: index > 0 }
+  }
+  throw new RangeError(`not even the id ${id} fits into a card of ${CARD_TOKENS} tokens`)
+}
+
+function shorterAndShorter(manifest: Manifest): string[] {
+  const { id, signature } = manifest
+  const description = plain(manifest.description ?? '')
+  const words = description.split(' ')
+  const required = new Set(manifest.activation.required_slots)
+  const inputs = signature.inputs
+    .filter(({ secret }) => !secret)
+    .map(({ name, type, required: always }) => ({ name, type, must: always || required.has(name) }))
+    .toSorted((left, right) => Number(right.must) - Number(left.must))
+  const typed = inputs.map(({ name, type, must }) => `${name}${must ? '' : '?'}: ${type}`)
+  const named = inputs.filter(({ must }) => must).map(({ name }) => name)
+  const outputs = signature.outputs.map(({ name }) => name)
+  const cut = words.map((_, dropped) => `${words.slice(0, words.length - dropped).join(' ')}${dropped > 0 ? '…' : ''}`)
+  return [
+    ...cut.map((text) => cardText(id, { description: text, inputs: typed, outputs })),
+    cardText(id, { description: '', inputs: typed, outputs }),
+    ...named.map((_, dropped) => cardText(id, { description: '', inputs: firstOf(named, named.length - dropped), outputs: [] })),
+    `- ${id}`,
+  ]
+}
+
+const firstOf = (names: readonly string[], count: number): string[] =>
+  count === names.length ? [...names] : [...names.slice(0, count), `${names.length - count} more`]
+
+function cardText(
+  id: string,
+  { description, inputs, outputs }: { description: string; inputs: readonly string[]; outputs: readonly string[] },
+): string {
+  const parts = [
+    description,
+    inputs.length > 0 ? `inputs {${inputs.join(', ')}}` : 'no inputs',
+    outputs.length > 0 ? `gives {${outputs.join(', ')}}` : '',
+  ]
+  return `- ${id}: ${parts.filter((part) => part !== '').join('; ')}`
+}
+
+/** One line that opens no tag: a description must not look like a part of the protocol. */
+const plain = (text: string): string => text.replaceAll('<', '‹').replaceAll('>', '›').replaceAll(/\s+/g, ' ').trim()
+
+export type Goal = {
+  /**
+   * Effects still to be reached, as manifests name them: `updated:appservice_image`,
+   * `work.endpoint`.
+   */
+  unmet_postconditions: readonly string[]
+  /** How often each skill, by id, came next in the past. Advice only: it breaks ties. */
+  transition_prior?: ReadonlyMap<string, number>
+}
+
+/** A postcondition that is a path is met once the blackboard has a value there; others stay unmet. */
+export function goalOf(
+  postconditions: readonly string[] = [],
+  blackboard: Blackboard,
+  transition_prior: ReadonlyMap<string, number> = new Map(),
+): Goal {
+  const isMet = (postcondition: string): boolean => {
+    const path = parsePath(postcondition)
+    return path !== null && readPath(blackboard, path).found
+  }
+  return { unmet_postconditions: postconditions.filter((postcondition) => !isMet(postcondition)), transition_prior }
+}
+
+/**
+ * Skills that the gate allows, best first: what reaches most of the goal, then what usually comes
+ * next, then by id and version.
+ */
+export function rank<Candidate extends { manifest: Manifest }>(
+  candidates: readonly Candidate[],
+  { unmet_postconditions, transition_prior }: Goal,
+): Candidate[] {
+  const unmet = new Set(unmet_postconditions)
+  const reaches = ({ manifest: { effects } }: Candidate) =>
+    new Set([...effects.writes, ...effects.external].filter((effect) => unmet.has(effect))).size
+  const prior = ({ manifest }: Candidate) => transition_prior?.get(manifest.id) ?? 0
+  return candidates
+    .map((candidate) => ({ candidate, reached: reaches(candidate), prior: prior(candidate), name: nameOf(candidate.manifest) }))
+    .toSorted((left, right) => right.reached - left.reached || right.prior - left.prior || compareText(left.name, right.name))
+    .map(({ candidate }) => candidate)
+}
+
+const nameOf = ({ id, version }: Manifest): string => `${id}@${version}`
+
+const compareText = (left: string, right: string): number => (left < right ? -1 : Number(left > right))

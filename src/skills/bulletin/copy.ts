@@ -1,9 +1,10 @@
 import { compareVersions } from '../../contract/semantic-version.ts'
 import type { SkillChanges } from '../../contract/skill.ts'
-import { isCompatible, type Place } from '../gate/compat.ts'
+import { isCompatible } from '../gate/compat.ts'
+import type { Place } from '../gate/decision.ts'
 import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
 
-export type HeldSkill = { id: string; version: string; hash: string; manifest: Manifest }
+type HeldSkill = { id: string; version: string; hash: string; manifest: Manifest }
 
 /** The active skills of a scope, as they were at `revision`. */
 export class SkillCopy {
@@ -29,7 +30,10 @@ export class SkillCopy {
     return { changes: [...this.#held.values()], revision: this.#revision, more: false }
   }
 
-  /** Asks for what changed since, page by page; `applied` is given each page that counted. Says whether anything changed. */
+  /**
+   * Asks for what changed since, page by page; `applied` is given each page that counted. Says
+   * whether anything changed.
+   */
   async catchUp(
     read: (since_revision: number) => Promise<SkillChanges>,
     applied: (page: SkillChanges) => void = () => {},
@@ -42,21 +46,27 @@ export class SkillCopy {
     }
   }
 
-  /** The newest active version of each skill that fits there, by id: an older one is used where a newer one does not fit. */
+  /**
+   * The newest active version of each skill that fits there, by id: an older one is used where a
+   * newer one does not fit.
+   */
   newestFor(place: Place): HeldSkill[] {
     const fitting = [...this.#held.values()].filter(({ manifest }) => isCompatible(manifest.compat, place))
     const newest = [...Map.groupBy(fitting, ({ id }) => id).values()].flatMap((versions) => newestOf(versions) ?? [])
     return newest.sort((left, right) => (left.id < right.id ? -1 : 1))
   }
 
-  /** The version that is named; else the newest that fits there, or the newest at all, for the gate to say why it does not fit. */
+  /**
+   * The version that is named; else the newest that fits there, or the newest at all, for the gate
+   * to say why it does not fit.
+   */
   find(place: Place, id: string, version?: string): HeldSkill | null {
     if (version !== undefined) return this.#held.get(`${id}@${version}`) ?? null
     const versions = [...this.#held.values()].filter((held) => held.id === id)
     return newestOf(versions.filter(({ manifest }) => isCompatible(manifest.compat, place))) ?? newestOf(versions)
   }
 
-  /** Whether it counts: an answer that was overtaken by a later one says what is known, and may be so no more. */
+  /** Returns false for a stale page: a later one was applied before it. */
   apply({ changes, revision, restart = false }: SkillChanges): boolean {
     if (restart) {
       this.#held.clear()

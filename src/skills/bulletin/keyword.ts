@@ -1,4 +1,7 @@
-/** What of a text is looked at: a cue stands near what was asked, and the gate has a millisecond. */
+/**
+ * Maximum length of the text that is scanned: cues are near the request, and the gate must finish
+ * within a millisecond.
+ */
 const LONGEST_TEXT = 20_000
 
 /** Words, and the single characters of the scripts that put no space between words. */
@@ -24,7 +27,10 @@ export function tokenText(text: string): TokenText {
   return { tokens, places }
 }
 
-/** Whether the words of a keyword stand side by side in the text: whole words, in any case, whatever is between them. */
+/**
+ * True if the words of a keyword are adjacent in the text: whole words, case-insensitive, whatever
+ * separates them.
+ */
 export function holdsKeyword({ tokens, places }: TokenText, keyword: readonly string[]): boolean {
   const [first] = keyword
   if (first === undefined) return false

@@ -6,10 +6,10 @@ export type ScoreName = 'goal_label' | 'keyword_hit' | 'entity_type' | 'recent_s
 export type ScoreComponent = { name: ScoreName; weight: number; hit: boolean; matched: string[] }
 export type Score = { score: number; components: ScoreComponent[] }
 
-/** What was said and asked, made ready for any number of skills. */
+/** The text and labels of a situation, prepared once for any number of skills. */
 export type Cues = { text: TokenText; goal_labels: ReadonlySet<string>; entity_types: ReadonlySet<string> }
 
-export const DEFAULT_TAU_RATIO = 0.85
+const DEFAULT_TAU_RATIO = 0.85
 
 export const cuesOf = (said: { text: string; goal_labels: readonly string[]; entity_types: readonly string[] }): Cues => ({
   text: tokenText(said.text),
@@ -17,7 +17,10 @@ export const cuesOf = (said: { text: string; goal_labels: readonly string[]; ent
   entity_types: new Set(said.entity_types.map(fold)),
 })
 
-/** The sum of the weights of the cues that hit. Weights are never negative, so that one more hit never lowers it. */
+/**
+ * The sum of the weights of the cues that hit. Weights are never negative, so that one more hit
+ * never lowers it.
+ */
 export function scoreOf(manifest: Manifest, cues: Cues, recent_success: boolean): Score {
   const { score_weights: weights } = manifest.activation
   const words = wordsOf(manifest)
@@ -33,7 +36,7 @@ export function scoreOf(manifest: Manifest, cues: Cues, recent_success: boolean)
   return { score: components.reduce((sum, { weight, hit }) => sum + (hit ? weight : 0), 0), components }
 }
 
-/** What the cues that the manifest has can score. */
+/** The maximum that the manifest's cues can score. */
 export function maximumScore({ activation }: Manifest): number {
   const { score_weights: weights, goal_labels, keywords_any, entity_types } = activation
   const possible = [
@@ -52,7 +55,7 @@ export function tauOf(manifest: Manifest, default_ratio: number = DEFAULT_TAU_RA
 }
 
 /** A manifest's cues as they are compared. */
-export type CueWords = { goal_labels: Word<string>[]; entity_types: Word<string>[]; keywords: Word<readonly string[]>[] }
+type CueWords = { goal_labels: Word<string>[]; entity_types: Word<string>[]; keywords: Word<readonly string[]>[] }
 type Word<Form> = { written: string; form: Form }
 
 const known = new WeakMap<Manifest, CueWords>()

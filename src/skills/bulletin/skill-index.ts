@@ -1,5 +1,6 @@
 import type { SkillState } from '../../contract/skill.ts'
-import { isCompatible, type Place } from '../gate/compat.ts'
+import { isCompatible } from '../gate/compat.ts'
+import type { Place } from '../gate/decision.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { holdsKeyword } from './keyword.ts'
 import type { Compat, Manifest } from '../manifest/manifest.ts'
@@ -18,8 +19,9 @@ type Bucket = {
 }
 
 /**
- * The active skills by where they may run and by their cues, so that a decision among thousands looks at those that could fire and no others: what it
- * finds is what a scan finds for which the compat fits and at least one goal label, keyword or entity type hits.
+ * The active skills by where they may run and by their cues, so that a decision among thousands
+ * looks at those that could fire and no others: what it finds is what a scan finds for which the
+ * compat fits and at least one goal label, keyword or entity type hits.
  */
 export class SkillIndex {
   /** By repo, then by the whole compat; the skills that name no repo are under null. */

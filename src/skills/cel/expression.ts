@@ -1,30 +1,31 @@
+import { messageOf } from '../../base/error-text.ts'
+import { isJsonFields } from '../../base/json.ts'
 import { CONVERTED } from '../../expressions/charges.ts'
-import { compile, overBudget, run } from '../../expressions/compile.ts'
-import { compileOnce } from '../../expressions/compile-once.ts'
+import { compile, overBudget, run, compileOnce } from '../../expressions/compile.ts'
 import { converter, TooLarge } from '../../expressions/values.ts'
 import { isSpent, type Work } from '../../expressions/work.ts'
-import { messageOf } from '../../base/error-text.ts'
-import { probeSession, type ProbeSession } from './probes.ts'
-import { isJsonFields } from '../../base/json.ts'
 import { ROOTS } from '../manifest/names.ts'
 import { readPath, withPath, type Path } from '../plan/path.ts'
+import { probeSession, type ProbeSession } from './probes.ts'
 
 /**
  * CEL for invariants, guards and policies.
  *
- * 1. An expression that cannot be evaluated, or is no bool, is never a pass: it comes back as `ok: false`.
- * 2. Bounded: its length, nodes, depth and functions before it is run, what it reads when that is converted, and its work while it runs.
+ * 1. An expression that cannot be evaluated, or is no bool, is never a pass: it comes back as `ok:
+ *    false`.
+ * 2. Bounded: its length, nodes, depth and functions before it is run, what it reads when that is
+ *    converted, and its work while it runs.
  * 3. The same scope and the same recorded probe calls give the same result.
  */
 
-/** What an expression is evaluated over. A name that is none of these is an input, or else a name in `env`. */
+/** The variables of an expression. Any other name is an input, or else a name in `env`. */
 export type ExpressionScope = {
   ctx?: unknown
   env?: unknown
   work?: unknown
   policy?: unknown
   inputs?: unknown
-  /** What is proposed, or what the step's tool is called with. */
+  /** The proposed inputs, or the arguments of the step's tool. */
   args?: unknown
 }
 
@@ -50,7 +51,9 @@ export function evaluate(source: string, scope: ExpressionScope, probes: ProbeSe
   return { ok: false, reason: 'not_bool', detail: `the expression gives a ${typeof ran.value}, not true or false` }
 }
 
-/** Without the library's picture of the source: it stands in sentences, and in what a model is told. */
+/**
+ * Drops the library's picture of the source: the text becomes part of sentences, also in prompts.
+ */
 const inOneLine = <Result extends { ok: true } | { ok: false; detail: string }>(result: Result): Result =>
   result.ok ? result : { ...result, detail: result.detail.split('\n', 1)[0] ?? '' }
 
@@ -68,7 +71,10 @@ function readVariables(paths: readonly Path[], scope: ExpressionScope, work: Wor
   }
 }
 
-/** What the expression reads and what stands there, for an explanation; undefined where there is nothing. */
+/**
+ * The paths that the expression reads with their values, for an explanation; undefined if there is
+ * no value.
+ */
 export function valuesRead(source: string, scope: ExpressionScope): { path: string; value: unknown }[] {
   const known = compileExpression(source)
   if (!known.ok) return []
@@ -79,12 +85,15 @@ export function valuesRead(source: string, scope: ExpressionScope): { path: stri
   })
 }
 
-/** Only what is read, each at its path: a large blackboard costs an expression that looks at one field of it nothing. */
+/**
+ * Only what is read, each at its path: a large blackboard costs an expression that looks at one
+ * field of it nothing.
+ */
 function variablesOf(paths: readonly Path[], scope: ExpressionScope, convert: (value: unknown) => unknown): Map<string, unknown> {
   const found = paths.flatMap(([root = '', ...rest]) =>
     deepest(rootOf(root, scope), rest).map((there) => ({ ...there, path: [root, ...there.path] })),
   )
-  // What is there only in part comes first, and the longer paths before the shorter ones, which hold them.
+  // Partial values come first, and longer paths before the shorter ones that contain them.
   const ordered = found.toSorted((left, right) => Number(left.whole) - Number(right.whole) || right.path.length - left.path.length)
   let known: unknown = {}
   for (const { path, value } of ordered) known = withPath(known, path, value)
@@ -93,7 +102,7 @@ function variablesOf(paths: readonly Path[], scope: ExpressionScope, convert: (v
 
 type There = { path: Path; value: unknown; whole: boolean }
 
-/** What stands at the path, or else the last thing on the way to it, without what is beside the path. */
+/** The value at the path, or else the last object on the way to it, without its other fields. */
 function deepest(root: unknown, path: Path): There[] {
   for (let length = root === undefined ? -1 : path.length; length >= 0; length--) {
     const found = readPath(root, path.slice(0, length))

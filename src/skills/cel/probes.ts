@@ -3,23 +3,32 @@ import { canonicalJson, type Json } from '../../base/json.ts'
 import { fromCel, toCel } from '../../expressions/values.ts'
 import { DECISION_WORK, type Work } from '../../expressions/work.ts'
 
-/** A function of the host that expressions may call by name: synchronous, JSON in and out. Whatever it throws fails the expression. */
-export type Probe = (...args: Json[]) => unknown
+/**
+ * A function of the host that expressions may call by name: synchronous, JSON in and out. Whatever
+ * it throws fails the expression.
+ */
+type Probe = (...args: Json[]) => unknown
 export type Probes = Readonly<Record<string, Probe>>
 
 /** A call as it was made, for the log; a replay is answered from it. */
 export type ProbeCall = { probe: string; args: Json[] } & Answer
 type Answer = { result: Json } | { error: string }
 
-export type ProbeOptions = {
+type ProbeOptions = {
   probes?: Probes | undefined
   /** A replay's: these calls are answered in their order and no probe is called. */
   recorded?: readonly ProbeCall[] | undefined
-  /** Takes out of what is recorded what must not be in it. An expression, too, gets a result without it: else a replay would decide otherwise. */
+  /**
+   * Takes out of what is recorded what must not be in it. An expression, too, gets a result without
+   * it: else a replay would decide otherwise.
+   */
   hide?: ((value: Json) => Json) | undefined
 }
 
-/** The probes of one decision, and the work that all its expressions may do together. `calls` grows as they are called. */
+/**
+ * The probes of one decision, and the work that all its expressions may do together. `calls` grows
+ * as they are called.
+ */
 export type ProbeSession = { readonly calls: ProbeCall[]; readonly work: Work; call(name: string, args: readonly unknown[]): unknown }
 
 const MOST_CALLS = 500

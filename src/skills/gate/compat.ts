@@ -1,12 +1,13 @@
+import type { Settings } from '../../contract/settings.ts'
 import type { Compat, Manifest } from '../manifest/manifest.ts'
-import type { Check, Need, StageOutcome } from './decision.ts'
-
-/** Where an agent runs. What is null or empty is not known, and fits no skill that asks for it. */
-export type Place = { env: readonly string[]; toolset: string | null; repo: string | null; project: string | null }
+import type { Check, Need, Place, StageOutcome } from './decision.ts'
 
 const FIELDS = ['env', 'toolset', 'repo', 'project'] as const
 
-/** Whether a skill may run there at all. What it does not name, it does not ask for; of several envs each must be one of its own. */
+/**
+ * Checks that a skill may run in this place. A field that it does not name is not checked; if there
+ * are several envs, each must be one of the skill's.
+ */
 export function compatOutcome({ compat }: Manifest, place: Place): StageOutcome {
   const checks: Check[] = []
   const needs: Need[] = []
@@ -32,4 +33,13 @@ function fitsField(compat: Compat, place: Place, field: keyof Place): boolean {
 function listOf(value: string | readonly string[] | null | undefined): readonly string[] {
   if (value === null || value === undefined) return []
   return typeof value === 'string' ? [value] : value
+}
+
+/**
+ * Where a scope's agent works, by its settings. What they do not name is not known, and fits no
+ * skill that asks for it.
+ */
+export function placeOf({ project, env, toolset, repo }: Partial<Pick<Settings, 'project' | 'env' | 'toolset' | 'repo'>>): Place {
+  const envs = typeof env === 'string' ? [env] : (env ?? [])
+  return { project: project ?? null, env: envs, toolset: toolset ?? null, repo: repo ?? null }
 }

@@ -6,8 +6,13 @@ import type { JsonFields } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { ScoreComponent, ScoreName } from '../bulletin/score.ts'
 import type { Question } from '../plan/slots.ts'
-import type { Place } from './compat.ts'
 import type { Sensitive } from './sensitive.ts'
+
+/**
+ * Where an agent runs. A field that is null or empty is unknown, and matches no skill that asks for
+ * it.
+ */
+export type Place = { env: readonly string[]; toolset: string | null; repo: string | null; project: string | null }
 
 /** All that a decision is made from: the same request gives the same decision. Times in ms. */
 export type GateRequest = {
@@ -17,7 +22,7 @@ export type GateRequest = {
   compat: Place
   inputs: JsonFields
   inputs_from: InputSource
-  /** What was said: keywords are looked for in it. */
+  /** The text of the request, in which keywords are searched. */
   text: string
   goal_labels: readonly string[]
   entity_types: readonly string[]
@@ -44,14 +49,20 @@ export type GateRequest = {
 export const STAGES = ['compat', 'preconditions', 'score', 'policy'] as const
 export type Stage = (typeof STAGES)[number]
 
-/** `refused`: a stage before the policy failed. `clarify`: nothing is wrong but that slots are missing. */
+/**
+ * `refused`: a stage before the policy failed. `clarify`: nothing is wrong but that slots are
+ * missing.
+ */
 export type Verdict = 'allow' | 'deny' | 'needs_approval' | 'needs_promotion' | 'refused' | 'clarify'
 
 /** One thing that was looked at. */
 export type Check = { check: string; passed: boolean; detail: string }
 export type StageResult = { stage: Stage; status: 'passed' | 'failed' | 'not_reached'; checks: Check[] }
 
-/** What would have to change for the stage to pass. Values of secret slots and what looks like a secret are never in it. */
+/**
+ * A change that would let the stage pass. It contains no values of secret slots and nothing that
+ * looks like a secret.
+ */
 export type Need = { message: string } & (
   | { need: 'compat'; field: keyof Place }
   | { need: 'json' }
@@ -93,7 +104,7 @@ export type GateDecision = {
   questions: Question[]
   /** Those of the missing slots that a pinned parser may fill. */
   parsable: string[]
-  /** What the probes were asked and answered, for the log. */
+  /** Calls of probes with their results, for the log. */
   probes: ProbeCall[]
   decided_at: number
 }

@@ -19,12 +19,14 @@ import { bindInputs } from '../plan/inputs.ts'
 import { questionFor } from '../plan/slots.ts'
 
 /**
- * Whether a skill may run: compat → preconditions → score ≥ τ → policy.
+ * Decides if a skill may run: compat → preconditions → score ≥ τ → policy.
  *
- * 1. The order is fixed, and it stops at the first stage that fails.
- * 2. The same request gives the same decision; with the recorded probe calls it can be repeated from the log.
- * 3. What cannot be evaluated refuses; nothing that a manifest or an input holds makes it throw.
- * 4. It explains itself: what was looked at, and what would have to change. No value of a secret slot, and nothing that looks like a secret, is in it.
+ * 1. The order is fixed, and the decision stops at the first stage that fails.
+ * 2. The same request gives the same decision; with the recorded probe calls it can be repeated
+ *    from the log.
+ * 3. An expression that cannot be evaluated refuses; no manifest or input makes it throw.
+ * 4. The decision explains itself: the checks, and the changes that would let it pass. It contains
+ *    no value of a secret slot and nothing that looks like a secret.
  */
 export function decide(request: GateRequest): GateDecision {
   const json = checkJson(request.inputs)

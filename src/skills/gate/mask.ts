@@ -11,7 +11,10 @@ const LONGEST_MASKED = 20_000
 
 export type Mask = { value(value: Json): Json; text(text: string): string }
 
-/** Takes the values of secret inputs, and what looks like a secret, out of whatever is told or recorded about a decision or a run. */
+/**
+ * Hides the values of secret inputs, and values that look like secrets, in everything that is shown
+ * or recorded about a decision or a run.
+ */
 export function maskOf(manifest: Manifest, inputs: JsonFields): Mask {
   const secrets = manifest.signature.inputs.filter(({ secret }) => secret).flatMap(({ name }) => leavesOf(inputs[name] ?? null))
   const hider = secretHider(secrets, SHORTEST)
@@ -29,7 +32,10 @@ export function maskOf(manifest: Manifest, inputs: JsonFields): Mask {
   return { value, text }
 }
 
-/** For a sentence: a value that is masked and short. One that is far too long for that is not gone through, for each expression that reads it. */
+/**
+ * For a sentence: a value that is masked and short. One that is far too long for that is not gone
+ * through, for each expression that reads it.
+ */
 export function shownValue(mask: Mask, value: unknown): string {
   if (value === undefined) return '(nothing)'
   if (roomBeside(value, LONGEST_MASKED) < 0) return `(more than ${LONGEST_MASKED} characters)`
@@ -37,7 +43,7 @@ export function shownValue(mask: Mask, value: unknown): string {
   return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text
 }
 
-/** What is left of so many characters beside the value; below zero, it goes no further. */
+/** The characters left beside the value; stops once that is below zero. */
 function roomBeside(value: unknown, room: number): number {
   if (typeof value === 'string') return room - value.length
   if (typeof value !== 'object' || value === null) return room - 4

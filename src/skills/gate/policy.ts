@@ -4,9 +4,9 @@ import type { Check, GateRequest, Need, StageOutcome, Verdict } from './decision
 import { inWords, shownValues, type Facts } from './preconditions.ts'
 import { sensitiveIn } from './sensitive.ts'
 
-export type PolicyOutcome = StageOutcome & { verdict: Extract<Verdict, 'allow' | 'deny' | 'needs_approval' | 'needs_promotion'> }
+type PolicyOutcome = StageOutcome & { verdict: Extract<Verdict, 'allow' | 'deny' | 'needs_approval' | 'needs_promotion'> }
 
-/** Whoever may not, may not: promotion and approval are asked for only where nothing denies. */
+/** Denials win: promotion or approval is requested only if nothing denies. */
 export function policyOutcome(request: GateRequest, facts: Facts): PolicyOutcome {
   const parts = [
     rolesOutcome(request),
@@ -43,7 +43,10 @@ function rolesOutcome({ manifest: { policy }, roles }: GateRequest): StageOutcom
   return outcome({ check: 'roles', detail: message, needs: [{ need: 'role', any_of: [...allowed], message }] })
 }
 
-/** What a model sends has been in its context, and what a plan is called with is recorded: no secret may come either way, but by a binding. */
+/**
+ * A model's inputs have been in its context, and a plan's inputs are recorded: a secret may only
+ * enter by a binding.
+ */
 function sensitiveOutcome({ manifest, inputs_from }: GateRequest, { bound }: Facts): StageOutcome {
   const emails = manifest.policy.pii === 'deny'
   const needs = manifest.signature.inputs.flatMap(({ name, secret }): Need[] => {

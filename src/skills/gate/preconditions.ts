@@ -8,7 +8,10 @@ import { shownValue, type Mask } from './mask.ts'
 
 export type Facts = { bound: BoundInputs; scope: ExpressionScope; session: ProbeSession; mask: Mask }
 
-/** Slots, tools, data, cooldown, concurrency and invariants. All of them are looked at, so that all that is amiss is told at once. */
+/**
+ * Slots, tools, data, cooldown, concurrency and invariants. All are checked, so that all failures
+ * are reported at once.
+ */
 export function preconditionsOutcome(request: GateRequest, facts: Facts): StageOutcome {
   const parts = [
     slotsOutcome(request, facts),
@@ -55,7 +58,7 @@ function toolsOutcome({ manifest: { preconditions, plan }, tools, absent_tools =
   return { checks: [{ check: 'tools', passed: absent.length === 0, detail }], needs }
 }
 
-/** A slot that is required and missing is told as such, not twice. */
+/** A required slot that is missing is reported once, as a slot. */
 function dataOutcome({ manifest, blackboard }: GateRequest, { bound }: Facts): StageOutcome {
   const asked = new Set(bound.missing.map(({ name }) => name))
   const absent = manifest.preconditions.data_present.filter((name) => {

@@ -2,7 +2,7 @@ import type { Manifest } from '../manifest/manifest.ts'
 import { cuesOf, scoreOf, tauOf, type ScoreName } from '../bulletin/score.ts'
 import type { GateDecision, GateRequest, Need, StageOutcome } from './decision.ts'
 
-export type ScoreOutcome = StageOutcome & { score: NonNullable<GateDecision['score']> }
+type ScoreOutcome = StageOutcome & { score: NonNullable<GateDecision['score']> }
 
 export function scoreOutcome(request: GateRequest): ScoreOutcome {
   const { manifest, recent_success, default_tau_ratio } = request
@@ -19,7 +19,7 @@ export function scoreOutcome(request: GateRequest): ScoreOutcome {
 
 const MOST_WORDS = 5
 
-/** What whoever proposes can do about it, by the manifest's own words. */
+/** A hint for the proposer, in the manifest's own words. */
 function hintOf({ activation: { keywords_any, goal_labels, entity_types } }: Manifest, cues: readonly ScoreName[]): string {
   const ways: Partial<Record<ScoreName, string>> = {
     ...(keywords_any.length > 0 && { keyword_hit: `use a keyword in \`why\` (${some(keywords_any)})` }),

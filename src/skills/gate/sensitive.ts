@@ -1,11 +1,14 @@
 import { isJsonFields, type Json } from '../../base/json.ts'
 
-/** What a value looks like that should not be there. */
+/** Kinds of values that must not be in inputs. */
 export type Sensitive = 'private_key' | 'token' | 'password' | 'card_number' | 'email' | 'secret_reference'
 
 const DEEPEST = 64
 
-/** What kind of secret the value looks like, anywhere in it; e-mail addresses only where they are asked for. */
+/**
+ * The kind of secret that any part of the value looks like; e-mail addresses count only if `emails`
+ * is set.
+ */
 export function sensitiveIn(value: Json, { emails }: { emails: boolean }, depth = 0): Sensitive | null {
   if (depth > DEEPEST) return null
   if (typeof value === 'string') return sensitiveText(value, emails)
@@ -23,7 +26,10 @@ const ASSIGNMENT =
 const IN_URL = /:\/\/[^\s/:@]{1,128}:[^\s/:@]{1,128}@/
 const BEARER = /\bbearer\s{1,3}[\w.~+/-]{16}/i
 
-/** Tokens by the beginnings that their issuers gave them so that they can be recognised. Each is matched against one word, from its start. */
+/**
+ * Tokens by the beginnings that their issuers gave them so that they can be recognised. Each is
+ * matched against one word, from its start.
+ */
 const TOKENS: readonly RegExp[] = [
   /^(?:AKIA|ASIA)[0-9A-Z]{16}$/,
   /^gh[opusr]_[A-Za-z0-9]{20,}$/,
@@ -63,7 +69,9 @@ function holdsCardNumber(text: string): boolean {
   })
 }
 
-/** By the issuers' ranges and Luhn's check digit: one in ten numbers has the right digit by chance. */
+/**
+ * By the issuers' ranges and Luhn's check digit: one in ten numbers has the right digit by chance.
+ */
 const ISSUED =
   /^(?:4\d{12}(?:\d{3})?(?:\d{3})?|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d)\d{12}|35\d{14})$/
 

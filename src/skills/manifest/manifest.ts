@@ -1,13 +1,11 @@
 import { z } from 'zod'
-import { checkJson } from '../../base/check-json.ts'
-import { fromZod } from '../../contract/problem.ts'
-import { type FieldError } from '../../base/field-error.ts'
-import { hashJson } from '../../base/json.ts'
-import { activation } from './activation.ts'
-import { blackboardPath, description, expressionText, label, reference, skillId, skillVersion, slotName, toolName } from './names.ts'
-import { plan } from './plan.ts'
-import { signature } from './signature.ts'
 import { byteLength } from '../../base/byte-length.ts'
+import { checkJson } from '../../base/check-json.ts'
+import type { FieldError } from '../../base/field-error.ts'
+import { hashJson } from '../../base/json.ts'
+import { fromZod } from '../../contract/problem.ts'
+import { tokensOf } from '../bulletin/keyword.ts'
+import { blackboardPath, description, expressionText, label, reference, skillId, skillVersion, slotName, toolName } from './names.ts'
 
 const expressions = z.array(expressionText).max(32).default([])
 
@@ -31,7 +29,7 @@ const preconditions = z.strictObject({
 
 const effects = z.strictObject({
   writes: z.array(blackboardPath).max(32).default([]),
-  /** What changes outside, as a goal's postconditions name it: `updated:appservice_image`. */
+  /** External changes, as a goal's postconditions name them: `updated:appservice_image`. */
   external: z.array(label).max(32).default([]),
 })
 
@@ -49,13 +47,13 @@ const parser = z.strictObject({
 export type Parser = z.infer<typeof parser>
 
 const policy = z.strictObject({
-  /** Who may run it. Absent or empty it is nobody: a skill is closed until someone says who may. */
+  /** Roles that may run the skill. If absent or empty, nobody may. */
   allow_roles: z.array(label).max(32).optional(),
   deny_if: expressions,
   needs_approval_if: expressions,
   /** How long somebody may approve it, from the proposal on; a week at most. */
   approval_within_s: z.int().min(1).max(604_800).default(86_400),
-  /** Whether the key that proposed it may approve it itself. */
+  /** True if the key that proposed the skill may approve it itself. */
   self_approval: z.boolean().default(false),
   /** Regions that it may run in, against `env.region` of the blackboard. */
   residency: z.array(label).max(16).optional(),
@@ -81,13 +79,97 @@ const provenance = z.strictObject({
   delta_p95: z.number().optional(),
 })
 
-/** A capability manifest: everything about one version of a skill, which never changes. What has a default may be left out. */
+const labels = z.array(label).max(32).default([])
+const keyword = label.refine((text) => tokensOf(text).length > 0, 'holds no letter and no digit')
+const weight = z.number().min(0).max(1000).default(0)
+
+export const activation = z.strictObject({
+  required_slots: z.array(slotName).max(32).default([]),
+  goal_labels: labels,
+  keywords_any: z.array(keyword).max(32).default([]),
+  entity_types: labels,
+  score_weights: z.strictObject({ goal_label: weight, keyword_hit: weight, entity_type: weight, recent_success: weight }).prefault({}),
+  /** Unless set, a share of what the cues can score at most. */
+  tau: z.number().min(0).max(10_000).optional(),
+  cooldown_s: z.number().min(0).max(86_400).default(0),
+  max_concurrency: z.int().min(1).max(1000).default(1),
+})
+
+const argumentsOfTool = z.record(z.string().min(1).max(128), z.json())
+const timeout_ms = z.int().min(1).max(600_000)
+
+const step = z.strictObject({
+  /**
+   * Names the step for compensation and for templates (`{{work.steps.NAME.…}}`); else its index
+   * does.
+   */
+  name: slotName.optional(),
+  tool: toolName,
+  args: argumentsOfTool.default({}),
+  timeout_ms: timeout_ms.default(30_000),
+  /** CEL; a step whose guard is false is skipped. */
+  guard: expressionText.optional(),
+  /** `max_attempts` counts the first one; the wait doubles each time. */
+  retry: z.strictObject({ max_attempts: z.int().min(1).max(10), backoff_ms: z.int().min(0).max(60_000).default(0) }).optional(),
+})
+export type Step = z.infer<typeof step>
+
+const compensation = z.strictObject({
+  when: z.literal('partial_failure'),
+  tool: toolName,
+  args: argumentsOfTool.default({}),
+  /** The step that it undoes, by name or index: without that step it is not run. */
+  step: z.union([slotName, z.int().min(0).max(63)]).optional(),
+  timeout_ms: timeout_ms.default(30_000),
+})
+export type Compensation = z.infer<typeof compensation>
+
+export const plan = z.strictObject({
+  /** A template; runs of the same key have the effect once. */
+  idempotence_key: z.string().min(1).max(400).optional(),
+  budget: z.strictObject({ max_cost_usd: z.number().min(0).max(10_000), max_latency_ms: z.int().min(1).max(3_600_000) }),
+  steps: z.array(step).min(1).max(64),
+  compensation: z.array(compensation).max(64).default([]),
+  /** Templates for the outputs, by name. */
+  result_map: z.record(slotName, z.json()).default({}),
+})
+
+const valueType = z.enum(['string', 'url', 'number', 'integer', 'boolean', 'list', 'object'])
+export type ValueType = z.infer<typeof valueType>
+
+const input = z.strictObject({
+  name: slotName,
+  type: valueType,
+  required: z.boolean().default(false),
+  /** Comes from the blackboard, or from whoever runs the skill, and never from a model. */
+  secret: z.boolean().optional(),
+  description: description.optional(),
+})
+export type Input = z.infer<typeof input>
+
+const output = z.strictObject({ name: slotName, type: valueType, description: description.optional() })
+export type Output = z.infer<typeof output>
+
+const MOST_SLOTS = 32
+const bindings = z.record(slotName, blackboardPath).refine((record) => Object.keys(record).length <= MOST_SLOTS, 'are at most 32')
+
+export const signature = z.strictObject({
+  inputs: z.array(input).max(MOST_SLOTS).default([]),
+  outputs: z.array(output).max(MOST_SLOTS).default([]),
+  /** Where an input that nobody gave is read from, and where an output is written to. */
+  blackboard_bindings: z.strictObject({ inputs: bindings.default({}), outputs: bindings.default({}) }).prefault({}),
+})
+
+/**
+ * A capability manifest: everything about one version of a skill, which never changes. What has a
+ * default may be left out.
+ */
 export const manifestSchema = z.strictObject({
   id: skillId,
   version: skillVersion,
   owner: label,
   scope: z.enum(['project', 'org']).default('project'),
-  /** What the model is told of it. */
+  /** The description that the model sees. */
   description: description.optional(),
   compat: compat.prefault({}),
   signature: signature.prefault({}),
@@ -102,9 +184,9 @@ export const manifestSchema = z.strictObject({
 })
 export type Manifest = z.infer<typeof manifestSchema>
 
-export const MANIFEST_BYTES = 128_000
+const MANIFEST_BYTES = 128_000
 
-export type ParsedManifest = { ok: true; manifest: Manifest } | { ok: false; errors: FieldError[] }
+type ParsedManifest = { ok: true; manifest: Manifest } | { ok: false; errors: FieldError[] }
 
 /** A manifest from untrusted JSON. What the schema cannot say, `checkManifest` does. */
 export function parseManifest(input: unknown): ParsedManifest {

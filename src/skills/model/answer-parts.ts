@@ -3,7 +3,10 @@ import type { LanguageModelV4Content, LanguageModelV4StreamPart, SharedV4Provide
 type Written = Extract<LanguageModelV4Content, { type: 'text' | 'reasoning' }>
 type Metadata = { providerMetadata?: SharedV4ProviderMetadata }
 
-/** A stream's parts as the content that a whole answer would have had, with the providers' metadata, which some want back in the next prompt. */
+/**
+ * A stream's parts as the content that a whole answer would have had, with the providers' metadata,
+ * which some want back in the next prompt.
+ */
 export class AnswerParts {
   readonly content: LanguageModelV4Content[] = []
   readonly #open = new Map<string, Written>()

@@ -5,8 +5,9 @@ const MARK = new RegExp(MARKS.join('|'), 'g')
 const LONGEST = Math.max(...MARKS.map((mark) => mark.length))
 
 /**
- * A text as it streams in: what cannot be part of a block passes at once, wherever the pieces are cut. From the first mark on everything is held: only
- * the whole answer tells whether it is quoted, and what is said after a proposal is said without its result.
+ * A text as it streams in: what cannot be part of a block passes at once, wherever the pieces are
+ * cut. From the first mark on everything is held: only the whole answer tells whether it is quoted,
+ * and what is said after a proposal is said without its result.
  */
 export class HeldText {
   #whole = ''
@@ -22,7 +23,7 @@ export class HeldText {
     return this.#passed
   }
 
-  /** What may pass now, which may begin with what came earlier. */
+  /** Adds a piece and returns the text that may pass now, which may begin with earlier text. */
   push(delta: string): string {
     this.#whole += delta
     if (this.#holds) return ''

@@ -3,18 +3,23 @@ import type { z } from 'zod'
 import { parseJson } from '../../base/parse-json.ts'
 import { fromZod } from '../../contract/problem.ts'
 import { clarifyInput, parseAsp, proposeSkillInput, type AspBlock } from '../asp/parse.ts'
-import type { SkillProposal } from '../session/proposal.ts'
+import type { SkillProposal } from '../session/ports.ts'
 import type { Question } from '../plan/slots.ts'
 
-/** What a model's answer asks of Reflex; `call_id` is the native tool call that it came by. */
+/**
+ * A request to Reflex in a model's answer; `call_id` is that of the native tool call that made it.
+ */
 export type Intent = { call_id: string | null } & (
   | { kind: 'propose'; proposal: SkillProposal }
   | { kind: 'clarify'; questions: Question[] }
-  /** It cannot be acted upon, and the model is told why. */
+  /** It cannot be executed; the model receives the reason. */
   | { kind: 'problem'; skill_id: string; status: 'malformed' | 'refused'; reason: string }
 )
 
-/** `visible` is what of the text is the caller's: up to the first block that is acted upon, or all of it, with questions in words. */
+/**
+ * `visible` is what of the text is the caller's: up to the first block that is acted upon, or all
+ * of it, with questions in words.
+ */
 export type ReadText = { intents: Intent[]; visible: string; cut_at: number }
 
 /** The assistant's own new text, and nothing else, is ever read so. */

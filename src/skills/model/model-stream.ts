@@ -2,7 +2,10 @@ import type { LanguageModelV4, LanguageModelV4StreamPart, LanguageModelV4StreamR
 import { RoundStream, type FinishPart } from './round-stream.ts'
 import type { Rounds } from './rounds.ts'
 
-/** The rounds as one stream: it begins when the model's own does, and ends once. A reader that gives up aborts `left`: then nothing more is called. */
+/**
+ * The rounds as one stream: it begins when the model's own does, and ends once. A reader that gives
+ * up aborts `left`: then nothing more is called.
+ */
 export async function streamRounds(model: LanguageModelV4, rounds: Rounds, left: AbortController): Promise<LanguageModelV4StreamResult> {
   try {
     const first = await model.doStream(rounds.next())

@@ -9,7 +9,7 @@ export type ModelTurnOptions = {
   roles: readonly string[]
   goal_labels?: readonly string[]
   entity_types?: readonly string[]
-  /** What skills are found by; what the users said, unless given. */
+  /** The text by which skills are found; the users' messages unless given. */
   text?: string
   protocol?: Protocol
   /** Model calls for one call of the wrapped model. */
@@ -23,15 +23,18 @@ type Unfinished = { over: number; messages: readonly unknown[]; results: readonl
 /** As long as a provider may ask to wait before a call is repeated. */
 const REPEATED_MS = 60_000
 
-/** What a turn's model calls share: the session, whose bulletin one of them gets, and what happened in the calls that the caller does not know of. */
+/**
+ * The state that a turn's model calls share: the session, whose bulletin one of them receives, and
+ * the exchanges that the caller does not know.
+ */
 export class ModelTurn {
   readonly options: ModelTurnOptions
   readonly exchanges: Exchange[] = []
   /** The tool calls that the caller was given to bring back. */
   readonly calls = new Set<string>()
   /**
-   * The messages that a call had exchanged with its model before it failed, over so many messages of
-   * the caller: its repetition goes on from there.
+   * The messages that a call had exchanged with its model before it failed, with the number of the
+   * caller's messages: the repeated call continues from there.
    */
   unfinished: Unfinished | null = null
   #pending: string | null = null
@@ -42,7 +45,10 @@ export class ModelTurn {
     this.options = options
   }
 
-  /** The last call of the model did not come to its end a short while ago: the next one is its repetition. Later it is somebody else's with the same words. */
+  /**
+   * The last call of the model did not come to its end a short while ago: the next one is its
+   * repetition. Later it is somebody else's with the same words.
+   */
   get failed(): boolean {
     return this.#failed_at !== null && this.#now - this.#failed_at < REPEATED_MS
   }

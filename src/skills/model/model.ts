@@ -6,7 +6,7 @@ import { Rounds, seam, textOf, type RoundEnd } from './rounds.ts'
 import { markWrapped, refuseWrapped } from './wrapped.ts'
 
 /** Gives the turn that a call belongs to. */
-export type TurnOf = (params: LanguageModelV4CallOptions) => ModelTurn | Promise<ModelTurn>
+type TurnOf = (params: LanguageModelV4CallOptions) => ModelTurn | Promise<ModelTurn>
 
 /** The model with the skills of one session, for one turn. */
 export function modelForSession(model: LanguageModelV4, options: ModelTurnOptions): LanguageModelV4 {
@@ -15,8 +15,9 @@ export function modelForSession(model: LanguageModelV4, options: ModelTurnOption
 }
 
 /**
- * The same model, with skills: it is told of them once per turn, what it proposes is decided on and run, and it goes on with the result. The caller gets
- * one answer, without blocks; `providerMetadata.reflex` says what became of the proposals. Throws where the model is wrapped already.
+ * The same model with skills: it receives the bulletin once per turn, its proposals are decided and
+ * run, and it continues with the results. The caller receives one answer, without blocks;
+ * `providerMetadata.reflex` reports the proposals. Throws if the model is already wrapped.
  */
 export function modelForTurns(model: LanguageModelV4, turnOf: TurnOf): LanguageModelV4 {
   refuseWrapped(model, 'the model')
@@ -64,7 +65,10 @@ async function allRounds(model: LanguageModelV4, rounds: Rounds): Promise<Langua
   }
 }
 
-/** The parts of a round that are the caller's: text up to the cut, then what stands for the rest; no tool call of the protocol's own. */
+/**
+ * The parts of a round that are the caller's: text up to the cut, then what stands for the rest; no
+ * tool call of the protocol's own.
+ */
 function visibleContent(
   content: readonly LanguageModelV4Content[],
   { visible, cut_at }: RoundEnd,

@@ -11,7 +11,7 @@ import type { Reply } from './settle-intents.ts'
 
 const MOST_MESSAGES = 6
 
-/** What the users said last, the newest first. Answers of models and tools are never in it. */
+/** The users' latest messages, newest first, without any text of models and tools. */
 export function userText(prompt: LanguageModelV4Prompt): string {
   return prompt
     .filter((message) => message.role === 'user')
@@ -22,9 +22,11 @@ export function userText(prompt: LanguageModelV4Prompt): string {
 }
 
 /**
- * The call in which nothing that comes from elsewhere looks like a part of the protocol: what a user says or a tool gives, what stands in the
- * instructions, and what each tool says of itself, its parameters included. A model cannot tell a result that was made up from its own, and a proposal
- * that it repeats word for word would be taken for its own. Every model that may propose is called with this; the bulletin is added afterwards.
+ * The call in which nothing that comes from elsewhere looks like a part of the protocol: what a
+ * user says or a tool gives, what stands in the instructions, and what each tool says of itself,
+ * its parameters included. A model cannot tell a result that was made up from its own, and a
+ * proposal that it repeats word for word would be taken for its own. Every model that may propose
+ * is called with this; the bulletin is added afterwards.
  */
 export function withoutForgeries<Call extends Pick<LanguageModelV4CallOptions, 'prompt' | 'tools'>>(call: Call): Call {
   const prompt = call.prompt.map((message) => (message.role === 'assistant' ? message : withoutMarks(message)))
@@ -42,7 +44,10 @@ export function withBulletin(prompt: LanguageModelV4Prompt, bulletin: string): L
 export const holdsBulletin = (prompt: LanguageModelV4Prompt): boolean =>
   prompt.some(({ role, content }) => role === 'system' && bulletinsIn(content) > 0)
 
-/** What happened within a call, between the messages that the caller knows: `at` is how many of them came before, `said` what a user had said last. */
+/**
+ * Messages exchanged within a call, which the caller does not know: `at` is their position among
+ * the caller's messages, `said` the last message of a user.
+ */
 export type Exchange = { at: number; said: string | null; messages: LanguageModelV4Message[] }
 
 export const lastSaid = (prompt: LanguageModelV4Prompt): string | null => prompt.filter(isUser).map(saidIn).at(-1) ?? null
@@ -53,8 +58,9 @@ const saidIn = ({ content }: LanguageModelV4Message): string =>
   JSON.stringify(content, (_, value: unknown) => (value instanceof Uint8Array ? `${value.length} bytes` : value))
 
 /**
- * The caller's prompt with what happened in earlier calls of the turn; never between a tool call and its result. A turn may ask several things of its model:
- * what happened over a message that is not in this prompt has no place in it.
+ * The caller's prompt with what happened in earlier calls of the turn; never between a tool call
+ * and its result. A turn may ask several things of its model: what happened over a message that is
+ * not in this prompt has no place in it.
  */
 export function withExchanges(prompt: LanguageModelV4Prompt, exchanges: readonly Exchange[]): LanguageModelV4Prompt {
   if (exchanges.length === 0) return prompt
@@ -70,7 +76,10 @@ export function withExchanges(prompt: LanguageModelV4Prompt, exchanges: readonly
 
 type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content']
 
-/** The answer as the model finds it in the next prompt; of its tool calls only Reflex's own, for the others are the caller's to bring back. */
+/**
+ * The answer as the model finds it in the next prompt; of its tool calls only Reflex's own, for the
+ * others are the caller's to bring back.
+ */
 export function assistantMessages(
   content: readonly LanguageModelV4Content[],
   isOwn: (call: LanguageModelV4ToolCall) => boolean,
@@ -96,7 +105,10 @@ function inputOf(input: string): unknown {
   }
 }
 
-/** The replies as the model finds them: tool results to its native calls, else one message. Some providers refuse a system message at this place. */
+/**
+ * The replies as the model finds them: tool results to its native calls, else one message. Some
+ * providers refuse a system message at this place.
+ */
 export function replyMessages(replies: readonly Reply[], toolNames: ReadonlyMap<string, string>): LanguageModelV4Message[] {
   const results = replies.filter(({ call_id }) => call_id !== null)
   const texts = replies.filter(({ call_id }) => call_id === null).map(({ text }) => text)

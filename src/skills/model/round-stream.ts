@@ -8,7 +8,10 @@ type TextStart = Extract<LanguageModelV4StreamPart, { type: 'text-start' }>
 type TextDelta = Extract<LanguageModelV4StreamPart, { type: 'text-delta' }>
 type TextEnd = Extract<LanguageModelV4StreamPart, { type: 'text-end' }>
 
-/** One round's stream on its way to the caller: text as far as it may pass, and all else at once but what is the protocol's own. */
+/**
+ * One round's stream on its way to the caller: text as far as it may pass, and all else at once but
+ * what is the protocol's own.
+ */
 export class RoundStream {
   finish: FinishPart | null = null
   /** The stream told of an error: what came with it is not acted upon. */
@@ -17,7 +20,7 @@ export class RoundStream {
   readonly #round: number
   readonly #parts = new AnswerParts()
   readonly #held = new HeldText()
-  /** Texts that the caller was told of, and the native calls that it is not. */
+  /** Ids of texts whose start was passed on, and of native calls that were not. */
   readonly #begun = new Set<string>()
   readonly #starts = new Map<string, TextStart>()
   readonly #own = new Set<string>()
@@ -51,7 +54,7 @@ export class RoundStream {
     else if (!this.#isOwn(part)) yield this.#renamed(part)
   }
 
-  /** What was held and turned out to be the caller's, and what stands for the rest. */
+  /** The held text that turned out to be visible, and the text that replaces the rest. */
   *rest({ visible, cut_at }: Pick<RoundEnd, 'visible' | 'cut_at'>): Generator<LanguageModelV4StreamPart> {
     const text = visible.slice(this.#rounds.readsText ? this.#held.passed : cut_at)
     if (text === '') return
@@ -99,7 +102,7 @@ export class RoundStream {
     return isReasoning ? { ...part, id: this.#idOf(part.id) } : part
   }
 
-  /** Each round's model counts its parts anew. */
+  /** The model numbers its parts from the start in each round. */
   #idOf(id: string): string {
     return this.#round === 1 ? id : `${this.#round}:${id}`
   }

@@ -25,16 +25,20 @@ import { usageSum } from './usage-sum.ts'
 
 export const MOST_ROUNDS = 4
 
-export type RoundAnswer = { content: readonly LanguageModelV4Content[]; finish: LanguageModelV4FinishReason; usage: LanguageModelV4Usage }
+type RoundAnswer = { content: readonly LanguageModelV4Content[]; finish: LanguageModelV4FinishReason; usage: LanguageModelV4Usage }
 
-/** How a round ended: what of its text is the caller's, up to where it is as the model wrote it, and whether the model is to be called again. */
+/**
+ * How a round ended: what of its text is the caller's, up to where it is as the model wrote it, and
+ * whether the model is to be called again.
+ */
 export type RoundEnd = { visible: string; cut_at: number; finish: LanguageModelV4FinishReason; again: boolean }
 
 /**
  * The rounds of one call of the wrapped model.
  *
  * 1. Only what the model itself newly wrote is read, and it is acted upon once it is whole.
- * 2. What happened is kept in the turn before the model is called again: a repetition after a failure does not do it twice.
+ * 2. What happened is kept in the turn before the model is called again: a repetition after a
+ *    failure does not do it twice.
  * 3. The model's other tool calls are the caller's; then the results wait for the turn's next call.
  */
 export class Rounds {
@@ -63,12 +67,12 @@ export class Rounds {
     return this.#protocol === 'tools' && isOwnCall(call)
   }
 
-  /** Whether text can hold anything to act upon. */
+  /** True if text can contain proposals. */
   get readsText(): boolean {
     return this.#protocol === 'asp' && !this.#passive
   }
 
-  /** What the model is called with next. */
+  /** The parameters of the next call of the model. */
   next(): LanguageModelV4CallOptions {
     this.#params.abortSignal?.throwIfAborted()
     if (this.#passive) return this.#params
@@ -103,7 +107,7 @@ export class Rounds {
     return again ? { ...end, again } : this.#last({ ...end, finish: { ...finish, unified: 'tool-calls' } })
   }
 
-  /** What became of the answer's proposals, beside the provider's own. */
+  /** The outcomes of the answer's proposals, beside the provider's own metadata. */
   metadata(own: SharedV4ProviderMetadata | undefined): { providerMetadata?: SharedV4ProviderMetadata } {
     if (this.#reports.length === 0) return own ? { providerMetadata: own } : {}
     return { providerMetadata: { ...own, reflex: shownReports(this.#reports) } }
@@ -187,7 +191,7 @@ export class Rounds {
 export const textOf = (content: readonly LanguageModelV4Content[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
-/** What was cut off by a failure or a filter is not acted upon. */
+/** An answer that a failure or a filter cut off is not executed. */
 const isBroken = ({ unified }: LanguageModelV4FinishReason): boolean =>
   unified === 'error' || unified === 'content-filter' || unified === 'interrupted'
 

@@ -1,11 +1,11 @@
 import { formatClarify, formatResult } from '../asp/format.ts'
 import type { ProposalSession } from '../session/session.ts'
-import type { ProposalRequest, SkillProposal } from '../session/proposal.ts'
+import type { ProposalRequest, SkillProposal } from '../session/ports.ts'
 import type { ProposalResult } from '../session/result.ts'
 import type { Question } from '../plan/slots.ts'
 import type { Intent } from './intents.ts'
 
-/** What became of the intents in an answer, for the caller's own code. */
+/** The outcome of one intent, for the caller's own code. */
 export type SkillReport =
   | { kind: 'proposal'; result: ProposalResult }
   | { kind: 'clarify'; questions: Question[] }
@@ -26,12 +26,15 @@ function shownProposal(report: Exclude<SkillReport, { kind: 'clarify' }>): Shown
   return { proposal_id, skill_id, status, reason, approval_id, run_id }
 }
 
-/** What the model is told of one intent. */
+/** The reply to one intent, as the model receives it. */
 export type Reply = { call_id: string | null; text: string }
 
 export type Settled = { replies: Reply[]; reports: SkillReport[] }
 
-/** Acts on an answer's intents: the first proposal is decided on and run, every further one is refused. Each intent has one reply. */
+/**
+ * Acts on an answer's intents: the first proposal is decided on and run, every further one is
+ * refused. Each intent has one reply.
+ */
 export async function settleIntents(
   intents: readonly Intent[],
   { session, request }: { session: ProposalSession; request: ProposalRequest },

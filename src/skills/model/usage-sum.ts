@@ -1,6 +1,6 @@
 import type { LanguageModelV4Usage } from '@ai-sdk/provider'
 
-/** What several calls used together; unknown only where none of them says. */
+/** The usage of several calls together; a count is unknown only if no call reports it. */
 export function usageSum(usages: readonly LanguageModelV4Usage[]): LanguageModelV4Usage {
   const [only, ...more] = usages
   if (only && more.length === 0) return only

@@ -1,4 +1,7 @@
-/** What Reflex has wrapped, by the thing itself: a second wrapper would tell of the skills twice and run each proposal twice. */
+/**
+ * Objects that Reflex has wrapped: a second wrapper would repeat the bulletin and run each proposal
+ * twice.
+ */
 const wrapped = new WeakSet<object>()
 
 export function markWrapped<Thing extends object>(thing: Thing): Thing {

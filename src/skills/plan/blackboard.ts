@@ -4,20 +4,20 @@ import { isJsonFields, sameJson, type Json, type JsonFields } from '../../base/j
 import { holdsReference } from './secret-reference.ts'
 import { parsePath, withPath } from './path.ts'
 
-/** What a turn knows, as plain JSON. It is never changed in place. */
+/** The knowledge of a turn as plain JSON. It is never changed in place. */
 export type Blackboard = { ctx: JsonFields; env: JsonFields; work: JsonFields; policy: JsonFields }
 
-export const PARTS = ['ctx', 'env', 'work', 'policy'] as const
+const PARTS = ['ctx', 'env', 'work', 'policy'] as const
 export type Part = (typeof PARTS)[number]
-export type BlackboardSource = 'settings' | 'agent_state' | 'probes' | 'override'
+type BlackboardSource = 'settings' | 'agent_state' | 'probes' | 'override'
 
 export type Seeds = {
   /** The scope's own, lowest. */
   settings?: Partial<Blackboard>
   agent_state?: Partial<Blackboard>
-  /** What was found out about the environment; it all goes to `env`. */
+  /** Results of probes of the environment; they become `env`. */
   probes?: JsonFields
-  /** The caller's, which wins; what it changes is told. */
+  /** The caller's values, which win; the values that they replace are reported. */
   override?: Partial<Blackboard>
 }
 
@@ -25,11 +25,14 @@ export type Seeded =
   | { ok: true; blackboard: Blackboard; sources: Record<string, BlackboardSource>; overridden: Change[] }
   | { ok: false; reason: 'not_json' | 'too_large'; detail: string }
 
-export const BLACKBOARD_BYTES = 256_000
+const BLACKBOARD_BYTES = 256_000
 
 export const emptyBlackboard = (): Blackboard => ({ ctx: {}, env: {}, work: {}, policy: {} })
 
-/** Later sources replace what earlier ones say, one top-level name at a time; `sources` names whose each `ctx.name` is. */
+/**
+ * Later sources replace what earlier ones say, one top-level name at a time; `sources` names whose
+ * each `ctx.name` is.
+ */
 export function seedBlackboard({ settings = {}, agent_state = {}, probes = {}, override = {} }: Seeds): Seeded {
   const layers: [BlackboardSource, Partial<Blackboard>][] = [
     ['settings', settings],
@@ -65,12 +68,15 @@ function merge(layers: [BlackboardSource, Partial<Blackboard>][]): { blackboard:
   return { blackboard: Object.fromEntries(parts) as Blackboard, sources: Object.fromEntries(sources) }
 }
 
-/** What is there on one side only has null on the other, and says so in `change`. */
+/** A value that exists on one side only has null on the other, and `change` says which. */
 export type Change = { path: string; change: 'added' | 'changed' | 'removed'; before: Json; after: Json }
 
 const MOST_CHANGES = 100
 
-/** Each change at its deepest path; where these are more than a hundred, each top-level name that changed, or else each part. Nothing is left out. */
+/**
+ * Each change at its deepest path; where these are more than a hundred, each top-level name that
+ * changed, or else each part. Nothing is left out.
+ */
 export function diff(before: Blackboard, after: Blackboard): Change[] {
   for (const depth of [16, 2]) {
     const changes = changesOf(before, after, { path: [], depth })
@@ -102,7 +108,10 @@ export type Written =
   | { ok: true; blackboard: Blackboard }
   | { ok: false; reason: 'not_a_path' | 'not_writable' | 'not_json' | 'too_large'; detail: string }
 
-/** A new blackboard with the value at `path`, which is under `work` or one of `bound`: the paths that a manifest binds its outputs to. */
+/**
+ * A new blackboard with the value at `path`, which is under `work` or one of `bound`: the paths
+ * that a manifest binds its outputs to.
+ */
 export function writeBlackboard(blackboard: Blackboard, path: string, value: Json, bound: readonly string[] = []): Written {
   const parts = parsePath(path)
   if (!parts || parts.length < 2 || !(PARTS as readonly string[]).includes(parts[0] ?? ''))

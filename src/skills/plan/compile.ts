@@ -1,15 +1,16 @@
 import { byteLength } from '../../base/byte-length.ts'
-import { limits } from '../../base/limits.ts'
-import { writeBlackboard, type Blackboard } from './blackboard.ts'
-import type { ExpressionScope } from '../cel/expression.ts'
-import { bindInputs } from './inputs.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
-import type { Manifest } from '../manifest/manifest.ts'
-import type { Compensation, Step } from '../manifest/plan.ts'
+import { limits } from '../../base/limits.ts'
+import type { ExpressionScope } from '../cel/expression.ts'
+import type { Manifest, Compensation, Step } from '../manifest/manifest.ts'
+import { writeBlackboard, type Blackboard } from './blackboard.ts'
+import { bindInputs, fitsType } from './inputs.ts'
 import { resolveKey, resolveTemplate, type TemplateScope } from './template.ts'
-import { fitsType } from './value-type.ts'
 
-/** A plan for one run: its inputs are bound and its key is known; arguments stay templates until their step, for earlier steps may give them. */
+/**
+ * A plan for one run: its inputs are bound and its key is known; arguments stay templates until
+ * their step, for earlier steps may give them.
+ */
 export type CompiledPlan = {
   manifest: Manifest
   inputs: JsonFields
@@ -26,9 +27,7 @@ export type CompiledStep = Step & { index: number; name: string }
 /** `undoes` is the index of a step, or null for the plan as a whole. */
 export type CompiledCompensation = Compensation & { index: number; undoes: number | null }
 
-export type CompiledResult =
-  | { ok: true; plan: CompiledPlan }
-  | { ok: false; reason: 'missing_input' | 'bad_key' | 'bad_step'; detail: string }
+type CompiledResult = { ok: true; plan: CompiledPlan } | { ok: false; reason: 'missing_input' | 'bad_key' | 'bad_step'; detail: string }
 
 const LONGEST_KEY = 300
 
@@ -62,10 +61,10 @@ function undoneBy({ step }: Compensation, steps: readonly CompiledStep[]): numbe
   return steps.findIndex(({ name, index }) => (typeof step === 'number' ? index === step : name === step))
 }
 
-/** What the steps have given so far, by the names of the steps and by their indices. */
+/** The outputs of the steps so far, by the names of the steps and by their indices. */
 export type StepOutputs = Readonly<Record<string, Json>>
 
-export type ResolvedStep = { ok: true; args: JsonFields } | { ok: false; detail: string }
+type ResolvedStep = { ok: true; args: JsonFields } | { ok: false; detail: string }
 
 /** The arguments of a step or a compensation, now that what they need is there. */
 export function resolveStep({ args }: Pick<Step, 'args'>, plan: CompiledPlan, outputs: StepOutputs): ResolvedStep {
@@ -76,15 +75,17 @@ export function resolveStep({ args }: Pick<Step, 'args'>, plan: CompiledPlan, ou
   return { ok: false, detail: `args: they take ${bytes} bytes as JSON; at most ${limits.arguments_bytes} are allowed` }
 }
 
-/** What a guard is evaluated over: with the arguments as far as they could be resolved. */
+/** The variables of a guard, with the arguments if they could be resolved. */
 export function guardScope(plan: CompiledPlan, outputs: StepOutputs, resolved: ResolvedStep): ExpressionScope {
   const { ctx, env, work, policy } = templateScope(plan, outputs)
   return { ctx, env, work, policy, inputs: plan.inputs, args: resolved.ok ? resolved.args : undefined }
 }
 
-export type Mapped = { ok: true; outputs: JsonFields; blackboard: Blackboard } | { ok: false; detail: string }
+type Mapped = { ok: true; outputs: JsonFields; blackboard: Blackboard } | { ok: false; detail: string }
 
-/** The outputs of a run whose steps are done, and the blackboard with those that are bound to it. */
+/**
+ * The outputs of a run whose steps are done, and the blackboard with those that are bound to it.
+ */
 export function resultMap(plan: CompiledPlan, outputs: StepOutputs): Mapped {
   const resolved = resolveTemplate(plan.manifest.plan.result_map, templateScope(plan, outputs), 'plan.result_map')
   if (!resolved.ok) return { ok: false, detail: resolved.detail }

@@ -1,12 +1,13 @@
+import { type Json, type JsonFields, isJsonFields } from '../../base/json.ts'
+import type { Manifest, Input, ValueType } from '../manifest/manifest.ts'
 import type { Blackboard } from './blackboard.ts'
-import type { Json, JsonFields } from '../../base/json.ts'
-import type { Manifest } from '../manifest/manifest.ts'
-import type { Input } from '../manifest/signature.ts'
 import { parsePath, readPath } from './path.ts'
 import { isSecretReference } from './secret-reference.ts'
-import { fitsType } from './value-type.ts'
 
-/** Who gave the inputs: a model by its proposal or an answer, or whoever calls the API, an agent's code or a user. */
+/**
+ * The source of the inputs: a model, by its proposal or an answer, or the caller of the API, such
+ * as an agent's code or a user.
+ */
 export type InputSource = 'model' | 'caller'
 
 export type BoundInputs = {
@@ -45,10 +46,12 @@ export function bindInputs(manifest: Manifest, given: JsonFields, blackboard: Bl
 const isNamedSecret = ({ input: { secret }, value, from }: { input: Input; value: Json; from: string }): boolean =>
   secret === true && from === 'blackboard' && isSecretReference(value)
 
-export const isRequired = (manifest: Manifest, { name, required }: Input): boolean =>
-  required || manifest.activation.required_slots.includes(name)
+const isRequired = (manifest: Manifest, { name, required }: Input): boolean => required || manifest.activation.required_slots.includes(name)
 
-/** The names of the required inputs that have to be given: the blackboard has no value of their type. */
+/**
+ * The names of the required inputs that have to be given: the blackboard has no value of their
+ * type.
+ */
 export function neededInputs(manifest: Manifest, blackboard: Blackboard): string[] {
   const { missing, wrong } = bindInputs(manifest, {}, blackboard)
   const lacking = new Set([...missing, ...wrong])
@@ -58,3 +61,19 @@ export function neededInputs(manifest: Manifest, blackboard: Blackboard): string
 /** A model that does not know leaves a blank or null: neither is a value. */
 const hasValue = (value: Json | undefined): value is Json =>
   value !== undefined && value !== null && !(typeof value === 'string' && value.trim() === '')
+
+const fits: Record<ValueType, (value: Json) => boolean> = {
+  string: (value) => typeof value === 'string',
+  url: (value) => typeof value === 'string' && URL.canParse(value),
+  number: (value) => typeof value === 'number' && Number.isFinite(value),
+  integer: (value) => Number.isSafeInteger(value),
+  boolean: (value) => typeof value === 'boolean',
+  list: (value) => Array.isArray(value),
+  object: (value) => isJsonFields(value),
+}
+
+/**
+ * True if a value has a type that a manifest names. Nothing is converted: a number in a text does
+ * not count as a number.
+ */
+export const fitsType = (type: ValueType, value: Json): boolean => fits[type](value)

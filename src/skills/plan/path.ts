@@ -5,9 +5,12 @@ export function parsePath(text: string): string[] | null {
   return /^[\w-]+(?:\.[\w-]+){0,15}$/.test(text) ? text.split('.') : null
 }
 
-export const pathText = (path: Path): string => path.join('.')
+const pathText = (path: Path): string => path.join('.')
 
-/** What stands at `path`. Own properties only: no path leads to a prototype. `at` is the first part that is not there. */
+/**
+ * The value at `path`. Only own properties count: no path leads to a prototype. `at` is the first
+ * part that does not exist.
+ */
 export function readPath(root: unknown, path: Path): { found: true; value: unknown } | { found: false; at: string } {
   let value = root
   for (const [index, name] of path.entries()) {
@@ -29,5 +32,5 @@ export function withPath(root: unknown, path: Path, value: unknown): unknown {
   return Object.fromEntries([...Object.entries(fields).filter(([other]) => other !== name), [name, withPath(inner, rest, value)]])
 }
 
-/** The own property of lists that is none of JSON's. */
+/** True for the own property of lists that JSON does not have. */
 const isLength = (value: object, name: string): boolean => Array.isArray(value) && name === 'length'

@@ -3,19 +3,25 @@ import { secretName } from '../../contract/outside-tools.ts'
 import type { JsonFields } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 
-/** Names a secret of the deployment in the place of its value, which stands nowhere but in the call of a step's tool. */
-export type SecretReference = { secret: string }
+/**
+ * Names a secret of the deployment in the place of its value, which stands nowhere but in the call
+ * of a step's tool.
+ */
+type SecretReference = { secret: string }
 
 export const isSecretReference = (value: unknown): value is SecretReference =>
   isFields(value) && Object.keys(value).length === 1 && secretName.safeParse(value['secret']).success
 
-/** Whether there is one anywhere in the value. */
+/** True if any part of the value names a secret. */
 export function holdsReference(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(holdsReference)
   return isFields(value) && (isSecretReference(value) || Object.values(value).some(holdsReference))
 }
 
-/** The secrets that a run may use: those that its secret inputs name. They come from the blackboard's seeds alone. */
+/**
+ * The secrets that a run may use: those that its secret inputs name. They come from the
+ * blackboard's seeds alone.
+ */
 export function secretsOf({ signature }: Manifest, inputs: JsonFields): string[] {
   const named = signature.inputs.filter(({ secret }) => secret).map(({ name }) => inputs[name])
   return named.flatMap((value) => (isSecretReference(value) ? [value.secret] : []))

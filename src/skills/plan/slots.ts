@@ -1,15 +1,13 @@
-import { messageOf } from '../../base/error-text.ts'
 import { checkJson } from '../../base/check-json.ts'
-import type { Blackboard } from './blackboard.ts'
-import { bindInputs } from './inputs.ts'
+import { messageOf } from '../../base/error-text.ts'
 import { isJsonFields, type Json, type JsonFields } from '../../base/json.ts'
-import type { Manifest, Parser } from '../manifest/manifest.ts'
-import type { Input } from '../manifest/signature.ts'
-import { fitsType } from './value-type.ts'
+import type { Manifest, Parser, Input } from '../manifest/manifest.ts'
+import type { Blackboard } from './blackboard.ts'
+import { bindInputs, fitsType } from './inputs.ts'
 
 export type Question = { slot: string; question: string }
 
-/** What to ask for a slot that nobody filled. */
+/** The question for a slot that nobody filled. */
 export function questionFor({ name, type, description }: Input): Question {
   return { slot: name, question: description ? `What is ${name} (${type})? ${description}` : `What is ${name} (${type})?` }
 }
@@ -44,7 +42,9 @@ const schemaFor = ({ name, type }: Input): JsonFields => ({
 /** Longer texts are cut: the prompt has to be the same for the same text, and to fit. */
 const LONGEST_TEXT = 8000
 
-/** The pinned prompt for one slot: the same manifest, text and known inputs give the same prompt. */
+/**
+ * The pinned prompt for one slot: the same manifest, text and known inputs give the same prompt.
+ */
 export function parseRequest(parser: Parser, input: Input, { text, inputs }: { text: string; inputs: JsonFields }): ParseRequest {
   const known = parser.inputs
     .filter((name) => name !== 'raw_text' && Object.hasOwn(inputs, name))
@@ -61,15 +61,17 @@ export function parseRequest(parser: Parser, input: Input, { text, inputs }: { t
   return { model: parser.model, temperature: 0, prompt_ref: parser.prompt_ref ?? null, prompt: prompt.join('\n'), schema: schemaFor(input) }
 }
 
-export type ParsedSlot = { ok: true; value: Json } | { ok: false; reason: 'not_json' | 'not_said' | 'wrong_type'; detail: string }
+type ParsedSlot = { ok: true; value: Json } | { ok: false; reason: 'not_json' | 'not_said' | 'wrong_type'; detail: string }
 
 const LONGEST_ANSWER = 16_000
 
-/** A parser's answer, strictly: JSON with exactly the slot, of its type. Anything else is no value. */
+/**
+ * A parser's answer, strictly: JSON with exactly the slot, of its type. Anything else is no value.
+ */
 export function parseSlotAnswer(input: Input, answer: string): ParsedSlot {
   const fields = answer.length > LONGEST_ANSWER ? null : jsonOf(answer)
   if (!fields || !isJsonFields(fields) || !checkJson(fields).ok)
-    return { ok: false, reason: 'not_json', detail: 'the answer is no JSON object' }
+    return { ok: false, reason: 'not_json', detail: 'the answer is not a JSON object' }
   const [name, ...more] = Object.keys(fields)
   if (name !== input.name || more.length > 0) {
     return { ok: false, reason: 'not_json', detail: `the answer must have exactly the field ${input.name}` }
@@ -89,10 +91,10 @@ function jsonOf(answer: string): unknown {
 }
 
 /** How a slot was tried to be parsed, for the log; never with a value. */
-export type SlotAttempt = { slot: string; parser: string; model: string; filled: boolean; detail: string | null }
-export type FilledSlots = { inputs: JsonFields; attempts: SlotAttempt[]; questions: Question[] }
+type SlotAttempt = { slot: string; parser: string; model: string; filled: boolean; detail: string | null }
+type FilledSlots = { inputs: JsonFields; attempts: SlotAttempt[]; questions: Question[] }
 
-export type FillRequest = {
+type FillRequest = {
   manifest: Manifest
   given: JsonFields
   blackboard: Blackboard
@@ -101,7 +103,10 @@ export type FillRequest = {
   ask: (request: ParseRequest) => Promise<string>
 }
 
-/** Fills the missing slots that have a pinned parser; what is still missing comes back as questions. Never guesses. */
+/**
+ * Fills the missing slots that have a pinned parser; what is still missing comes back as questions.
+ * Never guesses.
+ */
 export async function fillSlots({ manifest, given, blackboard, text, ask }: FillRequest): Promise<FilledSlots> {
   const inputs: JsonFields = { ...given }
   const attempts: SlotAttempt[] = []

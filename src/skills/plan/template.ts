@@ -3,13 +3,19 @@ import { isJsonFields, type Json } from '../../base/json.ts'
 import { keyText } from '../../tools/key-text.ts'
 import { parsePath, readPath, type Path } from './path.ts'
 
-/** What places are filled from: an input by its name, or a path that starts with a part of the blackboard or with `inputs`. */
+/**
+ * The values of placeholders: an input by its name, or a path that starts with a part of the
+ * blackboard or with `inputs`.
+ */
 export type TemplateScope = { inputs: unknown; ctx: unknown; env: unknown; work: unknown; policy: unknown }
 
-/** A place `{{…}}`: `path` is null where what stands between the braces is no path; `at` is where in the value it stands. */
+/**
+ * A place `{{…}}`: `path` is null where what stands between the braces is no path; `at` is where in
+ * the value it stands.
+ */
 export type Place = { place: string; path: Path | null; at: string }
 
-export type Resolved<Value> =
+type Resolved<Value> =
   | { ok: true; value: Value }
   | { ok: false; reason: 'bad_place' | 'missing' | 'not_text' | 'too_large'; place: string; at: string; detail: string }
 
@@ -29,14 +35,18 @@ export function placesIn(value: unknown, at = '', depth = 0): Place[] {
 }
 
 /**
- * A copy of the value with its places filled. A string that is nothing but one place becomes what stands there, whatever its type; within a longer
- * text only text, numbers and booleans fit. What is inserted is never looked at again, so that a value which holds `{{` stays as it is.
+ * A copy of the value with its placeholders filled. A string that is a single placeholder becomes
+ * its value, whatever the type; within a longer text only texts, numbers and booleans fit. Inserted
+ * text is never parsed, so a value that contains `{{` stays as it is.
  */
 export function resolveTemplate(value: Json, scope: TemplateScope, at = ''): Resolved<Json> {
   return resolving(at, (where) => fill(value, scope, where))
 }
 
-/** An idempotency key: as `resolveTemplate`, but other values always give another key. What is no text stands in it as JSON. */
+/**
+ * An idempotency key: as `resolveTemplate`, but different values always give different keys. Values
+ * of other types are embedded as JSON.
+ */
 export function resolveKey(template: string, scope: TemplateScope, at = ''): Resolved<string> {
   return resolving(at, (where) => {
     const { literals, places } = partsOf(template)

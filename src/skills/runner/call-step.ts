@@ -1,11 +1,12 @@
+import { sha256 } from '../../base/hash.ts'
+import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
-import { CutOff } from '../../tools/cut-off.ts'
-import type { RunnerPorts, StepEnd, StepReason } from './ports.ts'
-import { recordOutput } from './record-output.ts'
+import { CutOff } from '../../tools/may-have-happened.ts'
+import type { RunnerPorts, StepEnd, StepReason, RecordedOutput } from './ports.ts'
 import { withinTime, type Within } from './within-time.ts'
 
-export type StepCall = {
+type StepCall = {
   ports: RunnerPorts
   tool: string
   args: JsonFields
@@ -15,7 +16,7 @@ export type StepCall = {
   secrets: readonly string[]
   max_attempts: number
   backoff_ms: number
-  /** What is left of the plan's budget; null for compensation, which has none. */
+  /** Returns the rest of the plan's latency budget; null for compensation, which has no budget. */
   left_ms: (() => number) | null
   /** The same in dollars: what is spent beyond it ends the step. */
   left_usd: number | null
@@ -23,8 +24,8 @@ export type StepCall = {
 }
 
 /**
- * Calls a tool until it ends well, may not be tried again, or the time is up. What was cut off may have happened: it is tried again only under a key,
- * by which the tool knows it.
+ * Calls a tool until it ends well, may not be tried again, or the time is up. What was cut off may
+ * have happened: it is tried again only under a key, by which the tool knows it.
  */
 export async function callStep(call: StepCall): Promise<StepEnd> {
   const { ports, max_attempts, backoff_ms } = call
@@ -35,7 +36,7 @@ export async function callStep(call: StepCall): Promise<StepEnd> {
     const ended = await attemptCall(call)
     cost_usd += ended.cost_usd
     cut_off ||= ended.end.status === 'timeout'
-    // What failed at last may have happened in an attempt that was cut off before.
+    // A step that failed in the end may have happened in an attempt that was cut off before.
     const status = cut_off && ended.end.status === 'failed' ? 'timeout' : ended.end.status
     const end = { ...ended.end, status, cost_usd, attempts: attempt, duration_ms: ports.now() - started }
     if (!ended.again || attempt >= max_attempts || call.signal?.aborted) return end
@@ -96,16 +97,36 @@ function failed(
   return { end: { status, reason, output: null, error }, cost_usd, again }
 }
 
-/** What a call cost, by what it gave or threw; nothing where that does not say a sensible number. */
+/** The cost of a call, by its result or its error; 0 if they hold no sensible number. */
 export function costIn(value: unknown): number {
   const cost = typeof value === 'object' && value !== null && 'cost_usd' in value ? value.cost_usd : 0
   return typeof cost === 'number' && Number.isFinite(cost) && cost > 0 ? cost : 0
 }
 
-/** Whether the pause came to its end. */
+/** Returns false if the pause was cut short. */
 async function pauseFor(ms: number, { ports, signal }: StepCall): Promise<boolean> {
   if (ms === 0) return true
   const { promise: never } = Promise.withResolvers<never>()
   const { ended } = await withinTime(() => never, { timeout_ms: ms, wait: (time, stop) => ports.wait(time, stop), signal })
   return ended === 'timeout'
+}
+
+const OUTPUT_BYTES = 1024 * 1024
+
+/** A tool's output as JSON; null if it cannot be serialized. */
+async function recordOutput(output: unknown): Promise<RecordedOutput | null> {
+  const text = jsonText(output)
+  if (text === null) return null
+  const bytes = new TextEncoder().encode(text)
+  if (bytes.length > OUTPUT_BYTES) return { kind: 'too_large', sha256: await sha256(text), bytes: bytes.length }
+  const value = JSON.parse(text) as Json
+  return checkJson(value).ok ? { kind: 'json', value } : null
+}
+
+function jsonText(output: unknown): string | null {
+  try {
+    return JSON.stringify(output ?? null) ?? null
+  } catch {
+    return null
+  }
 }

@@ -5,11 +5,17 @@ import { compensationEntry, type Entries } from './entries.ts'
 import type { CompensationReport, JournalEntry, Run, RunEntry, StepEnd } from './ports.ts'
 import { hiderOf, keyFor, notBegun } from './run-step.ts'
 
-/** What may have happened has to be undone: also what was cut off, and what was done but gave something unusable. */
+/**
+ * Effects that may have happened must be undone: also steps that were cut off, and steps that
+ * succeeded with an unusable output.
+ */
 export const mayHaveHappened = ({ status, reason }: StepEnd): boolean =>
   status === 'ok' || status === 'timeout' || status === 'unknown' || reason === 'output'
 
-/** Undoes what may have happened, the newest step first, and at last what undoes the plan as a whole. One that fails is told, and the rest runs. */
+/**
+ * Undoes the effects that may have happened, newest step first, then those of the plan as a whole.
+ * A failure is reported, and the rest continues.
+ */
 export async function compensate(
   run: Run,
   { ends, outputs, entries, told }: { ends: readonly StepEnd[]; outputs: StepOutputs; entries: readonly JournalEntry[]; told: Entries },

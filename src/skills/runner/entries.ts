@@ -1,10 +1,10 @@
 import { byteLength } from '../../base/byte-length.ts'
-import { planMask } from './plan-mask.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
-import type { CompiledCompensation, CompiledStep } from '../plan/compile.ts'
+import { maskOf, type Mask } from '../gate/mask.ts'
+import type { CompiledCompensation, CompiledStep, CompiledPlan } from '../plan/compile.ts'
 import type { Run, RunEntry, RunResult, StepEnd } from './ports.ts'
 
-/** Makes what is told of a run, without the values of secret inputs. */
+/** Makes the log entries of a run, without the values of secret inputs. */
 export type Entries = (kind: string, fields: JsonFields) => RunEntry
 
 /** A log is read by people; the whole outputs are in the journal. */
@@ -38,4 +38,15 @@ export function endEntry(entries: Entries, result: RunResult): RunEntry {
   const { status, reason, detail, outputs, cost_usd, latency_ms } = result
   if (status === 'reused') return entries('skill-reused', { outputs })
   return entries('skill-applied', { status, reason, detail, outputs, cost_usd, duration_ms: latency_ms })
+}
+
+const masks = new WeakMap<CompiledPlan, Mask>()
+
+/** Made once per plan: preparing its patterns takes longer than one step's log entry. */
+export function planMask(plan: CompiledPlan): Mask {
+  const known = masks.get(plan)
+  if (known) return known
+  const mask = maskOf(plan.manifest, plan.inputs)
+  masks.set(plan, mask)
+  return mask
 }

@@ -5,11 +5,15 @@ import type { CompiledPlan } from '../plan/compile.ts'
 
 export type Phase = 'step' | 'compensation'
 
-/** What a tool gave, as it is kept. What is too large is known by its hash only and cannot be used in templates. */
+/**
+ * A tool's output as it is stored. An output that is too large is known by its hash only and cannot
+ * be used in templates.
+ */
 export type RecordedOutput = { kind: 'json'; value: Json } | { kind: 'too_large'; sha256: string; bytes: number }
 
 /**
- * `failed`: it says that it did not happen, or was not begun. `timeout`: it was cut off and may have happened. `unknown`: the process died while it ran.
+ * `failed`: it says that it did not happen, or was not begun. `timeout`: it was cut off and may
+ * have happened. `unknown`: the process died while it ran.
  */
 export type StepStatus = 'ok' | 'skipped' | 'failed' | 'timeout' | 'unknown'
 export type StepReason = 'tool' | 'timeout' | 'output' | 'guard' | 'template' | 'budget_cost' | 'budget_latency' | 'cancelled' | 'lost'
@@ -25,10 +29,16 @@ export type StepEnd = {
 }
 
 export type StepBegin = { phase: Phase; index: number; tool: string; idempotence_key: string | null; at: number }
-/** One step or compensation of a run; `begun` is null where it ended without being begun, `end` where its end was not written. */
+/**
+ * One step or compensation of a run; `begun` is null where it ended without being begun, `end`
+ * where its end was not written.
+ */
 export type JournalEntry = { phase: Phase; index: number; begun: StepBegin | null; end: StepEnd | null }
 
-/** Durable before it resolves. A second `begin` or `end` of the same phase and index replaces the first. `told` is logged with the end: both or none. */
+/**
+ * Durable before it resolves. A second `begin` or `end` of the same phase and index replaces the
+ * first. `told` is logged with the end: both or none.
+ */
 export type Journal<Told = RunEntry> = {
   load(run_id: string): Promise<readonly JournalEntry[]>
   begin(run_id: string, begin: StepBegin): Promise<void>
@@ -47,26 +57,35 @@ export type ToolOptions = {
 
 export type RunnerPorts = {
   journal: Journal
-  /** Throws where the effect did not happen, and CutOff where it may have. It should stop when the signal aborts; it is not waited for then. */
+  /**
+   * Throws where the effect did not happen, and CutOff where it may have. It should stop when the
+   * signal aborts; it is not waited for then.
+   */
   callTool(tool: string, args: JsonFields, options: ToolOptions): Promise<{ output: unknown; cost_usd: number }>
-  /** Whether what a tool threw may go better the next time; `keyed` where a repetition is known by its key. */
+  /**
+   * True if the call may succeed when it is repeated; `keyed` if the tool recognises a repetition
+   * by its key.
+   */
   isRetryable(error: unknown, options: { keyed: boolean }): boolean
   evaluate(expression: string, scope: ExpressionScope): Evaluation
   /** The outputs that the key was last remembered with; null where it never was. */
   lastGood(idempotence_key: string): Promise<LastGood | null>
   remember(idempotence_key: string, outputs: JsonFields): Promise<void>
-  /** The run's end and what is told of it, durable as a whole before it resolves. */
+  /** The run's end and its log entry, durable as a whole before it resolves. */
   ended(result: RunResult, told: RunEntry): Promise<void>
   /** Does the work when no other of the same key is at work. */
   alone<Result>(idempotence_key: string, work: () => Promise<Result>): Promise<Result>
   now(): number
   /** Resolves after that many ms; rejects when the signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>
-  /** What is told of a run; values of secret inputs are not in it. */
+  /** Logs an entry about a run, which contains no values of secret inputs. */
   log(entry: RunEntry): void
 }
 
-/** The outputs of an earlier run under the same key; null where they are not kept any more, as `detail` says. */
+/**
+ * The outputs of an earlier run under the same key; null where they are not kept any more, as
+ * `detail` says.
+ */
 export type LastGood = { outputs: JsonFields | null; detail: string | null }
 
 export type RunEntry = { kind: string; run_id: string; skill_id: string; version: string } & JsonFields
@@ -75,17 +94,18 @@ export type Run = {
   run_id: string
   plan: CompiledPlan
   ports: RunnerPorts
-  /** Aborts the plan: the step at hand is cut off, and what was done is compensated. */
+  /** Aborts the plan: the current step is cut off, and completed steps are compensated. */
   signal?: AbortSignal
 }
 
 /**
- * `reused`: nothing ran, the key has good outputs. `failed`: nothing happened. `partial_failure`: something did or may have, and compensation was run.
- * `unknown`: the same, and of one step it is not known because the process died.
+ * `reused`: nothing ran, the key has good outputs. `failed`: nothing happened. `partial_failure`:
+ * something did or may have, and compensation was run. `unknown`: the same, and of one step it is
+ * not known because the process died.
  */
 export type RunStatus = 'ok' | 'reused' | 'failed' | 'partial_failure' | 'unknown'
 
-export type StepReport = { name: string; tool: string } & Omit<StepEnd, 'output'>
+type StepReport = { name: string; tool: string } & Omit<StepEnd, 'output'>
 export type CompensationReport = { index: number; undoes: string | null; tool: string; status: StepStatus; error: string | null }
 
 export type RunResult = {
@@ -97,7 +117,10 @@ export type RunResult = {
   blackboard: Blackboard
   writes: Change[]
   cost_usd: number
-  /** Of the time that the run was at work: what lies between a crash and the resumption does not count. */
+  /**
+   * Of the time that the run was at work: what lies between a crash and the resumption does not
+   * count.
+   */
   latency_ms: number
   steps: StepReport[]
   compensation: CompensationReport[]

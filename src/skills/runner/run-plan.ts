@@ -9,13 +9,15 @@ import { runStep } from './run-step.ts'
 /**
  * Runs a compiled plan, durably, against ports.
  *
- * 1. One step after the other. A step is in the journal before its tool is called and when it has ended.
- * 2. A step whose end is in the journal is never run again. One without an end is run again under the same key; where the plan has no key it is not:
- *    then the run ends as `unknown`.
- * 3. After a failure nothing more of the plan runs; what may have happened is compensated, the newest first, whatever fails on the way.
- * 4. A run with a key whose outputs are known does nothing and gives them; one whose key is at work waits for that.
- * 5. What is told of an end is kept with it, in one write.
- * 6. Called again with the same `run_id`, after a crash at any place, it comes to the same end. What a port of storage throws passes through.
+ * 1. Steps run one after the other. A step is journalled before its tool is called and after it ended.
+ * 2. A step whose end is journalled never runs again. A step without an end runs again under the
+ *    same key; if the plan has no key, the run ends as `unknown`.
+ * 3. After a failure no further step runs. Effects that may have happened are compensated, newest
+ *    first, even if a compensation fails.
+ * 4. A run with a key whose outputs are known returns them; if the key is in use, the run waits.
+ * 5. The end and its log entry are written together.
+ * 6. Called again with the same `run_id` after a crash at any point, the run comes to the same end.
+ *    Errors of the storage ports pass through.
  */
 export async function runPlan(run: Run): Promise<RunResult> {
   const { idempotence_key } = run.plan
@@ -69,7 +71,7 @@ async function runSteps(run: Run, { entries, told }: Journalled): Promise<State>
   return state
 }
 
-/** What is too large stays out: a template that needs it fails. */
+/** An output that is too large is left out: a template that needs it fails. */
 function keep({ outputs }: State, { name, index }: CompiledStep, { output }: StepEnd): void {
   if (output?.kind !== 'json') return
   outputs[name] = output.value

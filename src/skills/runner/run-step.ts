@@ -1,12 +1,11 @@
-import { planMask } from './plan-mask.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
-import { secretsOf } from '../plan/secret-reference.ts'
 import { guardScope, resolveStep, type CompiledStep, type StepOutputs } from '../plan/compile.ts'
+import { secretsOf } from '../plan/secret-reference.ts'
 import { callStep } from './call-step.ts'
-import { stepEntry, type Entries } from './entries.ts'
+import { planMask, stepEntry, type Entries } from './entries.ts'
 import type { JournalEntry, Run, StepEnd, StepReason, StepStatus } from './ports.ts'
 
-export type Progress = { outputs: StepOutputs; spent_usd: number; spent_ms: () => number }
+type Progress = { outputs: StepOutputs; spent_usd: number; spent_ms: () => number }
 
 /** Runs one step to its end, which is in the journal when this resolves. */
 export async function runStep(
@@ -39,7 +38,10 @@ async function call(
 
 type Prepared = { ok: true; args: JsonFields } | { ok: false; end: StepEnd }
 
-/** All that can stop a step before it begins. One that was begun may have happened: no guard and no budget can undo that any more. */
+/**
+ * All that can stop a step before it begins. One that was begun may have happened: no guard and no
+ * budget can undo that any more.
+ */
 function prepare(run: Run, step: CompiledStep, { progress, begun }: { progress: Progress; begun: boolean }): Prepared {
   const { plan, ports } = run
   const resolved = resolveStep(step, plan, progress.outputs)
@@ -83,6 +85,9 @@ export function hiderOf({ plan }: Run): (value: Json) => Json {
   return (value) => mask.value(value)
 }
 
-/** The key of one step in one run: a resumed run repeats it, another run does not, for what an earlier one did may have been undone. */
+/**
+ * The key of one step in one run: a resumed run repeats it, another run does not, for what an
+ * earlier one did may have been undone.
+ */
 export const keyFor = ({ plan, run_id }: Run, name: string): string | null =>
   plan.idempotence_key === null ? null : `${plan.idempotence_key}:${run_id}:${name}`

@@ -5,12 +5,18 @@ export type Within<Value> =
   | { ended: 'timeout' }
   | { ended: 'aborted' }
 
-export type TimeLimit = { timeout_ms: number; wait: (ms: number, signal: AbortSignal) => Promise<void>; signal?: AbortSignal | undefined }
+type TimeLimit = { timeout_ms: number; wait: (ms: number, signal: AbortSignal) => Promise<void>; signal?: AbortSignal | undefined }
 
-/** A reason made once: the platform's own, made with its stack for each call, takes longer than all else here. */
+/**
+ * A reason made once: the platform's own, made with its stack for each call, takes longer than all
+ * else here.
+ */
 const OVER = new Error('the work is over')
 
-/** Runs `work` until it ends, its time is up or `signal` aborts; in the latter cases its own signal aborts, and what it still does is nobody's concern. */
+/**
+ * Runs `work` until it ends, its time is up or `signal` aborts; in the latter cases its own signal
+ * aborts, and what it still does is nobody's concern.
+ */
 export async function withinTime<Value>(
   work: (signal: AbortSignal) => Promise<Value>,
   { timeout_ms, wait, signal }: TimeLimit,

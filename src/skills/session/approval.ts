@@ -53,7 +53,7 @@ export async function differenceFrom(
   return null
 }
 
-/** What would be bound, without the secrets. */
+/** The inputs that would be bound, without the secret ones. */
 function shownInputs(manifest: Manifest, inputs: JsonFields, { blackboard }: SessionContext): JsonFields {
   const bound = bindInputs(manifest, inputs, blackboard).inputs
   const secret = new Set(manifest.signature.inputs.filter((input) => input.secret).map(({ name }) => name))

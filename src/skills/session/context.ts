@@ -1,10 +1,9 @@
-import type { Blackboard, Change, Seeded } from '../plan/blackboard.ts'
-import type { Place } from '../gate/compat.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
+import type { Place } from '../gate/decision.ts'
 import type { Manifest } from '../manifest/manifest.ts'
+import type { Blackboard, Change, Seeded } from '../plan/blackboard.ts'
 import { isSecretReference } from '../plan/secret-reference.ts'
-import type { PolicyMode } from './enforcement.ts'
-import type { SessionEntry, SessionPorts } from './ports.ts'
+import type { PolicyMode, SessionEntry, SessionPorts } from './ports.ts'
 
 export const MOST_PROPOSALS = 8
 /** Skills within skills, by way of tools that start turns of their own. */
@@ -19,10 +18,12 @@ export type SessionSettings = {
   goal_labels?: readonly string[]
   entity_types?: readonly string[]
   /** Cards in the bulletin. */
-  k_cards?: number
+  k_cards?: number | undefined
+  /** Effects that the work is to reach, as manifests name them: they break ties between skills. */
+  goal_postconditions?: readonly string[] | undefined
   /** The share of what its cues can score that a skill without a `tau` of its own must reach. */
-  tau?: number
-  policy_mode?: PolicyMode
+  tau?: number | undefined
+  policy_mode?: PolicyMode | undefined
   /** The skills within which this turn was started, outermost first. */
   ancestors?: readonly string[]
   max_proposals?: number
@@ -30,7 +31,7 @@ export type SessionSettings = {
   secret_paths?: readonly string[]
 }
 
-/** What a session's parts share: its ports, its settings and the one blackboard. */
+/** The state that a session's parts share: its ports, its settings and the one blackboard. */
 export class SessionContext {
   readonly ports: SessionPorts
   readonly settings: SessionSettings
@@ -86,7 +87,10 @@ function hiddenChange({ path, change, before, after }: Change, hide: (path: stri
   return { path, change, before: hide(path, before), after: hide(path, after) }
 }
 
-/** The values at these places hidden, but where a place names a secret of the deployment: its name is none. */
+/**
+ * Hides the values at these paths, except references to secrets of the deployment: their names are
+ * public.
+ */
 export function withoutSecrets(value: Json, path: string, secret_paths: readonly string[]): Json {
   if (secret_paths.some((secret) => path === secret || path.startsWith(`${secret}.`))) return isSecretReference(value) ? value : '[secret]'
   const leadsOn = path === '' || secret_paths.some((secret) => secret.startsWith(`${path}.`))

@@ -1,14 +1,12 @@
+import type { Json, JsonFields } from '../../base/json.ts'
 import type { GateDecision, GateRequest } from '../gate/decision.ts'
 import { decide } from '../gate/gate.ts'
 import { maskOf, type Mask } from '../gate/mask.ts'
-import { bindInputs } from '../plan/inputs.ts'
-import type { Json, JsonFields } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
+import { bindInputs } from '../plan/inputs.ts'
 import { fillSlots } from '../plan/slots.ts'
 import type { SessionContext } from './context.ts'
-import { isEnforced } from './enforcement.ts'
-import type { FoundSkill, SkillUsage } from './ports.ts'
-import type { ProposalRequest } from './proposal.ts'
+import { isEnforced, type FoundSkill, type SkillUsage, type ProposalRequest } from './ports.ts'
 
 /** One proposal of a skill that there is. */
 export type Case = {
@@ -32,7 +30,10 @@ export type Decided = {
   unparsed: string[]
 }
 
-/** The gate; where nothing but slots is missing that a pinned parser may fill, the parsers and the gate again. Each decision is logged. */
+/**
+ * The gate; where nothing but slots is missing that a pinned parser may fill, the parsers and the
+ * gate again. Each decision is logged.
+ */
 export async function deliberate(context: SessionContext, proposed: Case): Promise<Decided> {
   const first = decideOnce(context, proposed)
   const { decision } = first
@@ -83,7 +84,7 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
   }
 }
 
-/** What the host says of the tools that are not there. */
+/** The host's reasons why tools are unavailable. */
 function absences({ preconditions, plan }: Manifest, tools: readonly string[], ports: SessionContext['ports']): Record<string, string> {
   const there = new Set(tools)
   const named = new Set([...preconditions.tools_available, ...[...plan.steps, ...plan.compensation].map(({ tool }) => tool)])
@@ -91,7 +92,10 @@ function absences({ preconditions, plan }: Manifest, tools: readonly string[], p
   return Object.fromEntries(said.flatMap(([tool, why]) => (why === null ? [] : [[tool, why]])))
 }
 
-/** All that it was decided from, but the manifest and the blackboard, which are named by hash and by revision. */
+/**
+ * All that it was decided from, but the manifest and the blackboard, which are named by hash and by
+ * revision.
+ */
 function logDecision(
   context: SessionContext,
   { proposal_id, manifest_hash, why, request: { from, dry_run }, approval }: Case,

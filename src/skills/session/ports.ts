@@ -1,11 +1,12 @@
-import type { Blackboard } from '../plan/blackboard.ts'
-import type { Probes } from '../cel/probes.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
 import type { SkillState } from '../../contract/skill.ts'
-import type { Manifest } from '../manifest/manifest.ts'
-import type { Journal, RunnerPorts, RunStatus } from '../runner/ports.ts'
 import type { SkillIndex } from '../bulletin/skill-index.ts'
+import type { Probes } from '../cel/probes.ts'
+import type { GateDecision, Need } from '../gate/decision.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+import type { Blackboard } from '../plan/blackboard.ts'
 import type { ParseRequest } from '../plan/slots.ts'
+import type { Journal, RunnerPorts, RunStatus } from '../runner/ports.ts'
 import type { DecisionReport, ProposalResult } from './result.ts'
 
 export type FoundSkill = { manifest: Manifest; state: SkillState }
@@ -13,23 +14,31 @@ export type FoundSkill = { manifest: Manifest; state: SkillState }
 /** `running` counts the runs that have begun and not ended, lost ones included. */
 export type SkillUsage = { last_run_at: number | null; running: number }
 
-export type SkillRegistryPort = {
+type SkillRegistryPort = {
   index(): SkillIndex
   /** Without a version, the one that a proposal of the id means. */
   find(id: string, version?: string): FoundSkill | null | Promise<FoundSkill | null>
   /** Ids of the skills whose last run went well. */
   recentSuccess(): ReadonlySet<string>
-  /** Answered from memory, and as `runs.begin` and `runs.end` left it: a decision that it has overtaken is made again. */
+  /** How often each skill, by id, followed the one that ran last; absent if the host does not count. */
+  transitions?(): ReadonlyMap<string, number>
+  /**
+   * Answered from memory, and as `runs.begin` and `runs.end` left it: a decision that it has
+   * overtaken is made again.
+   */
   usage(id: string): SkillUsage
 }
 
-/** Who brought the proposal. What a reflex proposes stands in the log, as what a model says does: neither may give a secret. */
-export type ProposedBy = 'model' | 'caller' | 'reflex'
+/** The proposer. A reflex's proposals are logged like a model's: neither may give a secret. */
+type ProposedBy = 'model' | 'caller' | 'reflex'
 
 /** The key that brought the proposal. */
-export type Proposer = { name: string; key_id: string }
+type Proposer = { name: string; key_id: string }
 
-/** A run that waits for a person. Values of secret inputs are not in it: they come from the blackboard again when it is run. */
+/**
+ * A run that waits for a person. Values of secret inputs are not in it: they come from the
+ * blackboard again when it is run.
+ */
 export type ParkedRun = {
   proposal_id: string
   skill_id: string
@@ -56,7 +65,10 @@ export type ParkedRun = {
 }
 export type ApprovedRun = ParkedRun & { approval_id: string }
 
-/** All that a run is resumed from, beside its journal. It holds values of secret inputs: it is for the storage, not for a log. */
+/**
+ * All that a run is resumed from, beside its journal. It holds values of secret inputs: it is for
+ * the storage, not for a log.
+ */
 export type RunRecord = {
   run_id: string
   proposal_id: string
@@ -78,15 +90,21 @@ export type Parked = { ok: true; approval_id: string; asked_before: boolean } | 
 export type RunsPort = {
   /** Durable when it resolves; what `usage` answers counts it as soon as it is called. */
   begin(record: RunRecord): Promise<void>
-  /** The end, the result as it is told to whoever proposed, and what is logged of it: all or nothing. */
+  /** The end, the result as the proposer receives it, and the log entries: all or nothing. */
   end(run_id: string, end: RunEnd, told: readonly SessionEntry[]): Promise<void>
 }
 export type RunEnd = { skill_id: string; status: RunStatus; cancelled: boolean; ended_at: number; result: ProposalResult }
 
-/** `chain` are the skills within which this one runs, itself the last: what a tool starts in its turn belongs there. */
+/**
+ * `chain` are the skills within which this one runs, itself the last: what a tool starts in its
+ * turn belongs there.
+ */
 export type RunIdentity = { run_id: string; skill_id: string; version: string; trace_id: string; chain: readonly string[] }
 
-/** What the host gives of the runner's ports; the session adds the run's end, the clock, the probes and the log. */
+/**
+ * The part of the runner's ports that the host provides; the session adds the run's end, the clock,
+ * the probes and the log.
+ */
 export type HostRunnerPorts = Omit<RunnerPorts, 'journal' | 'ended' | 'evaluate' | 'now' | 'log'> & { journal: Journal<SessionEntry> }
 
 /** Kinds are noun-verb. No value of a secret input is in it. */
@@ -100,14 +118,54 @@ export type SessionPorts = {
   approvals: { park(run: ParkedRun, told: (approval_id: string) => SessionEntry): Promise<Parked> }
   /** The names of the tools that plans may call. */
   tools(): readonly string[]
-  /** Why a tool is not among them, and what would have to be set; null where the host has no more to say. */
+  /**
+   * Why a tool is not among them, and what would have to be set; null where the host has no more to
+   * say.
+   */
   absence?(tool: string): string | null
   probes: Probes
   /** Calls the model that a pinned parser names, at temperature 0, and gives its whole answer. */
   ask(request: ParseRequest, signal: AbortSignal | undefined): Promise<string>
   log(entry: SessionEntry): void
-  /** Takes out of what is logged what must not be in it; what a manifest calls secret is taken out anyway. */
+  /**
+   * Takes out of what is logged what must not be in it; what a manifest calls secret is taken out
+   * anyway.
+   */
   redact(value: Json): Json
   now(): number
   newId(): string
 }
+
+/** `skill_id` may name a version: `deploy.container@1.3.0`. */
+export type SkillProposal = { skill_id: string; inputs: JsonFields; why: string }
+
+export type ProposalRequest = {
+  from: ProposedBy
+  /** Absent where no key stands behind it. */
+  proposer?: Proposer
+  /** Every role of whoever the turn is for, those that another one implies included. */
+  roles: readonly string[]
+  /**
+   * The text of the request, in which keywords are searched and which pinned parsers read. Never a
+   * model's text.
+   */
+  text: string
+  goal_labels?: readonly string[]
+  entity_types?: readonly string[]
+  /** Decides, and that is all: nothing runs or waits, and no model is asked. */
+  dry_run?: boolean
+  /** Stops the current run, which is then compensated. */
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * `observe`: what the policy would refuse is logged and runs. Secrets in the wrong place and
+ * deprecated versions are refused all the same.
+ */
+export type PolicyMode = 'enforce' | 'observe'
+
+const OBSERVABLE = new Set<Need['need']>(['policy_field', 'role', 'residency', 'not_denied', 'promotion', 'approval'])
+
+/** True if the decision is enforced, false if it is only observed. */
+export const isEnforced = ({ stage, needs }: GateDecision, mode: PolicyMode): boolean =>
+  mode === 'enforce' || stage !== 'policy' || !needs.every(({ need }) => OBSERVABLE.has(need))

@@ -4,12 +4,18 @@ import type { JsonFields } from '../../base/json.ts'
 import type { CompensationReport, RunResult, RunStatus, StepStatus } from '../runner/ports.ts'
 import type { Question } from '../plan/slots.ts'
 
-/** `failed`: it ran and nothing happened. `unknown`: the process died while it ran, or it cannot be told any more what it did. */
+/**
+ * `failed`: it ran and nothing happened. `unknown`: the process died while it ran, or its effect
+ * can no longer be determined.
+ */
 export type ProposalStatus = 'ok' | 'refused' | 'clarify' | 'needs_approval' | 'partial_failure' | 'failed' | 'unknown'
 
-export type StageReport = { stage: Stage; verdict: 'passed' | 'failed' | 'not_reached'; reason: string | null; checks: Check[] }
+type StageReport = { stage: Stage; verdict: 'passed' | 'failed' | 'not_reached'; reason: string | null; checks: Check[] }
 
-/** The gate's decision as it is told to whoever proposed. `enforced` is false where the policy was only observed. */
+/**
+ * The gate's decision as the proposer receives it. `enforced` is false if the policy was only
+ * observed.
+ */
 export type DecisionReport = {
   verdict: Verdict
   stages: StageReport[]
@@ -20,13 +26,13 @@ export type DecisionReport = {
 }
 
 /** `planned`: of a dry run, which runs nothing. */
-export type StepSummary = { index: number; tool: string; status: StepStatus | 'planned'; duration_ms: number }
+type StepSummary = { index: number; tool: string; status: StepStatus | 'planned'; duration_ms: number }
 
 /** The one answer to one proposal. */
 export type ProposalResult = {
   proposal_id: string
   skill_id: string
-  /** Null where there is no such skill. */
+  /** Null if the skill does not exist. */
   version: string | null
   status: ProposalStatus
   /** Why it is not ok, in words. */

@@ -11,7 +11,10 @@ import { maskFor } from './decide.ts'
 import type { RunRecord } from './ports.ts'
 import type { ProposalResult } from './result.ts'
 
-/** Runs a plan whose record is kept, to its end, which is kept in one write with its result and what it wrote to the blackboard. */
+/**
+ * Runs a plan whose record is kept, to its end, which is kept in one write with its result and what
+ * it wrote to the blackboard.
+ */
 export async function runRecorded(
   context: SessionContext,
   record: RunRecord,

@@ -1,17 +1,16 @@
-import { skillName } from '../../contract/skill-act.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
-import { limits } from '../../base/limits.ts'
-import type { Blackboard } from '../plan/blackboard.ts'
-import { buildBulletin } from '../bulletin/bulletin.ts'
 import { sameJson } from '../../base/json.ts'
+import { limits } from '../../base/limits.ts'
+import { skillName } from '../../contract/skill-act.ts'
+import { buildBulletin, goalOf } from '../bulletin/bulletin.ts'
 import { hashManifest } from '../manifest/manifest.ts'
+import type { Blackboard } from '../plan/blackboard.ts'
 import { compilePlan, type CompiledPlan } from '../plan/compile.ts'
-import { differenceFrom, park } from './approval.ts'
 import type { RunResult } from '../runner/ports.ts'
+import { differenceFrom, park } from './approval.ts'
 import { DEEPEST_CHAIN, MOST_PROPOSALS, SessionContext, type SessionSettings } from './context.ts'
 import { deliberate, maskFor, type Case, type Decided } from './decide.ts'
-import type { ApprovedRun, FoundSkill, RunRecord, SessionPorts, SkillUsage } from './ports.ts'
-import type { ProposalRequest, SkillProposal } from './proposal.ts'
+import type { ApprovedRun, FoundSkill, RunRecord, SessionPorts, SkillUsage, ProposalRequest, SkillProposal } from './ports.ts'
 import { answer, ranAs, reportOf, unreached, type ProposalHead, type ProposalResult } from './result.ts'
 import { runRecorded } from './run.ts'
 
@@ -25,18 +24,22 @@ export type ProposalSession = {
  * The skills in one turn.
  *
  * 1. The bulletin is given once, whoever asks again.
- * 2. Nothing runs that the gate has not allowed, but what a policy that is only observed would have refused.
- * 3. One proposal at a time, so that a skill cannot propose by way of its own tools, and at most so many in a turn.
- * 4. Each proposal has exactly one result, and each execution a record before it begins and after it ended.
- * 5. The blackboard is seeded once and changes only by what runs write; the seed, each change and each decision are logged.
+ * 2. Nothing runs that the gate has not allowed, but what a policy that is only observed would have
+ *    refused.
+ * 3. One proposal at a time, so that a skill cannot propose by way of its own tools, and at most so
+ *    many in a turn.
+ * 4. Each proposal has exactly one result, and each execution a record before it begins and after
+ *    it ended.
+ * 5. The blackboard is seeded once and changes only by what runs write; the seed, each change and
+ *    each decision are logged.
  * 6. What was approved is what runs, by the hashes of the manifest and of the inputs.
  */
 export class SkillSession implements ProposalSession {
   readonly #context: SessionContext
   #told = false
   #proposals = 0
-  /** The skill whose proposal is at hand. */
-  #at_hand: string | null = null
+  /** The skill whose proposal is being decided or run. */
+  #current: string | null = null
 
   constructor(settings: SessionSettings, ports: SessionPorts) {
     this.#context = new SessionContext(settings, ports)
@@ -51,16 +54,20 @@ export class SkillSession implements ProposalSession {
     return this.#context.settings.trace_id
   }
 
-  /** For the system prompt of the turn's first model call; '' where no skill fits, and each further time. */
+  /**
+   * For the system prompt of the turn's first model call; '' where no skill fits, and each further
+   * time.
+   */
   bulletin(text: string): string {
     if (this.#told) return ''
     this.#told = true
     const { ports, settings } = this.#context
-    const { place: compat, goal_labels = [], entity_types = [], k_cards } = settings
+    const { place: compat, goal_labels = [], entity_types = [], goal_postconditions, k_cards: k } = settings
     const index = ports.registry.index()
     const recent_success = ports.registry.recentSuccess()
     const situation = { text, goal_labels, entity_types, compat }
-    const bulletin = buildBulletin({ ...situation, index, recent_success, ...(k_cards === undefined ? {} : { k: k_cards }) })
+    const goal = goalOf(goal_postconditions, this.blackboard, ports.registry.transitions?.())
+    const bulletin = buildBulletin({ ...situation, index, recent_success, goal, k })
     const cards = bulletin.cards.map(({ skill_id, version, score, tokens }) => ({ skill_id, version, score, tokens }))
     this.#context.log('bulletin-built', { cards, tokens: bulletin.tokens })
     return bulletin.text
@@ -83,7 +90,9 @@ export class SkillSession implements ProposalSession {
     return { ...result, dry_run }
   }
 
-  /** Runs what somebody approved, if it is still what it was; all but the approval is decided again. */
+  /**
+   * Runs what somebody approved, if it is still what it was; all but the approval is decided again.
+   */
   async runApproved(approval: ApprovedRun, { signal }: { signal?: AbortSignal } = {}): Promise<ProposalResult> {
     const { skill_id, version, inputs, why, approval_id, recent_success } = approval
     return this.#alone(skill_id, { is_free: false, counts: false }, async (head) => {
@@ -107,7 +116,10 @@ export class SkillSession implements ProposalSession {
     })
   }
 
-  /** Brings a run to its end whose process died: what is in its journal is not done again. `give_up` says why it ends as `unknown`, with nothing more done. */
+  /**
+   * Brings a run to its end whose process died: what is in its journal is not done again. `give_up`
+   * says why it ends as `unknown`, with nothing more done.
+   */
   async resume(record: RunRecord, { signal, give_up }: { signal?: AbortSignal; give_up?: string } = {}): Promise<ProposalResult> {
     const { skill_id, version, run_id } = record
     return this.#alone(skill_id, { is_free: false, counts: false }, async ({ trace_id }) => {
@@ -123,7 +135,10 @@ export class SkillSession implements ProposalSession {
     })
   }
 
-  /** One at a time: a second proposal that comes meanwhile is from a tool of the first, or from an answer that holds several. */
+  /**
+   * One at a time: a second proposal that comes meanwhile is from a tool of the first, or from an
+   * answer that holds several.
+   */
   async #alone(
     skill_id: string,
     { is_free, counts }: { is_free: boolean; counts: boolean },
@@ -134,11 +149,11 @@ export class SkillSession implements ProposalSession {
     const refusal = this.#admission(skill_id, { is_free, counts })
     if (refusal !== null) return this.#refused(head, refusal)
     if (is_free) return work(head)
-    this.#at_hand = skill_id
+    this.#current = skill_id
     try {
       return await work(head)
     } finally {
-      this.#at_hand = null
+      this.#current = null
     }
   }
 
@@ -146,8 +161,8 @@ export class SkillSession implements ProposalSession {
     const { ancestors = [], max_proposals = MOST_PROPOSALS } = this.#context.settings
     if (ancestors.includes(skill_id)) return `${skill_id} must not run within itself: ${[...ancestors, skill_id].join(' → ')}`
     if (ancestors.length >= DEEPEST_CHAIN) return `skills run at most ${DEEPEST_CHAIN} deep: ${[...ancestors, skill_id].join(' → ')}`
-    if (!is_free && this.#at_hand === skill_id) return `${skill_id} is being run: one at a time, and not by its own tools`
-    if (!is_free && this.#at_hand !== null) return `one at a time: ${this.#at_hand} is being run`
+    if (!is_free && this.#current === skill_id) return `${skill_id} is being run: one at a time, and not by its own tools`
+    if (!is_free && this.#current !== null) return `one at a time: ${this.#current} is being run`
     if (is_free || !counts) return null
     this.#proposals += 1
     return this.#proposals > max_proposals ? `a turn has at most ${max_proposals} proposals` : null
@@ -215,7 +230,7 @@ export class SkillSession implements ProposalSession {
     const { decision, run_id, from } = record
     const resultOf = (run: RunResult): ProposalResult => {
       const result = answer(head, { ...ranAs(run), decision, run_id })
-      // A model is told no secret; whoever called the API gets what the skill gives.
+      // A model receives no secrets; a caller of the API receives the outputs as they are.
       if (from === 'caller') return result
       const reason = result.reason === null ? null : mask.text(result.reason)
       return { ...result, reason, outputs: mask.value(result.outputs) as ProposalResult['outputs'] }

@@ -33,7 +33,10 @@ export function withSystemText(messages: readonly BaseMessage[], text: string): 
   return [withContent(first, longer), ...rest]
 }
 
-/** The messages in which no text that comes from elsewhere looks like a part of the protocol; the bulletin is added afterwards. */
+/**
+ * The messages in which no text that comes from elsewhere looks like a part of the protocol; the
+ * bulletin is added afterwards.
+ */
 export const withoutForgeries = (messages: readonly BaseMessage[]): BaseMessage[] =>
   messages.map((message) => {
     if (isAssistant(message)) return message

@@ -11,7 +11,7 @@ import { callIds, hasToolCalls, isSystem, type Reply, userTextOf, withoutForgeri
  * `visible` is the part of the round's text that the caller gets; `again` says that the model is to
  * be called again.
  */
-export type ChatRoundEnd = { visible: string; again: boolean }
+type ChatRoundEnd = { visible: string; again: boolean }
 
 /** The field of an answer's `response_metadata` that tells of its proposals. */
 const METADATA = 'reflex'
@@ -23,7 +23,7 @@ export class ChatRounds {
   readonly #signal: AbortSignal | undefined
   readonly #asked: readonly BaseMessage[]
   /**
-   * How many messages the caller gave: by it a repetition of the call is told from the turn's next
+   * The number of the caller's messages, which distinguishes a repeated call from the turn's next
    * call.
    */
   readonly #over: number
@@ -73,9 +73,9 @@ export class ChatRounds {
   }
 
   /**
-   * What became of the proposals, for the answer's `response_metadata`. Where the caller has tool
-   * calls to bring back, the results of skills are there, too: the next call tells the model of
-   * them, also in another process that has loaded the messages.
+   * The outcomes of the proposals, for the answer's `response_metadata`. If the caller has tool
+   * calls to bring back, the results of skills are included: the next call passes them to the
+   * model, also in another process that has loaded the messages.
    */
   metadata(reply: Reply): Record<string, unknown> {
     if (this.#reports.length === 0 && this.#results.length === 0) return {}
@@ -84,8 +84,8 @@ export class ChatRounds {
   }
 
   /**
-   * What happened is kept in the turn before the model is called again, so that a repetition after
-   * a failure does not do it twice.
+   * The exchange is stored in the turn before the model is called again, so that a repetition after
+   * a failure does not run it twice.
    */
   async #settle({ intents }: ReadText, reply: Reply): Promise<void> {
     const { session, roles, goal_labels, entity_types } = this.#turn.options

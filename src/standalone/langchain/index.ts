@@ -2,12 +2,11 @@ import type { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import { ModelTurn } from '../../skills/model/model-turn.ts'
 import type { Reflex } from '../reflex.ts'
 import { TurnFinder } from '../turn-finder.ts'
-import { planTools, type ChainTool } from './plan-tools.ts'
-import type { SkillChatModel } from './skill-chat-model.ts'
-import { type Tooled, withSkills } from './skill-chat-model.ts'
+import { type SkillChatModel, type Tooled, withSkills } from './skill-chat-model.ts'
+import { planTools, type ChainTool } from './tools.ts'
 
 export { SkillChatModel, type Tooled } from './skill-chat-model.ts'
-export type { ChainTool } from './plan-tools.ts'
+export type { ChainTool } from './tools.ts'
 
 /**
  * A chat model, or one with tools or options bound to it. `tools` are what plans may call; no model

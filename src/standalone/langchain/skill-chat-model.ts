@@ -9,7 +9,7 @@ import type { TurnFinder } from '../turn-finder.ts'
 import { markWrapped, refuseWrapped } from '../../skills/model/wrapped.ts'
 import { changed, contentWithText, type Reply, usageOf } from './chat-messages.ts'
 import { ChatRounds } from './chat-rounds.ts'
-import { plainTools } from './plain-tools.ts'
+import { plainTools } from './tools.ts'
 import { streamRounds } from './stream-rounds.ts'
 import { turnOf } from './turn-of.ts'
 

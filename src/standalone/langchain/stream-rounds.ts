@@ -5,7 +5,7 @@ import { changed, chunkOf, contentWithText, indexesIn, type Reply, withMovedInde
 import type { ChatRounds } from './chat-rounds.ts'
 
 /** Opens the model's stream over what `rounds.next()` gives. */
-export type OpenStream = () => Promise<AsyncIterable<Reply>>
+type OpenStream = () => Promise<AsyncIterable<Reply>>
 
 /**
  * The rounds of one call as one stream. A reader that leaves before its end leaves a call that
@@ -39,7 +39,7 @@ async function* allRounds(rounds: ChatRounds, open: OpenStream): AsyncGenerator<
 }
 
 /**
- * What the caller was given so far: all text, the id of its message, and the indexes that its parts
+ * The output so far: all text, the id of its message, and the number of indexes that its parts
  * used.
  */
 type Passed = { id: string | undefined; said: string; indexes: number }
@@ -79,7 +79,7 @@ class StreamedRound {
     return this.#named(passed)
   }
 
-  /** What was held of the visible text, as a last piece. */
+  /** The held part of the visible text, as a last piece. */
   rest(visible: string): AIMessageChunk {
     const text = this.#spoken(visible.slice(this.#held.passed))
     const parts = Array.isArray(this.#whole?.content) && text !== '' ? [{ type: 'text', text }] : text

@@ -1,13 +1,56 @@
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { ReflexConfig } from '../config.ts'
 import { createReflex as create, type Reflex } from '../reflex.ts'
-import { fileStorage } from './file-storage.ts'
+import { SCHEMA, sqlLog, sqlRows, type Sql } from '../rows.ts'
+import { storageOver, type Storage } from '../storage.ts'
 
-export { fileStorage } from './file-storage.ts'
-
-/** As in `reflex/wrap`, with `storage: {file}` beside: skills, runs, outputs and the log are kept in that SQLite file. */
+/**
+ * As in `reflex/wrap`, with `storage: {file}`: keeps skills, runs, outputs and the log in that
+ * SQLite file.
+ */
 export function createReflex({
   storage = 'memory',
   ...config
 }: Omit<ReflexConfig, 'storage'> & { storage?: ReflexConfig['storage'] | { file: string } }): Reflex {
   return create({ ...config, storage: typeof storage === 'object' && 'file' in storage ? fileStorage(storage.file) : storage })
+}
+
+/**
+ * One SQLite file, from which a killed process continues. A write is on disk when it returns; a log
+ * entry is with the operating system, which survives the process and costs much less.
+ */
+export function fileStorage(file: string): Storage {
+  const [durable, log] = [opened(file, 'FULL'), opened(file, 'NORMAL')]
+  return storageOver(sqlRows(sqlOf(durable)), sqlLog(sqlOf(log)), () => {
+    log.close()
+    durable.close()
+  })
+}
+
+function opened(file: string, synchronous: 'FULL' | 'NORMAL'): DatabaseSync {
+  const database = new DatabaseSync(file)
+  database.exec(`PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous}; ${SCHEMA}`)
+  return database
+}
+
+function sqlOf(database: DatabaseSync): Sql {
+  const statements = new Map<string, StatementSync>()
+  return {
+    all(sql, ...values) {
+      const statement = statements.get(sql) ?? database.prepare(sql)
+      statements.set(sql, statement)
+      return statement.all(...values)
+    },
+    atomic(work) {
+      database.exec('BEGIN IMMEDIATE')
+      try {
+        const result = work()
+        database.exec('COMMIT')
+        return result
+      } catch (error) {
+        database.exec('ROLLBACK')
+        throw error
+      }
+    },
+  }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { evaluateRecordings, type RecordingPage } from '../../../src/reflexes/evaluate-recordings.ts'
+import { evaluateRecordings, type RecordingPage } from '../../../src/reflexes/evaluation.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { reflexOf } from '../../support/reflex-programs.ts'

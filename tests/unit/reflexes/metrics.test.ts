@@ -1,7 +1,16 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { countSample, emptyHistogram, mergeHistograms, percentiles } from '../../../src/reflexes/histogram.ts'
-import { countRun, emptyMetrics, mergeMetrics, presentMetrics, type ReflexMetrics } from '../../../src/reflexes/metrics.ts'
+import {
+  countSample,
+  emptyHistogram,
+  mergeHistograms,
+  percentiles,
+  countRun,
+  emptyMetrics,
+  mergeMetrics,
+  presentMetrics,
+  type ReflexMetrics,
+} from '../../../src/reflexes/metrics.ts'
 import type { RunReason } from '../../../src/reflexes/sandbox.ts'
 
 const histogramOf = (values: readonly number[]) => {

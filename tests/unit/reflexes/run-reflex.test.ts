@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { dryRun } from '../../../src/reflexes/dry-run.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext, type ReflexContext } from '../../../src/reflexes/reflex-context.ts'
-import { runReflex } from '../../../src/reflexes/run-reflex.ts'
+import { dryRun, runReflex } from '../../../src/reflexes/run-reflex.ts'
 import { program, reflexOf } from '../../support/reflex-programs.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
 

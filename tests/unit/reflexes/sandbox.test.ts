@@ -60,7 +60,7 @@ describe('a run', () => {
     [
       'an error that defends itself',
       'const e = new Error(); Object.defineProperty(e, "message", { get() { throw e } }); throw e',
-      'it threw what cannot be told',
+      'it threw a value that cannot be described',
     ],
     [
       'an error of its own',

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { checkUrl } from '../../../src/tools/allowed-hosts.ts'
+import { checkUrl } from '../../../src/tools/guarded-fetch.ts'
 import type { HttpToolDefinition, HttpToolOptions } from '../../../src/tools/http-request.ts'
 import { httpTool, httpTools } from '../../../src/standalone/http-tools.ts'
 import { CutOff } from '../../../src/standalone/index.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createReflex } from '../../../src/standalone/index.ts'
-import type { Place } from '../../../src/skills/gate/compat.ts'
-import { memoryStorage } from '../../../src/standalone/memory-storage.ts'
+import type { Place } from '../../../src/skills/gate/decision.ts'
+import { memoryStorage } from '../../../src/standalone/storage.ts'
 import { SkillRegistry } from '../../../src/standalone/registry.ts'
 import { saveNote, saveNoteWith, world } from './fixtures.ts'
 

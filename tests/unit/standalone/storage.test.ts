@@ -4,8 +4,8 @@ import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { StepEnd } from '../../../src/skills/runner/ports.ts'
 import type { ApprovedRun, RunRecord } from '../../../src/skills/session/ports.ts'
-import { memoryStorage } from '../../../src/standalone/memory-storage.ts'
-import { fileStorage } from '../../../src/standalone/node/file-storage.ts'
+import { memoryStorage } from '../../../src/standalone/storage.ts'
+import { fileStorage } from '../../../src/standalone/node/index.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { circle } from '../../support/circular-value.ts'
 import { z } from 'zod'
 import { CutOff } from '../../../src/standalone/index.ts'
-import { memoryStorage } from '../../../src/standalone/memory-storage.ts'
+import { memoryStorage } from '../../../src/standalone/storage.ts'
 import { ToolCaller, type ToolPolicy } from '../../../src/standalone/tool-caller.ts'
 import { callForPlan, proxyTools, type ReflexToolOptions } from '../../../src/standalone/tool-proxy.ts'
 import { world } from './fixtures.ts'
@@ -193,7 +193,7 @@ describe('a tool as a plan calls it', () => {
     expect(await call({ to: 'ann' })).toEqual({ output: 'ann key:run:save', cost_usd: 0, reused: false })
     await expect(call({ to: 7 })).rejects.toThrow('the arguments do not fit send')
     await expect(callForPlan(here.caller, { name: 'x', tool: undefined, policy: {}, input: {} }, plan)).rejects.toThrow(
-      'there is no tool x',
+      'a plan cannot call x: the tool does not exist',
     )
   })
 

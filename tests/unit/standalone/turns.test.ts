@@ -281,7 +281,7 @@ test('the gate refuses a skill whose plan names a tool that no plan can call, be
   const asks = tool({ inputSchema, needsApproval: true, execute: async () => ({ id: 'x' }) })
   const cases: [ToolSet, string][] = [
     [{ 'notes.save': asks }, 'needs an approval of its own'],
-    [{ 'notes.save': tool({ inputSchema }) as ToolSet[string] }, 'there is no tool notes.save that a plan can call'],
+    [{ 'notes.save': tool({ inputSchema }) as ToolSet[string] }, 'a plan cannot call notes.save: the tool does not exist'],
   ]
   for (const [tools, why] of cases) {
     const { reflex } = world({ tools })

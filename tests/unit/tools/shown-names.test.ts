@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { shownNames } from '../../../src/tools/shown-names.ts'
+import { shownNames } from '../../../src/tools/define-tool.ts'
 
 test('a model knows each tool by a name that providers take, and no two by the same', () => {
   const long = `http.${'x'.repeat(59)}`

@@ -3,7 +3,7 @@ import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, it } from 'vitest'
 import { chat } from '../../../../src/agents/chat/agent.ts'
-import { ModelRefused } from '../../../../src/models/model-refused.ts'
+import { ModelRefused } from '../../../../src/models/model-errors.ts'
 import { OFFLINE_PREFIX } from '../../../../src/models/offline-model.ts'
 import { usage } from '../../models/model-fixtures.ts'
 import { event, scopeOf } from '../agent-fixtures.ts'

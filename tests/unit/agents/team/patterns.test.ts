@@ -9,7 +9,7 @@ import {
   withTimeout,
   type Worker,
 } from '../../../../src/agents/team/patterns.ts'
-import { ModelRefused } from '../../../../src/models/model-refused.ts'
+import { ModelRefused } from '../../../../src/models/model-errors.ts'
 
 const open = () => new AbortController().signal
 const append =

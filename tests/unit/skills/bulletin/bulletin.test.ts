@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { estimateTokenCount } from 'tokenx'
 import { describe, expect, test } from 'vitest'
-import { cardFor } from '../../../../src/skills/bulletin/card.ts'
-import { buildBulletin, bulletinsIn, GUIDANCE, type BulletinRequest } from '../../../../src/skills/bulletin/bulletin.ts'
-import type { Manifest } from '../../../../src/skills/manifest/manifest.ts'
+import { cardFor, buildBulletin, bulletinsIn, goalOf, GUIDANCE, type BulletinRequest } from '../../../../src/skills/bulletin/bulletin.ts'
+import { emptyBlackboard } from '../../../../src/skills/plan/blackboard.ts'
 import { SkillIndex } from '../../../../src/skills/bulletin/skill-index.ts'
+import type { Manifest } from '../../../../src/skills/manifest/manifest.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 import { gateRequest } from '../gate-request.ts'
 
@@ -30,6 +30,20 @@ describe('a bulletin', () => {
     expect(tokens).toBe(estimateTokenCount(text))
     expect(bulletinsIn(`${text}\n${text}`)).toBe(2)
     expect(text).toContain(GUIDANCE)
+  })
+
+  test('orders equal scores by the postconditions that are still unmet, then by transitions', () => {
+    const skills = [
+      deployManifest({ id: 'a' }),
+      deployManifest({ id: 'b', 'effects.external': ['updated:dns'] }),
+      deployManifest({ id: 'c', 'effects.external': ['updated:image'] }),
+    ]
+    const blackboard = { ...emptyBlackboard(), work: { endpoint: 'https://shop.test' } }
+    const goal = goalOf(['updated:image', 'work.endpoint'], blackboard)
+    expect(goal.unmet_postconditions).toEqual(['updated:image'])
+    expect(idsOf(bulletin(skills, { goal }))).toEqual(['c', 'a', 'b'])
+    const transitions = goalOf([], blackboard, new Map([['b', 3]]))
+    expect(idsOf(bulletin(skills, { goal: transitions }))).toEqual(['b', 'a', 'c'])
   })
 
   test('is empty where nothing fits', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { SkillChange, SkillChanges } from '../../../../src/contract/skill.ts'
-import { placeOf } from '../../../../src/skills/gate/place-of.ts'
+import { placeOf } from '../../../../src/skills/gate/compat.ts'
 import { SkillCopy } from '../../../../src/skills/bulletin/copy.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { rank } from '../../../../src/skills/bulletin/rank.ts'
+import { rank } from '../../../../src/skills/bulletin/bulletin.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 
 describe('a tie', () => {

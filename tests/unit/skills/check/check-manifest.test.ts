@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkManifest, type CheckOptions } from '../../../../src/skills/check/check-manifest.ts'
+import { checkManifest, type CheckOptions } from '../../../../src/skills/manifest/check.ts'
 import type { Manifest } from '../../../../src/skills/manifest/manifest.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 
@@ -71,14 +71,14 @@ describe('a check of a manifest', () => {
     ],
     ['a threshold out of reach', { 'activation.tau': 5.6 }, 'activation.tau', /score 5.5 at most/],
     ['no cue', { 'activation.score_weights': {}, 'activation.tau': 0 }, 'activation.score_weights', /no cue can score/],
-    ['an input twice', { 'signature.inputs.1.name': 'app_name' }, 'signature.inputs.1', /twice/],
+    ['an input twice', { 'signature.inputs.1.name': 'app_name' }, 'signature.inputs.1', /duplicate/],
   ])('finds %s, with its place', (_, changes, path, message) => {
     expect(errorsOf(deployManifest(changes))).toContainEqual({ path, message: expect.stringMatching(message) })
   })
 
   test('finds two steps of one name', () => {
     const changes = { 'plan.steps.0.name': 'restart', 'plan.steps.1.name': 'restart' }
-    expect(errorsOf(deployManifest(changes))).toEqual([{ path: 'plan.steps.1.name', message: 'restart stands there twice' }])
+    expect(errorsOf(deployManifest(changes))).toEqual([{ path: 'plan.steps.1.name', message: 'duplicate name: restart' }])
   })
 
   test('lets a later step and a compensation use what a named step gave', () => {

@@ -1,7 +1,14 @@
-import type { LanguageModelV4Content, LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
+import type { LanguageModelV4Prompt, LanguageModelV4Content, LanguageModelV4Message } from '@ai-sdk/provider'
 import { estimateTokenCount } from 'tokenx'
+import { sha256 } from '../base/hash.ts'
 
-/** An estimate, for calls whose provider reported no usage. Files count nothing: their cost is the provider's own business. */
+/** SHA-256 of the prompt as JSON. A replay uses it to find the recorded response. */
+export const promptHash = (prompt: LanguageModelV4Prompt): Promise<string> => sha256(JSON.stringify(prompt))
+
+/**
+ * An estimate, for calls whose provider reported no usage. Files count nothing: their cost is the
+ * provider's own business.
+ */
 export function estimatePromptTokens(prompt: LanguageModelV4Prompt): number {
   return estimateTokenCount(prompt.flatMap(messageText).join('\n'))
 }

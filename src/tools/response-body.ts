@@ -1,6 +1,9 @@
 import { parseJson } from '../base/parse-json.ts'
 
-/** A response's body up to a limit: JSON where its type says so, else text. Throws where it is larger. */
+/**
+ * A response's body up to a limit: JSON where its type says so, else text. Throws where it is
+ * larger.
+ */
 export async function readResponse(response: Response, max_bytes: number): Promise<unknown> {
   const text = await readText(response, max_bytes)
   const type = response.headers.get('content-type') ?? ''
@@ -21,4 +24,22 @@ async function readText(response: Response, max_bytes: number): Promise<string> 
     text += decoder.decode(chunk, { stream: true })
   }
   return text + decoder.decode()
+}
+
+/**
+ * The same response, whose body breaks off with an error where it is longer than allowed: nothing
+ * larger is ever in memory.
+ */
+export function limitBody(response: Response, max_bytes: number): Response {
+  if (!response.body) return response
+  let bytes = 0
+  const counting = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      bytes += chunk.length
+      if (bytes > max_bytes) controller.error(new Error(`the response is larger than ${max_bytes} bytes`))
+      else controller.enqueue(chunk)
+    },
+  })
+  const { status, statusText, headers } = response
+  return new Response(response.body.pipeThrough(counting), { status, statusText, headers })
 }

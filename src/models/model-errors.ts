@@ -1,4 +1,23 @@
-import { causesOf } from '../base/faults.ts'
+import { tellFault, type ModelFault, causesOf } from '../base/faults.ts'
+
+/**
+ * Thrown in the place of what the provider's client threw, once it is known whose fault it is. A
+ * plain Error, so that the AI SDK does not retry it: the scope does, for all of its events at once.
+ */
+export class ModelFailed extends Error {
+  override readonly name = 'ModelFailed'
+  readonly fault: ModelFault
+
+  constructor(fault: ModelFault, cause: unknown) {
+    super(tellFault(fault), { cause })
+    this.fault = fault
+  }
+}
+
+/** Thrown where a model cannot be used as the deployment is configured. */
+export class ModelMisconfigured extends Error {
+  override readonly name = 'ModelMisconfigured'
+}
 
 /**
  * Why a model may not be called now: the scope's budget is spent, or its provider is not available.
@@ -6,7 +25,10 @@ import { causesOf } from '../base/faults.ts'
  */
 export type Refusal = { ok: false; reason: 'budget' | 'outage'; until: number | null; detail: string }
 
-/** Thrown instead of calling a model. A plain Error, so that the AI SDK doesn't retry it; its fields are own properties, so that they survive RPC. */
+/**
+ * Thrown instead of calling a model. A plain Error, so that the AI SDK doesn't retry it; its fields
+ * are own properties, so that they survive RPC.
+ */
 export class ModelRefused extends Error {
   override readonly name = 'ModelRefused'
   readonly reason: Refusal['reason']
@@ -25,7 +47,10 @@ export function isModelRefused(error: unknown): boolean {
   return findModelRefused(error) !== null
 }
 
-/** The refusal inside whatever the AI SDK or RPC made of it: by name, for neither keeps the prototype for sure. */
+/**
+ * The refusal inside whatever the AI SDK or RPC made of it: by name, for neither keeps the
+ * prototype for sure.
+ */
 export function findModelRefused(error: unknown): ModelRefused | null {
   for (const thrown of causesOf(error)) if (isNamedRefusal(thrown)) return thrown
   return null

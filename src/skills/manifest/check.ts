@@ -1,0 +1,225 @@
+import type { FieldError } from '../../base/field-error.ts'
+import { maximumScore, tauOf } from '../bulletin/score.ts'
+import { compileExpression } from '../cel/expression.ts'
+import { placesIn, type Place } from '../plan/template.ts'
+import type { Manifest } from './manifest.ts'
+import { ROOTS } from './names.ts'
+
+type ManifestCheck = { ok: true } | { ok: false; errors: FieldError[] }
+
+export type CheckOptions = {
+  /** The tools that there are; null where that is not known. */
+  tools: readonly string[] | null
+  /** The functions that expressions may call. */
+  probes: readonly string[]
+  /**
+   * The names in `env` that an expression may start with. Where they are not known, such a name is
+   * decided when it is evaluated.
+   */
+  env_names?: readonly string[] | null
+}
+
+/**
+ * Checks that the parts of a manifest fit together, which the schema cannot. Returns all errors,
+ * each with its path.
+ */
+export function checkManifest(manifest: Manifest, options: CheckOptions): ManifestCheck {
+  const errors = [
+    ...signatureErrors(manifest),
+    ...templateErrors(manifest),
+    ...toolErrors(manifest, options.tools),
+    ...expressionErrors(manifest, options),
+    ...effectErrors(manifest),
+    ...activationErrors(manifest),
+  ]
+  return errors.length === 0 ? { ok: true } : { ok: false, errors }
+}
+
+/** Checks that inputs, outputs, bindings, parsers and required slots refer to declared names. */
+function signatureErrors(manifest: Manifest): FieldError[] {
+  const { inputs, outputs, blackboard_bindings: bindings } = manifest.signature
+  const inputNames = inputs.map(({ name }) => name)
+  const outputNames = outputs.map(({ name }) => name)
+  const isInput = (name: string) => inputNames.includes(name)
+  const noInput = (path: string, name: string): FieldError => ({ path, message: `${name} is not an input: add it to signature.inputs` })
+  const noOutput = (path: string, name: string): FieldError => ({
+    path,
+    message: `${name} is not an output: add it to signature.outputs`,
+  })
+  const missing = (names: readonly string[], path: string) =>
+    names.flatMap((name, index) => (isInput(name) ? [] : [noInput(`${path}.${index}`, name)]))
+  return [
+    ...repeated(inputNames, 'signature.inputs'),
+    ...repeated(outputNames, 'signature.outputs'),
+    ...missing(manifest.activation.required_slots, 'activation.required_slots'),
+    ...manifest.preconditions.data_present.flatMap((name, index) =>
+      name.includes('.') || isInput(name) ? [] : [noInput(`preconditions.data_present.${index}`, name)],
+    ),
+    ...Object.keys(bindings.inputs).flatMap((name) =>
+      isInput(name) ? [] : [noInput(`signature.blackboard_bindings.inputs.${name}`, name)],
+    ),
+    ...Object.keys(bindings.outputs).flatMap((name) =>
+      outputNames.includes(name) ? [] : [noOutput(`signature.blackboard_bindings.outputs.${name}`, name)],
+    ),
+    ...Object.keys(manifest.plan.result_map).flatMap((name) =>
+      outputNames.includes(name) ? [] : [noOutput(`plan.result_map.${name}`, name)],
+    ),
+    ...outputNames.flatMap((name, index) =>
+      Object.hasOwn(manifest.plan.result_map, name)
+        ? []
+        : [{ path: `signature.outputs.${index}`, message: `nothing gives ${name}: add it to plan.result_map` }],
+    ),
+    ...parserErrors(manifest),
+  ]
+}
+
+function parserErrors({ signature, llm_support }: Manifest): FieldError[] {
+  const inputs = new Map(signature.inputs.map((input) => [input.name, input]))
+  const errorsOf = (names: readonly string[], path: string) =>
+    names.flatMap((name, index): FieldError[] => {
+      const input = inputs.get(name)
+      if (name === 'raw_text') return []
+      if (!input) return [{ path: `${path}.${index}`, message: `${name} is not an input: add it to signature.inputs` }]
+      return input.secret ? [{ path: `${path}.${index}`, message: `${name} is secret: a model must neither see nor parse it` }] : []
+    })
+  return llm_support.parsers.flatMap((parser, index) => [
+    ...errorsOf(parser.inputs, `llm_support.parsers.${index}.inputs`),
+    ...errorsOf(parser.outputs, `llm_support.parsers.${index}.outputs`),
+  ])
+}
+
+function repeated(names: readonly string[], path: string): FieldError[] {
+  return names.flatMap((name, index) =>
+    names.indexOf(name) < index ? [{ path: `${path}.${index}`, message: `duplicate name: ${name}` }] : [],
+  )
+}
+
+/**
+ * Checks that each placeholder in arguments, in the idempotency key and in the results can be
+ * filled.
+ */
+function templateErrors(manifest: Manifest): FieldError[] {
+  const { plan } = manifest
+  const count = plan.steps.length
+  return [
+    ...errorsIn(manifest, { value: plan.idempotence_key, path: 'plan.idempotence_key', steps_before: 0, shown: true }),
+    ...plan.steps.flatMap(({ args }, index) => errorsIn(manifest, { value: args, path: `plan.steps.${index}.args`, steps_before: index })),
+    ...plan.compensation.flatMap(({ args }, index) =>
+      errorsIn(manifest, { value: args, path: `plan.compensation.${index}.args`, steps_before: count }),
+    ),
+    ...errorsIn(manifest, { value: plan.result_map, path: 'plan.result_map', steps_before: count, shown: true }),
+  ]
+}
+
+/** `shown`: the result is shown to the model or stored, so it must not contain a secret. */
+type Template = { value: unknown; path: string; steps_before: number; shown?: boolean }
+
+function errorsIn(manifest: Manifest, { value, path, steps_before, shown = false }: Template): FieldError[] {
+  return placesIn(value).flatMap((place) => {
+    const message = wrongWith(place, manifest, { steps_before, shown })
+    return message === null ? [] : [{ path: place.at === '' ? path : `${path}.${place.at}`, message }]
+  })
+}
+
+function wrongWith(
+  { place, path }: Place,
+  manifest: Manifest,
+  { steps_before, shown }: { steps_before: number; shown: boolean },
+): string | null {
+  if (!path) return `{{${place}}} is no place: write an input's name or a path such as work.image_tag`
+  const [root, name = '', step] = path
+  if (root === 'inputs') {
+    const input = manifest.signature.inputs.find((candidate) => candidate.name === name)
+    if (!input) return `{{${place}}} is neither an input nor a path on the blackboard (ctx., env., work., policy.)`
+    return input.secret && shown ? `{{${place}}} is secret and must not be in it` : null
+  }
+  if (root !== 'work' || name !== 'steps') return null
+  const before = manifest.plan.steps.slice(0, steps_before)
+  if (before.some((candidate, index) => candidate.name === step || String(index) === step)) return null
+  return `{{${place}}}: there is no earlier step called ${step ?? '(nothing)'}`
+}
+
+/** Checks that the named tools exist. */
+function toolErrors({ plan, preconditions }: Manifest, tools: readonly string[] | null): FieldError[] {
+  if (tools === null) return []
+  const named = [
+    ...preconditions.tools_available.map((tool, index) => ({ tool, path: `preconditions.tools_available.${index}` })),
+    ...plan.steps.map(({ tool }, index) => ({ tool, path: `plan.steps.${index}.tool` })),
+    ...plan.compensation.map(({ tool }, index) => ({ tool, path: `plan.compensation.${index}.tool` })),
+  ]
+  const there = tools.length === 0 ? 'there are none' : `there are ${tools.slice(0, 20).join(', ')}`
+  return named.flatMap(({ tool, path }) => (tools.includes(tool) ? [] : [{ path, message: `no tool called ${tool}; ${there}` }]))
+}
+
+/** Checks that each CEL expression parses, returns a bool and refers to known names. */
+function expressionErrors(manifest: Manifest, { probes, env_names = null }: CheckOptions): FieldError[] {
+  const names = new Set<string>([...ROOTS, ...manifest.signature.inputs.map(({ name }) => name), ...(env_names ?? [])])
+  const isKnown = (name: string) => env_names === null || names.has(name)
+  return expressionsOf(manifest).flatMap(({ path, source }) => {
+    const compiled = compileExpression(source)
+    if (!compiled.ok) return [{ path, message: compiled.detail }]
+    const { paths, functions } = compiled.expression
+    const unknown = new Set(paths.map(([root = '']) => root).filter((root) => !isKnown(root)))
+    const calls = Array.from(functions).filter((name) => !probes.includes(name))
+    return [
+      ...Array.from(unknown, (name) => ({ path, message: `${name} is neither an input nor one of ${ROOTS.join(', ')}` })),
+      ...calls.map((name) => ({ path, message: `there is no probe called ${name}; there are ${probes.join(', ') || 'none'}` })),
+    ]
+  })
+}
+
+export function expressionsOf({ preconditions, policy, plan }: Manifest): { path: string; source: string }[] {
+  const listed = (sources: readonly string[], path: string) => sources.map((source, index) => ({ path: `${path}.${index}`, source }))
+  return [
+    ...listed(preconditions.invariants, 'preconditions.invariants'),
+    ...plan.steps.flatMap(({ guard }, index) => (guard === undefined ? [] : [{ path: `plan.steps.${index}.guard`, source: guard }])),
+    ...listed(policy.deny_if, 'policy.deny_if'),
+    ...listed(policy.needs_approval_if, 'policy.needs_approval_if'),
+  ]
+}
+
+/**
+ * Checks that external effects can be repeated and undone, and that outputs are declared as writes.
+ */
+function effectErrors({ plan, effects, signature }: Manifest): FieldError[] {
+  const errors: FieldError[] = []
+  if (effects.external.length > 0 && plan.idempotence_key === undefined) {
+    errors.push({ path: 'plan.idempotence_key', message: 'is required where effects.external is not empty: a run may be repeated' })
+  }
+  if (effects.external.length > 0 && plan.compensation.length === 0) {
+    errors.push({ path: 'plan.compensation', message: 'is required where effects.external is not empty: a run may fail halfway' })
+  }
+  for (const [name, path] of Object.entries(signature.blackboard_bindings.outputs)) {
+    const at = `signature.blackboard_bindings.outputs.${name}`
+    if (path.startsWith('policy.')) errors.push({ path: at, message: 'policy is not for skills to write' })
+    if (path === 'work.steps' || path.startsWith('work.steps.')) errors.push({ path: at, message: 'work.steps holds what the steps gave' })
+    if (!effects.writes.includes(path)) errors.push({ path: at, message: `${path} is not in effects.writes` })
+  }
+  return [...errors, ...stepErrors(plan)]
+}
+
+function stepErrors({ steps, compensation }: Manifest['plan']): FieldError[] {
+  const names = steps.map(({ name }) => name)
+  const twice = names.flatMap((name, index) =>
+    name !== undefined && names.indexOf(name) < index ? [{ path: `plan.steps.${index}.name`, message: `duplicate name: ${name}` }] : [],
+  )
+  const unknown = compensation.flatMap(({ step }, index) => {
+    const isThere = step === undefined || (typeof step === 'number' ? step < steps.length : names.includes(step))
+    return isThere
+      ? []
+      : [{ path: `plan.compensation.${index}.step`, message: `there is no step called ${step}: name one or give its index` }]
+  })
+  return [...twice, ...unknown]
+}
+
+/** Checks that the cues can reach the threshold. */
+function activationErrors(manifest: Manifest): FieldError[] {
+  const maximum = maximumScore(manifest)
+  if (maximum === 0) {
+    return [
+      { path: 'activation.score_weights', message: 'no cue can score: give goal labels, keywords or entity types, and a weight to them' },
+    ]
+  }
+  const tau = tauOf(manifest)
+  return tau > maximum ? [{ path: 'activation.tau', message: `is ${tau}, but all cues together score ${maximum} at most` }] : []
+}
