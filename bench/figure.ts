@@ -37,6 +37,8 @@ export type Line = {
   target: string
   ok: boolean
   samples: Samples
+  /** Why it could not be measured. */
+  error?: string
 }
 
 type Run = { before: ReflexClient | null; bench: Bench; runs: number }
@@ -56,10 +58,13 @@ export async function measureFigure(figure: Figure, { before, bench, runs }: Run
         if (run > 0) samples[name].push(value)
       }
     }
-  } finally {
-    for (const [, side] of sides) await side.close?.()
+    for (const [, side] of sides.splice(0)) await side.close?.()
+    return lineOf(figure, samples)
+  } catch (error) {
+    // The other figures are measured all the same.
+    for (const [, side] of sides) await side.close?.().catch(() => {})
+    return { ...lineOf(figure, samples), ok: false, error: error instanceof Error ? error.message : String(error) }
   }
-  return lineOf(figure, samples)
 }
 
 /** The ratio is the median of the ratios of the pairs: what slows the machine slows both of a pair. */
@@ -77,16 +82,17 @@ export function lineOf({ name, what, unit, target }: Omit<Figure, 'ours' | 'bare
 export function figureTable(lines: readonly Line[]): string {
   const compared = lines.some(({ before }) => before !== null)
   const head = ['figure', 'ours', 'bare', 'ratio', 'target', '', ...(compared ? ['before'] : [])]
-  const rows = lines.map(({ name, what, unit, ours, bare, ratio, before, target, ok }) => [
+  const rows = lines.map(({ name, what, unit, ours, bare, ratio, before, target, ok, error }) => [
     `${name}: ${what}`,
     `${number(ours)} ${unit}`,
     bare === null ? '' : `${number(bare)} ${unit}`,
     ratio === null ? '' : ratio.toFixed(2),
     target,
-    ok ? 'ok' : 'missed',
+    error !== undefined ? 'failed' : ok ? 'ok' : 'missed',
     ...(compared ? [before === null ? '' : `${number(before)} ${unit}`] : []),
   ])
-  return columns([head, ...rows])
+  const failures = lines.flatMap(({ name, error }) => (error === undefined ? [] : [`${name} failed: ${error}`]))
+  return [columns([head, ...rows]), ...failures].join('\n')
 }
 
 /** The first column is left-aligned, the others are right-aligned. */
