@@ -5,6 +5,7 @@ import { httpTools, mcpServers } from './outside-tools.ts'
 import { reflexReference } from './reflex.ts'
 import { defaultRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './retry-settings.ts'
 import { fitsBytes } from '../base/byte-length.ts'
+import { skillSettings } from './skill-settings.ts'
 import { whenFunctions, whenWindows } from './when.ts'
 
 const WHEN = Object.keys(whenWindows)
@@ -179,31 +180,7 @@ const fields = {
       description: 'What is being worked for. A skill that names one of these labels scores higher at the gate.',
       examples: [['defence']],
     }),
-  goal_postconditions: z
-    .array(z.string().trim().min(1).max(128))
-    .max(50)
-    .meta({
-      description:
-        'Effects that the work is to reach, as manifests name them in `effects`. Of skills with equal scores, the one that reaches more of them comes first.',
-      examples: [['updated:appservice_image']],
-    }),
-  k_cards: z
-    .int()
-    .min(0)
-    .max(5)
-    .meta({ description: 'Maximum number of skills in the bulletin. Default: 5.', examples: [3] }),
-  tau: z
-    .number()
-    .min(0)
-    .max(1)
-    .meta({
-      description: 'The share of its maximum score that a skill must reach at the gate, unless its manifest has a `tau`. Default: 0.85.',
-      examples: [0.7],
-    }),
-  policy_mode: z.enum(['enforce', 'observe']).meta({
-    description: '`observe` lets a skill run although its policy refuses, and logs the decision. Default: `enforce`.',
-    examples: ['observe'],
-  }),
+  ...skillSettings,
   blackboard: blackboard.meta({
     description: "What the blackboard of each turn begins with: the values that skills' expressions and templates read.",
     examples: [{ ctx: { friends: ['192.0.2.7'] } }],

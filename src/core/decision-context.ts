@@ -3,10 +3,7 @@ import type { Event } from './event.ts'
 type Memory = 'events' | 'scratch' | 'created_at' | 'last_action_at'
 type Options<E extends Event> = Partial<Pick<DecisionContext<E>, Memory>> & { scope: string; now?: () => number }
 
-/**
- * A scope's working memory: the events since the last action, in order of acceptance, and `scratch`
- * for notes. Times are in ms.
- */
+/** A scope's working memory: the events since the last action, and `scratch`. Times in ms. */
 export class DecisionContext<E extends Event = Event> {
   readonly scope: string
   events: E[]
@@ -47,10 +44,7 @@ export class DecisionContext<E extends Event = Event> {
     return this.last_action_at === null ? null : this.#now() - this.last_action_at
   }
 
-  /**
-   * For a prompt: counts, span, the latest events as JSON lines. It says what it leaves out, and is
-   * at most `max_chars` long.
-   */
+  /** For a prompt: counts, span and the latest events as JSON lines, in at most `max_chars`. */
   summarize({ max_events = 10, max_chars = 4000 } = {}): string {
     const all = this.events.length
     const times = this.events.map((event) => event.timestamp).sort()

@@ -1,9 +1,6 @@
 import type { Event } from './event.ts'
 
-/**
- * SQL with its parameters: the same text runs on D1 and on any SQLite. A span's `also` is a further
- * condition on one parameter, ?8.
- */
+/** SQL with parameters, for D1 and SQLite. A span's `also` is a further condition on `?8`. */
 export type Statement = { sql: string; params: (string | number | null)[] }
 type Which = { types?: readonly string[] | undefined; scope?: string | undefined }
 export type Claim = Which & { ack_token: string; now: number; lease_ms: number; limit: number }
@@ -11,16 +8,11 @@ export type Claim = Which & { ack_token: string; now: number; lease_ms: number; 
 export type Backoff = { max_attempts: number; backoff_ms?: number; max_backoff_ms?: number; now: number; jitter: number }
 type Failure = Backoff & { ack_tokens: readonly string[]; error: string }
 export type Span = Which & { start: string; end?: string | undefined; also?: { sql: string; param: string } | undefined }
-/**
- * Of rows of `seq, at, bytes`, the first ones that fit a page of 4 MB. Their payloads are not read.
- */
+/** The first rows of `seq, at, bytes` that fit a page of 4 MB. Their payloads are not read. */
 const fitting = (rows: string): string => `SELECT seq FROM (SELECT seq, sum(bytes) OVER (ORDER BY at, seq) - bytes AS before
   FROM (${rows})) WHERE before < 4000000`
 
-/**
- * The columns that an EventStore needs; a table may have more. `seq` is the order of acceptance.
- * Times are in ms, `timestamp` in ISO.
- */
+/** The columns that an EventStore needs. `seq` is the order of acceptance; times are in ms. */
 export const eventTable = (table = 'events'): string[] => [
   `CREATE TABLE IF NOT EXISTS ${table} (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, scope TEXT NOT NULL, type TEXT NOT NULL,
     source TEXT NOT NULL, timestamp TEXT NOT NULL, trace_id TEXT NOT NULL, payload TEXT NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0,
@@ -29,10 +21,7 @@ export const eventTable = (table = 'events'): string[] => [
   `CREATE INDEX IF NOT EXISTS ${table}_lease ON ${table} (ack_token, lease_until) WHERE status = 'processing'`,
 ]
 
-/**
- * `alsoSet` is appended to every UPDATE, for a table that counts its changes (`, revision =
- * revision + 1`).
- */
+/** `alsoSet` is appended to every UPDATE, for example `, revision = revision + 1`. */
 export function eventStatements(table = 'events', alsoSet = '') {
   const fail = (which: string, { ack_tokens, error, now, max_attempts, jitter, ...backoff }: Failure): Statement => ({
     sql: `UPDATE ${table} SET status = CASE WHEN attempts >= ?4 THEN 'dead_lettered' ELSE 'pending' END, error = ?2,

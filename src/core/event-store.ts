@@ -5,16 +5,11 @@ export type Delivery<E extends Event = Event> = { event: E; ack_token: string; a
 export type Receipt = { id: string; scope: string; status: 'accepted' | 'duplicate' }
 export type Subscription = { types?: readonly string[]; scope?: string; signal?: AbortSignal; lease_ms?: number }
 
-/**
- * Durable events: stored once, claimed under a lease, settled by `ack` or `nack`, kept for replay.
- */
+/** Durable events: stored once, claimed by a lease, settled by `ack` or `nack`, kept for replay. */
 export interface EventStore<E extends Event = Event> {
   /** Stores events; one whose id its scope has already is a duplicate and changes nothing. */
   publish(...events: E[]): Promise<Receipt[]>
-  /**
-   * Claims events one by one until `signal` aborts. A claim not settled within `lease_ms` goes to
-   * the next subscriber.
-   */
+  /** Claims events one by one until `signal` aborts. After `lease_ms` a claim expires. */
   subscribe(subscription?: Subscription): AsyncIterable<Delivery<E>>
   /** False where the token was settled already or its lease has passed to another. */
   ack(token: string): Promise<boolean>
@@ -57,8 +52,7 @@ export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
       const { promise: woken, resolve: wake } = Promise.withResolvers<void>()
       this.#subscribers.add(wake)
       await run(this.#statements.expire({ now: now(), max_attempts, jitter: 0 }))
-      // One at a time, so that a lease covers one event's work and not the wait behind the others
-      // of a page.
+      // One at a time: a lease covers one event's work, not the wait behind others.
       const ack_token = `${crypto.randomUUID()}:`
       const [row] = await run(this.#statements.claim({ ack_token, now: now(), lease_ms, limit: 1, types, scope }))
       // Another process may publish too, and a retry come due: it looks again by and by.

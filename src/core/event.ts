@@ -8,10 +8,7 @@ export const scopeName = z
   .string()
   .regex(/^(?!\.{1,2}$)[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /, and neither . nor ..')
 
-/**
- * Trace context: `trace_id` is 32 hex digits as in W3C trace context; the other two are ids of
- * events.
- */
+/** `trace_id` is 32 hex digits as in W3C trace context; the other two are ids of events. */
 const eventMeta = z.object({
   trace_id: z.string().regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits'),
   correlation_id: z.string().max(MAX_NAME).nullable(),
@@ -37,16 +34,13 @@ export const fileChange = eventType('file.change', { path: z.string().min(1), ch
 export const timerTick = eventType('timer.tick', { timer_name: z.string().min(1) })
 export const builtInEvents = [webSocketMessage, httpRequest, fileChange, timerTick] as const
 
-/** The fields that every event has, whatever its type. */
+/** The fields of every event, whatever its type. */
 export type Event = { type: string; id: string; scope: string; source: string; timestamp: string; meta: z.infer<typeof eventMeta> }
 export type EventSchema = z.ZodObject<typeof common & { type: z.ZodLiteral<string> }>
 type EventSchemas = readonly [EventSchema, ...EventSchema[]]
 export type EventOf<Schema extends z.ZodType> = z.infer<Schema>
 
-/**
- * The discriminated union of event types. A field that a type does not know is kept: what was
- * accepted is what was sent.
- */
+/** The discriminated union of event types. Unknown fields are kept. */
 export function eventUnion<const Schemas extends EventSchemas>(schemas: Schemas): z.ZodType<z.infer<Schemas[number]>>
 export function eventUnion([first, ...rest]: EventSchemas): z.ZodType {
   return z.discriminatedUnion('type', [first.loose(), ...rest.map((schema) => schema.loose())])
@@ -71,10 +65,7 @@ export function withDefaults(input: Record<string, unknown>, { now, source, scop
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/**
- * A child of `event`: it keeps the trace, names its cause, and the first of the chain as its
- * correlation.
- */
+/** A child of `event`: it keeps the trace, and names its cause and the first event of the chain. */
 export function derive<Child extends { type: string }>(event: Event, child: Child, now: number): Child & Event {
   const meta = { trace_id: event.meta.trace_id, correlation_id: event.meta.correlation_id ?? event.id, causation_id: event.id }
   return { id: uuidv7(), scope: event.scope, source: event.source, timestamp: new Date(now).toISOString(), ...child, meta }
@@ -85,10 +76,7 @@ export const randomHex = (bytes: number): string =>
 export const newTraceId = (): string => randomHex(16)
 export const newSpanId = (): string => randomHex(8)
 
-/**
- * Times are kept in UTC with milliseconds, so that they sort as text; what is no time is left for
- * the schema to refuse.
- */
+/** Times become UTC with milliseconds, so that they sort as text; the schema refuses the rest. */
 function utc(value: unknown, now: number): unknown {
   if (value === undefined || value === null) return new Date(now).toISOString()
   return typeof value === 'string' && instant.safeParse(value).success ? new Date(value).toISOString() : value

@@ -6,10 +6,7 @@ import type { Event } from './event.ts'
 export const relevant = <E extends Event>(filters: readonly Filter<E>[], event: E, context: DecisionContext<E>): boolean =>
   filters.length === 0 || filters.some((filter) => filter(event, context))
 
-/**
- * Stops at the first that refuses, so that a limit put last counts only what the others pass.
- * Behind a type filter the event has that type.
- */
+/** Stops at the first refusal, so that a limit put last counts only the events that others pass. */
 export function all<const T extends string, E extends Event>(first: TypeFilter<T>, ...rest: Filter<E & { type: T }>[]): Filter<E>
 export function all<E extends Event>(...filters: Filter<E>[]): Filter<E>
 export function all(...filters: Filter[]): Filter {
@@ -22,10 +19,7 @@ const made = <E extends Event>(of: Filter<E>[], filter: Filter<E>) => Object.ass
 type TypeFilter<Type extends string> = Filter & { types: readonly Type[] }
 export const typeFilter = <const Type extends string>(...types: Type[]): TypeFilter<Type> =>
   Object.assign(({ type }: Event) => types.some((one) => one === type), { types })
-/**
- * The types that a filter was made of by name, so that a typing error is found before any event
- * comes.
- */
+/** The types that a filter names, so that a misspelt type is found before any event arrives. */
 export const namedTypes = (filter: object): readonly string[] => ('types' in filter ? (filter.types as string[]) : [])
 
 /** The whole source, `*` standing for any text; or, with a RegExp, any part of it. */
@@ -46,10 +40,7 @@ export function keywordFilter(keywords: readonly string[]): Filter {
 }
 
 type Limit = { window_s: number; limit: number; key?: (event: Event) => string }
-/**
- * Passes `limit` events of a key within `window_s`, by their own timestamps. One that passed passes
- * again: a retry is no news.
- */
+/** Passes `limit` events of a key within `window_s`, by their timestamps; a retry passes again. */
 export function rateLimitFilter({ limit, window_s, key = ({ scope }) => scope }: Limit): Filter {
   const window_ms = window_s * 1000
   const passed = new Map<string, { id: string; at: number }[]>()
@@ -62,8 +53,7 @@ export function rateLimitFilter({ limit, window_s, key = ({ scope }) => scope }:
     if (earlier.filter((other) => Math.abs(at - other.at) < window_ms).length >= limit) return false
     passed.delete(name)
     passed.set(name, [...earlier, { id: event.id, at }].slice(-limit))
-    // An event adds one key at most and may forget the two that rested longest: bounded, without a
-    // sweep.
+    // An event adds at most one key and drops up to two idle ones: bounded, without a sweep.
     const [first, second] = passed
     for (const rested of [first, second]) if (rested?.[1].every((other) => other.at <= at - window_ms)) passed.delete(rested[0])
     return true

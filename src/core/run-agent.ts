@@ -6,10 +6,7 @@ import { relevant } from './filter.ts'
 import { ScopedLocks } from './scoped-locks.ts'
 
 type Own<E extends Event> = Pick<ReflexDeps<E>, 'context' | 'store' | 'scope' | 'signal'>
-/**
- * `deps` are those that the trigger takes beside the loop's own. `lease_ms` must outlast a trigger,
- * or another loop gets its event too.
- */
+/** `lease_ms` must outlast a trigger, or another loop gets its event. `deps` go to the trigger. */
 export type AgentLoop<E extends Event, D extends object> = Subscription & {
   store: EventStore<E>
   deps: D
@@ -19,10 +16,7 @@ export type AgentLoop<E extends Event, D extends object> = Subscription & {
   locks?: ScopedLocks
 }
 
-/**
- * Filter, accumulate, think; `ack`, or `nack` where something threw. It serves one scope
- * ("default") until `signal` aborts.
- */
+/** Filter, accumulate, think, then `ack`, or `nack` on errors. One scope, until `signal` aborts. */
 export async function runAgent<E extends Event, D extends object>(agent: AgentLoop<E, D>): Promise<void> {
   const { store, trigger, filters = [], scope = 'default', signal = new AbortController().signal, locks = new ScopedLocks() } = agent
   const context = agent.context ?? new DecisionContext<E>({ scope })

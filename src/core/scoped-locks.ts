@@ -8,10 +8,7 @@ export class ScopedLocks {
     return this.#waiting.size
   }
 
-  /**
-   * `signal` and `timeout_ms` bound the wait, not the task: where they end it, the task never
-   * starts.
-   */
+  /** `signal` and `timeout_ms` limit the wait, not the task, which then never starts. */
   async run<Result>(scope: string, task: () => Result | Promise<Result>, options: LockOptions = {}): Promise<Result> {
     options.signal?.throwIfAborted()
     const waiting = this.#waiting.get(scope)
