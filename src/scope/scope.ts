@@ -32,7 +32,7 @@ import { eventHead, scopeHead } from './spans.ts'
 /**
  * One scope: the unit of memory and of serialisation. It is thin: it hands each call to the collaborator whose it is, in one unit of work.
  *
- * G1, G3 Inbox and Intake · G2 Inbox and WorkingMemory · G4 Turns and Effects · G5 Log · G8 Effects
+ * G1, G3 Inbox and Loop · G2 Inbox and WorkingMemory · G4 Turns and Effects · G5 Log · G8 Effects
  */
 export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   #name = ''
@@ -54,7 +54,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
 
   async accept(events: Event[], via: Via): Promise<Accepted> {
     await this.#parts.upkeep.ready()
-    return this.#parts.intake.accept(events, via)
+    return this.#parts.loop.accept(events, via)
   }
 
   async outcomes(ids: string[], timeout_ms: number): Promise<Waited> {
@@ -181,7 +181,11 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async cancel(reason: string, by: string) {
-    return this.#parts.turns.cancel(reason, by)
+    const { unit, turns } = this.#parts
+    const stopped = unit((unit) => turns.cancel(unit, reason, by))
+    if (!stopped) return { cancelled: false, turn_id: null, events: 0 }
+    turns.stop(stopped)
+    return { cancelled: true, turn_id: stopped.turn.turn_id, events: stopped.turn.claimed.length }
   }
 
   async setTimer(name: string, schedule: Schedule, by: string) {
@@ -204,16 +208,16 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async reopen(ids: string[], by: string) {
-    const { unit, guard, inbox, intake, turns, effects } = this.#parts
+    const { unit, guard, inbox, view, loop, turns, effects } = this.#parts
     const rows = unit((unit) => {
       const reopened = inbox.reopen(unit, ids)
       for (const { seq } of reopened) guard.releaseEvent(seq)
-      const earlier = inbox.earlierTurns(reopened.map(({ seq }) => seq))
+      const earlier = view.earlierTurns(reopened.map(({ seq }) => seq))
       effects.journal.assumeFailed(unit, earlier, 'may have happened; its event was retried by hand')
       unit.log(...reopened.map((row) => ({ ...eventHead(row), kind: 'event-reopened', by }) as const))
       return reopened
     })
-    intake.perceiveWaiting()
+    loop.perceiveWaiting()
     turns.consider()
     return rows.map(({ id }) => id)
   }
@@ -262,11 +266,11 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
 
   /** Everything that is due. The next alarm is set first: whatever fails here comes again. */
   override async alarm(): Promise<void> {
-    const { alarm, intake, turns, outbox, upkeep, jobs, parked } = this.#parts
+    const { alarm, loop, turns, outbox, upkeep, jobs, parked } = this.#parts
     alarm.woke()
     this.#own.forgetWhatIsOld()
     await this.#own.tick()
-    intake.perceiveWaiting()
+    loop.perceiveWaiting()
     turns.consider()
     // In the background: D1 may be slow, and the next alarm would have to wait for it.
     if (outbox.due) this.ctx.waitUntil(outbox.flush())

@@ -17,13 +17,12 @@ import { InboxView } from './inbox/view.ts'
 import { Guard } from './guard.ts'
 import { Jobs } from './jobs.ts'
 import { Inbox } from './inbox/inbox.ts'
-import { Intake } from './inbox/accept.ts'
 import { KeyCheck } from './live/connections.ts'
 import { Log } from './log.ts'
 import { composeModelAccess } from './turns/model-access.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
 import { Outbox } from './outbox.ts'
-import { Perception } from './context/perception.ts'
+import { Loop } from './loop.ts'
 import { PullClaims } from './inbox/pull-claims.ts'
 import { Pull } from './inbox/pull.ts'
 import { Retention } from './retention.ts'
@@ -131,8 +130,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
   const access = composeModelAccess({ database, hider, settings, now, random })
   const { budget, outage } = access
   const timers = new Timers({ database, guard, scope, now })
-  const thinking = () => turns.current !== null
-  const { programs, upkeep, windows, toolbox, proving, recordings, actions, chain, reflexes } = composeSystem1({
+  const { programs, upkeep, windows, toolbox, proving, recordings, actions, situation } = composeSystem1({
     scope,
     env,
     agents,
@@ -140,6 +138,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     database,
     records,
     log,
+    inbox,
     memory,
     counters,
     settlement,
@@ -154,11 +153,8 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     now,
     turns: () => turns,
     configuration: () => configuration,
-    accept: (accepted) => intake.accept(accepted, 'reflex'),
-    trim: (unit) => perception.trim(unit),
+    accept: (accepted) => loop.accept(accepted, 'reflex'),
     fetch: outbound,
-    // In a task of its own, so that the acknowledgement goes first.
-    say: (content, event_id) => queueMicrotask(() => sockets.stream({ turn_id: null, event_id, content })),
     propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
   })
   const { skills, skillRuns, parked, views, secret_settings, decisions } = composeSkills({
@@ -179,7 +175,6 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     settings,
     now,
   })
-  const perception = new Perception({ scope, inbox, memory, log, settlement, chain, reflexes, recordings, agent, settings, thinking })
   const turns: Turns = new Turns({
     scope,
     env,
@@ -191,7 +186,6 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     memory,
     log,
     settlement,
-    perception,
     proving,
     effects,
     alarm,
@@ -221,11 +215,27 @@ export function compose({ context, env, scope, created_at, database, hider, agen
         turn,
       ),
   })
-  const act = () => {
-    upkeep.touch()
-    jobs.run()
-  }
-  const intake = new Intake({ scope, guard, inbox, log, perception, settlement, reflexes, act, turns, settings, unit, now })
+  const loop: Loop = new Loop({
+    scope,
+    guard,
+    inbox,
+    memory,
+    log,
+    records,
+    proving,
+    settlement,
+    actions,
+    jobs,
+    turns,
+    toolbox,
+    upkeep,
+    sockets: { stream: (said) => sockets.stream(said) },
+    situation,
+    agent,
+    settings,
+    unit,
+    now,
+  })
   log.showBy((entry) => secret_settings.entry(entry))
   const configuration: Configuration = new Configuration({
     guard,
@@ -235,8 +245,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     log,
     memory,
     ...access,
-    perception,
-    intake,
+    loop,
     turns,
     programs,
     upkeep,
@@ -245,7 +254,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
   })
   const claims = new PullClaims()
   const pull = new Pull({ inbox, claims, settlement, settings })
-  const events = new ScopeEventStore({ env, scope, database, intake, pull, unit })
+  const events = new ScopeEventStore({ env, scope, database, loop, pull, unit })
   const rules = (source: string) => ({
     union: agents.eventSchema,
     types: agents.eventTypes,
@@ -258,7 +267,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     log,
     hider,
     rules,
-    accept: (accepted) => intake.accept(accepted, 'socket'),
+    accept: (accepted) => loop.accept(accepted, 'socket'),
     decide: (decision, by) => decisions.take(decision, by),
     used: () => keyCheck.used(),
     now,
@@ -312,10 +321,9 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     ...access,
     timers,
     toolbox,
-    perception,
     turns,
     guard,
-    intake,
+    loop,
     pull,
     sockets,
     streams,

@@ -3,6 +3,7 @@ import type { Event } from '../../core/event.ts'
 import type { Act } from '../../contract/reflex.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
+import { scopeHead } from '../spans.ts'
 import type { Database } from '../database.ts'
 import type { Claimed, Stored } from '../inbox/event-row.ts'
 import type { Unit } from '../unit.ts'
@@ -71,17 +72,6 @@ export class WorkingMemory {
     }
   }
 
-  /** Takes back what was just added: its reflex has consumed it. */
-  take(seq: number): void {
-    this.#count -= 1
-    const at = this.#seqs.lastIndexOf(seq)
-    if (at < 0) return
-    this.#size -= this.#sizes[at] ?? 0
-    this.#seqs.splice(at, 1)
-    this.#sizes.splice(at, 1)
-    this.#live.events.splice(at, 1)
-  }
-
   setScratch(unit: Unit, key: string, value: unknown): void {
     this.#live.scratch = { ...this.#live.scratch, [key]: value }
     unit.write('scratch', this.#live.scratch)
@@ -104,14 +94,6 @@ export class WorkingMemory {
     const first = rows[0]?.seq ?? 0
     const older = this.#database.first('SELECT 1 FROM events WHERE in_context = 1 AND seq < ? LIMIT 1', first)
     return { events: rows.map(({ event }) => event), first, more: older !== undefined }
-  }
-
-  /** Makes durable that these are in the context. */
-  keep(unit: Unit, stored: readonly Stored[]): void {
-    unit.allOf(
-      stored.map(({ seq }) => seq),
-      'UPDATE events SET in_context = 1 WHERE seq IN (SELECT value FROM json_each(?1))',
-    )
   }
 
   /** A copy for one turn: it neither sees what comes later, nor changes what others see. */
@@ -142,14 +124,21 @@ export class WorkingMemory {
     this.#drop(unit, 'accepted_at < ?', before)
   }
 
-  /** Lets the oldest considered events go where the context has outgrown its limit. */
-  trim(unit: Unit): number {
-    if (this.#count <= this.#limit + TRIM_STEP) return 0
-    return this.#drop(
+  /** A copy that filters and reflexes may be shown, and that a decision may change. */
+  copy(): DecisionContext {
+    const { events, scratch, created_at, last_action_at } = this.#live
+    return new DecisionContext({ scope: this.#scope, events: [...events], scratch, created_at, last_action_at, now: this.#now })
+  }
+
+  /** Drops the oldest considered events from a context that has outgrown its limit. */
+  trim(unit: Unit): void {
+    if (this.#count <= this.#limit + TRIM_STEP) return
+    const count = this.#drop(
       unit,
       `seq IN (SELECT seq FROM events WHERE in_context = 1 AND status NOT IN ('pending', 'processing') ORDER BY seq LIMIT ?)`,
       this.#count - this.#limit,
     )
+    if (count > 0) unit.log({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: this.#limit })
   }
 
   /** Takes over what a turn changed in its copy of the scratch, key by key, so that what others wrote meanwhile stays. */

@@ -6,20 +6,7 @@ const DAY_MS = 86_400_000
 
 type Parts = Pick<
   Collaborators,
-  | 'clock'
-  | 'guard'
-  | 'store'
-  | 'unit'
-  | 'turns'
-  | 'effects'
-  | 'jobs'
-  | 'intake'
-  | 'timers'
-  | 'pull'
-  | 'retention'
-  | 'alarm'
-  | 'inbox'
-  | 'now'
+  'clock' | 'guard' | 'store' | 'unit' | 'turns' | 'effects' | 'jobs' | 'loop' | 'timers' | 'pull' | 'retention' | 'alarm' | 'inbox' | 'now'
 >
 
 /**
@@ -35,13 +22,13 @@ export class OwnWork {
   }
 
   async onWaking(): Promise<void> {
-    const { guard, jobs, intake, turns, alarm } = this.#parts
+    const { guard, jobs, loop, turns, alarm } = this.#parts
     const open = this.#isOpen()
     if (open) await guard.woke()
     this.#parkSettings()
     this.#recover()
     jobs.run()
-    intake.perceiveWaiting()
+    loop.perceiveWaiting()
     turns.consider()
     alarm.rearm()
     this.#watched = open
@@ -52,8 +39,8 @@ export class OwnWork {
    * down.
    */
   rest(): void {
-    const { guard, turns, jobs, intake } = this.#parts
-    if (!this.#watched || turns.busy || jobs.busy || intake.busy) return
+    const { guard, turns, jobs, loop } = this.#parts
+    if (!this.#watched || turns.busy || jobs.busy || loop.busy) return
     this.#watched = false
     guard.rested()
   }
@@ -74,12 +61,12 @@ export class OwnWork {
   }
 
   async tick(): Promise<void> {
-    const { guard, unit, timers, intake } = this.#parts
-    if (!guard.careful('timer')) return unit((unit) => void intake.accept(timers.due(unit, intake.full), 'timer'), together('timer'))
+    const { guard, unit, timers, loop } = this.#parts
+    if (!guard.careful('timer')) return unit((unit) => void loop.accept(timers.due(unit, loop.full), 'timer'), together('timer'))
     for (const name of timers.dueNames()) {
       const work = { kind: 'timer' as const, id: name }
       if (await guard.begin(work)) {
-        unit((unit) => void intake.accept(timers.due(unit, intake.full, name), 'timer'), work)
+        unit((unit) => void loop.accept(timers.due(unit, loop.full, name), 'timer'), work)
         guard.done(work)
       } else {
         unit((unit) => guard.park(unit, work, guard.reason(work)))

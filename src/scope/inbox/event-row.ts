@@ -19,5 +19,12 @@ export const insertRows = `INSERT INTO events (seq, id, scope, type, source, tim
     value->>3, ?2, CASE WHEN value->>1 NOT IN ('pending', 'processing') THEN ?2 END, ?2, CASE value->>1 WHEN 'processing' THEN 'reflex:' || (value->>0) END,
     CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, value->>4 FROM (SELECT value, value->5 AS event FROM json_each(?1))`
 
+/** Its parameters: a JSON array of `[seq, status, in_context, outcome, chain_seq]`, and the time. */
+export const updateRows = `UPDATE events SET status = row.value->>1, in_context = row.value->>2, outcome = row.value->>3,
+    chain_seq = coalesce(row.value->>4, chain_seq), ended_at = CASE WHEN row.value->>1 NOT IN ('pending', 'processing') THEN ?2 END,
+    ack_token = CASE row.value->>1 WHEN 'processing' THEN 'reflex:' || seq END, parked = NULL, parked_at = NULL,
+    lease_until = CASE row.value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, revision = revision + (row.value->>1 <> 'pending')
+  FROM json_each(?1) AS row WHERE events.seq = row.value->>0`
+
 export const rowOf = ({ stored: { seq, text }, status, in_context, outcome, chain_seq }: Judged): string =>
   `[${seq},${JSON.stringify(status)},${in_context ? 1 : 0},${outcome ? JSON.stringify(JSON.stringify(outcome)) : null},${chain_seq},${text}]`

@@ -2,11 +2,11 @@ import type { Env } from '../../env.ts'
 import { SqlEventStore, type Receipt } from '../../core/event-store.ts'
 import type { Event } from '../../core/event.ts'
 import type { Database } from '../database.ts'
-import type { Intake } from './accept.ts'
+import type { Loop } from '../loop.ts'
 import type { Pull } from './pull.ts'
 import type { UnitOfWork } from '../unit.ts'
 
-type Parts = { env: Env; scope: string; database: Database; intake: Intake; pull: Pull; unit: UnitOfWork }
+type Parts = { env: Env; scope: string; database: Database; loop: Loop; pull: Pull; unit: UnitOfWork }
 
 /** The inbox as the EventStore that a trigger is given: what is published is accepted and perceived as any other event, here or in the scope that it names. */
 export class ScopeEventStore extends SqlEventStore {
@@ -24,7 +24,7 @@ export class ScopeEventStore extends SqlEventStore {
         async ([scope, group]) => {
           const accepted =
             scope === this.#parts.scope
-              ? this.#parts.intake.accept(group, 'agent')
+              ? this.#parts.loop.accept(group, 'agent')
               : await this.#parts.env.SCOPE.getByName(scope).accept(group, 'agent')
           if (!accepted.ok) throw new Error(`the inbox of scope ${scope} is full (${accepted.depth} of ${accepted.limit})`)
           return accepted.receipts

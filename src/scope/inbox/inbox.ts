@@ -7,7 +7,8 @@ import type { SecretHider } from '../../contract/secrets.ts'
 import { jsonChunks } from '../../base/json-chunks.ts'
 import type { Database, Row } from '../database.ts'
 import type { ParkedFor } from '../parking.ts'
-import { insertRows, rowOf, type Claimed, type Judged, type Stored } from './event-row.ts'
+import { insertRows, rowOf, updateRows, type Claimed, type Judged, type Stored } from './event-row.ts'
+import type { Accepted } from '../../contract/scope-api.ts'
 import type { Unit } from '../unit.ts'
 
 type Remembered = { find: (seq: number) => Event | undefined }
@@ -65,13 +66,23 @@ export class Inbox {
     return { event: hidden, text: JSON.stringify(hidden) }
   }
 
-  /** The trace of each event that is here, by its id. */
-  tracesOf(ids: readonly string[]): Map<string, string> {
-    const rows = this.#database.allOf<{ id: string; trace_id: string }>(
-      ids,
-      `SELECT id, payload ->> '$.meta.trace_id' AS trace_id FROM events WHERE id IN (SELECT value FROM json_each(?1))`,
-    )
-    return new Map(rows.map(({ id, trace_id }) => [id, trace_id]))
+  /** An empty inbox takes any batch, or one larger than the limit could never come in. */
+  hasRoom(events: readonly Event[], limit: number): boolean {
+    return this.#open === 0 || this.#open + events.length <= limit || this.#open + this.fresh(events).length <= limit
+  }
+
+  /** A duplicate is answered with the trace of the first, which is the one in the log. */
+  receipts(events: readonly Event[], fresh: Set<string>): Extract<Accepted, { ok: true }>['receipts'] {
+    const ids = fresh.size < events.length ? events.map(({ id }) => id) : []
+    const sql = `SELECT id, payload ->> '$.meta.trace_id' AS trace_id FROM events WHERE id IN (SELECT value FROM json_each(?1))`
+    const rows = ids.length === 0 ? [] : this.#database.allOf<{ id: string; trace_id: string }>(ids, sql)
+    const traces = new Map(rows.map(({ id, trace_id }) => [id, trace_id]))
+    return events.map(({ id, scope, meta: { trace_id } }) => ({
+      id,
+      scope,
+      trace_id: traces.get(id) ?? trace_id,
+      status: fresh.delete(id) ? 'accepted' : 'duplicate',
+    }))
   }
 
   /** Stores fresh events as the filters have judged them. */
@@ -80,6 +91,23 @@ export class Inbox {
     for (const chunk of jsonChunks(judged.map(rowOf))) unit.allHidden(insertRows, chunk, unit.now)
     this.#last += judged.length
     this.#open += judged.filter(({ status }) => status === 'pending' || status === 'processing').length
+  }
+
+  /** Writes decisions on events that are stored already. */
+  update(unit: Unit, judged: readonly Judged[]): void {
+    const rows = judged.map(({ stored: { seq }, status, in_context, outcome, chain_seq }) =>
+      JSON.stringify([seq, status, in_context ? 1 : 0, outcome && JSON.stringify(outcome), chain_seq]),
+    )
+    for (const chunk of jsonChunks(rows)) unit.allHidden(updateRows, chunk, unit.now)
+    this.#open -= judged.filter(({ status }) => status !== 'pending' && status !== 'processing').length
+  }
+
+  /** The action that held the event failed: it waits for a turn, as if no reflex had fired. */
+  unhold(unit: Unit, seq: number): void {
+    unit.all(
+      `UPDATE events SET status = 'pending', due_at = 0, ack_token = NULL, lease_until = NULL, revision = revision + 1 WHERE seq = ? AND status = 'processing'`,
+      seq,
+    )
   }
 
   /** Due events that no filter has seen: a filter failed, or the scope was set to `pull` when they came. */
@@ -208,33 +236,6 @@ export class Inbox {
   /** Events of the context that wait for a turn. */
   waiting(): number[] {
     return this.#database.all<{ seq: number }>(`SELECT seq FROM events WHERE status = 'pending' AND in_context = 1`).map(({ seq }) => seq)
-  }
-
-  /** Ids of the turns that considered these events before. */
-  earlierTurns(seqs: readonly number[]): string[] {
-    const rows = this.#database.allOf<{ turn_id: string }>(
-      seqs,
-      `SELECT DISTINCT turn.value AS turn_id FROM events, json_each(events.turns) AS turn
-        WHERE seq IN (SELECT value FROM json_each(?1)) AND turns IS NOT NULL`,
-    )
-    return Array.from(new Set(rows.map(({ turn_id }) => turn_id)))
-  }
-
-  consideredBy(turn_id: string, seqs: readonly number[]): number[] {
-    return this.#database
-      .allOf<{ seq: number }>(
-        seqs,
-        'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND ?2 IN (SELECT value FROM json_each(turns))',
-        turn_id,
-      )
-      .map(({ seq }) => seq)
-  }
-
-  /** Those of a turn's events that were interrupted `times` times. */
-  interrupted(seqs: readonly number[], times: number): number[] {
-    return this.#database
-      .allOf<{ seq: number }>(seqs, 'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND interruptions >= ?2', times)
-      .map(({ seq }) => seq)
   }
 
   reopen(unit: Unit, ids: readonly string[]): Settled[] {

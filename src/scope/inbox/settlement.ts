@@ -25,17 +25,25 @@ export class Settlement {
 
   end(unit: Unit, seqs: readonly number[], how: End): number {
     if (seqs.length === 0) return 0
-    const { inbox, memory, waiters, undecided } = this.#parts
+    const rows = this.#parts.inbox.end(unit, seqs, how)
+    this.ended(unit, rows, how)
+    return rows.length
+  }
+
+  /** Records events that the inbox has ended. */
+  ended(unit: Unit, rows: readonly Settled[], how: End): void {
+    const { memory, waiters, undecided } = this.#parts
     const { status, outcome } = how
-    const rows = inbox.end(unit, seqs, how)
     if (status === 'cancelled' || status === 'dead_lettered') {
-      memory.leave(unit, seqs)
+      memory.leave(
+        unit,
+        rows.map(({ seq }) => seq),
+      )
     }
     if (outcome.by !== 'turn' && outcome.by !== 'reflex') undecided(unit, rows)
     unit.log(...endedEntries(rows, how))
     unit.count({ [status]: rows.length })
     waiters.settled(rows.map(({ id }) => id))
-    return rows.length
   }
 
   /** What a failure of `error` needs beside the events: the attempts allowed, the time, and jitter. */

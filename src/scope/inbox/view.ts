@@ -78,6 +78,33 @@ export class InboxView {
     return row?.first === null || row?.last === null || !row ? null : { first: row.first, last: row.last }
   }
 
+  /** Ids of the turns that considered these events before. */
+  earlierTurns(seqs: readonly number[]): string[] {
+    const rows = this.#database.allOf<{ turn_id: string }>(
+      seqs,
+      `SELECT DISTINCT turn.value AS turn_id FROM events, json_each(events.turns) AS turn
+        WHERE seq IN (SELECT value FROM json_each(?1)) AND turns IS NOT NULL`,
+    )
+    return Array.from(new Set(rows.map(({ turn_id }) => turn_id)))
+  }
+
+  consideredBy(turn_id: string, seqs: readonly number[]): number[] {
+    return this.#database
+      .allOf<{ seq: number }>(
+        seqs,
+        'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND ?2 IN (SELECT value FROM json_each(turns))',
+        turn_id,
+      )
+      .map(({ seq }) => seq)
+  }
+
+  /** Those of a turn's events that were interrupted `times` times. */
+  interrupted(seqs: readonly number[], times: number): number[] {
+    return this.#database
+      .allOf<{ seq: number }>(seqs, 'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND interruptions >= ?2', times)
+      .map(({ seq }) => seq)
+  }
+
   #count(condition: string): number {
     return this.#database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE ${condition}`)?.n ?? 0
   }

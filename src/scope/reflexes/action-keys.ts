@@ -1,8 +1,8 @@
 import { toolKeys } from '../../tools/tool-keys.ts'
 import type { Database } from '../database.ts'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
+import type { LaneWork } from '../../reflexes/decide.ts'
 import type { Unit } from '../unit.ts'
-import type { LaneWork } from './permit.ts'
 
 /** The idempotency keys of actions that reflexes have carried out. */
 export class ActionKeys {

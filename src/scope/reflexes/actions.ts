@@ -9,13 +9,11 @@ import { MOST_DEATHS, type Guard } from '../guard.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import type { Settlement } from '../inbox/settlement.ts'
 import type { Job, JobKind, Jobs } from '../jobs.ts'
-import type { Log } from '../log.ts'
 import { childHead, headOf } from '../spans.ts'
 import type { Unit, UnitOfWork } from '../unit.ts'
-import type { Fire } from './fire.ts'
-import type { HeldEvents } from '../inbox/held-events.ts'
+import type { Fire, LaneWork } from '../../reflexes/decide.ts'
+import type { Inbox } from '../inbox/inbox.ts'
 import { performAction, type LaneAction, type Performed, type Performing } from './perform-action.ts'
-import type { LaneWork } from './permit.ts'
 import type { Proving } from './shadow.ts'
 
 /** Plans of skills that run at the same time, one of each skill. */
@@ -25,18 +23,14 @@ type ActionParts = Performing & {
   scope: string
   jobs: Jobs
   guard: Guard
-  log: Log
-  held: HeldEvents
+  inbox: Inbox
   memory: WorkingMemory
-  /** Bounds the context once an event of it has ended. */
-  trim: (unit: Unit) => void
   settlement: Settlement
   proving: Proving
   unit: UnitOfWork
   agent: () => Agent
-  turn: { cancel: (reason: string, by: string) => void; preempt: (reason: string) => void; consider: () => void; escalate: () => void }
-  /** Sends to the sockets, after the acknowledgement and before the log. */
-  say: (content: string, event_id: string) => void
+  /** An event may wait for a turn now. */
+  consider: () => void
 }
 
 /**
@@ -75,40 +69,11 @@ export class Actions {
     return waiting.some(({ work }) => work.kind === 'tool' && keys(tool, work.input)?.idempotence_key === key)
   }
 
-  /** In the unit that accepts the event, once it is stored and logged. */
-  begin(unit: Unit, fire: Fire, stored: Stored, log_seq: number): void {
+  /** In the unit that accepts the event: keeps work for the lane, and the key of an action that is done at once. */
+  add(unit: Unit, fire: Fire, stored: Stored, log_seq: number): void {
     const { action, permitted, version } = fire
-    const { turn, proving, keys } = this.#parts
-    unit.count({ reflex_actions: 1 })
-    if (action.preempt) turn.preempt(`reflex ${version.id} preempted it`)
-    if (permitted.lane) return this.#enqueue(unit, fire, permitted.work, stored, log_seq)
-    if (action.idempotence_key !== undefined) keys.keep(unit, version.id, action.idempotence_key, null)
-    this.#atOnce(unit, fire, stored)
-    proving.acted(unit, version, { ok: true, saves: action.action_type !== 'escalate' })
-  }
-
-  /** `set_scratch` was applied before: the next event's reflexes saw it. */
-  #atOnce(unit: Unit, { action, version }: Fire, { event }: Stored): void {
-    const { log, turn, say } = this.#parts
-    const head = childHead(headOf(event))
-    // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
-    switch (action.action_type) {
-      case 'reply':
-        say(action.content, event.id)
-        unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content })
-        break
-      case 'set_scratch':
-        unit.log({ ...head, kind: 'scratch-set', ...cleanPair(log, action), reflex_id: version.id })
-        break
-      case 'cancel_turn':
-        turn.cancel(action.reason, `reflex:${version.id}`)
-        break
-      case 'escalate':
-        turn.escalate()
-        break
-      default:
-        throw new Error(`the action ${action.action_type} is not done at once`)
-    }
+    if (permitted.lane) this.#enqueue(unit, fire, permitted.work, stored, log_seq)
+    else if (action.idempotence_key !== undefined) this.#parts.keys.keep(unit, version.id, action.idempotence_key, null)
   }
 
   #enqueue(unit: Unit, { action, version }: Fire, work: LaneWork, { seq, event }: Stored, log_seq: number): void {
@@ -150,7 +115,7 @@ export class Actions {
 
   /** The event gets its outcome, or goes the slow path, in the unit that ends the action. */
   #settle({ key: id, payload }: Job<LaneAction>, { status, error, close }: Performed): void {
-    const { unit, jobs, guard, keys, held, memory, proving, agent, effects, settlement, turn, trim } = this.#parts
+    const { unit, jobs, guard, keys, inbox, memory, proving, agent, effects, settlement, consider } = this.#parts
     const { seq, reflex_id, version, idempotence_key, work, head, action_type, log_seq, consume } = payload
     const ok = status === 'ok' || status === 'reused'
     unit(
@@ -166,7 +131,7 @@ export class Actions {
           settlement.end(ending, [seq], { status: 'completed', outcome })
           if (consume) memory.leave(ending, [seq])
         } else if (status === 'failed' && agent().trigger !== null) {
-          held.giveBack(ending, seq)
+          inbox.unhold(ending, seq)
         } else {
           const reason =
             status === 'unknown'
@@ -174,16 +139,13 @@ export class Actions {
               : `the action of reflex ${reflex_id} failed: ${error}`
           settlement.end(ending, [seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
         }
-        trim(ending)
+        memory.trim(ending)
         guard.done({ kind: 'action', id })
       },
       { kind: 'action', id },
     )
-    turn.consider()
+    consider()
   }
 }
 
 const kindOf = (work: LaneWork): JobKind => (work.kind === 'skill' ? 'plan' : 'action')
-
-const cleanPair = (log: Log, { key, value }: { key: string; value: unknown }): { key: string; value: unknown } =>
-  log.clean({ key, value }) as { key: string; value: unknown }

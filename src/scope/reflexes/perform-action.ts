@@ -10,9 +10,9 @@ import type { EffectLane, HeldEffect } from '../effects/effect-lane.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
 import type { Job } from '../jobs.ts'
 import type { SessionFor } from '../skills/sessions.ts'
-import type { UnitOfWork } from '../unit.ts'
 import type { ActionKeys } from './action-keys.ts'
-import type { LaneWork } from './permit.ts'
+import type { UnitOfWork } from '../unit.ts'
+import type { LaneWork } from '../../reflexes/decide.ts'
 
 /** An action that takes the effect lane, as its job keeps it. */
 export type LaneAction = {

@@ -9,16 +9,8 @@ import { parseEvent } from '../../events/parse-event.ts'
 import type { Action } from '../../contract/action.ts'
 import { reflexId, type ReflexVersion } from '../../contract/reflex.ts'
 import type { JsonFields } from '../../base/json.ts'
+import type { Permission } from '../../reflexes/decide.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
-
-/** An action that may be carried out: at once, within the event's own transaction, or in the effect lane. */
-export type Permitted = { ok: true; lane: false } | { ok: true; lane: true; work: LaneWork }
-/** A skill is decided on by the gate when its turn comes. */
-export type LaneWork =
-  | { kind: 'tool'; tool: string; input: unknown }
-  | { kind: 'event'; event: Event }
-  | { kind: 'skill'; skill_id: string; inputs: JsonFields }
-export type Permission = Permitted | { ok: false; detail: string }
 
 type Asked = {
   scope: string

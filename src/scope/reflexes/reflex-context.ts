@@ -6,22 +6,19 @@ import { RECENT_EVENTS, type ReflexContext, type RecentAction } from '../../refl
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import type { Budget } from '../turns/budget.ts'
 import type { Stored } from '../inbox/event-row.ts'
-import type { WorkingMemory } from '../context/working-memory.ts'
+import type { DecisionContext } from '../../core/decision-context.ts'
+import type { Shown } from '../../reflexes/decide.ts'
 import type { Windows } from './event-counts.ts'
 
 type Parts = {
-  memory: WorkingMemory
   windows: Windows
   budget: Budget
   agent: () => Agent
   owned: () => readonly string[]
   thinking: () => { since: number } | null
 }
-/** `fits`: the sandbox takes it. */
-export type Seen = { context: ReflexContext; json: ContextJson; hash: string; fits: boolean }
-
 /** What reflexes see of the scope when an event is at hand: a copy, small enough for the sandbox. */
-export class Situation {
+export class ReflexContexts {
   readonly #parts: Parts
   /** The latest events' JSON. */
   #recent: ReadonlyMap<Event, string> = new Map()
@@ -31,8 +28,8 @@ export class Situation {
   }
 
   /** For one event, once it has joined the context; then for each reflex, by what it has done itself. */
-  of(stored: Stored, now: number): (recent_actions: RecentAction[]) => Seen {
-    const { memory, windows, budget, agent, owned, thinking } = this.#parts
+  of(stored: Stored, context: DecisionContext, now: number): (recent_actions: RecentAction[]) => Shown {
+    const { windows, budget, agent, owned, thinking } = this.#parts
     const event = stored.event as Event & Record<string, unknown>
     const turn = thinking()
     windows.add(event, now, stored.seq)
@@ -41,22 +38,22 @@ export class Situation {
       tick: stored.seq,
       balance: 0,
       llm_tokens_remaining: budget.remaining(),
-      recent_events: recentOf(memory.live.events, event),
+      recent_events: recentOf(context.events, event),
       pending_purchases: [],
       pending_contracts: [],
       owned_artifacts: owned(),
       event,
       window: windows.counts(now, event),
       recent_actions: [],
-      scratch: memory.live.scratch,
+      scratch: context.scratch,
       thinking: turn && { since: new Date(turn.since).toISOString() },
     }
     const recent_events = this.#texts(base.recent_events, stored)
     const json = ContextJson.of(base, { event: stored.text, recent_events: arrayOf(recent_events) })
-    const seen = (recent_actions: RecentAction[]): Seen =>
+    const seen = (recent_actions: RecentAction[]): Shown =>
       fitted({ ...base, recent_actions }, json.with('recent_actions', JSON.stringify(recent_actions)), recent_events)
     // Most reflexes have done nothing lately and see the same.
-    let plain: Seen | undefined
+    let plain: Shown | undefined
     return (recent_actions) => (recent_actions.length === 0 ? (plain ??= seen([])) : seen(recent_actions))
   }
 
@@ -85,7 +82,7 @@ export const shownOf = (context: ReflexContext): ReflexContext =>
   ).context
 
 /** Large events leave `recent_events` from the oldest on, until the rest fits. */
-function fitted(context: ReflexContext, whole: ContextJson, recent_events: readonly string[]): Seen {
+function fitted(context: ReflexContext, whole: ContextJson, recent_events: readonly string[]): Shown {
   for (let from = 0; ; from += 1) {
     const json = from === 0 ? whole : whole.with('recent_events', arrayOf(recent_events.slice(from)))
     const fits = json.fits(sandboxLimits.context_bytes)

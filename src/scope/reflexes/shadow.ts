@@ -4,8 +4,9 @@ import type { Action } from '../../contract/action.ts'
 import type { Decision, ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import { agreement } from '../../reflexes/agreement.ts'
 import { countRun } from '../../reflexes/metrics.ts'
-import { promotable, proofOf, shouldDemote } from '../../reflexes/promotion.ts'
-import type { ReflexRun } from '../../reflexes/run-reflex.ts'
+import { promotable, proofOf } from '../../reflexes/promotion.ts'
+import type { Step } from '../../reflexes/decide.ts'
+import { countTrial, demotionOf } from '../../reflexes/trial.ts'
 import type { Counters } from '../counters.ts'
 import type { Database } from '../database.ts'
 import type { Stored } from '../inbox/event-row.ts'
@@ -16,9 +17,6 @@ import { toolKeys } from '../../tools/tool-keys.ts'
 import type { Programs } from './versions.ts'
 import type { Records } from './stats.ts'
 import type { Unit } from '../unit.ts'
-
-/** So often in a row at its limit, and a reflex acts no more: each time costs the scope some tens of milliseconds. */
-const MOST_LIMITS = 3
 
 type Parts = {
   scope: string
@@ -46,19 +44,23 @@ export class Proving {
     this.#waiting = parts.database.first<{ n: number }>('SELECT count(*) AS n FROM trials')?.n ?? 0
   }
 
-  /** `refused`: it wanted what this scope does not allow, which says nothing about the reflex. */
-  ran(unit: Unit, version: ReflexVersion, run: Pick<ReflexRun, 'reason' | 'fuel' | 'duration_us'>, refused: boolean): void {
-    const { metrics, trial } = this.#parts.records.of(version)
+  /** Counts a run. A refused action is one that this scope does not allow. */
+  ran(unit: Unit, { version, run, refused }: NonNullable<Step['ran']>): void {
+    const known = this.#parts.records.of(version)
+    const { metrics } = known
     countRun(metrics, refused ? { ...run, reason: 'invalid_action' } : run)
-    trial.runs += 1
-    if (run.reason !== 'fired') trial.passed[run.reason] += 1
-    trial.limits = run.reason === 'limit' ? trial.limits + 1 : 0
+    known.trial = countTrial(known.trial, run)
     if (version.state === 'shadow') {
       metrics.shadow.runs += 1
       if (run.reason === 'fired' && !refused) metrics.shadow.fired += 1
     }
-    if (trial.limits >= MOST_LIMITS) this.#demote(unit, version, `it was stopped at its limit ${MOST_LIMITS} times in a row`, 'draft')
-    else this.#judge(unit, version)
+    this.#judge(unit, version)
+  }
+
+  /** A cooldown or a rate held the version back. */
+  heldBack(of: { id: string; version: number }): void {
+    const version = this.#parts.programs.find(of)
+    if (version) this.#parts.records.of(version).metrics.held_back += 1
   }
 
   /** An action was carried out, or its effect failed. `saves`: no turn thinks about its event. */
@@ -184,16 +186,15 @@ export class Proving {
   }
 
   #judge(unit: Unit, version: ReflexVersion): void {
-    if (version.state !== 'active') return
-    const reason = shouldDemote(this.#parts.records.of(version).trial)
-    if (reason !== null) this.#demote(unit, version, reason)
+    const demotion = demotionOf(this.#parts.records.of(version).trial, version.state)
+    if (demotion) this.#demote(unit, version, demotion)
   }
 
   /** Where this scope has no say, it only does without it. In shadow it goes on showing what it would do; what costs too much does not even run. */
-  #demote(unit: Unit, version: ReflexVersion, reason: string, to: ReflexState = 'shadow'): void {
+  #demote(unit: Unit, version: ReflexVersion, { to, reason }: { to: ReflexState; reason: string }): void {
     const { programs, records } = this.#parts
     if (version.state === 'retired' || version.state === to) return
-    records.tryAnew(version)
+    records.restartTrial(version)
     if (programs.governs(version)) return this.#move(unit, version, to, reason)
     programs.suspend(unit, version, reason)
     this.#log(unit, version, 'suspended', reason)

@@ -1,16 +1,9 @@
 import type { ReflexReference, ReflexVersion } from '../../contract/reflex.ts'
 import { matchesScope } from '../../contract/scope-pattern.ts'
+import type { Link } from '../../reflexes/decide.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Database } from '../database.ts'
 import type { Unit } from '../unit.ts'
-
-/** One link of the chain: who acts, who only watches, and why nobody acts. */
-export type Link = {
-  reference: ReflexReference
-  acting: ReflexVersion | null
-  watching: ReflexVersion[]
-  absent: { reason: 'missing' | 'suspended'; detail: string } | null
-}
 
 const nameOf = ({ id, version }: { id: string; version: number }): string => `${id}@${version}`
 

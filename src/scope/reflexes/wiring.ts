@@ -24,19 +24,19 @@ import type { Configuration } from '../settings/change.ts'
 import type { Jobs } from '../jobs.ts'
 import type { ActionKeys } from './action-keys.ts'
 import { Actions } from './actions.ts'
-import { Chain } from './chain.ts'
-import { HeldEvents } from '../inbox/held-events.ts'
+import type { Situation } from '../../reflexes/decide.ts'
+import type { Inbox } from '../inbox/inbox.ts'
 import { Programs } from './versions.ts'
 import { Proving } from './shadow.ts'
 import { Recordings } from './recordings.ts'
 import type { Records } from './stats.ts'
-import { ReflexOutcome } from './reflex-outcome.ts'
-import { Situation } from './reflex-context.ts'
+import { permit } from './permit.ts'
+import { ReflexContexts } from './reflex-context.ts'
 import { OwnedReflexes } from './owned.ts'
 import { reflexTools } from './tools.ts'
 import { Upkeep } from './sync.ts'
 import { Windows } from './event-counts.ts'
-import type { Unit, UnitOfWork } from '../unit.ts'
+import type { UnitOfWork } from '../unit.ts'
 
 type Parts = {
   scope: string
@@ -46,6 +46,7 @@ type Parts = {
   database: Database
   records: Records
   log: Log
+  inbox: Inbox
   memory: WorkingMemory
   counters: Counters
   settlement: Settlement
@@ -60,8 +61,6 @@ type Parts = {
   turns: () => Turns
   configuration: () => Configuration
   accept: (events: readonly Event[]) => Accepted
-  trim: (unit: Unit) => void
-  say: (content: string, event_id: string) => void
   propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
   fetch: typeof fetch
   now: () => number
@@ -69,7 +68,7 @@ type Parts = {
 
 /** System 1 of a scope. The sandbox is only made once a reflex runs. */
 export function composeSystem1(parts: Parts) {
-  const { scope, env, database, records, log, memory, budget, alarm, unit, agent, settings, turns, now } = parts
+  const { scope, env, database, records, memory, budget, alarm, unit, agent, settings, turns, now } = parts
   const sandbox = isolateSandbox
   const programs = new Programs(database, scope, settings)
   const upkeep = new Upkeep({ scope, env, database, programs, records, settings, unit, alarm, now })
@@ -94,32 +93,25 @@ export function composeSystem1(parts: Parts) {
     configure: (patch, by) => parts.configuration().change(patch, by),
     turn_id: () => turns().current?.turn_id ?? null,
   })
-  const held = new HeldEvents()
-  const turn = {
-    cancel: (reason: string, by: string) => void turns().cancel(reason, by),
-    preempt: (reason: string) => turns().preempt(reason),
-    consider: () => turns().consider(),
-    escalate: () => turns().escalate(),
-  }
-  const actions = new Actions({ ...parts, keys: parts.action_keys, held, proving, toolbox, turn })
+  const actions = new Actions({ ...parts, keys: parts.action_keys, proving, toolbox, consider: () => turns().consider() })
   const thinking = () => turns().current
   const windows = new Windows(database)
-  const situation = new Situation({ memory, windows, budget, agent, owned: () => owned.ids, thinking })
-  const carriedOut = (version: { id: string }, key: string) => parts.action_keys.has(version.id, key)
-  const chain = new Chain({
-    scope,
-    agents: parts.agents,
-    programs,
-    situation,
-    records,
-    proving,
-    toolbox,
-    agent,
-    sandbox,
-    carriedOut,
-    log,
+  const contexts = new ReflexContexts({ windows, budget, agent, owned: () => owned.ids, thinking })
+  const { agents } = parts
+  const situation = (now: number, fuel: number): Situation => ({
     now,
+    fuel,
+    perceives: settings().consumer !== 'pull',
+    agent: agent().name,
+    filters: agent().filters,
+    context: () => memory.copy(),
+    chain: programs.links,
+    sandbox,
+    show: (one, context) => contexts.of(one, context, now),
+    history: (who) => records.history(who),
+    trial: (version) => records.trial(version),
+    permit: (action, asked) => permit(action, { ...asked, scope, agents, toolbox, has_trigger: agent().trigger !== null }),
+    carriedOut: (reflex_id, key) => parts.action_keys.has(reflex_id, key),
   })
-  const reflexes = new ReflexOutcome({ scope, actions, proving, held, settlement: parts.settlement, toolbox })
-  return { programs, upkeep, windows, toolbox, proving, recordings, actions, chain, reflexes }
+  return { programs, upkeep, windows, toolbox, proving, recordings, actions, situation }
 }

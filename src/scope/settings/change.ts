@@ -2,11 +2,10 @@ import type { Refused } from '../../contract/scope-api.ts'
 import type { Settings, SettingsPatch } from '../../contract/settings.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Guard } from '../guard.ts'
-import type { Intake } from '../inbox/accept.ts'
 import type { Log } from '../log.ts'
 import type { ModelOutage } from '../turns/model-outage.ts'
 import type { Parking } from '../parking.ts'
-import type { Perception } from '../context/perception.ts'
+import type { Loop } from '../loop.ts'
 import type { SettingsStore } from './settings-store.ts'
 import type { SecretSettings } from '../skills/secret-settings.ts'
 import { scopeHead } from '../spans.ts'
@@ -26,8 +25,7 @@ type Parts = {
   memory: WorkingMemory
   parking: Parking
   outage: ModelOutage
-  perception: Perception
-  intake: Intake
+  loop: Loop
   turns: Turns
   programs: Programs
   upkeep: Upkeep
@@ -51,7 +49,7 @@ export class Configuration {
     by: string,
     key_id: string | null = null,
   ): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
-    const { unit, guard, memory, parking, outage, perception, intake, turns, upkeep, programs, windows, alarm } = this.#parts
+    const { unit, guard, memory, parking, outage, loop, turns, upkeep, programs, windows, alarm } = this.#parts
     const refusal = await this.#parts.secret_settings.refusal(patch)
     if (refusal !== null) return { ok: false, reason: 'invalid', detail: refusal }
     const before = JSON.stringify(this.#parts.store.settings.reflexes)
@@ -75,8 +73,8 @@ export class Configuration {
       windows.forget()
       await upkeep.rechained()
     }
-    unit((unit) => perception.endWaiting(unit))
-    intake.perceiveWaiting()
+    unit((unit) => loop.endWaiting(unit))
+    loop.perceiveWaiting()
     turns.consider()
     alarm.rearm()
     return { ...changed, settings: this.#parts.secret_settings.shown(changed.settings) }

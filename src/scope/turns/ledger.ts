@@ -8,10 +8,10 @@ import type { EffectLane } from '../effects/effect-lane.ts'
 import type { Claimed } from '../inbox/event-row.ts'
 import { together, type Guard, type Work } from '../guard.ts'
 import type { Inbox } from '../inbox/inbox.ts'
+import type { InboxView } from '../inbox/view.ts'
 import type { Log } from '../log.ts'
 import type { ModelOutage } from './model-outage.ts'
 import type { Parking } from '../parking.ts'
-import type { Perception } from '../context/perception.ts'
 import type { Settlement } from '../inbox/settlement.ts'
 import { turnHead } from '../spans.ts'
 import type { Proving } from '../reflexes/shadow.ts'
@@ -27,11 +27,11 @@ const PARKED_MS = 86_400_000
 export type LedgerParts = {
   database: Database
   inbox: Inbox
+  view: InboxView
   guard: Guard
   memory: WorkingMemory
   log: Log
   settlement: Settlement
-  perception: Perception
   proving: Proving
   effects: EffectLane
   outage: ModelOutage
@@ -97,22 +97,16 @@ export class TurnLedger {
   }
 
   /** With its events. */
-  cancel(turn: Turn, reason: string, by: string): void {
-    const { unit, settlement } = this.#parts
-    unit((unit) => {
-      unit.log({ ...turn.head, kind: 'turn-cancelled', turn_id: turn.turn_id, reason, by })
-      settlement.end(unit, seqsOf(turn.claimed), { status: 'cancelled', outcome: { by: 'cancel', reason } })
-      this.#ended(unit, turn, { status: 'cancelled', result: null, error: reason }, 0)
-    })
+  cancel(unit: Unit, turn: Turn, reason: string, by: string): void {
+    unit.log({ ...turn.head, kind: 'turn-cancelled', turn_id: turn.turn_id, reason, by })
+    this.#parts.settlement.end(unit, seqsOf(turn.claimed), { status: 'cancelled', outcome: { by: 'cancel', reason } })
+    this.#ended(unit, turn, { status: 'cancelled', result: null, error: reason }, 0)
   }
 
   /** Its events are considered again. */
-  interrupt(turn: Turn, reason: string): void {
-    const { unit, inbox } = this.#parts
-    unit((unit) => {
-      inbox.release(unit, turn.turn_id, { due_at: 0 })
-      this.#ended(unit, turn, { status: 'interrupted', result: null, error: reason }, 0)
-    })
+  interrupt(unit: Unit, turn: Turn, reason: string): void {
+    this.#parts.inbox.release(unit, turn.turn_id, { due_at: 0 })
+    this.#ended(unit, turn, { status: 'interrupted', result: null, error: reason }, 0)
   }
 
   /**
@@ -138,17 +132,17 @@ export class TurnLedger {
 
   /** Interruptions burn no attempt, but an event that is there each time may be their cause, and nothing is tried for ever. */
   #endOftenInterrupted(unit: Unit, seqs: readonly number[]): void {
-    const { inbox, settlement } = this.#parts
-    const often = inbox.interrupted(seqs, MOST_INTERRUPTIONS)
+    const { view, settlement } = this.#parts
+    const often = view.interrupted(seqs, MOST_INTERRUPTIONS)
     const reason = `the server died, or a connection was lost, ${MOST_INTERRUPTIONS} times while a turn considered this event`
     settlement.end(unit, often, { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
   }
 
   #claim(unit: Unit, limit: number): Turn | null {
-    const { inbox, memory, log, agent } = this.#parts
+    const { inbox, view, memory, log, agent } = this.#parts
     const turn_id = uuidv7()
     const due = inbox.claimForTurn(unit, turn_id, { limit, memory })
-    const earlier_turns = inbox.earlierTurns(seqsOf(due))
+    const earlier_turns = view.earlierTurns(seqsOf(due))
     const claimed = this.#withoutUnsafe(unit, due, earlier_turns)
     if (claimed.length === 0) return null
     const head = turnHead(
@@ -181,7 +175,7 @@ export class TurnLedger {
   }
 
   #settle(unit: Unit, turn: Turn, ending: Ending): void {
-    const { memory, settlement, inbox, perception, proving, outage } = this.#parts
+    const { memory, settlement, inbox, proving, outage } = this.#parts
     if (ending.status !== 'waiting' && (turn.model.answered || ending.fault?.fault === 'refused')) outage.answered(unit)
     const { turn_id, claimed, seen } = turn
     switch (ending.status) {
@@ -199,7 +193,7 @@ export class TurnLedger {
           outcome: { by: 'turn', turn_id, log_seq: this.#parts.log.last + claimed.length + 1 },
         })
         this.#ended(unit, turn, ending, ending.status === 'result' ? memory.clear(unit, seen.seqs) : 0)
-        return perception.trim(unit)
+        return memory.trim(unit)
       }
       case 'refused': {
         inbox.release(unit, turn_id, { due_at: ending.until ?? unit.now + PARKED_MS, parked: { reason: 'budget', now: unit.now } })
@@ -256,12 +250,12 @@ export class TurnLedger {
 
   /** An effect without a key that may have happened: a repeated turn could do it twice, so a person decides (G8). */
   #withoutUnsafe(unit: Unit, due: Claimed[], earlier_turns: readonly string[]): Claimed[] {
-    const { effects, inbox, settlement } = this.#parts
+    const { effects, view, settlement } = this.#parts
     const given = new Set<number>()
     for (const turn_id of earlier_turns) {
       const tools = effects.journal.unknownTools(turn_id)
       if (tools.length === 0) continue
-      const seqs = inbox.consideredBy(turn_id, seqsOf(due))
+      const seqs = view.consideredBy(turn_id, seqsOf(due))
       const reason = `effect ${tools.join(', ')} ended unknown and carries no idempotency key: look whether it happened, then retry or discard this event`
       settlement.end(unit, seqs, { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
       for (const seq of seqs) given.add(seq)

@@ -4,7 +4,6 @@ import { messageOf } from '../../base/error-text.ts'
 import type { Alarm } from '../alarm.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import { inBackground } from '../in-background.ts'
-import type { InboxView } from '../inbox/view.ts'
 import { mapStack } from '../map-stack.ts'
 import type { Ending, Turn } from './turn.ts'
 import { TurnLedger, type LedgerParts } from './ledger.ts'
@@ -23,10 +22,12 @@ type Parts = LedgerParts & {
   scope: string
   env: Env
   hide: (text: string) => string
-  view: InboxView
   alarm: Alarm
   deps: (turn: Turn) => Promise<AgentDeps>
 }
+
+/** A turn that has ended on disk, and whose trigger is to be stopped. */
+export type Stopped = { turn: Turn; why: string }
 
 /** The turn lane: when the trigger is evaluated, at most once at a time (G4), and what stops it. */
 export class Turns {
@@ -113,7 +114,7 @@ export class Turns {
   /** New events joined the context. */
   arrived(): void {
     if (this.#current && this.#parts.settings().overlap === 'interrupt' && this.#interrupts < MOST_INTERRUPTS)
-      this.#interrupt(this.#current, 'events arrived, and the overlap policy is interrupt')
+      this.#interruptNow(this.#current)
     this.consider()
   }
 
@@ -123,21 +124,24 @@ export class Turns {
     this.consider()
   }
 
-  /** A reflex goes before the turn in flight: what that considered is considered again. A turn that was interrupted often is let through. */
-  preempt(reason: string): void {
-    if (this.#current && this.#interrupts < MOST_INTERRUPTS) this.#interrupt(this.#current, reason)
-    this.#next()
+  /** A reflex goes before the turn in flight, whose events are considered again. A turn that was interrupted often is let through. */
+  preempt(unit: Unit, reason: string): Stopped | null {
+    return this.#current && this.#interrupts < MOST_INTERRUPTS ? this.#interrupt(unit, this.#current, reason) : null
   }
 
-  /** Durable: once this returns, the turn and its events have ended, whatever the trigger still does. */
-  cancel(reason: string, by: string): { cancelled: boolean; turn_id: string | null; events: number } {
+  /** Ends the turn in flight with its events. `stop` follows the commit. */
+  cancel(unit: Unit, reason: string, by: string): Stopped | null {
     const turn = this.#current
-    if (!turn) return { cancelled: false, turn_id: null, events: 0 }
-    this.#ledger.cancel(turn, reason, by)
+    if (!turn) return null
+    this.#ledger.cancel(unit, turn, reason, by)
     this.#current = null
-    turn.stop(new Error(`the turn was cancelled: ${reason}`))
+    return { turn, why: `the turn was cancelled: ${reason}` }
+  }
+
+  /** Stops the trigger of a turn that has ended: it has no effect any more. */
+  stop({ turn, why }: Stopped): void {
+    turn.stop(new Error(why))
     this.#next()
-    return { cancelled: true, turn_id: turn.turn_id, events: turn.claimed.length }
   }
 
   #start(): void {
@@ -208,12 +212,18 @@ export class Turns {
   }
 
   /** Overlap policy `interrupt`: everything is considered again, together with what arrived. Where events never cease, a turn is let through in the end. */
-  #interrupt(turn: Turn, reason: string): void {
+  #interrupt(unit: Unit, turn: Turn, reason: string): Stopped {
     this.#interrupts += 1
     this.#interrupted = turn.since
-    this.#ledger.interrupt(turn, reason)
+    this.#ledger.interrupt(unit, turn, reason)
     this.#current = null
-    turn.stop(new Error(`the turn was interrupted: ${reason}`))
+    return { turn, why: `the turn was interrupted: ${reason}` }
+  }
+
+  #interruptNow(turn: Turn): void {
+    const reason = 'events arrived, and the overlap policy is interrupt'
+    const { why } = this.#parts.unit((unit) => this.#interrupt(unit, turn, reason))
+    turn.stop(new Error(why))
   }
 
   #next(): void {

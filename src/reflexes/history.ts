@@ -1,0 +1,86 @@
+import type { Action } from '../contract/action.ts'
+import type { ReflexReference } from '../contract/reflex.ts'
+import type { RecentAction } from './reflex-context.ts'
+
+/** `at` is ISO 8601, as reflexes are shown it. */
+type FireRecord = { at: string; event_id: string; action: Action; overruled?: true }
+/** `minute` counts from the epoch. */
+export type HistoryRecord = { fires: FireRecord[]; last_at: number | null; minute: number; fired: number }
+
+const RECENT = 10
+const DEFAULT_RATE = 6000
+/** A longer action is kept without its content, or ten of them would fill the context. */
+const LONGEST = 1000
+
+/** The latest actions of one reflex in one scope, for cooldowns, rates and its context. */
+export class History {
+  #record: HistoryRecord
+
+  constructor(record: HistoryRecord = { fires: [], last_at: null, minute: 0, fired: 0 }) {
+    this.#record = record
+  }
+
+  get record(): HistoryRecord {
+    return this.#record
+  }
+
+  copy(): History {
+    return new History(this.#record)
+  }
+
+  /** The newest last. */
+  recent(now: number): RecentAction[] {
+    const ago = (at: string) => Math.max(0, (now - Date.parse(at)) / 1000)
+    return this.#record.fires.map(({ at, event_id, action }) => ({ at, seconds_ago: ago(at), event_id, action }))
+  }
+
+  /** Actions of this type within the last minute, of those that are kept. */
+  lately(action_type: Action['action_type'], now: number): number {
+    return this.#record.fires.filter(({ at, action }) => action.action_type === action_type && now - Date.parse(at) < 60_000).length
+  }
+
+  heldBack({ cooldown_s, rate = DEFAULT_RATE }: ReflexReference, now: number): 'cooldown' | 'rate' | null {
+    const { last_at, minute, fired } = this.#record
+    if (cooldown_s !== undefined && last_at !== null && now - last_at < cooldown_s * 1000) return 'cooldown'
+    return minute === Math.floor(now / 60_000) && fired >= rate ? 'rate' : null
+  }
+
+  fired({ at, event_id, action }: { at: number; event_id: string; action: Action }): void {
+    const minute = Math.floor(at / 60_000)
+    const fired = (this.#record.minute === minute ? this.#record.fired : 0) + 1
+    const fires = [...this.#record.fires, { at: new Date(at).toISOString(), event_id, action: brief(action) }].slice(-RECENT)
+    this.#record = { fires, last_at: at, minute, fired }
+  }
+
+  /** Marks the latest action that fits, once; false if there is none. */
+  overrule(fits: (action: Action) => boolean): boolean {
+    const { fires } = this.#record
+    const fire = fires.findLast(({ overruled, action }) => !overruled && fits(action))
+    if (!fire) return false
+    this.#record = { ...this.#record, fires: fires.map((one) => (one === fire ? { ...one, overruled: true } : one)) }
+    return true
+  }
+}
+
+function brief(action: Action): Action {
+  if (JSON.stringify(action).length <= LONGEST) return action
+  switch (action.action_type) {
+    case 'call_tool':
+      return { ...action, args: {} }
+    case 'emit_event':
+      return { ...action, event: { type: action.event.type } }
+    case 'reply':
+    case 'write_artifact':
+      return { ...action, content: '' }
+    case 'run_skill':
+      return { ...action, inputs: {} }
+    case 'invoke_artifact':
+      return { ...action, args: [] }
+    case 'set_scratch':
+      return { ...action, value: null }
+    case 'cancel_turn':
+    case 'escalate':
+      break
+  }
+  return action
+}

@@ -1,0 +1,208 @@
+import type { Agent } from '../agent/define-agent.ts'
+import { parseAction, type Action } from '../contract/action.ts'
+import type { Outcome } from '../contract/event-record.ts'
+import type { NewEntry, Via } from '../contract/log-entry.ts'
+import { historyOf, type Decision, type Fire, type Step } from '../reflexes/decide.ts'
+import { toolKeys } from '../tools/tool-keys.ts'
+import type { WorkingMemory } from './context/working-memory.ts'
+import type { Toolbox } from './effects/toolbox.ts'
+import type { Judged } from './inbox/event-row.ts'
+import type { Inbox } from './inbox/inbox.ts'
+import type { Settlement } from './inbox/settlement.ts'
+import type { Log } from './log.ts'
+import type { Actions } from './reflexes/actions.ts'
+import { actOf } from './reflexes/acts.ts'
+import type { Proving } from './reflexes/shadow.ts'
+import type { Records } from './reflexes/stats.ts'
+import { tellFailure } from './report-failure.ts'
+import { childHead, headOf, scopeHead } from './spans.ts'
+import type { Stopped, Turns } from './turns/turn-lane.ts'
+import type { Unit } from './unit.ts'
+
+/** Work that follows the commit of decisions. */
+export type Next =
+  | { do: 'think'; urgent?: boolean }
+  | { do: 'run-jobs' }
+  | ({ do: 'stop-turn' } & Stopped)
+  | { do: 'say'; content: string; event_id: string }
+
+export type ApplyParts = {
+  scope: string
+  inbox: Inbox
+  memory: WorkingMemory
+  log: Log
+  records: Records
+  proving: Proving
+  settlement: Settlement
+  actions: Actions
+  turns: Pick<Turns, 'cancel' | 'preempt'>
+  toolbox: Toolbox
+  agent: () => Agent
+}
+/** `via` is null for events that are stored already. `no_turn` says why no turn will consider events. */
+type How = { via: Via | null; no_turn: string | null }
+type Applied = { decision: Decision; row: Judged; fired_seq: number }
+
+/** Writes decisions in one unit: the log, the inbox, the context, settlements, trials and actions. */
+export function apply(unit: Unit, decisions: readonly Decision[], { via, no_turn }: How, parts: ApplyParts): Next[] {
+  const { inbox, settlement } = parts
+  const applied = decisions.map((decision) => record(unit, decision, { via, no_turn }, parts))
+  const rows = applied.map(({ row }) => row)
+  if (via) inbox.insert(unit, rows)
+  else
+    inbox.update(
+      unit,
+      rows.filter((_, index) => !RETRIED.has(decisions[index]?.perceived ?? 'failed')),
+    )
+  for (const { stored, status, outcome } of rows) {
+    const { seq, attempts, event } = stored
+    const row = { seq, id: event.id, trace_id: event.meta.trace_id, attempts }
+    if (outcome && status !== 'pending' && status !== 'processing') settlement.ended(unit, [row], { status, outcome })
+  }
+  retryFailed(unit, decisions, parts)
+  const next = applied.flatMap((one) => act(unit, one, parts))
+  const waits = rows.some(({ status, in_context }) => in_context && status === 'pending')
+  return waits ? [...next, { do: 'think' }] : next
+}
+
+const RETRIED: ReadonlySet<Decision['perceived']> = new Set(['failed', 'unperceived'])
+
+/** Logs a decision, counts its runs and joins its event to the context. */
+function record(unit: Unit, decision: Decision, { via, no_turn }: How, { log, memory, records, proving }: ApplyParts): Applied {
+  const { one, steps, acted, perceived, consumed } = decision
+  const { event } = one
+  if (via) unit.log({ ...headOf(event), kind: 'event-accepted', event_type: event.type, source: event.source, via })
+  const shown = new Set<string>()
+  const seqs = steps.map((step) => unit.log(entryOf(step, decision, { log, shown })))
+  for (const { id, version, state, ran, fire, passed } of steps) {
+    if (ran) proving.ran(unit, ran)
+    if (fire && state) records.fired(historyOf(fire.version, state), { at: unit.now, event_id: event.id, action: fire.action })
+    if (version !== null && (passed?.reason === 'cooldown' || passed?.reason === 'rate')) proving.heldBack({ id, version })
+  }
+  const in_context = perceived === 'joined' && !consumed
+  if (in_context) memory.add(one)
+  if (acted && !acted.reused && acted.action.action_type === 'set_scratch') memory.setScratch(unit, acted.action.key, acted.action.value)
+  const fired_seq = seqs[steps.findIndex(({ fire }) => fire === acted)] ?? 0
+  const row = { stored: one, in_context, chain_seq: seqs[0] ?? null, ...stateAfter(decision, { fired_seq, no_turn }) }
+  return { decision, row, fired_seq }
+}
+
+/** The state of an event after its decision: it waits, an action holds it, or it has ended. */
+function stateAfter(
+  { perceived, acted }: Decision,
+  { fired_seq, no_turn }: { fired_seq: number; no_turn: string | null },
+): Pick<Judged, 'status' | 'outcome'> {
+  if (perceived === 'ignored') return { status: 'ignored', outcome: { by: 'filter' } }
+  if (perceived !== 'joined') return { status: 'pending', outcome: null }
+  if (acted) return stateAfterFire(acted, fired_seq)
+  return no_turn === null ? { status: 'pending', outcome: null } : { status: 'completed', outcome: { by: 'perceive', reason: no_turn } }
+}
+
+function stateAfterFire({ version, action, permitted, reused }: Fire, log_seq: number): Pick<Judged, 'status' | 'outcome'> {
+  const outcome: Outcome = { by: 'reflex', reflex_id: version.id, version: version.version, log_seq, ...(reused && { reused }) }
+  if (reused) return { status: 'completed', outcome }
+  if (action.action_type === 'escalate') return { status: 'pending', outcome: null }
+  return permitted.lane ? { status: 'processing', outcome: null } : { status: 'completed', outcome }
+}
+
+/** Events on which a filter failed are retried, or end as dead letters. The same failure is logged once. */
+function retryFailed(unit: Unit, decisions: readonly Decision[], { scope, agent, inbox, settlement }: ApplyParts): void {
+  const failed = decisions.flatMap(({ one, failure }) => (failure ? [{ one, ...failure }] : []))
+  for (const group of Map.groupBy(failed, ({ error, stack }) => `${error}\n${stack}`).values()) {
+    const [{ error, stack } = { error: '', stack: null }] = group
+    const event_ids = group.map(({ one }) => one.event.id)
+    const log_seq = unit.log({ ...scopeHead(), event_ids, kind: 'filter-failed', agent: agent().name, error, stack })
+    tellFailure({ what: 'A filter failed', scope, event_ids, error, stack })
+    const failure = settlement.failure(unit, error, log_seq)
+    const seqs = group.map(({ one }) => one.seq)
+    settlement.failed(unit, inbox.failPerceiving(unit, seqs, failure), failure)
+  }
+}
+
+/** Carries out the action that is done at once, or hands it to the effect lane, and compares trials. */
+function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyParts): Next[] {
+  const { proving, actions, toolbox, scope } = parts
+  const { one, acted, steps } = decision
+  const next: Next[] = []
+  if (acted && !acted.reused) {
+    unit.count({ reflex_actions: 1 })
+    const { action, permitted, version } = acted
+    const preempted = action.preempt ? parts.turns.preempt(unit, `reflex ${version.id} preempted it`) : null
+    if (preempted) next.push({ do: 'stop-turn', ...preempted })
+    actions.add(unit, acted, one, fired_seq)
+    if (permitted.lane) next.push({ do: 'run-jobs' })
+    else {
+      next.push(...actAtOnce(unit, acted, decision, parts))
+      proving.acted(unit, version, { ok: true, saves: action.action_type !== 'escalate' })
+    }
+  }
+  const trials = steps.flatMap(({ state, fire }) => (state === 'shadow' && fire ? [fire] : []))
+  if (trials.length === 0) return next
+  const acts = acted && acted.action.action_type !== 'escalate' ? [actOf(acted.action, toolKeys(toolbox.all, scope))] : null
+  proving.watch(unit, one, trials, acts && { by: 'reflex', acts })
+  const { event, seq } = one
+  const waits = row.in_context && row.status === 'pending'
+  if (!acts && !waits) proving.decided(unit, [{ seq, id: event.id, trace_id: event.meta.trace_id }], null)
+  return next
+}
+
+/** `set_scratch` is in the scratch already. */
+function actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: Decision, { log, turns }: ApplyParts): Next[] {
+  const head = childHead(headOf(event))
+  // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
+  switch (action.action_type) {
+    case 'reply':
+      unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content })
+      return [{ do: 'say', content: action.content, event_id: event.id }]
+    case 'set_scratch': {
+      const { key, value } = log.clean({ key: action.key, value: action.value }) as { key: string; value: unknown }
+      unit.log({ ...head, kind: 'scratch-set', key, value, reflex_id: version.id })
+      return []
+    }
+    case 'cancel_turn': {
+      const cancelled = turns.cancel(unit, action.reason, `reflex:${version.id}`)
+      return cancelled ? [{ do: 'stop-turn', ...cancelled }] : []
+    }
+    case 'escalate':
+      return [{ do: 'think', urgent: true }]
+    default:
+      throw new Error(`the action ${action.action_type} is not done at once`)
+  }
+}
+
+/** A context that several steps were shown is logged once. */
+function entryOf(
+  { id, version, hash, state, ran, shown, fire, passed }: Step,
+  { one }: Decision,
+  { log, shown: logged }: { log: Log; shown: Set<string> },
+): NewEntry {
+  const context = shown && !logged.has(shown.hash) && ran ? log.cleanContext(shown.context, shown.json.text) : null
+  if (ran && shown) logged.add(shown.hash)
+  const seen = { context_hash: ran && shown ? shown.hash : null, context, fuel: ran?.run.fuel ?? 0, duration_us: ran?.run.duration_us ?? 0 }
+  const head = childHead(headOf(one.event))
+  if (fire) {
+    const named = { reflex_id: id, version: fire.version.version, hash: fire.version.hash, state }
+    return { ...head, kind: 'reflex-fired', action: cleaned(log, fire.action), ...named, ...seen }
+  }
+  const why = passed ?? { reason: 'null' as const, error: null }
+  return { ...head, kind: 'reflex-passed', ...why, ...meaningOf(why.reason), reflex_id: id, version, hash, state, ...seen }
+}
+
+type Reason = NonNullable<Step['passed']>['reason']
+
+/** `reflex-passed, reason: error` would read as if a test had passed. `null` needs no explanation. */
+function meaningOf(reason: Reason): { detail?: string } {
+  if (reason === 'null') return {}
+  if (reason === 'error' || reason === 'limit' || reason === 'invalid_action')
+    return { detail: 'the reflex failed and did nothing: the event went on' }
+  if (reason === 'refused') return { detail: 'the scope does not allow what the reflex asked for: the event went on' }
+  return { detail: 'the reflex did not run: the event went on' }
+}
+
+/** Redacted fields of an action are hidden; an action that would no longer parse is logged as it is. */
+function cleaned(log: Log, action: Action): Action {
+  const shown = log.clean(action)
+  if (shown === action) return action
+  const parsed = parseAction(shown)
+  return parsed.ok ? parsed.action : action
+}

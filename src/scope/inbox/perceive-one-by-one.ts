@@ -1,0 +1,33 @@
+import { together, type Guard, type Work } from '../guard.ts'
+import type { Stored } from './event-row.ts'
+import type { Inbox } from './inbox.ts'
+import type { Settlement } from './settlement.ts'
+import type { UnitOfWork } from '../unit.ts'
+
+type Parts = { guard: Guard; inbox: Inbox; settlement: Settlement; unit: UnitOfWork; now: () => number }
+
+/** After the object died while events were perceived: the event that causes it ends as a dead letter. */
+export async function perceiveOneByOne(
+  { guard, inbox, settlement, unit, now }: Parts,
+  perceive: (stored: Stored, work: Work) => void,
+): Promise<void> {
+  try {
+    for (let [one] = inbox.unperceived(now(), 1); one; [one] = inbox.unperceived(now(), 1)) {
+      const { seq } = one
+      const work = { kind: 'event' as const, id: String(seq) }
+      if (await guard.begin(work)) {
+        perceive(one, work)
+        guard.done(work)
+      } else {
+        const reason = `this event took its scope down ${guard.deaths(work)} times when it was perceived: ${guard.reason(work)}`
+        unit((unit) => {
+          settlement.end(unit, [seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
+          guard.park(unit, work, reason)
+        }, work)
+      }
+    }
+    guard.done(together('event'))
+  } catch {
+    // The unit has reported the failure, and the object restarts.
+  }
+}

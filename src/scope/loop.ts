@@ -1,0 +1,144 @@
+import type { Via } from '../contract/log-entry.ts'
+import type { Accepted } from '../contract/scope-api.ts'
+import type { Settings } from '../contract/settings.ts'
+import type { Event } from '../core/event.ts'
+import { decide, FUEL_PER_BATCH, type Situation } from '../reflexes/decide.ts'
+import { apply, type ApplyParts, type Next } from './apply.ts'
+import { CALLER, together, type Guard, type Work } from './guard.ts'
+import type { Stored } from './inbox/event-row.ts'
+import { perceiveOneByOne } from './inbox/perceive-one-by-one.ts'
+import type { Jobs } from './jobs.ts'
+import type { Sockets } from './live/sockets.ts'
+import type { Upkeep } from './reflexes/sync.ts'
+import type { Turns } from './turns/turn-lane.ts'
+import type { Unit, UnitOfWork } from './unit.ts'
+
+type LoopParts = Omit<ApplyParts, 'turns'> & {
+  guard: Guard
+  turns: Turns
+  jobs: Pick<Jobs, 'run'>
+  upkeep: Pick<Upkeep, 'touch'>
+  sockets: Pick<Sockets, 'stream'>
+  situation: (now: number, fuel: number) => Situation
+  settings: () => Settings
+  unit: UnitOfWork
+  now: () => number
+}
+
+const PERCEIVE_BATCH = 1000
+
+/**
+ * The way of an event through its scope:
+ *
+ * 1. accept: the inbox stores it, once by its id.
+ * 2. perceive: the agent's filters judge it, and it joins the context.
+ * 3. react: the chain of reflexes may answer it. `decide` does 2 and 3, and only reads.
+ * 4. act: actions run at once, or wait for the effect lane. `apply` writes 1 to 4 in one unit.
+ * 5. think: after the commit, `follow` starts a turn, which runs the agent's trigger.
+ * 6. settle: the end of the turn or of the action gives the event its one outcome (G1).
+ * 7. replicate: the outbox copies the outcome to D1.
+ *
+ * The object's output gate holds the acknowledgement until the unit is on disk: if the process dies
+ * before, nothing was answered and nothing is kept; after, the event is pending or has its outcome.
+ */
+export class Loop {
+  readonly #parts: LoopParts
+  /** Events are being perceived one by one. */
+  #careful = false
+
+  constructor(parts: LoopParts) {
+    this.#parts = parts
+  }
+
+  get busy(): boolean {
+    return this.#careful
+  }
+
+  /** True if no event is accepted from outside. */
+  get full(): boolean {
+    const { inbox, settings } = this.#parts
+    return inbox.open >= settings().inbox_limit
+  }
+
+  /** Accepts all of the events, or none. */
+  accept(events: readonly Event[], via: Via): Accepted {
+    const { inbox, unit, settings } = this.#parts
+    const limit = settings().inbox_limit
+    // Timer ticks are always accepted: nobody could resend them.
+    if (via !== 'timer' && !inbox.hasRoom(events, limit)) return { ok: false, reason: 'inbox_full', depth: inbox.open, limit }
+    // A failure is the caller's, unless the scope's own turn or reflex publishes.
+    const of = via === 'agent' || via === 'reflex' ? undefined : CALLER
+    const { fresh, next } = unit((unit) => {
+      const fresh = inbox.fresh(events)
+      unit.count({ accepted: fresh.length, duplicates: events.length - fresh.length })
+      return { fresh: new Set(fresh.map(({ event }) => event.id)), next: this.#react(unit, fresh, via) }
+    }, of)
+    this.follow(next)
+    return { ok: true, receipts: inbox.receipts(events, fresh) }
+  }
+
+  /** Stored events that no filter has judged: a filter failed on them, or the settings changed. */
+  perceiveWaiting(): void {
+    const { guard, inbox, unit, now, settings } = this.#parts
+    if (settings().consumer === 'pull' || this.#careful) return
+    if (guard.careful('event')) return void this.#perceiveCarefully()
+    for (let more = true; more;) {
+      const stored = inbox.unperceived(now(), PERCEIVE_BATCH)
+      if (stored.length > 0) this.follow(unit((unit) => this.#react(unit, stored, null), together('event')))
+      more = stored.length === PERCEIVE_BATCH
+    }
+  }
+
+  /** Ends events that wait for a turn if the agent has no trigger (any more). */
+  endWaiting(unit: Unit): void {
+    const { inbox, settlement, settings, agent } = this.#parts
+    if (settings().consumer === 'pull' || agent().trigger !== null) return
+    const reason = `agent ${agent().name} has no trigger`
+    settlement.end(unit, inbox.waiting(), { status: 'completed', outcome: { by: 'perceive', reason } })
+  }
+
+  /** After the commit: does what the decisions ask for. */
+  follow(next: readonly Next[]): void {
+    const { turns, jobs, sockets, upkeep } = this.#parts
+    for (const one of next) {
+      if (one.do === 'stop-turn') turns.stop(one)
+      // In a task of its own, so that the acknowledgement goes first.
+      if (one.do === 'say') queueMicrotask(() => sockets.stream({ turn_id: null, event_id: one.event_id, content: one.content }))
+    }
+    upkeep.touch()
+    if (next.some((one) => one.do === 'run-jobs')) jobs.run()
+    const thinks = next.filter((one) => one.do === 'think')
+    if (thinks.some(({ urgent }) => urgent)) turns.escalate()
+    else if (thinks.length > 0) turns.arrived()
+  }
+
+  /** Decides on events in their order and applies it, in parts where a decision changes the chain. */
+  #react(unit: Unit, events: readonly Stored[], via: Via | null): Next[] {
+    const { situation, memory } = this.#parts
+    const next: Next[] = []
+    const no_turn = this.#noTurn()
+    let [rest, fuel_left] = [events, FUEL_PER_BATCH]
+    while (rest.length > 0) {
+      const { decisions, fuel } = decide(rest, situation(unit.now, fuel_left))
+      next.push(...apply(unit, decisions, { via, no_turn }, this.#parts))
+      rest = rest.slice(decisions.length)
+      fuel_left = fuel
+    }
+    memory.trim(unit)
+    return next
+  }
+
+  /** Why no turn will consider these events; null if one may. */
+  #noTurn(): string | null {
+    const { agent, settings, turns } = this.#parts
+    if (agent().trigger === null) return `agent ${agent().name} has no trigger`
+    return settings().overlap === 'drop' && turns.current ? 'a turn was in flight, and the overlap policy is drop' : null
+  }
+
+  async #perceiveCarefully(): Promise<void> {
+    this.#careful = true
+    const perceive = (stored: Stored, work: Work) => this.#parts.unit((unit) => this.#react(unit, [stored], null), work)
+    await perceiveOneByOne(this.#parts, (stored, work) => this.follow(perceive(stored, work)))
+    this.#careful = false
+  }
+}
