@@ -81,15 +81,21 @@ test('the server killed with -9 under load loses nothing that it accepted, and n
   expect(accepted.size).toBe(ROUNDS * BATCHES_PER_ROUND * BATCH)
   expect(accepted.size).toBeGreaterThanOrEqual(2000)
 
-  await eventually(async () => {
-    const states = await Promise.all(SCOPES.map((scope) => call(server.url, scopePath(scope))))
-    const known = await Promise.all(SCOPES.map((scope) => call(server.url, `/v1/events?status=queued&scope=${encodeURIComponent(scope)}`)))
-    const open = states.map((answer) =>
-      Object.values((bodyOf(answer) as { inbox: Record<string, number> }).inbox).reduce((sum, count) => sum + count, 0),
-    )
-    const queued = known.map((answer) => (bodyOf(answer) as { items: unknown[] }).items.length)
-    return [...open, ...queued].every((count) => count === 0)
-  }, 'every event has its outcome')
+  await eventually(
+    async () => {
+      const states = await Promise.all(SCOPES.map((scope) => call(server.url, scopePath(scope))))
+      const known = await Promise.all(
+        SCOPES.map((scope) => call(server.url, `/v1/events?status=queued&scope=${encodeURIComponent(scope)}`)),
+      )
+      const open = states.map((answer) =>
+        Object.values((bodyOf(answer) as { inbox: Record<string, number> }).inbox).reduce((sum, count) => sum + count, 0),
+      )
+      const queued = known.map((answer) => (bodyOf(answer) as { items: unknown[] }).items.length)
+      return [...open, ...queued].every((count) => count === 0)
+    },
+    'every event has its outcome',
+    400_000,
+  )
 
   const ended = new Map<string, number>()
   const done = new Map<string, number>()
