@@ -3,15 +3,14 @@ import { forgetIncidents } from './incidents.ts'
 import { sshGuardRoutes } from './routes.ts'
 import { generateText, isStepCount } from 'ai'
 import { z } from 'zod'
-import { blockAddress, unblockAddress } from './block-address.ts'
-import { blockNetwork, isPrivateNetwork, unblockNetwork } from './block-network.ts'
+import { blockAddress, blockNetwork, isPrivateNetwork, unblockAddress, unblockNetwork } from './block-tools.ts'
 import { defineAgent } from '../../agent/define-agent.ts'
 import { closeTicket, collectEvidence, notify, openTicket } from './incident-tools.ts'
-import { logLine } from './log-line.ts'
+import { logLine } from './line.ts'
 import { burstingAddresses, burstOf, loginsOf, sshLineOf, trace, tracesOf, type Burst, type Threshold, type Trace } from './burst.ts'
 import { FACTS, guardOffline } from './offline.ts'
 import { guardTools } from './turn-tools.ts'
-import { attackingNetworks, type AttackingNetwork } from './networks.ts'
+import { type AttackingNetwork, attackingNetworks } from './addresses.ts'
 
 /** Further addresses wait for the next turn. */
 const MOST_ADDRESSES = 25

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { LogLine } from './log-line.ts'
-import { parseSshMessage, parseSyslog, type SshLine } from './line.ts'
+import { type LogLine, type SshLine, parseSshMessage, parseSyslog } from './line.ts'
 
 /** One line's share in an address's tries, small enough to be kept in the scratch. `at` in ms. */
 export const trace = z.object({ id: z.string(), at: z.number(), address: z.string(), connection: z.string(), times: z.number() })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { defineTool } from '../../tools/define-tool.ts'
-import { logLine } from './log-line.ts'
+import { logLine } from './line.ts'
 import { sshLineOf } from './burst.ts'
 import { tellWebhook, webhookAt } from './webhook.ts'
 import { warn } from '../../base/warn.ts'

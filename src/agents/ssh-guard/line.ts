@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { eventType } from '../../core/event.ts'
 
 /** The header of a line. `time` is as written: ISO, or `Dec 10 06:55:46` without year and zone. */
 export type Syslog = { time: string; host: string; program: string; pid: number | null; message: string }
@@ -83,3 +84,15 @@ export function parseSshMessage(message: string): SshLine | null {
   }
   return null
 }
+
+/**
+ * A line of a host's log as written, or only its message if the sender has split off `program` and
+ * `pid`.
+ */
+export const logLine = eventType('log.line', {
+  host: z.string().min(1).max(255),
+  line: z.string().min(1).max(8192),
+  program: z.string().min(1).max(64).optional(),
+  pid: z.int().min(0).optional(),
+})
+export type LogLine = z.infer<typeof logLine>

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { OfflineAnswer, OfflineRequest } from '../../models/offline-model.ts'
 import { burst, type Burst } from './burst.ts'
 import { nextProposal, skillResults, userTexts } from './proposals.ts'
-import { attackedFrom } from './networks.ts'
+import { attackedFrom } from './addresses.ts'
 
 /** Begins the prompt line that carries the facts as JSON. */
 export const FACTS = 'FACTS'

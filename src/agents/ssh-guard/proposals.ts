@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { OfflineRequest } from '../../models/offline-model.ts'
 import type { Burst } from './burst.ts'
-import type { AttackingNetwork } from './networks.ts'
+import type { AttackingNetwork } from './addresses.ts'
 
 type Proposal = { skill_id: string; why: string; inputs: Record<string, unknown> }
 type Facts = { addresses: readonly Burst[]; networks: readonly AttackingNetwork[] }

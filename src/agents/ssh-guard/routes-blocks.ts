@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { coversScope } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
-import { findBlock, listBlocks, type Block } from './blocks.ts'
+import { type Block, findBlock, listBlocks } from './blocks.ts'
 import { ageCursor, beforeOf, nextByAge } from '../../http/describe/age-cursor.ts'
 import { guard, json, paged, pageLimit, problems, resource } from '../../http/describe/describe.ts'
 import { operatorCall } from './operator-call.ts'

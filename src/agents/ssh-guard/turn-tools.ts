@@ -1,8 +1,8 @@
 import { tool, type ToolSet } from 'ai'
 import type { z } from 'zod'
-import { blockAddress, blockInput, unblockAddress, unblockInput } from './block-address.ts'
+import { blockAddress, blockInput, unblockAddress, unblockInput } from './block-tools.ts'
 import type { AgentDeps } from '../../agent/define-agent.ts'
-import { isPrivateAddress } from './private-address.ts'
+import { isPrivateAddress } from './addresses.ts'
 
 /** Only `attacking` addresses may be blocked, and only `returned` ones unblocked. */
 type Listed = { attacking: readonly string[]; returned: readonly string[]; allow_private: boolean }

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { blockNetwork, unblockNetwork } from '../../../../src/agents/ssh-guard/block-network.ts'
+import { blockNetwork, unblockNetwork } from '../../../../src/agents/ssh-guard/block-tools.ts'
 import type { ToolCall, ToolDefinition } from '../../../../src/tools/define-tool.ts'
 import { closeTicket, notify, openTicket } from '../../../../src/agents/ssh-guard/incident-tools.ts'
 import { withDefaults, type Event } from '../../../../src/core/event.ts'

@@ -1,3 +1,5 @@
+import { z } from 'zod'
+
 /**
  * True for loopback, private (RFC 1918, RFC 4193), link-local, unspecified and multicast addresses:
  * blocking one would lock the operator out.
@@ -21,4 +23,20 @@ const PRIVATE_V6 = /^(?:::1?$|f[cd]|fe[89a-f]|ff)/
 function dotted(...halves: (string | undefined)[]): string {
   const bytes = halves.map((half) => Number.parseInt(half ?? '0', 16)).flatMap((half) => [half >> 8, half & 0xff])
   return bytes.join('.')
+}
+
+/** The number of attacking addresses in one network that is not a coincidence. */
+const LEAST_ADDRESSES = 3
+
+/** A network of 256 addresses, several of which attacked. */
+export const attackedFrom = z.object({ network: z.string(), addresses: z.array(z.string()) })
+export type AttackingNetwork = z.infer<typeof attackedFrom>
+
+/** Returns the IPv4 networks that contain several of these addresses, in the addresses' order. */
+export function attackingNetworks(addresses: readonly string[]): AttackingNetwork[] {
+  const v4 = Array.from(new Set(addresses)).filter((address) => address.includes('.') && !address.includes(':'))
+  const byNetwork = Map.groupBy(v4, (address) => `${address.split('.').slice(0, 3).join('.')}.0/24`)
+  return Array.from(byNetwork, ([network, members]) => ({ network, addresses: members })).filter(
+    ({ addresses: members }) => members.length >= LEAST_ADDRESSES,
+  )
 }
