@@ -6,6 +6,14 @@ CREATE TABLE `action_keys` (
 	PRIMARY KEY(`reflex_id`, `idempotence_key`)
 ) WITHOUT ROWID;
 --> statement-breakpoint
+CREATE TABLE `artifacts` (
+	`kind` text NOT NULL,
+	`id` text NOT NULL,
+	`version` text NOT NULL,
+	`artifact` text NOT NULL,
+	PRIMARY KEY(`kind`, `id`, `version`)
+) WITHOUT ROWID;
+--> statement-breakpoint
 CREATE TABLE `done_keys` (
 	`hash` text PRIMARY KEY NOT NULL,
 	`output` text,
@@ -77,14 +85,6 @@ CREATE TABLE `guard` (
 	PRIMARY KEY(`kind`, `id`)
 ) WITHOUT ROWID;
 --> statement-breakpoint
-CREATE TABLE `held_skills` (
-	`id` text NOT NULL,
-	`version` text NOT NULL,
-	`hash` text NOT NULL,
-	`manifest` text NOT NULL,
-	PRIMARY KEY(`id`, `version`)
-) WITHOUT ROWID;
---> statement-breakpoint
 CREATE TABLE `jobs` (
 	`seq` integer PRIMARY KEY NOT NULL,
 	`kind` text NOT NULL,
@@ -108,13 +108,6 @@ CREATE TABLE `parked_runs` (
 	`told` integer DEFAULT 0 NOT NULL,
 	`expires_at` integer NOT NULL,
 	`parked_at` integer NOT NULL
-) WITHOUT ROWID;
---> statement-breakpoint
-CREATE TABLE `programs` (
-	`id` text NOT NULL,
-	`version` integer NOT NULL,
-	`program` text NOT NULL,
-	PRIMARY KEY(`id`, `version`)
 ) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `run_reports` (

@@ -44,3 +44,19 @@ export type NewArtifact = Pick<Artifact, 'id' | 'hash' | 'description' | 'state'
 
 /** Sorts counted versions as text. */
 export const precedenceOfCount = (version: number): string => String(version).padStart(7, '0')
+
+/** A reference without a version follows the artifact. */
+export type Reference = { id: string; version?: number | undefined }
+
+/** The artifacts of a kind that concern a scope: those whose owner covers it, or those that it refers to. */
+export type Subscription = { kind: ArtifactKind; scope: string } | { kind: ArtifactKind; references: readonly Reference[] }
+
+/** `artifact` is null for a version that the scope may no longer use. */
+export type ArtifactChange = { id: string; version: string; artifact: Artifact | null }
+
+/**
+ * A page of a subscription's changes, in their order. A copy that has applied it is at `revision`;
+ * `more`: ask again from there. `whole`: the changes are all there is, so empty the copy first.
+ * `restart`: so they are, for the registry is older than the copy, as after a restored backup.
+ */
+export type ArtifactChanges = { changes: ArtifactChange[]; revision: number; more: boolean; whole?: boolean; restart?: boolean }

@@ -5,15 +5,6 @@ export const skillStates = ['candidate', 'active', 'deprecated'] as const
 export const skillState = z.enum(skillStates)
 export type SkillState = z.infer<typeof skillState>
 
-/** A candidate is what nobody has judged yet, so that nothing becomes one again. What was deprecated may come back, to roll back to it. */
-const following: Record<SkillState, readonly SkillState[]> = {
-  candidate: ['active', 'deprecated'],
-  active: ['deprecated'],
-  deprecated: ['active'],
-}
-export const statesAfter = (state: SkillState): readonly SkillState[] => following[state]
-export const statesBefore = (state: SkillState): SkillState[] => skillStates.filter((before) => following[before].includes(state))
-
 /**
  * Who may read a version's manifest. `project`: keys whose scopes overlap with those of its owner. `org`:
  * every key of the deployment. Either way it runs only in the scopes of its owner.
@@ -53,12 +44,3 @@ export type SkillVersion = {
   provenance: SkillProvenance
   created_at: number
 }
-
-/** A version that became active, or was and is no more: then `manifest` is null. */
-export type SkillChange = { id: string; version: string; hash: string; manifest: StoredManifest | null }
-
-/**
- * What changed since a revision, in order. A copy that has applied the changes is at `revision`; `more` is left to ask for from there. `restart`: the
- * registry is older than the revision that was asked for, as after a restored backup, and the changes are all there are: the copy is emptied first.
- */
-export type SkillChanges = { changes: SkillChange[]; revision: number; more: boolean; restart?: boolean }

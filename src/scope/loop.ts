@@ -9,7 +9,7 @@ import type { Stored } from './inbox/event-row.ts'
 import { perceiveOneByOne } from './inbox/perceive-one-by-one.ts'
 import type { Jobs } from './jobs.ts'
 import type { Sockets } from './live/sockets.ts'
-import type { Upkeep } from './reflexes/sync.ts'
+import type { ReflexSync } from './reflexes/sync.ts'
 import type { Turns } from './turns/turn-lane.ts'
 import type { Unit, UnitOfWork } from './unit.ts'
 
@@ -17,7 +17,7 @@ type LoopParts = Omit<ApplyParts, 'turns'> & {
   guard: Guard
   turns: Turns
   jobs: Pick<Jobs, 'run'>
-  upkeep: Pick<Upkeep, 'touch'>
+  upkeep: Pick<ReflexSync, 'touch'>
   sockets: Pick<Sockets, 'stream'>
   situation: (now: number, fuel: number) => Situation
   settings: () => Settings

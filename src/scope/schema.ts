@@ -131,11 +131,11 @@ export const timers = sqliteTable('timers', {
 /** Tickets that were used, until they would have expired anyway: a ticket admits once. */
 export const usedTickets = sqliteTable('used_tickets', { nonce: text().primaryKey(), expires_at: integer().notNull() })
 
-/** The versions in the chain, as D1 had them when the scope last looked. `program` is a ReflexVersion as JSON. */
-export const programs = sqliteTable(
-  'programs',
-  { id: text().notNull(), version: integer().notNull(), program: text().notNull() },
-  (table) => [primaryKey({ columns: [table.id, table.version] })],
+/** The artifacts that this scope may use, as D1 last had them: `artifact` is an Artifact as JSON. */
+export const artifacts = sqliteTable(
+  'artifacts',
+  { kind: text().notNull(), id: text().notNull(), version: text().notNull(), artifact: text().notNull() },
+  (table) => [primaryKey({ columns: [table.kind, table.id, table.version] })],
 )
 
 /** Durable background work: a row is deleted in the unit that records the job's result. */
@@ -164,13 +164,6 @@ export const trials = sqliteTable(
   'trials',
   { seq: integer().notNull(), reflex_id: text().notNull(), version: integer().notNull(), action: text().notNull() },
   (table) => [primaryKey({ columns: [table.seq, table.reflex_id, table.version] })],
-)
-
-/** The active skills of this scope, as D1 had them when it was last read. `manifest` is JSON. */
-export const heldSkills = sqliteTable(
-  'held_skills',
-  { id: text().notNull(), version: text().notNull(), hash: text().notNull(), manifest: text().notNull() },
-  (table) => [primaryKey({ columns: [table.id, table.version] })],
 )
 
 /** Runs of skills: a row is written before the first step, and ended with the run's result. Until then its job has all that it is resumed from. */

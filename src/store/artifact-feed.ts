@@ -1,91 +1,90 @@
 import { asc, eq, max, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import type { Artifact, ArtifactKind } from '../contract/artifact.ts'
+import type { ArtifactChanges, Reference, Subscription } from '../contract/artifact.ts'
 import { isPattern, ownersPatterns } from './artifact-patterns.ts'
-import { selectReferenced, type Reference } from './artifacts.ts'
-import { artifactPatterns, artifactVersions, reflexUses } from './schema.ts'
+import { selectReferenced, wholeVersion } from './artifacts.ts'
+import { artifactPatterns, artifacts, artifactVersions, reflexUses } from './schema.ts'
 
 /** A manifest has up to 128 kB, more with its defaults filled in. */
 const PAGE = 50
 
-/** A version that became active, or ceased to be: then `content` is null. */
-export type Change = { kind: ArtifactKind; id: string; version: string; hash: string; content: string | null }
-export type Feed = {
-  /** Versions that reach the scope by their owner, in the order of their changes. */
-  changes: Change[]
-  /** All versions that the references stand for; null if none of them changed. */
-  referenced: Artifact[] | null
-  /** A copy that has applied these is at this revision. `more`: ask again from there. */
-  revision: number
-  more: boolean
-  /** The registry is older than the copy, as after a restored backup: empty the copy first. */
-  restart?: true
-}
-export type FeedQuery = {
-  scope: string
-  since_revision: number
-  /** The reflexes of the scope's chain. `changed`: it has changed since that revision. */
-  references?: { list: readonly Reference[]; changed: boolean }
-  limit?: number
-}
-
 /**
- * The artifacts that concern a scope and changed since a revision; since 0, all of them. A version
+ * The artifacts of a subscription that changed since a revision; since 0, all of them. A version
  * that changes while pages are read comes again at the end. Where nothing changed, this reads one
- * row; otherwise only what belongs to owners that cover the scope, or is referred to.
+ * row; otherwise only what the scope's owners have or the scope refers to.
  */
-export async function readFeed(
-  db: D1Database,
-  { scope, since_revision, references = { list: [], changed: false }, limit = PAGE }: FeedQuery,
-): Promise<Feed> {
-  const [last] = await newest(db)
-  const latest = last?.revision ?? 0
-  if (latest === since_revision && !references.changed) return { changes: [], referenced: null, revision: latest, more: false }
+export async function readFeed(db: D1Database, of: Subscription, since_revision: number, limit = PAGE): Promise<ArtifactChanges> {
+  const latest = revisionIn(await newest(db))
+  if (latest === since_revision) return { changes: [], revision: latest, more: false }
   const restart = latest < since_revision
   const since = restart ? 0 : since_revision
-  const patterns = await ownersPatterns(db, [scope])
-  const all = restart || references.changed
-  const moved = all ? sql`true` : sql`${anyChanged(references.list, since)}`
-  const [[now], [flag], referenced, rows] = await drizzle(db).batch([
+  const page = 'references' in of ? await referenced(db, of, since) : await owned(db, of, { since, limit })
+  return restart ? { ...page, restart } : page
+}
+
+/** All versions that the references stand for, if any of them changed. */
+async function referenced(
+  db: D1Database,
+  { kind, references }: Extract<Subscription, { references: unknown }>,
+  since: number,
+): Promise<ArtifactChanges> {
+  const changed = since === 0 ? sql`true` : anyChanged(references, since)
+  const [now, [flag], rows] = await drizzle(db).batch([
     newest(db),
     drizzle(db)
-      .select({ moved: sql<number>`${moved}` })
+      .select({ changed: sql<number>`${changed}` })
       .from(sql`(SELECT 1)`),
-    selectReferenced(db, 'reflex', references.list).where(moved),
-    changedOf(db, { patterns, since, limit: limit + 1 }),
+    selectReferenced(db, kind, references).where(changed),
   ])
+  const changes = rows.map((artifact) => ({ id: artifact.id, version: artifact.version, artifact }))
+  return { changes, revision: revisionIn(now), more: false, ...(flag?.changed ? { whole: true } : {}) }
+}
+
+const anyChanged = (references: readonly Reference[], since: number): SQL => sql`EXISTS (
+  SELECT 1 FROM json_each(${JSON.stringify(references.map(({ id }) => id))}) AS wanted
+  CROSS JOIN artifact_versions AS versions ON versions.kind = 'reflex' AND versions.id = wanted.value AND versions.revision > ${since})`
+
+/** Versions that became active, or ceased to be. */
+async function owned(
+  db: D1Database,
+  { kind, scope }: Extract<Subscription, { scope: string }>,
+  { since, limit }: { since: number; limit: number },
+): Promise<ArtifactChanges> {
+  const patterns = await ownersPatterns(db, [scope])
+  const [now, rows] = await drizzle(db).batch([newest(db), changedOf(db, kind, { patterns, since, limit: limit + 1 })])
   const page = rows.slice(0, limit)
   const more = rows.length > limit
-  return {
-    changes: page.map(({ revision: _revision, ...change }) => change),
-    referenced: flag?.moved ? referenced : null,
-    revision: more ? (page.at(-1)?.revision ?? since) : (now?.revision ?? 0),
-    more,
-    ...(restart ? { restart } : {}),
-  }
+  const changes = page.map(({ revision: _revision, ...artifact }) => ({
+    id: artifact.id,
+    version: artifact.version,
+    artifact: artifact.state === 'active' ? artifact : null,
+  }))
+  return { changes, revision: more ? (page.at(-1)?.revision ?? since) : revisionIn(now), more }
 }
 
 const newest = (db: D1Database) =>
   drizzle(db)
     .select({ revision: max(artifactVersions.revision) })
     .from(artifactVersions)
-
-const anyChanged = (references: readonly Reference[], since: number): SQL => sql`EXISTS (
-  SELECT 1 FROM json_each(${JSON.stringify(references.map(({ id }) => id))}) AS wanted
-  CROSS JOIN artifact_versions AS versions ON versions.kind = 'reflex' AND versions.id = wanted.value AND versions.revision > ${since})`
+const revisionIn = ([row]: { revision: number | null }[]): number => row?.revision ?? 0
 
 /** Driven by the artifacts of these owners, and reads the content of one page only: CROSS JOIN keeps the order. */
-function changedOf(db: D1Database, { patterns, since, limit }: { patterns: readonly string[]; since: number; limit: number }) {
-  const { kind, id, version, hash, revision, state, content } = artifactVersions
-  const page = sql`SELECT versions.kind, versions.id, versions.version
-    FROM (SELECT DISTINCT kind, id FROM ${artifactPatterns} WHERE ${isPattern(patterns)}) AS mine
-    CROSS JOIN artifact_versions AS versions ON versions.kind = mine.kind AND versions.id = mine.id AND versions.revision > ${since}
+function changedOf(
+  db: D1Database,
+  kind: Subscription['kind'],
+  { patterns, since, limit }: { patterns: readonly string[]; since: number; limit: number },
+) {
+  const { id, version, revision, state, content } = artifactVersions
+  const page = sql`SELECT versions.id, versions.version
+    FROM (SELECT DISTINCT id FROM ${artifactPatterns} WHERE kind = ${kind} AND ${isPattern(patterns)}) AS mine
+    CROSS JOIN artifact_versions AS versions ON versions.kind = ${kind} AND versions.id = mine.id AND versions.revision > ${since}
     ORDER BY versions.revision LIMIT ${limit}`
   return drizzle(db)
-    .select({ kind, id, version, hash, content: sql<string | null>`CASE ${state} WHEN 'active' THEN ${content} END`, revision })
+    .select({ ...wholeVersion, content: sql<string>`iif(${state} = 'active', ${content}, '')`, revision })
     .from(sql`(${page}) AS page`)
     .crossJoin(artifactVersions)
-    .where(sql`${eq(kind, sql`page.kind`)} AND ${eq(id, sql`page.id`)} AND ${eq(version, sql`page.version`)}`)
+    .innerJoin(artifacts, sql`${artifacts.kind} = ${kind} AND ${artifacts.id} = page.id`)
+    .where(sql`${artifactVersions.kind} = ${kind} AND ${eq(id, sql`page.id`)} AND ${eq(version, sql`page.version`)}`)
     .orderBy(asc(revision))
 }
 

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, getTableColumns, gt, inArray, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { precedenceOfCount, type ArtifactHead, type ArtifactKind, type Owner, type Stage } from '../contract/artifact.ts'
+import { precedenceOfCount, type ArtifactHead, type ArtifactKind, type Owner, type Reference, type Stage } from '../contract/artifact.ts'
 import type { Page } from '../contract/scope-api.ts'
 import { bytesOf, keysOfPage, pageOf } from './page-by-bytes.ts'
 import { patternsSeenBy, readable } from './artifact-patterns.ts'
@@ -8,6 +8,8 @@ import { artifacts, artifactVersions } from './schema.ts'
 
 const { kind: _kind, content, precedence, revision: _revision, sharing: _sharing, ...versionColumns } = getTableColumns(artifactVersions)
 const head = { ...versionColumns, owner: artifacts.owner, owner_id: artifacts.owner_id, scopes: artifacts.scopes }
+/** For a query that joins both tables. */
+export const wholeVersion = { ...head, content }
 const ofVersion = and(eq(artifacts.kind, artifactVersions.kind), eq(artifacts.id, artifactVersions.id))
 
 export type Ref = { kind: ArtifactKind; id: string; version?: string | undefined }
@@ -26,7 +28,7 @@ export const selectVersion = (
   { prefers_active = false, visible }: { prefers_active?: boolean; visible?: SQL | undefined } = {},
 ) =>
   drizzle(db)
-    .select({ ...head, content })
+    .select(wholeVersion)
     .from(artifactVersions)
     .innerJoin(artifacts, ofVersion)
     .where(and(isRef(ref), visible))
@@ -97,9 +99,6 @@ export async function listArtifacts(
 
 const contains = (column: SQL, text: string): SQL => sql`instr(lower(${column}), lower(${text})) > 0`
 
-/** A reference without a version follows the artifact. */
-export type Reference = { id: string; version?: number | undefined }
-
 /**
  * The versions that references stand for now, in one query, in no order: a pinned version in any
  * state; without a version the newest active one, and the newest in shadow if that is newer.
@@ -115,7 +114,7 @@ export function selectReferenced(db: D1Database, kind: ArtifactKind, references:
     UNION SELECT id, shadow FROM followed WHERE shadow > coalesce(active, '')`
   // A join: as a condition with IN, every version would be read.
   return drizzle(db)
-    .select({ ...head, content })
+    .select(wholeVersion)
     .from(sql`(${wanted}) AS wanted`)
     .innerJoin(
       artifactVersions,

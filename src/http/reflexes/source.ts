@@ -32,7 +32,7 @@ export const sourceFields = {
 type Source = { code?: string | undefined; template?: string | undefined; params?: Record<string, unknown> | undefined }
 export type Written = { code: string; hash: string; template: string | null; description: string }
 
-/** The code that was sent, or that its template makes; refused unless it passes the static check and runs on a sample. */
+/** The code of a body, or of its template. Throws a problem unless it passes the static check and runs on a sample. */
 export async function writtenCode(source: Source, sample: Record<string, unknown>): Promise<Written> {
   const { code, ...origin } = codeOf(source)
   const checked = await checkReflex(code)
@@ -52,7 +52,7 @@ function codeOf({ code, template: name, params }: Source): Omit<Written, 'hash'>
   const errors = instance.errors
     .slice(0, MOST_ERRORS)
     .map(({ path, message }) => ({ path: path === '' ? 'params' : `params.${path}`, message }))
-  throw invalid(`These are no parameters for ${name}: ${errors[0]?.path}: ${errors[0]?.message}.`, errors)
+  throw invalid(`Invalid parameters for ${name}: ${errors[0]?.path}: ${errors[0]?.message}.`, errors)
 }
 
 const wrongFields = (path: string, message: string) => invalid(`The body is not valid: ${message}.`, [fieldError([path], message)])
@@ -61,5 +61,5 @@ function refusedCode(found: readonly CodeError[]) {
   const errors = found
     .slice(0, MOST_ERRORS)
     .map(({ line, column, message }): FieldError => ({ path: 'code', message: `line ${line}, column ${column}: ${message}` }))
-  return invalid(`The code is refused: ${errors[0]?.message}.`, errors)
+  return invalid(`The code is rejected: ${errors[0]?.message}.`, errors)
 }

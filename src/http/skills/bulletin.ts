@@ -4,7 +4,7 @@ import { guard, json, jsonText, problems, resource, scopePath } from '../describ
 
 const bulletin = z
   .object({
-    text: z.string().meta({ description: 'For the system prompt; empty where no skill fits.' }),
+    text: z.string().meta({ description: 'For the system prompt; empty if no skill matches.' }),
     tokens: z.int().meta({ description: 'An estimate.' }),
     cards: z.array(
       z.object({
@@ -12,7 +12,7 @@ const bulletin = z
         version: z.string(),
         text: z.string(),
         tokens: z.int(),
-        shortened: z.boolean().meta({ description: 'Not all that there is to say fitted.' }),
+        shortened: z.boolean().meta({ description: 'The card was cut to fit.' }),
         score: z.number(),
       }),
     ),
@@ -24,14 +24,14 @@ const show = createRoute({
   path: '/v1/scopes/{scope}/bulletin',
   operationId: 'getBulletin',
   tags: ['Skills'],
-  summary: 'Show what a model would be told of skills',
+  summary: 'Show the skills that a model would see',
   description:
-    "The active skills that fit where the scope's agent works and what is being said, at most five, best first: by its settings `project`, `env`, `toolset`, `repo` and `goal_labels`, and what went well lately.",
+    "The active skills that match the text and are compatible with the scope's settings `project`, `env`, `toolset`, `repo` and `goal_labels`: at most five, best first. Recent successes rank higher.",
   ...guard({ roles: ['viewer'], scoped: true }),
   request: {
     params: scopePath,
     query: z.object({
-      text: z.string().max(10_000).default('').meta({ description: 'What is being said.', example: 'deploy the latest to staging' }),
+      text: z.string().max(10_000).default('').meta({ description: 'The text to match.', example: 'deploy the latest to staging' }),
     }),
   },
   responses: { 200: json(bulletin, 'The bulletin.'), ...problems(400) },

@@ -6,7 +6,7 @@ import { propose } from './propose-to-scope.ts'
 import { refuseInvalid } from '../problems/refuse-invalid.ts'
 
 const body = proposeSkillInput.extend({
-  dry_run: z.boolean().default(false).meta({ description: 'The gate decides, and nothing runs.' }),
+  dry_run: z.boolean().default(false).meta({ description: 'Only the gate decides; nothing runs.' }),
 })
 const text = z.string()
 const result = z
@@ -25,9 +25,9 @@ const result = z
     }),
     steps: z.array(z.object({ index: z.int(), tool: text, status: text, duration_ms: z.number() })),
     compensation: z.array(z.looseObject({ tool: text, status: text })),
-    idempotent: z.boolean().meta({ description: 'Nothing ran: the outputs are those of an earlier run.' }),
+    idempotent: z.boolean().meta({ description: 'Nothing ran: the outputs are from an earlier run.' }),
     dry_run: z.boolean().meta({
-      description: 'Nothing ran, whatever the status: `ok` says that the gate would allow it.',
+      description: 'Nothing ran, whatever the status: `ok` means that the gate would allow it.',
     }),
     trace_id: text,
   })
@@ -40,8 +40,8 @@ const proposal = createRoute({
   tags: ['Skills'],
   summary: 'Propose to run a skill',
   description:
-    "The gate decides, by the manifest, the scope's settings and the roles of the key: compat, preconditions, score, policy, in this order. What is allowed runs at once, and the answer says what came of it. " +
-    'A `traceparent` header gives the run its trace; else it has a new one: `trace_id` finds it in the log.',
+    "The gate decides by the manifest, the scope's settings and the roles of the key: compat, preconditions, score, policy, in this order. An allowed skill runs at once, and the response has its result. " +
+    'The run joins the trace of a `traceparent` header, or starts a new one; search the log for `trace_id`.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
   request: {
     params: scopePath,
@@ -51,7 +51,7 @@ const proposal = createRoute({
       why: 'open an incident',
     }),
   },
-  responses: { 200: json(result, 'What was decided, and what came of it.'), ...problems(400, 413, 415) },
+  responses: { 200: json(result, 'The decision and the result.'), ...problems(400, 413, 415) },
 })
 
 export const proposeSkillRoutes = resource().openapi(proposal, async (c) => {

@@ -6,15 +6,15 @@ import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
 import { invalid } from '../problems/refusals.ts'
 
 const MOST_ERRORS = 100
-/** `schema` has a route of its own. */
+/** `schema` is a route. */
 const TAKEN = 'schema'
-/** Tools that a scope gets by its settings: which there are is not known here. */
+/** Tools that a scope's settings declare, so that they are unknown here. */
 const OF_SCOPES = /^(?:http|mcp)\./
 
-/** `any`: it may name tools and probes that this deployment does not have, for they may come later. */
+/** `any`: accept tools and probes that this deployment lacks; they may be added later. */
 export type KnownTools = 'known' | 'any'
 
-/** The manifest that was sent, refused with all that is wrong with it. */
+/** The manifest in a body. Throws a problem that lists all errors. */
 export function checkedManifest(body: unknown, tools: KnownTools, agents: readonly Agent[]): Manifest {
   const parsed = parseManifest(body)
   if (!parsed.ok) throw refused(parsed.errors)
@@ -25,7 +25,7 @@ export function checkedManifest(body: unknown, tools: KnownTools, agents: readon
   return manifest
 }
 
-/** What this deployment's agents bring. */
+/** The tools and probes of this deployment's agents. */
 const deployed = (manifest: Manifest, agents: readonly Agent[]): CheckOptions => ({
   tools: [...new Set([...agents.flatMap(({ tools }) => Object.keys(tools)), ...toolsIn(manifest).filter((tool) => OF_SCOPES.test(tool))])],
   probes: agents.flatMap(({ probes = {} }) => Object.keys(probes)),
@@ -44,7 +44,7 @@ const toolsIn = ({ plan, preconditions }: Manifest): string[] => [
   ...[...plan.steps, ...plan.compensation].map(({ tool }) => tool),
 ]
 
-/** `plan.steps.0.tool` as the schema's own errors say it: `plan.steps[0].tool`. */
+/** Writes `plan.steps.0.tool` as the schema's errors do: `plan.steps[0].tool`. */
 const dotPath = (path: string): string => path.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]')
 
 function refused(errors: readonly FieldError[]) {

@@ -14,14 +14,14 @@ import type { Log } from '../log.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../spans.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
 import { toolKeys } from '../../tools/tool-keys.ts'
-import type { Programs } from './versions.ts'
+import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
 import type { Unit } from '../unit.ts'
 
 type Parts = {
   scope: string
   database: Database
-  programs: Programs
+  programs: ReflexVersions
   records: Records
   counters: Counters
   toolbox: Toolbox
@@ -219,7 +219,7 @@ export class Proving {
 
   #move(unit: Unit, version: ReflexVersion, to: ReflexState, reason: string): void {
     const { programs, moved } = this.#parts
-    programs.move(unit, version, to, reason)
+    programs.move(version, to, reason)
     moved(unit, version, to, reason)
     this.#log(unit, version, to, reason)
   }

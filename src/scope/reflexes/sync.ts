@@ -1,24 +1,25 @@
-import type { Env } from '../../env.ts'
-import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
-import type { Settings } from '../../contract/settings.ts'
 import { reflexes as registry } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
-import { setUses } from '../../store/artifact-feed.ts'
-import { selectReferenced } from '../../store/artifacts.ts'
+import { withDeadline } from '../../base/deadline.ts'
+import { warn } from '../../base/warn.ts'
+import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
+import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
+import type { Settings } from '../../contract/settings.ts'
+import type { Env } from '../../env.ts'
+import { readFeed, setUses } from '../../store/artifact-feed.ts'
 import { tellReflexMetrics } from '../../store/reflex-metrics.ts'
 import type { Alarm } from '../alarm.ts'
+import { ArtifactCopy } from '../artifact-copy.ts'
 import type { Database } from '../database.ts'
-import { withDeadline } from '../../base/deadline.ts'
-import type { Programs } from './versions.ts'
-import type { Records } from './stats.ts'
-import { warn } from '../../base/warn.ts'
 import type { Unit, UnitOfWork } from '../unit.ts'
+import type { ReflexVersions } from './versions.ts'
+import type { Records } from './stats.ts'
 
-/** How old the chain's programs may be when events come: a change is told at once, but the telling may be lost. */
+/** The age in ms from which events cause a poll. Changes are notified at once, but a notification may be lost. */
 const STALE_MS = 60_000
 const RETRY_MS = 5000
 const TIMEOUT_MS = 15_000
-/** Events wait no longer for a chain that was never read. */
+/** The first events wait no longer than this for the chain. */
 const READY_MS = 1000
 
 type Move = { id: string; version: number; from: ReflexState; state: ReflexState; reason: string }
@@ -26,7 +27,7 @@ type Parts = {
   scope: string
   env: Env
   database: Database
-  programs: Programs
+  versions: ReflexVersions
   records: Records
   settings: () => Settings
   unit: UnitOfWork
@@ -35,28 +36,40 @@ type Parts = {
 }
 
 /**
- * Keeps the chain and D1 in step: reads what the chain's references stand for now, tells which reflexes are used here, what became of them, and their sums. Kept
- * state: the moves that D1 has not been told of. D1 may be away: the chain goes on with what it has, and this tries again.
+ * Keeps the chain and D1 in sync: reads the versions that the chain refers to, and reports which
+ * reflexes are used here, their state changes and their sums. Stored: the state changes that D1 does
+ * not know yet. While D1 is away the chain keeps the versions it has, and this retries.
  */
-export class Upkeep {
+export class ReflexSync {
   readonly #parts: Parts
+  readonly #copy: ArtifactCopy
   #moves: Move[]
   #read_at = 0
-  #reading = 0
   #due: number | null = null
-  /** What was told before the object slept may have been lost: told once more. */
-  #uses_told = false
+  /** A report before an eviction may have been lost, so each object reports once. */
+  #uses_reported = false
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#moves = parts.database.read<Move[]>('reflex_moves', [])
+    const { env, database, alarm, settings } = parts
+    this.#moves = database.read<Move[]>('reflex_moves', [])
     if (this.#moves.length > 0) this.#due = parts.now()
-    parts.alarm.source(() => this.#due)
+    const subscription = () => ({ kind: 'reflex' as const, references: settings().reflexes.map(({ id, version }) => ({ id, version })) })
+    this.#copy = new ArtifactCopy({
+      ...parts,
+      kind: 'reflex',
+      subscription,
+      read: (of, since) => readFeed(env.DB, of, since),
+      apply: (page) => this.#apply(page),
+    })
+    this.#copy.load()
+    alarm.source(() => this.#due)
   }
 
   moved(unit: Unit, { id, version, state: from }: ReflexVersion, state: ReflexState, reason: string): void {
     this.#moves.push({ id, version, from, state, reason })
     unit.write('reflex_moves', this.#moves)
+    this.#copy.move(unit, { id, version: String(version) }, state, reason)
     this.#due = unit.now
     unit.wakeBy(this.#due)
   }
@@ -65,57 +78,48 @@ export class Upkeep {
     return this.#due !== null && this.#due <= this.#parts.now()
   }
 
-  /** Events came: are the programs that see them fresh? */
+  /** Events arrived: polls if the versions are stale. */
   touch(): void {
     const { settings, now, alarm } = this.#parts
+    this.#copy.flush()
     if (settings().reflexes.length === 0 || this.#due !== null || now() - this.#read_at < STALE_MS) return
     this.#due = now()
     alarm.by(this.#due)
   }
 
-  /** Before the first events of a scope whose agent brings a chain along: it is read now, if D1 answers soon. */
+  /** Before the first events of a scope whose agent brings a chain: reads it, if D1 answers soon. */
   async ready(): Promise<void> {
-    if (this.#read_at > 0 || this.#parts.programs.versions.length > 0 || this.#parts.settings().reflexes.length === 0) return
+    const { versions, settings } = this.#parts
+    if (this.#read_at > 0 || versions.all.length > 0 || settings().reflexes.length === 0) return
     await this.refresh(READY_MS)
   }
 
-  /** Reads the chain's programs anew; where D1 does not answer, those at hand stay, and it is tried again. */
+  /** Polls. If D1 does not answer, the chain keeps its versions, and this retries. */
   async refresh(timeout_ms = TIMEOUT_MS): Promise<void> {
-    const { programs, unit, now, env } = this.#parts
-    const references = this.#references()
-    this.#reading += 1
-    const reading = this.#reading
     try {
-      const versions = await timely(async () => selectReferenced(env.DB, 'reflex', this.#parts.settings().reflexes), timeout_ms)
-      // An older answer, or one about another chain, is none.
-      if (reading !== this.#reading || references !== this.#references()) return
-      this.#read_at = now()
-      unit((unit) => programs.replace(unit, this.#withMoves(versions.map((row) => registry.present(row)))))
+      await this.#copy.catchUp(timeout_ms)
+      this.#read_at = this.#parts.now()
     } catch (error) {
       this.#read_at ||= 1
-      this.#failed('reflexes could not be read, the scope goes on with those it has', error)
+      this.#retry('failed to read reflexes; using the cached ones', error)
     }
   }
 
-  #references(): string {
-    return JSON.stringify(this.#parts.settings().reflexes.map(({ id, version }) => [id, version]))
-  }
-
-  /** The chain was set anew. */
+  /** The chain was replaced. */
   async rechained(): Promise<void> {
-    this.#uses_told = false
+    this.#uses_reported = false
     await this.refresh()
-    await this.#tellUses()
+    await this.#reportUses()
   }
 
-  async #tellUses(): Promise<void> {
+  async #reportUses(): Promise<void> {
     const { env, scope, settings } = this.#parts
     try {
       const ids = Array.from(new Set(settings().reflexes.map(({ id }) => id)))
       await timely(() => setUses(env.DB, scope, ids))
-      this.#uses_told = true
+      this.#uses_reported = true
     } catch (error) {
-      this.#failed('D1 could not be told which reflexes are used here', error)
+      this.#retry('failed to report to D1 which reflexes are used here; will retry', error)
     }
   }
 
@@ -123,9 +127,9 @@ export class Upkeep {
   async run(): Promise<void> {
     this.#due = null
     const { settings } = this.#parts
-    await this.#tellMoves()
+    await this.#reportMoves()
     if (settings().reflexes.length > 0) await this.refresh()
-    if (!this.#uses_told) await this.#tellUses()
+    if (!this.#uses_reported) await this.#reportUses()
     this.#parts.alarm.rearm()
   }
 
@@ -135,49 +139,48 @@ export class Upkeep {
     const names = Array.from(records.untold)
     if (names.length === 0) return
     records.untold.clear()
+    const entries = names.map((name) => records.entry(name))
     try {
-      await tellReflexMetrics(
-        db,
-        scope,
-        names.map((name) => records.entry(name)),
-        now(),
-      )
+      await tellReflexMetrics(db, scope, entries, now())
     } catch (error) {
       for (const name of names) records.untold.add(name)
       throw error
     }
   }
 
-  /** What this scope has decided about versions stands, until D1 has been told. */
-  #withMoves(versions: readonly ReflexVersion[]): ReflexVersion[] {
-    return versions.map((version) => {
-      const move = this.#moves.findLast(({ id, version: number }) => id === version.id && number === version.version)
-      // Whoever changed it meanwhile was right.
-      return move && version.state === move.from ? { ...version, state: move.state, state_reason: move.reason } : version
-    })
+  #apply(page: ArtifactChanges): ArtifactChanges {
+    if (!page.whole && !page.restart) return page
+    const changes = page.changes.map((change) => ({ ...change, artifact: change.artifact && this.#withMove(change.artifact) }))
+    this.#parts.versions.replace(changes.flatMap(({ artifact }) => (artifact ? [registry.present(artifact)] : [])))
+    return { ...page, changes }
   }
 
-  async #tellMoves(): Promise<void> {
+  /** This scope's decisions hold until D1 knows them, unless another change came first. */
+  #withMove(artifact: Artifact): Artifact {
+    const move = this.#moves.findLast(({ id, version }) => id === artifact.id && String(version) === artifact.version)
+    return move && artifact.state === move.from ? { ...artifact, state: move.state, state_reason: move.reason } : artifact
+  }
+
+  async #reportMoves(): Promise<void> {
     const { env, scope, unit, now } = this.#parts
     for (const move of this.#moves) {
       try {
         await timely(() => registry.setState(env.DB, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() }))
         await timely(() => notifyScopes(env, move.id, scope))
       } catch (error) {
-        return this.#failed('D1 could not be told of a reflex that moved', error)
+        return this.#retry('failed to report a state change of a reflex to D1; will retry', error)
       }
       this.#moves = this.#moves.filter((one) => one !== move)
-      unit((unit) => unit.write('reflex_moves', this.#moves))
+      unit((work) => work.write('reflex_moves', this.#moves))
     }
   }
 
-  #failed(message: string, error: unknown): void {
-    const { now, alarm } = this.#parts
-    warn({ message, scope: this.#parts.scope, error })
+  #retry(message: string, error: unknown): void {
+    const { now, alarm, scope } = this.#parts
+    warn({ message, scope, error })
     this.#due = now() + RETRY_MS
     alarm.by(this.#due)
   }
 }
 
-const timely = <Result>(work: () => Promise<Result>, timeout_ms = TIMEOUT_MS): Promise<Result> =>
-  withDeadline(work, { timeout_ms, what: 'D1' })
+const timely = <Result>(work: () => Promise<Result>): Promise<Result> => withDeadline(work, { timeout_ms: TIMEOUT_MS, what: 'D1' })

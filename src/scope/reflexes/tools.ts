@@ -17,8 +17,8 @@ import type { OwnedReflexes } from './owned.ts'
 import type { Recordings } from './recordings.ts'
 import type { Proving } from './shadow.ts'
 import type { Records } from './stats.ts'
-import type { Upkeep } from './sync.ts'
-import type { Programs } from './versions.ts'
+import type { ReflexSync } from './sync.ts'
+import type { ReflexVersions } from './versions.ts'
 
 /** A scope's agent owns so many reflexes at most. */
 const MOST_OWNED = 100
@@ -33,11 +33,11 @@ type Parts = {
   owned: OwnedReflexes
   unit: UnitOfWork
   agent: () => Agent
-  programs: Programs
+  programs: ReflexVersions
   proving: Proving
   records: Records
   recordings: Recordings
-  upkeep: Upkeep
+  upkeep: ReflexSync
   sandbox: () => Sandbox
   configure: (patch: SettingsPatch, by: string) => Promise<{ ok: true; settings: Settings } | Refused<'invalid'>>
   turn_id: () => string | null

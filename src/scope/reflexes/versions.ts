@@ -5,16 +5,18 @@ import type { Settings } from '../../contract/settings.ts'
 import type { Database } from '../database.ts'
 import type { Unit } from '../unit.ts'
 
-const nameOf = ({ id, version }: { id: string; version: number }): string => `${id}@${version}`
+type Name = { id: string; version: number }
+
+const nameOf = ({ id, version }: Name): string => `${id}@${version}`
 
 /**
- * The chain's programs, as D1 had them when the scope last looked: kept here, so that reflexes act while D1 is away. Kept state: a row for each version,
- * and the names of those that this scope has suspended. If the process dies between D1 and here, the next look brings the same again.
+ * The versions that the chain refers to, as ReflexSync last read them, so that reflexes act while D1
+ * is away. Stored: the names of those that this scope has suspended, and the key that set the chain.
  */
-export class Programs {
+export class ReflexVersions {
   readonly #scope: string
   readonly #settings: () => Settings
-  #versions: ReflexVersion[]
+  #all: readonly ReflexVersion[] = []
   #suspended: Record<string, string>
   #links: Link[] | null = null
   #set_by: string | null
@@ -22,9 +24,6 @@ export class Programs {
   constructor(database: Database, scope: string, settings: () => Settings) {
     this.#scope = scope
     this.#settings = settings
-    this.#versions = database
-      .all<{ program: string }>('SELECT program FROM programs')
-      .map(({ program }) => JSON.parse(program) as ReflexVersion)
     this.#suspended = database.read('suspended', {})
     this.#set_by = database.read('chain_set_by', null)
   }
@@ -33,8 +32,8 @@ export class Programs {
     return (this.#links ??= this.#settings().reflexes.map((reference) => this.#link(reference)))
   }
 
-  get versions(): readonly ReflexVersion[] {
-    return this.#versions
+  get all(): readonly ReflexVersion[] {
+    return this.#all
   }
 
   /** The settings changed. */
@@ -42,70 +41,61 @@ export class Programs {
     this.#links = null
   }
 
-  /** The id of the key that set the chain; null where no key did. */
+  /** The id of the key that set the chain; null if it was no key. */
   setBy(unit: Unit, key_id: string | null): void {
     this.#set_by = key_id
     unit.write('chain_set_by', key_id)
   }
 
   /**
-   * True where this scope may change the version's state for all: its agent wrote it, or the key
-   * that owns it set the chain. What happens to it in other scopes concerns those scopes alone.
+   * True if this scope may change the version's state for all scopes: its agent wrote it, or the key
+   * that owns it set the chain. Otherwise the scope can only suspend it for itself.
    */
   governs({ owner_id, provenance }: ReflexVersion): boolean {
     if (provenance.scope !== null) return provenance.scope === this.#scope
     return owner_id === this.#set_by
   }
 
-  /** What D1 has of the chain's references now. */
-  replace(unit: Unit, versions: readonly ReflexVersion[]): void {
-    const before = JSON.stringify(this.#versions.map(summary).sort())
-    this.#versions = [...versions]
+  replace(versions: readonly ReflexVersion[]): void {
+    this.#all = versions
     this.#links = null
-    if (before === JSON.stringify(versions.map(summary).sort())) return
-    unit.all('DELETE FROM programs')
-    for (const version of versions)
-      unit.all('INSERT INTO programs (id, version, program) VALUES (?, ?, ?)', version.id, version.version, JSON.stringify(version))
   }
 
-  /** The version as the scope has it; undefined where it is no longer in the chain. */
-  find({ id, version }: { id: string; version: number }): ReflexVersion | undefined {
-    return this.#versions.find((one) => one.id === id && one.version === version)
+  /** Undefined if the version is no longer in the chain. */
+  find({ id, version }: Name): ReflexVersion | undefined {
+    return this.#all.find((one) => one.id === id && one.version === version)
   }
 
-  /** Takes over a new state before D1 knows of it. */
-  move(unit: Unit, { id, version }: { id: string; version: number }, state: ReflexVersion['state'], state_reason: string): void {
-    const known = this.find({ id, version })
-    if (!known) return
-    const moved = { ...known, state, state_reason }
-    this.#versions = this.#versions.map((one) => (one === known ? moved : one))
-    this.#links = null
-    unit.all('UPDATE programs SET program = ?3 WHERE id = ?1 AND version = ?2', id, version, JSON.stringify(moved))
+  /** Takes over a new state before D1 knows it. */
+  move(moved: Name, state: ReflexVersion['state'], state_reason: string): void {
+    this.replace(this.#all.map((one) => (nameOf(one) === nameOf(moved) ? { ...one, state, state_reason } : one)))
   }
 
-  /** It acts no longer in this scope, whatever its state elsewhere, until it changes or the chain is set anew. */
+  /** It no longer acts in this scope, whatever its state elsewhere, until it changes or the chain is replaced. */
   suspend(unit: Unit, version: ReflexVersion, reason: string): void {
-    this.#suspended = { ...this.#suspended, [nameOf(version)]: reason }
-    unit.write('suspended', this.#suspended)
-    this.#links = null
+    this.#setSuspended(unit, { ...this.#suspended, [nameOf(version)]: reason })
   }
 
-  /** Of these reflexes, or of all. */
+  /** Resumes these reflexes, or all. */
   resume(unit: Unit, ids?: readonly string[]): void {
     const kept = Object.entries(this.#suspended).filter(([name]) => ids !== undefined && !ids.some((id) => name.startsWith(`${id}@`)))
-    this.#suspended = Object.fromEntries(kept)
-    unit.write('suspended', this.#suspended)
+    this.#setSuspended(unit, Object.fromEntries(kept))
+  }
+
+  #setSuspended(unit: Unit, suspended: Record<string, string>): void {
+    this.#suspended = suspended
+    unit.write('suspended', suspended)
     this.#links = null
   }
 
-  /** Whether the version's owner may touch this scope. Elsewhere only a version that the chain names runs, for its operator has looked at it. */
+  /** True if the version's owner may act in this scope. Elsewhere only a version that the chain names runs, since its operator chose it. */
   covers({ scopes }: ReflexVersion): boolean {
     return scopes.some((pattern) => matchesScope(pattern, this.#scope))
   }
 
   #link(reference: ReflexReference): Link {
     const { id, version: pinned } = reference
-    const known = this.#versions.filter((one) => one.id === id && (pinned === undefined || one.version === pinned))
+    const known = this.#all.filter((one) => one.id === id && (pinned === undefined || one.version === pinned))
     const allowed = known.filter((one) => pinned !== undefined || this.covers(one)).sort((left, right) => right.version - left.version)
     const active = allowed.find(({ state }) => state === 'active') ?? null
     const suspended = active ? this.#suspended[nameOf(active)] : undefined
@@ -122,11 +112,9 @@ export class Programs {
   }
 }
 
-const summary = ({ id, version, state, state_reason }: ReflexVersion): string => JSON.stringify([id, version, state, state_reason])
-
 function missing({ id, version }: ReflexReference, known: readonly ReflexVersion[], allowed: readonly ReflexVersion[]): string {
   if (known.length === 0)
     return version === undefined ? `no version of reflex ${id} is active or in shadow` : `there is no reflex ${id}@${version}`
-  if (allowed.length === 0) return `the owner of reflex ${id} may not touch this scope: name a version of it, or copy it`
+  if (allowed.length === 0) return `the owner of reflex ${id} may not act in this scope: name a version of it, or copy it`
   return `reflex ${id}@${allowed[0]?.version} is ${allowed[0]?.state}`
 }

@@ -26,7 +26,7 @@ import type { ActionKeys } from './action-keys.ts'
 import { Actions } from './actions.ts'
 import type { Situation } from '../../reflexes/decide.ts'
 import type { Inbox } from '../inbox/inbox.ts'
-import { Programs } from './versions.ts'
+import { ReflexVersions } from './versions.ts'
 import { Proving } from './shadow.ts'
 import { Recordings } from './recordings.ts'
 import type { Records } from './stats.ts'
@@ -34,7 +34,7 @@ import { permit } from './permit.ts'
 import { ReflexContexts } from './reflex-context.ts'
 import { OwnedReflexes } from './owned.ts'
 import { reflexTools } from './tools.ts'
-import { Upkeep } from './sync.ts'
+import { ReflexSync } from './sync.ts'
 import { Windows } from './event-counts.ts'
 import type { UnitOfWork } from '../unit.ts'
 
@@ -70,8 +70,8 @@ type Parts = {
 export function composeSystem1(parts: Parts) {
   const { scope, env, database, records, memory, budget, alarm, unit, agent, settings, turns, now } = parts
   const sandbox = isolateSandbox
-  const programs = new Programs(database, scope, settings)
-  const upkeep = new Upkeep({ scope, env, database, programs, records, settings, unit, alarm, now })
+  const programs = new ReflexVersions(database, scope, settings)
+  const upkeep = new ReflexSync({ scope, env, database, versions: programs, records, settings, unit, alarm, now })
   const outside = new DeclaredTools({ scope, env, settings, fetch: parts.fetch, now })
   const toolbox: Toolbox = new Toolbox({ scope, agent, settings, own: () => own, outside })
   const proving = new Proving({

@@ -9,8 +9,8 @@ import type { Loop } from '../loop.ts'
 import type { SettingsStore } from './settings-store.ts'
 import type { SecretSettings } from '../skills/secret-settings.ts'
 import { scopeHead } from '../spans.ts'
-import type { Programs } from '../reflexes/versions.ts'
-import type { Upkeep } from '../reflexes/sync.ts'
+import type { ReflexVersions } from '../reflexes/versions.ts'
+import type { ReflexSync } from '../reflexes/sync.ts'
 import type { Windows } from '../reflexes/event-counts.ts'
 import type { Turns } from '../turns/turn-lane.ts'
 import type { WorkingMemory } from '../context/working-memory.ts'
@@ -27,8 +27,8 @@ type Parts = {
   outage: ModelOutage
   loop: Loop
   turns: Turns
-  programs: Programs
-  upkeep: Upkeep
+  programs: ReflexVersions
+  upkeep: ReflexSync
   windows: Windows
   alarm: Alarm
 }

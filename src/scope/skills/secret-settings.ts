@@ -4,7 +4,7 @@ import type { Json } from '../../base/json.ts'
 import { parsePath, readPath } from '../../skills/plan/path.ts'
 import { isSecretReference } from '../../skills/plan/secret-reference.ts'
 import { withoutSecrets } from '../../skills/session/context.ts'
-import type { Shelf } from './skill-cache.ts'
+import type { SkillCache } from './skill-cache.ts'
 
 /** The settings, or a patch of them. */
 type Held = { blackboard?: SettingsPatch['blackboard'] }
@@ -19,9 +19,9 @@ const TELLING = new Set(['settings-changed', 'blackboard-seeded'])
  * there, as `{"secret": "REFLEX_TOOL_X"}`: a plain value is refused, and an existing one is hidden.
  */
 export class SecretSettings {
-  readonly #shelf: Shelf
+  readonly #shelf: SkillCache
 
-  constructor(shelf: Shelf) {
+  constructor(shelf: SkillCache) {
     this.#shelf = shelf
   }
 
@@ -34,7 +34,7 @@ export class SecretSettings {
       const there = readPath(blackboard, parsePath(path) ?? [])
       if (!there.found || there.value === null || isSecretReference(there.value)) continue
       return (
-        `blackboard.${path} is a secret input of an active skill, and settings are shown to whoever may view the scope: keep the value as a secret of the ` +
+        `blackboard.${path} is a secret input of an active skill, and every viewer of the scope sees its settings: keep the value as a secret of the ` +
         `deployment and write {"secret": "REFLEX_TOOL_NAME"} here, with the hosts that it is for in REFLEX_TOOL_NAME_HOSTS`
       )
     }
@@ -56,7 +56,7 @@ export class SecretSettings {
     return { ...settings, blackboard: blackboard as Settings['blackboard'] }
   }
 
-  /** A log entry as it may be shown. */
+  /** A log entry without secrets. */
   entry({ kind, text }: { kind: string; text: string }): string {
     if (!TELLING.has(kind) || this.#shelf.secretPaths().length === 0) return text
     const entry: unknown = JSON.parse(text)

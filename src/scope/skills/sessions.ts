@@ -30,7 +30,7 @@ import type { ParkedRuns } from './approvals.ts'
 import { StepJournal } from './journal.ts'
 import type { RunAsker, SkillRuns } from './runs.ts'
 import { ScopeSession } from './scope-session.ts'
-import type { Shelf } from './skill-cache.ts'
+import type { SkillCache } from './skill-cache.ts'
 import { slotModel } from './slot-model.ts'
 
 /** The owner of a session: its place in the log, and what it may use. `model` is the turn's. */
@@ -49,7 +49,7 @@ type Parts = CountedParts & {
   guard: Guard
   effects: EffectLane
   toolbox: Toolbox
-  shelf: Shelf
+  shelf: SkillCache
   runs: SkillRuns
   jobs: Jobs
   parked: ParkedRuns

@@ -7,9 +7,9 @@ import { neededInputs } from '../../skills/plan/inputs.ts'
 import type { Manifest } from '../../skills/manifest/manifest.ts'
 import { placeOf } from '../../skills/gate/compat.ts'
 import type { SkillRuns } from './runs.ts'
-import type { Shelf } from './skill-cache.ts'
+import type { SkillCache } from './skill-cache.ts'
 
-type Parts = { shelf: Shelf; runs: SkillRuns; settings: () => Settings }
+type Parts = { shelf: SkillCache; runs: SkillRuns; settings: () => Settings }
 export type ShownSkill = {
   manifest: Manifest
   /** Required inputs that the scope's blackboard does not provide. */

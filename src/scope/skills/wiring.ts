@@ -13,7 +13,7 @@ import { handleRuns } from './run-jobs.ts'
 import type { RunReports } from './run-reports.ts'
 import { SkillRuns } from './runs.ts'
 import { SecretSettings } from './secret-settings.ts'
-import { Shelf } from './skill-cache.ts'
+import { SkillCache } from './skill-cache.ts'
 import { SkillViews } from './shown-skills.ts'
 import { Skills } from './sessions.ts'
 
@@ -31,7 +31,7 @@ type Parts = CountedParts & {
 }
 
 export function composeSkills(parts: Parts) {
-  const shelf = new Shelf(parts)
+  const shelf = new SkillCache(parts)
   const runs = new SkillRuns(parts)
   const parked = new ParkedRuns({ ...parts, requested_by: () => `agent:${parts.agent().name}` })
   const skills = new Skills({ ...parts, shelf, runs, parked })

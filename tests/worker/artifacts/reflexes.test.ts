@@ -4,7 +4,7 @@ import type { ReflexState, ReflexVersion } from '../../../src/contract/reflex.ts
 import { emptyMetrics } from '../../../src/reflexes/metrics.ts'
 import { reflexes } from '../../../src/artifacts/kinds.ts'
 import { MOST_VERSIONS } from '../../../src/artifacts/registry.ts'
-import { scopesUsing, setUses } from '../../../src/store/artifact-feed.ts'
+import { readFeed, scopesUsing, setUses } from '../../../src/store/artifact-feed.ts'
 import { precedenceOfCount } from '../../../src/contract/artifact.ts'
 import { selectReferenced } from '../../../src/store/artifacts.ts'
 import { metricsOf, tellReflexMetrics } from '../../../src/store/reflex-metrics.ts'
@@ -145,6 +145,28 @@ describe('a reference', () => {
   test('brings the whole version', async () => {
     const version = await createVersion({ scopes: ['team-a/*'], description: 'd' })
     expect(await resolveReflexes([{ id: version.id }])).toEqual([version])
+  })
+})
+
+describe('the feed of a chain', () => {
+  const feed = (since: number, ...references: { id: string; version?: number }[]) => readFeed(env.DB, { kind: 'reflex', references }, since)
+
+  test('has all versions that it refers to, as soon as one of its reflexes changes', async () => {
+    const [one, other] = [await createVersion(), await createVersion()]
+    const first = await feed(0, one, { id: other.id, version: 1 })
+    expect(first).toMatchObject({ whole: true, more: false })
+    expect(first.changes.map(({ id }) => id).toSorted()).toEqual([one.id, other.id].toSorted())
+    await createVersion()
+    const unchanged = await feed(first.revision, one, other)
+    expect(unchanged).toEqual({ changes: [], revision: first.revision + 1, more: false })
+    await setState({ id: one.id, version: 1, state: 'retired', reason: null, now: 3 })
+    const { changes, whole } = await feed(unchanged.revision, { id: one.id }, { id: other.id })
+    expect([whole, changes.map(({ id }) => id)]).toEqual([true, [other.id]])
+  })
+
+  test('has nothing where no version is left', async () => {
+    const { id } = await createVersion({ state: 'draft' })
+    expect(await feed(0, { id })).toMatchObject({ whole: true, changes: [] })
   })
 })
 

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { skillStates, type SkillState } from '../../../src/contract/skill.ts'
+import { skillStates, type SkillState, type SkillVersion } from '../../../src/contract/skill.ts'
 import { skills } from '../../../src/artifacts/kinds.ts'
 import { MOST_VERSIONS } from '../../../src/artifacts/registry.ts'
 import { readFeed } from '../../../src/store/artifact-feed.ts'
@@ -215,16 +215,12 @@ describe('a list', () => {
 
 describe('the active skills', () => {
   const changesSince = async (since_revision: number, scope = 'default', limit = 50) => {
-    const { changes, referenced: _referenced, ...page } = await readFeed(env.DB, { scope, since_revision, limit })
-    return {
-      ...page,
-      changes: changes.map(({ id, version, hash, content }) => ({
-        id,
-        version,
-        hash,
-        manifest: content === null ? null : JSON.parse(content),
-      })),
-    }
+    const page = await readFeed(env.DB, { kind: 'skill', scope }, since_revision, limit)
+    const changes = page.changes.map(({ id, version, artifact }) => {
+      const manifest: SkillVersion['manifest'] | null = artifact && JSON.parse(artifact.content)
+      return { id, version, hash: artifact?.hash ?? null, manifest }
+    })
+    return { ...page, changes }
   }
   const newest = async (): Promise<number> => {
     let { revision, more } = await changesSince(0, 'default', 1000)
@@ -269,11 +265,11 @@ describe('the active skills', () => {
     await copyVersion(await putVersion({ scopes: ['team-b/*'], state: 'active' }), 200)
     const read: number[] = []
     const DB = countingReads(env.DB, read)
-    const { changes } = await readFeed(DB, { scope: 'team-a/x', since_revision: before })
+    const { changes } = await readFeed(DB, { kind: 'skill', scope: 'team-a/x' }, before)
     expect(changes.map(({ id }) => id)).toEqual([mine.id])
     expect(Math.max(...read)).toBeLessThan(100)
     read.length = 0
-    await readFeed(DB, { scope: 'team-a/x', since_revision: before + 202 })
+    await readFeed(DB, { kind: 'skill', scope: 'team-a/x' }, before + 202)
     expect(read).toEqual([1])
   })
 

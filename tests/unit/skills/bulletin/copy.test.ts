@@ -1,28 +1,40 @@
 import { describe, expect, test } from 'vitest'
-import type { SkillChange, SkillChanges } from '../../../../src/contract/skill.ts'
+import { Follower } from '../../../../src/artifacts/follower.ts'
+import type { Artifact, ArtifactChange, ArtifactChanges } from '../../../../src/contract/artifact.ts'
 import { placeOf } from '../../../../src/skills/gate/compat.ts'
 import { SkillCopy } from '../../../../src/skills/bulletin/copy.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 
 const anywhere = placeOf({})
-const active = (id: string, version: string, compat: object = {}): SkillChange => ({
+const artifactOf = (manifest: unknown): Artifact => ({ content: JSON.stringify(manifest) }) as Artifact
+const active = (id: string, version: string, compat: object = {}): ArtifactChange => ({
   id,
   version,
-  hash: `${id} ${version}`,
-  manifest: deployManifest({ id, version, compat }),
+  artifact: artifactOf(deployManifest({ id, version, compat })),
 })
-const ended = (id: string, version: string): SkillChange => ({ ...active(id, version), manifest: null })
+const ended = (id: string, version: string): ArtifactChange => ({ id, version, artifact: null })
 
 /** Reads a list of changes, whose revisions count from 1, in pages. */
 const reader =
-  (all: readonly SkillChange[], size = 100) =>
-  async (since: number): Promise<SkillChanges> => ({
+  (all: readonly ArtifactChange[], size = 100) =>
+  async (since: number): Promise<ArtifactChanges> => ({
     changes: all.slice(since, since + size),
     revision: Math.min(all.length, since + size),
     more: all.length > since + size,
   })
-const copyOf = async (...changes: SkillChange[]): Promise<SkillCopy> => {
-  const copy = new SkillCopy()
+class FollowingCopy extends SkillCopy {
+  readonly #follower = new Follower((page) => this.apply(page))
+
+  get revision(): number {
+    return this.#follower.revision
+  }
+
+  catchUp(read: (since: number) => Promise<ArtifactChanges>): Promise<boolean> {
+    return this.#follower.catchUp(() => 'skills', read)
+  }
+}
+const copyOf = async (...changes: ArtifactChange[]): Promise<FollowingCopy> => {
+  const copy = new FollowingCopy()
   await copy.catchUp(reader(changes))
   return copy
 }
@@ -31,7 +43,7 @@ const names = (copy: SkillCopy, place = anywhere) => copy.newestFor(place).map((
 describe('a copy of the active skills', () => {
   test('catches up page by page, and says whether anything changed', async () => {
     const all = [active('b', '1.0.0'), active('a', '1.0.0'), active('c', '1.0.0')]
-    const copy = new SkillCopy()
+    const copy = new FollowingCopy()
     expect(await copy.catchUp(reader(all, 2))).toBe(true)
     expect([copy.revision, ...names(copy)]).toEqual([3, 'a@1.0.0', 'b@1.0.0', 'c@1.0.0'])
     expect(await copy.catchUp(reader(all, 2))).toBe(false)
@@ -45,8 +57,8 @@ describe('a copy of the active skills', () => {
   })
 
   test('does not go back where an answer comes after a later one', async () => {
-    const copy = new SkillCopy()
-    const slow = Promise.withResolvers<SkillChanges>()
+    const copy = new FollowingCopy()
+    const slow = Promise.withResolvers<ArtifactChanges>()
     const late = copy.catchUp(() => slow.promise)
     await copy.catchUp(reader([active('a', '1.0.0'), ended('a', '1.0.0')]))
     slow.resolve({ changes: [active('a', '1.0.0')], revision: 1, more: false })
@@ -78,7 +90,7 @@ describe('a copy of the active skills', () => {
   })
 
   test('leaves out what it cannot read, and says so', async () => {
-    const strange = { ...active('a', '1.0.0'), manifest: { id: 'a', version: '1.0.0' } }
+    const strange = { ...active('a', '1.0.0'), artifact: artifactOf({ id: 'a', version: '1.0.0' }) }
     const copy = await copyOf(strange, active('b', '1.0.0'))
     expect([names(copy), copy.unreadable]).toEqual([['b@1.0.0'], ['a@1.0.0']])
     await copy.catchUp(async () => ({ changes: [ended('a', '1.0.0')], revision: 3, more: false }))

@@ -159,7 +159,7 @@ describe('a version', () => {
     await reflexes.setState(env.DB, { id, version: 1, state: 'retired', reason: 'malicious', now: Date.now() })
     await sendAndSettle(stub, note(scope, 'the last one needed'))
     expect(await movesOf(stub)).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'active' }])
-    await until(async () => (await hurry(stub), (await countOf(stub, 'programs')) === 0), 'the scope knows')
+    await until(async () => (await hurry(stub), (await countOf(stub, "artifacts WHERE kind = 'reflex'")) === 0), 'the scope knows')
     expect(await reflexes.find(env.DB, id)).toMatchObject({ state: 'retired', state_reason: 'malicious' })
     expect(await sendAndSettle(stub, note(scope, 'z'))).toMatchObject([{ outcome: { by: 'turn' } }])
   })

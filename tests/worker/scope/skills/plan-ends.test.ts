@@ -123,8 +123,8 @@ describe('a run that nobody waits for', () => {
   test('wakes the object by itself, and again where it could not be resumed', async () => {
     const scope = await cutOffWithoutRegistry((stub) =>
       inObject(stub, ({ storage }) => {
-        storage.sql.exec('DELETE FROM held_skills')
-        storage.sql.exec(`DELETE FROM state WHERE key = 'held_skills'`)
+        storage.sql.exec('DELETE FROM artifacts')
+        storage.sql.exec(`DELETE FROM state WHERE key = 'skill_copy'`)
       }),
     )
     expect(await entriesOf(stubOf(scope), 'skill-applied')).toEqual([])

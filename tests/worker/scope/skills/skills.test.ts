@@ -1,10 +1,10 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import type { SkillChange } from '../../../../src/contract/skill.ts'
+import type { Artifact, ArtifactChange } from '../../../../src/contract/artifact.ts'
+import { ArtifactCopy } from '../../../../src/scope/artifact-copy.ts'
 import { Database } from '../../../../src/scope/database.ts'
 import type { Unit } from '../../../../src/scope/unit.ts'
 import { laySchema } from '../../../../src/scope/lay-schema.ts'
-import { HeldSkills } from '../../../../src/scope/skills/held-skills.ts'
 import { did, write } from '../../../support/reflex-chain.ts'
 import { call, scopePath } from '../../../support/http.ts'
 import { propose, skill, twoSteps } from '../../../support/two-step-skill.ts'
@@ -286,7 +286,7 @@ describe('the copy of the skills on disk', () => {
     await call(`/v1/skills/${id}/state`, { json: { state: 'deprecated' } })
     expect(await propose(scope, id, { dry_run: true })).toMatchObject({ status: 'refused' })
     await evict(stubOf(scope))
-    const held = await inObject(stubOf(scope), ({ storage }) => storage.sql.exec('SELECT id FROM held_skills WHERE id = ?', id).toArray())
+    const held = await inObject(stubOf(scope), ({ storage }) => storage.sql.exec('SELECT id FROM artifacts WHERE id = ?', id).toArray())
     expect(held).toEqual([])
   })
 
@@ -295,18 +295,33 @@ describe('the copy of the skills on disk', () => {
     const kept = await inObject(stubOf(freshScope()), async ({ storage }) => {
       const database = new Database(storage, { laid: false, lay: () => laySchema(storage) })
       database.write('any', 'thing')
-      const held = () =>
-        new HeldSkills({ database, unit: (work) => database.transaction(() => work(database as unknown as Unit)), most_bytes: 4000 })
-      const change = (number: number): SkillChange => ({
-        id: `${id}.${number}`,
-        version: '1.0.0',
-        hash: 'x',
-        manifest: { id, version: '1.0.0', text: 'é'.repeat(1000) },
-      })
-      held().keep({ changes: [change(1)], revision: 7, more: false })
-      const first = held().load()
-      held().keep({ changes: [change(2)], revision: 8, more: false })
-      return { first, second: held().load() }
+      const copyOf = (...changes: ArtifactChange[]) => {
+        const loaded: ArtifactChange[] = []
+        const copy = new ArtifactCopy({
+          kind: 'skill',
+          subscription: () => ({ kind: 'skill', scope: '' }),
+          read: async () => ({ changes, revision: copy.revision + 7, more: false }),
+          database,
+          unit: (work) => database.transaction(() => work(database as unknown as Unit)),
+          apply: (page) => {
+            loaded.push(...page.changes)
+            return page
+          },
+          limits: { versions: 9, bytes: 4000 },
+        })
+        copy.load()
+        return { copy, loaded: [...loaded] }
+      }
+      const change = (number: number): ArtifactChange => {
+        const artifact = { id: `${id}.${number}`, version: '1.0.0', content: 'é'.repeat(1000) }
+        return { ...artifact, artifact: artifact as Artifact }
+      }
+      await copyOf(change(1)).copy.catchUp(1000)
+      const first = copyOf(change(2))
+      const { revision } = first.copy
+      await first.copy.catchUp(1000)
+      const second = copyOf()
+      return { first: { revision, changes: first.loaded }, second: { revision: second.copy.revision, changes: second.loaded } }
     })
     expect([kept.first.revision, kept.first.changes.length]).toEqual([7, 1])
     expect([kept.second.revision, kept.second.changes.map((change) => change.id)]).toEqual([0, [`${id}.1`]])

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { Shelf } from '../../../src/scope/skills/skill-cache.ts'
+import { SkillCache } from '../../../src/scope/skills/skill-cache.ts'
 import { defaultSettings } from '../../../src/contract/settings.ts'
 
 beforeEach(() => vi.useFakeTimers())
@@ -21,27 +21,27 @@ function stalled() {
     settings: () => defaultSettings,
     now: Date.now,
   }
-  return { asked, shelf: new Shelf(parts as unknown as ConstructorParameters<typeof Shelf>[0]) }
+  return { asked, cache: new SkillCache(parts as unknown as ConstructorParameters<typeof SkillCache>[0]) }
 }
 
 test('a registry that stalls is waited for once, and asked again after a while', async () => {
   vi.spyOn(console, 'warn').mockReturnValue()
-  const { asked, shelf } = stalled()
-  const first = shelf.catchUp({ at_once: true })
+  const { asked, cache } = stalled()
+  const first = cache.catchUp({ at_once: true })
   await vi.advanceTimersByTimeAsync(5000)
   await first
-  await shelf.catchUp({ at_once: true })
-  await shelf.catchUp({ at_once: false })
+  await cache.catchUp({ at_once: true })
+  await cache.catchUp({ at_once: false })
   expect(asked).toHaveBeenCalledTimes(1)
   vi.advanceTimersByTime(10_000)
-  void shelf.catchUp({ at_once: true })
+  void cache.catchUp({ at_once: true })
   await vi.advanceTimersByTimeAsync(1)
   expect(asked).toHaveBeenCalledTimes(2)
 })
 
 test('a skill that is not at hand is not waited for without end', async () => {
-  const { shelf } = stalled()
-  const found = shelf.find('no.such.skill').catch(String)
+  const { cache } = stalled()
+  const found = cache.find('no.such.skill').catch(String)
   await vi.advanceTimersByTimeAsync(5000)
   expect(await found).toContain('longer than 5000 ms')
 })

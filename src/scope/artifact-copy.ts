@@ -1,0 +1,116 @@
+import { Follower, type Position } from '../artifacts/follower.ts'
+import { withDeadline } from '../base/deadline.ts'
+import type { Artifact, ArtifactChanges, ArtifactKind, Subscription } from '../contract/artifact.ts'
+import type { Database } from './database.ts'
+import type { Unit, UnitOfWork } from './unit.ts'
+
+/** Limits on disk. A page beyond them is held in memory only, and all are read again on waking. */
+const LIMITS = { versions: 5000, bytes: 32_000_000 }
+
+type Parts = {
+  kind: ArtifactKind
+  database: Database
+  unit: UnitOfWork
+  subscription: () => Subscription
+  /** Reads a page of the registry's feed. */
+  read: (subscription: Subscription, since_revision: number) => Promise<ArtifactChanges>
+  /** Holds a page in memory, and returns it as it is to be stored. The page from disk is `whole`. */
+  apply: (page: ArtifactChanges) => ArtifactChanges
+  limits?: typeof LIMITS
+}
+/** `complete`: no version was left out. */
+type Mark = Position & { complete: boolean }
+
+/**
+ * The scope's copy of the artifacts of one kind that it may use: the active ones that reach it, and
+ * those that it refers to. On disk with the registry's revision, so that an object that starts anew
+ * has them while D1 is away. Each page is written in one transaction with its revision: after a crash
+ * the changes since that revision are read again.
+ */
+export class ArtifactCopy {
+  readonly #parts: Parts
+  readonly #follower: Follower
+  readonly #key: string
+  #loaded = false
+  /** Pages that arrived before the scope kept anything: reading a scope must not create it. */
+  #unwritten: [ArtifactChanges, Position][] = []
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#key = `${parts.kind}_copy`
+    this.#follower = new Follower((page, at) => {
+      this.#unwritten.push([parts.apply(page), at])
+      this.flush()
+    })
+  }
+
+  get revision(): number {
+    return this.#follower.revision
+  }
+
+  /** Reads the copy from disk, once. */
+  load(): void {
+    if (this.#loaded) return
+    this.#loaded = true
+    const { kind, database, apply } = this.#parts
+    const { of, revision, complete } = this.#mark()
+    const rows = database.all<{ artifact: string }>('SELECT artifact FROM artifacts WHERE kind = ? ORDER BY id, version', kind)
+    const changes = rows.map(({ artifact }) => changeOf(JSON.parse(artifact) as Artifact))
+    if (changes.length > 0) apply({ changes, revision, more: false, whole: true })
+    this.#follower.resume({ of, revision: complete ? revision : 0 })
+  }
+
+  /** The copy is current once this resolves; rejects if D1 fails or takes too long. */
+  async catchUp(timeout_ms: number): Promise<void> {
+    this.load()
+    const { kind, subscription, read } = this.#parts
+    const of = () => JSON.stringify(subscription())
+    const pages = () => this.#follower.catchUp(of, (since) => read(subscription(), since))
+    await withDeadline(pages, { timeout_ms, what: `reading ${kind}s` })
+    this.flush()
+  }
+
+  /** Writes what could not be written while the scope kept nothing. */
+  flush(): void {
+    const { database, unit } = this.#parts
+    if (this.#unwritten.length === 0 || !database.laid) return
+    const pages = this.#unwritten
+    this.#unwritten = []
+    unit((work) => {
+      for (const [page, at] of pages) this.#write(work, page, at)
+    })
+  }
+
+  /** Takes over a state that D1 does not know yet. */
+  move(unit: Unit, { id, version }: { id: string; version: string }, state: Artifact['state'], reason: string): void {
+    const sql = `UPDATE artifacts SET artifact = json_set(artifact, '$.state', ?4, '$.state_reason', ?5) WHERE kind = ?1 AND id = ?2 AND version = ?3`
+    unit.all(sql, this.#parts.kind, id, version, state, reason)
+  }
+
+  /** A page without changes is not written: its revision is read again, which costs one row. */
+  #write(unit: Unit, { changes, restart = false, whole = false }: ArtifactChanges, at: Position): void {
+    if (changes.length === 0 && !restart && !whole) return
+    const { kind, limits = LIMITS } = this.#parts
+    const all = restart || whole
+    if (all) unit.all('DELETE FROM artifacts WHERE kind = ?', kind)
+    const remove = () => {
+      for (const { id, version } of changes) unit.all('DELETE FROM artifacts WHERE kind = ? AND id = ? AND version = ?', kind, id, version)
+    }
+    remove()
+    for (const { id, version, artifact } of changes) {
+      const insert = 'INSERT INTO artifacts (kind, id, version, artifact) VALUES (?, ?, ?, ?)'
+      if (artifact) unit.all(insert, kind, id, version, JSON.stringify(artifact))
+    }
+    const sizes = 'SELECT count(*) AS versions, coalesce(sum(octet_length(artifact)), 0) AS bytes FROM artifacts WHERE kind = ?'
+    const { versions = 0, bytes = 0 } = unit.first<typeof LIMITS>(sizes, kind) ?? {}
+    const fits = versions <= limits.versions && bytes <= limits.bytes
+    if (!fits) remove()
+    unit.write(this.#key, { ...at, complete: fits && (all || this.#mark().complete) } satisfies Mark)
+  }
+
+  #mark(): Mark {
+    return this.#parts.database.read<Mark>(this.#key, { of: '', revision: 0, complete: true })
+  }
+}
+
+const changeOf = (artifact: Artifact) => ({ id: artifact.id, version: artifact.version, artifact })
