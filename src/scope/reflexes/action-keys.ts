@@ -22,7 +22,7 @@ export class ActionKeys {
     )
   }
 
-  /** `work` is null for an action that called no tool. */
+  /** `work` is null if the action called no tool. */
   keep(unit: Unit, reflex_id: string, key: string, work: LaneWork | null): void {
     const named = work?.kind === 'tool' ? toolKeys(this.#tools(), this.#scope)(work.tool, work.input)?.idempotence_key : null
     const effect = work?.kind === 'tool' && named != null ? effectName(work.tool, named) : null
@@ -31,7 +31,7 @@ export class ActionKeys {
     unit.all(sql, reflex_id, key, effect, unit.now)
   }
 
-  /** The tool's effect under this key was undone: reflexes may ask for it again. */
+  /** Releases the key of an undone effect, so that reflexes may request it again. */
   release(unit: Unit, tool: string, key: string): void {
     unit.all('DELETE FROM action_keys WHERE effect = ?', effectName(tool, key))
   }

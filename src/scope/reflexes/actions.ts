@@ -16,7 +16,7 @@ import type { Inbox } from '../inbox/inbox.ts'
 import { performAction, type LaneAction, type Performed, type Performing } from './perform-action.ts'
 import type { Proving } from './shadow.ts'
 
-/** Plans of skills that run at the same time, one of each skill. */
+/** Maximum number of skill plans that run concurrently, at most one per skill. */
 const PLANS_AT_ONCE = 5
 
 type ActionParts = Performing & {
@@ -29,19 +29,17 @@ type ActionParts = Performing & {
   proving: Proving
   unit: UnitOfWork
   agent: () => Agent
-  /** An event may wait for a turn now. */
+  /** Schedules a turn if an event waits for one. */
   consider: () => void
 }
 
 /**
- * Carries out what reflexes decided. An action that changes only the scope is applied in the unit
- * that accepts the event. An action that reaches out is a job: it takes the effect lane beside a
- * turn in flight, and its event is held until then. A skill's plan takes the lane step by step.
- *
- * If the process dies before the job is written, the event was not accepted. Before the action's
- * end is written, together with the event's outcome and the effect's own end, the job runs again
- * and asks the effect journal, which knows whether the effect ended (G1, G8). An effect that failed
- * gives its event back to the slow path.
+ * Executes reflex actions. An action that changes only this scope is applied in the unit that
+ * accepts the event. Any other is a job: it takes the effect lane beside a running turn, and its
+ * event is held until it ends. A plan takes the lane step by step. A crash before the job is
+ * written leaves the event unaccepted. After a crash before the unit that ends the action, the job
+ * runs again and asks the effect journal whether the effect ended (G1, G8). An event whose effect
+ * failed returns to the slow path.
  */
 export class Actions {
   readonly #parts: ActionParts
@@ -61,7 +59,7 @@ export class Actions {
     parts.jobs.handle('plan', { ...handler, at_once: PLANS_AT_ONCE })
   }
 
-  /** True if a call of this tool under this key is a job, running or not. */
+  /** True if a job, running or queued, calls this tool under this key. */
   waits(tool: string, key: string): boolean {
     const { jobs, toolbox, scope } = this.#parts
     const keys = toolKeys(toolbox.all, scope)
@@ -69,7 +67,7 @@ export class Actions {
     return waiting.some(({ work }) => work.kind === 'tool' && keys(tool, work.input)?.idempotence_key === key)
   }
 
-  /** In the unit that accepts the event: keeps work for the lane, and the key of an action that is done at once. */
+  /** Queues lane work, or stores the key of an action that is already done. */
   add(unit: Unit, fire: Fire, stored: Stored, log_seq: number): void {
     const { action, permitted, version } = fire
     if (permitted.lane) this.#enqueue(unit, fire, permitted.work, stored, log_seq)
@@ -113,7 +111,9 @@ export class Actions {
     return status === 'unknown' || status === 'started'
   }
 
-  /** The event gets its outcome, or goes the slow path, in the unit that ends the action. */
+  /**
+   * Writes the event's outcome, or returns it to the slow path, in the unit that ends the action.
+   */
   #settle({ key: id, payload }: Job<LaneAction>, { status, error, close }: Performed): void {
     const { unit, jobs, guard, keys, inbox, memory, proving, agent, effects, settlement, consider } = this.#parts
     const { seq, reflex_id, version, idempotence_key, work, head, action_type, log_seq, consume } = payload
@@ -135,7 +135,7 @@ export class Actions {
         } else {
           const reason =
             status === 'unknown'
-              ? `the effect of reflex ${reflex_id} ended unknown: look whether it happened, then retry or discard this event`
+              ? `the effect of reflex ${reflex_id} has an unknown outcome: check whether it happened, then retry or discard this event`
               : `the action of reflex ${reflex_id} failed: ${error}`
           settlement.end(ending, [seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
         }

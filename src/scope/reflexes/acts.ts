@@ -2,7 +2,6 @@ import type { Action } from '../../contract/action.ts'
 import type { Act, KeyOf } from '../../contract/reflex.ts'
 import { skillAct } from '../../contract/skill-act.ts'
 
-/** An action as an act, once it is carried out. */
 export function actOf(action: Action, identify: KeyOf): Act {
   switch (action.action_type) {
     case 'call_tool': {

@@ -4,12 +4,12 @@ import type { Database } from '../database.ts'
 type Seen = { seq: number; at: number; type: string; source: string }
 type Span = { ms: number; from: number; by_type: Map<string, number>; by_source: Map<string, number> }
 
-/** Beyond so many the oldest are counted no more. */
+/** Maximum number of events kept for counting. */
 const MOST_SEEN = 20_000
-/** A table of counts names so many, the event's own among them. */
+/** Maximum number of names in a table of counts, the event's own included. */
 const MOST_NAMES = 50
 
-/** How many events the scope has perceived lately, by its own clock. Nothing is kept before it is first asked; after an eviction the inbox still knows. */
+/** Counts recent events by the scope's clock. Loads them from the inbox on first use. */
 export class Windows {
   readonly #database: Database
   #seen: Seen[] | null = null
@@ -20,12 +20,12 @@ export class Windows {
     this.#database = database
   }
 
-  /** The chain was set anew: what came while there was none is read from the inbox. */
+  /** Drops the counts; the next event loads them from the inbox again. */
   forget(): void {
     this.#seen = null
   }
 
-  /** Counts one more, unless it was counted before: one is tried again, and the others that stand in the inbox are read at the first one. `seq` is its place there. */
+  /** Counts an event once, even if it is retried. `seq` is its place in the inbox. */
   add(event: { type: string; source: string }, at: number, seq: number): void {
     const seen = (this.#seen ??= this.#load(at, seq))
     if (this.#seqs.has(seq)) return

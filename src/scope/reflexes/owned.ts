@@ -3,7 +3,10 @@ import type { UnitOfWork } from '../unit.ts'
 
 const KEY = 'owned_reflexes'
 
-/** Ids of the reflexes that the agent of this scope wrote. Reflexes are shown them at every event, so they are held in memory. */
+/**
+ * Ids of the reflexes that this scope's agent wrote, cached because every reflex context lists
+ * them.
+ */
 export class OwnedReflexes {
   readonly #database: Database
   readonly #unit: UnitOfWork

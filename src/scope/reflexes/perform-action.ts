@@ -14,7 +14,7 @@ import type { ActionKeys } from './action-keys.ts'
 import type { UnitOfWork } from '../unit.ts'
 import type { LaneWork } from '../../reflexes/decide.ts'
 
-/** An action that takes the effect lane, as its job keeps it. */
+/** An action as stored in its job. */
 export type LaneAction = {
   seq: number
   reflex_id: string
@@ -28,7 +28,7 @@ export type LaneAction = {
   consume: boolean
 }
 
-/** `close` writes the end of the action's effect, in the unit that ends the action. */
+/** `close` writes the effect's end in the unit that ends the action. */
 export type Performed = { status: ActionEnd; error: string | null; close?: HeldEffect['close'] }
 
 export type Performing = {
@@ -39,17 +39,14 @@ export type Performing = {
   unit: UnitOfWork
   settings: () => Settings
   accept: (events: readonly Event[]) => Accepted
-  /** `text` is the event's text, in which keywords are looked for. */
+  /** `text` is the event's text, which is searched for keywords. */
   propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
 }
 
 const OK: Performed = { status: 'ok', error: null }
 const REUSED: Performed = { status: 'reused', error: null }
 
-/**
- * Carries out an action. Throws if a call or an event could not be carried out; how a skill ended
- * is returned.
- */
+/** Executes an action. Throws if a tool call or an emission fails; returns how a skill ended. */
 export async function performAction(job: Job<LaneAction>, parts: Performing, signal: AbortSignal): Promise<Performed> {
   const { reflex_id, idempotence_key, work } = job.payload
   if (idempotence_key !== null && parts.keys.has(reflex_id, idempotence_key)) return REUSED
@@ -65,7 +62,7 @@ async function send({ event }: Work<'event'>, { effects, accept }: Performing, s
   return OK
 }
 
-/** The job's key is the cause of the run, so that a job that is repeated gets the same run. */
+/** The job's key is the run's cause, so a repeated job resumes the same run. */
 async function runSkill(
   { skill_id, inputs }: Work<'skill'>,
   { key, payload }: Job<LaneAction>,
@@ -75,7 +72,7 @@ async function runSkill(
   const { seq, reflex_id, version, head } = payload
   const proposal = { skill_id, inputs, why: `reflex ${reflex_id}@${version}` }
   const { status, reason, idempotent } = await parts.propose(proposal, textOf(parts.database, seq), { head, causes: [key], signal })
-  // A run that needs an approval waits for a person. The reflex has done its part.
+  // A run that needs an approval waits for a person; the reflex is done.
   if (status === 'needs_approval') return OK
   if (status === 'ok') return idempotent ? REUSED : OK
   const error = `skill ${skill_id}: ${status}${reason === null ? '' : `, ${reason}`}`
@@ -97,7 +94,7 @@ async function callTool(
     input,
     key: idempotence_key === null ? null : `${reflex_id} ${idempotence_key}`,
     cause: { by: `reflex:${reflex_id}@${version}` },
-    // Its own earlier attempts, before a crash.
+    // Attempts before a crash ran under the same key.
     turn_id: key,
     earlier_turns: [key],
     head,
@@ -109,7 +106,7 @@ async function callTool(
   throw held.thrown.error
 }
 
-/** The text of a stored event: its type's own fields, as JSON. */
+/** The type's own fields of a stored event, as JSON. */
 function textOf(database: Database, seq: number): string {
   const row = database.first<{ payload: string }>('SELECT payload FROM events WHERE seq = ?', seq)
   const event = JSON.parse(row?.payload ?? '{}') as Partial<Event>

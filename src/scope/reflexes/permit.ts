@@ -26,7 +26,9 @@ type Asked = {
 const refused = (detail: string): Permission => ({ ok: false, detail })
 const at_once: Permission = { ok: true, lane: false }
 
-/** The checks that a turn's own actions pass: deny by default, and every refusal says why. */
+/**
+ * Applies the checks of a turn's own actions: deny by default, and give a reason for each refusal.
+ */
 export function permit(action: Action, asked: Asked): Permission {
   switch (action.action_type) {
     case 'call_tool':
@@ -66,7 +68,7 @@ function accepts(definition: ToolDefinition, name: string, input: unknown): Perm
   return refused(`tool ${name} does not take these arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim())
 }
 
-/** Document 2's own example of an agent that changes its chain. */
+/** Lets a reflex change its agent's chain through `update_agent_config`. */
 function invocation({ artifact_id, method, args }: Extract<Action, { action_type: 'invoke_artifact' }>, asked: Asked): Permission {
   if (method !== 'update_agent_config') return refused(`artifact ${artifact_id} has no method ${method} here: there is update_agent_config`)
   return tool(asked, 'update_agent_config', args[0] ?? {})
@@ -78,13 +80,13 @@ function note({ key, value }: Extract<Action, { action_type: 'set_scratch' }>, {
   return fits ? at_once : refused(`the scratch would take more than ${limits.result_bytes} bytes as JSON`)
 }
 
-/** Reflexes that answer each other's events stop here. */
+/** Maximum depth of reflexes that react to each other's events. */
 const DEEPEST = 10
 const EMITTED = /^[0-9a-f]{32}-(\d+)$/
 
 /**
- * A child of the event at hand, under an id that a repetition has again, and that says how many reflexes stand behind it. Only into this scope: what leaves it is
- * for a turn to decide, whose agent somebody deployed.
+ * Derives a child event with a deterministic id that encodes the reflex depth. Its target is this
+ * scope: only a turn may send events to other scopes.
  */
 function emission(action: Extract<Action, { action_type: 'emit_event' }>, { scope, event, version, agents, now }: Asked): Permission {
   const source = `reflex:${version.id}`.slice(0, 128)

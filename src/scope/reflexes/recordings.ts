@@ -16,7 +16,7 @@ import type { Unit } from '../unit.ts'
 
 const MOST_COUNTED = 1000
 const PAGE_BYTES = 1_000_000
-/** That a chain leaves about one event: an acting version and a watching one for each of its reflexes. */
+/** Log entries of a chain per event: an active and a shadow version of each reflex. */
 const MOST_ENTRIES = 2 * limits.chain_length
 
 type Row = {
@@ -33,8 +33,8 @@ type Page = { recordings: string[]; next: number | null }
 type Parts = { scope: string; database: Database; agent: () => Agent; toolbox: Toolbox }
 
 /**
- * Events as reflexes saw them, or would have seen them, with what was decided then: for evaluating a reflex on the past. Where the chain ran, the context is the
- * one in the log; where there was none yet, it is rebuilt from the inbox.
+ * Recorded events, contexts and decisions for evaluating a reflex on the past. A context is read
+ * from the log if the chain ran, else rebuilt from the inbox.
  */
 export class Recordings {
   readonly #parts: Parts
@@ -43,7 +43,7 @@ export class Recordings {
     this.#parts = parts
   }
 
-  /** What reflexes saw of stored events is in the log from these places on. */
+  /** Notes where in the log the contexts of these events begin. */
   note(unit: Unit, places: readonly { seq: number; chain_seq: number }[]): void {
     if (places.length === 0) return
     unit.all(
@@ -53,8 +53,8 @@ export class Recordings {
   }
 
   /**
-   * Accepted since `since` (ms) and after the place `after`, oldest first; those that a filter kept out are not among them.
-   * A page ends after `limit` of them or about a megabyte: while one is read, the scope does nothing else.
+   * Reads events accepted since `since` (ms) after place `after`, oldest first, without filtered
+   * ones. A page holds at most `limit` events or about 1 MB, since reading it blocks the scope.
    */
   read(request: Span): Page {
     const recordings: string[] = []
@@ -68,7 +68,7 @@ export class Recordings {
     return { recordings, next: null }
   }
 
-  /** The newest `limit` of those since `since`, oldest first. */
+  /** Reads the newest `limit` events since `since`, oldest first. */
   latest(since: number, limit: number): Recording[] {
     const first = this.#parts.database.first<{ seq: number | null }>(
       `SELECT min(seq) AS seq FROM (SELECT seq FROM events WHERE status <> 'ignored' ORDER BY seq DESC LIMIT ?)`,
@@ -119,7 +119,7 @@ export class Recordings {
       seq,
       at - WINDOW_MS['10m'],
     )
-    // What cannot be shown beside the event is not even loaded.
+    // Skip events that would not fit into the context.
     const recent = database.all<{ payload: string }>(
       `SELECT payload FROM events WHERE seq IN (SELECT seq FROM
           (SELECT seq, sum(bytes) OVER (ORDER BY seq DESC) AS upto FROM

@@ -17,17 +17,19 @@ type Parts = {
   owned: () => readonly string[]
   thinking: () => { since: number } | null
 }
-/** What reflexes see of the scope when an event is at hand: a copy, small enough for the sandbox. */
+/** Builds the context of reflexes: a copy of the scope's state, small enough for the sandbox. */
 export class ReflexContexts {
   readonly #parts: Parts
-  /** The latest events' JSON. */
+  /** JSON of the latest events. */
   #recent: ReadonlyMap<Event, string> = new Map()
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  /** For one event, once it has joined the context; then for each reflex, by what it has done itself. */
+  /**
+   * Builds an event's context after it joined the working memory, then each reflex's own variant.
+   */
   of(stored: Stored, context: DecisionContext, now: number): (recent_actions: RecentAction[]) => Shown {
     const { windows, budget, agent, owned, thinking } = this.#parts
     const event = stored.event as Event & Record<string, unknown>
@@ -52,12 +54,12 @@ export class ReflexContexts {
     const json = ContextJson.of(base, { event: stored.text, recent_events: arrayOf(recent_events) })
     const seen = (recent_actions: RecentAction[]): Shown =>
       fitted({ ...base, recent_actions }, json.with('recent_actions', JSON.stringify(recent_actions)), recent_events)
-    // Most reflexes have done nothing lately and see the same.
+    // Share one context among reflexes without recent actions.
     let plain: Shown | undefined
     return (recent_actions) => (recent_actions.length === 0 ? (plain ??= seen([])) : seen(recent_actions))
   }
 
-  /** As JSON, each written once. */
+  /** Serializes each event once. */
   #texts(events: readonly Event[], { event: own, text }: Stored): string[] {
     const texts = new Map(events.map((event) => [event, event === own ? text : (this.#recent.get(event) ?? JSON.stringify(event))]))
     this.#recent = texts
@@ -67,13 +69,13 @@ export class ReflexContexts {
 
 function recentOf(events: readonly Event[], event: Event): ReflexContext['recent_events'] {
   const last = events.slice(-RECENT_EVENTS)
-  // One that is tried again stands further back.
+  // A retried event is not the newest in the context, so move it to the end.
   return last.at(-1) === event ? last : [...last.filter((one) => one !== event).slice(1 - RECENT_EVENTS), event]
 }
 
 const arrayOf = (texts: readonly string[]): string => `[${texts.join()}]`
 
-/** A context as a reflex is shown it; where the event alone is too large, the sandbox refuses it. */
+/** Fits a context to the sandbox's limit, which still rejects a single oversized event. */
 export const shownOf = (context: ReflexContext): ReflexContext =>
   fitted(
     context,
@@ -81,7 +83,7 @@ export const shownOf = (context: ReflexContext): ReflexContext =>
     context.recent_events.map((event) => JSON.stringify(event)),
   ).context
 
-/** Large events leave `recent_events` from the oldest on, until the rest fits. */
+/** Drops the oldest of `recent_events` until the rest fits. */
 function fitted(context: ReflexContext, whole: ContextJson, recent_events: readonly string[]): Shown {
   for (let from = 0; ; from += 1) {
     const json = from === 0 ? whole : whole.with('recent_events', arrayOf(recent_events.slice(from)))

@@ -27,14 +27,14 @@ type Parts = {
   toolbox: Toolbox
   agent: () => Agent
   log: Log
-  /** D1 is to be told of the version's new state. */
+  /** Queues the version's new state for D1. */
   moved: (unit: Unit, version: ReflexVersion, state: ReflexState, reason: string) => void
 }
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
 type Comparison = { version: ReflexVersion; action: Action; decision: Decision; seen: Map<string, number> }
 type Trial = { seq: number; reflex_id: string; version: number; action: string }
 
-/** How a reflex earns its place, and loses it: what it does, or in shadow would have done, is held against what was decided. */
+/** Promotes and demotes reflexes by comparing their actions, real or in shadow, with decisions. */
 export class Proving {
   readonly #parts: Parts
   #waiting: number
@@ -44,7 +44,7 @@ export class Proving {
     this.#waiting = parts.database.first<{ n: number }>('SELECT count(*) AS n FROM trials')?.n ?? 0
   }
 
-  /** Counts a run. A refused action is one that this scope does not allow. */
+  /** Counts a run. `refused` actions are those this scope does not allow. */
   ran(unit: Unit, { version, run, refused }: NonNullable<Step['ran']>): void {
     const known = this.#parts.records.of(version)
     const { metrics } = known
@@ -57,16 +57,16 @@ export class Proving {
     this.#judge(unit, version)
   }
 
-  /** A cooldown or a rate held the version back. */
+  /** Counts a run that a cooldown or a rate limit suppressed. */
   heldBack(of: { id: string; version: number }): void {
     const version = this.#parts.programs.find(of)
     if (version) this.#parts.records.of(version).metrics.held_back += 1
   }
 
-  /** An action was carried out, or its effect failed. `saves`: no turn thinks about its event. */
+  /** Counts an ended action. `saves`: it spared a turn. */
   acted(unit: Unit, of: { id: string; version: number }, { ok, saves }: { ok: boolean; saves: boolean }): void {
     const version = this.#parts.programs.find(of)
-    // Taken out of the chain meanwhile: nothing more is to be found out about it here.
+    // The version has left the chain.
     if (!version) return
     const { metrics, trial } = this.#parts.records.of(version)
     metrics.acted += 1
@@ -78,7 +78,7 @@ export class Proving {
     this.#judge(unit, version)
   }
 
-  /** What reflexes in shadow would have done about an event: compared at once where a reflex acted, else once a turn has decided. */
+  /** Compares shadow actions with a reflex's decision now, or with the turn's later. */
   watch(
     unit: Unit,
     { seq, event }: Stored,
@@ -86,7 +86,7 @@ export class Proving {
     decision: Decision | null,
   ): void {
     for (const { version, action } of trials) {
-      // The author may have known this event: agreement on it proves nothing.
+      // The author may have known this event, so agreement proves nothing.
       if (this.#acceptedBefore(seq, version.created_at)) continue
       if (decision) this.#compare(unit, { version, action, decision, seen: new Map() }, headOf(event))
       else {
@@ -102,7 +102,7 @@ export class Proving {
     }
   }
 
-  /** A turn has decided on these events; null where nobody ever will. */
+  /** Compares shadow actions with a turn's decision; null if no turn will decide. */
   decided(unit: Unit, events: readonly { seq: number; id: string; trace_id: string }[], decision: Decision | null): void {
     if (this.#waiting === 0 || events.length === 0) return
     const { programs } = this.#parts
@@ -122,7 +122,10 @@ export class Proving {
     }
   }
 
-  /** A later turn, or an operator, says that what a reflex did was wrong. False where the chain has no such reflex, or it has done nothing lately that was not overruled before. */
+  /**
+   * Records that a later turn or an operator overruled a reflex. Returns false if the reflex is not
+   * in the chain or has no recent action left to overrule.
+   */
   overruled(
     unit: Unit,
     reflex_id: string,
@@ -141,7 +144,7 @@ export class Proving {
     return true
   }
 
-  /** A tool call of a turn or an operator: whose latest actions it takes back. */
+  /** Overrules the latest actions that a turn's or operator's tool call undoes. */
   undone(unit: Unit, { tool, undoes }: Undoing, input: unknown, { turn_id, who }: { turn_id: string | null; who: string }): void {
     const fieldOf = (given: unknown, field: string): string | undefined =>
       JSON.stringify((given as Record<string, unknown> | null)?.[field])
@@ -150,17 +153,19 @@ export class Proving {
       action.tool === undoes.tool &&
       undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(action.args, field) === fieldOf(input, field))
     for (const { acting } of this.#parts.programs.links) {
-      if (acting) this.overruled(unit, acting.id, turn_id, `${who} called ${tool}, which takes back its ${undoes.tool}`, fits)
+      if (acting) this.overruled(unit, acting.id, turn_id, `${who} called ${tool}, which undoes its ${undoes.tool}`, fits)
     }
   }
 
-  /** A fresh event has no row yet. */
+  /** A new event has no row yet. */
   #acceptedBefore(seq: number, at: number): boolean {
     const row = this.#parts.database.first<{ accepted_at: number }>('SELECT accepted_at FROM events WHERE seq = ?', seq)
     return row !== undefined && row.accepted_at < at
   }
 
-  /** `seen` counts what each reflex wanted in this decision before: one act that was decided does not prove the same wish twenty times. */
+  /**
+   * `seen` counts each reflex's equal actions in this decision, since one act confirms only one.
+   */
   #compare(unit: Unit, { version, action, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
     const { toolbox, records, log, scope } = this.#parts
     const named = action.action_type === 'call_tool' ? toolKeys(toolbox.all, scope)(action.tool, action.args) : null
@@ -190,7 +195,10 @@ export class Proving {
     if (demotion) this.#demote(unit, version, demotion)
   }
 
-  /** Where this scope has no say, it only does without it. In shadow it goes on showing what it would do; what costs too much does not even run. */
+  /**
+   * Demotes a version, to shadow or out of use; a version that this scope does not govern is
+   * suspended here only.
+   */
   #demote(unit: Unit, version: ReflexVersion, { to, reason }: { to: ReflexState; reason: string }): void {
     const { programs, records } = this.#parts
     if (version.state === 'retired' || version.state === to) return
@@ -200,20 +208,23 @@ export class Proving {
     this.#log(unit, version, 'suspended', reason)
   }
 
-  /** What an agent wrote acts once it has shown that it decides as is decided; what a person put into shadow waits for that person. */
+  /**
+   * Promotes an agent's version whose shadow decisions match; a person's version waits for a
+   * person.
+   */
   #promote(unit: Unit, compared: ReflexVersion): void {
     const { programs, records } = this.#parts
-    // An earlier comparison of the same decision may have moved it.
+    // An earlier comparison of the same decision may have changed its state.
     const version = programs.find(compared) ?? compared
     if (version.state !== 'shadow' || version.provenance.scope === null || !programs.governs(version)) return
-    // One that was demoted has shown what it does: a person decides.
+    // Only a person can promote a demoted version.
     if (version.state_reason !== null) return
     const { metrics } = records.of(version)
     const { agreed, disagreed } = metrics.shadow
     const shown = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
     if (proofOf(metrics.shadow).verdict === 'refuted') {
-      // The reason ends the test: further agreements do not promote this version.
-      this.#move(unit, version, 'shadow', `${shown}: too few for it to act`)
+      // A reason ends the trial: further agreement does not promote this version.
+      this.#move(unit, version, 'shadow', `${shown}: too few to activate it`)
     } else if (promotable(metrics).ok) this.#move(unit, version, 'active', shown)
   }
 
@@ -228,7 +239,7 @@ export class Proving {
     unit.log({ ...scopeHead(), kind: 'reflex-moved', reflex_id: id, version, from: state, to, reason })
   }
 
-  /** An event that a reflex decides is one that no turn thinks about: what a turn costs here on average is saved. */
+  /** Counts the average cost of a turn as saved, since no turn sees the event. */
   #save(metrics: ReturnType<Records['of']>['metrics']): void {
     const { agent, counters } = this.#parts
     if (agent().trigger === null) return

@@ -8,17 +8,14 @@ import type { Database, StateChange } from '../database.ts'
 type Version = { metrics: ReflexMetrics; trial: Trial }
 type Named = { id: string; version: number; state: string }
 
-/**
- * The history and the sums of reflexes in this scope. Held in memory and written once per unit of
- * work, in its transaction.
- */
+/** The history and metrics of reflexes, cached and written once per unit, in its transaction. */
 export class Records {
   readonly #database: Database
   readonly #histories = new Map<string, History>()
   readonly #versions = new Map<string, Version>()
   readonly #changed = new Set<string>()
   #names: Set<string>
-  /** Versions whose sums D1 may not have been told. */
+  /** Versions whose metrics D1 may lack. */
   readonly untold: Set<string>
 
   constructor(database: Database) {
@@ -27,12 +24,12 @@ export class Records {
     this.untold = new Set(this.#names)
   }
 
-  /** Restarts a version's trial: it was demoted, or suspended. */
+  /** Restarts the trial of a demoted or suspended version. */
   restartTrial(version: Named): void {
     this.of(version).trial = emptyTrial(version.state)
   }
 
-  /** Marks the latest action that fits, once; false if there is none. */
+  /** Marks the latest action that fits as overruled; false if no action fits. */
   overrule(who: string, fits: (action: Action) => boolean): boolean {
     const overruled = this.history(who).overrule(fits)
     if (overruled) this.#changed.add(`history:${who}`)
@@ -44,7 +41,7 @@ export class Records {
     this.#changed.add(`history:${who}`)
   }
 
-  /** `who` is the reflex's id, or `id@version` for one in shadow mode. */
+  /** `who` is the reflex's id, or `id@version` for a version in shadow mode. */
   history(who: string): History {
     let history = this.#histories.get(who)
     if (!history) {
@@ -54,17 +51,17 @@ export class Records {
     return history
   }
 
-  /** To be read only. */
+  /** Read-only. */
   trial({ id, version, state }: Named): Trial {
     const { trial } = this.#read(`${id}@${version}`)
     return trial.state === state ? trial : emptyTrial(state)
   }
 
-  /** To be changed in place, in a unit of work. */
+  /** Change the result in place, within a unit. */
   of({ id, version, state }: Named): Version {
     const name = `${id}@${version}`
     const known = this.#read(name)
-    // A version that comes into a state starts a new trial.
+    // A new state starts a new trial.
     if (known.trial.state !== state) known.trial = emptyTrial(state)
     this.#changed.add(`metrics:${name}`)
     this.untold.add(name)
@@ -82,7 +79,7 @@ export class Records {
     return { reflex_id: name.slice(0, at), version: Number(name.slice(at + 1)), metrics: this.#read(name).metrics }
   }
 
-  /** What is to be kept since it was last asked. */
+  /** Returns and clears the changes that are not stored yet. */
   changes(): StateChange[] {
     const changes = Array.from(this.#changed, (key): StateChange => {
       const [kind = ''] = key.split(':', 1)

@@ -36,9 +36,9 @@ type Parts = {
 }
 
 /**
- * Keeps the chain and D1 in sync: reads the versions that the chain refers to, and reports which
- * reflexes are used here, their state changes and their sums. Stored: the state changes that D1 does
- * not know yet. While D1 is away the chain keeps the versions it has, and this retries.
+ * Synchronizes the chain with D1: resolves the chain's references and reports uses, moves and
+ * metrics. Durable state: the moves that D1 lacks. If D1 is unavailable, the chain keeps its
+ * versions and this retries.
  */
 export class ReflexSync {
   readonly #parts: Parts
@@ -87,7 +87,7 @@ export class ReflexSync {
     alarm.by(this.#due)
   }
 
-  /** Before the first events of a scope whose agent brings a chain: reads it, if D1 answers soon. */
+  /** Reads the agent's initial chain before the first events, if D1 answers in time. */
   async ready(): Promise<void> {
     const { versions, settings } = this.#parts
     if (this.#read_at > 0 || versions.all.length > 0 || settings().reflexes.length === 0) return
@@ -123,7 +123,7 @@ export class ReflexSync {
     }
   }
 
-  /** Everything that is due; from the alarm. */
+  /** Runs all due work, from the alarm. */
   async run(): Promise<void> {
     this.#due = null
     const { settings } = this.#parts
@@ -133,7 +133,7 @@ export class ReflexSync {
     this.#parts.alarm.rearm()
   }
 
-  /** With the outbox: the sums that changed. */
+  /** Sends changed metrics to D1, with the outbox. */
   async tellSums(db: D1Database): Promise<void> {
     const { records, scope, now } = this.#parts
     const names = Array.from(records.untold)

@@ -20,10 +20,10 @@ import type { Records } from './stats.ts'
 import type { ReflexSync } from './sync.ts'
 import type { ReflexVersions } from './versions.ts'
 
-/** A scope's agent owns so many reflexes at most. */
+/** Maximum number of reflexes that a scope's agent owns. */
 const MOST_OWNED = 100
 const MOST_TRIED = 100
-/** What one test may compute: the scope does nothing else meanwhile. */
+/** Maximum fuel of one test, which blocks the scope. */
 const MOST_FUEL = 20_000_000
 const HOURS = 24
 
@@ -48,7 +48,10 @@ export type ReflexTools = Record<(typeof reflexToolNames)[number], ToolDefinitio
 const code = z.string().min(1).max(65_536).describe('JavaScript: function reflex(context) { … }')
 const named = z.strictObject({ id: reflexId, version: reflexVersionNumber.optional() })
 
-/** How an agent changes itself: it writes reflexes, owns them, and switches its own chain. Refusals are answers that a model can learn from. */
+/**
+ * Tools with which an agent writes reflexes and changes its chain. Refusals are results, so a model
+ * can react to them.
+ */
 export function reflexTools(parts: Parts): ReflexTools {
   return { ...writing(parts), ...reading(parts), ...changing(parts) }
 }
@@ -139,7 +142,7 @@ function reading({ env, owned, programs, records, recordings, sandbox, now }: Pa
         const program = { hash: checked.hash, code: source }
         const page = recordings.latest(now() - HOURS * 3_600_000, events)
         if (page.length === 0)
-          return { ok: true, runs: [dryRun(sandbox(), program).run], note: 'nothing has happened here yet: this ran on a sample' }
+          return { ok: true, runs: [dryRun(sandbox(), program).run], note: 'this scope has no events yet: this ran on a sample' }
         const runs: object[] = []
         let spent = 0
         for (const { event_id, context, decision } of page) {
@@ -157,7 +160,7 @@ function reading({ env, owned, programs, records, recordings, sandbox, now }: Pa
 function changing({ scope, env, owned, proving, configure, upkeep, programs, turn_id, unit, now, agent }: Parts) {
   return {
     update_agent_config: defineTool({
-      description: 'Sets your chain: the reflexes that see each event before you do, in order. An empty list takes them all away.',
+      description: 'Sets your chain: the reflexes that see each event before you do, in order. An empty list removes them all.',
       input: z.union([
         z.strictObject({ reflexes: z.array(reflexReference).max(100) }),
         z.strictObject({ reflex_artifact_id: reflexId.nullable() }),
@@ -178,7 +181,7 @@ function changing({ scope, env, owned, proving, configure, upkeep, programs, tur
         const found = await registry.find(env.DB, id, version)
         if (!found) return { retired: false, reason: `there is no reflex ${id}` }
         if (found.owner_id !== agentOwner(scope))
-          return { retired: false, reason: `${id} is ${found.owner}'s: take it out of your chain instead` }
+          return { retired: false, reason: `${id} is ${found.owner}'s: remove it from your chain instead` }
         const versions = version === undefined ? await registry.versions(env.DB, id) : [found]
         for (const one of versions) await registry.setState(env.DB, { id, version: one.version, state: 'retired', reason, now: now() })
         if (version === undefined) owned.remove(id)
@@ -187,7 +190,7 @@ function changing({ scope, env, owned, proving, configure, upkeep, programs, tur
       },
     }),
     overrule_reflex: defineTool({
-      description: 'Says that what a reflex of your chain did was wrong. One that is overruled too often acts no more.',
+      description: 'Marks an action of a reflex in your chain as wrong. A reflex that is overruled too often is deactivated.',
       input: z.strictObject({ id: reflexId, reason: z.string().min(1).max(500) }),
       async execute({ id, reason }) {
         const noted = unit((unit) => proving.overruled(unit, id, turn_id(), reason))

@@ -36,12 +36,12 @@ export class ReflexVersions {
     return this.#all
   }
 
-  /** The settings changed. */
+  /** Clears the cached links after a change of settings. */
   forgetLinks(): void {
     this.#links = null
   }
 
-  /** The id of the key that set the chain; null if it was no key. */
+  /** Stores the id of the key that set the chain; null if no key did. */
   setBy(unit: Unit, key_id: string | null): void {
     this.#set_by = key_id
     unit.write('chain_set_by', key_id)
@@ -66,7 +66,7 @@ export class ReflexVersions {
     return this.#all.find((one) => one.id === id && one.version === version)
   }
 
-  /** Takes over a new state before D1 knows it. */
+  /** Applies a new state before D1 has it. */
   move(moved: Name, state: ReflexVersion['state'], state_reason: string): void {
     this.replace(this.#all.map((one) => (nameOf(one) === nameOf(moved) ? { ...one, state, state_reason } : one)))
   }

@@ -66,7 +66,7 @@ type Parts = {
   now: () => number
 }
 
-/** System 1 of a scope. The sandbox is only made once a reflex runs. */
+/** Wires System 1 of a scope. The sandbox is created when the first reflex runs. */
 export function composeSystem1(parts: Parts) {
   const { scope, env, database, records, memory, budget, alarm, unit, agent, settings, turns, now } = parts
   const sandbox = isolateSandbox

@@ -6,7 +6,7 @@ export type Allowance = { ok: true } | { ok: false; reason: 'budget'; until: num
 
 const PERIOD_MS = { hour: 3_600_000, day: 86_400_000, total: Number.POSITIVE_INFINITY }
 
-/** Model tokens that the scope may still use in its period; periods are aligned to UTC. */
+/** The model tokens left in the scope's budget period; periods are aligned to UTC. */
 export class Budget {
   readonly #settings: () => Settings
   readonly #now: () => number
@@ -18,7 +18,7 @@ export class Budget {
     this.#used = database.read('budget', { period: 0, tokens: 0 })
   }
 
-  /** `llm_tokens_remaining`: null where there is no budget. */
+  /** The context's `llm_tokens_remaining`; null without a budget. */
   remaining(): number | null {
     const budget = this.#settings().token_budget
     if (budget === null) return null
@@ -30,7 +30,7 @@ export class Budget {
     if (budget === null || (this.remaining() ?? 0) > 0) return { ok: true }
     const length = PERIOD_MS[budget.per]
     const until = Number.isFinite(length) ? (this.#period() + 1) * length : null
-    const when = until === null ? 'raise token_budget in the settings to go on' : `it is renewed at ${new Date(until).toISOString()}`
+    const when = until === null ? 'raise token_budget in the settings to continue' : `it is renewed at ${new Date(until).toISOString()}`
     return { ok: false, reason: 'budget', until, detail: `the token budget of ${budget.tokens} per ${budget.per} is spent; ${when}` }
   }
 

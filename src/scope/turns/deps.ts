@@ -22,11 +22,14 @@ type Parts = ModelParts & {
   sockets: Sockets
   toolbox: Toolbox
   proving: Proving
-  /** Whether a reflex's call under this key waits for the effect lane. */
+  /** True if a reflex's call under this key waits for the effect lane. */
   waits: (tool: string, key: string) => boolean
 }
 
-/** What one turn's trigger may use. Once the turn has ended its signal is aborted, and none of this does anything any more. */
+/**
+ * Builds the trigger's dependencies. After the turn ends, its signal is aborted and they do
+ * nothing.
+ */
 export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
   const { env, scope, settings, store, effects, sockets, unit, toolbox, proving, waits, hide, now } = parts
   const { turn_id, signal, head, earlier_turns } = turn
@@ -52,7 +55,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     const running = perform(name, input)
     const ended = () => turn.running.delete(running)
     turn.running.set(running, name)
-    // A failure that nobody awaits is no crash of the object: the turn tells it in its log entry.
+    // Mark the rejection as handled: an unawaited failure is in the turn's log entry, not a crash.
     void running.then(ended, ended)
     return running
   }
@@ -86,12 +89,12 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
       sockets.stream({ turn_id, content: delta })
     },
   }
-  // The model is made when it is first asked for: a scope that only counts needs none, however it is configured.
+  // Create the model on first use: an agent that calls no model needs no model settings.
   let model: LanguageModelV4 | undefined
   return Object.defineProperty(deps, 'model', { enumerable: true, get: () => (model ??= turnModel(parts, turn)) }) as AgentDeps
 }
 
-/** The type says so already, but what a model or a tool gave is often of type any. */
+/** Checks at run time, since values from a model or a tool often have type `any`. */
 function demandText(content: unknown): void {
   if (typeof content !== 'string') {
     const given = content === null ? 'null' : Array.isArray(content) ? 'an array' : typeof content
@@ -100,7 +103,7 @@ function demandText(content: unknown): void {
   if (content === '') throw new TypeError('deps.reply was given an empty text: leave the call out where there is nothing to say')
 }
 
-/** A turn that was stopped publishes and settles nothing any more. */
+/** Stops a turn's calls of the store once the turn ends. */
 function during(store: EventStore, { signal, acts }: Turn): EventStore {
   const live =
     <Arguments extends unknown[], Result>(method: (...given: Arguments) => Result) =>

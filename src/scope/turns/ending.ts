@@ -8,10 +8,10 @@ import type { Settings } from '../../contract/settings.ts'
 import { TooLate } from '../../base/deadline.ts'
 import type { Ending, ModelWitness } from './turn.ts'
 
-/** A trigger's result must be JSON, for the log and for replay: what is not is the trigger's failure, not a silent loss. */
+/** A trigger's result must be JSON, for the log and for replay; otherwise the trigger failed. */
 export function endingOf(result: unknown, scratch: unknown): Ending {
   try {
-    // What it remembers must be JSON, too; found out here, where it is the trigger's failure and not the scope's.
+    // Check the scratch here, where a failure is the trigger's and not the scope's.
     if (!fitsBytes(JSON.stringify(scratch) ?? '', limits.result_bytes))
       return failed(`the scratch takes more than ${limits.result_bytes} bytes as JSON`)
   } catch (error) {
@@ -22,14 +22,14 @@ export function endingOf(result: unknown, scratch: unknown): Ending {
     const text = JSON.stringify(result) as string | undefined
     if (text === undefined) return failed(`the trigger returned a ${typeof result}, which cannot be serialised as JSON`)
     if (!fitsBytes(text, limits.result_bytes))
-      return failed(`the trigger returned ${byteLength(text)} bytes as JSON; the most is ${limits.result_bytes}`)
+      return failed(`the trigger returned ${byteLength(text)} bytes as JSON; the limit is ${limits.result_bytes}`)
     return { status: 'result', result: JSON.parse(text), error: null }
   } catch (error) {
-    return failed(`the trigger returned what cannot be serialised as JSON: ${messageOf(error)}`)
+    return failed(`the trigger returned a value that cannot be serialised as JSON: ${messageOf(error)}`)
   }
 }
 
-/** A turn whose calls failed has failed itself, where the settings say so. */
+/** Fails a turn whose tool calls failed, if `on_tool_error` says so. */
 export function endingWithCalls(ending: Ending, failed_calls: readonly FailedCall[], on_tool_error: Settings['on_tool_error']): Ending {
   const [first, ...others] = failed_calls
   if (!first || on_tool_error === 'continue' || (ending.status !== 'result' && ending.status !== 'none')) return ending
@@ -37,7 +37,7 @@ export function endingWithCalls(ending: Ending, failed_calls: readonly FailedCal
   return failed(`the tool ${first.tool} failed, and on_tool_error is fail: ${first.error}${more}`)
 }
 
-/** The class of fault ended the trigger; `model` is what the turn has seen of its provider. */
+/** Maps an error to an ending by its class; `model` is the turn's latest news of the provider. */
 export function endingOfError(error: unknown, { now, model }: { now: number; model: ModelWitness }): Ending {
   const refusal = findModelRefused(error)
   if (refusal?.reason === 'outage') return { status: 'waiting', result: null, error: refusal.detail }
@@ -54,7 +54,7 @@ function endingOfFault(fault: ModelFault, error: unknown): Ending {
   return fault.fault === 'unavailable' ? { status: 'waiting', ...ending } : { status: 'failed', ...ending, stack: stackOf(error) }
 }
 
-/** The AI SDK's promises of a stream keep quiet about why it broke off. */
+/** The AI SDK's stream promises hide why the stream broke off. */
 const isNoOutput = (error: unknown): boolean => Array.from(causesOf(error)).some(({ name }) => name === 'AI_NoOutputGeneratedError')
 
 const failed = (error: string): Ending => ({ status: 'failed', result: null, error })

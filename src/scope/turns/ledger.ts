@@ -19,9 +19,9 @@ import { type Ending, nothingYet, noUsage, type Turn, type TurnRecord } from './
 import { toRanges, type WorkingMemory } from '../context/working-memory.ts'
 import type { Unit, UnitOfWork } from '../unit.ts'
 
-/** After this many deaths of the object in the middle of its turn, an event is taken to be their cause. */
+/** An event that was in this many turns during which the object died is assumed to cause it. */
 const MOST_INTERRUPTIONS = 10
-/** How long events wait for a budget that no clock renews; a change of the settings wakes them before. */
+/** Maximum wait for a budget without a renewal; a change of the settings ends it earlier. */
 const PARKED_MS = 86_400_000
 
 export type LedgerParts = {
@@ -43,9 +43,10 @@ export type LedgerParts = {
 }
 
 /**
- * What is kept of turns: the claim of the turn's events, and `turn` in the state table, both in one transaction with `turn-started`. If the process dies before it,
- * the events are pending and the alarm finds them. After it, `recover` gives them back without counting the attempt. The end of a turn, the outcomes of its events,
- * what leaves the context and its log entries are one transaction again: a turn has ended whole, or not at all (G1).
+ * Durable state of turns: the claims of their events and `turn` in the state table, written with
+ * `turn-started`. After a crash before that, the events are pending and the alarm finds them; after
+ * it, `recover` releases them without counting the attempt. A turn's end, its events' outcomes, the
+ * context's changes and the log entries are one transaction (G1).
  */
 export class TurnLedger {
   readonly #parts: LedgerParts
@@ -54,15 +55,15 @@ export class TurnLedger {
     this.#parts = parts
   }
 
-  /** A turn on what is due; null where nothing is. */
+  /** Claims the due events for a turn; null if there are none. */
   claim(): Turn | null {
     return this.#parts.unit((unit) => this.#claim(unit, this.#parts.settings().context_limit), together('turn'))
   }
 
   /**
-   * After a death at a turn: on one event, counted before it is claimed, and the claim is on disk
-   * before the trigger is called. An event that cannot be claimed ends as a dead letter. `more` is
-   * false where nothing is due.
+   * Claims one event after a crash during a turn. The guard counts it first, and the claim is on
+   * disk before the trigger runs. An event that cannot be claimed is dead-lettered. `more` is false
+   * if nothing is due.
    */
   async claimOne(): Promise<{ turn: Turn | null; more: boolean }> {
     const { guard, inbox, unit, database, now } = this.#parts
@@ -78,7 +79,7 @@ export class TurnLedger {
     }
     const turn = unit((unit) => this.#claim(unit, 1), work)
     await database.sync()
-    // From here on the event itself counts how often the object dies in its turn.
+    // From here on, the event itself counts crashes during its turns.
     guard.done(work)
     return { turn, more: turn === null }
   }
@@ -96,22 +97,22 @@ export class TurnLedger {
     this.#parts.unit((unit) => this.#settle(unit, turn, ending), together('turn'))
   }
 
-  /** With its events. */
+  /** Cancels a turn and its events. */
   cancel(unit: Unit, turn: Turn, reason: string, by: string): void {
     unit.log({ ...turn.head, kind: 'turn-cancelled', turn_id: turn.turn_id, reason, by })
     this.#parts.settlement.end(unit, seqsOf(turn.claimed), { status: 'cancelled', outcome: { by: 'cancel', reason } })
     this.#ended(unit, turn, { status: 'cancelled', result: null, error: reason }, 0)
   }
 
-  /** Its events are considered again. */
+  /** Ends a turn and makes its events pending again. */
   interrupt(unit: Unit, turn: Turn, reason: string): void {
     this.#parts.inbox.release(unit, turn.turn_id, { due_at: 0 })
     this.#ended(unit, turn, { status: 'interrupted', result: null, error: reason }, 0)
   }
 
   /**
-   * On waking: what was in flight goes back to pending, or is given up where repeating it is not safe. `blamed` is false where the
-   * object is known to have died of other work; `quiet` leaves out the log.
+   * Releases the events of a turn that a crash ended, or dead-letters those that are unsafe to
+   * repeat. `blamed` is false if other work caused the crash; `quiet` omits the log entry.
    */
   recover(unit: Unit, { quiet, blamed }: { quiet: boolean; blamed: boolean }): void {
     const { database, inbox } = this.#parts
@@ -130,7 +131,9 @@ export class TurnLedger {
     )
   }
 
-  /** Interruptions burn no attempt, but an event that is there each time may be their cause, and nothing is tried for ever. */
+  /**
+   * Ends events that were interrupted too often: they may be the cause, and no attempt counts them.
+   */
   #endOftenInterrupted(unit: Unit, seqs: readonly number[]): void {
     const { view, settlement } = this.#parts
     const often = view.interrupted(seqs, MOST_INTERRUPTIONS)
@@ -187,7 +190,8 @@ export class TurnLedger {
           claimed.map(({ seq, event }) => ({ seq, id: event.id, trace_id: event.meta.trace_id })),
           { by: 'turn', acts: turn.acts },
         )
-        // Its place in the log is known before it is written: outcomes point to it, and the context is cleared of what has ended.
+        // Outcomes point to the `turn-ended` entry, whose place in the log is known before it is
+        // written.
         settlement.end(unit, seqsOf(claimed), {
           status: 'completed',
           outcome: { by: 'turn', turn_id, log_seq: this.#parts.log.last + claimed.length + 1 },
@@ -211,14 +215,17 @@ export class TurnLedger {
       case 'timeout': {
         const log_seq = this.#ended(unit, turn, ending, 0)
         const failure = settlement.failure(unit, ending.error ?? 'the turn failed', log_seq)
-        // No other try would get another answer.
+        // A retry would get the same answer.
         const max_attempts = ending.fault?.fault === 'refused' ? 1 : failure.max_attempts
         settlement.failed(unit, inbox.fail(unit, claimed, { turn_id, ...failure, max_attempts }), failure)
       }
     }
   }
 
-  /** The model's provider is not available: the events wait for it, and no attempt counts; not for ever. */
+  /**
+   * Parks events until the provider is available, up to `model_outage_s`, without counting
+   * attempts.
+   */
   #wait(unit: Unit, turn: Turn, ending: Ending): void {
     const { inbox, parking, settlement, outage, settings } = this.#parts
     const at = unit.now
@@ -248,7 +255,9 @@ export class TurnLedger {
     return log_seq
   }
 
-  /** An effect without a key that may have happened: a repeated turn could do it twice, so a person decides (G8). */
+  /**
+   * Dead-letters events with an unknown effect without a key: repeating it could do it twice (G8).
+   */
   #withoutUnsafe(unit: Unit, due: Claimed[], earlier_turns: readonly string[]): Claimed[] {
     const { effects, view, settlement } = this.#parts
     const given = new Set<number>()
@@ -256,7 +265,7 @@ export class TurnLedger {
       const tools = effects.journal.unknownTools(turn_id)
       if (tools.length === 0) continue
       const seqs = view.consideredBy(turn_id, seqsOf(due))
-      const reason = `effect ${tools.join(', ')} ended unknown and carries no idempotency key: look whether it happened, then retry or discard this event`
+      const reason = `effect ${tools.join(', ')} has an unknown outcome and no idempotency key: check whether it happened, then retry or discard this event`
       settlement.end(unit, seqs, { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
       for (const seq of seqs) given.add(seq)
     }

@@ -26,10 +26,15 @@ export type CountedParts = {
   now: () => number
 }
 
-/** What a model is asked for: a turn, which learns what its calls used and how the provider fares, or what is asked outside of one. */
+/**
+ * The purpose of a model call: a turn, which records its usage and the provider's state, or other
+ * work.
+ */
 export type AskedFor = { turn_id: string | null; head: EntryHead; signal: AbortSignal; usage?: Usage; model?: ModelWitness }
 
-/** The scope's model: it stops with what it is asked for, its tokens are counted against the budget, and each call is in the log. */
+/**
+ * The scope's model. Calls are aborted with their purpose, metered against the budget, and logged.
+ */
 export function countedModel(parts: CountedParts, asked: AskedFor): LanguageModelV4 {
   const { env, agent, budget, outage, hide, now } = parts
   const name = modelName(env)
@@ -52,13 +57,13 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
   return meter(stoppable, { allow, record: (modelCall) => recordCall(parts, asked, modelCall), now, name })
 }
 
-/** A model that may write reflexes is told when that pays. */
+/** Adds guidance to the prompt of a model that may write reflexes. */
 function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageModelV4CallOptions['prompt'] {
   if (!tools.some(({ name }) => name === 'write_reflex')) return prompt
   return [{ role: 'system', content: reflexGuidance }, ...prompt]
 }
 
-/** A call counts even when what it was for has ended meanwhile: it was paid for. */
+/** Records a call even if its purpose has ended: it was paid for. */
 function recordCall(
   { log, budget, unit }: CountedParts,
   { turn_id, head, usage: sum, model: witness }: AskedFor,
@@ -93,7 +98,7 @@ function recordCall(
   })
 }
 
-/** A tool call's input is JSON in a text: what it keeps secret is found only once it is read. */
+/** Parses the JSON text of a tool call's input, so that its secrets can be found. */
 function readable(part: unknown): unknown {
   if (typeof part !== 'object' || part === null || !('input' in part) || typeof part.input !== 'string') return part
   try {

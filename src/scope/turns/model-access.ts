@@ -13,7 +13,9 @@ type Parts = {
   random: () => number
 }
 
-/** The parts that decide on calls of the model: its budget, its provider and who waits for it. */
+/**
+ * Wires the parts that control model calls: the budget, the provider's outage and waiting events.
+ */
 export function composeModelAccess({ database, hider, settings, now, random }: Parts) {
   const budget = new Budget(database, settings, now)
   const parking = new Parking(database)

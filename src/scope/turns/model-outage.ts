@@ -8,7 +8,7 @@ import type { Parking } from '../parking.ts'
 import { scopeHead } from '../spans.ts'
 import type { Unit } from '../unit.ts'
 
-/** Times in ms. `tries` counts turns that asked in vain. */
+/** Times in ms. `tries` counts turns that failed to reach the model. */
 type Outage = { since: number; tries: number; ask_at: number; detail: string }
 
 type Parts = {
@@ -22,9 +22,8 @@ type Parts = {
 const KEY = 'model_outage'
 
 /**
- * The scope waits for its model, since the provider is not available. Until `ask_at` the model is
- * not called; then the next turn that needs it asks, for all events that wait. When an answer comes,
- * all of them go on at once.
+ * An outage of the model's provider. Until `ask_at` the model is not called; then the next turn
+ * retries for all waiting events. An answer releases them all.
  */
 export class ModelOutage {
   readonly #parts: Parts
@@ -35,12 +34,12 @@ export class ModelOutage {
     this.#outage = parts.database.read<Outage | null>(KEY, null)
   }
 
-  /** When the model is asked again, in ms; null where nothing waits for it. */
+  /** Time of the next retry in ms; null without an outage. */
   get askAt(): number | null {
     return this.#outage?.ask_at ?? null
   }
 
-  /** For people; null where nothing waits for it. */
+  /** Text for people; null without an outage. */
   get told(): string | null {
     return this.#outage && describe(this.#outage)
   }
@@ -51,14 +50,13 @@ export class ModelOutage {
     return { since: iso(since), until: iso(ask_at), tries, detail }
   }
 
-  /** Asked before each call of the model. */
   allow(): { ok: true } | Refusal {
     const outage = this.#outage
     if (outage === null || outage.ask_at <= this.#parts.now()) return { ok: true }
     return { ok: false, reason: 'outage', until: outage.ask_at, detail: describe(outage) }
   }
 
-  /** A turn could not reach the model. */
+  /** Records that a turn failed to reach the model. */
   failed(unit: Unit, fault: ModelFault): void {
     const at = unit.now
     const { settings, random } = this.#parts
@@ -70,7 +68,7 @@ export class ModelOutage {
     unit.log({ ...scopeHead(), kind: 'model-lost', status, error: tellFault(fault), retry_after_ms, ask_at: iso(at + delay) })
   }
 
-  /** The provider answered. */
+  /** Ends the outage. */
   answered(unit: Unit): void {
     if (this.#outage === null) return
     const { parking } = this.#parts
@@ -80,12 +78,12 @@ export class ModelOutage {
     unit.log({ ...scopeHead(), kind: 'model-restored', since: iso(since), waited_ms: unit.now - since, tries })
   }
 
-  /** Somebody changed the settings, so the model is asked now. */
+  /** Retries now, after a change of the settings. */
   hurry(unit: Unit): void {
     if (this.#outage) this.#keep(unit, { ...this.#outage, ask_at: unit.now })
   }
 
-  /** Corrects times that a clock wrote which was ahead by `ahead_ms`. */
+  /** Corrects times written by a clock that was ahead by `ahead_ms`. */
   moved(unit: Unit, ahead_ms: number): void {
     const { now } = unit
     if (this.#outage === null) return
@@ -99,17 +97,17 @@ export class ModelOutage {
   }
 }
 
-/** The provider's own `Retry-After` is the least; no single wait is longer than the outage may be. */
+/** Waits at least the provider's `Retry-After`, and never longer than the maximum outage. */
 function retryDelay(
   { retry_after_ms }: ModelFault,
   { tries, retry, jitter }: { tries: number; retry: Settings['retry']; jitter: number },
 ): number {
   const { backoff_ms, max_backoff_ms, model_outage_s } = retry
   const backoff = Math.min(max_backoff_ms, backoff_ms * 2 ** Math.min(tries, 30)) * ((1 + jitter) / 2)
-  // Scopes that were told the same time do not all come at once.
+  // Jitter spreads the retries of scopes that received the same time.
   const told = retry_after_ms === null ? 0 : retry_after_ms + jitter * backoff_ms
   return Math.ceil(Math.min(Math.max(backoff, told), model_outage_s * 1000))
 }
 
 const describe = ({ since, ask_at, detail }: Outage): string =>
-  `waiting for the model since ${iso(since)}: ${detail}; it is asked again at ${iso(ask_at)}`
+  `waiting for the model since ${iso(since)}: ${detail}; next retry at ${iso(ask_at)}`

@@ -13,9 +13,11 @@ import { resultOf } from './turn-result.ts'
 import type { Unit } from '../unit.ts'
 
 const HEARTBEAT_MS = 20_000
-/** Between the start of an interrupted turn and the next start: a burst interrupts a few times, not once an event. */
+/**
+ * Minimum time between an interrupted turn's start and the next, so a burst interrupts few turns.
+ */
 const INTERRUPT_GAP_MS = 20
-/** Newer events interrupt as often as this in a row. */
+/** Maximum number of interruptions in a row. */
 const MOST_INTERRUPTS = 10
 
 type Parts = LedgerParts & {
@@ -26,19 +28,19 @@ type Parts = LedgerParts & {
   deps: (turn: Turn) => Promise<AgentDeps>
 }
 
-/** A turn that has ended on disk, and whose trigger is to be stopped. */
+/** A turn that has ended on disk, and whose trigger must be stopped. */
 export type Stopped = { turn: Turn; why: string }
 
-/** The turn lane: when the trigger is evaluated, at most once at a time (G4), and what stops it. */
+/** The turn lane: starts and stops turns, at most one at a time (G4). */
 export class Turns {
   readonly #parts: Parts
   readonly #ledger: TurnLedger
   #current: Turn | null = null
   #scheduled = false
   #starting = false
-  /** When the turn that was interrupted last had started. */
+  /** Start of the turn that was interrupted last. */
   #interrupted = 0
-  /** No turn has started since the runtime last had time for timers. */
+  /** True if no turn has started since the runtime last ran timers. */
   #calm = false
   #paused = false
   #interrupts = 0
@@ -57,12 +59,12 @@ export class Turns {
     return this.#current
   }
 
-  /** A turn is in flight, or about to start. */
+  /** True if a turn is running or about to start. */
   get busy(): boolean {
     return this.#current !== null || this.#scheduled || this.#starting
   }
 
-  /** When a debounced turn may start; null where nothing waits for that. */
+  /** Earliest start of a debounced turn; null if no event waits for the debounce. */
   debouncedUntil(now: number): number | null {
     const { overlap, consumer } = this.#parts.settings()
     if (typeof overlap === 'string' || this.#current || consumer === 'pull' || this.#parts.agent().trigger === null) return null
@@ -70,12 +72,11 @@ export class Turns {
     return window && Math.min(window.last + overlap.debounce.quiet_ms, window.first + overlap.debounce.max_ms)
   }
 
-  /** On waking. */
   recover(unit: Unit, how: Parameters<TurnLedger['recover']>[1]): void {
     this.#ledger.recover(unit, how)
   }
 
-  /** Something may have come due: starts a turn unless one is in flight, or the debounce is not over. */
+  /** Starts a turn if events are due, none is running and the debounce is over. */
   consider(): void {
     const { settings, agent, inbox, now, alarm } = this.#parts
     if (this.busy || settings().consumer === 'pull' || agent().trigger === null || inbox.open === 0) return
@@ -83,7 +84,7 @@ export class Turns {
     if (start !== null && start > now()) return this.#later(start)
     this.#scheduled = true
     if (this.#calm && this.#gap() === 0) {
-      // In the same task, so that accepting and claiming are one commit. The acknowledgement is sent first.
+      // Accept and claim in one commit: start in the same task, after the acknowledgement is sent.
       queueMicrotask(() => this.#start())
     } else {
       alarm.by(now() + 1000)
@@ -96,8 +97,8 @@ export class Turns {
   }
 
   /**
-   * The runtime delivers the messages that it has before it runs timers. So events that arrive
-   * before this timer fires are a burst, and the next turn considers them together.
+   * Delays the next turn by a timer. The runtime delivers queued messages before timers, so the
+   * turn considers a burst of events together.
    */
   #pauseStarts(): void {
     this.#calm = false
@@ -111,25 +112,24 @@ export class Turns {
     }, this.#gap())
   }
 
-  /** New events joined the context. */
   arrived(): void {
     if (this.#current && this.#parts.settings().overlap === 'interrupt' && this.#interrupts < MOST_INTERRUPTS)
       this.#interruptNow(this.#current)
     this.consider()
   }
 
-  /** A reflex wants a turn, debounce or not. */
+  /** Starts a turn for a reflex, ignoring the debounce. */
   escalate(): void {
     this.#urgent = true
     this.consider()
   }
 
-  /** A reflex goes before the turn in flight, whose events are considered again. A turn that was interrupted often is let through. */
+  /** Interrupts the turn for a reflex, unless too many turns in a row were interrupted. */
   preempt(unit: Unit, reason: string): Stopped | null {
     return this.#current && this.#interrupts < MOST_INTERRUPTS ? this.#interrupt(unit, this.#current, reason) : null
   }
 
-  /** Ends the turn in flight with its events. `stop` follows the commit. */
+  /** Cancels the running turn and its events. Call `stop` after the commit. */
   cancel(unit: Unit, reason: string, by: string): Stopped | null {
     const turn = this.#current
     if (!turn) return null
@@ -138,7 +138,7 @@ export class Turns {
     return { turn, why: `the turn was cancelled: ${reason}` }
   }
 
-  /** Stops the trigger of a turn that has ended: it has no effect any more. */
+  /** Stops the trigger of a turn that has ended. */
   stop({ turn, why }: Stopped): void {
     turn.stop(new Error(why))
     this.#next()
@@ -164,7 +164,7 @@ export class Turns {
       else if (more) this.consider()
       else this.#parts.alarm.rearm()
     } catch {
-      // The unit has told of it, and the object starts anew.
+      // The unit has reported the error, and the object restarts.
     }
   }
 
@@ -186,11 +186,11 @@ export class Turns {
       ending = endingWithCalls(endingOf(result, turn.seen.context.scratch), turn.failed_calls, settings().on_tool_error)
     } catch (error) {
       ending = endingOfError(error, { now: this.#parts.now(), model: turn.model })
-      // At its timeout, before anything else happens: whatever the trigger goes on to do has no effect.
+      // Stop at once, so that nothing the trigger does from now on has an effect.
       turn.stop(error instanceof Error ? error : new Error(messageOf(error)))
       if (ending.stack) ending = { ...ending, stack: await mapStack(env, ending.stack) }
     }
-    // Cancelled or interrupted meanwhile: it was settled then.
+    // A cancelled or interrupted turn is already settled.
     if (this.#current !== turn) return
     ending = this.#told(turn, ending)
     this.#ledger.settle(turn, ending)
@@ -200,7 +200,7 @@ export class Turns {
     this.#next()
   }
 
-  /** Without the deployment's secrets, and told to whoever watches the Worker's output. */
+  /** Removes the deployment's secrets and reports a failure to the Worker's log. */
   #told(turn: Turn, ending: Ending): Ending {
     const { scope, hide } = this.#parts
     if (ending.error === null || ending.status === 'interrupted') return ending
@@ -211,7 +211,7 @@ export class Turns {
     return { ...ending, error, stack }
   }
 
-  /** Overlap policy `interrupt`: everything is considered again, together with what arrived. Where events never cease, a turn is let through in the end. */
+  /** Makes the turn's events pending again, to be considered with the new ones. */
   #interrupt(unit: Unit, turn: Turn, reason: string): Stopped {
     this.#interrupts += 1
     this.#interrupted = turn.since
@@ -231,7 +231,7 @@ export class Turns {
     if (!this.busy) this.#parts.alarm.rearm()
   }
 
-  /** The alarm is the durable clock; the timer is exact while the object lives. */
+  /** The alarm is durable; the timer is exact while the object lives. */
   #later(start: number): void {
     this.#parts.alarm.by(start)
     clearTimeout(this.#debounce)

@@ -9,8 +9,8 @@ import type { Turn } from './turn.ts'
 export type ModelParts = CountedParts & { settings: () => Settings; skills: Skills }
 
 /**
- * One turn's model: it stops with the turn, its tokens are counted against the budget, and it knows the skills that fit: it is told of them once, and what
- * it proposes is decided on by the gate and run.
+ * A turn's model: it stops with the turn, is metered, and can propose skills, which the gate
+ * decides.
  */
 export function turnModel(parts: ModelParts, turn: Turn): LanguageModelV4 {
   const counted = countedModel(parts, turn)
@@ -26,7 +26,7 @@ export function turnModel(parts: ModelParts, turn: Turn): LanguageModelV4 {
   })
 }
 
-/** Opened with the model's first call: a turn that asks no model has no session. */
+/** Opens the skill session with the first model call, so a turn without one has none. */
 async function withSkills({ skills, settings }: ModelParts, turn: Turn, model: LanguageModelV4): Promise<LanguageModelV4> {
   if (!(await skills.any())) return model
   const { head, turn_id, earlier_turns, signal, acts } = turn

@@ -5,8 +5,8 @@ import type { Turn } from './turn.ts'
 const MOST_WARNINGS = 20
 
 /**
- * A trigger's result, once all that it began has ended: a call that it did not await would be cut off by the end of the turn, and end as `unknown`. What was
- * probably not meant is a warning in the log.
+ * Returns a trigger's result after all its calls have ended, since the turn's end would cut off an
+ * unawaited call as `unknown`. Probable mistakes become warnings in the log.
  */
 export async function resultOf(trigger: NonNullable<Agent['trigger']>, turn: Turn, deps: AgentDeps): Promise<unknown> {
   const result = await trigger(turn.seen.context, deps)

@@ -5,7 +5,7 @@ import type { EntryHead, TurnEnd, Usage } from '../../contract/log-entry.ts'
 import type { Claimed } from '../inbox/event-row.ts'
 import type { Seen } from '../context/working-memory.ts'
 
-/** A turn in flight. `stop` aborts its signal; from then on it can have no effect any more. */
+/** A running turn. After `stop` it has no effects. */
 export type Turn = {
   turn_id: string
   head: EntryHead
@@ -16,31 +16,29 @@ export type Turn = {
   signal: AbortSignal
   stop: (reason: Error) => void
   usage: Usage
-  /** What it has done so far. */
   acts: Act[]
   failed_calls: FailedCall[]
   model: ModelWitness
-  /** Calls of `deps.call` that have not ended. */
+  /** Unfinished calls of `deps.call`, with their tools. */
   running: Map<Promise<unknown>, string>
-  /** Mistakes of the trigger that change nothing, for the log. */
+  /** Harmless mistakes of the trigger, for the log. */
   warnings: string[]
 }
 
-/** The latest news of the model's provider: an answer, or its fault. */
+/** The provider's latest answer or fault. */
 export type ModelWitness = { answered: boolean; fault: ModelFault | null }
 
-/** What is on disk of it, so that the next start of the object can say what was lost. */
+/** The part on disk, from which `recover` reports a lost turn. */
 export type TurnRecord = { turn_id: string; head: EntryHead; since: number }
 
-/** How a trigger ended, before it is settled. */
 export type Ending = {
   status: Exclude<TurnEnd, 'cancelled' | 'lost'>
   result: unknown
   error: string | null
   stack?: string | null
-  /** `refused`: when it may be tried again, null for when the settings change. */
+  /** Only for `refused`: time of the next try; null waits for a change of the settings. */
   until?: number | null
-  /** The model provider's, where that is why it ended. */
+  /** The provider's fault, if it ended the trigger. */
   fault?: ModelFault | null
 }
 

@@ -68,7 +68,7 @@ describe('a call of an HTTP tool', () => {
       const record = await stubOf(scope).event(id)
       return record?.status === 'dead_lettered' && record
     }, 'the event is a dead letter')
-    expect(ended.error).toContain('ended unknown and carries no idempotency key')
+    expect(ended.error).toContain('has an unknown outcome and no idempotency key')
     expect(world.requests).toHaveLength(1)
   })
 

@@ -109,7 +109,7 @@ describe('a block', () => {
     const [{ id }] = (await listed('blocks', scope)).items
     expect(await lift(id)).toMatchObject({ status: 204 })
     expect(await entriesOf(stubOf(scope), 'reflex-overruled')).toMatchObject([
-      { reflex_id, turn_id: null, reason: 'admin called unblock, which takes back its block' },
+      { reflex_id, turn_id: null, reason: 'admin called unblock, which undoes its block' },
     ])
     await sendAndSettle(stubOf(scope), ...burst(scope))
     expect((await listed('blocks', scope)).items).toMatchObject([{ address: ADDRESS }])

@@ -187,7 +187,7 @@ describe('an action', () => {
     expect(await entriesOf(stub, 'action-ended')).toMatchObject([
       { status: 'unknown', error: expect.stringContaining('longer than 50 ms') },
     ])
-    const reason = `the effect of reflex ${id} ended unknown: look whether it happened, then retry or discard this event`
+    const reason = `the effect of reflex ${id} has an unknown outcome: check whether it happened, then retry or discard this event`
     expect((await stub.event(event))?.outcome).toEqual({ by: 'failure', reason })
   })
 

@@ -392,7 +392,7 @@ describe('the proving ground', () => {
     decide(scope, 'other')
     await sendAndSettle(stub, note(scope, 'a'))
     await sendAndSettle(stub, note(scope, 'b'))
-    const reason = '0 of 2 compared fires in shadow agreed: too few for it to act'
+    const reason = '0 of 2 compared fires in shadow agreed: too few to activate it'
     expect(await entriesOf(stub, 'reflex-moved')).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'shadow', reason }])
     await hurry(stub)
     await until(async () => (await reflexes.find(env.DB, id))?.state_reason === `${reason} (in scope ${scope})`, 'D1 knows')

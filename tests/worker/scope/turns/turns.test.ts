@@ -158,7 +158,7 @@ describe('a turn', () => {
     ],
     ['returns a function', async () => () => 1, 'cannot be serialised'],
     ['returns a bigint', async () => ({ n: 1n }), 'cannot be serialised'],
-    ['returns too much', async () => 'x'.repeat(300_000), 'the most is'],
+    ['returns too much', async () => 'x'.repeat(300_000), 'the limit is'],
   ])('that %s is tried again, then its event goes to the dead letters', async (_, behaviour, error) => {
     const scope = freshScope()
     const stub = stubOf(scope)
