@@ -31,10 +31,7 @@ const reflex = createReflex({
   ],
 })
 
-/**
- * Any model of the AI SDK. Its proposals are decided on and run, and it receives the results before
- * it answers.
- */
+/** Any model of the AI SDK. It receives the results of its proposals before it answers. */
 export async function remember(model: LanguageModel, prompt: string): Promise<{ text: string; saved: string[] }> {
   const { text } = await generateText({ ...reflex.wrap({ model }), prompt })
   return { text, saved }

@@ -18,7 +18,7 @@ type LoopParts = Omit<ApplyParts, 'turns'> & {
   turns: Turns
   jobs: Pick<Jobs, 'run'>
   upkeep: Pick<ReflexSync, 'touch'>
-  sockets: Pick<Sockets, 'stream'>
+  sockets: Pick<Sockets, 'reply'>
   situation: (now: number, fuel: number) => Situation
   settings: () => Settings
   unit: UnitOfWork
@@ -102,8 +102,7 @@ export class Loop {
     const { turns, jobs, sockets, upkeep } = this.#parts
     for (const one of next) {
       if (one.do === 'stop-turn') turns.stop(one)
-      // In a task of its own, so that the acknowledgement goes first.
-      if (one.do === 'say') queueMicrotask(() => sockets.stream({ turn_id: null, event_id: one.event_id, content: one.content }))
+      if (one.do === 'say') sockets.reply({ turn_id: null, event_id: one.event_id, content: one.content })
     }
     upkeep.touch()
     if (next.some((one) => one.do === 'run-jobs')) jobs.run()

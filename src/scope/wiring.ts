@@ -229,7 +229,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     turns,
     toolbox,
     upkeep,
-    sockets: { stream: (said) => sockets.stream(said) },
+    sockets: { reply: (delta) => sockets.reply(delta) },
     situation,
     agent,
     settings,

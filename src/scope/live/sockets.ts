@@ -37,6 +37,7 @@ export class Sockets {
   readonly #batches: SocketBatches<WebSocket>
   readonly #rates = new WeakMap<WebSocket, MessageRate>()
   #gathered: Entry[] = []
+  #replies: Delta[] = []
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -101,17 +102,29 @@ export class Sockets {
     this.#feed.broadcast(this.#parts.hider.text(JSON.stringify({ type: 'delta', ...delta })))
   }
 
+  /** Sends a reply at the end of the current task, after its acknowledgements. */
+  reply(delta: Delta): void {
+    if (this.count === 0) return
+    this.#pushLater()
+    this.#replies.push(delta)
+  }
+
   /** Entries are sent at the end of the task that wrote them, after its acknowledgements and replies. */
   #gather(entries: readonly Entry[]): void {
     if (this.count === 0) return
-    if (this.#gathered.length === 0) queueMicrotask(() => this.#push())
+    this.#pushLater()
     this.#gathered.push(...entries)
   }
 
+  #pushLater(): void {
+    if (this.#gathered.length + this.#replies.length === 0) queueMicrotask(() => this.#push())
+  }
+
   #push(): void {
-    const entries = this.#gathered
-    this.#gathered = []
+    const [replies, entries] = [this.#replies, this.#gathered]
+    ;[this.#replies, this.#gathered] = [[], []]
     this.#parts.used()
+    for (const delta of replies) this.stream(delta)
     this.#feed.push(entries)
   }
 
