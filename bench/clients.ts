@@ -1,6 +1,7 @@
 import type { LogEntry } from '../src/contract/log-entry.ts'
 import type { EventRecord } from '../src/contract/event-record.ts'
-import type { Page, ScopeState } from '../src/contract/scope-api.ts'
+import type { Page } from '../src/contract/scope-api.ts'
+import type { ScopeState } from '../src/contract/scope.ts'
 
 /** Reads the whole body: only then does Node use the connection again. */
 export async function send(url: string, init: RequestInit = {}): Promise<string> {

@@ -1,6 +1,6 @@
 import ReconnectingWebSocket from 'partysocket/ws'
 import { v7 as uuidv7 } from 'uuid'
-import { keyDeleted } from '../src/contract/key-deleted.ts'
+import { keyDeleted } from '../src/contract/scope-api.ts'
 import type { LogEntry } from '../src/contract/log-entry.ts'
 import type { EventInput } from '../src/http/body/event-body.ts'
 import { socketAddress } from './address.ts'

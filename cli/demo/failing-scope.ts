@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Event } from '../../src/core/event.ts'
-import type { Page, ScopeState } from '../../src/contract/scope-api.ts'
+import type { Page } from '../../src/contract/scope-api.ts'
+import type { ScopeState } from '../../src/contract/scope.ts'
 import type { Api } from '../lib/api.ts'
 import { CliError } from '../lib/cli-error.ts'
 

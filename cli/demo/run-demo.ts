@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { ScopeState } from '../../src/contract/scope-api.ts'
+import type { ScopeState } from '../../src/contract/scope.ts'
 import { connect, type Api } from '../lib/api.ts'
 import { CliError } from '../lib/cli-error.ts'
 import { followLog } from '../lib/follow-log.ts'

@@ -1,4 +1,4 @@
-import type { ScopeState } from '../../src/contract/scope-api.ts'
+import type { ScopeState } from '../../src/contract/scope.ts'
 import type { WaitingApproval } from './approvals.ts'
 import type { DeadLetter } from './failing-scope.ts'
 import { reflexFigures, type ReflexFigures } from './reflex-tally.ts'

@@ -1,5 +1,5 @@
 import { wrap } from '../lib/text.ts'
-import { whenFunctions, whenIterations, whenWindows } from '../../src/contract/when.ts'
+import { whenFunctions, whenIterations, whenWindows } from '../../src/contract/settings/when.ts'
 import { defaultSettings, settingFields } from '../../src/contract/settings.ts'
 import { limitsText, schemaText, type Schema } from '../../src/http/docs/schema-text.ts'
 import { plainSchema } from '../../src/http/describe/plain-schema.ts'

@@ -1,5 +1,5 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
-import { whenCounts, whenFunctions, whenWindows } from '../contract/when.ts'
+import { whenCounts, whenFunctions, whenWindows } from '../contract/settings/when.ts'
 import type { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
 import { compile, run, type Compiled, type Expression, compileOnce } from '../expressions/compile.ts'

@@ -1,6 +1,6 @@
 import type { Owner, Stage } from '../contract/artifact.ts'
 import { reflexStates, type Provenance, type ReflexState, type ReflexVersion } from '../contract/reflex.ts'
-import { precedenceOf } from '../contract/semantic-version.ts'
+import { precedenceOf } from '../base/semantic-version.ts'
 import type { SkillState, SkillVersion } from '../contract/skill.ts'
 import { Registry, type Draft, type Registered } from './registry.ts'
 

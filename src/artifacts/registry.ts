@@ -8,7 +8,8 @@ import {
   type NewArtifact,
   type Stage,
 } from '../contract/artifact.ts'
-import type { Page, Refused } from '../contract/scope-api.ts'
+import type { Page } from '../contract/scope-api.ts'
+import type { Refused } from '../base/result.ts'
 import { findOwner, listArtifacts, listVersions, selectVersion, type ArtifactQuery, type VersionRow } from '../store/artifacts.ts'
 import { insertVersion, updateStage, type Quota } from '../store/change-artifacts.ts'
 import { isSameOwner, refusalOf, type Contributor } from './owner.ts'

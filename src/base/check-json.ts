@@ -1,4 +1,15 @@
-import { fieldError, type FieldError } from './field-error.ts'
+import { z } from 'zod'
+import type { Result } from './result.ts'
+
+/**
+ * One mistake in the input. `index` is the event's place in a batch; `path` is as in
+ * `meta.trace_id` or `items[0].name`, and empty where the whole input is meant.
+ */
+export type FieldError = { index?: number; path: string; message: string }
+
+export function fieldError(path: PropertyKey[], message: string, index?: number): FieldError {
+  return { ...(index === undefined ? {} : { index }), path: z.core.toDotPath(path), message }
+}
 
 const DEEPEST = 64
 const LONGEST_NUMBER = 25
@@ -9,10 +20,11 @@ export type Fields = Record<string, unknown>
 type Flaw = { path: PropertyKey[]; message: string }
 
 /**
- * Refuses what JSON.parse lets through but a schema or the storage would choke on or change in silence: deep nesting, `__proto__`, numbers
- * beyond a double, halves of surrogate pairs. `max_bytes` is what the value takes as JSON at most: an upper bound that costs nothing.
+ * Rejects values that JSON.parse accepts but that a schema or the storage fails on or silently alters:
+ * deep nesting, `__proto__`, numbers beyond a double, lone surrogates. `max_bytes` is an upper bound
+ * of the size as JSON, which comes for free.
  */
-export function checkJson(value: unknown): { ok: true; max_bytes: number } | { ok: false; error: FieldError } {
+export function checkJson(value: unknown): Result<{ max_bytes: number }, { error: FieldError }> {
   const found = weigh(value, 1)
   return typeof found === 'number' ? { ok: true, max_bytes: found } : { ok: false, error: fieldError(found.path, found.message) }
 }

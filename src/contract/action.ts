@@ -1,27 +1,25 @@
 import { z } from 'zod'
 import { checkJson } from '../base/check-json.ts'
+import type { Result } from '../base/result.ts'
 
 const name = z.string().min(1).max(128)
 const text = z.string().max(16_384)
 const reason = z.string().min(1).max(1000)
-/** What comes here has been parsed from JSON and checked to be shallow. */
+/** Already parsed from JSON and checked for depth. */
 const fields = z.record(z.string(), z.unknown())
 const value = z.unknown()
 
-const how = {
-  /** The event leaves the context. */
-  consume: z.boolean().optional(),
-  /** A turn in flight is aborted first. */
-  preempt: z.boolean().optional(),
-  /** The same key is carried out once. */
-  idempotence_key: name.optional(),
+const options = {
+  consume: z.boolean().optional().describe('Removes the event from the context.'),
+  preempt: z.boolean().optional().describe('Aborts a turn in flight first.'),
+  idempotence_key: name.optional().describe('Actions with the same key are carried out once.'),
 }
 
 function actionType<const Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {
-  return z.strictObject({ action_type: z.literal(type), ...shape, ...how })
+  return z.strictObject({ action_type: z.literal(type), ...shape, ...options })
 }
 
-/** What a reflex or a turn asks to be done. */
+/** An action that a reflex or a turn requests. */
 export const actionSchema = z.discriminatedUnion('action_type', [
   actionType('call_tool', { tool: name, args: fields }),
   actionType('emit_event', { event: z.looseObject({ type: name }) }),
@@ -34,10 +32,12 @@ export const actionSchema = z.discriminatedUnion('action_type', [
   actionType('escalate', { reason }),
 ])
 export type Action = z.infer<typeof actionSchema>
+/** For responses. Schemas for input stay anonymous, since a named one is a reference that has to be resolved. */
+export const action = actionSchema.meta({ id: 'Action' })
 
-export type ParsedAction = { ok: true; action: Action } | { ok: false; error: string }
+export type ParsedAction = Result<{ action: Action }, { error: string }>
 
-/** `input` is of untrusted JSON. */
+/** `input` is untrusted JSON. */
 export function parseAction(input: unknown): ParsedAction {
   const json = checkJson(input)
   if (!json.ok) return { ok: false, error: `${json.error.path || 'the action'} ${json.error.message}` }

@@ -1,28 +1,11 @@
 import { z } from 'zod'
+import type { InMs } from '../base/time.ts'
+
+const time = z.iso.datetime()
 
 export const approvalStatuses = ['pending', 'approved', 'rejected', 'expired'] as const
 export const approvalStatus = z.enum(approvalStatuses)
 export type ApprovalStatus = z.infer<typeof approvalStatus>
-
-/** A scope asks whether a skill may run with these inputs: what secrets they hold it has masked. The hashes say what exactly was approved. Times in ms. */
-export type ApprovalRequest = {
-  id: string
-  scope: string
-  skill_id: string
-  version: string
-  manifest_hash: string
-  inputs_hash: string
-  inputs: Record<string, unknown>
-  why: string
-  /** Who or what the skill would run for. */
-  requested_by: string
-  /** The id of the key that proposed it; null where an agent or a reflex did. */
-  requested_key: string | null
-  /** Whether that key may approve it, too: else it takes a second one. */
-  self_approval: boolean
-  created_at: number
-  expires_at: number
-}
 
 export const approvalRunStatuses = [
   'running',
@@ -35,33 +18,55 @@ export const approvalRunStatuses = [
   'unknown',
 ] as const
 
-/** What the approval led to. `run_id` is null where the gate refused it after all; `outputs` are as the scope's log shows them. */
-export type ApprovalRun = {
-  run_id: string | null
-  status: (typeof approvalRunStatuses)[number]
-  reason: string | null
-  outputs: Record<string, unknown>
-  steps: { tool: string; status: string }[]
-  compensation: { tool: string; status: string }[]
-  cost_usd: number
-  ended_at: number | null
-}
+const steps = z.array(z.object({ tool: z.string(), status: z.string() }))
+const run = z
+  .object({
+    run_id: z.string().nullable().describe("As in the scope's log; null if the gate rejected the run when it was about to start."),
+    status: z.enum(approvalRunStatuses),
+    reason: z.string().nullable().describe('Why the status is not `ok`.'),
+    outputs: z.record(z.string(), z.unknown()).describe("As in the scope's log: without secrets, and omitted if they are long."),
+    steps,
+    compensation: steps.describe('Steps that were undone after a failure.'),
+    cost_usd: z.number(),
+    ended_at: time.nullable(),
+  })
+  .meta({ id: 'ApprovalRun', description: 'The run that followed, with a delay of about a second; null until it has started.' })
+export type ApprovalRun = InMs<z.infer<typeof run>, 'ended_at'>
 
-export type Approval = ApprovalRequest & {
-  status: ApprovalStatus
-  decided_by: string | null
-  decided_at: number | null
-  reason: string | null
-  /** Null until it has begun, as far as D1 has been told. */
-  run: ApprovalRun | null
-}
+/** A scope's request to run a skill with these inputs. */
+export const approval = z
+  .object({
+    id: z.string(),
+    scope: z.string(),
+    skill_id: z.string(),
+    version: z.string(),
+    manifest_hash: z.string(),
+    inputs_hash: z.string().describe('The approval covers this version with exactly these inputs.'),
+    inputs: z.record(z.string(), z.unknown()).describe('Secrets are masked.'),
+    why: z.string(),
+    requested_by: z.string().describe('The key, agent or reflex that the skill would run for.'),
+    requested_key: z.string().nullable().describe('The id of the key that proposed it; null if an agent or a reflex did.'),
+    self_approval: z.boolean().describe('True if that key may approve it itself.'),
+    created_at: time,
+    expires_at: time,
+    status: approvalStatus,
+    decided_by: z.string().nullable(),
+    decided_at: time.nullable(),
+    reason: z.string().nullable(),
+    run: run.nullable(),
+  })
+  .meta({ id: 'Approval' })
 
-/** Who decides. */
+/** As it is stored, with times in ms. */
+export type Approval = InMs<Omit<z.infer<typeof approval>, 'run'>, 'created_at' | 'expires_at' | 'decided_at'> & { run: ApprovalRun | null }
+export type ApprovalRequest = Omit<Approval, 'status' | 'decided_by' | 'decided_at' | 'reason' | 'run'>
+
+/** The person or program that decides. */
 export type Decider = { key_id: string; name: string; is_admin: boolean }
 
 export const decisionReason = z.string().min(1).max(1000)
 
-/** A decision as it comes over a socket. */
+/** A decision as it arrives over a socket. */
 export const approvalDecision = z.strictObject({
   type: z.enum(['approve', 'reject']),
   approval_id: z.string().min(1).max(128),

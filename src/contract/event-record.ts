@@ -1,39 +1,167 @@
+import { z } from 'zod'
 import type { Event } from '../core/event.ts'
-import type { Action } from './action.ts'
-import type { Waiting } from './waiting.ts'
+import { action } from './action.ts'
+import { problem } from './problem.ts'
+
+const time = z.iso.datetime()
+const traceId = z.string().describe('32 hex digits.')
+
+export const event = z
+  .looseObject({
+    id: z.string(),
+    type: z.string(),
+    scope: z.string(),
+    source: z.string(),
+    timestamp: time,
+    meta: z.object({ trace_id: traceId, correlation_id: z.string().nullable(), causation_id: z.string().nullable() }),
+  })
+  .meta({ id: 'Event', description: 'The fields of its type follow the common ones.' }) satisfies z.ZodType<Event>
 
 export const outcomeStatuses = ['completed', 'ignored', 'dead_lettered', 'cancelled'] as const
 export type OutcomeStatus = (typeof outcomeStatuses)[number]
 export const eventStatuses = ['queued', 'pending', 'processing', ...outcomeStatuses] as const
 export type EventStatus = (typeof eventStatuses)[number]
 
-/**
- * How an event ended. `turn`: with the turn's id, and its result and failed calls once read (null: it decided to do nothing).
- * `failure`: with the stack of the error once read, where it has one. `reflex`: with its action
- * once read; `reused` where its key was carried out before. `perceive`: it joined the context of an agent
- * that starts no turn, or under the overlap policy `drop`.
- */
-export type Outcome =
-  | { by: 'filter' }
-  | { by: 'perceive'; reason: string }
-  | { by: 'turn'; turn_id: string; log_seq: number; result?: unknown; failed_calls?: FailedCall[] }
-  | { by: 'reflex'; reflex_id: string; version: number; log_seq: number; reused?: true; action?: Action }
-  | { by: 'pull' }
-  | { by: 'cancel'; reason: string }
-  | { by: 'failure'; reason: string; log_seq?: number; stack?: string; discarded?: boolean }
+export const waitingReasons = ['model', 'budget', 'retry', 'turn', 'debounce', 'reflex', 'pull', 'start'] as const
 
-/** A call of a tool that failed in a turn; `attempts` counts the same call within the turn. */
-export type FailedCall = { tool: string; error: string; attempts: number }
+const waiting = z
+  .object({
+    reason: z
+      .enum(waitingReasons)
+      .describe(
+        '`model`: the model provider is busy or unreachable. `budget`: the token budget is spent. `retry`: an attempt failed or was interrupted. ' +
+          '`turn`: a turn is in flight. `debounce`: the quiet period before a turn. `reflex`: an action of a reflex is still running. ' +
+          '`pull`: an external consumer has to claim or acknowledge it. `start`: a turn is about to start.',
+      ),
+    since: time.nullable(),
+    until: time.nullable().describe('When processing resumes; null if no time is set.'),
+    detail: z.string(),
+  })
+  .meta({ id: 'Waiting', description: 'Why an event has no outcome yet.' })
+export type Waiting = z.infer<typeof waiting>
 
-/** One event as its scope has it. Times are ISO in UTC. */
-export type EventRecord = {
-  event: Event
-  status: EventStatus
-  attempts: number
-  error: string | null
-  outcome: Outcome | null
-  /** What an event without an outcome waits for. */
-  waiting: Waiting | null
-  accepted_at: string
-  ended_at: string | null
-}
+const failedCall = z
+  .object({ tool: z.string(), error: z.string(), attempts: z.int().describe('Number of times the turn made this call.') })
+  .describe('A tool call that failed and did not succeed later in the turn.')
+export type FailedCall = z.infer<typeof failedCall>
+
+export const outcome = z
+  .discriminatedUnion('by', [
+    z.object({ by: z.literal('filter') }),
+    z
+      .object({ by: z.literal('perceive'), reason: z.string() })
+      .describe('It joined the context without a turn: the agent starts none, or the overlap policy is `drop`.'),
+    z.object({
+      by: z.literal('turn'),
+      turn_id: z.string(),
+      log_seq: z.int(),
+      result: z.unknown().optional(),
+      failed_calls: z.array(failedCall).optional(),
+    }),
+    z.object({
+      by: z.literal('reflex'),
+      reflex_id: z.string(),
+      version: z.int(),
+      log_seq: z.int(),
+      reused: z.literal(true).optional().describe('An action with the same idempotency key was carried out before.'),
+      action: action.optional(),
+    }),
+    z.object({ by: z.literal('pull') }),
+    z.object({ by: z.literal('cancel'), reason: z.string() }),
+    z.object({
+      by: z.literal('failure'),
+      reason: z.string(),
+      log_seq: z.int().optional(),
+      stack: z.string().optional(),
+      discarded: z.boolean().optional(),
+    }),
+  ])
+  .meta({ id: 'Outcome', description: 'What ended the event. The `result` of a turn is null if the turn decided to do nothing.' })
+export type Outcome = z.infer<typeof outcome>
+
+const status = z.enum(eventStatuses)
+const attempts = z.int().describe('Number of attempts so far.')
+const error = z.string().nullable()
+
+/** One event as its scope has it. */
+export const eventRecord = z
+  .object({
+    event,
+    status,
+    attempts,
+    error,
+    outcome: outcome.nullable(),
+    waiting: waiting.nullable(),
+    accepted_at: time,
+    ended_at: time.nullable(),
+  })
+  .meta({ id: 'EventRecord' })
+export type EventRecord = z.infer<typeof eventRecord> & { event: Event }
+
+const eventOutcome = z.object({
+  id: z.string(),
+  scope: z.string(),
+  trace_id: traceId,
+  status,
+  attempts,
+  error,
+  outcome: outcome.nullable(),
+  shortened: z.literal(true).optional().describe('The response was full: `result` and `action` are omitted, and long texts are truncated.'),
+})
+/** How an event ended, for a caller that has the event itself. */
+export type EventOutcome = Omit<z.infer<typeof eventOutcome>, 'scope'> & { waiting: Waiting | null }
+
+export const outcomes = z.object({ accepted: z.int(), events: z.array(eventOutcome) }).meta({ id: 'Outcomes' })
+
+const receipt = z.object({ id: z.string(), scope: z.string(), trace_id: traceId, status: z.enum(['accepted', 'queued', 'duplicate']) })
+export type EventReceipt = z.infer<typeof receipt>
+
+export const receipts = z
+  .object({
+    accepted: z.int().describe('Number of new events. The others are duplicates, which change nothing.'),
+    events: z.array(
+      receipt.extend({ waiting: waiting.nullable().optional().describe('Only with `wait=outcome`, if the time is up first.') }),
+    ),
+  })
+  .meta({ id: 'Receipts' })
+
+export const partlyQueued = problem
+  .extend({
+    receipts: z
+      .array(receipt.extend({ status: z.enum(['queued', 'duplicate', 'unknown']) }))
+      .optional()
+      .describe('One per event, in request order. `unknown`: it may be lost; send it again under the id given here.'),
+  })
+  .meta({ id: 'PartlyQueued', description: 'The queue did not accept all events, or failed.' })
+
+/** An event in the log of all scopes, which D1 keeps. */
+export const loggedEvent = z
+  .object({
+    id: z.string(),
+    scope: z.string(),
+    type: z.string(),
+    source: z.string(),
+    timestamp: time,
+    status: z.string().meta({ enum: [...eventStatuses] }),
+    attempts,
+    error,
+    trace_id: traceId,
+    event,
+  })
+  .meta({ id: 'LoggedEvent' })
+
+export const deadLetter = z
+  .object({
+    id: z.string(),
+    origin: z.enum(['scope', 'queue']).describe('`scope`: it gave up on the event. `queue`: delivery to the scope failed.'),
+    scope: z.string().nullable(),
+    event_id: z.string().nullable(),
+    type: z.string().nullable(),
+    error: z.string(),
+    stack: z.string().nullable().describe('Stack trace of the error, if it has one.'),
+    attempts: z.int(),
+    event: event.optional(),
+    payload: z.string().optional().describe('Replaces `event` for a message that could not be parsed.'),
+    dead_lettered_at: time,
+  })
+  .meta({ id: 'DeadLetter' })

@@ -1,24 +1,32 @@
+import { z } from 'zod'
 import type { Action } from './action.ts'
 import type { Act, Decision, ReflexState } from './reflex.ts'
 import type { Settings, SettingsPatch } from './settings.ts'
 import type { FailedCall, Outcome, OutcomeStatus } from './event-record.ts'
-import type { WorkKind } from './parked-work.ts'
+import type { WorkKind } from './scope.ts'
 import type { Schedule } from './schedule.ts'
 
-/**
- * What every entry of a scope's log has. `span_id` is the span that the entry belongs to, `parent_id` the span that caused it, both 16 hex digits:
- * an event has a span, a turn has one, each effect and model call in it has one below the turn's. `at` is ISO in UTC, `duration_ms` null where
- * nothing was timed.
- */
-export type EntryHead = {
-  trace_id: string
-  span_id: string
-  parent_id: string | null
-  event_ids: string[]
-  /** How many events it is about, where `event_ids` lists only the newest of them. */
-  event_count?: number
-  duration_ms: number | null
+/** The common fields of log entries. Ids of traces and spans are hexadecimal, as in W3C trace context. */
+const head = {
+  trace_id: z.string(),
+  span_id: z
+    .string()
+    .describe('The span of this entry. Each event and each turn has one; effects and model calls have one below the turn.'),
+  parent_id: z.string().nullable().describe('The span that caused it.'),
+  event_ids: z.array(z.string()).describe('The newest 100 of the events it is about, oldest first.'),
+  event_count: z
+    .int()
+    .optional()
+    .describe(
+      'Number of events it is about, if `event_ids` does not list all. `turn-started` lists all in `considered`, as ranges of `seq`.',
+    ),
+  duration_ms: z.number().nullable().describe('Null if nothing was timed.'),
 }
+export const logEntry = z.looseObject({ seq: z.int(), at: z.iso.datetime(), kind: z.string(), ...head }).meta({
+  id: 'LogEntry',
+  description: 'The fields of its kind follow the common ones. Kinds are noun-verb: `event-accepted`, `turn-ended`, …',
+})
+export type EntryHead = z.infer<z.ZodObject<typeof head>>
 
 export type Usage = { input_tokens: number; output_tokens: number; cost_usd: number | null; model_calls: number }
 export type TurnEnd = 'result' | 'none' | 'failed' | 'timeout' | 'cancelled' | 'interrupted' | 'refused' | 'waiting' | 'lost'

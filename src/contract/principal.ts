@@ -2,20 +2,33 @@ import { z } from 'zod'
 import type { Decider } from './approval.ts'
 import { matchesScope, scopePattern } from './scope-pattern.ts'
 
+/** The id under which the deployment's admin key acts; it has no row in D1. */
+export const ADMIN_KEY_ID = 'admin'
+
 export const baseRoles = ['admin', 'operator', 'publisher', 'viewer'] as const
 export type BaseRole = (typeof baseRoles)[number]
 
-/** A role of the deployment's own, which a skill's policy may ask for, is any such name. */
+/** Custom roles, which the policy of a skill may require, are names of this form. */
 export const roleName = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'a role is 1 to 64 characters of A-Z a-z 0-9 . _ : and -')
 
-/** It is also the source of the events that are sent with the key. */
 export const keyName = z
   .string()
   .regex(/^\P{Cc}{1,128}$/u, 'a name is 1 to 128 characters, none of them a control character')
-  // JSON Schema has no flags, and validators differ on `u`: the same for the API's description, without one.
+  // The same pattern for the API description: JSON Schema has no flags, and validators differ on `u`.
   .meta({ pattern: String.raw`^[^\u0000-\u001f\u007f-\u009f]{1,128}$` })
 
-/** Who makes a request: what its key allows. */
+export const newKey = z.strictObject({
+  name: keyName.meta({ description: 'Also the `source` of the events that are sent with it.' }),
+  roles: z
+    .array(roleName)
+    .min(1)
+    .max(32)
+    .describe('admin ⊃ operator ⊃ publisher and viewer. Further names are for policies of skills, in addition to one of these.'),
+  scopes: z.array(scopePattern).min(1).max(100).describe('Patterns: `*` matches any characters.'),
+})
+export const key = z.object({ ...newKey.shape, id: z.string(), created_at: z.iso.datetime() }).meta({ id: 'Key' })
+
+/** The authenticated caller: what its key allows. */
 export const principal = z.object({
   key_id: z.string().min(1),
   name: keyName,
@@ -29,18 +42,18 @@ const below: ReadonlyMap<string, readonly string[]> = new Map<BaseRole, readonly
   ['operator', ['publisher', 'viewer']],
 ])
 
-/** The base roles nest; any other role is held only by a key that names it, the admin's not excepted. */
+/** Base roles nest. Any other role must be named by the key, even by the admin's. */
 export function hasRole({ roles }: Pick<Principal, 'roles'>, role: string): boolean {
   return roles.some((held) => held === role || below.get(held)?.includes(role) === true)
 }
 
-/** As whom a principal decides on approvals; null where it may not. */
+/** The principal as a decider on approvals; null if it may not decide. */
 export function deciderOf(principal: Principal): Decider | null {
   const { key_id, name } = principal
   return hasRole(principal, 'operator') ? { key_id, name, is_admin: hasRole(principal, 'admin') } : null
 }
 
-/** `scope` may be a pattern too: it is covered if all that it matches is. */
+/** `scope` may be a pattern: it is covered if everything it matches is. */
 export function coversScope({ scopes }: Pick<Principal, 'scopes'>, scope: string): boolean {
   return scopes.some((pattern) => matchesScope(pattern, scope))
 }

@@ -1,5 +1,19 @@
-import type { z } from 'zod'
-import { fieldError, type FieldError } from '../base/field-error.ts'
+import { z } from 'zod'
+import { fieldError, type FieldError } from '../base/check-json.ts'
+
+export const problem = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    instance: z.string().optional(),
+    errors: z.array(z.object({ index: z.int().optional(), path: z.string(), message: z.string() })).optional(),
+  })
+  .meta({
+    id: 'Problem',
+    description: 'RFC 9457. `errors` lists the invalid parts of the input; `index` is the position of an event in a batch.',
+  })
 
 export type ProblemType = `urn:reflex:problem:${string}`
 export type ProblemOptions = {
@@ -8,12 +22,12 @@ export type ProblemOptions = {
   title: string
   detail: string
   errors?: FieldError[]
-  /** What this kind of problem says beside these. */
+  /** Members specific to this type of problem. */
   extension?: Record<string, unknown>
   headers?: Record<string, string>
 }
 
-/** Thrown where a request cannot be served; the app's error handler turns it into RFC 9457's `application/problem+json`. */
+/** Thrown if a request cannot be served. The error handler turns it into `application/problem+json` (RFC 9457). */
 export class Problem extends Error {
   override readonly name = 'Problem'
   readonly status: number
@@ -36,14 +50,14 @@ export class Problem extends Error {
   }
 }
 
-/** One value can break a schema in a million places; a sender needs the first few. */
+/** One value can break a schema in a million places; the first few are enough. */
 const MOST_ERRORS = 10
 
 export function fromZod(error: z.ZodError, index?: number): FieldError[] {
   return error.issues.slice(0, MOST_ERRORS).map((issue) => fieldError(issue.path, messageOf(issue), index))
 }
 
-/** Zod's own words for a value that is none of a few do not say it as a sentence about the field. */
+/** Zod's message for an enum is not a sentence about the field. */
 function messageOf(issue: z.core.$ZodIssue): string {
   if (issue.code !== 'invalid_value' || !issue.message.startsWith('Invalid option')) return issue.message
   return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`

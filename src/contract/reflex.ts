@@ -1,79 +1,138 @@
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { Action } from './action.ts'
+import { canonicalJson } from '../base/json.ts'
+import { action } from './action.ts'
+import type { InMs } from '../base/time.ts'
 
-/** It stands in paths as `id` or `id@version`, so it has neither `/` nor `@`. */
+const time = z.iso.datetime()
+const count = z.int()
+const text = z.string()
+
+/** Paths name a version as `id@version`, so an id holds neither `/` nor `@`. */
 export const reflexId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'an id is 1 to 128 characters of A-Z a-z 0-9 . _ : and -')
 export const reflexVersionNumber = z.int().min(1).max(1_000_000)
 
-/** `draft`: kept, not run on events. `shadow`: run on live events without acting. `active`: it acts. `retired`: never run again. */
 export const reflexStates = ['draft', 'shadow', 'active', 'retired'] as const
-export const reflexState = z.enum(reflexStates)
+export const reflexState = z
+  .enum(reflexStates)
+  .describe(
+    '`draft`: stored, not run on events. `shadow`: run on live events without acting. `active`: it acts. `retired`: never run again. The newest active version acts.',
+  )
 export type ReflexState = z.infer<typeof reflexState>
 
-/**
- * Where a version came from. `by` is a key's name, a label for people, or the agent of a scope,
- * which is then named.
- */
-export type Provenance = {
-  by: string
-  scope: string | null
-  template: string | null
-  /** What it was copied from. */
-  origin: { id: string; version: number; hash: string } | null
-}
+const provenance = z.object({
+  by: text.describe("A key's name, or the agent of `scope`."),
+  scope: text.nullable(),
+  template: text.nullable(),
+  origin: z.object({ id: text, version: count, hash: text }).nullable().describe('The version that it was copied from.'),
+})
+export type Provenance = z.infer<typeof provenance>
+
+export const listedReflex = z
+  .object({
+    id: text,
+    version: count,
+    hash: text.describe("SHA-256 of the code. A version's code never changes."),
+    owner: text.describe("A key's name, or `scope:NAME` if the agent of a scope wrote it."),
+    scopes: z.array(text).describe('Scopes the owner may act in. Elsewhere the reflex runs only where a chain pins its version.'),
+    description: text,
+    state: reflexState,
+    state_reason: text.nullable(),
+    provenance,
+    created_at: time,
+  })
+  .meta({ id: 'ListedReflex' })
+
+export const reflex = listedReflex
+  .extend({
+    code: text,
+    versions: z
+      .array(z.object({ version: count, hash: text, state: reflexState, state_reason: text.nullable(), state_at: time, created_at: time }))
+      .describe('All versions, newest first.'),
+  })
+  .meta({ id: 'Reflex' })
+
+export const registeredReflex = listedReflex
+  .pick({ id: true, version: true, hash: true, owner: true, state: true })
+  .meta({ id: 'RegisteredReflex' })
 
 /**
- * One immutable version of a reflex: `code` with its `hash` and `description` never change, its
- * `state` does. `owner` is the name of the key that made it, for people. `owner_id` is whose it is:
- * that key's id; both are `scope:NAME` for what the agent of a scope wrote. `scopes` are the
- * patterns that the owner may touch: elsewhere it runs only where a chain names its version.
+ * One immutable version as it is stored: only its `state` changes. `owner_id` is the id of the key
+ * that created it; `owner` and `owner_id` are both `scope:NAME` if the agent of a scope did.
  */
-export type ReflexVersion = {
-  id: string
-  version: number
-  hash: string
-  owner: string
-  owner_id: string
-  scopes: string[]
-  description: string
-  code: string
-  state: ReflexState
-  /** Why it is in this state, where it did not get there by its registration. */
-  state_reason: string | null
-  provenance: Provenance
-  created_at: number
-}
+export type ReflexVersion = InMs<Omit<z.infer<typeof reflex>, 'versions'>, 'created_at'> & { owner_id: string }
 
 const AGENT = 'scope:'
 
-/** What the agent of a scope owns: no key has such an id, and none is named so. */
+/** The owner id of what a scope's agent creates. No key may have such an id or name. */
 export const agentOwner = (scope: string): string => `${AGENT}${scope}`
 
-/** The scope whose agent it is, or null for a key. */
+/** The scope whose agent owns it; null if a key does. */
 export const scopeOfOwner = (owner_id: string): string | null => (owner_id.startsWith(AGENT) ? owner_id.slice(AGENT.length) : null)
 
-/** A chain's soft reference: without a version it follows the artifact. `rate`: fires in a minute at most; `cooldown_s`: from one fire to the next at least. */
+/** An entry of a scope's chain. */
 export const reflexReference = z.strictObject({
   id: reflexId,
-  version: reflexVersionNumber.optional().meta({ description: 'Unset: it follows the reflex, whichever version is active or in shadow.' }),
-  cooldown_s: z.number().min(0).max(86_400).optional().meta({ description: 'Seconds from one fire to the next, at least.' }),
-  rate: z.int().min(1).max(60_000).optional().meta({ description: 'Fires in a minute, at most.' }),
+  version: reflexVersionNumber.optional().describe('Unset: follows the reflex, whichever version is active or in shadow.'),
+  cooldown_s: z.number().min(0).max(86_400).optional().describe('Minimum number of seconds between two fires.'),
+  rate: z.int().min(1).max(60_000).optional().describe('Maximum number of fires per minute.'),
 })
 export type ReflexReference = z.infer<typeof reflexReference>
 
-/** Something that was done about an event, as far as two decisions can be compared by it. A tool with an idempotency key is the same effect under the same key, another under the same arguments. */
-export type Act =
-  | { act: 'call_tool'; tool: string; idempotence_key: string | null; arguments_hash: string }
-  | { act: 'emit_event'; event_type: string }
-  | { act: 'reply'; content: string }
-  | { act: 'set_scratch'; key: string; value: unknown }
-  | { act: 'run_skill'; skill_id: string; inputs_hash: string }
-  | { act: 'other'; action_type: Action['action_type'] }
+export const passes = z.object({ null: count, error: count, limit: count, invalid_action: count })
 
-/** What was decided about one event: by a turn, which may have considered others with it, or by a reflex; no acts where it came to nothing. */
+export const reflexRun = z
+  .object({
+    action: action.nullable(),
+    reason: z.enum(['fired', ...passes.keyof().options]),
+    error: text.nullable(),
+    fuel: count.describe('Work done. The same code on the same context always uses the same amount.'),
+    duration_us: z.number().describe('0 where the clock of a Worker does not advance during computation.'),
+  })
+  .meta({ id: 'ReflexRun' })
+/** A run of a reflex: `action` is set if `reason` is `fired`. */
+export type ReflexRun = z.infer<typeof reflexRun>
+
+export const act = z
+  .discriminatedUnion('act', [
+    z.object({ act: z.literal('call_tool'), tool: text, idempotence_key: text.nullable(), arguments_hash: text }),
+    z.object({ act: z.literal('emit_event'), event_type: text }),
+    z.object({ act: z.literal('reply'), content: text }),
+    z.object({ act: z.literal('set_scratch'), key: text, value: z.unknown() }),
+    z.object({ act: z.literal('run_skill'), skill_id: text, inputs_hash: text }),
+    z.object({ act: z.literal('other'), action_type: text }),
+  ])
+  .meta({ id: 'Act', description: 'What was done about an event, in a form that can be compared.' })
+export type Act = z.infer<typeof act>
+
+export type SkillAct = Extract<Act, { act: 'run_skill' }>
+
+/** `skill_id` may name a version. The inputs are hashed, since acts are logged. */
+export function skillAct(skill_id: string, inputs: Record<string, unknown>): SkillAct {
+  const inputs_hash = createHash('sha256').update(canonicalJson(inputs)).digest('hex')
+  return { act: 'run_skill', skill_id, inputs_hash }
+}
+
+/** An id without a version follows the skill and matches any of its versions. */
+export function sameSkill(left: string, right: string): boolean {
+  const [one, other] = [skillName(left), skillName(right)]
+  if (one.id !== other.id) return false
+  return one.version === undefined || other.version === undefined || one.version === other.version
+}
+
+/** Splits `id@version`. */
+export function skillName(written: string): { id: string; version: string | undefined } {
+  const [id = '', version] = written.split('@', 2)
+  return { id, version }
+}
+
+/** What was decided about one event, by a turn (which may have considered other events with it) or by a reflex. No acts: nothing was done. */
 export type Decision = { by: 'turn' | 'reflex'; acts: Act[] }
 
-/** An event as a reflex saw or would have seen it, and what was decided then; null while that is open. `rebuilt`: nothing was recorded, so that scratch, thinking and recent actions are empty. */
+/**
+ * An event as a reflex saw or would have seen it, with the decision; null while that is open.
+ * `rebuilt`: nothing was recorded, so scratch, thinking and recent actions are empty.
+ */
 export type Recording = {
   seq: number
   event_id: string
@@ -83,8 +142,8 @@ export type Recording = {
   decision: Decision | null
 }
 
-/** A tool call's identity: two calls of a tool are the same one if their keys are, or, without keys, their arguments. */
+/** The identity of a tool call. Two calls of a tool are the same if their keys are equal or, without keys, their arguments. */
 export type CallKeys = { idempotence_key: string | null; arguments_hash: string }
-/** Null where there is no such tool, or it does not take such arguments. */
+/** Null if there is no such tool, or if it rejects the arguments. */
 export type KeyOf = (tool: string, args: unknown) => CallKeys | null
 export type ToolCall = { tool: string; args: unknown }

@@ -14,7 +14,7 @@ const cron = z
     }
   })
 
-/** When a timer ticks: every so many seconds, by a cron expression in UTC, or once. */
+/** When a timer ticks: at an interval in seconds, by a cron expression in UTC, or once. */
 export const schedule = z.union(
   [
     z.strictObject({ every_s: z.number().min(1).max(31_536_000) }),
@@ -25,9 +25,14 @@ export const schedule = z.union(
 )
 export type Schedule = z.infer<typeof schedule>
 
+export const timer = z
+  .object({ name: z.string(), schedule, next_at: z.iso.datetime(), fired: z.int().describe('Number of ticks so far.') })
+  .meta({ id: 'Timer' })
+export type Timer = z.infer<typeof timer>
+
 /**
- * The first tick after `after` (ms), or null when there is none any more. `anchor` is when an `every_s` timer was set: its ticks stay on that grid, so that
- * a late wake-up neither drifts nor catches up tick by tick.
+ * The first tick after `after` (ms), or null if none follows. `anchor` is the time an `every_s` timer
+ * was set: its ticks stay on that grid, so a late wake-up neither drifts nor replays missed ticks.
  */
 export function nextTick(schedule: Schedule, after: number, anchor: number): number | null {
   if ('at' in schedule) {

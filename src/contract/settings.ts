@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { blackboard } from './blackboard-setting.ts'
+import { blackboard } from './settings/blackboard.ts'
 import { limits } from '../base/limits.ts'
-import { httpTools, mcpServers } from './outside-tools.ts'
+import { httpTools, mcpServers } from './settings/outside-tools.ts'
 import { reflexReference } from './reflex.ts'
-import { defaultRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './retry-settings.ts'
+import { defaultRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './settings/retry.ts'
 import { fitsBytes } from '../base/byte-length.ts'
 import { skillSettings } from './skill-settings.ts'
-import { whenFunctions, whenWindows } from './when.ts'
+import { whenFunctions, whenWindows } from './settings/when.ts'
 
 const WHEN = Object.keys(whenWindows)
 

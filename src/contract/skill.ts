@@ -1,21 +1,28 @@
 import { z } from 'zod'
+import type { InMs } from '../base/time.ts'
 
-/** `candidate`: registered, not run until someone activates it. `active`: shown to models and run. `deprecated`: run no more. */
+const time = z.iso.datetime()
+const text = z.string()
+
 export const skillStates = ['candidate', 'active', 'deprecated'] as const
-export const skillState = z.enum(skillStates)
+export const skillState = z
+  .enum(skillStates)
+  .describe(
+    '`candidate`: registered, not run until activated. `active`: shown to models and run. `deprecated`: no longer run. Of several active versions the newest that fits is used.',
+  )
 export type SkillState = z.infer<typeof skillState>
 
 /**
- * Who may read a version's manifest. `project`: keys whose scopes overlap with those of its owner. `org`:
- * every key of the deployment. Either way it runs only in the scopes of its owner.
+ * Who may read a version's manifest. `project`: keys whose scopes overlap with those of its owner.
+ * `org`: every key of the deployment. Either way it runs only in the scopes of its owner.
  */
 export const skillSharing = ['project', 'org'] as const
 export type SkillSharing = (typeof skillSharing)[number]
 
-/** Who registered a version: a key's name, or the agent of a scope, which is then named. */
-export type SkillProvenance = { by: string; scope: string | null }
+const provenance = z.object({ by: text.describe("A key's name, or the agent of `scope`."), scope: text.nullable() })
+export type SkillProvenance = z.infer<typeof provenance>
 
-/** A manifest as it was parsed when it was registered. Whoever runs it parses it again: the schema may have changed since. */
+/** A manifest as it was parsed at registration. It is parsed again before a run, because the schema may have changed since. */
 export type StoredManifest = {
   id: string
   version: string
@@ -23,24 +30,83 @@ export type StoredManifest = {
   description?: string | undefined
 } & Record<string, unknown>
 
-/**
- * One immutable version of a skill: `manifest` and its `hash` never change, `state` does. `owner`
- * is the name of the key that made it, for people. `owner_id` is whose it is: that key's id; both
- * are `scope:NAME` for what the agent of a scope made. `scopes` are the patterns that the owner may
- * touch, and nowhere else is it shown or run. Times in ms.
- */
-export type SkillVersion = {
-  id: string
-  version: string
-  hash: string
-  owner: string
-  owner_id: string
-  scopes: string[]
-  manifest: StoredManifest
-  state: SkillState
-  /** Why it is in this state, where it did not get there by its registration. */
-  state_reason: string | null
-  state_at: number
-  provenance: SkillProvenance
-  created_at: number
-}
+const hash = text.describe('SHA-256 of the manifest. A version never changes.')
+
+export const skillVersion = z
+  .object({
+    id: text,
+    version: text,
+    hash,
+    owner: text.describe(
+      'The key that registered it, or `scope:NAME` for the agent of a scope. The `owner` inside the manifest is independent of it.',
+    ),
+    scopes: z.array(text).describe('Scopes the owner may act in. Elsewhere the skill is neither shown nor run.'),
+    state: skillState,
+    state_reason: text.nullable(),
+    state_at: time,
+    provenance,
+    created_at: time,
+  })
+  .meta({ id: 'SkillVersion' })
+
+export const listedSkill = skillVersion.extend({ description: text }).meta({ id: 'ListedSkill' })
+
+export const skill = skillVersion
+  .extend({
+    manifest: z.record(text, z.unknown()).describe('With defaults filled in.'),
+    versions: z
+      .array(skillVersion.pick({ version: true, hash: true, state: true, state_reason: true, state_at: true, created_at: true }))
+      .describe('All versions, newest first.'),
+  })
+  .meta({ id: 'Skill' })
+
+export const registeredSkill = skillVersion
+  .pick({ id: true, version: true, hash: true, state: true, owner: true })
+  .meta({ id: 'RegisteredSkill' })
+
+/** One immutable version as it is stored: only its `state` changes. `owner_id` is the id of the key that created it, or `scope:NAME`. */
+export type SkillVersion = InMs<z.infer<typeof skillVersion>, 'state_at' | 'created_at'> & { owner_id: string; manifest: StoredManifest }
+
+export const bulletin = z
+  .object({
+    text: text.describe('For the system prompt; empty if no skill fits.'),
+    tokens: z.int().describe('An estimate.'),
+    cards: z.array(
+      z.object({
+        skill_id: text,
+        version: text,
+        text,
+        tokens: z.int(),
+        shortened: z.boolean().describe('The card was shortened to fit.'),
+        score: z.number(),
+      }),
+    ),
+  })
+  .meta({ id: 'Bulletin' })
+/** `text` is for the system prompt, once per turn. */
+export type Bulletin = z.infer<typeof bulletin>
+
+export const proposalStatuses = ['ok', 'refused', 'clarify', 'needs_approval', 'partial_failure', 'failed', 'unknown'] as const
+
+export const proposalResult = z
+  .looseObject({
+    status: z.enum(proposalStatuses),
+    reason: text.nullable(),
+    outputs: z.record(text, z.unknown()),
+    questions: z.array(z.object({ slot: text, question: text })),
+    approval_id: text.nullable(),
+    decision: z.looseObject({
+      verdict: text,
+      stages: z.array(z.looseObject({ stage: text, verdict: z.enum(['passed', 'failed', 'not_reached']), reason: text.nullable() })),
+      score: z.number().nullable(),
+      tau: z.number().nullable(),
+      to_pass: z.array(text),
+    }),
+    steps: z.array(z.object({ index: z.int(), tool: text, status: text, duration_ms: z.number() })),
+    compensation: z.array(z.looseObject({ tool: text, status: text })),
+    idempotent: z.boolean().describe('Nothing ran: the outputs are those of an earlier run.'),
+    dry_run: z.boolean().describe('Nothing ran, regardless of the status; `ok` means that the gate would allow it.'),
+    trace_id: text,
+  })
+  .meta({ id: 'ProposalResult' })
+export type ProposalReport = z.infer<typeof proposalResult>

@@ -1,7 +1,6 @@
-import { isFields, type Fields } from '../base/check-json.ts'
-import { fieldError, type FieldError } from '../base/field-error.ts'
+import { isFields, type Fields, fieldError, type FieldError } from '../base/check-json.ts'
 import { parseEvent, type EventRules, type ParsedEvent } from './parse-event.ts'
-import { traceIdOf } from '../contract/traceparent.ts'
+import { traceIdOf } from './traceparent.ts'
 
 const envelope = ['id', 'type', 'scope', 'source', 'timestamp', 'meta'] as const
 

@@ -1,5 +1,5 @@
 import type { Event } from '../core/event.ts'
-import type { SecretHider } from '../contract/secrets.ts'
+import type { SecretHider } from '../base/secrets.ts'
 
 /**
  * The event without the secrets in its texts. What it is found by stays: events whose id, scope or trace id

@@ -1,11 +1,10 @@
 import type { z } from 'zod'
 import { withDefaults, type Defaults, type Event } from '../core/event.ts'
 import { byteLength } from '../base/byte-length.ts'
-import { checkJson, isFields } from '../base/check-json.ts'
+import { checkJson, isFields, fieldError, type FieldError } from '../base/check-json.ts'
 import { limits } from '../base/limits.ts'
-import type { SecretHider } from '../contract/secrets.ts'
+import type { SecretHider } from '../base/secrets.ts'
 import { fromZod } from '../contract/problem.ts'
-import { fieldError, type FieldError } from '../base/field-error.ts'
 
 /** `types`: those that the union knows. `scope`: set where the path or the socket decides it; an event that names another is refused. */
 export type EventRules = { union: z.ZodType<Event>; types: readonly string[]; defaults: Defaults; scope?: string; secrets?: SecretHider }

@@ -1,10 +1,17 @@
-import type { RetentionStep } from '../contract/retention-step.ts'
 import type { Env } from '../env.ts'
 import { forgetApprovals } from '../store/approvals.ts'
 import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
 import { forgetReflexMetrics } from '../store/reflex-metrics.ts'
 import { forgetScopes } from '../store/scopes.ts'
+
+/** A step of the sweep that deletes old rows of an agent's own table in D1. */
+export type RetentionStep = {
+  /** As the log names it, such as "incidents". */
+  name: string
+  /** Deletes at most `limit` rows that ended before `before` (ms), and returns how many. */
+  forget: (db: D1Database, before: number, limit: number) => Promise<number>
+}
 
 const DAY_MS = 86_400_000
 const DEFAULT_DAYS = 30

@@ -1,11 +1,10 @@
-import type { RetentionStep } from '../contract/retention-step.ts'
+import { forgetOld, type RetentionStep } from './retention.ts'
 import type { Env } from '../env.ts'
 import { expireApprovals } from '../store/approvals.ts'
 import { batchesAfter, dropBatches, markSentAgain, seqAt, unseenBatches } from '../store/queued.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
 import { grouped, pack } from './pack.ts'
 import { LATE_MS, send } from './enqueue.ts'
-import { forgetOld } from './retention.ts'
 import { logError, warn } from '../base/warn.ts'
 
 const OVERDUE_MS = 60_000

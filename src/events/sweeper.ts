@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import type { RetentionStep } from '../contract/retention-step.ts'
+import type { RetentionStep } from './retention.ts'
 import type { Env, SweeperApi } from '../env.ts'
 import { anyQueued } from '../store/queued.ts'
 import { LATE_MS } from './enqueue.ts'

@@ -1,5 +1,5 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
-import { whenIterations } from '../contract/when.ts'
+import { whenIterations } from '../contract/settings/when.ts'
 import { FUNCTIONS as CHARGED } from './charges.ts'
 
 type Path = readonly string[]

@@ -7,9 +7,7 @@ import { artifactStateRoutes } from './artifacts/state.ts'
 import { addressLimited, authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
 import { notFoundIn } from './problems/allowed-methods.ts'
 import { approvalRoutes } from './skills/approvals.ts'
-import { bulletinRoutes } from './skills/bulletin.ts'
 import { deadLetterRoutes } from './operations/dead-letters.ts'
-import { decideApprovalRoutes } from './skills/decide-approvals.ts'
 import { bearer, completed, documentInfo, type Document } from './docs/document.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { eventShapes } from './body/event-body.ts'
@@ -21,7 +19,6 @@ import { mcpRoutes } from './mcp/routes.ts'
 import { handleError } from './problems/problem.ts'
 import { proposeSkillRoutes } from './skills/propose.ts'
 import { pullRoutes } from './scopes/pull.ts'
-import { reflexEvaluateRoutes } from './reflexes/evaluate.ts'
 import { reflexMetricsRoutes } from './reflexes/metrics.ts'
 import { reflexRunRoutes } from './reflexes/run.ts'
 import { refuseInvalid } from './problems/refuse-invalid.ts'
@@ -68,12 +65,9 @@ export function createApp(agents: AgentRegistry) {
     .route('/', reflexRunRoutes)
     .route('/', artifactStateRoutes)
     .route('/', reflexMetricsRoutes)
-    .route('/', reflexEvaluateRoutes)
-    .route('/', bulletinRoutes)
     .route('/', proposeSkillRoutes)
     .route('/', mcpRoutes)
     .route('/', approvalRoutes)
-    .route('/', decideApprovalRoutes)
     .route('/', deadLetterRoutes)
     .route('/', keyRoutes)
   for (const { routes } of agents.agents) if (routes) app.route('/', routes)

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Action } from '../contract/action.ts'
-import type { Act, CallKeys, Decision } from '../contract/reflex.ts'
-import { sameSkill, skillAct } from '../contract/skill-act.ts'
+import { type Act, type CallKeys, type Decision, sameSkill, skillAct } from '../contract/reflex.ts'
 
 /**
  * True if the decision contains the same act, null if the action is of a kind that cannot be

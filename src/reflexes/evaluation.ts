@@ -1,30 +1,14 @@
 import type { Action } from '../contract/action.ts'
-import type { Act, CallKeys, Recording, ToolCall } from '../contract/reflex.ts'
+import type { CallKeys, Recording, ReflexRun, ToolCall } from '../contract/reflex.ts'
 import { agreement } from './agreement.ts'
-import { countSample, emptyHistogram, percentiles, type Percentiles } from './metrics.ts'
+import { countSample, emptyHistogram, percentiles } from './metrics.ts'
+import type { EvaluationReport } from '../contract/reflex-report.ts'
 import type { ReflexContext } from './reflex-context.ts'
-import { type ReflexRun, runReflex } from './run-reflex.ts'
+import { runReflex } from './run-reflex.ts'
 import type { Program, Sandbox } from './sandbox.ts'
 
 /** Maximum number of errors and of disagreements in a report. */
 const MOST_TOLD = 5
-
-type EvaluationReport = {
-  /** `undecided`: what was decided about them is still open. */
-  contexts: { recorded: number; rebuilt: number; undecided: number }
-  fires: number
-  passes: { null: number; error: number; limit: number; invalid_action: number }
-  /**
-   * `not_compared`: fires that have no decision to be compared with, or are of a kind that cannot
-   * be. `rate` is null where none was compared.
-   */
-  agreement: { agreed: number; disagreed: number; not_compared: number; rate: number | null }
-  /** Contexts in which it passed although something was done. */
-  missed: number
-  errors: { event_id: string; message: string }[]
-  fuel: Percentiles
-  disagreements: { event_id: string; action: Action; decided: Act[] }[]
-}
 
 /** Holds what a reflex does on recorded contexts against what was decided then. */
 export class Evaluation {

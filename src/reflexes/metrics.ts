@@ -1,17 +1,7 @@
-import type { ReflexMetrics, Histogram } from '../contract/reflex-metrics.ts'
+import type { Histogram, Percentiles, PresentedMetrics, ReflexMetrics } from '../contract/reflex-report.ts'
 import type { Run } from './sandbox.ts'
 
-export type { Histogram, ReflexMetrics } from '../contract/reflex-metrics.ts'
-
-/**
- * As clients see them. `agreement` is the share of the compared shadow fires that agreed, null
- * where none could be compared.
- */
-type PresentedMetrics = Omit<ReflexMetrics, 'fuel' | 'duration_us'> & {
-  agreement: number | null
-  fuel: Percentiles
-  duration_us: Percentiles
-}
+export type { Histogram, ReflexMetrics } from '../contract/reflex-report.ts'
 
 export const emptyMetrics = (): ReflexMetrics => ({
   runs: 0,
@@ -65,8 +55,6 @@ function addCounts<Name extends string>(sums: Record<NoInfer<Name>, number>, cou
 const BUCKETS_PER_DOUBLING = 8
 /** The bucket of samples below 1, which are reported as 0. */
 const BELOW_ONE = -1
-
-export type Percentiles = { p50: number; p90: number; p99: number; max: number }
 
 export const emptyHistogram = (): Histogram => ({ buckets: {}, count: 0, max: 0 })
 

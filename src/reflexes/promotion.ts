@@ -1,4 +1,4 @@
-import type { ReflexMetrics } from '../contract/reflex-metrics.ts'
+import type { ReflexMetrics } from '../contract/reflex-report.ts'
 
 /**
  * Wald's sequential probability ratio test on compared fires in shadow: it decides between a reflex

@@ -1,11 +1,9 @@
-import { parseAction, type Action } from '../contract/action.ts'
+import { parseAction } from '../contract/action.ts'
+import type { ReflexRun } from '../contract/reflex.ts'
 import type { ContextJson } from './context-json.ts'
 import { type ReflexContext, sampleContext } from './reflex-context.ts'
-import type { Program, Run, Sandbox } from './sandbox.ts'
+import type { Program, Sandbox } from './sandbox.ts'
 import type { CodeError } from './static-check.ts'
-
-/** The outcome of a reflex: its action if `reason` is `fired`, else null and the reason. */
-export type ReflexRun = Omit<Run, 'value'> & { action: Action | null }
 
 /** Runs a reflex; whatever its code does, this returns. */
 export function runReflex(sandbox: Sandbox, program: Program, context: ReflexContext | ContextJson): ReflexRun {

@@ -1,4 +1,4 @@
-import type { ReflexMetrics } from '../contract/reflex-metrics.ts'
+import type { ReflexMetrics } from '../contract/reflex-report.ts'
 import type { ReflexState } from '../contract/reflex.ts'
 import { emptyMetrics } from './metrics.ts'
 import { shouldDemote } from './promotion.ts'

@@ -1,24 +1,7 @@
-import type { Counters as Counts } from '../contract/scope-api.ts'
+import { counters, type Counters as Counts } from '../contract/scope.ts'
 import type { Database, StateChange } from './database.ts'
 
-export const ZERO: Counts = {
-  accepted: 0,
-  duplicates: 0,
-  completed: 0,
-  ignored: 0,
-  dead_lettered: 0,
-  cancelled: 0,
-  retried: 0,
-  turns: 0,
-  turns_failed: 0,
-  reflex_actions: 0,
-  effects: 0,
-  effects_failed: 0,
-  model_calls: 0,
-  input_tokens: 0,
-  output_tokens: 0,
-  cost_usd: 0,
-}
+export const ZERO = Object.fromEntries(Object.keys(counters.shape).map((name) => [name, 0])) as Counts
 
 /** What the scope has done since it exists. Kept once per unit of work, in its transaction. */
 export class Counters {

@@ -1,6 +1,6 @@
 import type { Statement } from '../core/event-statements.ts'
-import { jsonChunks } from '../base/json-chunks.ts'
-import { hidesNothing, type SecretHider } from '../contract/secrets.ts'
+import { jsonChunks } from '../base/byte-length.ts'
+import { hidesNothing, type SecretHider } from '../base/secrets.ts'
 
 /** A key of the table `state`, and its value as JSON has it. */
 export type StateChange = [key: string, value: unknown]

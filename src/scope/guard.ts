@@ -1,5 +1,5 @@
 import { messageOf } from '../base/error-text.ts'
-import type { ParkedWork, WorkKind } from '../contract/parked-work.ts'
+import type { ParkedWork, WorkKind } from '../contract/scope.ts'
 import type { Database } from './database.ts'
 import { scopeHead } from './spans.ts'
 import type { Unit, Work } from './unit.ts'

@@ -1,5 +1,5 @@
 import { logError } from '../base/warn.ts'
-import type { WorkKind } from '../contract/parked-work.ts'
+import type { WorkKind } from '../contract/scope.ts'
 import type { Alarm } from './alarm.ts'
 import type { Database } from './database.ts'
 import type { Guard } from './guard.ts'

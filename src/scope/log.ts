@@ -1,5 +1,5 @@
 import { limits } from '../base/limits.ts'
-import { hidesNothing, type SecretHider } from '../contract/secrets.ts'
+import { hidesNothing, type SecretHider } from '../base/secrets.ts'
 import { redactor } from '../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../contract/log-entry.ts'
 import { boundedEntry } from './bounded-entry.ts'

@@ -7,17 +7,9 @@ import { limits } from '../base/limits.ts'
 import type { Via } from '../contract/log-entry.ts'
 import type { ToolCall } from '../contract/reflex.ts'
 import type { Schedule } from '../contract/schedule.ts'
-import type {
-  Accepted,
-  ClaimRequest,
-  ContextView,
-  OperatorCall,
-  ProposalCaller,
-  ScopeApi,
-  ScopeState,
-  Waited,
-} from '../contract/scope-api.ts'
-import { deploymentHider } from '../contract/secrets.ts'
+import type { Accepted, ClaimRequest, OperatorCall, ProposalCaller, ScopeApi, Waited } from '../contract/scope-api.ts'
+import type { ContextView, ScopeState } from '../contract/scope.ts'
+import { deploymentHider } from '../base/secrets.ts'
 import type { SettingsPatch } from '../contract/settings.ts'
 import type { JsonFields } from '../base/json.ts'
 import { compose, type Collaborators } from './wiring.ts'

@@ -1,8 +1,7 @@
-import type { Event } from '../core/event.ts'
-import { newSpanId, newTraceId } from '../core/event.ts'
+import { type Event, newSpanId, newTraceId } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
 import type { EntryHead } from '../contract/log-entry.ts'
-import type { TraceContext } from '../contract/traceparent.ts'
+import type { TraceContext } from '../contract/scope-api.ts'
 
 /** An event's span, derived from its id, so that whatever happens to it later finds it without a look-up. FNV-1a, 64 bit. */
 export function eventSpan(id: string): string {

@@ -1,7 +1,6 @@
 import type { Statement } from '../core/event-statements.ts'
 import type { NewEntry } from '../contract/log-entry.ts'
-import type { Counters as Counts } from '../contract/scope-api.ts'
-import type { WorkKind } from '../contract/parked-work.ts'
+import type { Counters as Counts, WorkKind } from '../contract/scope.ts'
 import type { Alarm } from './alarm.ts'
 import type { Counters } from './counters.ts'
 import type { Database, Row, StateChange } from './database.ts'

@@ -1,7 +1,7 @@
 import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
-import type { SecretHider } from '../contract/secrets.ts'
+import type { SecretHider } from '../base/secrets.ts'
 import { existingKeys } from '../store/keys.ts'
 import { Alarm } from './alarm.ts'
 import { Configuration } from './settings/change.ts'

@@ -1,4 +1,4 @@
-import { compareVersions } from '../contract/semantic-version.ts'
+import { compareVersions } from '../base/semantic-version.ts'
 import { checkManifest } from '../skills/manifest/check.ts'
 import { isCompatible } from '../skills/gate/compat.ts'
 import type { Place } from '../skills/gate/decision.ts'

@@ -2,7 +2,7 @@ import { and, eq, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizz
 import { drizzle } from 'drizzle-orm/d1'
 import { iso } from '../base/time.ts'
 import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../contract/approval.ts'
-import type { Refused } from '../contract/scope-api.ts'
+import type { Refused } from '../base/result.ts'
 import { within } from './events.ts'
 import { olderThan, type Place } from './older-than.ts'
 import { bytesOf, readPage, type PageOf } from './page-by-bytes.ts'

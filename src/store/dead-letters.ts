@@ -1,7 +1,7 @@
 import { and, eq, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
-import { jsonChunks } from '../base/json-chunks.ts'
+import { jsonChunks } from '../base/byte-length.ts'
 import { within } from './events.ts'
 import { insertEvents } from './queued.ts'
 import { olderThan, type Place } from './older-than.ts'

@@ -1,17 +1,12 @@
 import { and, desc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { z } from 'zod'
 import { patternMatchesSql } from '../contract/scope-pattern.ts'
-import type { Page } from '../contract/scope-api.ts'
 import { olderThan, type Place } from './older-than.ts'
-import { bytesOf, keysOfPage, pageOf } from './page-by-bytes.ts'
+import { bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
 import { keys } from './schema.ts'
 
 export type KeyRow = typeof keys.$inferSelect
 export type ListedKey = Omit<KeyRow, 'hash'>
-
-/** Where a page of keys begins: `<created_at>.<id>` of the last one of the page before. */
-export const keyCursor = z.string().regex(/^\d{1,15}\.[^.]{1,128}$/, 'take the next_cursor of the page before')
 
 export async function insertKey(database: D1Database, key: KeyRow): Promise<void> {
   await drizzle(database).insert(keys).values(key)
@@ -30,24 +25,20 @@ export async function existingKeys(database: D1Database, ids: readonly string[])
   return new Set(rows.map(({ id }) => id))
 }
 
-type KeyQuery = { limit: number; cursor?: string | undefined; patterns: readonly string[] }
+type KeyQuery = { limit: number; before?: Place | undefined; patterns: readonly string[] }
 
-/**
- * Newest first, those whose scopes `patterns` cover. `cursor` is a keyCursor. The hash stays here.
- */
-export async function listKeys(database: D1Database, page: KeyQuery): Promise<Page<ListedKey>> {
+/** Keys whose scopes `patterns` cover, newest first, without their hashes. */
+export async function listKeys(database: D1Database, page: KeyQuery): Promise<PageOf<ListedKey>> {
   const { hash: _hash, ...listed } = getTableColumns(keys)
-  const { limit, cursor, patterns } = page
-  const where = and(coveredBy(patterns), cursor === undefined ? undefined : olderThan(placeOf(cursor), keys.created_at, keys.id))
+  const { limit, before, patterns } = page
+  const where = and(coveredBy(patterns), olderThan(before, keys.created_at, keys.id))
   const bytes = bytesOf(keys.name, keys.roles, keys.scopes)
   const rows = await drizzle(database)
     .select({ ...listed, bytes })
     .from(keys)
     .where(inArray(keys.id, keysOfPage({ from: keys, where, key: keys.id, at: keys.created_at, bytes, limit })))
     .orderBy(desc(keys.created_at), desc(keys.id))
-  const { items, more } = pageOf(rows, limit)
-  const last = items.at(-1)
-  return { items, next_cursor: last && more ? `${last.created_at}.${last.id}` : null }
+  return pageOf(rows, limit)
 }
 
 /** Whether there was such a key. */
@@ -68,9 +59,4 @@ function coveredBy(patterns: readonly string[]): SQL | undefined {
   const matches = sql.raw(patternMatchesSql('own.value'))
   const isCovered = sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE ${matches})`
   return sql`NOT EXISTS (SELECT 1 FROM json_each(${keys.scopes}) AS own WHERE NOT ${isCovered})`
-}
-
-function placeOf(cursor: string): Place {
-  const [time = '', id = ''] = cursor.split('.')
-  return { at: Number(time), id }
 }

@@ -1,5 +1,5 @@
 import type { Event } from '../core/event.ts'
-import { jsonChunks } from '../base/json-chunks.ts'
+import { jsonChunks } from '../base/byte-length.ts'
 
 /**
  * The ids of both tables of events begin with a time in ms, so that their own order is one of time: the lower 21 bits tell rows of

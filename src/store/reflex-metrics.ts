@@ -1,7 +1,7 @@
 import { desc, eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { jsonChunks } from '../base/json-chunks.ts'
-import type { ReflexMetrics } from '../contract/reflex-metrics.ts'
+import { jsonChunks } from '../base/byte-length.ts'
+import type { ReflexMetrics } from '../contract/reflex-report.ts'
 import { reflexMetrics } from './schema.ts'
 
 /** How many rows of one reflex are looked at: those of the scopes that told something last. */

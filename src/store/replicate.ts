@@ -1,4 +1,4 @@
-import { jsonChunks } from '../base/json-chunks.ts'
+import { jsonChunks } from '../base/byte-length.ts'
 import { insertEvents } from './queued.ts'
 
 /** One event's state as its scope reports it; the payload is the event's JSON. Times in ms. */

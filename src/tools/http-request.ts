@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { messageOf } from '../base/error-text.ts'
 import type { Json, JsonFields } from '../base/json.ts'
-import { secretHider } from '../contract/secrets.ts'
+import { secretHider } from '../base/secrets.ts'
 import { guardedFetch } from './guarded-fetch.ts'
 import { CutOff, followed } from './may-have-happened.ts'
 import { readResponse } from './response-body.ts'

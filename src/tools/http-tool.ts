@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineTool, type ToolDefinition } from './define-tool.ts'
-import type { HttpToolSetting } from '../contract/outside-tools.ts'
+import type { HttpToolSetting } from '../contract/settings/outside-tools.ts'
 import type { JsonFields } from '../base/json.ts'
 import { HTTP_TIMEOUT_MS, sendHttp } from './http-request.ts'
 import { fillKey, slotsIn } from './slot-text.ts'

@@ -95,3 +95,27 @@ describe('imports', () => {
     expect(circlesOf(graph)).toEqual([['a', 'b', 'c']])
   })
 })
+
+describe('shapes on the wire', () => {
+  const named = /\.meta\(\{ id: '(\w+)'|\.openapi\(\s*'(\w+)'/g
+  const namesIn = (file: string): string[] =>
+    [...readFileSync(path.join('src', file), 'utf8').matchAll(named)].map(([, meta, openapi]) => meta ?? openapi ?? '')
+
+  test('get their names in contract/ only; an agent names its own', () => {
+    const elsewhere = files.filter((file) => !/^(contract|agents)\//.test(file) && namesIn(file).length > 0)
+    expect(elsewhere).toEqual([])
+  })
+
+  test('have one schema each', () => {
+    const names = files.flatMap(namesIn)
+    expect(names).toContain('EventRecord')
+    expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
+  })
+
+  test('need no HTTP framework: the client and other processes import them, too', () => {
+    const importing = files.filter(
+      (file) => /^(contract|base)\//.test(file) && /from '(@hono\/|hono)/.test(readFileSync(path.join('src', file), 'utf8')),
+    )
+    expect(importing).toEqual([])
+  })
+})

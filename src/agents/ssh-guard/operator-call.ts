@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import type { AuthEnv } from '../../http/auth/middleware.ts'
 import type { OperatorCall } from '../../contract/scope-api.ts'
-import { traceContextOf } from '../../contract/traceparent.ts'
+import { traceContextOf } from '../../events/traceparent.ts'
 import { conflict, unavailable } from '../../http/problems/refusals.ts'
 
 /**

@@ -1,9 +1,10 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { withIso } from '../../base/time.ts'
 import { coversScope } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
 import { type Block, findBlock, listBlocks } from './blocks.ts'
-import { ageCursor, beforeOf, nextByAge } from '../../http/describe/age-cursor.ts'
-import { guard, json, paged, pageLimit, problems, resource } from '../../http/describe/describe.ts'
+import { guard, json, problems, resource } from '../../http/describe/describe.ts'
+import { byAge, listed, paged } from '../../http/describe/paging.ts'
 import { operatorCall } from './operator-call.ts'
 import { notFound } from '../../http/problems/refusals.ts'
 
@@ -26,7 +27,7 @@ const list = createRoute({
   summary: 'List blocked addresses and networks, newest first',
   description: 'Active blocks in the scopes that the key covers. A lifted block is in the log of its scope.',
   ...guard({ roles: ['viewer'] }),
-  request: { query: z.object({ scope: scopeName.optional(), limit: pageLimit(1000), cursor: ageCursor }) },
+  request: { query: byAge({ scope: scopeName.optional() }) },
   responses: { 200: json(paged(block), 'A page.'), ...problems(400) },
 })
 
@@ -45,11 +46,9 @@ const lift = createRoute({
 
 export const blockRoutes = resource()
   .openapi(list, async (c) => {
-    const { limit, cursor, ...query } = c.req.valid('query')
-    const { scopes: patterns } = c.var.principal
-    const found = await listBlocks(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit })
-    const next_cursor = nextByAge(found, ({ blocked_at, id }) => ({ at: blocked_at, id }))
-    return c.json({ items: found.items.map(present), next_cursor }, 200)
+    const { cursor: before, ...query } = c.req.valid('query')
+    const found = await listBlocks(c.env.DB, { ...query, patterns: c.var.principal.scopes, before })
+    return c.json(listed(found, { present, cursor: ({ blocked_at, id }) => ({ at: blocked_at, id }) }), 200)
   })
   .openapi(lift, async (c) => {
     const { id } = c.req.valid('param')
@@ -64,4 +63,4 @@ export const blockRoutes = resource()
 const unblocking = (address: string): { tool: string; input: object } =>
   address.includes('/') ? { tool: 'unblock_network', input: { network: address } } : { tool: 'unblock', input: { address } }
 
-const present = ({ blocked_at, ...rest }: Block) => ({ ...rest, blocked_at: new Date(blocked_at).toISOString() })
+const present = (block: Block) => withIso(block, ['blocked_at'])

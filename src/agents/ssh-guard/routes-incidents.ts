@@ -1,10 +1,10 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { iso } from '../../base/time.ts'
+import { withIso } from '../../base/time.ts'
 import { coversScope } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
 import { findIncident, incidentStates, listIncidents, type Incident } from './incidents.ts'
-import { ageCursor, beforeOf, nextByAge } from '../../http/describe/age-cursor.ts'
-import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from '../../http/describe/describe.ts'
+import { guard, json, jsonRequest, problems, resource } from '../../http/describe/describe.ts'
+import { byAge, listed, paged } from '../../http/describe/paging.ts'
 import { operatorCall } from './operator-call.ts'
 import { notFound } from '../../http/problems/refusals.ts'
 
@@ -32,7 +32,7 @@ const list = createRoute({
   description: 'Tickets that skills opened, in the scopes that the key covers. Closed tickets are deleted after 30 days.',
   ...guard({ roles: ['viewer'] }),
   request: {
-    query: z.object({ scope: scopeName.optional(), state: z.enum(incidentStates).optional(), limit: pageLimit(1000), cursor: ageCursor }),
+    query: byAge({ scope: scopeName.optional(), state: z.enum(incidentStates).optional() }),
   },
   responses: { 200: json(paged(incident), 'A page.'), ...problems(400) },
 })
@@ -55,11 +55,9 @@ const close = createRoute({
 
 export const incidentRoutes = resource()
   .openapi(list, async (c) => {
-    const { limit, cursor, ...query } = c.req.valid('query')
-    const { scopes: patterns } = c.var.principal
-    const found = await listIncidents(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit })
-    const next_cursor = nextByAge(found, ({ opened_at, id }) => ({ at: opened_at, id }))
-    return c.json({ items: found.items.map(present), next_cursor }, 200)
+    const { cursor: before, ...query } = c.req.valid('query')
+    const found = await listIncidents(c.env.DB, { ...query, patterns: c.var.principal.scopes, before })
+    return c.json(listed(found, { present, cursor: ({ opened_at, id }) => ({ at: opened_at, id }) }), 200)
   })
   .openapi(close, async (c) => {
     const { id } = c.req.valid('param')
@@ -73,9 +71,7 @@ export const incidentRoutes = resource()
     return c.json(present((await findIncident(c.env.DB, id)) ?? found), 200)
   })
 
-const present = ({ opened_at, closed_at, ...incident }: Incident) => ({
-  ...incident,
-  state: closed_at === null ? ('open' as const) : ('closed' as const),
-  opened_at: iso(opened_at),
-  closed_at: closed_at === null ? null : iso(closed_at),
+const present = (incident: Incident) => ({
+  ...withIso(incident, ['opened_at', 'closed_at']),
+  state: incident.closed_at === null ? ('open' as const) : ('closed' as const),
 })

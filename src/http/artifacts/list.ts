@@ -1,26 +1,17 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { reflexes, skills } from '../../artifacts/kinds.ts'
-import { reflexId, reflexState } from '../../contract/reflex.ts'
-import { skillState } from '../../contract/skill.ts'
+import { reflexId, reflexState, listedReflex, reflex } from '../../contract/reflex.ts'
+import { skillState, listedSkill, skill } from '../../contract/skill.ts'
 import { templates } from '../../reflexes/templates/index.ts'
 import { manifestJsonSchema } from '../../skills/manifest/manifest.ts'
 import { skillId } from '../../skills/manifest/names.ts'
 import { readableBy } from '../../store/artifact-patterns.ts'
 import { keyName } from '../../contract/principal.ts'
-import { guard, json, paged, pageLimit, problems, resource } from '../describe/describe.ts'
+import { guard, json, problems, resource } from '../describe/describe.ts'
+import { paged, pageLimit, search } from '../describe/paging.ts'
 import { plainSchema } from '../describe/plain-schema.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
-import {
-  listedReflex,
-  listedSkill,
-  presentListedReflex,
-  presentListedSkill,
-  presentSkillVersion,
-  reflex,
-  search,
-  skill,
-  withTimes,
-} from './schemas.ts'
+import { presentListedReflex, presentListedSkill, presentSkillVersion, withTimes } from './present.ts'
 
 const viewers = guard({ roles: ['viewer'] })
 const jsonSchema = z.record(z.string(), z.unknown())

@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { reflexes, registerReflex, registerSkill } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { Registered } from '../../artifacts/registry.ts'
-import { reflexId, reflexState } from '../../contract/reflex.ts'
+import { reflexId, reflexState, registeredReflex } from '../../contract/reflex.ts'
 import { hashManifest, manifestSchema } from '../../skills/manifest/manifest.ts'
 import { hasRole, type Principal } from '../../contract/principal.ts'
 import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
@@ -12,7 +12,8 @@ import { jsonObject, plainText, sourceFields, writtenCode } from '../reflexes/so
 import { checkedManifest } from '../skills/source.ts'
 import { demandPerson } from './owner-access.ts'
 import { reflexAt, reflexPath } from './path.ts'
-import { receiptOf, registeredReflex, registeredSkill } from './schemas.ts'
+import { receiptOf } from './present.ts'
+import { registeredSkill } from '../../contract/skill.ts'
 
 const operators = guard({ roles: ['operator'], body: 'json' })
 /** `templates` is a route. */

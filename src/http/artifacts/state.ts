@@ -2,8 +2,8 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { reflexes, skills } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { Changed } from '../../artifacts/registry.ts'
-import { reflexState, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
-import { skillState, type SkillVersion } from '../../contract/skill.ts'
+import { reflexState, type ReflexState, type ReflexVersion, listedReflex } from '../../contract/reflex.ts'
+import { skillState, type SkillVersion, skillVersion as changedSkill } from '../../contract/skill.ts'
 import { mergeMetrics } from '../../reflexes/metrics.ts'
 import { promotable } from '../../reflexes/promotion.ts'
 import { metricsOf } from '../../store/reflex-metrics.ts'
@@ -12,7 +12,7 @@ import { guard, json, jsonRequest, problems, resource } from '../describe/descri
 import { conflict, notFound } from '../problems/refusals.ts'
 import { demandControl } from './owner-access.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
-import { changedSkill, listedReflex, presentListedReflex, presentSkillVersion } from './schemas.ts'
+import { presentListedReflex, presentSkillVersion } from './present.ts'
 
 /** Versions that a refusal names. */
 const MOST_NAMED = 10

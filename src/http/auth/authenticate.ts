@@ -1,6 +1,5 @@
-import { ADMIN_KEY_ID } from '../../contract/key-deleted.ts'
+import { ADMIN_KEY_ID, type Principal } from '../../contract/principal.ts'
 import { hashKey, parseKey, sameHash } from './key.ts'
-import type { Principal } from '../../contract/principal.ts'
 
 export type KeyRecord = { id: string; name: string; roles: string[]; scopes: string[]; hash: string }
 /** Throws where it cannot tell. */

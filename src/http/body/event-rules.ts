@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import type { AuthEnv } from '../auth/middleware.ts'
 import type { EventRules } from '../../events/parse-event.ts'
-import { deploymentHider } from '../../contract/secrets.ts'
+import { deploymentHider } from '../../base/secrets.ts'
 
 /** How the events of a caller are read. `scope`: where the path decides it. */
 export const eventRules = ({ env, var: { principal, agents } }: Pick<Context<AuthEnv>, 'env' | 'var'>, scope?: string): EventRules => ({

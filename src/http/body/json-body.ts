@@ -4,7 +4,7 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { parseJson } from '../../base/parse-json.ts'
 import { Problem } from '../../contract/problem.ts'
-import { deploymentHider, deploymentSecrets, secretHider } from '../../contract/secrets.ts'
+import { deploymentHider, deploymentSecrets, secretHider } from '../../base/secrets.ts'
 import { readBody } from './read-body.ts'
 import { invalid } from '../problems/refusals.ts'
 

@@ -1,20 +1,19 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { scopeName, type Event } from '../../core/event.ts'
-import { eventStatuses } from '../../contract/event-record.ts'
+import { eventStatuses, type EventReceipt, loggedEvent, partlyQueued, receipts } from '../../contract/event-record.ts'
 import type { Problem } from '../../contract/problem.ts'
-import type { EventReceipt } from '../../contract/scope-api.ts'
 import { enqueue } from '../../events/enqueue.ts'
 import { findEvent, listEvents, replayEvents } from '../../store/events.ts'
-import { guard, instant, json, paged, pageLimit, problemJson, problems, resource } from '../describe/describe.ts'
+import { guard, instant, json, problemJson, problems, resource } from '../describe/describe.ts'
+import { paged, pageLimit } from '../describe/paging.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules } from '../body/event-rules.ts'
 import { ndjson } from './ndjson.ts'
 import { readEvents } from '../body/parse-events.ts'
 import { demandCoverage, notFound, unavailable } from '../problems/refusals.ts'
-import { loggedEvent, partlyQueued, receipts } from '../describe/schemas.ts'
 
 const tags = ['Events']
-/** As any string: by its name zod-openapi's types would take it for JSON. */
+/** Typed as any string: zod-openapi's types would infer a JSON response from the literal. */
 const NDJSON: string = 'application/x-ndjson'
 
 const publish = createRoute({
@@ -22,16 +21,16 @@ const publish = createRoute({
   path: '/v1/events',
   operationId: 'publishEvents',
   tags,
-  summary: 'Send events to any scopes, by the queue',
+  summary: 'Send events to any scopes through the queue',
   description:
-    'Answered once the events are durable; their scopes get them within milliseconds. Send ids of your own: an event sent again under its id is a duplicate, ' +
-    'and changes nothing. Where the queue takes a part of them only (503), `receipts` says of each whether to send it again, and under which id. A `traceparent` header gives the events their trace.',
+    'Responds once the events are durable; their scopes receive them within milliseconds. Set your own ids to make retries idempotent: an event with a known id is a duplicate ' +
+    'and changes nothing. If the queue accepts only some of the events (503), `receipts` lists which ones to send again, and under which ids. A `traceparent` header sets the trace of the events.',
   ...guard({ roles: ['publisher'] }),
   request: { body: eventBody() },
   responses: {
-    202: json(receipts, 'Taken.'),
+    202: json(receipts, 'Accepted.'),
     ...problems(400, 413, 415),
-    503: problemJson(partlyQueued, 'The queue did not take all of them.'),
+    503: problemJson(partlyQueued, 'The queue did not accept all events, or is unavailable.'),
   },
 })
 
@@ -42,15 +41,15 @@ const list = createRoute({
   tags,
   summary: 'List events, newest first',
   description:
-    'The log of events over all scopes that the key covers. It follows the scopes within about a second. A page holds at most 4 MB of events, whatever its `limit`.',
+    'The event log of all scopes that the key covers, about a second behind the scopes. A page holds at most 4 MB of events, regardless of `limit`.',
   ...guard({ roles: ['viewer'] }),
   request: {
     query: z.object({
       scope: scopeName.optional(),
       type: z.string().min(1).max(128).optional(),
       status: z.enum(eventStatuses).optional(),
-      since: instant.optional().meta({ description: 'Events of this time or later.' }),
-      until: instant.optional().meta({ description: 'Events before this time.' }),
+      since: instant.optional().describe('Events at or after this time.'),
+      until: instant.optional().describe('Events before this time.'),
       limit: pageLimit(1000),
       cursor: z
         .string()
@@ -67,18 +66,18 @@ const replay = createRoute({
   operationId: 'replayEvents',
   tags,
   summary: 'Replay history as NDJSON, oldest first',
-  description: 'Reads what is kept in the log of events, by their timestamps. It changes nothing and no scope is asked.',
+  description: 'Reads the retained event log by timestamp. It changes nothing and does not contact any scope.',
   ...guard({ roles: ['viewer'] }),
   request: {
     query: z.object({
-      start: instant.default('1970-01-01T00:00:00.000Z').meta({ description: 'Inclusive.' }),
-      end: instant.optional().meta({ description: 'Exclusive.' }),
-      types: z.string().min(1).optional().meta({ description: 'Types, separated by commas.', example: 'ws.message,timer.tick' }),
+      start: instant.default('1970-01-01T00:00:00.000Z').describe('Inclusive.'),
+      end: instant.optional().describe('Exclusive.'),
+      types: z.string().min(1).optional().meta({ description: 'Comma-separated types.', example: 'ws.message,timer.tick' }),
       scope: scopeName.optional(),
     }),
   },
   responses: {
-    200: { description: 'Events, one a line.', content: { [NDJSON]: { schema: z.string() } } },
+    200: { description: 'Events, one per line.', content: { [NDJSON]: { schema: z.string() } } },
     ...problems(400),
   },
 })
@@ -89,7 +88,7 @@ const find = createRoute({
   operationId: 'getEvent',
   tags,
   summary: 'Get one event',
-  description: 'Ids are unique in a scope only; without `scope` it is the newest event of that id.',
+  description: 'Ids are unique per scope; without `scope` the newest event with the id is returned.',
   ...guard({ roles: ['viewer'] }),
   request: { params: z.object({ id: z.string().min(1).max(128) }), query: z.object({ scope: scopeName.optional() }) },
   responses: { 200: json(loggedEvent, 'The event.'), ...problems(400, 404) },
@@ -121,20 +120,21 @@ export const eventRoutes = resource()
     const { id } = c.req.valid('param')
     const { scope } = c.req.valid('query')
     const found = await findEvent(c.env.DB, id, { scope, patterns: c.var.principal.scopes })
-    if (!found) throw notFound(`There is no event ${id} in the scopes of this key. The scope itself knows of it a second earlier.`)
+    if (!found)
+      throw notFound(`There is no event ${id} in the scopes of this key. Events appear here about a second after their scope has them.`)
     return c.json(found, 200)
   })
 
-/** The ids stand in it, also those that were made here: whatever became of an event, it is not doubled if it is sent again under its own. */
+/** Carries all ids, including generated ones: an event that is sent again under its id is never duplicated. */
 function partlyTaken(receipts: { status: string }[]): Problem {
   const unknown = receipts.filter(({ status }) => status === 'unknown').length
   const detail =
-    `The queue may not have taken ${unknown} of the ${receipts.length} events: those whose status in receipts is unknown. Send them again, under the ids that ` +
-    'stand there; or directly, to /v1/scopes/{scope}/events.'
+    `The queue may not have accepted ${unknown} of the ${receipts.length} events: those with the status unknown in receipts. Send them again under the ids ` +
+    'given there, or directly to /v1/scopes/{scope}/events.'
   return unavailable(detail, { receipts })
 }
 
-/** The second of two equal ones in a batch is a duplicate too. Its trace is that of the first: the log has no other. */
+/** A repetition within the batch is a duplicate, too. It gets the trace of the first one, since that is the one logged. */
 function receiptOf({ id, scope, meta }: Event, known: Map<string, string>): EventReceipt & { status: 'queued' | 'duplicate' } {
   const key = `${scope} ${id}`
   const first = known.get(key)

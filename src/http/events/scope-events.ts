@@ -1,12 +1,12 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { limits } from '../../base/limits.ts'
-import type { EventReceipt, Waited } from '../../contract/scope-api.ts'
+import { type EventReceipt, outcomes, receipts } from '../../contract/event-record.ts'
+import type { Waited } from '../../contract/scope-api.ts'
 import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules } from '../body/event-rules.ts'
 import { readEvents } from '../body/parse-events.ts'
 import { inboxFull } from '../problems/refusals.ts'
-import { outcomes, receipts } from '../describe/schemas.ts'
 
 const WAIT_MS = 10_000
 
@@ -15,18 +15,15 @@ const publish = createRoute({
   path: '/v1/scopes/{scope}/events',
   operationId: 'publishScopeEvents',
   tags: ['Scopes'],
-  summary: 'Send events to one scope, directly',
+  summary: 'Send events directly to one scope',
   description:
-    'Answered once the inbox has the events. With `wait=outcome` it is answered once each has its outcome, or with receipts when the time is up: `waiting` says there what each event without an outcome waits for. ' +
-    'Outcomes beyond 4 MB in all come in short, as `shortened` says: `GET /v1/scopes/{scope}/events/{id}` has the whole one.',
+    'Responds once the inbox has stored the events. With `wait=outcome`, responds once each event has its outcome, or with receipts when the time is up; `waiting` then tells why an event has no outcome yet. ' +
+    'Outcomes beyond 4 MB in total are shortened (`shortened`): `GET /v1/scopes/{scope}/events/{id}` returns the full one.',
   ...guard({ roles: ['publisher'], scoped: true }),
   request: {
     params: scopePath,
     query: z.object({
-      wait: z
-        .literal('outcome')
-        .optional()
-        .meta({ description: 'Answer once each event has its outcome, instead of at once. `timeout_ms` limits the wait.' }),
+      wait: z.literal('outcome').optional().describe('Respond once each event has its outcome. `timeout_ms` limits the wait.'),
       timeout_ms: z.coerce
         .number<string>()
         .int()
@@ -35,21 +32,21 @@ const publish = createRoute({
         .default(WAIT_MS)
         .meta({
           description:
-            `With \`wait=outcome\`: how long to wait, in ms, ${WAIT_MS} by default and ${limits.wait_ms} at most. ` +
-            'When the time is up the answer is 202 with the receipts, and the events go on.',
+            `With \`wait=outcome\`: maximum wait in ms, ${WAIT_MS} by default and ${limits.wait_ms} at most. ` +
+            'When the time is up, the response is 202 with the receipts, and processing continues.',
         }),
     }),
     body: eventBody(),
   },
   responses: {
-    200: json(outcomes, 'Each event with its outcome.'),
+    200: json(outcomes, 'The events with their outcomes.'),
     202: json(receipts, 'Accepted.'),
     ...problems(400, 413, 415),
   },
 })
 
 export const scopeEventRoutes = resource().openapi(publish, async (c) => {
-  const { scope, principal } = c.var
+  const { scope } = c.var
   const { wait, timeout_ms } = c.req.valid('query')
   const events = await readEvents(c.req.raw, eventRules(c, scope))
   const stub = c.env.SCOPE.getByName(scope)
@@ -67,7 +64,7 @@ export const scopeEventRoutes = resource().openapi(publish, async (c) => {
   return c.json({ accepted, events: answer.receipts }, 202)
 })
 
-/** Of each event that has no outcome yet, what it waits for. */
+/** Adds the reason why an event has no outcome yet. */
 function withReasons(receipts: readonly EventReceipt[], { records }: Waited) {
   const reasons = new Map(records.map(({ id, waiting }) => [id, waiting]))
   return receipts.map((receipt) => ({ ...receipt, waiting: reasons.get(receipt.id) ?? null }))

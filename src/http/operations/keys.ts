@@ -1,24 +1,15 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { withIso } from '../../base/time.ts'
 import { createKey } from '../auth/key.ts'
-import { baseRoles, coversScope, keyName, roleName, type Principal } from '../../contract/principal.ts'
+import { baseRoles, coversScope, key as listedKey, newKey, type Principal } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'
-import { scopePattern } from '../../contract/scope-pattern.ts'
-import { deleteKey, findKey, insertKey, keyCursor, listKeys, type ListedKey } from '../../store/keys.ts'
-import { guard, json, jsonRequest, paged, pageLimit, problems, resource } from '../describe/describe.ts'
+import { deleteKey, findKey, insertKey, listKeys, type ListedKey } from '../../store/keys.ts'
+import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
+import { byAge, listed, paged } from '../describe/paging.ts'
 import { forgetKey } from '../auth/key-source.ts'
 import { forbidden, invalid, notFound } from '../problems/refusals.ts'
 
 const tags = ['Keys']
-const fields = {
-  name: keyName.meta({ description: 'Also the `source` of the events that are sent with it.' }),
-  roles: z
-    .array(roleName)
-    .min(1)
-    .max(32)
-    .meta({ description: 'admin ⊃ operator ⊃ publisher and viewer; other names are for the policies of skills, beside one of these.' }),
-  scopes: z.array(scopePattern).min(1).max(100).meta({ description: 'Patterns: `*` stands for any characters.' }),
-}
-const listedKey = z.object({ id: z.string(), ...fields, created_at: z.iso.datetime() }).openapi('Key')
 
 const create = createRoute({
   method: 'post',
@@ -26,10 +17,10 @@ const create = createRoute({
   operationId: 'createKey',
   tags,
   summary: 'Create a key',
-  description: 'The key is shown this once; only its hash is kept. Its scopes must be covered by those of the key that creates it.',
+  description: 'The key is shown only once; only its hash is stored. The creating key must cover its scopes.',
   ...guard({ roles: ['admin'], body: 'json' }),
-  request: { body: jsonRequest(z.strictObject(fields), { name: 'ci', roles: ['publisher'], scopes: ['team-a/*'] }) },
-  responses: { 201: json(z.object({ id: z.string(), ...fields, key: z.string() }), 'The key.'), ...problems(400, 413, 415) },
+  request: { body: jsonRequest(newKey, { name: 'ci', roles: ['publisher'], scopes: ['team-a/*'] }) },
+  responses: { 201: json(listedKey.omit({ created_at: true }).extend({ key: z.string() }), 'The key.'), ...problems(400, 413, 415) },
 })
 
 const list = createRoute({
@@ -39,7 +30,7 @@ const list = createRoute({
   tags,
   summary: 'List keys, newest first',
   ...guard({ roles: ['admin'] }),
-  request: { query: z.object({ limit: pageLimit(1000), cursor: keyCursor.optional() }) },
+  request: { query: byAge({}) },
   responses: { 200: json(paged(listedKey), 'A page, without the keys themselves.'), ...problems(400) },
 })
 
@@ -50,7 +41,7 @@ const remove = createRoute({
   tags,
   summary: 'Delete a key',
   description:
-    'It is refused at once here, and everywhere within 30 s. The sockets and streams that it opened end within a minute of their use.',
+    'Takes effect immediately at this location, and everywhere within 30 s. Sockets and streams opened with the key are closed within a minute of use.',
   ...guard({ roles: ['admin'] }),
   request: { params: z.object({ id: z.string().min(1).max(64) }) },
   responses: { 204: { description: 'Deleted.' }, ...problems(400, 404) },
@@ -68,9 +59,9 @@ export const keyRoutes = resource()
     return c.json({ id, name, roles, scopes, key }, 201)
   })
   .openapi(list, async (c) => {
-    const { scopes: patterns } = c.var.principal
-    const { items, next_cursor } = await listKeys(c.env.DB, { ...c.req.valid('query'), patterns })
-    return c.json({ items: items.map(present), next_cursor }, 200)
+    const { cursor: before, limit } = c.req.valid('query')
+    const found = await listKeys(c.env.DB, { before, limit, patterns: c.var.principal.scopes })
+    return c.json(listed(found, { present, cursor: ({ created_at, id }) => ({ at: created_at, id }) }), 200)
   })
   .openapi(remove, async (c) => {
     const { id } = c.req.valid('param')
@@ -80,18 +71,18 @@ export const keyRoutes = resource()
     return c.body(null, 204)
   })
 
-const present = ({ created_at, ...key }: ListedKey) => ({ ...key, created_at: new Date(created_at).toISOString() })
+const present = (key: ListedKey) => withIso(key, ['created_at'])
 
-/** An admin of some scopes neither sees nor deletes keys that reach beyond them. */
+/** An admin of some scopes can neither see nor delete keys that cover other scopes. */
 const coversKey = (principal: Principal, { scopes }: Pick<ListedKey, 'scopes'>): boolean =>
   scopes.every((pattern) => coversScope(principal, pattern))
 
-/** No route is open to a key without one of the base roles, so that a typing error in it makes a key that can do nothing. */
+/** No route is open to a key without a base role, so a typo would create a useless key. */
 function unknownRoles(roles: readonly string[]): Problem {
   const message = `needs one of ${baseRoles.join(', ')}: a key with ${roles.join(', ')} alone can do nothing`
   return invalid(`roles: ${message}.`, [{ path: 'roles', message }])
 }
 
 function tooWide(principal: Principal, pattern: string): Problem {
-  return forbidden(`The key ${principal.name} does not cover ${pattern}, and so cannot create a key for it.`)
+  return forbidden(`The key ${principal.name} does not cover ${pattern}, so it cannot create a key for it.`)
 }

@@ -4,7 +4,7 @@ import { Problem } from '../../contract/problem.ts'
 import { isTransient } from '../../base/faults.ts'
 import { logError, warn } from '../../base/warn.ts'
 
-export type { FieldError } from '../../base/field-error.ts'
+export type { FieldError } from '../../base/check-json.ts'
 export { fromZod, Problem, type ProblemOptions, type ProblemType } from '../../contract/problem.ts'
 
 /** RFC 9457. `instance` names one occurrence, for the log. */

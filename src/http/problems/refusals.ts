@@ -1,7 +1,7 @@
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { Event } from '../../core/event.ts'
 import { Problem } from '../../contract/problem.ts'
-import { type FieldError } from '../../base/field-error.ts'
+import { type FieldError } from '../../base/check-json.ts'
 
 export const invalid = (detail: string, errors?: FieldError[]): Problem =>
   new Problem({ status: 400, type: 'urn:reflex:problem:invalid-request', title: 'Invalid request', detail, ...(errors ? { errors } : {}) })

@@ -3,31 +3,8 @@ import { coversScope } from '../../contract/principal.ts'
 import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../reflexes/metrics.ts'
 import { metricsOf } from '../../store/reflex-metrics.ts'
 import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
+import { reflexMetrics } from '../../contract/reflex-report.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
-
-const count = z.int()
-export const percentiles = z.object({ p50: count, p90: count, p99: count, max: z.number() })
-
-const presentedMetrics = {
-  runs: count.meta({ description: 'Including those in shadow.' }),
-  fired: count,
-  passed: z
-    .object({ null: count, error: count, limit: count, invalid_action: count })
-    .meta({ description: 'Runs that did not fire, by reason.' }),
-  held_back: count.meta({ description: 'Fires that a cooldown or a rate held back.' }),
-  acted: count,
-  failed: count.meta({ description: 'Actions whose effect failed.' }),
-  shadow: z.object({ runs: count, fired: count, agreed: count, disagreed: count, undecided: count }),
-  agreement: z.number().nullable().meta({ description: 'The share of compared fires in shadow that matched the decision.' }),
-  overruled: count,
-  model_calls_saved: z.number(),
-  tokens_saved: z.number(),
-  cost_saved_usd: z.number(),
-  fuel: percentiles,
-  duration_us: percentiles,
-}
-
-const totals = z.object(presentedMetrics).openapi('ReflexMetrics')
 
 const tags = ['Reflexes']
 const version = z.int()
@@ -37,18 +14,17 @@ const ofReflex = createRoute({
   path: '/v1/reflexes/{ref}/metrics',
   operationId: 'getReflexMetrics',
   tags,
-  summary: "Get a reflex's metrics",
-  description:
-    'In the scopes that the key covers, by version and by scope. With `id@version`, only that version. Scopes report within seconds.',
+  summary: 'Get the metrics of a reflex',
+  description: 'By version and by scope, for the scopes that the key covers. With `id@version`, only that version. Updated within seconds.',
   ...guard({ roles: ['viewer'] }),
   request: { params: reflexPath },
   responses: {
     200: json(
       z.object({
         id: z.string(),
-        versions: z.array(z.object({ version, ...presentedMetrics })),
-        scopes: z.array(z.object({ scope: z.string(), version, ...presentedMetrics })),
-        total: totals,
+        versions: z.array(reflexMetrics.extend({ version })),
+        scopes: z.array(reflexMetrics.extend({ scope: z.string(), version })),
+        total: reflexMetrics,
       }),
       'Newest versions first.',
     ),
@@ -61,15 +37,15 @@ const ofScope = createRoute({
   path: '/v1/scopes/{scope}/metrics',
   operationId: 'getScopeMetrics',
   tags,
-  summary: 'Get the metrics of a scope and its reflexes',
-  description: 'Current values from the scope, with its own counters.',
+  summary: "Get the metrics of a scope's reflexes",
+  description: 'Current values, together with the counters of the scope.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath },
   responses: {
     200: json(
       z.object({
         counters: z.record(z.string(), z.number()),
-        reflexes: z.array(z.object({ reflex_id: z.string(), version, ...presentedMetrics })),
+        reflexes: z.array(reflexMetrics.extend({ reflex_id: z.string(), version })),
       }),
       'The metrics.',
     ),

@@ -1,44 +1,73 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { actionSchema } from '../../contract/action.ts'
+import { reflexRun } from '../../contract/reflex.ts'
+import { evaluation } from '../../contract/reflex-report.ts'
+import { scopeName } from '../../core/event.ts'
+import { evaluateRecordings } from '../../reflexes/evaluation.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { sampleContext } from '../../reflexes/reflex-context.ts'
 import { runReflex } from '../../reflexes/run-reflex.ts'
 import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
+import { demandCoverage } from '../problems/refusals.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
-import { jsonObject } from './source.ts'
+import { timeWindow } from './time-window.ts'
 
-export const action = actionSchema.openapi('Action')
-
-const reflexRun = z
-  .object({
-    action: action.nullable(),
-    reason: z.enum(['fired', 'null', 'error', 'limit', 'invalid_action']),
-    error: z.string().nullable(),
-    fuel: z.int().meta({ description: 'Work done: deterministic for the same code and context.' }),
-    duration_us: z.number().meta({ description: '0 where the clock does not advance during computation.' }),
-  })
-  .openapi('ReflexRun')
+/** Recordings per page. The scope limits a page by its bytes, too. */
+const PAGE = 100
+const tags = ['Reflexes']
 
 const run = createRoute({
   method: 'post',
   path: '/v1/reflexes/{ref}/run',
   operationId: 'runReflex',
-  tags: ['Reflexes'],
+  tags,
   summary: 'Run a reflex without acting',
   description:
-    'Fields of `context` override those of a complete sample context, of at most 64 kB in all. The call answers whatever the code does. The body is optional.',
+    'Runs it on a context of yours. Fields that you leave out come from a complete sample context. The context is limited to 64 kB. Faulty code is contained and ' +
+    'reported in the response. The body is optional.',
   ...guard({ roles: ['viewer'], body: 'optional' }),
   request: {
     params: reflexPath,
-    body: jsonRequest(z.strictObject({ context: jsonObject.default({}) }), {
+    body: jsonRequest(z.strictObject({ context: z.record(z.string(), z.unknown()).default({}) }), {
       context: { event: { type: 'ws.message', content: 'hello' } },
     }),
   },
-  responses: { 200: json(reflexRun, 'The result.'), ...problems(400, 404, 413, 415) },
+  responses: { 200: json(reflexRun, 'The result of the run.'), ...problems(400, 404, 413, 415) },
 })
 
-export const reflexRunRoutes = resource().openapi(run, async (c) => {
-  const { context } = c.req.valid('json')
-  const program = await reflexAt(c.env.DB, c.req.valid('param').ref)
-  return c.json(runReflex(isolateSandbox(), program, { ...sampleContext, ...context }), 200)
+const evaluate = createRoute({
+  method: 'post',
+  path: '/v1/reflexes/{ref}/evaluate',
+  operationId: 'evaluateReflex',
+  tags,
+  summary: 'Evaluate a reflex on the history of a scope',
+  description:
+    'Runs it on the contexts of a scope within a window, without acting, and compares its actions with the decisions made at the time. A `window` is `10m`, `24h`, `7d` or `{"last_s": 600}`, ' +
+    'at most 30 days.',
+  ...guard({ roles: ['viewer'], body: 'json' }),
+  request: {
+    params: reflexPath,
+    body: jsonRequest(z.strictObject({ scope: scopeName, window: timeWindow }), { scope: 'default', window: '24h' }),
+  },
+  responses: { 200: json(evaluation, 'The evaluation.'), ...problems(400, 404, 413, 415) },
 })
+
+export const reflexRunRoutes = resource()
+  .openapi(run, async (c) => {
+    const { context } = c.req.valid('json')
+    const program = await reflexAt(c.env.DB, c.req.valid('param').ref)
+    return c.json(runReflex(isolateSandbox(), program, { ...sampleContext, ...context }), 200)
+  })
+  .openapi(evaluate, async (c) => {
+    const { scope, window } = c.req.valid('json')
+    demandCoverage(c.var.principal, [{ scope }])
+    const program = await reflexAt(c.env.DB, c.req.valid('param').ref)
+    const recorded = c.env.SCOPE.getByName(scope)
+    const since = Date.now() - window
+    const report = await evaluateRecordings({
+      sandbox: isolateSandbox(),
+      program,
+      identify: (calls) => recorded.identify(calls),
+      read: (after) => recorded.recordings({ since, after, limit: PAGE }),
+    })
+    return c.json(report, 200)
+  })

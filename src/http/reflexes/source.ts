@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { fieldError, type FieldError } from '../../base/field-error.ts'
+import { fieldError, type FieldError } from '../../base/check-json.ts'
 import { dryRun } from '../../reflexes/run-reflex.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { sampleWith } from '../../reflexes/reflex-context.ts'
@@ -27,7 +27,7 @@ export const sourceFields = {
     .optional()
     .meta({ description: 'JavaScript with a function reflex(context) at the top level.' }),
   template: z.string().min(1).max(128).optional(),
-  params: jsonObject.optional(),
+  params: z.record(z.string(), z.unknown()).optional(),
 }
 type Source = { code?: string | undefined; template?: string | undefined; params?: Record<string, unknown> | undefined }
 export type Written = { code: string; hash: string; template: string | null; description: string }

@@ -4,7 +4,7 @@ import { limits } from '../../base/limits.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, scopePath } from '../describe/describe.ts'
 import { conflict } from '../problems/refusals.ts'
-import { event } from '../describe/schemas.ts'
+import { event } from '../../contract/event-record.ts'
 import { wholeOrLost } from '../body/whole-or-lost.ts'
 import { warn } from '../../base/warn.ts'
 
@@ -20,10 +20,10 @@ const claim = createRoute({
   tags,
   summary: 'Claim events',
   description:
-    'For a scope whose setting `consumer` is `pull`: the oldest events that are due, each under a lease. What is not acknowledged before the lease runs out goes to ' +
-    'the next claim, and the attempt counts. An answer holds at most 4 MB of events: what is beyond that stays pending. ' +
-    'Give each claim a `claim_id` of its own, and where its answer is lost claim again under the same: what is left of it comes again, with a new lease, ' +
-    'and no attempt counts. Where the server itself cannot send the answer, it gives the events back at once.',
+    'For scopes whose setting `consumer` is `pull`. Returns the oldest due events, each under a lease. An event that is not acknowledged before its lease expires goes to ' +
+    'the next claim and counts as an attempt. A response holds at most 4 MB of events; the rest stays pending. ' +
+    'Give each claim a unique `claim_id`. If its response is lost, repeat the claim with the same id: the remaining events are returned with a new lease, ' +
+    'without counting an attempt. If the server itself fails to send the response, it returns the events immediately.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'optional' }),
   request: {
     params: scopePath,
@@ -37,12 +37,12 @@ const claim = createRoute({
           .min(1)
           .max(128)
           .optional()
-          .meta({ description: 'Names this claim among those of your key, so that it can be repeated.' }),
+          .describe('Identifies this claim among the claims of your key, so that it can be repeated.'),
       }),
       { limit: 10, lease_s: 60, claim_id: 'worker-1:0042' },
     ),
   },
-  responses: { 200: json(z.object({ deliveries }), 'What was claimed: nothing, where nothing waits.'), ...problems(400, 409, 413, 415) },
+  responses: { 200: json(z.object({ deliveries }), 'The claimed events; empty if none is due.'), ...problems(400, 409, 413, 415) },
 })
 
 const ack = createRoute({
@@ -51,7 +51,7 @@ const ack = createRoute({
   operationId: 'acknowledgeEvents',
   tags,
   summary: 'Acknowledge claimed events',
-  description: 'They end as `completed`. A token that was settled already, or whose lease has run out, is stale and changes nothing.',
+  description: 'The events end as `completed`. A token that was already settled, or whose lease has expired, is stale and changes nothing.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
   request: {
     params: scopePath,
@@ -60,7 +60,7 @@ const ack = createRoute({
     }),
   },
   responses: {
-    200: json(z.object({ acked: z.array(z.string()), stale: z.array(z.string()) }), 'Each token, as it was taken.'),
+    200: json(z.object({ acked: z.array(z.string()), stale: z.array(z.string()) }), 'The tokens that were accepted, and the stale ones.'),
     ...problems(400, 413, 415),
   },
 })
@@ -70,8 +70,8 @@ const nack = createRoute({
   path: '/v1/scopes/{scope}/nack',
   operationId: 'rejectEvents',
   tags,
-  summary: 'Give a claimed event back',
-  description: 'It is retried with backoff, or goes to the dead letters once its attempts are spent.',
+  summary: 'Reject a claimed event',
+  description: 'It is retried with backoff, or becomes a dead letter once its attempts are used up.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'report' }),
   request: {
     params: scopePath,
@@ -83,7 +83,7 @@ const nack = createRoute({
   responses: {
     200: json(
       z.object({ status: z.string(), due_at: z.iso.datetime().nullable() }),
-      'Where it went: `pending` until `due_at`, or `dead_lettered`.',
+      'New status: `pending` until `due_at`, or `dead_lettered`.',
     ),
     ...problems(400, 409, 413, 415),
   },
@@ -113,15 +113,15 @@ export const pullRoutes = resource()
     return c.json({ status: refused.status, due_at: refused.due_at }, 200)
   })
 
-/** An id of one key's own: two consumers that choose the same one do not get each other's events. */
+/** Scopes the id to the key: two consumers that choose the same id do not get each other's events. */
 const tokenOf = (key_id: string, claim_id: string): string =>
   createHash('sha256').update(`${key_id} ${claim_id}`).digest('hex').slice(0, 32)
 
-/** If this fails as well, the lease ends, and the attempt counts after all. */
+/** If this fails as well, the lease expires and the attempt counts. */
 async function returnClaim(stub: ScopeApi, { scope, claim_id, why }: { scope: string; claim_id: string; why: string }) {
   try {
     await stub.giveBack(claim_id, why)
   } catch (error) {
-    warn({ message: 'a claim could not be given back', scope, error })
+    warn({ message: 'failed to return a claim; its lease will expire', scope, error })
   }
 }

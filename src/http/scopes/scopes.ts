@@ -1,13 +1,15 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { eventRecord } from '../describe/schemas.ts'
+import { eventRecord } from '../../contract/event-record.ts'
 import { limits } from '../../base/limits.ts'
 import { settingsPatch, type SettingsPatch } from '../../contract/settings.ts'
 import { listScopes } from '../../store/scopes.ts'
-import { guard, json, jsonRequest, jsonText, paged, pageLimit, problems, resource, scopePath } from '../describe/describe.ts'
+import { guard, json, jsonRequest, jsonText, problems, resource, scopePath } from '../describe/describe.ts'
+import { paged, pageLimit } from '../describe/paging.ts'
 import { invalid, notFound } from '../problems/refusals.ts'
 import { described, plainSchema } from '../describe/plain-schema.ts'
 import { refuseInvalid } from '../problems/refuse-invalid.ts'
-import { contextView, logEntry, scopeState, scopeSummary, settings } from '../describe/scope-schemas.ts'
+import { contextView, scopeState, scopeSummary, settings } from '../../contract/scope.ts'
+import { logEntry } from '../../contract/log-entry.ts'
 
 const tags = ['Scopes']
 
@@ -28,7 +30,7 @@ const state = createRoute({
   operationId: 'getScope',
   tags,
   summary: "Get a scope's state",
-  description: 'Inbox depths, the turn in flight, counters and settings. A scope that never got an event is empty, not absent.',
+  description: 'Inbox depths, the turn in flight, counters and settings. A scope without events is empty; it is never reported as missing.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath },
   responses: { 200: json(scopeState, 'The state.'), ...problems(400) },
@@ -41,7 +43,7 @@ const configure = createRoute({
   tags,
   summary: "Change a scope's settings",
   description:
-    'A merge patch: what is named changes, and null goes back to the default. docs/settings.md describes each setting. ' +
+    'A merge patch: only the given settings change; null restores the default. docs/settings.md describes each setting. ' +
     "Tools whose secret isn't allowed for their host (`REFLEX_TOOL_X_HOSTS`) are rejected.",
   ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
   request: {
@@ -51,7 +53,7 @@ const configure = createRoute({
       when: 'last_1m.total >= 3',
     }),
   },
-  responses: { 200: json(z.object({ scope: z.string(), settings }), 'The settings as they are now.'), ...problems(400, 413, 415) },
+  responses: { 200: json(z.object({ scope: z.string(), settings }), 'The updated settings.'), ...problems(400, 413, 415) },
 })
 
 const place = z.coerce.number<string>().int().min(1)
@@ -62,13 +64,13 @@ const context = createRoute({
   tags,
   summary: 'Get the DecisionContext',
   description:
-    'What the scope has in mind: the events since the last action, oldest first, and the scratch. One answer holds the newest ' +
-    '`limit` events, at most 4 MB of them; with its `next_cursor` as `cursor` the next answer holds those before.',
+    'The working memory of the scope: the events since the last action, oldest first, and the scratch. A page holds the newest ' +
+    '`limit` events, at most 4 MB; pass its `next_cursor` as `cursor` for older ones.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: {
     params: scopePath,
     query: z.object({
-      limit: pageLimit(10_000, 1000).meta({ description: 'The last so many events.' }),
+      limit: pageLimit(10_000, 1000).describe('Number of events, newest first.'),
       cursor: place.optional(),
     }),
   },
@@ -82,14 +84,13 @@ const log = createRoute({
   operationId: 'readLog',
   tags,
   summary: 'Read the log, oldest first',
-  description:
-    'What the scope saw, decided and did. `next_cursor` is the `after` of the next page; null means that this was the end so far.',
+  description: 'Everything the scope perceived, decided and did. `next_cursor` is the `after` of the next page; null at the current end.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: {
     params: scopePath,
     query: z.object({
-      after: seq.default(0).meta({ description: 'Entries with a greater `seq`.' }),
-      before: seq.optional().meta({ description: 'Entries with a smaller `seq`.' }),
+      after: seq.default(0).describe('Entries with a greater `seq`.'),
+      before: seq.optional().describe('Entries with a smaller `seq`.'),
       limit: pageLimit(limits.log_page),
     }),
   },
@@ -101,7 +102,7 @@ const event = createRoute({
   path: '/v1/scopes/{scope}/events/{id}',
   operationId: 'getScopeEvent',
   tags,
-  summary: 'Get one event as the scope has it',
+  summary: 'Get one event from the scope',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath.extend({ id: z.string().min(1).max(128) }) },
   responses: { 200: json(eventRecord, 'The event, its status and outcome.'), ...problems(400, 404) },
@@ -113,7 +114,7 @@ const cancel = createRoute({
   operationId: 'cancelTurn',
   tags,
   summary: 'Stop the turn in flight',
-  description: 'Durable: the turn stays cancelled across a restart. Its events end as `cancelled`. The body may be left out.',
+  description: 'Durable: the turn stays cancelled across a restart. Its events end as `cancelled`. The body is optional.',
   ...guard({ roles: ['operator'], scoped: true, body: 'optional' }),
   request: {
     params: scopePath,
@@ -122,7 +123,10 @@ const cancel = createRoute({
     }),
   },
   responses: {
-    200: json(z.object({ cancelled: z.boolean(), turn_id: z.string().nullable(), events: z.int() }), 'What was stopped, if anything was.'),
+    200: json(
+      z.object({ cancelled: z.boolean(), turn_id: z.string().nullable(), events: z.int() }),
+      'The cancelled turn, if one was in flight.',
+    ),
     ...problems(400, 413, 415),
   },
 })
@@ -149,7 +153,7 @@ export const scopeRoutes = resource()
   .openapi(log, async (c) => {
     const { after, before, limit } = c.req.valid('query')
     const { entries, last_seq } = await c.env.SCOPE.getByName(c.var.scope).readLog(after, limit, before)
-    // The entries are JSON text already, up to a thousand of them: only the last one is parsed.
+    // Entries are JSON text already, up to 1000 of them: parse only the last one.
     const last = entries.at(-1)
     const seq = last === undefined ? last_seq : placed.parse(JSON.parse(last)).seq
     const next_cursor = seq < Math.min(last_seq, (before ?? Number.POSITIVE_INFINITY) - 1) ? String(seq) : null

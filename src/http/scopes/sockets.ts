@@ -3,18 +3,16 @@ import { issueTicket as signTicket, principalOf, ticketSecretOf, verifyTicket } 
 import { deciderOf, hasRole, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
 import { randomHex } from '../../core/event.ts'
-import { keyDeleted } from '../../contract/key-deleted.ts'
+import { keyDeleted, tooFarBehind, type Connect } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
 import { Problem } from '../../contract/problem.ts'
-import type { Connect } from '../../contract/scope-api.ts'
-import { tooFarBehind } from '../../contract/too-far-behind.ts'
 import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
 import { conflict, unavailable } from '../problems/refusals.ts'
 
 const tags = ['Live']
 const seq = z.coerce.number<string>().int().min(0).optional()
-const after = seq.meta({ description: 'The last `seq` seen: what the log has since comes first. Without it, only what is new comes.' })
-const ticket = z.string().optional().meta({ description: 'A one-time ticket, instead of a key.' })
+const after = seq.describe('The last `seq` seen: newer log entries are sent first. Without it, only new entries are sent.')
+const ticket = z.string().optional().describe('A one-time ticket, in place of a key.')
 
 const socket = createRoute({
   method: 'get',
@@ -23,27 +21,27 @@ const socket = createRoute({
   tags,
   summary: 'Open a WebSocket',
   description:
-    'JSON both ways. **In** (role publisher): an event, or `{"content": "…"}`, which is a `ws.message` of this connection; with the role operator also ' +
-    '`{"type": "approve" or "reject", "approval_id", "reason"?}`. **Out**: `{"type": "ack", "id", "status"}` once an event is durable or a decision is taken; `{"type": "error", "errors"}` for input that is not valid, and the socket stays open; `{"type": "log", "entry"}` for ' +
-    'whatever the log records; `{"type": "delta", "turn_id", "content"}` for pieces of an answer that is being made, and with `event_id` for a reflex\'s whole answer, ahead of its entry `reply-sent`. `ping` is answered with `pong`. Where no header can be set, as in a browser, ask for a ticket ' +
-    'and pass it as `?ticket=`. The first frame is `{"type": "open", "seq"}`: the entries that come are those after this `seq`. Resume with `?after=SEQ`, the last `seq` of an ' +
-    `entry, or of \`open\` where none came yet, and nothing is missed. A socket whose key was deleted is closed with ${keyDeleted.code} (${keyDeleted.reason}), ` +
-    'within a minute of its use: opening it again with that key is refused. After every 64 kB there comes `{"type": "mark", "sent"}`: **send it back as it is**, once ' +
-    `what came before it is dealt with. The scope sends at most ${limits.unread_bytes / 1024} kB ahead of the last mark that came back, and goes on from the log when the next one does; ` +
-    `where none comes for 30 s, or none ever came for 5 s, the socket is closed with ${tooFarBehind.code}, and \`?after=SEQ\` resumes without a gap. A socket takes ${limits.socket_messages_per_second} messages a second; ` +
-    `what is beyond that is answered with an error. A key has at most ${limits.connections_per_key} sockets and streams open on one scope (429).`,
+    'JSON in both directions. **In** (role publisher): an event, or `{"content": "…"}`, which is a `ws.message` of this connection; with the role operator also ' +
+    '`{"type": "approve" or "reject", "approval_id", "reason"?}`. **Out**: `{"type": "ack", "id", "status"}` once an event is durable or a decision is recorded; `{"type": "error", "errors"}` for invalid input, after which the socket stays open; `{"type": "log", "entry"}` for ' +
+    'each log entry; `{"type": "delta", "turn_id", "content"}` for parts of a response in progress, and with `event_id` for the whole reply of a reflex, ahead of its entry `reply-sent`. `ping` is answered with `pong`. Clients that cannot set headers, such as browsers, request a ticket ' +
+    'and pass it as `?ticket=`. The first frame is `{"type": "open", "seq"}`: log entries after this `seq` follow. To resume without a gap, pass `?after=SEQ` with the last `seq` of an ' +
+    `entry, or of \`open\` if no entry has arrived. A socket whose key was deleted is closed with ${keyDeleted.code} (${keyDeleted.reason}) ` +
+    'within a minute of use; reconnecting with that key is rejected. After every 64 kB the scope sends `{"type": "mark", "sent"}`: **return it unchanged** once ' +
+    `the preceding frames are processed. The scope sends at most ${limits.unread_bytes / 1024} kB beyond the last returned mark, and continues from the log when the next one is returned. ` +
+    `If no mark is returned for 30 s, or none at all for 5 s, the socket is closed with ${tooFarBehind.code}; \`?after=SEQ\` resumes without a gap. A socket accepts ${limits.socket_messages_per_second} messages per second; ` +
+    `further messages are answered with an error. A key may have at most ${limits.connections_per_key} open sockets and streams per scope (429).`,
   ...guard({ roles: ['publisher', 'viewer'], scoped: true }),
   request: {
     params: scopePath,
     query: z.object({
       after,
       ticket,
-      connection_id: z.string().min(1).max(128).optional().meta({ description: "Names this connection; else it is the key's name." }),
+      connection_id: z.string().min(1).max(128).optional().describe("The name of this connection; defaults to the key's name."),
     }),
   },
   responses: {
     101: { description: 'The socket is open.' },
-    426: { description: 'The request is no upgrade to a WebSocket.' },
+    426: { description: 'Not a WebSocket upgrade request.' },
     ...problems(400, 503),
   },
 })
@@ -55,8 +53,8 @@ const stream = createRoute({
   tags,
   summary: 'Follow the log as server-sent events',
   description:
-    'Each event is named `log`, its `id` is the `seq`, its data the entry. A `Last-Event-ID` header resumes, as an EventSource sends it by itself: from the ' +
-    'beginning on, for the stream begins with the `id` that its first entry comes after. A stream whose key was deleted ends within a minute or so, and so does one from which nothing was read for a minute.',
+    'Each event is named `log`; its `id` is the `seq` and its data the entry. A `Last-Event-ID` header resumes the stream; an EventSource sends it automatically, even before the ' +
+    'first entry, because the stream starts with the `id` of the position before it. A stream ends within about a minute after its key was deleted, or if nothing was read from it for a minute.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath, query: z.object({ after, ticket }) },
   responses: {
@@ -72,8 +70,8 @@ const issueTicket = createRoute({
   tags,
   summary: 'Get a one-time ticket',
   description:
-    'Good for one connection to this scope, for 60 s, with the base roles of the key that asked for it. If that key is deleted, the connection ends. ' +
-    'It is signed by the deployment, with `REFLEX_TICKET_SECRET` or a key derived from `REFLEX_ADMIN_KEY`: replacing that secret ends the tickets that are not used yet. 409: neither is set.',
+    'Valid for one connection to this scope, for 60 s, with the base roles of the requesting key. If that key is deleted, the connection is closed. ' +
+    'The deployment signs it with `REFLEX_TICKET_SECRET` or a key derived from `REFLEX_ADMIN_KEY`; replacing that secret invalidates unused tickets. 409: neither is set.',
   ...guard({ roles: ['viewer', 'publisher'], scoped: true }),
   request: { params: scopePath },
   responses: { 201: json(z.object({ ticket: z.string(), expires_at: z.iso.datetime() }), 'The ticket.'), ...problems(400, 409) },
@@ -109,20 +107,17 @@ export const socketRoutes = resource()
     return c.json({ ticket, expires_at: new Date(expires_at).toISOString() }, 201)
   })
 
-/** Whose connection this is. The object trusts this header, so nothing of the caller's own request is passed on. */
+/** The object trusts the header about the connection, so nothing of the caller's own request is passed on. */
 async function open(env: Env, scope: string, connect: Connect, headers: Record<string, string> = {}): Promise<Response> {
   const opening = { ...headers, 'x-reflex-connect': ascii(JSON.stringify(connect)) }
   const response = await env.SCOPE.getByName(scope).fetch('https://scope/', { headers: opening })
   if (response.status === 429) throw tooManyConnections(scope)
   if (response.status === 503)
-    throw unavailable(`The scope ${scope} has as many open sockets or streams as it may have. Close some, or try again later.`)
+    throw unavailable(`The scope ${scope} has reached its limit of open sockets and streams. Close some, or try again later.`)
   return response
 }
 
-/**
- * The scope's object is asked only about a ticket that this deployment signed for it: a made-up one
- * costs no object.
- */
+/** Contacts the scope's object only for tickets that this deployment signed: a forged one costs no object. */
 export async function redeemTicket(env: Env, scope: string, ticket: string): Promise<Principal | null> {
   const claims = await verifyTicket(ticketSecretOf(env), scope, ticket, Date.now())
   if (!claims) return null
@@ -132,10 +127,10 @@ export async function redeemTicket(env: Env, scope: string, ticket: string): Pro
   return null
 }
 
-/** A header carries no more; JSON can say the rest with escapes. */
+/** Headers are limited to ASCII; JSON escapes the rest. */
 const ascii = (json: string): string => json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** One that is none of ours is as good as none: an EventSource could not do anything about a refusal. */
+/** Ignores ids we did not issue: an EventSource could not handle a rejection. */
 const lastEventId = (header: string | undefined): number | undefined => (/^\d{1,15}$/.test(header ?? '') ? Number(header) : undefined)
 
 const NO_TICKETS =
@@ -146,7 +141,7 @@ const tooManyTickets = (scope: string, detail: string): Problem =>
     status: 429,
     type: 'urn:reflex:problem:too-many-requests',
     title: 'Too many requests',
-    detail: `No further ticket is accepted in ${scope} now: ${detail}. Ask for a new one in a minute.`,
+    detail: `The scope ${scope} accepts no further tickets now: ${detail}. Request a new one in a minute.`,
     headers: { 'Retry-After': '60' },
   })
 
@@ -156,8 +151,8 @@ const tooManyConnections = (scope: string): Problem =>
     type: 'urn:reflex:problem:too-many-connections',
     title: 'Too many connections',
     detail:
-      `This key has ${limits.connections_per_key} sockets and streams open on the scope ${scope}, and may have no more. ` +
-      'Close some, or try again once those that are gone have been noticed, within a minute.',
+      `This key has reached its limit of ${limits.connections_per_key} open sockets and streams on the scope ${scope}. ` +
+      'Close some, or try again in a minute, when lost connections have been detected.',
     headers: { 'Retry-After': '60' },
   })
 
@@ -166,6 +161,6 @@ const upgradeRequired = (): Problem =>
     status: 426,
     type: 'urn:reflex:problem:upgrade-required',
     title: 'Upgrade required',
-    detail: 'This is a WebSocket: connect with a WebSocket client. The same as server-sent events is at /stream.',
+    detail: 'Connect with a WebSocket client. /stream serves the same as server-sent events.',
     headers: { Upgrade: 'websocket' },
   })

@@ -1,20 +1,13 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Problem } from '../../contract/problem.ts'
-import { schedule } from '../../contract/schedule.ts'
+import { schedule, timer } from '../../contract/schedule.ts'
 import { guard, json, jsonRequest, problems, resource, scopePath } from '../describe/describe.ts'
+import { whole } from '../describe/paging.ts'
 import { conflict, invalid, notFound } from '../problems/refusals.ts'
 
 const tags = ['Timers']
 const name = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'a timer is named by 1 to 64 characters of A-Z a-z 0-9 . _ : and -')
 const timerPath = scopePath.extend({ name })
-const timer = z
-  .object({
-    name: z.string(),
-    schedule,
-    next_at: z.iso.datetime(),
-    fired: z.int().meta({ description: 'How often it ticked.' }),
-  })
-  .openapi('Timer')
 
 const set = createRoute({
   method: 'put',
@@ -23,11 +16,11 @@ const set = createRoute({
   tags,
   summary: 'Set a timer',
   description:
-    'Each tick is a `timer.tick` event: every so many seconds, by a cron expression in UTC, or once. Idempotent: the same schedule again changes nothing. Ticks that were ' +
-    'missed are one tick. While the inbox is full, ticks that others follow are skipped, and the log says so (`timer-skipped`).',
+    'Each tick is a `timer.tick` event. A timer ticks at an interval, by a cron expression in UTC, or once. Idempotent: setting the same schedule again changes nothing. ' +
+    'Missed ticks are merged into one. While the inbox is full, ticks of a repeating timer are skipped and logged (`timer-skipped`).',
   ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
   request: { params: timerPath, body: jsonRequest(schedule, { every_s: 60 }) },
-  responses: { 200: json(timer, 'It was there, and is as asked now.'), 201: json(timer, 'Created.'), ...problems(400, 409, 413, 415) },
+  responses: { 200: json(timer, 'Updated, or unchanged.'), 201: json(timer, 'Created.'), ...problems(400, 409, 413, 415) },
 })
 
 const list = createRoute({
@@ -38,7 +31,7 @@ const list = createRoute({
   summary: 'List timers, by name',
   ...guard({ roles: ['operator'], scoped: true }),
   request: { params: scopePath },
-  responses: { 200: json(z.object({ items: z.array(timer), next_cursor: z.null() }), 'All of them.'), ...problems(400) },
+  responses: { 200: json(whole(timer), 'All timers.'), ...problems(400) },
 })
 
 const get = createRoute({

@@ -1,59 +1,16 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { iso } from '../../base/time.ts'
-import { coversScope, type Principal } from '../../contract/principal.ts'
+import { withIso } from '../../base/time.ts'
+import { warn } from '../../base/warn.ts'
+import { approval, approvalStatus, decisionReason, type Approval } from '../../contract/approval.ts'
+import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
-import { approvalRunStatuses, approvalStatus, type Approval } from '../../contract/approval.ts'
-import { findApproval, listApprovals } from '../../store/approvals.ts'
-import { ageCursor, beforeOf, nextByAge } from '../describe/age-cursor.ts'
-import { guard, json, paged, pageLimit, problems, resource } from '../describe/describe.ts'
-import { notFound } from '../problems/refusals.ts'
+import type { Env } from '../../env.ts'
+import { decideApproval, findApproval, listApprovals } from '../../store/approvals.ts'
+import { guard, idPath, json, jsonRequest, problems, resource } from '../describe/describe.ts'
+import { byAge, listed, paged } from '../describe/paging.ts'
+import { conflict, forbidden, notFound } from '../problems/refusals.ts'
 
 const tags = ['Approvals']
-const time = z.iso.datetime()
-
-const ended = z.array(z.object({ tool: z.string(), status: z.string() }))
-const run = z
-  .object({
-    run_id: z
-      .string()
-      .nullable()
-      .meta({ description: 'As the scope’s log names it; null where the gate refused it when it was to begin.' }),
-    status: z.enum(approvalRunStatuses),
-    reason: z.string().nullable().meta({ description: 'Why it is not ok.' }),
-    outputs: z
-      .record(z.string(), z.unknown())
-      .meta({ description: 'As the scope’s log shows them: without secrets, and not where they are long.' }),
-    steps: ended,
-    compensation: ended.meta({ description: 'What undid steps after a failure.' }),
-    cost_usd: z.number(),
-    ended_at: time.nullable(),
-  })
-  .openapi('ApprovalRun')
-
-export const approval = z
-  .object({
-    id: z.string(),
-    scope: z.string(),
-    skill_id: z.string(),
-    version: z.string(),
-    manifest_hash: z.string(),
-    inputs_hash: z.string().meta({ description: 'What is approved is this version with these inputs, and nothing else.' }),
-    inputs: z.record(z.string(), z.unknown()).meta({ description: 'Secrets in them are masked.' }),
-    why: z.string(),
-    requested_by: z.string(),
-    requested_key: z.string().nullable().meta({ description: 'The id of the key that proposed it; null where an agent or a reflex did.' }),
-    self_approval: z.boolean().meta({ description: 'Whether that key may approve it, too.' }),
-    created_at: time,
-    expires_at: time,
-    status: approvalStatus,
-    decided_by: z.string().nullable(),
-    decided_at: time.nullable(),
-    reason: z.string().nullable(),
-    run: run.nullable().meta({ description: 'What became of it, about a second after it has; null until it has begun.' }),
-  })
-  .openapi('Approval')
-
-export const approvalPath = z.object({ id: z.string().min(1).max(128) })
 
 const list = createRoute({
   method: 'get',
@@ -61,16 +18,9 @@ const list = createRoute({
   operationId: 'listApprovals',
   tags,
   summary: 'List approvals, newest first',
-  description: 'What waits for somebody to decide, and what was decided, in the scopes that the key covers.',
+  description: 'Pending and decided approvals in the scopes that the key covers.',
   ...guard({ roles: ['operator'] }),
-  request: {
-    query: z.object({
-      status: approvalStatus.optional(),
-      scope: scopeName.optional(),
-      limit: pageLimit(1000),
-      cursor: ageCursor,
-    }),
-  },
+  request: { query: byAge({ status: approvalStatus.optional(), scope: scopeName.optional() }) },
   responses: { 200: json(paged(approval), 'A page.'), ...problems(400) },
 })
 
@@ -81,33 +31,99 @@ const find = createRoute({
   tags,
   summary: 'Get an approval',
   ...guard({ roles: ['operator'] }),
-  request: { params: approvalPath },
+  request: { params: idPath },
   responses: { 200: json(approval, 'The approval.'), ...problems(400, 404) },
+})
+
+const decision = {
+  method: 'post' as const,
+  tags,
+  ...guard({ roles: ['operator'], body: 'optional' }),
+  request: {
+    params: idPath,
+    body: jsonRequest(z.strictObject({ reason: decisionReason.optional() }), { reason: 'checked with the team' }),
+  },
+  responses: { 200: json(approval, 'The updated approval.'), ...problems(400, 404, 409, 413, 415) },
+}
+
+const approve = createRoute({
+  ...decision,
+  path: '/v1/approvals/{id}/approve',
+  operationId: 'approveRun',
+  summary: 'Approve a run of a skill',
+  description:
+    'Allows one run of that version with those inputs. The first decision wins; expired approvals cannot be decided. Four-eyes principle: the key that proposed the run ' +
+    "cannot approve it, unless it has the role admin or the manifest's `policy.self_approval` allows it. Inactive versions cannot be approved. The body is optional.",
+})
+
+const reject = createRoute({
+  ...decision,
+  path: '/v1/approvals/{id}/reject',
+  operationId: 'rejectRun',
+  summary: 'Reject a run of a skill',
+  description:
+    "The skill does not run, and the scope's log records the reason. The proposer may reject it to withdraw it. The body is optional.",
 })
 
 export const approvalRoutes = resource()
   .openapi(list, async (c) => {
-    const { limit, cursor, ...query } = c.req.valid('query')
-    const { scopes: patterns } = c.var.principal
-    const found = await listApprovals(c.env.DB, { ...query, patterns, before: beforeOf(cursor), limit, now: Date.now() })
-    const next_cursor = nextByAge(found, ({ created_at, id }) => ({ at: created_at, id }))
-    return c.json({ items: found.items.map(presentApproval), next_cursor }, 200)
+    const { cursor: before, ...query } = c.req.valid('query')
+    const found = await listApprovals(c.env.DB, { ...query, patterns: c.var.principal.scopes, before, now: Date.now() })
+    return c.json(listed(found, { present, cursor: ({ created_at, id }) => ({ at: created_at, id }) }), 200)
   })
-  .openapi(find, async (c) => c.json(presentApproval(await myApproval(c.env.DB, c.var.principal, c.req.valid('param').id)), 200))
+  .openapi(find, async (c) => c.json(present(await covered(c.env, c.var.principal, c.req.valid('param').id)), 200))
+  .openapi(approve, async (c) => {
+    const which = { ...c.req.valid('param'), status: 'approved' as const, reason: c.req.valid('json').reason ?? null }
+    return c.json(present(await decide(c.env, c.var.principal, which)), 200)
+  })
+  .openapi(reject, async (c) => {
+    const which = { ...c.req.valid('param'), status: 'rejected' as const, reason: c.req.valid('json').reason ?? null }
+    return c.json(present(await decide(c.env, c.var.principal, which)), 200)
+  })
 
-/** One that the key does not cover is not there for it. */
-export async function myApproval(db: D1Database, principal: Principal, id: string): Promise<Approval> {
-  const found = await findApproval(db, id, Date.now())
+/** Approvals outside the key's scopes read as not found. */
+async function covered(env: Env, principal: Principal, id: string): Promise<Approval> {
+  const found = await findApproval(env.DB, id, Date.now())
   if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no approval ${id} in the scopes of this key.`)
   return found
 }
 
-export const presentApproval = ({ created_at, expires_at, decided_at, run, ...rest }: Approval) => ({
-  ...rest,
-  created_at: iso(created_at),
-  expires_at: iso(expires_at),
-  decided_at: isoOrNull(decided_at),
-  run: run && { ...run, ended_at: isoOrNull(run.ended_at) },
+const present = ({ run, ...rest }: Approval) => ({
+  ...withIso(rest, ['created_at', 'expires_at', 'decided_at']),
+  run: run && withIso(run, ['ended_at']),
 })
 
-const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
+type Decision = { id: string; status: 'approved' | 'rejected'; reason: string | null }
+
+async function decide(env: Env, principal: Principal, { id, status, reason }: Decision): Promise<Approval> {
+  await covered(env, principal, id)
+  const { key_id, name } = principal
+  const by = { key_id, name, is_admin: hasRole(principal, 'admin') }
+  const decided = await decideApproval(env.DB, { id, status, by, reason, now: Date.now() })
+  if (decided.ok) {
+    await notify(env, decided.approval)
+    return decided.approval
+  }
+  switch (decided.reason) {
+    case 'decided':
+      throw conflict('already-decided', decided.detail)
+    case 'expired':
+      throw conflict('approval-expired', decided.detail)
+    case 'skill_inactive':
+      throw conflict('skill-inactive', decided.detail)
+    case 'own':
+      throw forbidden(decided.detail)
+    case 'not_found':
+      break
+  }
+  throw notFound(decided.detail)
+}
+
+/** The decision is durable in D1 either way: a scope that could not be reached finds it when it polls. */
+async function notify(env: Env, { id, scope }: Approval): Promise<void> {
+  try {
+    await env.SCOPE.getByName(scope).approvalDecided(id)
+  } catch (error) {
+    warn({ message: 'failed to notify a scope of a decision; it will poll', scope, id, error })
+  }
+}

@@ -1,47 +1,26 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { proposeSkillInput } from '../../skills/asp/parse.ts'
+import type { Context } from 'hono'
+import { baseRoles, hasRole } from '../../contract/principal.ts'
+import { bulletin, proposalResult, type Bulletin, type ProposalReport } from '../../contract/skill.ts'
+import { traceContextOf } from '../../events/traceparent.ts'
+import { proposeSkillInput, type Proposal } from '../../skills/asp/parse.ts'
+import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, scopePath } from '../describe/describe.ts'
 import { described, plainSchema } from '../describe/plain-schema.ts'
-import { propose } from './propose-to-scope.ts'
 import { refuseInvalid } from '../problems/refuse-invalid.ts'
 
-const body = proposeSkillInput.extend({
-  dry_run: z.boolean().default(false).meta({ description: 'Only the gate decides; nothing runs.' }),
-})
-const text = z.string()
-const result = z
-  .looseObject({
-    status: z.enum(['ok', 'refused', 'clarify', 'needs_approval', 'partial_failure', 'failed', 'unknown']),
-    reason: text.nullable(),
-    outputs: z.record(text, z.unknown()),
-    questions: z.array(z.object({ slot: text, question: text })),
-    approval_id: text.nullable(),
-    decision: z.looseObject({
-      verdict: text,
-      stages: z.array(z.looseObject({ stage: text, verdict: z.enum(['passed', 'failed', 'not_reached']), reason: text.nullable() })),
-      score: z.number().nullable(),
-      tau: z.number().nullable(),
-      to_pass: z.array(text),
-    }),
-    steps: z.array(z.object({ index: z.int(), tool: text, status: text, duration_ms: z.number() })),
-    compensation: z.array(z.looseObject({ tool: text, status: text })),
-    idempotent: z.boolean().meta({ description: 'Nothing ran: the outputs are from an earlier run.' }),
-    dry_run: z.boolean().meta({
-      description: 'Nothing ran, whatever the status: `ok` means that the gate would allow it.',
-    }),
-    trace_id: text,
-  })
-  .openapi('ProposalResult')
+const tags = ['Skills']
+const body = proposeSkillInput.extend({ dry_run: z.boolean().default(false).describe('Only evaluates the gate; nothing runs.') })
 
 const proposal = createRoute({
   method: 'post',
   path: '/v1/scopes/{scope}/skills/propose',
   operationId: 'proposeSkill',
-  tags: ['Skills'],
+  tags,
   summary: 'Propose to run a skill',
   description:
-    "The gate decides by the manifest, the scope's settings and the roles of the key: compat, preconditions, score, policy, in this order. An allowed skill runs at once, and the response has its result. " +
-    'The run joins the trace of a `traceparent` header, or starts a new one; search the log for `trace_id`.',
+    "The gate decides, based on the manifest, the scope's settings and the roles of the key: compat, preconditions, score, policy, in this order. An allowed proposal runs immediately, " +
+    'and the response holds its result. A `traceparent` header sets the trace of the run; otherwise a new one is created. Use `trace_id` to find the run in the log.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
   request: {
     params: scopePath,
@@ -51,10 +30,43 @@ const proposal = createRoute({
       why: 'open an incident',
     }),
   },
-  responses: { 200: json(result, 'The decision and the result.'), ...problems(400, 413, 415) },
+  responses: { 200: json(proposalResult, 'The decision and the result.'), ...problems(400, 413, 415) },
 })
 
-export const proposeSkillRoutes = resource().openapi(proposal, async (c) => {
-  const { dry_run, ...proposal } = refuseInvalid({ target: 'json', ...body.safeParse(await c.req.json()) })
-  return jsonText<z.infer<typeof result>>(await propose(c, proposal, { from: 'caller', dry_run }))
+const show = createRoute({
+  method: 'get',
+  path: '/v1/scopes/{scope}/bulletin',
+  operationId: 'getBulletin',
+  tags,
+  summary: 'Show the bulletin of skills a model would get',
+  description:
+    "At most five active skills that fit the scope and the conversation, best first, based on the scope's settings `project`, `env`, `toolset`, `repo` and `goal_labels` and on recently successful runs.",
+  ...guard({ roles: ['viewer'], scoped: true }),
+  request: {
+    params: scopePath,
+    query: z.object({
+      text: z.string().max(10_000).default('').meta({ description: 'Text of the conversation.', example: 'deploy the latest to staging' }),
+    }),
+  },
+  responses: { 200: json(bulletin, 'The bulletin.'), ...problems(400) },
 })
+
+export const proposeSkillRoutes = resource()
+  .openapi(proposal, async (c) => {
+    const { dry_run, ...proposal } = refuseInvalid({ target: 'json', ...body.safeParse(await c.req.json()) })
+    return jsonText<ProposalReport>(await propose(c, proposal, { from: 'caller', dry_run }))
+  })
+  .openapi(show, async (c) => jsonText<Bulletin>(await c.env.SCOPE.getByName(c.var.scope).bulletin(c.req.valid('query').text)))
+
+/** Has the scope decide on a proposal with the roles of the key and run it if allowed; returns the JSON of a ProposalResult. */
+export function propose(
+  { env, req, var: { scope, principal } }: Pick<Context<AuthEnv>, 'env' | 'req' | 'var'>,
+  proposal: Proposal,
+  { from, dry_run }: { from: 'caller' | 'model'; dry_run: boolean },
+): Promise<string> {
+  // Policies name roles; implied roles count as held.
+  const roles = Array.from(new Set([...principal.roles, ...baseRoles.filter((role) => hasRole(principal, role))]))
+  const { name, key_id } = principal
+  const trace = traceContextOf(req.header('traceparent'))
+  return env.SCOPE.getByName(scope).propose(proposal, { name, key_id, from, roles, dry_run, trace })
+}

@@ -1,5 +1,5 @@
 import type { Agent } from '../../agent/define-agent.ts'
-import type { FieldError } from '../../base/field-error.ts'
+import type { FieldError } from '../../base/check-json.ts'
 import { compileExpression } from '../../skills/cel/expression.ts'
 import { checkManifest, type CheckOptions, expressionsOf } from '../../skills/manifest/check.ts'
 import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'

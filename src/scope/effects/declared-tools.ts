@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTool, type ToolDefinition } from '../../tools/define-tool.ts'
 import type { Env } from '../../env.ts'
-import type { HttpToolSetting, McpServerSetting } from '../../contract/outside-tools.ts'
+import type { HttpToolSetting, McpServerSetting } from '../../contract/settings/outside-tools.ts'
 import type { Settings } from '../../contract/settings.ts'
 import { checkUrl } from '../../tools/guarded-fetch.ts'
 import { httpToolOf } from '../../tools/http-tool.ts'

@@ -1,6 +1,7 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
-import type { OperatorCall, Refused } from '../../contract/scope-api.ts'
+import type { OperatorCall } from '../../contract/scope-api.ts'
+import type { Refused } from '../../base/result.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { EffectLane } from './effect-lane.ts'
 import { isPlatformFault } from '../../base/faults.ts'

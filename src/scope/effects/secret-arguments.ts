@@ -1,6 +1,6 @@
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import type { Env } from '../../env.ts'
-import { deploymentHider, secretHider, type SecretHider } from '../../contract/secrets.ts'
+import { deploymentHider, secretHider, type SecretHider } from '../../base/secrets.ts'
 import { namedIn, withSecrets } from '../../skills/plan/secret-reference.ts'
 import { secretOf } from '../../tools/tool-secrets.ts'
 

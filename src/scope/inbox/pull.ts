@@ -1,5 +1,6 @@
 import type { Delivery } from '../../core/event-store.ts'
-import type { ClaimRequest, Refused } from '../../contract/scope-api.ts'
+import type { ClaimRequest } from '../../contract/scope-api.ts'
+import type { Refused } from '../../base/result.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Inbox } from './inbox.ts'
 import type { Settlement } from './settlement.ts'

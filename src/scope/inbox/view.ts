@@ -1,6 +1,6 @@
 import type { Event } from '../../core/event.ts'
 import type { EventRecord, EventStatus, Outcome } from '../../contract/event-record.ts'
-import type { Depth } from '../../contract/scope-api.ts'
+import type { Depth } from '../../contract/scope.ts'
 import type { Database, Row } from '../database.ts'
 import { UNTIL_SETTLED } from './inbox.ts'
 

@@ -1,5 +1,5 @@
 import { iso } from '../../base/time.ts'
-import type { Waiting } from '../../contract/waiting.ts'
+import type { Waiting } from '../../contract/event-record.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Budget } from '../turns/budget.ts'
 import type { OpenEvent } from './view.ts'

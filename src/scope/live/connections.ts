@@ -1,4 +1,4 @@
-import { ADMIN_KEY_ID } from '../../contract/key-deleted.ts'
+import { ADMIN_KEY_ID } from '../../contract/principal.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import { limits } from '../../base/limits.ts'
 import { warn } from '../../base/warn.ts'

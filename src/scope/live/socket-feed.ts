@@ -1,7 +1,6 @@
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
-import type { Connect } from '../../contract/scope-api.ts'
-import { tooFarBehind } from '../../contract/too-far-behind.ts'
+import { type Connect, tooFarBehind } from '../../contract/scope-api.ts'
 import type { Log } from '../log.ts'
 
 /**

@@ -6,7 +6,7 @@ import { fitsBytes } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { parseEvent, type EventRules } from '../../events/parse-event.ts'
 import { fromZod } from '../../contract/problem.ts'
-import { type FieldError } from '../../base/field-error.ts'
+import { type FieldError } from '../../base/check-json.ts'
 
 const mark = z.object({ type: z.literal('mark'), sent: z.int().min(0) })
 const LONGEST_MARK = 100

@@ -1,5 +1,5 @@
 import { limits } from '../../base/limits.ts'
-import type { Refused } from '../../contract/scope-api.ts'
+import type { Refused } from '../../base/result.ts'
 import type { Unit } from '../unit.ts'
 
 /**

@@ -1,6 +1,5 @@
 import type { Action } from '../../contract/action.ts'
-import type { Act, KeyOf } from '../../contract/reflex.ts'
-import { skillAct } from '../../contract/skill-act.ts'
+import { type Act, type KeyOf, skillAct } from '../../contract/reflex.ts'
 
 export function actOf(action: Action, identify: KeyOf): Act {
   switch (action.action_type) {

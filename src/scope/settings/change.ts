@@ -1,4 +1,4 @@
-import type { Refused } from '../../contract/scope-api.ts'
+import type { Refused } from '../../base/result.ts'
 import type { Settings, SettingsPatch } from '../../contract/settings.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Guard } from '../guard.ts'

@@ -5,8 +5,8 @@ import { fitsBytes } from '../../base/byte-length.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
-import type { Refused } from '../../contract/scope-api.ts'
-import { effectiveRetry } from '../../contract/retry-settings.ts'
+import type { Refused } from '../../base/result.ts'
+import { effectiveRetry } from '../../contract/settings/retry.ts'
 import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../../contract/settings.ts'
 import type { Env } from '../../env.ts'
 import type { Database } from '../database.ts'
@@ -55,7 +55,7 @@ export class SettingsStore {
   }
 
   #wrong({ agent, when, tools, reflexes, http_tools, mcp_servers, blackboard }: SettingsPatch): string | null {
-    const { agents, agentOf } = this.#agents
+    const { agents } = this.#agents
     if (agent && !agents.some(({ name }) => name === agent))
       return `agent: unknown agent "${agent}". Available: ${agents.map(({ name }) => name).join(', ')}.`
     const error = when ? conditionError(when) : null
@@ -63,7 +63,7 @@ export class SettingsStore {
     // What is kept seeds each turn's blackboard, which must not fail then.
     const seed = checkJson(blackboard ?? {})
     if (!seed.ok) return `blackboard.${seed.error.path} ${seed.error.message}`
-    const serving = agentOf(this.#scope, agent ?? undefined)
+    const serving = this.#agents.agentOf(this.#scope, agent ?? undefined)
     const declared = http_tools ?? serving.settings?.http_tools ?? []
     const servers = (mcp_servers ?? serving.settings?.mcp_servers ?? []).map(({ name }) => `mcp.${name}.`)
     const known = [

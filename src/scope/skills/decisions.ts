@@ -1,4 +1,4 @@
-import { ADMIN_KEY_ID } from '../../contract/key-deleted.ts'
+import { ADMIN_KEY_ID } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
 import { decided, type ApprovalDecision, type Decider } from '../../contract/approval.ts'
 import { decideApproval, findApproval } from '../../store/approvals.ts'

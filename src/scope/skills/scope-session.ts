@@ -1,5 +1,4 @@
-import type { Act } from '../../contract/reflex.ts'
-import { skillAct, skillName } from '../../contract/skill-act.ts'
+import { type Act, skillAct, skillName } from '../../contract/reflex.ts'
 import type { ProposalRequest, SkillProposal } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import type { SkillSession } from '../../skills/session/session.ts'

@@ -1,4 +1,4 @@
-import type { SecretHider } from '../../contract/secrets.ts'
+import type { SecretHider } from '../../base/secrets.ts'
 import type { Settings } from '../../contract/settings.ts'
 import { Budget } from './budget.ts'
 import type { Database } from '../database.ts'

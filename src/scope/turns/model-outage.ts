@@ -1,7 +1,7 @@
 import { iso } from '../../base/time.ts'
 import { tellFault, type ModelFault } from '../../base/faults.ts'
 import type { Refusal } from '../../models/model-errors.ts'
-import type { ModelWait } from '../../contract/scope-api.ts'
+import type { ModelWait } from '../../contract/scope.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Database } from '../database.ts'
 import type { Parking } from '../parking.ts'

@@ -1,4 +1,5 @@
 import { estimateTokenCount } from 'tokenx'
+import type { Bulletin } from '../../contract/skill.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { Blackboard } from '../plan/blackboard.ts'
 import { parsePath, readPath } from '../plan/path.ts'
@@ -23,9 +24,6 @@ export type BulletinRequest = Situation & {
   /** Maximum number of cards, up to five. */
   k?: number | undefined
 }
-
-/** `text` is for the system prompt, once per turn; empty, as `cards` is, where nothing fits. */
-export type Bulletin = { text: string; tokens: number; cards: (Card & { score: number })[] }
 
 /**
  * The skills that fit the place and the text best, by the gate's own score; ties are ordered by

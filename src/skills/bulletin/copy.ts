@@ -1,5 +1,5 @@
 import type { ArtifactChanges } from '../../contract/artifact.ts'
-import { compareVersions } from '../../contract/semantic-version.ts'
+import { compareVersions } from '../../base/semantic-version.ts'
 import { isCompatible } from '../gate/compat.ts'
 import type { Place } from '../gate/decision.ts'
 import { manifestSchema, type Manifest } from '../manifest/manifest.ts'

@@ -1,4 +1,4 @@
-import { secretHider } from '../../contract/secrets.ts'
+import { secretHider } from '../../base/secrets.ts'
 import { isJsonFields, type Json, type JsonFields } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { isSecretReference } from '../plan/secret-reference.ts'

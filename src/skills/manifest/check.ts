@@ -1,4 +1,4 @@
-import type { FieldError } from '../../base/field-error.ts'
+import type { FieldError } from '../../base/check-json.ts'
 import { maximumScore, tauOf } from '../bulletin/score.ts'
 import { compileExpression } from '../cel/expression.ts'
 import { placesIn, type Place } from '../plan/template.ts'

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { byteLength } from '../../base/byte-length.ts'
-import { checkJson } from '../../base/check-json.ts'
-import type { FieldError } from '../../base/field-error.ts'
+import { checkJson, type FieldError } from '../../base/check-json.ts'
 import { hashJson } from '../../base/json.ts'
 import { fromZod } from '../../contract/problem.ts'
 import { tokensOf } from '../bulletin/keyword.ts'

@@ -1,5 +1,5 @@
 import { isFields } from '../../base/check-json.ts'
-import { secretName } from '../../contract/outside-tools.ts'
+import { secretName } from '../../contract/settings/outside-tools.ts'
 import type { JsonFields } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 

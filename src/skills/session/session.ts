@@ -1,7 +1,7 @@
 import { fitsBytes } from '../../base/byte-length.ts'
 import { sameJson } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
-import { skillName } from '../../contract/skill-act.ts'
+import { skillName } from '../../contract/reflex.ts'
 import { buildBulletin, goalOf } from '../bulletin/bulletin.ts'
 import { hashManifest } from '../manifest/manifest.ts'
 import type { Blackboard } from '../plan/blackboard.ts'

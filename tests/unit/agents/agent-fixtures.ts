@@ -6,7 +6,7 @@ import type { Env } from '../../../src/env.ts'
 import { DecisionContext } from '../../../src/core/decision-context.ts'
 import { withDefaults, type Event } from '../../../src/core/event.ts'
 import { OfflineModel } from '../../../src/models/offline-model.ts'
-import { effectiveRetry } from '../../../src/contract/retry-settings.ts'
+import { effectiveRetry } from '../../../src/contract/settings/retry.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings.ts'
 import type { LogLine } from '../../../src/agents/ssh-guard/line.ts'
 

@@ -1,7 +1,6 @@
 import { array, assert, constantFrom, nat, property } from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { byteLength, fitsBytes } from '../../../src/base/byte-length.ts'
-import { jsonChunks } from '../../../src/base/json-chunks.ts'
+import { byteLength, fitsBytes, jsonChunks } from '../../../src/base/byte-length.ts'
 
 /** Characters of one, two, three and four bytes, and both halves of a surrogate pair. */
 const character = constantFrom('a', '\0', '"', 'é', 'Ж', '漢', '€', '😀', '\ud83d', '\ude00')

@@ -4,7 +4,7 @@ import { report } from '../../../cli/demo/report.ts'
 import { summarise, type Summary } from '../../../cli/demo/summary.ts'
 import { plainPaint } from '../../../cli/lib/paint.ts'
 import { defaultSettings } from '../../../src/contract/settings.ts'
-import type { ScopeState } from '../../../src/contract/scope-api.ts'
+import type { ScopeState } from '../../../src/contract/scope.ts'
 import { busyState } from './demo-state.ts'
 
 const counters: ScopeState['counters'] = {

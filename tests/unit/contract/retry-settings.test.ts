@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { defaultRetry, effectiveRetry } from '../../../src/contract/retry-settings.ts'
+import { defaultRetry, effectiveRetry } from '../../../src/contract/settings/retry.ts'
 import { mergeSettings, settingsPatch, type SettingsPatch } from '../../../src/contract/settings.ts'
 
 const agent = { max_attempts: 9, retry: { backoff_ms: 50 } }

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Action } from '../../../src/contract/action.ts'
-import type { Act } from '../../../src/contract/reflex.ts'
-import type { KeyOf } from '../../../src/contract/reflex.ts'
-import { skillAct } from '../../../src/contract/skill-act.ts'
+import { type Act, type KeyOf, skillAct } from '../../../src/contract/reflex.ts'
 import { agreement } from '../../../src/reflexes/agreement.ts'
 
 /** `once` carries a key, that of its argument `of`; `free` has none; there is no other tool. */

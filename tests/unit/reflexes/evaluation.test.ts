@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Act, Recording } from '../../../src/contract/reflex.ts'
+import type { Act, Recording, ReflexRun } from '../../../src/contract/reflex.ts'
 import { Evaluation } from '../../../src/reflexes/evaluation.ts'
-import type { ReflexRun } from '../../../src/reflexes/run-reflex.ts'
 
 const hello: Act = { act: 'reply', content: 'hello' }
 let recorded = 0

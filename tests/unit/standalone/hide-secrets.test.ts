@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { secretHider } from '../../../src/contract/secrets.ts'
+import { secretHider } from '../../../src/base/secrets.ts'
 
 test.each([
   ['a text', 'the key is Bearer s3cret-token', 'the key is [secret]'],

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { compareVersions, precedenceOf } from '../../../src/contract/semantic-version.ts'
+import { compareVersions, precedenceOf } from '../../../src/base/semantic-version.ts'
 
 /** As semver.org ranks them, and then some. */
 const RANKED = [

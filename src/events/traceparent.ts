@@ -1,5 +1,4 @@
-/** A request's place in its caller's trace: the trace, and the caller's span if there is one. */
-export type TraceContext = { trace_id: string; parent_id: string | null }
+import type { TraceContext } from '../contract/scope-api.ts'
 
 /**
  * Reads a W3C `traceparent`. Undefined where it is absent or invalid: the standard has the receiver

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { traceContextOf, traceIdOf } from '../../../src/contract/traceparent.ts'
+import { traceContextOf, traceIdOf } from '../../../src/events/traceparent.ts'
 
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parent = '00f067aa0ba902b7'

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { findAny } from '../../../src/base/find-any.ts'
-import { deploymentHider, deploymentSecrets, hideInError, secretHider } from '../../../src/contract/secrets.ts'
+import { findAny, deploymentHider, deploymentSecrets, hideInError, secretHider } from '../../../src/base/secrets.ts'
 
 const SECRET = 'Bearer s3cr3t+va/ue==0123'
 const hider = secretHider([SECRET, 'quoted"and\\slashed\n12345'])

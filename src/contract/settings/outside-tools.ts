@@ -1,10 +1,6 @@
 import { z } from 'zod'
-import { fitsBytes } from '../base/byte-length.ts'
-
-/** Secrets of the deployment that a scope's settings may name: whoever operates one scope must not be able to send the others to a host of theirs. */
-export const TOOL_SECRET_PREFIX = 'REFLEX_TOOL_'
-/** Behind a secret's name: the variable of the deployment that names the hosts to which that secret is sent. */
-export const TOOL_SECRET_HOSTS = '_HOSTS'
+import { TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
+import { fitsBytes } from '../../base/byte-length.ts'
 
 const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'is the name of a header')
 /** Of a secret that tools may be given. */

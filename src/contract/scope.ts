@@ -1,0 +1,107 @@
+import { z } from 'zod'
+import type { Event } from '../core/event.ts'
+import { event } from './event-record.ts'
+import { httpToolSetting } from './settings/outside-tools.ts'
+import { settingFields, settings as fullSettings, type Settings } from './settings.ts'
+
+const time = z.iso.datetime()
+const count = z.int()
+
+const requestBody = z.union([z.string(), z.array(z.unknown()), z.record(z.string(), z.unknown())]).optional()
+const described = <Schema extends z.ZodType>(schema: Schema, name: string): Schema =>
+  schema.meta({ description: settingFields[name]?.description ?? '' })
+
+/** Settings as responses carry them. Arbitrary JSON is recursive, which the API generator cannot expand. */
+export const settings = fullSettings
+  .extend({
+    parameters: described(z.record(z.string(), z.unknown()), 'parameters'),
+    blackboard: described(z.record(z.string(), z.record(z.string(), z.unknown()).optional()), 'blackboard'),
+    http_tools: described(z.array(z.object({ ...httpToolSetting.shape, body: requestBody })), 'http_tools'),
+  })
+  .meta({ id: 'Settings' })
+
+export const scopeSummary = z
+  .object({ scope: z.string(), agent: z.string(), open: count.describe('Events without an outcome.'), updated_at: time })
+  .meta({ id: 'ScopeSummary' })
+
+export const counters = z.object({
+  accepted: count,
+  duplicates: count,
+  completed: count,
+  ignored: count,
+  dead_lettered: count,
+  cancelled: count,
+  retried: count,
+  turns: count,
+  turns_failed: count,
+  reflex_actions: count.describe('Events decided by a reflex, without a model.'),
+  effects: count,
+  effects_failed: count,
+  model_calls: count,
+  input_tokens: count,
+  output_tokens: count,
+  cost_usd: z.number(),
+})
+export type Counters = z.infer<typeof counters>
+
+const modelWait = z.object({
+  since: time,
+  until: time.describe('When the scope asks the model again.'),
+  tries: count.describe('Number of turns that got no response from the model.'),
+  detail: z.string(),
+})
+export type ModelWait = z.infer<typeof modelWait>
+
+/** `request`: work on behalf of a caller, which is never restarted. */
+export const workKinds = ['event', 'turn', 'run', 'action', 'timer', 'outbox', 'setting', 'retention', 'recovery', 'request'] as const
+export type WorkKind = (typeof workKinds)[number]
+
+const parkedWork = z.object({
+  kind: z.enum(workKinds).describe('The kind of work.'),
+  id: z
+    .string()
+    .describe("An event's position in the inbox (turns, events, outbox), the id of a run or an action, or the name of a timer or setting."),
+  deaths: count.describe('Number of times it crashed the scope, or failed.'),
+  reason: z.string().describe('The latest failure.'),
+  parked_at: time,
+})
+export type ParkedWork = z.infer<typeof parkedWork>
+
+const depth = z.object({ pending: count, processing: count, delayed: count })
+export type Depth = z.infer<typeof depth>
+
+export const scopeState = z
+  .object({
+    scope: z.string(),
+    agent: z.string(),
+    settings,
+    inbox: depth,
+    context: z.object({ events: count }),
+    counters,
+    turn: z.object({ turn_id: z.string(), since: time, events: count }).nullable(),
+    llm_tokens_remaining: count.nullable(),
+    waiting_for_model: modelWait.nullable().describe('Null while the model provider is believed to be reachable.'),
+    sockets: count,
+    outbox: z.object({ waiting: count, last_error: z.string().nullable() }),
+    parked: z
+      .array(parkedWork)
+      .describe(
+        'Work that repeatedly crashed the scope and is no longer started, newest 100. See docs/durability.md for how to resume it.',
+      ),
+    last_seq: count,
+  })
+  .meta({ id: 'ScopeState' })
+export type ScopeState = Omit<z.infer<typeof scopeState>, 'settings'> & { settings: Settings }
+
+export const contextView = z
+  .object({
+    scope: z.string(),
+    created_at: time,
+    last_action_at: time.nullable(),
+    events: z.array(event),
+    count: count.describe('Total number of events in the context.'),
+    scratch: z.record(z.string(), z.unknown()),
+    next_cursor: z.string().nullable().describe('Pass it as `cursor` for older events; null on the last page.'),
+  })
+  .meta({ id: 'DecisionContext' })
+export type ContextView = Omit<z.infer<typeof contextView>, 'events'> & { events: Event[] }
