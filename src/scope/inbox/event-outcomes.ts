@@ -7,14 +7,14 @@ import type { InboxView, OpenEvent } from './view.ts'
 import type { Log } from '../log.ts'
 import { waitingOf, type Situation } from './waiting.ts'
 
-/** Of an error or a reason, in an answer that is full. */
+/** Length of errors and reasons once the answer is full. */
 const SHORT = 500
 
 type Parts = { database: Database; log: Log; view: InboxView; situation: () => Situation }
 type Row = OpenEvent & Pick<EventOutcome, 'id' | 'trace_id' | 'status'> & { outcome: string | null; ended_at: number | null }
 type EntryAt = (seq: number) => LogEntry | null
 
-/** Events as they ended, with what was decided: that stands once in the log, not in each event. */
+/** Joins ended events with the decisions in the log, which are not stored with each event. */
 export class EventOutcomes {
   readonly #parts: Parts
 
@@ -31,7 +31,7 @@ export class EventOutcomes {
     return { ...record, outcome, waiting: open && waitingOf(open, situation()) }
   }
 
-  /** Those of these ids that are known. What is beyond a page's bytes has its outcome in short. */
+  /** Returns the known events of `ids`. Past the page's byte limit, outcomes are shortened. */
   of(ids: readonly string[]): EventOutcome[] {
     const entryAt = this.#remembering()
     const situation = this.#parts.situation()
@@ -59,7 +59,7 @@ export class EventOutcomes {
     )
   }
 
-  /** One turn decides on many events: its entry is read once. */
+  /** Caches the last entry read, since one turn decides on many events. */
   #remembering(): EntryAt {
     let known: { seq: number; entry: LogEntry | null } | undefined
     return (seq) => (known = known?.seq === seq ? known : { seq, entry: this.#parts.log.entry(seq) }).entry

@@ -8,7 +8,10 @@ import type { UnitOfWork } from '../unit.ts'
 
 type Parts = { env: Env; scope: string; database: Database; loop: Loop; pull: Pull; unit: UnitOfWork }
 
-/** The inbox as the EventStore that a trigger is given: what is published is accepted and perceived as any other event, here or in the scope that it names. */
+/**
+ * The EventStore of a trigger. Published events are accepted like any other, here or in the scope
+ * that they name.
+ */
 export class ScopeEventStore extends SqlEventStore {
   readonly #parts: Parts
 
@@ -34,7 +37,7 @@ export class ScopeEventStore extends SqlEventStore {
     return receipts.flat().map(({ id, scope, status }) => ({ id, scope, status: status === 'duplicate' ? 'duplicate' : 'accepted' }))
   }
 
-  /** Its own statements would claim behind the scope's back. */
+  /** The inherited statements would bypass the scope. */
   override subscribe(): never {
     throw new Error('events of a scope come to its trigger; to claim them, set the scope to pull and use its API')
   }

@@ -12,27 +12,29 @@ import type { Accepted } from '../../contract/scope-api.ts'
 import type { Unit } from '../unit.ts'
 
 type Remembered = { find: (seq: number) => Event | undefined }
-/** `log_seq`: the entry of the log that has the error's stack. */
+/** `log_seq` is the log entry with the error's stack. */
 export type Failure = Backoff & { error: string; log_seq?: number }
-/** `parked`: what the events wait for until `due_at`, and no longer than `most_ms` in all. */
+/** `parked`: the reason for waiting until `due_at`, at most `most_ms` in total. */
 export type End = { status: OutcomeStatus; outcome: Outcome; error?: string | null }
 type Release = { due_at: number; parked?: { reason: ParkedFor; now: number; most_ms?: number }; interrupted?: boolean }
 export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
 export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
 
-/** A lease that no clock ends: a turn's claim is given back by whoever ends the turn, or by the next start of the object. */
+/** A lease without expiry: a turn's claim ends with the turn or at the object's next start. */
 export const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
-/** What only the scope itself settles. */
+/** Tokens that only the scope itself may settle. */
 const OWN = /^(?:turn|reflex):/
 const turnToken = (turn_id: string): string => `turn:${turn_id}:`
 
-/** The scope's durable EventStore: core's statements on its own SQLite, in its own transactions (G1, G3). */
+/**
+ * The scope's durable EventStore: core's SQL statements in the scope's own transactions (G1, G3).
+ */
 export class Inbox {
   readonly #database: Database
   readonly #hider: SecretHider
   readonly #statements = eventStatements('events', ', revision = revision + 1')
-  /** The last `seq` that was given, also to an event that retention has dropped. */
+  /** The last assigned `seq`, even if retention has deleted its event. */
   #last: number
   #open: number
 
@@ -43,12 +45,12 @@ export class Inbox {
     this.#open = database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE status IN ('pending', 'processing')`)?.n ?? 0
   }
 
-  /** Events without an outcome. */
+  /** Number of events without an outcome. */
   get open(): number {
     return this.#open
   }
 
-  /** Those that the scope does not have yet, each with its place in the order of acceptance; the others are duplicates (G3). */
+  /** Returns the new events with their `seq`; the others are duplicates (G3). */
   fresh(events: readonly Event[]): Stored[] {
     const byId = new Map<string, Event>()
     for (const event of events) if (!byId.has(event.id)) byId.set(event.id, event)
@@ -58,7 +60,7 @@ export class Inbox {
     return Array.from(byId.values(), (event, index) => ({ seq: this.#last + 1 + index, attempts: 0, ...this.#withoutSecrets(event) }))
   }
 
-  /** Nobody behind this sees them: no filter, reflex or model, no log. */
+  /** Removes secrets before any filter, reflex, model or log sees the event. */
   #withoutSecrets(event: Event): { event: Event; text: string } {
     const text = JSON.stringify(event)
     if (!this.#hider.finds(text)) return { event, text }
@@ -66,12 +68,12 @@ export class Inbox {
     return { event: hidden, text: JSON.stringify(hidden) }
   }
 
-  /** An empty inbox takes any batch, or one larger than the limit could never come in. */
+  /** An empty inbox accepts any batch; otherwise one above the limit could never enter. */
   hasRoom(events: readonly Event[], limit: number): boolean {
     return this.#open === 0 || this.#open + events.length <= limit || this.#open + this.fresh(events).length <= limit
   }
 
-  /** A duplicate is answered with the trace of the first, which is the one in the log. */
+  /** A duplicate gets the trace of the first event, which is the one in the log. */
   receipts(events: readonly Event[], fresh: Set<string>): Extract<Accepted, { ok: true }>['receipts'] {
     const ids = fresh.size < events.length ? events.map(({ id }) => id) : []
     const sql = `SELECT id, payload ->> '$.meta.trace_id' AS trace_id FROM events WHERE id IN (SELECT value FROM json_each(?1))`
@@ -85,15 +87,15 @@ export class Inbox {
     }))
   }
 
-  /** Stores fresh events as the filters have judged them. */
+  /** Stores new events with the filters' results. */
   insert(unit: Unit, judged: readonly Judged[]): void {
-    // Secrets were taken out of the events by `fresh`, and the scope itself wrote the outcomes.
+    // `fresh` removed the events' secrets, and the scope itself wrote the outcomes.
     for (const chunk of jsonChunks(judged.map(rowOf))) unit.allHidden(insertRows, chunk, unit.now)
     this.#last += judged.length
     this.#open += judged.filter(({ status }) => status === 'pending' || status === 'processing').length
   }
 
-  /** Writes decisions on events that are stored already. */
+  /** Updates stored events with the filters' results. */
   update(unit: Unit, judged: readonly Judged[]): void {
     const rows = judged.map(({ stored: { seq }, status, in_context, outcome, chain_seq }) =>
       JSON.stringify([seq, status, in_context ? 1 : 0, outcome && JSON.stringify(outcome), chain_seq]),
@@ -102,7 +104,7 @@ export class Inbox {
     this.#open -= judged.filter(({ status }) => status !== 'pending' && status !== 'processing').length
   }
 
-  /** The action that held the event failed: it waits for a turn, as if no reflex had fired. */
+  /** Makes an event wait for a turn after the reflex action that held it failed. */
   unhold(unit: Unit, seq: number): void {
     unit.all(
       `UPDATE events SET status = 'pending', due_at = 0, ack_token = NULL, lease_until = NULL, revision = revision + 1 WHERE seq = ? AND status = 'processing'`,
@@ -110,7 +112,9 @@ export class Inbox {
     )
   }
 
-  /** Due events that no filter has seen: a filter failed, or the scope was set to `pull` when they came. */
+  /**
+   * Due events that were not perceived: a filter failed, or `consumer` was `pull` when they came.
+   */
   unperceived(now: number, limit: number): Stored[] {
     return this.#database
       .all(
@@ -121,7 +125,10 @@ export class Inbox {
       .map(toStored)
   }
 
-  /** The oldest due events of the context, within `limit` and a bound on their size: what a turn claims, it is shown. Those that memory has are not read. */
+  /**
+   * Claims the oldest due events that wait for a turn, up to `limit` and a size that the context
+   * can show. Reads only events that the memory lacks.
+   */
   claimForTurn(unit: Unit, turn_id: string, { limit, memory }: { limit: number; memory: Remembered }): Claimed[] {
     const rows = unit.all<{ seq: number; attempts: number }>(
       `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2, revision = revision + 1
@@ -140,7 +147,6 @@ export class Inbox {
       .sort((left, right) => left.seq - right.seq)
   }
 
-  /** The oldest event that a turn would claim. */
   nextForTurn(now: number): number | null {
     const due = `SELECT seq FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ? ORDER BY seq LIMIT 1`
     return this.#database.first<{ seq: number }>(due, now)?.seq ?? null
@@ -159,14 +165,13 @@ export class Inbox {
       .sort((left, right) => left.seq - right.seq)
   }
 
-  /** The `seq` of an event that is claimed under this token. */
   claimedBy(ack_token: string): number | null {
     if (OWN.test(ack_token)) return null
     const row = this.#database.first<{ seq: number }>(`SELECT seq FROM events WHERE status = 'processing' AND ack_token = ?`, ack_token)
     return row?.seq ?? null
   }
 
-  /** Ends events that have no outcome yet; each gets exactly this one (G1). */
+  /** Ends events without an outcome; each gets exactly one (G1). */
   end(unit: Unit, seqs: readonly number[], { status, outcome, error = null }: End): Settled[] {
     const rows = unit.allOf<Settled>(
       seqs,
@@ -181,7 +186,7 @@ export class Inbox {
     return rows.sort((left, right) => left.seq - right.seq)
   }
 
-  /** Sends a failed turn's events back with backoff, or to the dead letters once their attempts are spent. */
+  /** Requeues a failed turn's events with backoff, or dead-letters those without attempts left. */
   fail(unit: Unit, stored: readonly Claimed[], failure: Failure & { turn_id: string }): Failed[] {
     const ack_tokens = stored.map(({ seq }) => turnToken(failure.turn_id) + seq)
     const rows = unit.run(this.#statements.nack({ ...failure, ack_tokens }))
@@ -193,7 +198,7 @@ export class Inbox {
     return this.#failed(unit, rows, failure)
   }
 
-  /** A filter threw: nothing has claimed these, but the attempt counts. */
+  /** Counts an attempt after a filter threw. The events were not claimed. */
   failPerceiving(unit: Unit, seqs: readonly number[], failure: Failure): Failed[] {
     const claimed = unit.all<{ ack_token: string }>(
       `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = 'perceive:' || seq
@@ -203,7 +208,7 @@ export class Inbox {
     return this.#failed(unit, unit.run(this.#statements.nack({ ...failure, ack_tokens: claimed.map((row) => row.ack_token) })), failure)
   }
 
-  /** A turn's own tokens can be read in the log: they settle nothing here. */
+  /** Refuses the scope's own tokens, which are readable in the log. */
   nack(unit: Unit, ack_token: string, failure: Failure): Failed[] {
     if (OWN.test(ack_token)) return []
     return this.#failed(unit, unit.run(this.#statements.nack({ ...failure, ack_tokens: [ack_token] })), failure)
@@ -214,7 +219,7 @@ export class Inbox {
     return this.#failed(unit, unit.run(statement), { error: String(statement.params[1]) })
   }
 
-  /** Gives a turn's events back as if it had never begun: the attempt does not count. */
+  /** Releases a turn's events without counting the attempt. */
   release(unit: Unit, turn_id: string, { due_at, parked, interrupted }: Release): Settled[] {
     return unit.all<Settled>(
       `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = CASE WHEN ?4 THEN ?2 + (1000 << min(interruptions, 8))
@@ -233,7 +238,6 @@ export class Inbox {
     )
   }
 
-  /** Events of the context that wait for a turn. */
   waiting(): number[] {
     return this.#database.all<{ seq: number }>(`SELECT seq FROM events WHERE status = 'pending' AND in_context = 1`).map(({ seq }) => seq)
   }
@@ -257,7 +261,9 @@ export class Inbox {
     )
   }
 
-  /** Drops up to `limit` of the oldest events that ended before `before`, are told to D1 and have left the context. */
+  /**
+   * Deletes up to `limit` events that ended before `before`, are in D1 and have left the context.
+   */
   forget(unit: Unit, before: number, limit: number): number {
     return unit.all(
       `DELETE FROM events WHERE seq IN (SELECT seq FROM events

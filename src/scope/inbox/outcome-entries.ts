@@ -6,7 +6,7 @@ import { eventHead } from '../spans.ts'
 export const endedEntries = (rows: readonly Settled[], { status, outcome, error = null }: End): NewEntry[] =>
   rows.map((row) => ({ ...eventHead(row), kind: 'event-ended', status, attempts: row.attempts, outcome, error }))
 
-/** What failed is tried again, or has ended in the dead letters. */
+/** Log entries for failed events, retried or dead-lettered. */
 export const failedEntries = (rows: readonly Failed[], outcome: Extract<Outcome, { by: 'failure' }>): NewEntry[] =>
   rows.map((row) => {
     const { reason: error } = outcome

@@ -6,7 +6,7 @@ import type { UnitOfWork } from '../unit.ts'
 
 type Parts = { guard: Guard; inbox: Inbox; settlement: Settlement; unit: UnitOfWork; now: () => number }
 
-/** After the object died while events were perceived: the event that causes it ends as a dead letter. */
+/** Isolates the event that made perception crash, and dead-letters it. */
 export async function perceiveOneByOne(
   { guard, inbox, settlement, unit, now }: Parts,
   perceive: (stored: Stored, work: Work) => void,

@@ -5,15 +5,15 @@ import type { Unit } from '../unit.ts'
 
 type Row = { seq: number; payload: string; ack_token: string; attempts: number }
 
-/** Every token of one claim begins with this. */
+/** The prefix of a claim's tokens. */
 export const claimToken = (claim_id: string): string => `pull:${claim_id}:`
 
-/** Tokens that begin with ?1; `;` is the character behind `:`. */
+/** Selects tokens with the prefix ?1; `;` is the character after `:`. */
 const OF_CLAIM = `status = 'processing' AND ack_token >= ?1 AND ack_token < substr(?1, 1, length(?1) - 1) || ';'`
 
-/** The events that one claim took, as a whole: to be answered once more, or to be given back. */
+/** Repeats or releases the events of one claim. */
 export class PullClaims {
-  /** What is left of a claim whose answer did not arrive, with a new lease. */
+  /** Returns a claim's unsettled events with a new lease, for a repeated request. */
   renew(unit: Unit, claim_id: string, lease_until: number): Delivery[] {
     return unit
       .all<Row>(
@@ -30,7 +30,7 @@ export class PullClaims {
       }))
   }
 
-  /** As if it had never been made: the attempt does not count. */
+  /** Releases the claim without counting the attempt. */
   giveBack(unit: Unit, claim_id: string): Settled[] {
     return unit.all<Settled>(
       `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = 0,

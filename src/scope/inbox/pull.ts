@@ -15,7 +15,7 @@ type Parts = {
   settings: () => Settings
 }
 
-/** The pull loop: an outside process claims events under a lease, and settles them by their tokens. */
+/** The pull API: an external consumer claims events under a lease and settles them by token. */
 export class Pull {
   readonly #parts: Parts
 
@@ -23,7 +23,7 @@ export class Pull {
     this.#parts = parts
   }
 
-  /** As much as fits one answer. The same `claim_id` again gets what it had before, and no attempt counts. */
+  /** Claims as many events as fit one answer. A repeated `claim_id` gets the same events again. */
   claim(unit: Unit, request: ClaimRequest, by: string): { ok: true; deliveries: Delivery[] } | Refused<'not_pull'> {
     const { settings } = this.#parts
     if (settings().consumer !== 'pull') {
@@ -54,7 +54,7 @@ export class Pull {
     unit.log(...deliveries.map(({ event, attempts }) => ({ ...headOf(event), kind, attempts, lease_until, by }) as const))
   }
 
-  /** Takes back a claim whose answer could not be sent: nobody saw its events, so no attempt counts. */
+  /** Releases a claim whose answer was never sent, without counting the attempt. */
   giveBack(unit: Unit, claim_id: string, why: string): number {
     const rows = this.#parts.claims.giveBack(unit, claim_id)
     const kind = 'event-returned'
@@ -86,7 +86,7 @@ export class Pull {
     return { ok: true, status: row.status, due_at: row.status === 'pending' ? new Date(row.due_at).toISOString() : null }
   }
 
-  /** Gives back what was claimed by a process that died; the attempt counts. */
+  /** Releases events whose lease expired; the attempt counts. */
   expire(unit: Unit): void {
     const { inbox, settlement } = this.#parts
     const error = 'the lease ran out before the event was acknowledged'

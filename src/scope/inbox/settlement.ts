@@ -11,11 +11,11 @@ type Parts = {
   waiters: Waiters
   settings: () => Settings
   random: () => number
-  /** Nobody will decide on these any more. */
+  /** No turn will decide on these events. */
   undecided: (unit: Unit, rows: readonly Settled[]) => void
 }
 
-/** How events end, or come back for another attempt: on disk, in the log, in the counters, and told to whoever waits (G1). */
+/** Ends or requeues events: writes storage, the log and counters, and notifies waiters (G1). */
 export class Settlement {
   readonly #parts: Parts
 
@@ -30,7 +30,7 @@ export class Settlement {
     return rows.length
   }
 
-  /** Records events that the inbox has ended. */
+  /** Records events that the inbox ended. */
   ended(unit: Unit, rows: readonly Settled[], how: End): void {
     const { memory, waiters, undecided } = this.#parts
     const { status, outcome } = how
@@ -46,14 +46,14 @@ export class Settlement {
     waiters.settled(rows.map(({ id }) => id))
   }
 
-  /** What a failure of `error` needs beside the events: the attempts allowed, the time, and jitter. */
+  /** Adds the retry policy, the time and jitter to a failure. */
   failure(unit: Unit, error: string, log_seq?: number): Failure {
     const { settings, random } = this.#parts
     const { max_attempts, backoff_ms, max_backoff_ms } = settings().retry
     return { error, max_attempts, backoff_ms, max_backoff_ms, now: unit.now, jitter: random(), ...(log_seq !== undefined && { log_seq }) }
   }
 
-  /** Records events that the inbox has sent back to pending or to the dead letters. */
+  /** Records events that the inbox requeued or dead-lettered. */
   failed(unit: Unit, rows: readonly Failed[], { error, log_seq }: Pick<Failure, 'error' | 'log_seq'>): void {
     if (rows.length === 0) return
     const { memory, waiters, undecided } = this.#parts

@@ -4,7 +4,7 @@ import type { Depth } from '../../contract/scope.ts'
 import type { Database, Row } from '../database.ts'
 import { UNTIL_SETTLED } from './inbox.ts'
 
-/** Of an event without an outcome, what tells why; times in ms. */
+/** The state of an event without an outcome; times in ms. */
 export type OpenEvent = {
   status: string
   token: string
@@ -18,7 +18,7 @@ export type OpenEvent = {
 }
 export type StoredRecord = Omit<EventRecord, 'waiting'> & { open: OpenEvent | null }
 
-/** What may be asked of the inbox without changing it. */
+/** Read-only queries on the inbox. */
 export class InboxView {
   readonly #database: Database
 
@@ -42,7 +42,7 @@ export class InboxView {
     }
   }
 
-  /** Ids, of those named, that have their outcome or are not known. */
+  /** Returns the ids that have an outcome or are unknown. */
   settled(ids: readonly string[]): Set<string> {
     const open = this.#database.allOf<{ id: string }>(
       ids,
@@ -58,7 +58,7 @@ export class InboxView {
     return { pending: pending - delayed, delayed, processing: this.#count(`status = 'processing'`) }
   }
 
-  /** When the next event comes due for a retry, or a lease ends. */
+  /** Time of the next retry or lease expiry. */
   nextDue(now: number): number | null {
     const retry = this.#database.first<{ at: number | null }>(
       `SELECT min(due_at) AS at FROM events WHERE status = 'pending' AND due_at > 0 AND due_at > ?`,
@@ -69,7 +69,7 @@ export class InboxView {
     return times.length > 0 ? Math.min(...times) : null
   }
 
-  /** How long what is pending has waited: for the debounce. */
+  /** First and last acceptance of the pending events, for the debounce. */
   window(now: number): { first: number; last: number } | null {
     const row = this.#database.first<{ first: number | null; last: number | null }>(
       `SELECT min(accepted_at) AS first, max(accepted_at) AS last FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ?`,
@@ -78,7 +78,7 @@ export class InboxView {
     return row?.first === null || row?.last === null || !row ? null : { first: row.first, last: row.last }
   }
 
-  /** Ids of the turns that considered these events before. */
+  /** Ids of turns that considered these events. */
   earlierTurns(seqs: readonly number[]): string[] {
     const rows = this.#database.allOf<{ turn_id: string }>(
       seqs,
@@ -98,7 +98,7 @@ export class InboxView {
       .map(({ seq }) => seq)
   }
 
-  /** Those of a turn's events that were interrupted `times` times. */
+  /** Returns the events that were interrupted at least `times` times. */
   interrupted(seqs: readonly number[], times: number): number[] {
     return this.#database
       .allOf<{ seq: number }>(seqs, 'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND interruptions >= ?2', times)

@@ -1,4 +1,6 @@
-/** Callers that wait for events to get their outcome (`?wait=outcome`). In memory only: a caller whose object died asks again. */
+/**
+ * Callers that wait for outcomes (`?wait=outcome`), in memory only: after a crash they ask again.
+ */
 export class Waiters {
   readonly #waiting = new Set<{ ids: Set<string>; done: () => void }>()
 
@@ -9,7 +11,7 @@ export class Waiters {
     }
   }
 
-  /** True once all of `ids` have settled, false when the time is up first. */
+  /** Resolves to true once all `ids` have settled, or false at the timeout. */
   async wait(ids: ReadonlySet<string>, timeout_ms: number): Promise<boolean> {
     if (ids.size === 0) return true
     const { promise, resolve } = Promise.withResolvers<boolean>()

@@ -7,15 +7,15 @@ import { UNTIL_SETTLED } from './inbox.ts'
 import type { ModelOutage } from '../turns/model-outage.ts'
 import type { Turns } from '../turns/turn-lane.ts'
 
-/** What the scope is doing; times in ms. */
+/** The scope's activity; times in ms. */
 export type Situation = {
   now: number
   pulled: boolean
   turn_since: number | null
-  /** When a debounced turn may start. */
+  /** Earliest start of a debounced turn. */
   debounced_until: number | null
   max_attempts: number
-  /** What the model and the budget have to say; null where nothing waits for them. */
+  /** Details of an outage and a spent budget; null if there is none. */
   outage: string | null
   budget: { until: number | null; detail: string } | null
 }
@@ -37,7 +37,7 @@ export function situationOf({ turns, budget, outage, settings, now }: Parts): Si
   }
 }
 
-/** What an event without an outcome waits for. */
+/** Explains why an event has no outcome yet. */
 export function waitingOf(event: OpenEvent, situation: Situation): Waiting {
   return event.status === 'processing' ? inHand(event, situation) : (delayed(event, situation) ?? queued(situation))
 }
@@ -49,7 +49,7 @@ function inHand({ token, lease_until, accepted_at }: OpenEvent, { turn_since }: 
   return told('pull', { until }, 'a consumer has claimed the event, and has not acknowledged it')
 }
 
-/** It comes due at a time of its own. */
+/** The event is due at a later time. */
 function delayed({ due_at, parked, parked_at, attempts, error }: OpenEvent, situation: Situation): Waiting | null {
   if (due_at <= situation.now) return null
   const { outage, budget, max_attempts } = situation

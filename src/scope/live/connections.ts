@@ -22,8 +22,8 @@ type Parts = {
 /**
  * Closes connections soon after their key is deleted. While connections are in use, it queries D1
  * for all of their keys, in the background and at most once a minute. It needs no alarm: nothing is
- * sent or received while the object sleeps. Keys are created and deleted but never changed, so it is
- * enough to check that they exist.
+ * sent or received while the object sleeps. Keys are created and deleted but never changed, so it
+ * is enough to check that they exist.
  */
 export class KeyCheck {
   readonly #parts: Parts
@@ -62,7 +62,7 @@ export class KeyCheck {
   }
 }
 
-/** The Worker's header names the caller. Answers 429 if the caller's key has too many connections to this scope. */
+/** Opens a connection for the caller in the Worker's header; 429 if its key has too many. */
 export function openConnection(request: Request, { sockets, streams }: { sockets: Sockets; streams: Streams }): Response {
   const connect = JSON.parse(request.headers.get('x-reflex-connect') ?? 'null') as Connect | null
   if (!connect) return new Response(null, { status: 400 })

@@ -1,7 +1,10 @@
 import type { Event } from '../../core/event.ts'
 import { limits } from '../../base/limits.ts'
 
-/** A message that a socket sent. Messages of a socket are answered in the order in which they arrived. */
+/**
+ * A message that a socket sent. Messages of a socket are answered in the order in which they
+ * arrived.
+ */
 export type Message<Socket> = { socket: Socket; bytes: number } & ({ kind: 'event'; event: Event } | { kind: 'other'; answer: () => void })
 /** Handles messages in one write. */
 type Take<Socket> = (messages: readonly Message<Socket>[]) => void
@@ -18,9 +21,10 @@ const ALONE = { of_one: 2, of_all: 8 } as const
 
 /**
  * Batches the messages of bursts, fairly among sockets. A message that arrives alone is handled at
- * once. The runtime delivers the messages that it has before it runs timers, so messages that arrive
- * before a timer of 0 ms fires are a burst: they are gathered and handled together, a share of each
- * socket in turn. A client that waits for each acknowledgement before it sends again is never delayed.
+ * once. The runtime delivers the messages that it has before it runs timers, so messages that
+ * arrive before a timer of 0 ms fires are a burst: they are gathered and handled together, a share
+ * of each socket in turn. A client that waits for each acknowledgement before it sends again is
+ * never delayed.
  */
 export class SocketBatches<Socket> {
   readonly #take: Take<Socket>
@@ -65,7 +69,9 @@ export class SocketBatches<Socket> {
     this.#count += 1
   }
 
-  /** The timer fired: handles the rest. If there was nothing left, the next message is alone again. */
+  /**
+   * The timer fired: handles the rest. If there was nothing left, the next message is alone again.
+   */
   #ended(): void {
     const batch = this.#gathered()
     this.#heard = batch.length > 0 ? new Map() : null
@@ -74,7 +80,9 @@ export class SocketBatches<Socket> {
     this.#take(batch)
   }
 
-  /** Takes a share of each socket in turn, round by round, until nothing is left or a batch is full. */
+  /**
+   * Takes a share of each socket in turn, round by round, until nothing is left or a batch is full.
+   */
   #gathered(): Message<Socket>[] {
     const batch: Message<Socket>[] = []
     let room = BATCH_BYTES
@@ -106,7 +114,7 @@ export class MessageRate {
     this.#at = now
   }
 
-  /** Takes a token. False if there is none left. */
+  /** Takes a token; false if the bucket is empty. */
   take(now: number): boolean {
     const filled = this.#left + (Math.max(0, now - this.#at) * this.#per_second) / 1000
     this.#left = Math.min(this.#per_second, filled)

@@ -21,15 +21,18 @@ type Entry = { seq: number; text: string }
 type Parts = { log: Log; now: () => number }
 
 const PAGE = 500
-/** How long to wait for a mark from a client that has never sent one back, and from one that has. */
+/**
+ * How long to wait for a mark from a client that has never sent one back, and from one that has.
+ */
 const PATIENCE_MS = { unknown: 5000, known: 30_000 } as const
 const CHECK_MS = 1000
 
 /**
- * Sends to sockets at the pace of their clients. The runtime buffers everything that is sent and does
- * not report how much was read, so a client that does not read would fill the memory. A mark follows
- * every 64 kB, and the client sends it back. A socket with too much unread data waits for its mark,
- * then catches up from the log. If no mark arrives, the socket is closed; its client can resume.
+ * Sends to sockets at the pace of their clients. The runtime buffers everything that is sent and
+ * does not report how much was read, so a client that does not read would fill the memory. A mark
+ * follows every 64 kB, and the client sends it back. A socket with too much unread data waits for
+ * its mark, then catches up from the log. If no mark arrives, the socket is closed; its client can
+ * resume.
  */
 export class SocketFeed {
   readonly #parts: Parts
@@ -95,7 +98,7 @@ export class SocketFeed {
   /** Sends new entries of the log to all sockets that have caught up with it. */
   push(entries: readonly Entry[]): void {
     for (const [socket, attachment] of this.#attachments) {
-      // A socket that is catching up reads these entries itself; one that has just caught up has read some.
+      // A socket that is catching up reads these entries itself.
       if (attachment.cursor !== null) continue
       for (const { seq, text } of entries) {
         if (seq <= attachment.live_after) continue
@@ -129,7 +132,10 @@ export class SocketFeed {
     }
   }
 
-  /** Page by page, yielding to other work. The socket is live once it has reached the end of the log. */
+  /**
+   * Page by page, yielding to other work. The socket is live once it has reached the end of the
+   * log.
+   */
   async #catchUp(socket: WebSocket): Promise<void> {
     if (this.#catching.has(socket)) return
     this.#catching.add(socket)
@@ -179,7 +185,9 @@ export class SocketFeed {
     }
   }
 
-  /** The socket counts as a connection until it has closed: until then its unread data takes memory. */
+  /**
+   * The socket counts as a connection until it has closed: until then its unread data takes memory.
+   */
   #close(socket: WebSocket, attachment: Attachment): void {
     this.#stalled.delete(socket)
     attachment.closing = true

@@ -27,8 +27,8 @@ type Entry = { seq: number; text: string }
 type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
 
 /**
- * Hibernating WebSockets. Every socket gets every log entry as it is written. An acknowledgement means
- * that the event is durable: the object's output gate holds it until the write is on disk.
+ * Hibernating WebSockets. Every socket gets every log entry as it is written. An acknowledgement
+ * means that the event is durable: the object's output gate holds it until the write is on disk.
  */
 export class Sockets {
   readonly #parts: Parts
@@ -94,7 +94,7 @@ export class Sockets {
     this.#feed.end(keys, keyDeleted)
   }
 
-  /** Sends a piece of an answer to every socket, ahead of its log entry. A turn streams many, a reflex sends one. */
+  /** Streams part of an answer to every socket, ahead of its log entry. */
   stream(delta: Delta): void {
     if (this.count === 0) return
     this.#parts.used()
@@ -108,7 +108,7 @@ export class Sockets {
     this.#replies.push(delta)
   }
 
-  /** Entries are sent at the end of the task that wrote them, after its acknowledgements and replies. */
+  /** Sends entries at the end of the task that wrote them, after its acknowledgements. */
   #gather(entries: readonly Entry[]): void {
     if (this.count === 0) return
     this.#pushLater()
@@ -127,7 +127,9 @@ export class Sockets {
     this.#feed.push(entries)
   }
 
-  /** Errors are answered in order, too: a client may need the order to match them to its messages. */
+  /**
+   * Errors are answered in order, too: a client may need the order to match them to its messages.
+   */
   #read(socket: WebSocket, attachment: Attachment, message: string | ArrayBuffer): Message<WebSocket> {
     const { connection_id, source, may_send, decides_as } = attachment
     const other = (answer: () => void) => ({ socket, bytes: 0, kind: 'other' as const, answer })
@@ -163,7 +165,9 @@ export class Sockets {
     }
   }
 
-  /** All in one write. If that fails, each event by itself, so that only the faulty ones are refused. */
+  /**
+   * Accepts all in one write. If that fails, accepts each alone, so only faulty ones are refused.
+   */
   #accept(events: Event[]): Answer[] {
     if (events.length === 0) return []
     try {

@@ -13,10 +13,10 @@ type Reader = { key_id: string; given_at: number | null; end: () => void; drop: 
 type Parts = { log: Log; used: () => void; now: () => number }
 
 /**
- * The log as server-sent events. Each reader has a cursor and takes the next page when it has room, so
- * that a slow reader delays only itself. A reader that reconnects resumes after its `Last-Event-ID`.
- * The platform does not always report that a reader has gone, so one that takes nothing for a minute
- * is dropped together with its buffer.
+ * The log as server-sent events. Each reader has a cursor and takes the next page when it has room,
+ * so that a slow reader delays only itself. A reader that reconnects resumes after its
+ * `Last-Event-ID`. The platform does not always report that a reader has gone, so one that takes
+ * nothing for a minute is dropped together with its buffer.
  */
 export class Streams {
   readonly #log: Log

@@ -15,7 +15,7 @@ import type { Unit, UnitOfWork } from '../unit.ts'
 import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
 
-/** The age in ms from which events cause a poll. Changes are notified at once, but a notification may be lost. */
+/** Maximum age of the versions in ms when events arrive, in case a notification was lost. */
 const STALE_MS = 60_000
 const RETRY_MS = 5000
 const TIMEOUT_MS = 15_000
@@ -105,7 +105,6 @@ export class ReflexSync {
     }
   }
 
-  /** The chain was replaced. */
   async rechained(): Promise<void> {
     this.#uses_reported = false
     await this.refresh()

@@ -10,8 +10,9 @@ type Name = { id: string; version: number }
 const nameOf = ({ id, version }: Name): string => `${id}@${version}`
 
 /**
- * The versions that the chain refers to, as ReflexSync last read them, so that reflexes act while D1
- * is away. Stored: the names of those that this scope has suspended, and the key that set the chain.
+ * The versions that the chain refers to, as ReflexSync last read them, so that reflexes act while
+ * D1 is away. Stored: the names of those that this scope has suspended, and the key that set the
+ * chain.
  */
 export class ReflexVersions {
   readonly #scope: string
@@ -48,8 +49,8 @@ export class ReflexVersions {
   }
 
   /**
-   * True if this scope may change the version's state for all scopes: its agent wrote it, or the key
-   * that owns it set the chain. Otherwise the scope can only suspend it for itself.
+   * True if this scope may change the version's state for all scopes: its agent wrote it, or the
+   * key that owns it set the chain. Otherwise the scope can only suspend it for itself.
    */
   governs({ owner_id, provenance }: ReflexVersion): boolean {
     if (provenance.scope !== null) return provenance.scope === this.#scope
@@ -71,7 +72,7 @@ export class ReflexVersions {
     this.replace(this.#all.map((one) => (nameOf(one) === nameOf(moved) ? { ...one, state, state_reason } : one)))
   }
 
-  /** It no longer acts in this scope, whatever its state elsewhere, until it changes or the chain is replaced. */
+  /** Stops a version in this scope, whatever its state elsewhere, until it or the chain changes. */
   suspend(unit: Unit, version: ReflexVersion, reason: string): void {
     this.#setSuspended(unit, { ...this.#suspended, [nameOf(version)]: reason })
   }
@@ -88,7 +89,9 @@ export class ReflexVersions {
     this.#links = null
   }
 
-  /** True if the version's owner may act in this scope. Elsewhere only a version that the chain names runs, since its operator chose it. */
+  /**
+   * True if the version's owner may act on this scope. Otherwise the chain must name the version.
+   */
   covers({ scopes }: ReflexVersion): boolean {
     return scopes.some((pattern) => matchesScope(pattern, this.#scope))
   }

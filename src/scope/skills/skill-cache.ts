@@ -17,7 +17,9 @@ import type { Database } from '../database.ts'
 import { scopeHead } from '../spans.ts'
 import type { UnitOfWork } from '../unit.ts'
 
-/** The age in ms up to which a model's turn uses the cache without polling. API calls always poll. */
+/**
+ * The age in ms up to which a model's turn uses the cache without polling. API calls always poll.
+ */
 const FRESH_MS = 2000
 const TIMEOUT_MS = 5000
 /** Pause after a timeout, so that actions and turns do not wait for D1 one after the other. */
@@ -90,7 +92,9 @@ export class SkillCache {
     warn({ message: 'manifests that the schema no longer accepts are left out', scope: this.#parts.scope, skills })
   }
 
-  /** By id, the newest active version of each skill that is compatible with where the agent works. */
+  /**
+   * By id, the newest active version of each skill that is compatible with where the agent works.
+   */
   shown(): Manifest[] {
     return this.#loaded.newestFor(placeOf(this.#parts.settings()))
   }
@@ -112,7 +116,10 @@ export class SkillCache {
     return this.#loaded.manifests.flatMap(secretPathsOf)
   }
 
-  /** Also finds inactive versions, which the gate rejects with a reason. Null if there is none that this scope may use. */
+  /**
+   * Also finds inactive versions, which the gate rejects with a reason. Null if there is none that
+   * this scope may use.
+   */
   async find(id: string, version?: string): Promise<FoundSkill | null> {
     const cached = this.#loaded.find(placeOf(this.#parts.settings()), id, version)
     if (cached) return { manifest: cached, state: 'active' }
