@@ -15,7 +15,7 @@ export type Situation = {
   /** Earliest start of a debounced turn. */
   debounced_until: number | null
   max_attempts: number
-  /** Details of an outage and a spent budget; null if there is none. */
+  /** Details of an outage and of a spent budget, or null. */
   outage: string | null
   budget: { until: number | null; detail: string } | null
 }

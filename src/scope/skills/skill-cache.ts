@@ -116,10 +116,7 @@ export class SkillCache {
     return this.#loaded.manifests.flatMap(secretPathsOf)
   }
 
-  /**
-   * Also finds inactive versions, which the gate rejects with a reason. Null if there is none that
-   * this scope may use.
-   */
+  /** Also returns inactive versions; the gate rejects them with a reason. Null if not found. */
   async find(id: string, version?: string): Promise<FoundSkill | null> {
     const cached = this.#loaded.find(placeOf(this.#parts.settings()), id, version)
     if (cached) return { manifest: cached, state: 'active' }
