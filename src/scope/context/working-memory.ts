@@ -12,13 +12,14 @@ export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<s
 
 type Parts = { database: Database; scope: string; created_at: number; now: () => number; limit: number }
 
-/** Considered events beyond the limit leave in steps of this many, not one by one. */
+/** Considered events beyond the limit are dropped in steps of this size. */
 const TRIM_STEP = 100
 const LONGEST_ACT = 1000
 
 /**
- * The scope's DecisionContext. On disk it is the events marked `in_context` in order of acceptance (G2), and `scratch`; both survive eviction. In memory
- * it is the newest of them, about as many as the limit allows: filters and reflexes see those. A turn sees what it considers and what came before.
+ * The scope's DecisionContext. Durable state: the events marked `in_context`, in order of
+ * acceptance (G2), and `scratch`. Memory holds the newest of them, about as many as the limit
+ * allows, for filters and reflexes. A turn sees the events it considers and earlier ones.
  */
 export class WorkingMemory {
   readonly #database: Database
@@ -55,7 +56,7 @@ export class WorkingMemory {
     this.#live = this.#load()
   }
 
-  /** In order of acceptance, also where a retried event finds younger ones there already. */
+  /** Inserts in order of acceptance: a retried event may be older than those in memory. */
   add({ seq, event, text }: Stored): void {
     this.#count += 1
     const bytes = byteLength(text)
@@ -64,7 +65,7 @@ export class WorkingMemory {
     this.#seqs.splice(later, 0, seq)
     this.#sizes.splice(later, 0, bytes)
     this.#live.events.splice(later, 0, event)
-    // Room for what trim lets pile up, so that a turn's view is here and not on disk; but never more than memory can hold.
+    // Keep the events that `trim` has not dropped yet, so a turn's view needs no read from disk.
     while (this.#seqs.length > this.#limit + 2 * TRIM_STEP || (this.#size > limits.context_bytes && this.#seqs.length > 1)) {
       this.#seqs.shift()
       this.#live.events.shift()
@@ -77,7 +78,7 @@ export class WorkingMemory {
     unit.write('scratch', this.#live.scratch)
   }
 
-  /** An event of the context, where memory holds it. */
+  /** Finds an event of the context in memory. */
   find(seq: number): Event | undefined {
     let [low, high] = [0, this.#seqs.length]
     while (low < high) {
@@ -88,7 +89,10 @@ export class WorkingMemory {
     return this.#seqs[low] === seq ? this.#live.events[low] : undefined
   }
 
-  /** The newest of the context before the place `before`, oldest first: at most `limit`, and about a page's bytes. */
+  /**
+   * Reads the newest events before place `before`, oldest first: at most `limit` and a page's
+   * bytes.
+   */
   page(limit: number, before = Number.MAX_SAFE_INTEGER): { events: Event[]; first: number; more: boolean } {
     const rows = this.#newest(limit, before - 1, limits.page_bytes)
     const first = rows[0]?.seq ?? 0
@@ -96,7 +100,7 @@ export class WorkingMemory {
     return { events: rows.map(({ event }) => event), first, more: older !== undefined }
   }
 
-  /** A copy for one turn: it neither sees what comes later, nor changes what others see. */
+  /** Copies the context for one turn, isolated from later events and other readers. */
   view(claimed: readonly Claimed[]): Seen {
     const whole = this.#count <= this.#seqs.length
     const { events, seqs } = whole ? { events: this.#live.events, seqs: this.#seqs } : this.#shown(claimed)
@@ -106,7 +110,7 @@ export class WorkingMemory {
     return { context, seqs: [...seqs], scratch: structuredClone(scratch) }
   }
 
-  /** After a result: what the turn saw leaves, but for events that still have no outcome and will be considered again. */
+  /** Drops the events that the turn saw, except those that still await an outcome. */
   clear(unit: Unit, seqs: readonly number[]): number {
     const gone = this.#drop(unit, 'seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
     this.#live.last_action_at = unit.now
@@ -114,23 +118,23 @@ export class WorkingMemory {
     return gone
   }
 
-  /** What was given up or cancelled leaves: it must not be thought about again in the company of what comes next. */
+  /** Drops ended events, so that later turns do not consider them. */
   leave(unit: Unit, seqs: readonly number[]): void {
     this.#drop(unit, 'seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
   }
 
-  /** Lets go what was accepted before `before` (ms) and considered. */
+  /** Drops considered events accepted before `before` (ms). */
   expire(unit: Unit, before: number): void {
     this.#drop(unit, 'accepted_at < ?', before)
   }
 
-  /** A copy that filters and reflexes may be shown, and that a decision may change. */
+  /** Copies the context for filters and reflexes; a decision may change the copy. */
   copy(): DecisionContext {
     const { events, scratch, created_at, last_action_at } = this.#live
     return new DecisionContext({ scope: this.#scope, events: [...events], scratch, created_at, last_action_at, now: this.#now })
   }
 
-  /** Drops the oldest considered events from a context that has outgrown its limit. */
+  /** Drops the oldest considered events once the context exceeds its limit. */
   trim(unit: Unit): void {
     if (this.#count <= this.#limit + TRIM_STEP) return
     const count = this.#drop(
@@ -141,7 +145,7 @@ export class WorkingMemory {
     if (count > 0) unit.log({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: this.#limit })
   }
 
-  /** Takes over what a turn changed in its copy of the scratch, key by key, so that what others wrote meanwhile stays. */
+  /** Merges a turn's changes of the scratch key by key, so that concurrent writes survive. */
   mergeScratch(unit: Unit, before: Record<string, unknown>, after: Record<string, unknown>): Act[] {
     const scratch = { ...this.#live.scratch }
     const acts: Act[] = []
@@ -152,7 +156,7 @@ export class WorkingMemory {
       changed = true
       if (value === undefined) delete scratch[key]
       else scratch[key] = JSON.parse(value)
-      // A long value stands in the scratch of the turn's entry already.
+      // The turn's log entry already holds a long value, in its scratch.
       if ((value?.length ?? 0) <= LONGEST_ACT) acts.push({ act: 'set_scratch', key, value: scratch[key] ?? null })
     }
     if (!changed) return acts
@@ -173,7 +177,7 @@ export class WorkingMemory {
     this.#sizes = this.#sizes.filter((_, index) => kept[index])
     this.#seqs = this.#seqs.filter((_, index) => kept[index])
     this.#size = this.#sizes.reduce((sum, size) => sum + size, 0)
-    // Older events that had no place in memory have one now.
+    // Memory has room for older events again.
     if (gone.size > 0 && this.#seqs.length < Math.min(this.#count, this.#limit)) this.#live = this.#load()
     return gone.size
   }
@@ -190,7 +194,10 @@ export class WorkingMemory {
     return new DecisionContext({ scope: this.#scope, events, scratch, created_at: this.#created_at, last_action_at, now: this.#now })
   }
 
-  /** With a backlog, a turn is shown all that it considers, and of what came before as much as the limits allow; the rest is for the next turn. */
+  /**
+   * Selects the events a turn sees during a backlog: all it considers, and as many earlier ones as
+   * fit.
+   */
   #shown(claimed: readonly Claimed[]): { events: Event[]; seqs: number[] } {
     const own = new Set(claimed.map(({ seq }) => seq))
     const others = this.#before(claimed.at(-1)?.seq ?? 0).filter(({ seq }) => !own.has(seq))
@@ -198,7 +205,7 @@ export class WorkingMemory {
     return { events: shown.map(({ event }) => event), seqs: shown.map(({ seq }) => seq) }
   }
 
-  /** The newest of the context up to `last`, as many as the limit allows: from memory, unless a backlog has pushed them out. */
+  /** The newest events up to `last`, from disk only if a backlog evicted them from memory. */
   #before(last: number): { seq: number; event: Event }[] {
     const end = this.#seqs.findLastIndex((seq) => seq <= last) + 1
     if (end < this.#limit) return this.#newest(this.#limit, last)
@@ -223,7 +230,7 @@ export class WorkingMemory {
   }
 }
 
-/** Sorted numbers as ranges, for the log: `[1, 2, 3, 7]` is `[[1, 3], [7, 7]]`. */
+/** Encodes sorted numbers as ranges: `[1, 2, 3, 7]` becomes `[[1, 3], [7, 7]]`. */
 export function toRanges(seqs: readonly number[]): [number, number][] {
   const ranges: [number, number][] = []
   for (const seq of seqs) {

@@ -35,7 +35,7 @@ export class DoneKeys {
     return { id: hashOf(of, key), output, detail }
   }
 
-  /** In the unit that deletes them from the journal. */
+  /** Call it in the unit that deletes the keys from the journal. */
   keep(of: Of, rows: readonly DoneRow[]): void {
     if (rows.length === 0) return
     const kept = rows.map(({ idempotence_key, output, at }) => {
@@ -47,7 +47,7 @@ export class DoneKeys {
     this.#database.all(sql, JSON.stringify(kept))
   }
 
-  /** The work was undone and may be done again. Returns whether the key was known. */
+  /** Releases the key of undone work. Returns false for an unknown key. */
   release(of: Of, key: string): boolean {
     return this.#database.all('DELETE FROM done_keys WHERE hash = ? RETURNING hash', hashOf(of, key)).length > 0
   }

@@ -5,14 +5,11 @@ import type { DoneKeys, DoneRow } from './done-keys.ts'
 import type { Unit } from '../unit.ts'
 import { ownerOfRun, type EffectPlace, type EffectResult } from './effect.ts'
 
-/**
- * Its end is known unless it is `started`. `unknown`: it may have happened. `repeated`: it was
- * unknown, and ran again under its key.
- */
+/** `unknown`: it may have happened. `repeated`: it was unknown and ran again under its key. */
 type RowStatus = 'started' | 'ok' | 'failed' | 'unknown' | 'repeated' | 'skipped' | 'timeout'
 export type RecordedEffect = { id: string; status: RowStatus; output: string | null; error: string | null }
 type NewEffect = EffectPlace & { tool: string; arguments_hash: string; key: string | null; log_seq: number; started_at: number }
-/** An effect that the process died in. `log_seq` is the log entry of its beginning. */
+/** An effect that a crash cut off. `log_seq` is its first log entry. */
 export type LostEffect = { id: string; tool: string; key: string | null; log_seq: number }
 
 const ID = `owner || '/' || CASE phase WHEN 'call' THEN '' ELSE phase || '/' END || place`
@@ -33,7 +30,6 @@ export class EffectJournal {
     this.#done_keys = done_keys
   }
 
-  /** The place of the owner's next call. */
   nextPlace(owner: string): EffectPlace {
     const sql = `SELECT max(place) AS place FROM effects WHERE owner = ? AND phase = 'call'`
     const last = this.#database.first<{ place: number | null }>(sql, owner)?.place
@@ -42,7 +38,7 @@ export class EffectJournal {
 
   begin(unit: Unit, { owner, phase, place, tool, arguments_hash, key, log_seq, started_at }: NewEffect): void {
     if (key !== null) {
-      // The key moves to the row that runs under it now. The earlier row may be another run's step.
+      // Move the key to the row that runs under it now; the old row may be another run's step.
       const sql = `UPDATE effects SET idempotence_key = NULL, status = CASE status WHEN 'unknown' THEN 'repeated' ELSE status END
           WHERE tool = ?1 AND idempotence_key = ?2 AND (owner, phase, place) <> (?3, ?4, ?5)`
       unit.all(sql, tool, key, owner, phase, place)
@@ -69,7 +65,7 @@ export class EffectJournal {
     unit.all(sql, owner, phase, place, status, kept.output, step ? null : error, kept.step, unit.now)
   }
 
-  /** A step that ended without an effect of its own, or before its effect did. */
+  /** Records the end of a step without an effect of its own. */
   endStep(unit: Unit, { owner, phase, place }: EffectPlace, end: StepEnd): void {
     const { step, output } = stepColumns(end)
     const sql = `INSERT INTO effects (owner, phase, place, status, output, step, started_at, ended_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)
@@ -77,7 +73,7 @@ export class EffectJournal {
     unit.all(sql, owner, phase, place, end.status, output, step, unit.now)
   }
 
-  /** On waking: effects that began and have no end are `unknown` from now on. */
+  /** Marks unfinished effects as `unknown` after a crash. */
   loseStarted(unit: Unit, error: string): LostEffect[] {
     const sql = `UPDATE effects SET status = 'unknown', ended_at = ?, error = ? WHERE status = 'started'
         RETURNING ${ID} AS id, tool, idempotence_key AS key, log_seq`
@@ -96,7 +92,7 @@ export class EffectJournal {
       }))
   }
 
-  /** Also finds a key whose effect left the journal by retention. */
+  /** Also finds keys of effects that retention deleted. */
   byKey(tool: string, key: string): RecordedEffect | undefined {
     const sql = `SELECT ${ID} AS id, status, output, error FROM effects WHERE tool = ? AND idempotence_key = ?`
     const recorded = this.#database.first<RecordedEffect>(sql, tool, key)
@@ -121,7 +117,7 @@ export class EffectJournal {
     return this.#database.all<RecordedEffect>(sql, JSON.stringify(call.earlier), call.owner, call.tool, call.arguments_hash)
   }
 
-  /** The tools of the owner's effects that may have happened and carry no key. */
+  /** The tools of the owner's possible effects without a key. */
   unknownTools(owner: string): string[] {
     const sql = `SELECT tool FROM effects WHERE owner = ? AND status IN ('unknown', 'started') AND idempotence_key IS NULL`
     return this.#database.all<{ tool: string }>(sql, owner).map(({ tool }) => tool)
@@ -132,20 +128,20 @@ export class EffectJournal {
     return this.#database.first(sql, owner)
   }
 
-  /** Effects of unknown outcome are assumed not to have happened from now on. */
+  /** Marks unknown effects without a key as failed. */
   assumeFailed(unit: Unit, owners: readonly string[], error: string): void {
     const sql = `UPDATE effects SET status = 'failed', error = ?2 WHERE status = 'unknown' AND idempotence_key IS NULL
         AND owner IN (SELECT value FROM json_each(?1))`
     unit.allOf(owners, sql, error)
   }
 
-  /** An effect that succeeded no longer answers for its key. */
+  /** Releases the key of a successful effect. */
   releaseKey(unit: Unit, tool: string, key: string): void {
     if (this.#done_keys.release({ kind: 'effect', tool }, key)) return
     unit.all(`UPDATE effects SET idempotence_key = NULL WHERE tool = ? AND idempotence_key = ? AND status = 'ok'`, tool, key)
   }
 
-  /** Deletes what began before `before`. The keys of effects that succeeded are kept for longer. */
+  /** Deletes effects that began before `before`. Keys of successful ones are kept longer. */
   forget(unit: Unit, before: number, limit: number): number {
     const sql = `DELETE FROM effects WHERE (owner, phase, place) IN
         (SELECT owner, phase, place FROM effects WHERE started_at < ? AND status <> 'started'
@@ -168,7 +164,7 @@ type StepRow = {
   started_at: number
 }
 
-/** The output is in its own column, where a call under the same key finds it. */
+/** The output has its own column, where a call under the same key finds it. */
 function stepColumns({ output, ...end }: StepEnd): { step: string; output: string | null } {
   if (output?.kind === 'json') return { step: JSON.stringify(end), output: JSON.stringify(output.value) }
   return { step: JSON.stringify({ ...end, ...(output && { output }) }), output: null }

@@ -20,7 +20,7 @@ import { effectInput, effectKey, effectWork, succeeded, type EffectPlace, type E
 import { effectId, type EffectJournal, type RecordedEffect } from './effect-journal.ts'
 import { releaseUndone } from './undo.ts'
 
-/** How long a tool that was told to stop may keep the lane. */
+/** Maximum time that an aborted tool may keep the lane. */
 const GRACE_MS = 2000
 
 type LaneParts = {
@@ -41,15 +41,13 @@ type ReadyRequest = EffectRequest & { filled: Filled }
 /** An effect in the lane. `place` is null if it has no journal row. */
 type BegunEffect = { id: string; place: EffectPlace | null; key: string | null; head: EntryHead; started: number }
 
-/**
- * An effect that has ended, and whose end is not written yet. It keeps the lane until it is closed.
- */
+/** An ended effect whose end is not written yet. It keeps the lane until it is closed. */
 export type HeldEffect = {
   result: EffectResult
   output: unknown
   /** Set if the tool threw. */
   thrown?: { error: unknown }
-  /** Writes the end, and with it the end of the step that the effect was. */
+  /** Writes the effect's end together with its step's end. */
   close: (unit: Unit, step?: StepEnd) => void
 }
 
@@ -63,9 +61,7 @@ export type HeldEffect = {
 export class EffectLane {
   readonly journal: EffectJournal
   readonly #parts: LaneParts
-  /**
-   * Recorded effects that a turn was already given: the same call twice in one turn is two effects.
-   */
+  /** Recorded effects that a turn has reused: the same call twice in one turn is two effects. */
   readonly #reused = new Map<string, Set<string>>()
 
   constructor(parts: LaneParts) {
@@ -74,8 +70,7 @@ export class EffectLane {
   }
 
   /**
-   * Runs a tool, or answers from the journal. Throws what the tool throws, and if the input does
-   * not fit.
+   * Runs a tool, or answers from the journal. Throws if the input is invalid or the tool throws.
    */
   async run(request: EffectRequest): Promise<unknown> {
     const held = await this.hold(request)
@@ -84,7 +79,7 @@ export class EffectLane {
     return held.output
   }
 
-  /** As `run`, but leaves the end to the caller, who writes it with what follows from it. */
+  /** Like `run`, but the caller writes the end together with its consequences. */
   async hold(request: EffectRequest): Promise<HeldEffect> {
     const filled = fillSecrets(this.#parts.env, request)
     const parsed = effectInput({ ...request, input: filled.input })
@@ -103,11 +98,9 @@ export class EffectLane {
     return this.#parts.locks.run('effects', work, { signal })
   }
 
-  /**
-   * On waking: effects that began and have no end may have happened. `quiet` leaves out the log.
-   */
+  /** Marks unfinished effects as unknown, after a crash. `quiet` omits the log entry. */
   recover(unit: Unit, quiet = false): void {
-    const error = 'the server died while this effect ran: look whether it happened'
+    const error = 'the server died while this effect ran: check whether it happened'
     const lost = this.#parts.journal.loseStarted(unit, error)
     unit.count({ effects: lost.length })
     if (quiet) return
@@ -122,7 +115,7 @@ export class EffectLane {
     this.#reused.delete(turn_id)
   }
 
-  /** Resolves once the lane is free, to a function that leaves it. */
+  /** Resolves once the lane is free, with a function that leaves it. */
   #enter(signal: AbortSignal): Promise<() => void> {
     const entered = Promise.withResolvers<() => void>()
     const left = Promise.withResolvers<void>()
@@ -143,7 +136,7 @@ export class EffectLane {
     const earlier = key === null ? this.#earlier(request, arguments_hash) : journal.byKey(tool, key)
     if (earlier?.status === 'ok') return this.#reuse(request, earlier, { key, leave })
     if (earlier?.status === 'unknown' && key === null) {
-      throw new Error(`effect ${tool} may have happened in an earlier attempt and carries no idempotency key: it is not run again`)
+      throw new Error(`effect ${tool} may have happened in an earlier attempt and has no idempotency key: it is not repeated`)
     }
     const head = childHead(request.head)
     const started = now()
@@ -183,14 +176,14 @@ export class EffectLane {
         },
         { signal: request.signal, timeout_ms: definition.timeout_ms ?? request.timeout_ms, what: `effect ${tool}` },
       )
-      // A host may echo a secret that it was sent: neither a model nor the journal gets it.
+      // A host may echo a secret: hide it from the model and the journal.
       const output = hider.value(returned)
       return { result: succeeded(output), output }
     } catch (error) {
       hideInError(error, hider)
-      // A tool that was told to stop may still be running. The lane waits for it, for a while (G4).
+      // An aborted tool may still be running: the lane waits for it briefly (G4).
       if (stopped) await Promise.race([work.catch(() => null), scheduler.wait(GRACE_MS)])
-      // A stopped effect may have happened or not; one that failed by itself says which of the two.
+      // The outcome of a stopped effect is unknown; a tool that failed by itself reports one.
       const status = stopped || error instanceof CutOff ? 'unknown' : 'failed'
       return { result: { status, output: null, ...toolFailure(request, scope, error) }, output: null, thrown: { error } }
     }
@@ -239,10 +232,7 @@ export class EffectLane {
     } satisfies Partial<NewEntry>
   }
 
-  /**
-   * The same call of an earlier attempt. A step of a plan is not compared: its runner knows it by
-   * its place.
-   */
+  /** Finds the same call of an earlier attempt. Plans match steps by place instead. */
   #earlier({ tool, turn_id, step, earlier_turns }: EffectRequest, arguments_hash: string): RecordedEffect | undefined {
     if (turn_id === null || step) return undefined
     const reused = this.#reused.get(turn_id) ?? new Set()

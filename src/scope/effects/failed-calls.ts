@@ -2,7 +2,7 @@ import { argumentsHash } from '../../tools/tool-keys.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { Turn } from '../turns/turn.ts'
 
-/** The turn's outcome names no more than these. The log has them all. */
+/** Maximum number of failed calls in a turn's outcome. The log has all of them. */
 const MOST_NAMED = 20
 const LONGEST_ERROR = 500
 

@@ -6,7 +6,7 @@ import type { Settings } from '../../contract/settings.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import { withMcpServer } from '../../tools/mcp-call.ts'
 
-/** How long a server's list of tools is fresh, and the pause after a server was unavailable. */
+/** Lifetime of a server's tool list, and the pause after a server was unavailable. */
 const FRESH_MS = 600_000
 const AWAY_MS = 30_000
 const TIMEOUT_MS = 5000
@@ -34,12 +34,12 @@ export class McpServers {
     this.#parts = parts
   }
 
-  /** Grows with each new list. */
+  /** Increments with each new list. */
   get revision(): number {
     return this.#revision
   }
 
-  /** Null if the server was not asked yet, or its setting changed since. */
+  /** Null if the server was not queried under its current setting. */
   catalogue(server: McpServerSetting): McpCatalogue | null {
     const known = this.#known.get(server.name)
     return known?.asked === this.#question(server) ? known.catalogue : null

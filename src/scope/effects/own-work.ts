@@ -1,7 +1,7 @@
 import type { Collaborators } from '../wiring.ts'
 import { MOST_DEATHS, together } from '../guard.ts'
 
-/** When parked retention work is retried: nobody can reset it. */
+/** Retry interval of parked retention work, which has no reset. */
 const DAY_MS = 86_400_000
 
 type Parts = Pick<
@@ -10,8 +10,8 @@ type Parts = Pick<
 >
 
 /**
- * The work that the object begins by itself, on waking and at its alarm. Each piece is guarded, so
- * that work which takes the object down is parked in the end.
+ * Guards the work that the object begins by itself, on waking and at its alarm, so that work which
+ * repeatedly crashes the object is parked.
  */
 export class OwnWork {
   readonly #parts: Parts
@@ -34,10 +34,7 @@ export class OwnWork {
     this.#watched = open
   }
 
-  /**
-   * Called when nothing runs any more: the work that was open on waking did not take the object
-   * down.
-   */
+  /** Clears the suspicion once all work from waking has ended without a crash. */
   rest(): void {
     const { guard, turns, jobs, loop } = this.#parts
     if (!this.#watched || turns.busy || jobs.busy || loop.busy) return
@@ -84,7 +81,7 @@ export class OwnWork {
     }
   }
 
-  /** After several deaths without the log, in case its entries are what cannot be written. */
+  /** After several crashes, recovers without the log, in case its entries cannot be written. */
   #recover(): void {
     const { guard, clock, unit, effects, turns } = this.#parts
     const work = together('recovery')

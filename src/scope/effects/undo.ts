@@ -11,9 +11,8 @@ export type UndoParts = {
 }
 
 /**
- * An effect that was undone may be done again: the journal no longer answers for its key, nor for
- * the keys of the reflexes that asked for it. Effects of unknown outcome keep their key and run
- * again under it. Written with the end of the tool that undid it.
+ * Lets an undone effect happen again by releasing its key in the journal and in reflexes' action
+ * keys. Effects of unknown outcome keep their key. Called in the unit that ends the undo tool.
  */
 export function releaseUndone(
   unit: Unit,

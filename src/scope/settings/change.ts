@@ -33,7 +33,7 @@ type Parts = {
   alarm: Alarm
 }
 
-/** A change of the settings, and all that follows from it. */
+/** Changes the settings and applies the consequences. */
 export class Configuration {
   readonly #parts: Parts
 
@@ -41,9 +41,7 @@ export class Configuration {
     this.#parts = parts
   }
 
-  /**
-   * `by` is a name, for the log; `key_id` the key whose change it is, null where it is no key's.
-   */
+  /** `by` is a name for the log; `key_id` is the key that made the change, or null. */
   async change(
     patch: SettingsPatch,
     by: string,
@@ -68,7 +66,8 @@ export class Configuration {
     })
     if (!changed.ok) return changed
     memory.resize(changed.settings.context_limit)
-    // Before it is answered: the chain that was asked for sees the next event. Another agent may bring another chain, too.
+    // Update the chain before the response, so that it sees the next event. Another agent may have
+    // its own chain.
     if (patch.reflexes !== undefined || JSON.stringify(changed.settings.reflexes) !== before) {
       windows.forget()
       await upkeep.rechained()

@@ -14,7 +14,7 @@ import { patchRefusal } from '../../tools/tool-secrets.ts'
 import { reflexToolNames } from '../reflexes/guidance.ts'
 import type { Unit } from '../unit.ts'
 
-/** The scope's settings: what was set here, over its agent's own, over the defaults. */
+/** The scope's settings: its own over its agent's over the defaults. */
 export class SettingsStore {
   readonly #scope: string
   readonly #env: Env
@@ -22,7 +22,10 @@ export class SettingsStore {
   #set: SettingsPatch
   #agent: Agent
   #settings: Settings
-  /** Kept settings that the schema no longer takes, and why: their defaults hold until they are set anew. */
+  /**
+   * Stored settings that are no longer valid, and why. Their defaults apply until they are set
+   * again.
+   */
   readonly unusable: ReadonlyMap<string, string>
 
   constructor({ database, scope, env, agents }: { database: Database; scope: string; env: Env; agents: AgentRegistry }) {
@@ -45,7 +48,7 @@ export class SettingsStore {
 
   change(unit: Unit, patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
     const set = mergeSettings(this.#set, patch)
-    // Only what is declared now: a secret that the deployment takes away later must not stand in the way of other settings.
+    // Check only the patch: a secret that the deployment removes must not block other settings.
     const wrong = tooLarge(set) ?? this.#wrong(set) ?? patchRefusal(this.#env, patch)
     if (wrong !== null) return { ok: false, reason: 'invalid', detail: wrong }
     unit.write('settings', set)
@@ -60,7 +63,7 @@ export class SettingsStore {
       return `agent: unknown agent "${agent}". Available: ${agents.map(({ name }) => name).join(', ')}.`
     const error = when ? conditionError(when) : null
     if (error !== null) return `when: ${error}`
-    // What is kept seeds each turn's blackboard, which must not fail then.
+    // The stored blackboard seeds each turn's, which must not fail then.
     const seed = checkJson(blackboard ?? {})
     if (!seed.ok) return `blackboard.${seed.error.path} ${seed.error.message}`
     const serving = this.#agents.agentOf(this.#scope, agent ?? undefined)
@@ -76,18 +79,18 @@ export class SettingsStore {
     const unknown = tools?.find((tool) => !isKnown(tool))
     if (unknown !== undefined) return `tools: unknown tool "${unknown}" of agent ${serving.name}. Available: ${known.join(', ')}.`
     const twice = reflexes?.find(({ id }, index) => reflexes.findIndex((other) => other.id === id) !== index)
-    if (twice !== undefined) return `reflexes: ${twice.id} stands twice in the chain`
+    if (twice !== undefined) return `reflexes: ${twice.id} appears twice in the chain`
     return null
   }
 
   /**
-   * Settings that were kept may come from another version of the schema or of the agents. A scope
-   * that failed on them could never be corrected.
+   * Drops stored settings that a newer schema or agent rejects; failing would make them
+   * uncorrectable.
    */
   #usable(kept: SettingsPatch): { set: SettingsPatch; unusable: Map<string, string> } {
     const unusable = new Map<string, string>()
     if (this.#flaw(kept) === null) return { set: kept, unusable }
-    // One by one, to find the ones at fault: an object that wakes does not pay for that otherwise.
+    // Check each setting alone, only if the whole is invalid, to keep waking cheap.
     const set: Record<string, unknown> = {}
     for (const [name, value] of Object.entries(kept)) {
       const flaw = this.#flaw({ [name]: value })
@@ -114,6 +117,6 @@ export class SettingsStore {
   }
 }
 
-/** Of all patches together: each patch is within the limit by itself. */
+/** Limits the merged settings; each patch is limited by itself. */
 const tooLarge = (set: SettingsPatch): string | null =>
   fitsBytes(JSON.stringify(set), limits.settings_bytes) ? null : `settings take at most ${limits.settings_bytes} bytes as JSON in all`
