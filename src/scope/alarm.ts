@@ -1,10 +1,10 @@
-/** Something that wants the object awake at a time. */
+/** Returns the time at which a source of work is due, or null. */
 export type Due = (now: number) => number | null
 
-/** How long to wait for a next try when the work of an alarm itself fails. */
+/** Retry delay if the alarm's own work fails. */
 const SAFETY_MS = 30_000
 
-/** The one place that sets the object's alarm: the earliest of all that is due. */
+/** The only writer of the object's alarm: sets it to the earliest due time. */
 export class Alarm {
   readonly #storage: DurableObjectStorage
   readonly #now: () => number
@@ -14,8 +14,7 @@ export class Alarm {
   #rearmed: () => void = () => {}
 
   /**
-   * `laid`: whether the scope has written anything. Until then there is nothing to wake for, and an
-   * alarm would be kept.
+   * `laid` is true once the scope has stored data. Before that, an alarm would only create storage.
    */
   constructor(storage: DurableObjectStorage, { now, laid }: { now: () => number; laid: () => boolean }) {
     this.#storage = storage
@@ -23,7 +22,7 @@ export class Alarm {
     this.#laid = laid
   }
 
-  /** Called each time that a piece of work has come to its end. */
+  /** Registers a callback for each end of a piece of work. */
   onRearm(rearmed: () => void): void {
     this.#rearmed = rearmed
   }
@@ -36,26 +35,26 @@ export class Alarm {
     this.#sources.push(due)
   }
 
-  /** Sees to it that the alarm comes at `at` or before; cheap when it does already. */
+  /** Sets the alarm to `at` unless it is earlier already. */
   by(at: number): void {
-    // One whose time has passed may have been lost.
+    // An overdue alarm may have been lost.
     if (this.#at !== null && this.#at <= at && this.#at >= this.#now()) return
     this.#set(at)
   }
 
-  /** Called first on waking: whatever fails after this, the next alarm is set already. */
+  /** Sets a safety alarm on waking, in case later work fails. */
   woke(): void {
     this.#set(this.#now() + SAFETY_MS)
   }
 
-  /** Sets the alarm to what is due next; none when nothing is. */
+  /** Sets the alarm to the next due time, or clears it. */
   rearm(): void {
     this.#rearmed()
     const next = this.next()
     if (next !== this.#at) this.#set(next)
   }
 
-  /** The earliest of all that is due, never in the past. */
+  /** The earliest due time, never in the past. */
   next(): number | null {
     const now = this.#now()
     const times = this.#sources.map((due) => due(now)).filter((at) => at !== null)
@@ -65,7 +64,8 @@ export class Alarm {
   #set(at: number | null): void {
     if (!this.#laid()) return
     this.#at = at
-    // Not awaited: the write is part of the current transaction, and a failure of the storage resets the object.
+    // Not awaited: the write joins the current transaction, and a storage failure resets the
+    // object.
     void (at === null ? this.#storage.deleteAlarm() : this.#storage.setAlarm(at))
   }
 }

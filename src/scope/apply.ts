@@ -19,7 +19,7 @@ import { childHead, headOf, scopeHead } from './spans.ts'
 import type { Stopped, Turns } from './turns/turn-lane.ts'
 import type { Unit } from './unit.ts'
 
-/** Work that follows the commit of decisions. */
+/** Work to do after decisions commit. */
 export type Next =
   | { do: 'think'; urgent?: boolean }
   | { do: 'run-jobs' }
@@ -39,11 +39,16 @@ export type ApplyParts = {
   toolbox: Toolbox
   agent: () => Agent
 }
-/** `via` is null for events that are stored already. `no_turn` says why no turn will consider events. */
+/**
+ * `via` is null for events that are already stored. `no_turn` says why no turn will consider
+ * events.
+ */
 type How = { via: Via | null; no_turn: string | null }
 type Applied = { decision: Decision; row: Judged; fired_seq: number }
 
-/** Writes decisions in one unit: the log, the inbox, the context, settlements, trials and actions. */
+/**
+ * Writes decisions in one unit: the log, the inbox, the context, settlements, trials and actions.
+ */
 export function apply(unit: Unit, decisions: readonly Decision[], { via, no_turn }: How, parts: ApplyParts): Next[] {
   const { inbox, settlement } = parts
   const applied = decisions.map((decision) => record(unit, decision, { via, no_turn }, parts))
@@ -105,7 +110,7 @@ function stateAfterFire({ version, action, permitted, reused }: Fire, log_seq: n
   return permitted.lane ? { status: 'processing', outcome: null } : { status: 'completed', outcome }
 }
 
-/** Events on which a filter failed are retried, or end as dead letters. The same failure is logged once. */
+/** Retries or dead-letters events on which a filter failed. Logs each failure once. */
 function retryFailed(unit: Unit, decisions: readonly Decision[], { scope, agent, inbox, settlement }: ApplyParts): void {
   const failed = decisions.flatMap(({ one, failure }) => (failure ? [{ one, ...failure }] : []))
   for (const group of Map.groupBy(failed, ({ error, stack }) => `${error}\n${stack}`).values()) {
@@ -119,7 +124,7 @@ function retryFailed(unit: Unit, decisions: readonly Decision[], { scope, agent,
   }
 }
 
-/** Carries out the action that is done at once, or hands it to the effect lane, and compares trials. */
+/** Executes an immediate action or queues it for the effect lane, and compares trials. */
 function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyParts): Next[] {
   const { proving, actions, toolbox, scope } = parts
   const { one, acted, steps } = decision
@@ -146,7 +151,7 @@ function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyPart
   return next
 }
 
-/** `set_scratch` is in the scratch already. */
+/** `set_scratch` needs no work: the scratch has it already. */
 function actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: Decision, { log, turns }: ApplyParts): Next[] {
   const head = childHead(headOf(event))
   // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
@@ -170,7 +175,7 @@ function actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: De
   }
 }
 
-/** A context that several steps were shown is logged once. */
+/** Logs a context shared by several steps once. */
 function entryOf(
   { id, version, hash, state, ran, shown, fire, passed }: Step,
   { one }: Decision,
@@ -190,7 +195,9 @@ function entryOf(
 
 type Reason = NonNullable<Step['passed']>['reason']
 
-/** `reflex-passed, reason: error` would read as if a test had passed. `null` needs no explanation. */
+/**
+ * `reflex-passed, reason: error` would read as if a test had passed. `null` needs no explanation.
+ */
 function meaningOf(reason: Reason): { detail?: string } {
   if (reason === 'null') return {}
   if (reason === 'error' || reason === 'limit' || reason === 'invalid_action')
@@ -199,7 +206,9 @@ function meaningOf(reason: Reason): { detail?: string } {
   return { detail: 'the reflex did not run: the event went on' }
 }
 
-/** Redacted fields of an action are hidden; an action that would no longer parse is logged as it is. */
+/**
+ * Redacted fields of an action are hidden; an action that would no longer parse is logged as it is.
+ */
 function cleaned(log: Log, action: Action): Action {
   const shown = log.clean(action)
   if (shown === action) return action

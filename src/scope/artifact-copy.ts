@@ -4,7 +4,7 @@ import type { Artifact, ArtifactChanges, ArtifactKind, Subscription } from '../c
 import type { Database } from './database.ts'
 import type { Unit, UnitOfWork } from './unit.ts'
 
-/** Limits on disk. A page beyond them is held in memory only, and all are read again on waking. */
+/** Storage limits. Pages beyond them stay in memory, and waking reads them all again. */
 const LIMITS = { versions: 5000, bytes: 32_000_000 }
 
 type Parts = {
@@ -14,25 +14,25 @@ type Parts = {
   subscription: () => Subscription
   /** Reads a page of the registry's feed. */
   read: (subscription: Subscription, since_revision: number) => Promise<ArtifactChanges>
-  /** Holds a page in memory, and returns it as it is to be stored. The page from disk is `whole`. */
+  /** Holds a page in memory and returns the part to store. The page from disk is `whole`. */
   apply: (page: ArtifactChanges) => ArtifactChanges
   limits?: typeof LIMITS
 }
-/** `complete`: no version was left out. */
+/** `complete`: no version was omitted. */
 type Mark = Position & { complete: boolean }
 
 /**
- * The scope's copy of the artifacts of one kind that it may use: the active ones that reach it, and
- * those that it refers to. On disk with the registry's revision, so that an object that starts anew
- * has them while D1 is away. Each page is written in one transaction with its revision: after a crash
- * the changes since that revision are read again.
+ * The scope's copy of the artifacts of one kind that it may use: active ones within its reach, and
+ * those that it refers to. Stored with the registry's revision, so that a restarted object has them
+ * while D1 is unavailable. Page and revision share a transaction: after a crash, later changes are
+ * read again.
  */
 export class ArtifactCopy {
   readonly #parts: Parts
   readonly #follower: Follower
   readonly #key: string
   #loaded = false
-  /** Pages that arrived before the scope kept anything: reading a scope must not create it. */
+  /** Pages that arrived before the scope stored anything: a read must not create it. */
   #unwritten: [ArtifactChanges, Position][] = []
 
   constructor(parts: Parts) {
@@ -70,7 +70,7 @@ export class ArtifactCopy {
     this.flush()
   }
 
-  /** Writes what could not be written while the scope kept nothing. */
+  /** Writes pages that arrived before the scope stored anything. */
   flush(): void {
     const { database, unit } = this.#parts
     if (this.#unwritten.length === 0 || !database.laid) return
@@ -81,13 +81,13 @@ export class ArtifactCopy {
     })
   }
 
-  /** Takes over a state that D1 does not know yet. */
+  /** Applies a state that D1 does not have yet. */
   move(unit: Unit, { id, version }: { id: string; version: string }, state: Artifact['state'], reason: string): void {
     const sql = `UPDATE artifacts SET artifact = json_set(artifact, '$.state', ?4, '$.state_reason', ?5) WHERE kind = ?1 AND id = ?2 AND version = ?3`
     unit.all(sql, this.#parts.kind, id, version, state, reason)
   }
 
-  /** A page without changes is not written: its revision is read again, which costs one row. */
+  /** Skips a page without changes: reading its revision again costs one row. */
   #write(unit: Unit, { changes, restart = false, whole = false }: ArtifactChanges, at: Position): void {
     if (changes.length === 0 && !restart && !whole) return
     const { kind, limits = LIMITS } = this.#parts

@@ -3,13 +3,12 @@ import { byteLength, fitsBytes } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
 
-/** Left as they are, however large the entry: they say what it is about. */
+/** Shorter fields are always kept: they identify the entry. */
 const SHORT = 1000
 
 /**
- * An entry's JSON, small enough for one SQL value. Where it is not, the largest of its fields are
- * replaced, one by one, by their size and hash: a log that cannot be written would take back what
- * it tells of.
+ * Limits an entry's JSON to one SQL value by replacing its largest fields with their size and hash.
+ * Otherwise a failed log write would roll back the recorded change.
  */
 export function boundedEntry(text: string, entry: LogEntry): string {
   if (fitsBytes(text, limits.log_entry_bytes)) return text
@@ -28,7 +27,7 @@ export function boundedEntry(text: string, entry: LogEntry): string {
   return JSON.stringify(kept)
 }
 
-/** A text stays a text, so that whoever reads the field finds its type. */
+/** A string stays a string, so that the field keeps its type. */
 function notLogged(value: unknown, json: string, bytes: number): unknown {
   const sha256 = createHash('sha256').update(json).digest('hex')
   return typeof value === 'string' ? `[not logged: ${bytes} bytes, sha256 ${sha256}]` : { not_logged: { bytes, sha256 } }

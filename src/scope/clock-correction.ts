@@ -6,14 +6,14 @@ import type { ModelOutage } from './turns/model-outage.ts'
 import { scopeHead } from './spans.ts'
 import type { Unit } from './unit.ts'
 
-/** Clocks of two machines differ by less; what is set wrong by less than this corrects itself as soon. */
+/** Tolerated difference between the clocks of two machines; smaller errors pass as quickly. */
 const TOLERATED_MS = 60_000
 
 type Parts = { database: Database; log: Log; outage: ModelOutage }
 
 /**
- * A clock that was ahead and is right again leaves times behind that are too late by as much: retries, leases and timers would wait for hours that never pass.
- * The newest log entry says by how much. What had a minute left has a minute left again. Runs on waking and at each alarm.
+ * Corrects times that a fast clock left too far in the future: retries, leases and timers. The
+ * newest log entry shows by how much it was ahead. Runs on waking and at each alarm.
  */
 export function correctClock(unit: Unit, { database, log, outage }: Parts): void {
   const newest = log.newest()
@@ -31,11 +31,11 @@ export function correctClock(unit: Unit, { database, log, outage }: Parts): void
   unit.all(`UPDATE events SET parked_at = ?1 WHERE status IN ('pending', 'processing') AND parked_at > ?1`, at)
   outage.moved(unit, ahead_ms)
   correctTimers(unit, database)
-  // Its time is the newest from now on, so that nothing is moved twice.
+  // Its time becomes the newest, so nothing is corrected twice.
   unit.log({ ...scopeHead(), kind: 'clock-corrected', ahead_ms })
 }
 
-/** A timer for a point in time keeps it. */
+/** A timer with a fixed time keeps it. */
 function correctTimers(unit: Unit, database: Database): void {
   const { now } = unit
   for (const row of database.all<{ name: string; schedule: string; set_at: number; next_at: number }>('SELECT * FROM timers')) {

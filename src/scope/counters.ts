@@ -3,7 +3,7 @@ import type { Database, StateChange } from './database.ts'
 
 export const ZERO = Object.fromEntries(Object.keys(counters.shape).map((name) => [name, 0])) as Counts
 
-/** What the scope has done since it exists. Kept once per unit of work, in its transaction. */
+/** The scope's lifetime counters, stored once per unit, in its transaction. */
 export class Counters {
   readonly #counts: Counts
   #changed = false
@@ -23,7 +23,7 @@ export class Counters {
     }
   }
 
-  /** What is to be kept since it was last asked. */
+  /** Returns and clears the changes that are not stored yet. */
   changes(): StateChange[] {
     if (!this.#changed) return []
     this.#changed = false

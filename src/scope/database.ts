@@ -2,25 +2,25 @@ import type { Statement } from '../core/event-statements.ts'
 import { jsonChunks } from '../base/byte-length.ts'
 import { hidesNothing, type SecretHider } from '../base/secrets.ts'
 
-/** A key of the table `state`, and its value as JSON has it. */
+/** A key of the table `state` and its value, not yet serialized. */
 export type StateChange = [key: string, value: unknown]
 
 /** No table of a scope holds blobs. */
 export type Row = Record<string, string | number | null>
 
-/** `lay` lays the schema, with what every scope keeps of itself. */
+/** `lay` creates the schema and the scope's initial rows. */
 type Schema = { laid: boolean; lay: () => void }
 
 /**
- * Statements that find nothing and change nothing while every table is empty. An aggregate finds no
- * row then, in place of one with zero or null.
+ * Statements without effect on empty tables. Their aggregates return no row instead of zero or
+ * null.
  */
 const NEEDS_ROWS = /^\s*(?:SELECT|UPDATE|DELETE)\b/
 
 /**
- * A scope's SQLite: synchronous, so that what is done in one go is seen and kept as one. No text that is bound
- * here keeps a secret of the deployment, whoever wrote it. The first insertion lays the schema: an
- * object that was only asked keeps nothing, whatever name it was asked under.
+ * A scope's SQLite. Synchronous, so that a task's statements are seen and committed together. Bound
+ * text is stripped of the deployment's secrets. The first insertion creates the schema: an object
+ * that was only read stores nothing.
  */
 export class Database {
   readonly #storage: DurableObjectStorage
@@ -35,7 +35,6 @@ export class Database {
     this.#hider = hider
   }
 
-  /** False until the scope has written something. */
   get laid(): boolean {
     return this.#laid
   }
@@ -48,13 +47,13 @@ export class Database {
     return this.allHidden(sql, ...params.map((param) => this.#hidden(param)))
   }
 
-  /** For parameters out of which secrets were taken before: they are not searched again. */
+  /** For parameters without secrets: skips the search for them. */
   allHidden<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
     if (this.#isIdle(sql)) return []
     return this.#storage.sql.exec(sql, ...params).toArray() as unknown as Shape[]
   }
 
-  /** True where the schema is not laid and `sql` does not need it; lays it where it does. */
+  /** True if `sql` has no effect without a schema; otherwise creates a missing schema. */
   #isIdle(sql: string): boolean {
     if (this.#laid) return false
     if (NEEDS_ROWS.test(sql)) return true
@@ -70,15 +69,15 @@ export class Database {
   }
 
   /**
-   * Runs `sql` once for each chunk of `values`, which it reads from `json_each(?1)`; `params` follow as ?2, ?3 … Together they are one
-   * answer: one SQL parameter holds about 2 MB, a list of ids or of `seq` may be longer.
+   * Runs `sql` once per chunk of `values`, read from `json_each(?1)`, and joins the rows; `params`
+   * follow as ?2, ?3 … A SQL parameter holds about 2 MB, and a list may be longer.
    */
   allOf<Shape extends object = Row>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]): Shape[] {
     const chunks = jsonChunks(values.map((value) => JSON.stringify(value)))
     return chunks.flatMap((chunk) => this.all<Shape>(sql, chunk, ...params))
   }
 
-  /** Row by row: what is not asked for is not loaded. */
+  /** Streams the rows, so that a caller loads only those it needs. */
   each<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Iterable<Shape> {
     if (this.#isIdle(sql)) return []
     return this.#storage.sql.exec(sql, ...params) as unknown as Iterable<Shape>
@@ -88,12 +87,12 @@ export class Database {
     return this.all<Shape>(sql, ...params)[0]
   }
 
-  /** Resolves once all that was written is on disk. */
+  /** Resolves once all writes are on disk. */
   sync(): Promise<void> {
     return this.#storage.sync()
   }
 
-  /** All of it or nothing, also when `work` throws. */
+  /** Rolls back if `work` throws. */
   transaction<Result>(work: () => Result): Result {
     const laid = this.#laid
     try {
@@ -113,7 +112,6 @@ export class Database {
     this.all('INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2', key, JSON.stringify(value))
   }
 
-  /** By one statement. */
   writeAll(changes: readonly StateChange[]): void {
     const write = `INSERT INTO state (key, value) SELECT value->>0, value->1 FROM json_each(?) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value`
     for (const chunk of jsonChunks(changes.map((change) => JSON.stringify(change)))) this.all(write, chunk)

@@ -6,14 +6,14 @@ import type { Unit, Work } from './unit.ts'
 
 export type { Work } from './unit.ts'
 
-/** How often work may take the object down before it is parked. */
+/** Maximum number of crashes that work may cause before it is parked. */
 export const MOST_DEATHS = 5
 /** After this many consecutive wakings without rest, work is begun one piece at a time. */
 const MOST_WAKES = 2
 /** Work that a caller asked for: the response reports the failure, and nothing repeats it. */
 export const CALLER: Work = { kind: 'request', id: '' }
 /**
- * All work of a kind that runs together. After a death it runs piece by piece, to find the cause.
+ * All work of a kind that runs together. After a crash it runs piece by piece, to find the cause.
  */
 export const together = (kind: WorkKind): Work => ({ kind, id: TOGETHER })
 
@@ -25,21 +25,19 @@ type Row = Work & { deaths: number; reason: string; at: number; parked_at: numbe
 type Parts = { database: Database; now: () => number }
 
 /**
- * Counts how often the same work has taken the object down, and parks it in the end, so that all
- * other work continues. Jobs count their own beginnings (`jobs.ts`) and are parked here.
+ * Counts how often the same work crashed the object, and parks it, so that all other work continues.
+ * Jobs count their own attempts (`jobs.ts`) and are parked here.
  *
- * 1. Work that throws in its unit is counted after the rollback, and the count is on disk before
- *    the object is dropped.
- * 2. Work that ends the process, or that has failed before, is counted before it begins, on disk
- *    (`begin`).
- * 3. The normal path writes nothing here: work is counted beforehand only where the object has died
- *    at such work, or has woken to open work several times without coming to rest.
- * 4. A death that is some other work's is not counted against the turn that was in flight.
+ * 1. Work that throws in its unit is counted after the rollback, on disk before the object restarts.
+ * 2. Work that ends the process, or that failed before, is counted on disk before it begins.
+ * 3. The normal path writes nothing: work is counted beforehand only after a crash during such work,
+ *    or after several wakings with open work and without rest.
+ * 4. A crash caused by other work does not count against the running turn.
  */
 export class Guard {
   readonly #parts: Parts
   readonly #rows: Map<string, Row>
-  /** Counted before it began: a failure of it is not counted a second time. */
+  /** Work counted before it began: its failure is not counted again. */
   readonly #begun = new Set<string>()
   #wakes = 0
 
@@ -48,7 +46,7 @@ export class Guard {
     this.#rows = new Map(parts.database.all<Row>('SELECT * FROM guard').map((row) => [keyOf(row), row]))
   }
 
-  /** On waking to open work. Counted until the object comes to rest. */
+  /** Counts wakings with open work until the object comes to rest. */
   async woke(): Promise<void> {
     const { database } = this.#parts
     this.#wakes = database.read<number>('wakes', 0) + 1
@@ -72,15 +70,11 @@ export class Guard {
     return this.#rows.get(keyOf(work))?.deaths ?? 0
   }
 
-  /** The reason of the latest death. */
   reason(work: Work): string {
     return this.#rows.get(keyOf(work))?.reason ?? UNSAID
   }
 
-  /**
-   * Counts on disk before the work begins. False if it took the object down too often: then park
-   * it.
-   */
+  /** Counts the work on disk before it begins. False if it crashed too often: park it. */
   async begin(work: Work, most = MOST_DEATHS): Promise<boolean> {
     if (this.deaths(work) >= most) return false
     this.#write({ ...work, deaths: this.deaths(work) + 1, reason: this.reason(work), at: this.#parts.now(), parked_at: null })
@@ -89,10 +83,10 @@ export class Guard {
     return true
   }
 
-  /** Work threw in its unit, which is rolled back; the object is about to be dropped. */
+  /** Counts work whose unit threw, before the object is dropped. */
   failed(work: Work, error: unknown): void {
     const { database, now } = this.#parts
-    // An object without tables has no work that it could repeat.
+    // An object without tables has no work to repeat.
     if (!database.laid) return
     database.write('died_of', work.kind)
     this.#acquit(work)
@@ -101,12 +95,12 @@ export class Guard {
     this.#write({ ...work, deaths, reason: messageOf(error), at: now(), parked_at: null })
   }
 
-  /** Counts a failure that did not take the object down. */
+  /** Counts a failure that did not crash the object. */
   note(unit: Unit, work: Work, error: unknown): void {
     this.#write({ ...work, deaths: this.deaths(work) + 1, reason: messageOf(error), at: unit.now, parked_at: null })
   }
 
-  /** On waking: the kind of work that the object died of, if it is known. */
+  /** The kind of work that crashed the object, if known. */
   diedOf(): WorkKind | null {
     const { database } = this.#parts
     const kind = database.read<WorkKind | null>('died_of', null)
@@ -114,25 +108,25 @@ export class Guard {
     return kind
   }
 
-  /** The work ended, or got further: deaths so far were at other work. */
+  /** Clears the count of work that ended or progressed. */
   done(work: Work): void {
     this.#begun.delete(keyOf(work))
     const row = this.#rows.get(keyOf(work))
     if (row && row.parked_at === null) this.release(work)
   }
 
-  /** Clears the work's count: somebody has reset it. */
+  /** Clears the work's count after a reset. */
   release(work: Work): void {
     if (!this.#rows.delete(keyOf(work))) return
     this.#parts.database.all('DELETE FROM guard WHERE kind = ? AND id = ?', work.kind, work.id)
   }
 
-  /** An event is retried by hand: it begins with a clean slate. */
+  /** Clears all counts of an event that is retried manually. */
   releaseEvent(seq: number): void {
     for (const kind of ['event', 'turn', 'outbox'] as const) this.release({ kind, id: String(seq) })
   }
 
-  /** The work is not begun again by itself. */
+  /** Stops the work from starting again by itself. */
   park(unit: Unit, work: Work, reason: string): void {
     const deaths = this.deaths(work)
     this.#write({ ...work, deaths, reason, at: unit.now, parked_at: unit.now })
@@ -140,7 +134,7 @@ export class Guard {
     this.release(together(work.kind))
   }
 
-  /** Since when, in ms. */
+  /** Time of parking in ms. */
   parkedAt(work: Work): number | null {
     return this.#rows.get(keyOf(work))?.parked_at ?? null
   }
@@ -149,7 +143,7 @@ export class Guard {
     return this.#parked().length
   }
 
-  /** For operators, newest first. */
+  /** Parked work for operators, newest first. */
   list(): ParkedWork[] {
     return this.#parked()
       .toSorted((one, other) => other.at - one.at)
@@ -164,7 +158,7 @@ export class Guard {
     }
   }
 
-  /** Work that had begun beside the guilty one did not cause this death. */
+  /** Uncounts work that ran beside the cause of a crash. */
   #acquit(guilty: Work): void {
     for (const key of this.#begun) {
       const row = this.#rows.get(key)

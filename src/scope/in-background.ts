@@ -1,8 +1,8 @@
 import { logError } from '../base/warn.ts'
 
 /**
- * For work that nobody waits for. It fails where a unit of work failed: the object is about to be
- * dropped then, and the next one goes on from what is on disk.
+ * Runs work that nobody awaits. It fails only after a failed unit, when the object is about to
+ * restart.
  */
 export function inBackground(work: Promise<unknown>): void {
   work.catch((error: unknown) => {

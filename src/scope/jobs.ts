@@ -8,26 +8,26 @@ import type { Unit, UnitOfWork } from './unit.ts'
 
 export type JobKind = 'action' | 'plan' | 'run' | 'approved-run'
 export type Job<Payload = unknown> = { kind: JobKind; key: string; payload: Payload; attempts: number }
-/** `locks`: jobs that share one run one after the other. */
+/** Jobs that share a lock run one after the other. */
 export type NewJob = { kind: JobKind; key: string; payload: unknown; locks?: readonly string[] }
 
 export type JobHandler<Payload> = {
-  /** Under which kind the guard parks it. */
+  /** The kind under which the guard parks it. */
   work: WorkKind
-  /** How many run at the same time. */
+  /** Maximum number of concurrent jobs. */
   at_once: number
-  /** How often it is begun before it is given up. */
+  /** Maximum number of attempts. */
   attempts: number
   /**
    * Runs the job, and removes it (`Jobs.done`) in the unit that writes its result. A job that is
    * still there afterwards is retried: after `again_ms`, else by the lane's own policy.
    */
   run: (job: Job<Payload>) => Promise<{ again_ms: number } | void>
-  /** Ends a job that took the object down too often. It removes the job, too. */
+  /** Ends and removes a job that crashed the object too often. */
   giveUp: (job: Job<Payload>, reason: string) => Promise<void> | void
 }
 
-/** Keeps the object awake while a job runs, and finds it again after a death. */
+/** Interval of alarms while a job runs, which resume it after a crash. */
 const HEARTBEAT_MS = 20_000
 const FIRST_RETRY_MS = 2000
 const LAST_RETRY_MS = 60_000
@@ -48,12 +48,12 @@ export class Jobs {
   readonly #parts: JobParts
   readonly #handlers = new Map<JobKind, JobHandler<never>>()
   readonly #running = new Map<string, Running>()
-  /** How often in a row a job was retried, since the object woke. */
+  /** Consecutive retries of each job since the object woke. */
   readonly #failures = new Map<number, number>()
-  /** Jobs that were added since the object woke, and whose first beginning is counted already. */
+  /** Jobs added since the object woke, whose first attempt is counted already. */
   readonly #counted = new Set<number>()
   #open: number
-  /** False if no job can begin: this is asked at each event. */
+  /** False if no job can start; cached, since every event checks it. */
   #waiting: boolean
 
   constructor(parts: JobParts) {
@@ -80,7 +80,7 @@ export class Jobs {
     this.#waiting = true
   }
 
-  /** Adds a job that the caller runs itself. After a death it runs like any other. */
+  /** Adds a job that the caller runs. After a crash it runs like any other. */
   addRunning(unit: Unit, job: NewJob): void {
     this.#start({ ...this.#insert(unit, job), locks: job.locks ?? [] })
   }
@@ -96,7 +96,7 @@ export class Jobs {
     return gone[0] && JSON.parse(gone[0].payload)
   }
 
-  /** The job got further: the deaths so far were at other work. */
+  /** Resets the attempts of a job that progressed: the crashes were of other work. */
   progressed(unit: Unit, kind: JobKind, key: string): void {
     const running = this.#running.get(nameOf(kind, key))
     if (!running || running.attempts <= 1) return
@@ -104,41 +104,41 @@ export class Jobs {
     unit.all('UPDATE jobs SET attempts = 0 WHERE seq = ?', running.seq)
   }
 
-  /** Jobs of this kind that wait for a retry are due now. */
+  /** Makes waiting retries of this kind due now. */
   hurry(unit: Unit, kind: JobKind): void {
     const hurried = unit.all('UPDATE jobs SET due_at = 0 WHERE kind = ? AND due_at > 0 RETURNING seq', kind)
     this.#waiting ||= hurried.length > 0
   }
 
-  /** For `addRunning`: the caller no longer runs it. */
+  /** Ends the caller's run of a job from `addRunning`. */
   release(kind: JobKind, key: string): void {
     const name = nameOf(kind, key)
     const running = this.#running.get(name)
     if (!running) return
     this.#running.delete(name)
     running.ended.resolve()
-    // Another job may have waited for its locks.
+    // Another job may wait for its locks.
     this.#waiting = this.any
   }
 
-  /** Resolves once the job does not run: it was removed, or waits for a retry. */
+  /** Resolves once the job is removed or waits for a retry. */
   async idle(kind: JobKind, key: string): Promise<void> {
     await this.#running.get(nameOf(kind, key))?.ended.promise
   }
 
-  /** Payloads of jobs, running or not, that have this value at this JSON path. */
+  /** Payloads of jobs with this value at this JSON path. */
   payloads<Payload>(kind: JobKind, path: string, value: string): Payload[] {
     const sql = 'SELECT payload FROM jobs WHERE kind = ? AND payload->>? = ?'
     return this.#parts.database.all<{ payload: string }>(sql, kind, path, value).map(({ payload }) => JSON.parse(payload) as Payload)
   }
 
-  /** Also begins jobs whose retry became due. */
+  /** Starts jobs, including retries that became due. */
   wake(): void {
     this.#waiting = this.any
     this.run()
   }
 
-  /** Begins all jobs that may begin. */
+  /** Starts all jobs that may start. */
   run(): void {
     if (!this.#waiting) return
     for (let job = this.#next(); job; job = this.#next())
@@ -156,19 +156,19 @@ export class Jobs {
       if (attempts > handler.attempts) await this.#giveUp(job, handler)
       else again = await handler.run(job)
     } catch (error) {
-      // The object survived it, so this beginning does not count.
+      // The object survived, so this attempt does not count.
       running.attempts -= 1
       logError({ message: 'a job failed and will be retried', kind, key, error })
     }
     if (!running.gone) this.#retry(running, again?.again_ms)
-    // Callers of the object get a turn between two jobs.
+    // Let callers of the object run between two jobs.
     await scheduler.wait(0)
     this.release(kind, key)
     this.run()
     if (!this.busy) this.#parts.alarm.rearm()
   }
 
-  /** A job that kills the object must not be begun forever. */
+  /** Counts an attempt, so that a job that crashes the object is not retried forever. */
   async #countBeginning(running: Running): Promise<number> {
     if (this.#counted.delete(running.seq)) return running.attempts
     const { unit, database } = this.#parts
@@ -195,7 +195,7 @@ export class Jobs {
   }
 
   #insert(unit: Unit, { kind, key, payload, locks = [] }: NewJob): { seq: number; kind: JobKind; key: string; attempts: number } {
-    // The first beginning is counted here: one write less, and a job counts at most one too many.
+    // Count the first attempt with the insertion, to save a write.
     const attempts = 1
     const sql = 'INSERT INTO jobs (kind, key, payload, locks, attempts) VALUES (?, ?, ?, ?, ?) RETURNING seq'
     const [row] = unit.all<{ seq: number }>(sql, kind, key, JSON.stringify(payload), JSON.stringify(locks), attempts)
@@ -215,7 +215,7 @@ export class Jobs {
     return running.length < (this.#handlers.get(kind)?.at_once ?? Infinity)
   }
 
-  /** The oldest job that may begin. */
+  /** The oldest job that may start. */
   #next(): JobRow | null {
     const running = Array.from(this.#running.values())
     const full = Array.from(this.#handlers.keys()).filter((kind) => !this.#isFree(kind))
@@ -232,7 +232,7 @@ export class Jobs {
     return row ?? null
   }
 
-  /** When a retry is due. A running job wakes the object in case it dies. */
+  /** Time of the next retry. A running job sets a heartbeat, in case the object crashes. */
   #nextDue(now: number): number | null {
     if (this.#open === 0) return null
     const running = JSON.stringify(Array.from(this.#running.values(), ({ seq }) => seq))

@@ -3,13 +3,13 @@ import { migrate } from 'drizzle-orm/durable-sqlite/migrator'
 import migrations from '../../migrations/scope/migrations.js'
 import { logError } from '../base/warn.ts'
 
-/** True once the object has written anything: its first write lays the schema. */
+/** True once the schema exists. */
 export const isLaid = ({ sql }: DurableObjectStorage): boolean =>
   sql.exec(`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'state'`).toArray().length > 0
 
 /**
- * Brings the schema up to date, at once: drizzle's migrator is asynchronous in its type only, and
- * has done its work when it returns. That it has is checked, for its failure comes too late.
+ * Migrates the schema synchronously: drizzle's migrator is asynchronous in its type only. The
+ * tables are checked, since its rejection would arrive too late.
  */
 export function laySchema(storage: DurableObjectStorage): void {
   migrate(drizzle(storage), migrations).catch((error: unknown) => {

@@ -6,26 +6,29 @@ import { boundedEntry } from './bounded-entry.ts'
 import type { Database } from './database.ts'
 import type { Unit } from './unit.ts'
 
-/** A statement takes a hundred parameters. */
+/** Three parameters a row; a statement takes 100. */
 const ROWS_A_STATEMENT = 33
 
 type Text = { seq: number; text: string }
 export type LogListener = (entries: Text[]) => void
 
-/** The scope's append-only record (G5). A unit of work appends to it, in the transaction of what its entries record. */
+/**
+ * The scope's append-only log (G5). A unit appends entries in the transaction of the changes that
+ * they record.
+ */
 export class Log {
   readonly #database: Database
   readonly #now: () => number
   readonly #hider: SecretHider
   readonly #listeners: LogListener[] = []
   #last: number
-  /** Entries of the open unit of work, which are not in the table yet. */
+  /** Entries of the open unit that are not in the table yet. */
   #unwritten: (Text & { kind: string })[] = []
   /** Entries that the listeners have not received yet. */
   #unannounced: Text[] = []
   #redact = redactor()
   #show = ({ text }: { kind: string; text: string }): string => text
-  /** JSON of values that is known already: a reflex's context is long. */
+  /** Cached JSON of long values, such as contexts. */
   readonly #texts = new WeakMap<object, string>()
 
   constructor(database: Database, now: () => number, hider: SecretHider = hidesNothing) {
@@ -43,7 +46,10 @@ export class Log {
     this.#redact = redactor(fields)
   }
 
-  /** What a tool or a model was given or gave, fit to be logged: the same value where it holds nothing secret. */
+  /**
+   * Removes secrets from a tool's or model's input or output. Returns the same value if it has
+   * none.
+   */
   clean(value: unknown): unknown {
     return this.#redact(value)
   }
@@ -55,7 +61,7 @@ export class Log {
     return clean
   }
 
-  /** How an entry that was written a while ago is shown: what is secret by now may not have been then. */
+  /** Sets how entries are shown: fields may have become secret since they were written. */
   showBy(show: (entry: { kind: string; text: string }) => string): void {
     this.#show = show
   }
@@ -64,7 +70,7 @@ export class Log {
     this.#listeners.push(listener)
   }
 
-  /** For `Unit.log`. Returns the `seq` of the first entry. */
+  /** Appends entries for `Unit.log`. Returns the `seq` of the first. */
   append(entries: readonly NewEntry[]): number {
     const first = this.#last + 1
     if (entries.length === 0) return first
@@ -88,12 +94,12 @@ export class Log {
     if (entries.length > 0) for (const listener of this.#listeners) listener(entries)
   }
 
-  /** Writes the open unit's entries to the table, at its end or before they are read. */
+  /** Writes buffered entries to the table, at the unit's end or before a read. */
   write(): void {
     if (this.#unwritten.length === 0) return
     const rows = this.#unwritten
     this.#unwritten = []
-    // Bound, not as JSON: SQLite would parse each entry and write it again.
+    // Bind the values: as JSON, SQLite would parse and rewrite each entry.
     for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
       const some = rows.slice(from, from + ROWS_A_STATEMENT)
       const values = some.flatMap(({ seq, kind, text }) => [seq, kind, text])
@@ -112,7 +118,10 @@ export class Log {
     return boundedEntry(`${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":${context}}`, entry)
   }
 
-  /** Entries after `after` and before `before`, oldest first, as JSON text: at most `limit`, and about a page's bytes. */
+  /**
+   * Reads entries between `after` and `before` as JSON text, oldest first: at most `limit` and a
+   * page's bytes.
+   */
   read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER, bytes: number = limits.page_bytes): Text[] {
     this.write()
     const rows = this.#database.all<Text & { kind: string }>(
@@ -126,13 +135,11 @@ export class Log {
     return rows.map((row) => ({ seq: row.seq, text: this.#show(row) }))
   }
 
-  /** When the oldest entry was written, in ms. */
   oldest(): number | null {
     this.write()
     return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq LIMIT 1')?.at ?? null
   }
 
-  /** When the newest entry was written, in ms. */
   newest(): number | null {
     this.write()
     return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq DESC LIMIT 1')?.at ?? null
@@ -144,7 +151,7 @@ export class Log {
     return row ? (JSON.parse(row.entry) as LogEntry) : null
   }
 
-  /** Drops up to `limit` entries older than `before`; the numbering goes on. */
+  /** Deletes up to `limit` entries older than `before`; numbering continues. */
   forget(unit: Unit, before: number, limit: number): number {
     this.write()
     unit.write('log_floor', this.#last)

@@ -28,22 +28,22 @@ type LoopParts = Omit<ApplyParts, 'turns'> & {
 const PERCEIVE_BATCH = 1000
 
 /**
- * The way of an event through its scope:
+ * The path of an event through its scope:
  *
- * 1. accept: the inbox stores it, once by its id.
+ * 1. accept: the inbox stores it, once per id.
  * 2. perceive: the agent's filters judge it, and it joins the context.
- * 3. react: the chain of reflexes may answer it. `decide` does 2 and 3, and only reads.
- * 4. act: actions run at once, or wait for the effect lane. `apply` writes 1 to 4 in one unit.
+ * 3. react: the chain of reflexes may act on it. `decide` does 2 and 3, and only reads.
+ * 4. act: actions run at once or wait for the effect lane. `apply` writes 1 to 4 in one unit.
  * 5. think: after the commit, `follow` starts a turn, which runs the agent's trigger.
- * 6. settle: the end of the turn or of the action gives the event its one outcome (G1).
+ * 6. settle: the end of the turn or action gives the event its only outcome (G1).
  * 7. replicate: the outbox copies the outcome to D1.
  *
- * The object's output gate holds the acknowledgement until the unit is on disk: if the process dies
- * before, nothing was answered and nothing is kept; after, the event is pending or has its outcome.
+ * The object's output gate holds the acknowledgement until the unit is on disk. After a crash before
+ * that, nothing was answered or stored; after it, the event is pending or has its outcome.
  */
 export class Loop {
   readonly #parts: LoopParts
-  /** Events are being perceived one by one. */
+  /** True while events are perceived one by one. */
   #careful = false
 
   constructor(parts: LoopParts) {
@@ -54,19 +54,19 @@ export class Loop {
     return this.#careful
   }
 
-  /** True if no event is accepted from outside. */
+  /** True if the inbox accepts no external events. */
   get full(): boolean {
     const { inbox, settings } = this.#parts
     return inbox.open >= settings().inbox_limit
   }
 
-  /** Accepts all of the events, or none. */
+  /** Accepts all events or none. */
   accept(events: readonly Event[], via: Via): Accepted {
     const { inbox, unit, settings } = this.#parts
     const limit = settings().inbox_limit
-    // Timer ticks are always accepted: nobody could resend them.
+    // Always accept timer ticks, which nobody could resend.
     if (via !== 'timer' && !inbox.hasRoom(events, limit)) return { ok: false, reason: 'inbox_full', depth: inbox.open, limit }
-    // A failure is the caller's, unless the scope's own turn or reflex publishes.
+    // The caller handles a failure, unless the scope's own turn or reflex publishes.
     const of = via === 'agent' || via === 'reflex' ? undefined : CALLER
     const { fresh, next } = unit((unit) => {
       const fresh = inbox.fresh(events)
@@ -77,7 +77,7 @@ export class Loop {
     return { ok: true, receipts: inbox.receipts(events, fresh) }
   }
 
-  /** Stored events that no filter has judged: a filter failed on them, or the settings changed. */
+  /** Perceives stored events again, after a filter failed or the settings changed. */
   perceiveWaiting(): void {
     const { guard, inbox, unit, now, settings } = this.#parts
     if (settings().consumer === 'pull' || this.#careful) return
@@ -89,7 +89,7 @@ export class Loop {
     }
   }
 
-  /** Ends events that wait for a turn if the agent has no trigger (any more). */
+  /** Ends events that wait for a turn if the agent has no trigger. */
   endWaiting(unit: Unit): void {
     const { inbox, settlement, settings, agent } = this.#parts
     if (settings().consumer === 'pull' || agent().trigger !== null) return
@@ -97,7 +97,7 @@ export class Loop {
     settlement.end(unit, inbox.waiting(), { status: 'completed', outcome: { by: 'perceive', reason } })
   }
 
-  /** After the commit: does what the decisions ask for. */
+  /** Does the work that decisions ask for, after the commit. */
   follow(next: readonly Next[]): void {
     const { turns, jobs, sockets, upkeep } = this.#parts
     for (const one of next) {
@@ -111,7 +111,7 @@ export class Loop {
     else if (thinks.length > 0) turns.arrived()
   }
 
-  /** Decides on events in their order and applies it, in parts where a decision changes the chain. */
+  /** Decides on events in order, and applies each part before a decision that changes the chain. */
   #react(unit: Unit, events: readonly Stored[], via: Via | null): Next[] {
     const { situation, memory } = this.#parts
     const next: Next[] = []

@@ -3,7 +3,7 @@ import { cutStack } from '../base/error-text.ts'
 
 const PATIENCE_MS = 1000
 
-/** The stack by the lines of the source files, where the local server can tell them; else as it is. */
+/** Maps a stack to source lines if the local server provides a mapper. */
 export async function mapStack({ REFLEX_STACK_MAPPER }: Env, stack: string): Promise<string> {
   if (!REFLEX_STACK_MAPPER) return stack
   try {

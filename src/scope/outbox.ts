@@ -8,7 +8,7 @@ import { withDeadline } from '../base/deadline.ts'
 import { warn } from '../base/warn.ts'
 import type { UnitOfWork } from './unit.ts'
 
-/** How long changes gather before they are told: D1's log follows within about a second. */
+/** Time in which changes gather before a report. */
 const GATHER_MS = 800
 const LONGEST_PAUSE_MS = 30_000
 const TELL_TIMEOUT_MS = 15_000
@@ -16,7 +16,7 @@ const BATCH = 1000
 
 type Told = Omit<Report, 'discarded'> & { seq: number; discarded: number | null }
 
-const timely = (work: () => Promise<void>): Promise<void> => withDeadline(work, { timeout_ms: TELL_TIMEOUT_MS, what: 'telling D1' })
+const timely = (work: () => Promise<void>): Promise<void> => withDeadline(work, { timeout_ms: TELL_TIMEOUT_MS, what: 'replication to D1' })
 
 type Parts = {
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
@@ -27,27 +27,28 @@ type Parts = {
   now: () => number
   scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>
   wake: () => number | null
-  /** What else of this scope D1 is to know, and whether some of it has waited since before the object woke. */
+  /**
+   * Other data to replicate to D1. `waits` is true if some was left from before the object woke.
+   */
   also: { waits: boolean; tell: (db: D1Database) => Promise<void> }
 }
 
 /**
- * Tells D1 of every event's state, behind the scope's back: D1 may be away for minutes, and nothing here waits for it.
- *
- * There is no queue to keep: a row whose `told` is behind its `revision` is still to be told. If the process dies before D1 has it, the row is told again; if
- * after, but before `told` is written, D1 sees the same revision twice and ignores it.
+ * Replicates the state of every event to D1 in the background, so the scope never waits for D1.
+ * Durable state: a row is pending while its `told` is behind its `revision`. After a crash, a row
+ * may be sent twice; D1 ignores a revision that it has.
  */
 export class Outbox {
   readonly #parts: Parts
   #due: number | null
   #telling = false
-  /** Something changed while D1 was being told, and may have come too late for that. */
+  /** True if something changed during a report, which may lack it. */
   #changed = false
   #failures = 0
-  /** Rows in one report: fewer while one is looked for that D1 does not take. */
+  /** Maximum number of rows per report, reduced while searching for a row that D1 rejects. */
   #most = BATCH
   #error: string | null = null
-  /** What D1 was last told of the scope itself. */
+  /** The last report about the scope itself. */
   #told = ''
 
   constructor(parts: Parts) {
@@ -64,7 +65,7 @@ export class Outbox {
     return this.#error
   }
 
-  /** Something may have changed. */
+  /** Schedules a report. */
   changed(): void {
     this.#changed = true
     if (this.#due !== null || this.#telling) return
@@ -76,7 +77,7 @@ export class Outbox {
     return this.#due !== null && this.#due <= this.#parts.now()
   }
 
-  /** Whatever waits is told now: the sweep asks for it. */
+  /** Makes the report due now, for the sweep. */
   hurry(): void {
     if (!this.#telling) this.#due = this.#parts.now()
   }
@@ -95,7 +96,7 @@ export class Outbox {
       this.#failures += 1
       this.#error = messageOf(error)
       const pause = Math.min(LONGEST_PAUSE_MS, 1000 * 2 ** (this.#failures - 1))
-      warn({ message: 'D1 could not be told, it will be again', pause_ms: pause, error: this.#error })
+      warn({ message: 'failed to replicate to D1; will retry', pause_ms: pause, error: this.#error })
       this.#due = this.#parts.now() + pause
     } finally {
       this.#telling = false
@@ -135,8 +136,8 @@ export class Outbox {
   }
 
   /**
-   * Where D1 takes a report without rows, it is one of the rows that it cannot take: they are told in halves, at once, until that one
-   * is alone. It is tried again a few times and then parked. Returns whether to go on with the next report.
+   * Searches for a row that D1 rejects, if D1 accepts a report without rows: halves the report
+   * until the row is alone, retries it a few times and parks it. Returns true to continue.
    */
   async #isFound(rows: readonly Pick<Told, 'seq' | 'id'>[], { report, error }: { report: ScopeReport; error: unknown }): Promise<boolean> {
     const { db, guard, unit } = this.#parts
@@ -151,9 +152,9 @@ export class Outbox {
     unit((unit) => {
       guard.note(unit, work, error)
       if (guard.deaths(work) < MOST_DEATHS) return
-      // It is told again once it changes.
+      // A later change of the row replicates it again.
       unit.all('UPDATE events SET told = revision WHERE seq = ?', row.seq)
-      guard.park(unit, work, `D1 did not take the event ${row.id}: ${messageOf(error)}`)
+      guard.park(unit, work, `D1 rejected the event ${row.id}: ${messageOf(error)}`)
     }, CALLER)
     return guard.parkedAt(work) !== null
   }

@@ -1,10 +1,10 @@
 import type { Database } from './database.ts'
 import type { Unit } from './unit.ts'
 
-/** What an event waits for beside its time. */
+/** The resource that a parked event waits for. */
 export type ParkedFor = 'budget' | 'model'
 
-/** Events that a turn gave back because it could not ask its model; `Inbox.release` parks them. */
+/** Events released because a turn could not call its model; `Inbox.release` parks them. */
 export class Parking {
   readonly #database: Database
 
@@ -12,7 +12,7 @@ export class Parking {
     this.#database = database
   }
 
-  /** They go on at once: those that wait for this, or all. */
+  /** Makes the events that wait for `reason` due now, or all. */
   release(unit: Unit, reason: ParkedFor | null = null): void {
     unit.all(
       `UPDATE events SET due_at = 0, revision = revision + 1
@@ -21,7 +21,7 @@ export class Parking {
     )
   }
 
-  /** Of these, the ones that have waited for this since `before`, or longer. */
+  /** Returns the events of `seqs` parked for `reason` since `before` or earlier. */
   since(seqs: readonly number[], reason: ParkedFor, before: number): number[] {
     const rows = this.#database.allOf<{ seq: number }>(
       seqs,

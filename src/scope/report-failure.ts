@@ -5,7 +5,7 @@ type Failure = { what: string; scope: string; event_ids?: readonly string[]; err
 
 const MOST_IDS = 20
 
-/** For whoever watches the Worker's output: `wrangler dev` shows the stack by the source's own lines. */
+/** Prints a failure to the Worker's output; `wrangler dev` maps the stack to source lines. */
 export function tellFailure({ what, scope, event_ids = [], error, stack }: Failure): void {
   const shown = event_ids.slice(0, MOST_IDS).join(', ')
   const more = event_ids.length > MOST_IDS ? ` and ${event_ids.length - MOST_IDS} more` : ''
@@ -15,7 +15,7 @@ export function tellFailure({ what, scope, event_ids = [], error, stack }: Failu
 
 type ToolRequest = { tool: string; head: { event_ids: readonly string[] }; hide?: (value: Json) => Json }
 
-/** What is kept of a tool's error, told to whoever watches as well. */
+/** Builds the record of a tool's error, and prints it. */
 export function toolFailure({ tool, head, hide }: ToolRequest, scope: string, thrown: unknown): { error: string; stack: string | null } {
   const failure = { error: messageOf(thrown), stack: stackOf(thrown) }
   const shown = (text: string): string => {

@@ -26,8 +26,8 @@ type Parts = {
 }
 
 /**
- * Deletes data that is older than the scope retains, at most once an hour and in small steps. An
- * event's id is recognised as a duplicate for just as long (G3).
+ * Deletes data past retention in small steps, at most once an hour. Duplicates of an event are
+ * recognized until its id is deleted (G3).
  */
 export class Retention {
   readonly #parts: Parts
@@ -37,7 +37,7 @@ export class Retention {
     this.#parts = parts
   }
 
-  /** When the oldest entry is due: a sleeping scope is woken once for it, not every hour. */
+  /** Time at which the oldest entry expires, so that a sleeping scope wakes once, not hourly. */
   nextDue(): number | null {
     const { log, guard, doneKeys } = this.#parts
     if (guard.parkedAt(together('retention')) !== null) return null
@@ -45,7 +45,7 @@ export class Retention {
     return due.length === 0 ? null : Math.max(this.#earliest, Math.min(...due))
   }
 
-  /** If more is due than one step deletes, the next step follows a second later. */
+  /** A step that leaves expired data is followed by another after a second. */
   sweep(unit: Unit): void {
     const { inbox, memory, log, effects, doneKeys, actionKeys, skillRuns } = this.#parts
     const due = this.nextDue()
@@ -68,7 +68,7 @@ export class Retention {
     return this.#parts.settings().retention_days * DAY_MS
   }
 
-  /** How long a key is known: at least as long as its journal row. */
+  /** Keys are kept at least as long as journal rows. */
   #promised(): number {
     return Math.max(this.#retained(), this.#parts.settings().idempotence_days * DAY_MS)
   }

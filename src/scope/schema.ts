@@ -1,13 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
-/**
- * The inbox: the columns up to `ended_at` are those of core's EventStore. `in_context` marks the DecisionContext's events, `revision` grows with
- * each change, from the time of acceptance on, so that an id that comes again after it was forgotten is newer than what D1 has of it; `told` is the last revision that D1 has: the outbox is the rows where the two differ. `turns` are the ids, a JSON array, of
- * those that considered the event and did not end well, `interruptions` how often the object died or was reset during one. `parked` is what it waits
- * for beside its time (`budget`, `model`), `parked_at` since when. `chain_seq`
- * is where the log has what reflexes saw of the event.
- */
+/** The inbox. The columns up to `ended_at` are those of core's EventStore. */
 export const events = sqliteTable(
   'events',
   {
@@ -26,15 +20,22 @@ export const events = sqliteTable(
     lease_until: integer(),
     ack_token: text(),
     accepted_at: integer().notNull(),
+    /** Place in the log of the context that reflexes saw. */
     chain_seq: integer(),
     ended_at: integer(),
+    /** 1 for the DecisionContext's events. */
     in_context: integer().notNull().default(0),
     outcome: text(),
+    /** A JSON array: ids of the turns that considered the event without success. */
     turns: text(),
+    /** Number of turns on the event that a crash or reset interrupted. */
     interruptions: integer().notNull().default(0),
+    /** Resource that the event waits for: `budget` or `model`. */
     parked: text(),
     parked_at: integer(),
+    /** Grows with each change from the time of acceptance, so a reused id is newer than in D1. */
     revision: integer().notNull().default(1),
+    /** The last revision in D1. The outbox is the rows where it is behind `revision`. */
     told: integer().notNull().default(0),
   },
   (table) => [
@@ -57,7 +58,7 @@ export const events = sqliteTable(
   ],
 )
 
-/** The append-only record of what the scope saw, decided and did. `entry` is the whole entry as JSON. */
+/** The append-only log. `entry` is the whole entry as JSON. */
 export const log = sqliteTable('log', {
   seq: integer().primaryKey(),
   at: integer().notNull(),
@@ -65,31 +66,28 @@ export const log = sqliteTable('log', {
   entry: text().notNull(),
 })
 
-/** Small values that the object must find again: its name, settings, counters, scratch, the turn in flight. */
+/** Small values: the object's name, settings, counters, scratch, the running turn. */
 export const state = sqliteTable('state', { key: text().primaryKey(), value: text().notNull() })
 
-/**
- * The journal of effects and of the steps of plans: a row is written before a tool is called and
- * completed after it ended (G8).
- */
+/** The journal of effects and plan steps: a row is written before and after each tool call (G8). */
 export const effects = sqliteTable(
   'effects',
   {
-    /** A turn, a reflex's action, a run (`run:ID`) or an operator's call (`call:ID`). */
+    /** The id of a turn or action, `run:ID`, or `call:ID` for an operator's call. */
     owner: text().notNull(),
     phase: text({ enum: ['call', 'step', 'compensation'] }).notNull(),
     place: integer().notNull(),
-    /** Null for a step that ended without calling its tool. */
+    /** Null for a step that did not call its tool. */
     tool: text(),
-    /** Null where the call is not looked up by its arguments. */
+    /** Null if the call is not looked up by its arguments. */
     arguments_hash: text(),
     idempotence_key: text(),
     status: text().notNull(),
     output: text(),
     error: text(),
-    /** The end of the step that it was, without the output, as JSON. */
+    /** The step's end as JSON, without the output. */
     step: text(),
-    /** The log entry of its beginning, whose head the entry of its end takes over after a crash. */
+    /** The first log entry, whose head the final entry reuses after a crash. */
     log_seq: integer(),
     started_at: integer().notNull(),
     ended_at: integer(),
@@ -105,7 +103,9 @@ export const effects = sqliteTable(
   ],
 )
 
-/** Work that took the object down, how often, and since when it is parked. `id` names it within its kind; `*` is all work of the kind that is done together. */
+/**
+ * Crash counts of work, and its parking time. `id` is unique per kind; `*` is all work of the kind.
+ */
 export const guard = sqliteTable(
   'guard',
   {
@@ -122,16 +122,16 @@ export const guard = sqliteTable(
 export const timers = sqliteTable('timers', {
   name: text().primaryKey(),
   schedule: text().notNull(),
-  /** The grid of an `every_s` timer starts here. */
+  /** Origin of an `every_s` timer's ticks. */
   set_at: integer().notNull(),
   next_at: integer().notNull(),
   fired: integer().notNull().default(0),
 })
 
-/** Tickets that were used, until they would have expired anyway: a ticket admits once. */
+/** Used tickets until their expiry, so that each admits once. */
 export const usedTickets = sqliteTable('used_tickets', { nonce: text().primaryKey(), expires_at: integer().notNull() })
 
-/** The artifacts that this scope may use, as D1 last had them: `artifact` is an Artifact as JSON. */
+/** Artifacts that this scope may use, as last read from D1: `artifact` is an Artifact as JSON. */
 export const artifacts = sqliteTable(
   'artifacts',
   { kind: text().notNull(), id: text().notNull(), version: text().notNull(), artifact: text().notNull() },
@@ -142,35 +142,41 @@ export const artifacts = sqliteTable(
 export const jobs = sqliteTable('jobs', {
   seq: integer().primaryKey(),
   kind: text({ enum: ['action', 'plan', 'run', 'approved-run'] }).notNull(),
-  /** Names the job within its kind. */
+  /** Unique per kind. */
   key: text().notNull(),
   payload: text().notNull(),
-  /** A JSON array: jobs that share a lock run one after the other. */
+  /** A JSON array; jobs that share a lock run one after the other. */
   locks: text().notNull(),
-  /** How often it was begun, but for beginnings that the object survived. */
+  /** Attempts, except those that the object survived. */
   attempts: integer().notNull(),
   due_at: integer().notNull().default(0),
 })
 
-/** Idempotency keys of actions that reflexes carried out. `effect` is the tool call that an undo releases. */
+/**
+ * Idempotency keys of executed reflex actions. `effect` is the tool call whose undo releases the
+ * key.
+ */
 export const actionKeys = sqliteTable(
   'action_keys',
   { reflex_id: text().notNull(), idempotence_key: text().notNull(), effect: text(), at: integer().notNull() },
   (table) => [primaryKey({ columns: [table.reflex_id, table.idempotence_key] })],
 )
 
-/** What reflexes in shadow would have done about events that nobody has decided on yet. */
+/** Shadow actions on events without a decision yet. */
 export const trials = sqliteTable(
   'trials',
   { seq: integer().notNull(), reflex_id: text().notNull(), version: integer().notNull(), action: text().notNull() },
   (table) => [primaryKey({ columns: [table.seq, table.reflex_id, table.version] })],
 )
 
-/** Runs of skills: a row is written before the first step, and ended with the run's result. Until then its job has all that it is resumed from. */
+/**
+ * Skill runs: a row is inserted before the first step and updated with the result. Until then, its
+ * job holds the state to resume from.
+ */
 export const skillRuns = sqliteTable(
   'skill_runs',
   {
-    /** The turn, action, approval or call that it was for: the same one asking again gets the same run. */
+    /** The turn, action, approval or call that asked: a repeated request gets the same run. */
     cause: text().notNull(),
     run_id: text().notNull(),
     skill_id: text().notNull(),
@@ -183,28 +189,31 @@ export const skillRuns = sqliteTable(
   (table) => [primaryKey({ columns: [table.cause, table.run_id] }), index('skill_runs_skill').on(table.skill_id, table.started_at)],
 )
 
-/** The last good outputs under an idempotency key. */
+/** The last successful outputs under an idempotency key. */
 export const skillOutputs = sqliteTable('skill_outputs', {
   idempotence_key: text().primaryKey(),
   outputs: text().notNull(),
   at: integer().notNull(),
 })
 
-/** What was done under a key and has left the journal: the key is known for longer than the rest. `output` is null where it is too long to be kept. */
+/**
+ * Keys of deleted journal rows, which must be known for longer. `output` is null if it was too
+ * long.
+ */
 export const doneKeys = sqliteTable(
   'done_keys',
   { hash: text().primaryKey(), output: text(), output_bytes: integer().notNull(), at: integer().notNull() },
   (table) => [index('done_keys_age').on(table.at)],
 )
 
-/** What became of approved runs, until D1 has been told. `run` is an ApprovalRun as JSON. */
+/** Ends of approved runs that D1 lacks. `run` is an ApprovalRun as JSON. */
 export const runReports = sqliteTable('run_reports', { approval_id: text().primaryKey(), run: text().notNull() })
 
-/** Runs that wait for a person's decision, which is taken in D1. `run` is all that is run then. */
+/** Runs that wait for a person's decision in D1. `run` holds all that the run needs. */
 export const parkedRuns = sqliteTable('parked_runs', {
   approval_id: text().primaryKey(),
   run: text().notNull(),
-  /** Whether D1 has been asked. */
+  /** 1 once D1 has the question. */
   told: integer().notNull().default(0),
   expires_at: integer().notNull(),
   parked_at: integer().notNull(),

@@ -22,9 +22,9 @@ import type { SessionFor } from './skills/sessions.ts'
 import { eventHead, scopeHead } from './spans.ts'
 
 /**
- * One scope: the unit of memory and of serialisation. It is thin: it hands each call to the collaborator whose it is, in one unit of work.
- *
- * G1, G3 Inbox and Loop · G2 Inbox and WorkingMemory · G4 Turns and Effects · G5 Log · G8 Effects
+ * One scope: the unit of state and serialization. Delegates each call to its owner, in one unit of
+ * work. G1, G3 Inbox and Loop · G2 Inbox and WorkingMemory · G4 Turns and Effects · G5 Log · G8
+ * Effects
  */
 export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   #name = ''
@@ -36,7 +36,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     super(context, env)
     this.#agents = agents
     void context.blockConcurrencyWhile(async () => {
-      // A failure is counted before the object is dropped.
+      // Store the failure count before the object is dropped.
       await this.#wake().catch(async (error: unknown) => {
         await context.storage.sync()
         throw error
@@ -232,14 +232,14 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async poke(): Promise<{ wake_at: number | null }> {
-    // One that kept nothing has nothing to set right, and D1 should not hear of it.
+    // An empty scope has no work, and D1 should not hear of it.
     if (!this.#parts.database.laid) return { wake_at: null }
     this.#parts.outbox.hurry()
     await this.alarm()
     return { wake_at: this.#parts.alarm.next() }
   }
 
-  /** Only the Worker reaches this, with the caller checked: `connect` says who it is. */
+  /** Only the Worker calls this, after authentication; a header names the caller. */
   override async fetch(request: Request): Promise<Response> {
     return openConnection(request, this.#parts)
   }
@@ -256,7 +256,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     this.#parts.sockets.closed(socket)
   }
 
-  /** Everything that is due. The next alarm is set first: whatever fails here comes again. */
+  /** Runs all due work. Sets the next alarm first, so that failed work is retried. */
   override async alarm(): Promise<void> {
     const { alarm, loop, turns, outbox, upkeep, jobs, parked } = this.#parts
     alarm.woke()
@@ -264,7 +264,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     await this.#own.tick()
     loop.perceiveWaiting()
     turns.consider()
-    // In the background: D1 may be slow, and the next alarm would have to wait for it.
+    // Run in the background: D1 may be slow, and would delay the next alarm.
     if (outbox.due) this.ctx.waitUntil(outbox.flush())
     if (upkeep.due) this.ctx.waitUntil(upkeep.run())
     if (parked.due) this.ctx.waitUntil(parked.poll())
@@ -283,7 +283,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
       database.write('created_at', created_at)
     }
     const database: Database = new Database(storage, { laid, lay }, hider)
-    // The runtime may not know an object's name when an alarm wakes it, so it is kept.
+    // Store the name: an alarm may wake the object without it.
     this.#name = database.read<string | null>('scope', null) ?? id.name ?? ''
     const created_at = database.read('created_at', Date.now())
     this.#parts = compose({ context: this.ctx, env: this.env, scope: this.#name, created_at, database, hider, agents: this.#agents })

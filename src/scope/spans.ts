@@ -3,7 +3,7 @@ import { limits } from '../base/limits.ts'
 import type { EntryHead } from '../contract/log-entry.ts'
 import type { TraceContext } from '../contract/scope-api.ts'
 
-/** An event's span, derived from its id, so that whatever happens to it later finds it without a look-up. FNV-1a, 64 bit. */
+/** Derives an event's span from its id, so it needs no look-up (FNV-1a, 64 bit). */
 export function eventSpan(id: string): string {
   let high = 0xcbf29ce4
   let low = 0x84222325
@@ -24,10 +24,12 @@ export const eventHead = (event: { id: string; trace_id: string }): EntryHead =>
   duration_ms: null,
 })
 
-/** For an event at hand. */
 export const headOf = (event: Event): EntryHead => eventHead({ id: event.id, trace_id: event.meta.trace_id })
 
-/** A turn serves events of many traces; it stands in the newest one's, below that event's span. The ids of all would not fit into each entry of a large turn. */
+/**
+ * A turn joins the trace of its newest event, as a child of its span. Large turns list only the
+ * last ids.
+ */
 export function turnHead(events: readonly Event[], span_id: string): EntryHead {
   const newest = events.at(-1)
   return {
@@ -47,7 +49,7 @@ export const childHead = (parent: EntryHead, duration_ms: number | null = null):
   duration_ms,
 })
 
-/** A span outside of any event's trace: in the trace of the request that caused it, else in a new one. */
+/** A span in the trace of the causing request, or in a new trace. */
 export const scopeHead = (trace: TraceContext = { trace_id: newTraceId(), parent_id: null }): EntryHead => ({
   ...trace,
   span_id: newSpanId(),

@@ -7,12 +7,17 @@ import type { Guard } from './guard.ts'
 import { scopeHead } from './spans.ts'
 import type { Unit } from './unit.ts'
 
-/** One whose ticks took the scope down too often does not come due, until it is set anew. */
+/**
+ * Excludes timers that were parked because their ticks crashed the scope; setting one releases it.
+ */
 const NOT_PARKED = `name NOT IN (SELECT id FROM guard WHERE kind = 'timer' AND parked_at IS NOT NULL)`
 
 type TimerRow = { name: string; schedule: string; set_at: number; next_at: number; fired: number }
 
-/** The scope's timers. A tick's event id names the timer and the time that it was due, so that a tick repeated after a crash is a duplicate (G3). */
+/**
+ * The scope's timers. A tick's event id contains the timer and its due time, so a tick repeated
+ * after a crash is a duplicate (G3).
+ */
 export class Timers {
   readonly #database: Database
   readonly #guard: Guard
@@ -26,7 +31,7 @@ export class Timers {
     this.#now = now
   }
 
-  /** Idempotent: the same schedule again changes nothing, also not the grid of its ticks. One that is parked begins again. */
+  /** Idempotent: setting the same schedule keeps its tick times. Releases a parked timer. */
   set(
     unit: Unit,
     name: string,
@@ -88,7 +93,10 @@ export class Timers {
     return this.#database.all<TimerRow>(due, this.#now(), name ?? null)
   }
 
-  /** The ticks that are due, their timers moved on. Ticks missed while the object slept are one tick. Where the inbox is `full`, only last ones come: another follows the others. */
+  /**
+   * Returns due ticks and advances their timers. Ticks missed during sleep become one. If the inbox
+   * is `full`, only final ticks are returned; the others are skipped.
+   */
   due(unit: Unit, full: boolean, name?: string): Event[] {
     const { now } = unit
     return this.#due(name).flatMap((row) => {

@@ -8,17 +8,17 @@ import type { Database, Row, StateChange } from './database.ts'
 export type Work = { kind: WorkKind; id: string }
 
 /**
- * A unit of work that is open: one transaction, which commits as a whole or not at all. A method
- * that must run in a transaction takes it as its first parameter, and writes through it alone.
+ * An open unit of work: one transaction. A method that must run in a transaction takes the unit as
+ * its first parameter, and writes only through it.
  */
 export type Unit = {
-  /** The time of the whole unit, in ms. */
+  /** The unit's time, in ms. */
   readonly now: number
   all: <Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]) => Shape[]
   first: <Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]) => Shape | undefined
   /** Runs `sql` once per chunk of `values`, which it reads from `json_each(?1)`. */
   allOf: <Shape extends object = Row>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]) => Shape[]
-  /** For parameters that hold no secrets: they are not searched. */
+  /** For parameters without secrets: skips the search for them. */
   allHidden: <Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]) => Shape[]
   run: (statement: Statement) => Row[]
   /** Sets a key of the table `state`. */
@@ -26,17 +26,17 @@ export type Unit = {
   /** Appends to the log. Returns the `seq` of the first entry. */
   log: (...entries: NewEntry[]) => number
   count: (changes: Partial<Counts>) => void
-  /** Sets the object's alarm to `at`, unless it is set to an earlier time. */
+  /** Sets the object's alarm to `at` unless it is earlier already. */
   wakeBy: (at: number) => void
 }
 
 /**
- * Runs synchronous work in one transaction. A failure is counted against `of`. A unit within
- * another one is part of it: both share one `Unit`, and the outer one's `of` counts.
+ * Runs synchronous work in one transaction. A failure counts against `of`. A nested unit joins the
+ * outer one and its `of`.
  */
 export type UnitOfWork = <Result>(work: (unit: Unit) => Result, of?: Work) => Result
 
-/** Changes that are held in memory until the unit writes them. */
+/** Changes buffered in memory until the unit writes them. */
 type Buffered = { changes: () => StateChange[] }
 type UnitParts = {
   database: Database
@@ -45,16 +45,15 @@ type UnitParts = {
   buffered: readonly Buffered[]
   guard: { failed(work: Work, error: unknown): void }
   alarm: Pick<Alarm, 'by'>
-  /** After each commit. */
+  /** Called after each commit. */
   changed: () => void
   reset: (error: unknown) => void
   now: () => number
 }
 
 /**
- * After work that threw half way, memory and disk differ: `reset` drops the object, and the next
- * request rebuilds it from disk. Until then nothing more is written. Expected failures are data and
- * never get here.
+ * Creates the unit of work. If work throws, memory and disk differ: `reset` drops the object, and
+ * nothing is written until the next request rebuilds it from disk. Expected failures are data.
  */
 export function unitOfWork(parts: UnitParts): UnitOfWork {
   const { database, log, counters, buffered, guard, changed, reset, now } = parts
@@ -64,7 +63,7 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
   const commit = <Result>(unit: OpenUnit, work: (unit: Unit) => Result): Result =>
     database.transaction(() => {
       const made = work(unit)
-      // A nested unit failed, and its failure was caught on the way.
+      // A nested unit failed, and its error was caught on the way.
       if (failure) throw failure.error
       if (unit === open && unit.depth > 1) return made
       database.writeAll([counters, ...buffered].flatMap((buffer) => buffer.changes()))
@@ -88,10 +87,10 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
       failure ??= { error }
       if (unit.depth === 1) {
         try {
-          // After the rollback, which would undo the count, too.
+          // Count after the rollback, which would undo it.
           if (current) guard.failed(current, error)
         } catch {
-          // The storage takes nothing any more; the object is dropped all the same.
+          // The storage fails; drop the object anyway.
         }
         reset(error)
       }
@@ -106,7 +105,7 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
 
 class OpenUnit implements Unit {
   readonly now: number
-  /** How many units are nested; 0 once the unit has ended. */
+  /** Depth of nesting; 0 after the unit ends. */
   depth = 0
   readonly #parts: Pick<UnitParts, 'database' | 'log' | 'counters' | 'alarm'>
 

@@ -57,10 +57,7 @@ type Host = {
   agents: AgentRegistry
 }
 
-/**
- * Builds a scope out of its collaborators, each given what it needs and no more. Of an untouched
- * scope there are no tables yet.
- */
+/** Builds a scope from its collaborators. An untouched scope has no tables yet. */
 export function compose({ context, env, scope, created_at, database, hider, agents }: Host) {
   const now = Date.now
   const random = Math.random
@@ -109,7 +106,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     undecided: (unit, rows) => proving.decided(unit, rows, null),
   })
   const done_keys = new DoneKeys(database)
-  // As a method of another object, `fetch` itself refuses to be called.
+  // `fetch` throws if called as a method of another object.
   const outbound: typeof fetch = (input, init) => fetch(input, init)
   const jobs = new Jobs({ database, unit, guard, alarm, now })
   const action_keys = new ActionKeys({ database, scope, tools: () => toolbox.all })

@@ -37,7 +37,7 @@ export class RunReports {
     for (;;) {
       const reports = this.#database.all<RunReport>('SELECT approval_id, run FROM run_reports LIMIT ?', BATCH)
       if (reports.length === 0) return
-      await withDeadline(() => tellApprovalRuns(db, reports), { timeout_ms: TIMEOUT_MS, what: 'telling D1 of approved runs' })
+      await withDeadline(() => tellApprovalRuns(db, reports), { timeout_ms: TIMEOUT_MS, what: 'reporting approved runs to D1' })
       for (const { approval_id, run } of reports)
         this.#database.all('DELETE FROM run_reports WHERE approval_id = ? AND run = ?', approval_id, run)
     }

@@ -64,7 +64,7 @@ describe('the consumer', () => {
     const poison = note(scope, 'poison')
     const stub = stubOf(scope)
     const accept = async (events: Event[]) => {
-      if (events.some(({ id }) => id === poison.id)) throw new Error('the scope starts anew after a failure')
+      if (events.some(({ id }) => id === poison.id)) throw new Error('the scope restarts after a failure')
       return stub.accept(events, 'queue')
     }
     const failing = Object.assign({}, env, { SCOPE: { getByName: () => ({ accept }) } })

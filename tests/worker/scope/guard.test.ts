@@ -9,7 +9,7 @@ import { behaviours } from '../../support/test-agents.ts'
 const listeners = process.listeners('unhandledRejection')
 process.removeAllListeners('unhandledRejection')
 process.on('unhandledRejection', (error, promise) => {
-  if (!/poison|starts anew/.test(String(error))) for (const listener of listeners) listener(error, promise)
+  if (!/poison|restarts/.test(String(error))) for (const listener of listeners) listener(error, promise)
 })
 
 /** From now on this statement of the scope fails as one does that is too large, in each object that is built for it. */
