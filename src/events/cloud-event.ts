@@ -1,5 +1,5 @@
 import { isFields, type Fields, fieldError, type FieldError } from '../base/check-json.ts'
-import { parseEvent, type EventRules, type ParsedEvent } from './parse-event.ts'
+import { type EventRules, type ParsedEvent, parseEvent } from './parse-event.ts'
 import { traceIdOf } from './traceparent.ts'
 
 const envelope = ['id', 'type', 'scope', 'source', 'timestamp', 'meta'] as const

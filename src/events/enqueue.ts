@@ -1,7 +1,7 @@
 import type { Env, QueueMessage } from '../env.ts'
 import { logError, warn } from '../base/warn.ts'
 import type { Event } from '../core/event.ts'
-import { hideInEvent } from './hide-in-event.ts'
+import { hideInEvent } from './parse-event.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import { newBatchId, noteQueued } from '../store/queued.ts'
 import { grouped, pack } from './pack.ts'

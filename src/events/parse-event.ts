@@ -1,10 +1,10 @@
 import type { z } from 'zod'
-import { withDefaults, type Defaults, type Event } from '../core/event.ts'
 import { byteLength } from '../base/byte-length.ts'
-import { checkJson, isFields, fieldError, type FieldError } from '../base/check-json.ts'
+import { type FieldError, checkJson, fieldError, isFields } from '../base/check-json.ts'
 import { limits } from '../base/limits.ts'
 import type { SecretHider } from '../base/secrets.ts'
 import { fromZod } from '../contract/problem.ts'
+import { type Defaults, type Event, withDefaults } from '../core/event.ts'
 
 /** `types`: those that the union knows. `scope`: set where the path or the socket decides it; an event that names another is refused. */
 export type EventRules = { union: z.ZodType<Event>; types: readonly string[]; defaults: Defaults; scope?: string; secrets?: SecretHider }
@@ -61,4 +61,15 @@ function unknownType(type: string, types: readonly string[]): ParsedEvent {
 function tooLarge(bytes: number): ParsedEvent {
   const message = `the event takes ${bytes} bytes as JSON; at most ${limits.event_bytes} are allowed`
   return { ok: false, reason: 'too_large', errors: [fieldError([], message)] }
+}
+
+/**
+ * The event without the secrets in its texts. What it is found by stays: events whose id, scope or trace id
+ * holds a secret are refused when they are parsed.
+ */
+export function hideInEvent(event: Event, hider: SecretHider): Event {
+  const { id, type, scope, meta } = event
+  const hidden = hider.value(event)
+  if (hidden === event) return event
+  return { ...hidden, id, type, scope, meta: { ...hidden.meta, trace_id: meta.trace_id } }
 }

@@ -1,5 +1,158 @@
-import { resource } from '../../http/describe/describe.ts'
-import { blockRoutes } from './routes-blocks.ts'
-import { incidentRoutes } from './routes-incidents.ts'
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { type Block, findBlock, listBlocks } from './blocks.ts'
+import { type Incident, findIncident, incidentStates, listIncidents } from './incidents.ts'
+import { withIso } from '../../base/time.ts'
+import { coversScope } from '../../contract/principal.ts'
+import type { OperatorCall } from '../../contract/scope-api.ts'
+import { scopeName } from '../../core/event.ts'
+import { traceContextOf } from '../../events/traceparent.ts'
+import type { AuthEnv } from '../../http/auth/middleware.ts'
+import { guard, json, jsonRequest, problems, resource } from '../../http/describe/describe.ts'
+import { byAge, listed, paged } from '../../http/describe/paging.ts'
+import { conflict, notFound, unavailable } from '../../http/problems/refusals.ts'
+
+/**
+ * Calls a tool of a scope's agent on behalf of an operator. `what` and `done` word the error: "The
+ * block of 203.0.113.7", "lifted".
+ */
+async function operatorCall(
+  { env, req, var: { principal } }: Pick<Context<AuthEnv>, 'env' | 'req' | 'var'>,
+  scope: string,
+  { what, done, ...call }: OperatorCall & { what: string; done: string },
+): Promise<void> {
+  const called = await env.SCOPE.getByName(scope).callTool({ ...call, trace: traceContextOf(req.header('traceparent')) }, principal.name)
+  if (called.ok) return
+  switch (called.reason) {
+    case 'no_tool':
+      throw conflict('no-such-tool', `${what} cannot be ${done}: ${called.detail}.`)
+    case 'failed':
+      break
+  }
+  throw unavailable(`${what} could not be ${done}: ${called.detail}. Try again.`)
+}
+
+const tags = ['SSH guard']
+const block = z
+  .object({
+    id: z.string(),
+    scope: z.string(),
+    address: z.string().meta({ description: 'An address, or a network such as 203.0.113.0/24.' }),
+    reason: z.string(),
+    blocked_at: z.iso.datetime(),
+  })
+  .openapi('Block')
+
+const blockList = createRoute({
+  method: 'get',
+  path: '/v1/blocks',
+  operationId: 'listBlocks',
+  tags,
+  summary: 'List blocked addresses and networks, newest first',
+  description: 'Active blocks in the scopes that the key covers. A lifted block is in the log of its scope.',
+  ...guard({ roles: ['viewer'] }),
+  request: { query: byAge({ scope: scopeName.optional() }) },
+  responses: { 200: json(paged(block), 'A page.'), ...problems(400) },
+})
+
+const lift = createRoute({
+  method: 'delete',
+  path: '/v1/blocks/{id}',
+  operationId: 'liftBlock',
+  tags,
+  summary: 'Lift a block',
+  description:
+    'Calls the tool that the scope’s agent would call: the firewall is notified, the scope’s log records it, and the reflex that blocked the address is overruled. A new attack can be blocked again. 503: the firewall could not be notified; the block is unchanged, and the request can be retried.',
+  ...guard({ roles: ['operator'] }),
+  request: { params: z.object({ id: z.string().min(1).max(128) }) },
+  responses: { 204: { description: 'Lifted.' }, ...problems(400, 404, 409, 503) },
+})
+
+const blockRoutes = resource()
+  .openapi(blockList, async (c) => {
+    const { cursor: before, ...query } = c.req.valid('query')
+    const found = await listBlocks(c.env.DB, { ...query, patterns: c.var.principal.scopes, before })
+    return c.json(listed(found, { present: presentBlock, cursor: ({ blocked_at, id }) => ({ at: blocked_at, id }) }), 200)
+  })
+  .openapi(lift, async (c) => {
+    const { id } = c.req.valid('param')
+    const { principal } = c.var
+    const found = await findBlock(c.env.DB, id)
+    if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no block ${id} in the scopes of this key.`)
+    const what = { what: `The block of ${found.address}`, done: 'lifted' }
+    await operatorCall(c, found.scope, { ...unblocking(found.address), key: `lift:${id}`, ...what })
+    return c.body(null, 204)
+  })
+
+const unblocking = (address: string): { tool: string; input: object } =>
+  address.includes('/') ? { tool: 'unblock_network', input: { network: address } } : { tool: 'unblock', input: { address } }
+
+const presentBlock = (block: Block) => withIso(block, ['blocked_at'])
+
+const incident = z
+  .object({
+    id: z.string(),
+    scope: z.string(),
+    state: z.enum(incidentStates),
+    title: z.string(),
+    details: z.string(),
+    evidence: z.array(z.string()).meta({ description: 'Log lines. They contain text that strangers typed.' }),
+    opened_at: z.iso.datetime(),
+    closed_at: z.iso.datetime().nullable(),
+  })
+  .openapi('Incident')
+
+const incidentList = createRoute({
+  method: 'get',
+  path: '/v1/incidents',
+  operationId: 'listIncidents',
+  tags,
+  summary: 'List incidents, newest first',
+  description: 'Tickets that skills opened, in the scopes that the key covers. Closed tickets are deleted after 30 days.',
+  ...guard({ roles: ['viewer'] }),
+  request: {
+    query: byAge({ scope: scopeName.optional(), state: z.enum(incidentStates).optional() }),
+  },
+  responses: { 200: json(paged(incident), 'A page.'), ...problems(400) },
+})
+
+const close = createRoute({
+  method: 'post',
+  path: '/v1/incidents/{id}/close',
+  operationId: 'closeIncident',
+  tags,
+  summary: 'Close an incident',
+  description:
+    'Calls the tool that a plan would call: the ticket system is notified, and the scope’s log records the caller. Closing a closed incident changes nothing. 503: the ticket system could not be notified; the incident stays open, and the request can be retried.',
+  ...guard({ roles: ['operator'], body: 'json' }),
+  request: {
+    params: z.object({ id: z.string().min(1).max(64) }),
+    body: jsonRequest(z.strictObject({ reason: z.string().trim().min(1).max(500) }), { reason: 'the attackers are blocked' }),
+  },
+  responses: { 200: json(incident, 'As it is now.'), ...problems(400, 404, 409, 413, 415, 503) },
+})
+
+const incidentRoutes = resource()
+  .openapi(incidentList, async (c) => {
+    const { cursor: before, ...query } = c.req.valid('query')
+    const found = await listIncidents(c.env.DB, { ...query, patterns: c.var.principal.scopes, before })
+    return c.json(listed(found, { present: presentIncident, cursor: ({ opened_at, id }) => ({ at: opened_at, id }) }), 200)
+  })
+  .openapi(close, async (c) => {
+    const { id } = c.req.valid('param')
+    const { reason } = c.req.valid('json')
+    const { principal } = c.var
+    const found = await findIncident(c.env.DB, id)
+    if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no incident ${id} in the scopes of this key.`)
+    if (found.closed_at !== null) return c.json(presentIncident(found), 200)
+    const call = { tool: 'close_ticket', input: { ticket: id, reason }, key: `close:${id}`, what: `Incident ${id}`, done: 'closed' }
+    await operatorCall(c, found.scope, call)
+    return c.json(presentIncident((await findIncident(c.env.DB, id)) ?? found), 200)
+  })
+
+const presentIncident = (incident: Incident) => ({
+  ...withIso(incident, ['opened_at', 'closed_at']),
+  state: incident.closed_at === null ? ('open' as const) : ('closed' as const),
+})
 
 export const sshGuardRoutes = resource().route('/', incidentRoutes).route('/', blockRoutes)

@@ -1,6 +1,6 @@
 import { parseCloudEvent } from '../../events/cloud-event.ts'
 import { limits } from '../../base/limits.ts'
-import { parseEvent, type EventRules, type ParsedEvent } from '../../events/parse-event.ts'
+import { type EventRules, type ParsedEvent, parseEvent } from '../../events/parse-event.ts'
 import { parseJson } from '../../base/parse-json.ts'
 import { Problem } from '../../contract/problem.ts'
 

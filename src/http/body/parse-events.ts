@@ -1,10 +1,13 @@
-import type { Event } from '../../core/event.ts'
+import type { Context } from 'hono'
+import type { FieldError } from '../../base/check-json.ts'
 import { limits } from '../../base/limits.ts'
-import type { EventRules, ParsedEvent } from '../../events/parse-event.ts'
+import { deploymentHider } from '../../base/secrets.ts'
 import { Problem, type ProblemOptions } from '../../contract/problem.ts'
-import { type FieldError } from '../../base/check-json.ts'
+import type { Event } from '../../core/event.ts'
+import type { EventRules, ParsedEvent } from '../../events/parse-event.ts'
 import { traceIdOf } from '../../events/traceparent.ts'
-import { formOf, type Form, type Row } from './event-forms.ts'
+import type { AuthEnv } from '../auth/middleware.ts'
+import { type Form, type Row, formOf } from './event-forms.ts'
 import { readBody } from './read-body.ts'
 
 export { parseEvent, type EventRules, type ParsedEvent } from '../../events/parse-event.ts'
@@ -68,3 +71,12 @@ function place(error: FieldError | undefined): string {
   if (error?.index === undefined) return path === '' ? 'the event' : path
   return path === '' ? `event ${error.index}` : `event ${error.index}, ${path}`
 }
+
+/** How the events of a caller are read. `scope`: where the path decides it. */
+export const eventRules = ({ env, var: { principal, agents } }: Pick<Context<AuthEnv>, 'env' | 'var'>, scope?: string): EventRules => ({
+  union: agents.eventSchema,
+  types: agents.eventTypes,
+  defaults: { now: Date.now(), source: principal.name },
+  secrets: deploymentHider(env),
+  ...(scope === undefined ? {} : { scope }),
+})

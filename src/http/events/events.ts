@@ -7,9 +7,8 @@ import { findEvent, listEvents, replayEvents } from '../../store/events.ts'
 import { guard, instant, json, problemJson, problems, resource } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
 import { eventBody } from '../body/event-body.ts'
-import { eventRules } from '../body/event-rules.ts'
+import { eventRules, readEvents } from '../body/parse-events.ts'
 import { ndjson } from './ndjson.ts'
-import { readEvents } from '../body/parse-events.ts'
 import { demandCoverage, notFound, unavailable } from '../problems/refusals.ts'
 
 const tags = ['Events']

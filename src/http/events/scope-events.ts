@@ -4,8 +4,7 @@ import { type EventReceipt, outcomes, receipts } from '../../contract/event-reco
 import type { Waited } from '../../contract/scope-api.ts'
 import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
 import { eventBody } from '../body/event-body.ts'
-import { eventRules } from '../body/event-rules.ts'
-import { readEvents } from '../body/parse-events.ts'
+import { eventRules, readEvents } from '../body/parse-events.ts'
 import { inboxFull } from '../problems/refusals.ts'
 
 const WAIT_MS = 10_000

@@ -4,7 +4,7 @@ import type { Event } from '../../core/event.ts'
 import { approvalDecision, type ApprovalDecision } from '../../contract/approval.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
-import { parseEvent, type EventRules } from '../../events/parse-event.ts'
+import { type EventRules, parseEvent } from '../../events/parse-event.ts'
 import { fromZod } from '../../contract/problem.ts'
 import { type FieldError } from '../../base/check-json.ts'
 

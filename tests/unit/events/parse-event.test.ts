@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { builtInEvents, eventUnion } from '../../../src/core/event.ts'
-import { parseEvent, type EventRules } from '../../../src/events/parse-event.ts'
+import { type EventRules, parseEvent } from '../../../src/events/parse-event.ts'
 
 const now = Date.parse('2026-11-21T05:00:00.000Z')
 const rules: EventRules = {
