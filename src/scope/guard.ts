@@ -18,20 +18,20 @@ export const CALLER: Work = { kind: 'request', id: '' }
 export const together = (kind: WorkKind): Work => ({ kind, id: TOGETHER })
 
 const TOGETHER = '*'
-const UNSAID = 'the object died while this was at work'
+const UNSAID = 'the object crashed during this work'
 const MOST_LISTED = 100
 
 type Row = Work & { deaths: number; reason: string; at: number; parked_at: number | null }
 type Parts = { database: Database; now: () => number }
 
 /**
- * Counts how often the same work crashed the object, and parks it, so that all other work continues.
+ * Counts how often the same work crashed the object, and parks it, so all other work continues.
  * Jobs count their own attempts (`jobs.ts`) and are parked here.
  *
- * 1. Work that throws in its unit is counted after the rollback, on disk before the object restarts.
+ * 1. Work that throws in its unit is counted after the rollback, before the object restarts.
  * 2. Work that ends the process, or that failed before, is counted on disk before it begins.
- * 3. The normal path writes nothing: work is counted beforehand only after a crash during such work,
- *    or after several wakings with open work and without rest.
+ * 3. The normal path writes nothing: work is counted beforehand only after a crash during such
+ *    work, or after several wakings with open work and without rest.
  * 4. A crash caused by other work does not count against the running turn.
  */
 export class Guard {

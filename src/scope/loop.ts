@@ -38,8 +38,8 @@ const PERCEIVE_BATCH = 1000
  * 6. settle: the end of the turn or action gives the event its only outcome (G1).
  * 7. replicate: the outbox copies the outcome to D1.
  *
- * The object's output gate holds the acknowledgement until the unit is on disk. After a crash before
- * that, nothing was answered or stored; after it, the event is pending or has its outcome.
+ * The object's output gate holds the acknowledgement until the unit is on disk. After a crash
+ * before that, nothing was answered or stored; after it, the event is pending or has its outcome.
  */
 export class Loop {
   readonly #parts: LoopParts

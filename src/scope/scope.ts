@@ -22,9 +22,9 @@ import type { SessionFor } from './skills/sessions.ts'
 import { eventHead, scopeHead } from './spans.ts'
 
 /**
- * One scope: the unit of state and serialization. Delegates each call to its owner, in one unit of
- * work. G1, G3 Inbox and Loop · G2 Inbox and WorkingMemory · G4 Turns and Effects · G5 Log · G8
- * Effects
+ * One scope: the unit of state and serialization. Delegates each call to its owner, in one unit.
+ *
+ * G1, G3: Inbox and Loop. G2: Inbox and WorkingMemory. G4: Turns and Effects. G5: Log. G8: Effects.
  */
 export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   #name = ''
