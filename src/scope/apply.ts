@@ -201,9 +201,9 @@ type Reason = NonNullable<Step['passed']>['reason']
 function meaningOf(reason: Reason): { detail?: string } {
   if (reason === 'null') return {}
   if (reason === 'error' || reason === 'limit' || reason === 'invalid_action')
-    return { detail: 'the reflex failed and did nothing: the event went on' }
-  if (reason === 'refused') return { detail: 'the scope does not allow what the reflex asked for: the event went on' }
-  return { detail: 'the reflex did not run: the event went on' }
+    return { detail: 'the reflex failed and did nothing: the event continued' }
+  if (reason === 'refused') return { detail: 'the scope does not allow the action that the reflex requested: the event continued' }
+  return { detail: 'the reflex did not run: the event continued' }
 }
 
 /**

@@ -14,7 +14,7 @@ export type LostEffect = { id: string; tool: string; key: string | null; log_seq
 
 const ID = `owner || '/' || CASE phase WHEN 'call' THEN '' ELSE phase || '/' END || place`
 
-/** Unique within the scope. A step keeps its id when it is tried again. */
+/** Unique within the scope. A retried step keeps its id. */
 export const effectId = ({ owner, phase, place }: EffectPlace): string => `${owner}/${phase === 'call' ? '' : `${phase}/`}${place}`
 
 /**

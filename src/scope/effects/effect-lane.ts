@@ -183,7 +183,7 @@ export class EffectLane {
       hideInError(error, hider)
       // An aborted tool may still be running: the lane waits for it briefly (G4).
       if (stopped) await Promise.race([work.catch(() => null), scheduler.wait(GRACE_MS)])
-      // The outcome of a stopped effect is unknown; a tool that failed by itself reports one.
+      // A stopped effect has an unknown outcome; one that failed by itself reports it.
       const status = stopped || error instanceof CutOff ? 'unknown' : 'failed'
       return { result: { status, output: null, ...toolFailure(request, scope, error) }, output: null, thrown: { error } }
     }

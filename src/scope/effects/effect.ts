@@ -24,17 +24,14 @@ export type EffectRequest = {
   turn_id: string | null
   /** The step of a plan that this effect is: its journal row is the step's as well. */
   step?: EffectPlace
-  /** Given by the caller, for a tool that has no key of its own. */
+  /** The caller's key, for a tool without its own. */
   key?: string | null
-  /** Turns that considered the same events before. Their effects are not repeated. */
+  /** Earlier turns on the same events. Their effects are not repeated. */
   earlier_turns: readonly string[]
   head: EntryHead
   signal: AbortSignal
   timeout_ms: number
-  /**
-   * Secrets of the deployment that the input may name; their values are filled in for the call
-   * alone.
-   */
+  /** Secrets of the deployment that the input may name; only the call itself gets their values. */
   secrets?: readonly string[]
   /** Removes values from the log, in addition to fields that are secret by name. */
   hide?: (value: Json) => Json

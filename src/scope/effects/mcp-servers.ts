@@ -21,8 +21,8 @@ type Parts = { env: Env; settings: () => Settings; fetch: typeof fetch; now: () 
 type Known = { catalogue: McpCatalogue; until: number; asked: string }
 
 /**
- * The tools of the scope's MCP servers. A server is asked when its tools may be needed and its list
- * is stale, with a time limit. Lists are kept in memory only.
+ * The tools of the scope's MCP servers. A stale list is queried when tools may be needed, with a
+ * time limit. Lists are in memory only.
  */
 export class McpServers {
   readonly #parts: Parts
@@ -90,7 +90,7 @@ export class McpServers {
       )
     try {
       const timeout_ms = Math.min(server.timeout_ms ?? TIMEOUT_MS, TIMEOUT_MS)
-      return { ok: true, tools: new Map(await withDeadline(look, { timeout_ms, what: 'asking for its tools' })) }
+      return { ok: true, tools: new Map(await withDeadline(look, { timeout_ms, what: 'listing its tools' })) }
     } catch (error) {
       return { ok: false, reason: messageOf(error) }
     }

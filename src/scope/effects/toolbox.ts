@@ -51,7 +51,7 @@ export class Toolbox {
   find(name: string): FoundTool {
     const found = this.forPlan(name)
     if (!found.ok || found.definition.plans_only !== true) return found
-    return { ok: false, detail: `tool ${name} is for the steps of skills alone: propose one that uses it` }
+    return { ok: false, detail: `tool ${name} is only for the steps of skills: propose a skill that uses it` }
   }
 
   /** The tools that a model may call, by name. */

@@ -19,7 +19,7 @@ export async function perceiveOneByOne(
         perceive(one, work)
         guard.done(work)
       } else {
-        const reason = `this event took its scope down ${guard.deaths(work)} times when it was perceived: ${guard.reason(work)}`
+        const reason = `this event crashed its scope ${guard.deaths(work)} times when it was perceived: ${guard.reason(work)}`
         unit((unit) => {
           settlement.end(unit, [seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
           guard.park(unit, work, reason)

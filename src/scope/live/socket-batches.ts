@@ -86,7 +86,7 @@ export class SocketBatches<Socket> {
   #gathered(): Message<Socket>[] {
     const batch: Message<Socket>[] = []
     let room = BATCH_BYTES
-    // A socket that is added back comes up again in this loop, behind the others.
+    // A re-added socket comes up again in this loop, after the others.
     for (const [socket, waiting] of this.#waiting) {
       this.#waiting.delete(socket)
       const share = waiting.messages.splice(0, SHARE)

@@ -4,7 +4,7 @@ import type { Log } from '../log.ts'
 
 const PAGE = 200
 const KEEP_ALIVE_MS = 15_000
-/** A reader that takes nothing for this long is dropped. */
+/** Drop a reader that takes nothing for this long. */
 const PATIENCE_MS = 60_000
 const CHECK_MS = 10_000
 

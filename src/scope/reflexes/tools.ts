@@ -59,7 +59,7 @@ export function reflexTools(parts: Parts): ReflexTools {
 function writing({ scope, env, owned, agent, sandbox, upkeep, now }: Parts) {
   return {
     write_reflex: defineTool({
-      description: 'Writes a reflex, or a new version of one that you own. It only watches until it has proved itself.',
+      description: 'Writes a reflex, or a new version of one that you own. It runs in shadow mode until its decisions have matched yours.',
       input: z.strictObject({
         id: reflexId,
         code,
@@ -102,7 +102,7 @@ function reading({ env, owned, programs, records, recordings, sandbox, now }: Pa
   return {
     list_reflexes: defineTool({
       repeatable: true,
-      description: 'Lists the reflexes of your chain with what they have done, those that you own, and others that match q.',
+      description: 'Lists the reflexes of your chain with their metrics, those that you own, and others that match q.',
       input: z.strictObject({ q: z.string().min(1).max(100).optional() }),
       async execute({ q }) {
         const sums = new Map(records.all().map(({ reflex_id, version, metrics }) => [`${reflex_id}@${version}`, presentMetrics(metrics)]))
@@ -196,7 +196,7 @@ function changing({ scope, env, owned, proving, configure, upkeep, programs, tur
         const noted = unit((unit) => proving.overruled(unit, id, turn_id(), reason))
         return noted
           ? { noted: true }
-          : { noted: false, reason: `no reflex ${id} of your chain did anything lately that was not overruled before` }
+          : { noted: false, reason: `no reflex ${id} of your chain has a recent action that is not overruled yet` }
       },
     }),
   }

@@ -11,16 +11,11 @@ import type { Log } from '../log.ts'
 import { scopeHead } from '../spans.ts'
 import type { Unit, UnitOfWork } from '../unit.ts'
 
-/**
- * How often the scope polls for decisions. It is notified of them, but a notification may be lost.
- */
+/** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
 const RETRY_MS = 5000
 const TIMEOUT_MS = 10_000
-/**
- * A model that proposes again and again must not fill the storage, nor the list that a person
- * reads.
- */
+/** Limits the storage and the reviewer's list, since a model may propose repeatedly. */
 const MOST_WAITING = 100
 
 type WaitingRow = { approval_id: string; run: string; told: number; expires_at: number }
@@ -62,8 +57,7 @@ export class ParkedRuns {
   }
 
   /**
-   * A run that the same key, or an agent, already asked for is not asked for twice. `record` is
-   * called in the unit that parks it.
+   * Reuses the request of the same key or agent. `record` is called in the unit that parks the run.
    */
   async park(run: ParkedRun, record: (unit: Unit, approval_id: string) => void): Promise<Parked> {
     const { unit } = this.#parts
@@ -83,7 +77,7 @@ export class ParkedRuns {
     return { ok: true, approval_id, asked_before: false }
   }
 
-  /** Applies the decisions that were taken. Calls during a poll share the one after it. */
+  /** Applies recorded decisions. Calls during a poll share the next one. */
   async poll(): Promise<void> {
     this.#poll_again = true
     if (this.#polling) return
@@ -105,8 +99,7 @@ export class ParkedRuns {
   async #pollOnce(): Promise<void> {
     const { env, unit, jobs, alarm, now } = this.#parts
     this.#poll_at = now() + POLL_MS
-    // If D1 takes no question, it has no answers either, and a second wait would outlast the next
-    // poll.
+    // If D1 accepts no request, skip the query: a second timeout would outlast the next poll.
     if (!(await this.#ask())) return
     const ids = this.#waiting().map(({ approval_id }) => approval_id)
     const found = ids.length === 0 ? [] : await this.#timely(() => findApprovals(env.DB, ids, now()))
@@ -116,7 +109,7 @@ export class ParkedRuns {
         const verdict = verdictOn(row, approvals.get(row.approval_id), deciding.now)
         if (verdict) this.#apply(deciding, row, verdict)
       }
-      // An approved run that waits for another one is tried at each poll.
+      // Each poll retries an approved run that waits for another one.
       jobs.hurry(deciding, 'approved-run')
     })
     if (!this.#any()) this.#poll_at = null
@@ -147,7 +140,7 @@ export class ParkedRuns {
     return this.#parts.database.first('SELECT 1 AS one FROM parked_runs LIMIT 1') !== undefined
   }
 
-  /** Sends D1 the questions that it does not have. False if it did not take one. */
+  /** Sends D1 the requests that it lacks. Returns false if one failed. */
   async #ask(): Promise<boolean> {
     const { env, scope, unit, log, requested_by } = this.#parts
     for (const { approval_id, run, expires_at } of this.#waiting().filter(({ told }) => told === 0)) {

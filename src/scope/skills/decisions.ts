@@ -33,8 +33,8 @@ export class Decisions {
       if (answer.ok) void poll()
       return answer
     } catch (error) {
-      warn({ message: 'failed to take a decision', scope, error })
-      return { ok: false, message: 'the database does not answer just now; the decision may or may not have been taken: send it again' }
+      warn({ message: 'failed to record a decision', scope, error })
+      return { ok: false, message: 'the database is not responding; the decision may or may not have been recorded: send it again' }
     }
   }
 

@@ -36,7 +36,7 @@ export class StepJournal implements Journal<SessionEntry> {
   readonly #parts: JournalParts
   readonly #run: JournalledRun
   readonly #work: Work
-  /** The step that the runner is at. */
+  /** The current step of the runner. */
   #step: EffectPlace | null = null
   /** The step's last effect, whose end is not written yet. */
   #held: HeldEffect | null = null
@@ -53,7 +53,7 @@ export class StepJournal implements Journal<SessionEntry> {
     return this.#parts.effects.journal.steps(run_id)
   }
 
-  /** Written with the effect. */
+  /** Written together with the effect. */
   async begin(_run_id: string, { phase, index }: StepBegin): Promise<void> {
     this.#step = this.#placeOf(phase, index)
   }
@@ -66,7 +66,7 @@ export class StepJournal implements Journal<SessionEntry> {
       if (held) held.close(ending, end)
       else effects.journal.endStep(ending, this.#placeOf(phase, index), end)
       this.#run.append(ending, entry)
-      // The run came further: earlier deaths were at other work.
+      // The run progressed: earlier crashes were of other work.
       guard.done(this.#work)
       jobs.progressed(ending, 'run', this.#work.id)
     }, this.#work)
@@ -98,7 +98,7 @@ export class StepJournal implements Journal<SessionEntry> {
       secrets,
     })
     this.#held = held
-    // The runner no longer waits for it.
+    // The runner stopped waiting for it.
     if (this.#attempt !== attempt) this.flush()
     if (!held.thrown) return { output: held.output, cost_usd: costIn(held.output) }
     const { error } = held.thrown

@@ -8,9 +8,9 @@ import { notRun, type RunReports } from './run-reports.ts'
 import type { OpenRun, SkillRuns } from './runs.ts'
 import type { Skills } from './sessions.ts'
 
-/** How often an approved run that has to wait for another run is tried. */
+/** Retry interval of an approved run that waits for another run. */
 const WAIT_MS = 60_000
-/** Gate checks that pass by themselves after a while. */
+/** Gate checks that pass by themselves over time. */
 const PACE = new Set(['cooldown', 'concurrency'])
 
 type RunJobParts = {
@@ -23,14 +23,13 @@ type RunJobParts = {
   now: () => number
 }
 
-/** Resumes runs that a death cut off, and begins runs that somebody approved. */
+/** Resumes runs after a crash, and starts approved runs. */
 export function handleRuns(parts: RunJobParts): void {
   const { jobs, unit } = parts
   jobs.handle<OpenRun>('run', {
     work: 'run',
     at_once: Infinity,
-    // A run that keeps taking its scope down is stopped and undone. If that takes it down, too, it
-    // is given up.
+    // A run that keeps crashing its scope is compensated, then given up if that crashes it, too.
     attempts: 2 * MOST_DEATHS,
     run: (job) => resume(parts, job),
     giveUp: (job, reason) => resume(parts, job, reason),
@@ -53,7 +52,7 @@ async function resume(
   const session = await skills.sessionFor({ head: { ...scopeHead(), trace_id: record.trace_id }, causes: [cause] })
   const stop =
     attempts > MOST_DEATHS
-      ? `the run took its scope down ${attempts - 1} times: ${guard.reason({ kind: 'run', id: run_id })}`
+      ? `the run crashed its scope ${attempts - 1} times: ${guard.reason({ kind: 'run', id: run_id })}`
       : runs.isStopping(cause, run_id)
         ? 'its turn is over'
         : null
@@ -85,13 +84,13 @@ async function runApproved(
   unit((ending) => {
     jobs.done(ending, 'approved-run', approval_id)
     if (ended.run_id === null) run_reports.note(approval_id, notRun(ended, ending.now))
-    // Others may have waited for this one.
+    // Other runs may wait for this one.
     jobs.hurry(ending, 'approved-run')
   })
   return undefined
 }
 
-/** Refused only because another run of the skill is running, or ran a moment ago. */
+/** True if a run was refused only because the skill is running, or ran a moment ago. */
 function hasToWait({ status, decision }: ProposalResult): boolean {
   const failed = decision.stages.flatMap(({ verdict, checks }) => (verdict === 'failed' ? checks.filter(({ passed }) => !passed) : []))
   return status === 'refused' && failed.length > 0 && failed.every(({ check }) => PACE.has(check))

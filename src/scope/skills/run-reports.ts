@@ -66,7 +66,7 @@ export function endedRun(
   }
 }
 
-/** It was approved and did not begin. */
+/** The report of an approved run that did not start. */
 export const notRun = ({ status, reason }: ProposalResult, ended_at: number): ApprovalRun => ({ ...nothing, status, reason, ended_at })
 
 const nothing = { run_id: null, reason: null, outputs: {}, steps: [], compensation: [], cost_usd: 0, ended_at: null }

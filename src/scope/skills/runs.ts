@@ -19,13 +19,10 @@ const RECENT_RUNS = 200
 export type RunAsker = {
   cause: string
   inputs_hash: string
-  /**
-   * Stops the run, which is then compensated. That it was stopped is kept, so that a death does not
-   * resume it.
-   */
+  /** Stops and compensates the run. The stop is stored, so that a crash does not resume it. */
   signal?: AbortSignal | undefined
 }
-/** A run's job: all that it is resumed from, with its steps in the effect journal. */
+/** A run's job: the state to resume from, with its steps in the effect journal. */
 export type OpenRun = { record: RunRecord; cause: string }
 
 type RunParts = { database: Database; done_keys: DoneKeys; run_reports: RunReports; jobs: Jobs; unit: UnitOfWork; guard: Guard }
@@ -94,7 +91,7 @@ export class SkillRuns {
     return new Set(rows.filter(({ status }) => status === 'ok' || status === 'reused').map(({ skill_id }) => skill_id))
   }
 
-  /** How often each skill followed, among recent runs, the one that ran last. */
+  /** Counts how often each skill followed the latest one among recent runs. */
   transitions(): ReadonlyMap<string, number> {
     const recent = `(SELECT skill_id, started_at, run_id FROM skill_runs ORDER BY started_at DESC, run_id DESC LIMIT ${RECENT_RUNS})`
     const rows = this.#parts.database.all<{ skill_id: string; times: number }>(

@@ -14,7 +14,7 @@ type AskerParts = {
    * repeated.
    */
   causes: readonly string[]
-  /** The next run is recorded under it. */
+  /** The asker under which the next run is recorded. */
   asker: RunAsker
   /** The acts of the session's turn. */
   acts: Act[] | undefined
@@ -67,5 +67,5 @@ export class ScopeSession {
   }
 }
 
-/** Where an approval is requested instead of a run, the turn has done its part. */
+/** Requesting an approval counts as an act of the turn. */
 const hasActed = ({ status }: ProposalResult): boolean => status === 'ok' || status === 'needs_approval'

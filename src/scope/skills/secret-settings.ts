@@ -25,7 +25,7 @@ export class SecretSettings {
     this.#shelf = shelf
   }
 
-  /** Why a patch is refused, or null. */
+  /** Returns the reason to refuse a patch, or null. */
   async refusal(patch: Held): Promise<string | null> {
     const { blackboard } = patch
     if (!blackboard) return null
@@ -42,7 +42,7 @@ export class SecretSettings {
   }
 
   /**
-   * The settings as they may be shown. Refreshes the cache of skills only if there is something to
+   * Returns the settings without secrets. Refreshes the skill cache only if there is something to
    * hide.
    */
   async settled<Settings extends Held>(settings: Settings): Promise<Settings> {
@@ -56,7 +56,7 @@ export class SecretSettings {
     return { ...settings, blackboard: blackboard as Settings['blackboard'] }
   }
 
-  /** A log entry without secrets. */
+  /** Removes secrets from a log entry. */
   entry({ kind, text }: { kind: string; text: string }): string {
     if (!TELLING.has(kind) || this.#shelf.secretPaths().length === 0) return text
     const entry: unknown = JSON.parse(text)

@@ -40,7 +40,7 @@ export type SessionFor = {
   /** Stops its runs. */
   signal?: AbortSignal
   model?: LanguageModelV4
-  /** The acts of the turn. Each skill that it runs is one more. */
+  /** The turn's acts; each skill run adds one. */
   acts?: Act[]
 }
 type Parts = CountedParts & {
@@ -83,7 +83,7 @@ export class Skills {
     return this.#parts.shelf.index().size > 0
   }
 
-  /** For an asker that may repeat itself: the same proposal gets the same run. */
+  /** Opens a session for an asker that may repeat a proposal: it gets the same run. */
   async open(owner: SessionFor): Promise<ScopeSession> {
     const { runs, jobs } = this.#parts
     const { causes, signal, acts } = owner
@@ -96,7 +96,7 @@ export class Skills {
     return session.propose(proposal, request)
   }
 
-  /** For a run that is resumed, or was approved. */
+  /** Opens a session for a resumed or approved run. */
   async sessionFor(owner: SessionFor): Promise<SkillSession> {
     return this.#session(owner, { cause: owner.causes[0], inputs_hash: '' })
   }

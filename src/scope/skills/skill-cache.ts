@@ -66,7 +66,7 @@ export class SkillCache {
     return this.#skills
   }
 
-  /** The cache is current once this resolves, if D1 answers. */
+  /** Resolves once the cache is current, if D1 answers. */
   async catchUp({ at_once }: { at_once: boolean }): Promise<void> {
     const { scope, now } = this.#parts
     if (now() < this.#asked_again_at || (!at_once && now() - this.#read_at < FRESH_MS)) return
@@ -89,12 +89,10 @@ export class SkillCache {
     const skills = this.#skills.unreadable.join(', ')
     if (skills === this.#warned) return
     this.#warned = skills
-    warn({ message: 'manifests that the schema no longer accepts are left out', scope: this.#parts.scope, skills })
+    warn({ message: 'skipped manifests that the schema no longer accepts', scope: this.#parts.scope, skills })
   }
 
-  /**
-   * By id, the newest active version of each skill that is compatible with where the agent works.
-   */
+  /** Lists the newest active version of each skill that fits the agent's place, by id. */
   shown(): Manifest[] {
     return this.#loaded.newestFor(placeOf(this.#parts.settings()))
   }
@@ -130,7 +128,7 @@ export class SkillCache {
 
   #log(entry: { kind: SkillEntryKind; [field: string]: unknown }): void {
     const { database, unit } = this.#parts
-    // A scope that keeps nothing has no log yet.
+    // An empty scope has no log yet.
     if (database.laid) unit((work) => work.log({ ...scopeHead(), ...entry }))
   }
 }

@@ -7,7 +7,7 @@ import { modelName } from '../../models/resolve-model.ts'
 import { countedModel, type CountedParts } from '../turns/metered-model.ts'
 import { withDeadline } from '../../base/deadline.ts'
 
-/** The proposer waits for it. After that, the slot is asked for as a question. */
+/** Time limit, since the proposer waits. After it, the slot becomes a question. */
 const TIMEOUT_MS = 10_000
 
 /**

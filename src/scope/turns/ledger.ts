@@ -86,7 +86,7 @@ export class TurnLedger {
 
   #giveUp(work: Work, seq: number): void {
     const { guard, unit, settlement } = this.#parts
-    const reason = `this event took its scope down ${guard.deaths(work)} times when a turn considered it: ${guard.reason(work)}`
+    const reason = `this event crashed its scope ${guard.deaths(work)} times when a turn considered it: ${guard.reason(work)}`
     unit((unit) => {
       settlement.end(unit, [seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
       guard.park(unit, work, reason)

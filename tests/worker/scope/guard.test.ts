@@ -64,7 +64,7 @@ describe.each([
       settled: true,
       records: [
         { status: 'completed' },
-        { status: 'dead_lettered', error: expect.stringContaining('took its scope down') },
+        { status: 'dead_lettered', error: expect.stringContaining('crashed its scope') },
         { status: 'completed' },
       ],
     })

@@ -70,7 +70,7 @@ describe('a reflex of the chain', () => {
     thinkingOf(scope)
     expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ status: 'completed', outcome: { by: 'turn' } }])
     expect(turns).toEqual(['a'])
-    const detail = expect.stringMatching(/^the (reflex failed|scope does not allow).*: the event went on$/)
+    const detail = expect.stringMatching(/^the (reflex failed|scope does not allow).*: the event continued$/)
     expect(await entriesOf(stub, 'reflex-passed')).toMatchObject([{ reason, detail }])
     expect(did(scope)).toEqual([])
   })
