@@ -1,33 +1,33 @@
-import type { LanguageModelV4Reasoning, LanguageModelV4StreamPart, LanguageModelV4Text, LanguageModelV4ToolCall } from '@ai-sdk/provider'
+import type { LanguageModelV4Content, LanguageModelV4StreamPart, SharedV4ProviderMetadata } from '@ai-sdk/provider'
 
-type Written = LanguageModelV4Text | LanguageModelV4Reasoning
+type Written = Extract<LanguageModelV4Content, { type: 'text' | 'reasoning' }>
+type WrittenPart = { id: string; delta?: string; providerMetadata?: SharedV4ProviderMetadata }
 
 /**
- * Puts a stream's deltas together again into the parts that `doGenerate` would have answered: what
- * was written and called, in its order.
+ * Joins a stream's deltas into the content that `doGenerate` would have returned, in order, with
+ * the providers' metadata, which some providers require in the next prompt.
  */
 export class StreamContent {
-  readonly parts: (Written | LanguageModelV4ToolCall)[] = []
+  readonly parts: LanguageModelV4Content[] = []
   readonly #open = new Map<string, Written>()
 
   add(part: LanguageModelV4StreamPart): void {
-    if (part.type === 'tool-call') this.parts.push(part)
-    if (part.type === 'text-start') this.#start('text', part.id)
-    if (part.type === 'reasoning-start') this.#start('reasoning', part.id)
-    if (part.type === 'text-delta') this.#continue('text', part.id, part.delta)
-    if (part.type === 'reasoning-delta') this.#continue('reasoning', part.id, part.delta)
+    if (part.type === 'tool-call' || part.type === 'tool-result') this.parts.push(part)
+    // Ids of text and of reasoning may collide, and a later block may reuse the id of an earlier one.
+    if (part.type === 'text-start') this.#open.delete(`text:${part.id}`)
+    if (part.type === 'reasoning-start') this.#open.delete(`reasoning:${part.id}`)
+    if (part.type === 'text-start' || part.type === 'text-delta' || part.type === 'text-end') this.#write('text', part)
+    if (part.type === 'reasoning-start' || part.type === 'reasoning-delta' || part.type === 'reasoning-end') this.#write('reasoning', part)
   }
 
-  // Ids of text and of reasoning may collide, and a later block may take an earlier one's id.
-  #start(type: Written['type'], id: string): Written {
-    const written: Written = { type, text: '' }
-    this.#open.set(`${type}:${id}`, written)
-    this.parts.push(written)
-    return written
-  }
-
-  #continue(type: Written['type'], id: string, delta: string): void {
-    const written = this.#open.get(`${type}:${id}`) ?? this.#start(type, id)
-    written.text += delta
+  #write(type: Written['type'], part: WrittenPart): void {
+    const key = `${type}:${part.id}`
+    const written: Written = this.#open.get(key) ?? { type, text: '' }
+    if (!this.#open.has(key)) {
+      this.#open.set(key, written)
+      this.parts.push(written)
+    }
+    written.text += part.delta ?? ''
+    if (part.providerMetadata) written.providerMetadata = { ...written.providerMetadata, ...part.providerMetadata }
   }
 }

@@ -1,23 +1,29 @@
 type StreamWatcher<Part> = {
-  onPart: (part: Part) => void
+  /** May return another part in its place. */
+  onPart: (part: Part) => Part | void
   /** Called once, however the stream ends: `error` is undefined when it was read to its end. */
-  onEnd: (error: unknown) => void
-  signal: AbortSignal | undefined
+  onEnd?: (error: unknown) => void
+  /** Maps the error with which the source fails. */
+  failure?: (error: unknown) => unknown
+  signal?: AbortSignal | undefined
 }
 
 /**
- * The same stream, with each part and the one end reported. Not a TransformStream: that hears of
- * neither the source's failure nor, on every runtime, the reader's cancel. The signal is heard too,
- * because a reader that gives up on it may just stop reading.
+ * The same stream, with each part and the one end reported. Not a TransformStream: that receives
+ * neither the source's failure nor, on every runtime, the reader's cancel. It listens to the signal
+ * too, because a reader that aborts may just stop reading.
  */
-export function watchStream<Part>(source: ReadableStream<Part>, { onPart, onEnd, signal }: StreamWatcher<Part>): ReadableStream<Part> {
+export function watchStream<Part>(
+  source: ReadableStream<Part>,
+  { onPart, onEnd, failure = (error) => error, signal }: StreamWatcher<Part>,
+): ReadableStream<Part> {
   const reader = source.getReader()
   let ended = false
   const end = (error: unknown) => {
     if (ended) return
     ended = true
     signal?.removeEventListener('abort', abort)
-    onEnd(error)
+    onEnd?.(error)
   }
   const abort = () => end(signal?.reason ?? new Error('aborted'))
 
@@ -33,12 +39,11 @@ export function watchStream<Part>(source: ReadableStream<Part>, { onPart, onEnd,
             end(undefined)
             controller.close()
           } else {
-            if (!ended) onPart(value)
-            controller.enqueue(value)
+            controller.enqueue((ended ? undefined : onPart(value)) ?? value)
           }
         } catch (error) {
           end(error)
-          controller.error(error)
+          controller.error(failure(error))
         }
       },
       async cancel(reason) {

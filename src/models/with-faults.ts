@@ -2,6 +2,7 @@ import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provide
 import { wrapLanguageModel } from 'ai'
 import { modelFaultOf } from '../base/faults.ts'
 import { ModelFailed } from './model-errors.ts'
+import { watchStream } from './watch-stream.ts'
 
 type FaultOptions = {
   /** Milliseconds since the epoch. */
@@ -11,7 +12,7 @@ type FaultOptions = {
 }
 
 /**
- * The same model, whose failures say whose fault they are: ModelFailed where it is the provider's.
+ * The same model, but it fails with ModelFailed where the failure is the provider's fault.
  * A call that its own signal stopped fails with the signal's reason, as before.
  */
 export function withFaults(model: LanguageModelV4, options: FaultOptions): LanguageModelV4 {
@@ -30,7 +31,9 @@ export function withFaults(model: LanguageModelV4, options: FaultOptions): Langu
         const failure = (error: unknown) => failureOf(error, params.abortSignal, options)
         try {
           const result = await doStream()
-          return { ...result, stream: failing(result.stream, failure) }
+          // A provider may also fail in the middle of its answer, or report an error as a part.
+          const onPart = (part: LanguageModelV4StreamPart) => (part.type === 'error' ? { ...part, error: failure(part.error) } : part)
+          return { ...result, stream: watchStream(result.stream, { onPart, failure }) }
         } catch (error) {
           throw failure(error)
         }
@@ -43,27 +46,4 @@ function failureOf(error: unknown, signal: AbortSignal | undefined, { now, hide 
   if (signal?.aborted) return error
   const fault = modelFaultOf(error, { now: now(), asked: true })
   return fault ? new ModelFailed({ ...fault, detail: hide(fault.detail) }, error) : error
-}
-
-/** A provider may also break off in the middle of its answer, or say in a part that it does. */
-function failing(
-  stream: ReadableStream<LanguageModelV4StreamPart>,
-  failure: (error: unknown) => unknown,
-): ReadableStream<LanguageModelV4StreamPart> {
-  const reader = stream.getReader()
-  return new ReadableStream<LanguageModelV4StreamPart>(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await reader.read()
-          if (done) controller.close()
-          else controller.enqueue(value.type === 'error' ? { ...value, error: failure(value.error) } : value)
-        } catch (error) {
-          controller.error(failure(error))
-        }
-      },
-      cancel: (reason) => reader.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  )
 }

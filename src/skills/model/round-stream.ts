@@ -1,5 +1,5 @@
 import type { LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/provider'
-import { AnswerParts } from './answer-parts.ts'
+import { StreamContent } from '../../models/stream-content.ts'
 import { HeldText } from './held-text.ts'
 import { seam, type RoundEnd, type Rounds } from './rounds.ts'
 
@@ -18,7 +18,7 @@ export class RoundStream {
   failed = false
   readonly #rounds: Rounds
   readonly #round: number
-  readonly #parts = new AnswerParts()
+  readonly #parts = new StreamContent()
   readonly #held = new HeldText()
   /** Ids of texts whose start was passed on, and of native calls that were not. */
   readonly #begun = new Set<string>()
@@ -35,7 +35,7 @@ export class RoundStream {
   }
 
   get content(): LanguageModelV4Content[] {
-    return this.#parts.content
+    return this.#parts.parts
   }
 
   /** All text that the caller was given so far. */

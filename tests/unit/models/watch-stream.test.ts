@@ -6,7 +6,7 @@ function watched(signal?: AbortSignal) {
   const seen: string[] = []
   const ends: unknown[] = []
   const source = simulateReadableStream({ chunks: ['a', 'b'] })
-  const stream = watchStream<string>(source, { signal, onPart: (part) => seen.push(part), onEnd: (error) => ends.push(error) })
+  const stream = watchStream<string>(source, { signal, onPart: (part) => void seen.push(part), onEnd: (error) => ends.push(error) })
   return { seen, ends, reader: stream.getReader() }
 }
 
