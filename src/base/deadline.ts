@@ -2,28 +2,92 @@ export class TooLate extends Error {
   override readonly name = 'TooLate'
 }
 
+/** How a piece of work with a time limit ended. */
+export type Within<Value> =
+  | { ended: 'done'; value: Value }
+  | { ended: 'threw'; error: unknown }
+  | { ended: 'timeout' }
+  | { ended: 'aborted' }
+
+type TimeLimit = {
+  timeout_ms: number
+  wait?: (ms: number, signal: AbortSignal) => Promise<void>
+  signal?: AbortSignal | undefined
+  /** The reason with which the work's own signal aborts. */
+  stopped?: (ended: 'timeout' | 'aborted') => unknown
+}
+
 /**
- * Runs `work` until it ends, `signal` (where there is one) aborts or the time is up, whichever is first; in the latter cases the signal that `work` was given aborts, and what
- * it still does is nobody's concern. Rejects with the signal's reason, or TooLate.
+ * A reason made once: the platform's own, made with its stack for each call, takes longer than all
+ * else here.
  */
-export async function withDeadline<Result>(
-  work: (signal: AbortSignal) => Promise<Result>,
-  { signal, timeout_ms, what }: { signal?: AbortSignal; timeout_ms: number; what: string },
-): Promise<Result> {
-  signal?.throwIfAborted()
-  const controller = new AbortController()
-  const { promise, reject } = Promise.withResolvers<never>()
-  const stop = (reason: unknown) => {
-    controller.abort(reason)
-    reject(reason)
+const OVER = new Error('the work is over')
+
+/**
+ * Runs `work` until it ends, its time is up or `signal` aborts; in the latter cases its own signal
+ * aborts, and the rest of its work is ignored.
+ */
+export async function withinTime<Value>(
+  work: (signal: AbortSignal) => Promise<Value>,
+  { timeout_ms, wait = waitFor, signal, stopped = (ended) => new Error(`the step was stopped: ${ended}`) }: TimeLimit,
+): Promise<Within<Value>> {
+  if (signal?.aborted) return { ended: 'aborted' }
+  const working = new AbortController()
+  const timing = new AbortController()
+  const stop = Promise.withResolvers<Within<Value>>()
+  const end = (ended: 'timeout' | 'aborted') => {
+    stop.resolve({ ended })
+    working.abort(stopped(ended))
   }
-  const forward = () => stop(signal?.reason)
-  signal?.addEventListener('abort', forward, { once: true })
-  const timer = setTimeout(() => stop(new TooLate(`${what} took longer than ${timeout_ms} ms`)), timeout_ms)
+  const abort = () => end('aborted')
+  signal?.addEventListener('abort', abort, { once: true })
+  // Only the end of the work stops the clock, and then nobody listens.
+  wait(timeout_ms, timing.signal).then(
+    () => timing.signal.aborted || end('timeout'),
+    () => {},
+  )
   try {
-    return await Promise.race([work(controller.signal), promise])
+    return await Promise.race([settled(work, working.signal), stop.promise])
   } finally {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', forward)
+    timing.abort(OVER)
+    signal?.removeEventListener('abort', abort)
   }
+}
+
+/** As `withinTime`, but rejects with the error of the work, the signal's reason, or TooLate. */
+export async function withDeadline<Value>(
+  work: (signal: AbortSignal) => Promise<Value>,
+  { signal, timeout_ms, what }: { signal?: AbortSignal; timeout_ms: number; what: string },
+): Promise<Value> {
+  signal?.throwIfAborted()
+  let reason: unknown
+  const stopped = (ended: 'timeout' | 'aborted') =>
+    (reason = ended === 'timeout' ? new TooLate(`${what} took longer than ${timeout_ms} ms`) : signal?.reason)
+  const within = await withinTime(work, { timeout_ms, signal, stopped })
+  if (within.ended === 'done') return within.value
+  throw within.ended === 'threw' ? within.error : reason
+}
+
+async function settled<Value>(work: (signal: AbortSignal) => Promise<Value>, signal: AbortSignal): Promise<Within<Value>> {
+  try {
+    return { ended: 'done', value: await work(signal) }
+  } catch (error) {
+    return { ended: 'threw', error }
+  }
+}
+
+/** Rejects with the signal's reason once that aborts. */
+export function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason as Error)
+    const stop = () => {
+      clearTimeout(timer)
+      reject(signal.reason as Error)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    signal.addEventListener('abort', stop, { once: true })
+  })
 }

@@ -1,6 +1,7 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { ToolSet } from 'ai'
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { waitFor } from '../base/deadline.ts'
 import { isRetryable } from '../base/faults.ts'
 import type { Json, JsonFields } from '../base/json.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
@@ -167,21 +168,6 @@ export class Host {
 
 const isSameRun = (one: ParkedRun, other: ParkedRun): boolean =>
   one.skill_id === other.skill_id && one.manifest_hash === other.manifest_hash && one.inputs_hash === other.inputs_hash
-
-function waitFor(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason as Error)
-    const stop = () => {
-      clearTimeout(timer)
-      reject(signal.reason as Error)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', stop)
-      resolve()
-    }, ms)
-    signal.addEventListener('abort', stop, { once: true })
-  })
-}
 
 const chain = new AsyncLocalStorage<readonly string[]>()
 

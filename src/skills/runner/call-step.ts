@@ -4,7 +4,7 @@ import { messageOf } from '../../base/error-text.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import type { RunnerPorts, StepEnd, StepReason, RecordedOutput } from './ports.ts'
-import { withinTime, type Within } from './within-time.ts'
+import { withinTime, type Within } from '../../base/deadline.ts'
 
 type StepCall = {
   ports: RunnerPorts
