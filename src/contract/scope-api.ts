@@ -102,7 +102,10 @@ export interface ScopeApi {
   propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, by: ProposalCaller): Promise<string>
   /** The bulletin that a model would get for this text, as JSON. */
   bulletin(text: string): Promise<string>
-  /** A page of the skills that fit here, by id, starting after `after`: JSON of `{goal_labels, skills: [{manifest, needed}], more}`. */
+  /**
+   * A page of the skills that fit here, by id, starting after `after`: JSON of
+   * `{goal_labels, tau?, skills: [{manifest, needed}], more}`.
+   */
   skills(page: { after: string; limit: number }): Promise<string>
   /** The ids of all skills that fit here. */
   skillIds(): Promise<string[]>

@@ -18,7 +18,7 @@ import { toolOf } from './tool.ts'
 export const TOOLS_PER_PAGE = 100
 const DRY_RUN = 'reflex/dry_run'
 
-export type SkillsPage = { goal_labels: string[]; skills: { manifest: Manifest; needed: string[] }[]; more: boolean }
+export type SkillsPage = { goal_labels: string[]; tau?: number; skills: { manifest: Manifest; needed: string[] }[]; more: boolean }
 
 type Ports = {
   /** The skills to show, by id, those behind `after`; fewer than `limit` where they are large. */
@@ -36,8 +36,8 @@ export function mcpServer(scope: string, { skills, ids, propose }: Ports): Serve
 
   server.setRequestHandler(ListToolsRequestSchema, async ({ params }) => {
     const after = cursorOf(params?.cursor)
-    const { goal_labels, skills: page, more } = await skills({ after, limit: TOOLS_PER_PAGE })
-    const tools = await Promise.all(page.map(({ manifest, needed }) => toolOf(manifest, { goal_labels, needed })))
+    const { goal_labels, tau, skills: page, more } = await skills({ after, limit: TOOLS_PER_PAGE })
+    const tools = await Promise.all(page.map(({ manifest, needed }) => toolOf(manifest, { goal_labels, tau, needed })))
     const last = page.at(-1)
     return more && last ? { tools, nextCursor: last.manifest.id } : { tools }
   })

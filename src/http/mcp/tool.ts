@@ -5,7 +5,7 @@ import { WHY } from '../../skills/manifest/names.ts'
 import { toolName } from './tool-name.ts'
 
 /** `needed` are the required inputs that the scope's blackboard does not give. */
-export type ToolContext = { goal_labels: readonly string[]; needed: readonly string[] }
+export type ToolContext = { goal_labels: readonly string[]; tau?: number | undefined; needed: readonly string[] }
 
 const schemas: Record<ValueType, Record<string, unknown>> = {
   string: { type: 'string' },
@@ -24,7 +24,7 @@ const why = {
 }
 
 /** A skill as an MCP client of the scope sees it. */
-export async function toolOf(manifest: Manifest, { goal_labels, needed }: ToolContext): Promise<Tool> {
+export async function toolOf(manifest: Manifest, { goal_labels, tau, needed }: ToolContext): Promise<Tool> {
   const { id, version, effects, plan } = manifest
   // Secret ones come from the blackboard: a model must not give them.
   const inputs = manifest.signature.inputs.filter(({ secret }) => !secret)
@@ -36,7 +36,7 @@ export async function toolOf(manifest: Manifest, { goal_labels, needed }: ToolCo
     inputSchema: {
       type: 'object',
       properties: { ...Object.fromEntries(inputs.map((input) => [input.name, schemaOf(input)])), [WHY]: why },
-      required: isRelevant(manifest, goal_labels) ? required : [...required, WHY],
+      required: isRelevant(manifest, goal_labels, tau) ? required : [...required, WHY],
       additionalProperties: false,
     },
     annotations: {
@@ -50,9 +50,9 @@ export async function toolOf(manifest: Manifest, { goal_labels, needed }: ToolCo
 
 const schemaOf = ({ type, description }: Input): object => ({ ...schemas[type], ...(description === undefined ? {} : { description }) })
 
-/** Whether what the scope is for is enough for the gate, whatever is said. */
-function isRelevant(manifest: Manifest, goal_labels: readonly string[]): boolean {
-  return scoreOf(manifest, cuesOf({ text: '', goal_labels, entity_types: [] }), false).score >= tauOf(manifest)
+/** True if the scope's goal labels alone reach the gate's threshold. */
+function isRelevant(manifest: Manifest, goal_labels: readonly string[], tau: number | undefined): boolean {
+  return scoreOf(manifest, cuesOf({ text: '', goal_labels, entity_types: [] }), false).score >= tauOf(manifest, tau)
 }
 
 function descriptionOf({ description = '', signature: { outputs } }: Manifest): string {

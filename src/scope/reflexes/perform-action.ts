@@ -70,8 +70,10 @@ async function runSkill(
   signal: AbortSignal,
 ): Promise<Performed> {
   const { seq, reflex_id, version, head } = payload
+  const row = parts.database.first<{ payload: string }>('SELECT payload FROM events WHERE seq = ?', seq)
+  const event = JSON.parse(row?.payload ?? '{}') as Event
   const proposal = { skill_id, inputs, why: `reflex ${reflex_id}@${version}` }
-  const { status, reason, idempotent } = await parts.propose(proposal, textOf(parts.database, seq), { head, causes: [key], signal })
+  const { status, reason, idempotent } = await parts.propose(proposal, textOf(event), { head, causes: [key], signal, events: [event] })
   // A run that needs an approval waits for a person; the reflex is done.
   if (status === 'needs_approval') return OK
   if (status === 'ok') return idempotent ? REUSED : OK
@@ -106,10 +108,7 @@ async function callTool(
   throw held.thrown.error
 }
 
-/** The type's own fields of a stored event, as JSON. */
-function textOf(database: Database, seq: number): string {
-  const row = database.first<{ payload: string }>('SELECT payload FROM events WHERE seq = ?', seq)
-  const event = JSON.parse(row?.payload ?? '{}') as Partial<Event>
-  const { id: _id, scope: _scope, source: _source, timestamp: _timestamp, meta: _meta, ...own } = event
+/** The own fields of an event's type, as JSON. */
+function textOf({ id: _id, scope: _scope, source: _source, timestamp: _timestamp, meta: _meta, ...own }: Event): string {
   return JSON.stringify(own)
 }

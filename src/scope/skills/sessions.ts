@@ -4,6 +4,7 @@ import type { Json } from '../../base/json.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 import type { Act } from '../../contract/reflex.ts'
 import type { Settings } from '../../contract/settings.ts'
+import type { Event } from '../../core/event.ts'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { placeOf } from '../../skills/gate/compat.ts'
 import { seedBlackboard } from '../../skills/plan/blackboard.ts'
@@ -40,6 +41,8 @@ export type SessionFor = {
   /** Stops its runs. */
   signal?: AbortSignal
   model?: LanguageModelV4
+  /** The events it acts on: their `entity_types` are cues of skills. */
+  events?: readonly Event[]
   /** The turn's acts; each skill run adds one. */
   acts?: Act[]
 }
@@ -101,7 +104,7 @@ export class Skills {
     return this.#session(owner, { cause: owner.causes[0], inputs_hash: '' })
   }
 
-  async #session({ head, model }: SessionFor, asker: RunAsker): Promise<SkillSession> {
+  async #session({ head, model, events = [] }: SessionFor, asker: RunAsker): Promise<SkillSession> {
     const { settings, shelf, toolbox } = this.#parts
     await Promise.all([shelf.catchUp({ at_once: model === undefined }), toolbox.ready()])
     const { blackboard, goal_labels, goal_postconditions, k_cards, tau, policy_mode } = settings()
@@ -112,6 +115,7 @@ export class Skills {
       place: placeOf(settings()),
       seeded,
       goal_labels,
+      entity_types: entityTypesIn(events),
       goal_postconditions,
       k_cards,
       tau,
@@ -166,4 +170,12 @@ export class Skills {
       },
     }
   }
+}
+
+const MOST_ENTITY_TYPES = 64
+
+/** Any event may have the field; it is ignored where it is not a list of strings. */
+function entityTypesIn(events: readonly Event[]): string[] {
+  const named = events.flatMap((event) => ('entity_types' in event && Array.isArray(event.entity_types) ? event.entity_types : []))
+  return [...new Set(named.filter((name) => typeof name === 'string'))].slice(0, MOST_ENTITY_TYPES)
 }

@@ -16,7 +16,7 @@ export type ShownSkill = {
   /** Required inputs that the scope's blackboard does not provide. */
   needed: string[]
 }
-export type ShownSkills = { goal_labels: string[]; skills: ShownSkill[]; more: boolean }
+export type ShownSkills = { goal_labels: string[]; tau: number | undefined; skills: ShownSkill[]; more: boolean }
 
 /** A scope's skills for the API, from the cache that its turns use. */
 export class SkillViews {
@@ -55,12 +55,12 @@ export class SkillViews {
       bytes += byteLength(JSON.stringify(manifest))
       return index >= limit || (index > 0 && bytes > limits.page_bytes)
     })
-    const { goal_labels, blackboard } = settings()
+    const { goal_labels, tau, blackboard } = settings()
     const seeded = seedBlackboard({ settings: blackboard as Partial<Blackboard> })
     const known = seeded.ok ? seeded.blackboard : emptyBlackboard()
     const page = fitting < 0 ? rest : rest.slice(0, fitting)
     const skills = page.map((manifest) => ({ manifest, needed: neededInputs(manifest, known) }))
-    return { goal_labels, skills, more: fitting >= 0 }
+    return { goal_labels, tau, skills, more: fitting >= 0 }
   }
 
   async ids(): Promise<string[]> {

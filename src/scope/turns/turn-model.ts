@@ -29,7 +29,8 @@ export function turnModel(parts: ModelParts, turn: Turn): LanguageModelV4 {
 /** Opens the skill session with the first model call, so a turn without one has none. */
 async function withSkills({ skills, settings }: ModelParts, turn: Turn, model: LanguageModelV4): Promise<LanguageModelV4> {
   if (!(await skills.any())) return model
-  const { head, turn_id, earlier_turns, signal, acts } = turn
-  const session = await skills.open({ head, causes: [turn_id, ...earlier_turns], signal, model, acts })
+  const { head, turn_id, earlier_turns, signal, acts, claimed } = turn
+  const events = claimed.map(({ event }) => event)
+  const session = await skills.open({ head, causes: [turn_id, ...earlier_turns], signal, model, events, acts })
   return modelForSession(model, { session, roles: skills.agentRoles, protocol: settings().skill_protocol })
 }

@@ -7,6 +7,7 @@ import type { Unit } from '../../../../src/scope/unit.ts'
 import { laySchema } from '../../../../src/scope/lay-schema.ts'
 import { did, write } from '../../../support/reflex-chain.ts'
 import { call, scopePath } from '../../../support/http.ts'
+import { ask as askMcp } from '../../../support/mcp.ts'
 import { propose, skill, twoSteps } from '../../../support/two-step-skill.ts'
 import {
   age,
@@ -485,5 +486,77 @@ describe('a missing slot with a pinned parser', () => {
     const answer = await propose(scope, await parsed(model), { inputs: {}, why })
     expect(answer).toMatchObject({ status: 'clarify', questions: [{ slot: 'what' }], reason: expect.stringContaining(reason) })
     expect(did(scope)).toEqual([])
+  })
+})
+
+describe('the settings of a scope', () => {
+  async function scopeWith(settings: object) {
+    const scope = freshScope()
+    await stubOf(scope).configure(settings, 'ops')
+    // A word of its own, so that no skill of another test hits.
+    const word = crypto.randomUUID().replaceAll('-', '')
+    const { tau: _tau, ...activation } = { ...twoSteps('x').activation, keywords_any: [word] }
+    const put = (changes: Record<string, unknown> = {}) => skill({ activation, ...changes })
+    const cards = async (): Promise<string[]> =>
+      (await call(`${scopePath(scope, '/bulletin')}?text=${word}`)).body.cards.map((card: { skill_id: string }) => card.skill_id)
+    return { scope, put, cards }
+  }
+
+  test.each([
+    ['reached', 0.3, 'ok', ['what']],
+    ['not reached', 0.9, 'refused', ['what', 'reflex_why']],
+  ])('`tau` is the share of the score that a skill needs: %s', async (_, tau, status, required) => {
+    const { scope, put } = await scopeWith({ tau, goal_labels: ['twice'] })
+    const id = await put()
+    expect(await propose(scope, id, { why: 'nothing else' })).toMatchObject({ status })
+    const { tools } = (await askMcp(scope, 'tools/list')).body.result
+    expect(tools.find(({ title }: { title: string }) => title === `${id}@1.0.0`)).toMatchObject({ inputSchema: { required } })
+  })
+
+  test.each([
+    ['enforce', 'refused', 0],
+    ['observe', 'ok', 2],
+  ])('`policy_mode: %s` answers %s where the policy denies', async (policy_mode, status, steps) => {
+    const { scope, put } = await scopeWith({ policy_mode })
+    const id = await put({ policy: { allow_roles: ['release-manager'] }, activation: twoSteps('x').activation })
+    expect(await propose(scope, id)).toMatchObject({ status, decision: { verdict: 'deny' } })
+    expect(did(scope)).toHaveLength(steps)
+  })
+
+  test('`k_cards` limits the bulletin, and `goal_postconditions` break a tie', async () => {
+    const { scope, put, cards } = await scopeWith({})
+    const plan = {
+      ...twoSteps('x').plan,
+      idempotence_key: 'k:{{what}}',
+      compensation: [{ when: 'partial_failure', tool: 'act', args: { text: 'undo' } }],
+    }
+    const putWith = async (effect: string) => put({ plan, effects: { writes: [], external: [effect] } })
+    const ids = [await putWith('made:a'), await putWith('made:b')]
+    expect((await cards()).toSorted()).toEqual(ids.toSorted())
+    for (const [index, effect] of ['made:a', 'made:b'].entries()) {
+      await stubOf(scope).configure({ k_cards: 1, goal_postconditions: [effect] }, 'ops')
+      expect(await cards()).toEqual([ids[index]])
+    }
+  })
+
+  test.each(['reflex', 'turn'])('the `entity_types` of an event count in the score of a skill that its %s proposes', async (by) => {
+    const { scope, put } = await scopeWith({})
+    const id = await put({
+      activation: {
+        ...twoSteps('x').activation,
+        goal_labels: [],
+        keywords_any: [],
+        entity_types: ['host'],
+        score_weights: { entity_type: 2 },
+      },
+    })
+    if (by === 'reflex') {
+      const { id: reflex } = await write(`return { action_type: 'run_skill', skill_id: ${JSON.stringify(id)}, inputs: { what: 'm' } }`)
+      await stubOf(scope).configure({ reflexes: [{ id: reflex }] }, 'ops')
+    } else behaviours.set(scope, async (_, deps) => void (await ask(deps, `propose ${id} twice`)))
+    await sendAndSettle(stubOf(scope), note(scope, 'go', { entity_types: 'host' }))
+    expect(did(scope)).toEqual([])
+    await sendAndSettle(stubOf(scope), note(scope, 'go', { entity_types: ['Host', 7] }))
+    expect(did(scope)).toEqual(['first m', 'second m'])
   })
 })
