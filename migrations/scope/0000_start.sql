@@ -42,7 +42,7 @@ CREATE TABLE `effects` (
 CREATE UNIQUE INDEX `effects_key` ON `effects` (`tool`,`idempotence_key`) WHERE idempotence_key IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `effects_open` ON `effects` (`started_at`) WHERE status = 'started';--> statement-breakpoint
 CREATE TABLE `events` (
-	`seq` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`seq` integer PRIMARY KEY NOT NULL,
 	`id` text NOT NULL,
 	`scope` text NOT NULL,
 	`type` text NOT NULL,
@@ -98,8 +98,8 @@ CREATE TABLE `jobs` (
 CREATE TABLE `log` (
 	`seq` integer PRIMARY KEY NOT NULL,
 	`at` integer NOT NULL,
-	`kind` text NOT NULL,
-	`entry` text NOT NULL
+	`counts` text,
+	`entries` text NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE `parked_runs` (

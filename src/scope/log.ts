@@ -1,3 +1,4 @@
+import { byteLength } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
 import { hidesNothing, type SecretHider } from '../base/secrets.ts'
 import { redactor } from '../traces/redact.ts'
@@ -6,8 +7,10 @@ import { boundedEntry } from './bounded-entry.ts'
 import type { Database } from './database.ts'
 import type { Unit } from './unit.ts'
 
-/** Three parameters a row; a statement takes 100. */
-const ROWS_A_STATEMENT = 33
+/** A unit of work writes one row, or several of about this size: a row is read as a whole. */
+const ROW_BYTES = 64_000
+/** Separates entries within a row. JSON text holds no line breaks, so a row splits without parsing. */
+const SEPARATOR = ',\n'
 
 type Text = { seq: number; text: string }
 export type LogListener = (entries: Text[]) => void
@@ -22,8 +25,8 @@ export class Log {
   readonly #hider: SecretHider
   readonly #listeners: LogListener[] = []
   #last: number
-  /** Entries of the open unit that are not in the table yet. */
-  #unwritten: (Text & { kind: string })[] = []
+  /** Entries of the open unit of work, which are not in the table yet. */
+  #unwritten: Text[] = []
   /** Entries that the listeners have not received yet. */
   #unannounced: Text[] = []
   #redact = redactor()
@@ -35,7 +38,8 @@ export class Log {
     this.#database = database
     this.#now = now
     this.#hider = hider
-    this.#last = database.first<{ seq: number | null }>('SELECT max(seq) AS seq FROM log')?.seq ?? database.read('log_floor', 0)
+    const newest = database.first<LogRow>('SELECT seq, entries FROM log ORDER BY seq DESC LIMIT 1')
+    this.#last = newest ? newest.seq + textsOf(newest).length - 1 : database.read('log_floor', 0)
   }
 
   get last(): number {
@@ -77,7 +81,7 @@ export class Log {
     const at = new Date(this.#now()).toISOString()
     const texts = entries.map((entry, index) => {
       const seq = this.#last + 1 + index
-      return { seq, kind: entry.kind, text: this.#hider.text(this.#textOf({ seq, at, ...entry })) }
+      return { seq, text: this.#hider.text(this.#textOf({ seq, at, ...entry })) }
     })
     this.#last += entries.length
     for (const text of texts) {
@@ -94,21 +98,26 @@ export class Log {
     if (entries.length > 0) for (const listener of this.#listeners) listener(entries)
   }
 
-  /** Writes buffered entries to the table, at the unit's end or before a read. */
-  write(): void {
-    if (this.#unwritten.length === 0) return
-    const rows = this.#unwritten
+  /**
+   * Writes the open unit's entries to the table, at its end or before they are read, with the counts
+   * of the unit. False if there was no entry to write them with.
+   */
+  write(counts: string | null = null): boolean {
+    if (this.#unwritten.length === 0) return false
+    const entries = this.#unwritten
     this.#unwritten = []
-    // Bind the values: as JSON, SQLite would parse and rewrite each entry.
-    for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
-      const some = rows.slice(from, from + ROWS_A_STATEMENT)
-      const values = some.flatMap(({ seq, kind, text }) => [seq, kind, text])
-      this.#database.allHidden(
-        `INSERT INTO log (at, seq, kind, entry) VALUES ${some.map(() => '(?1, ?, ?, ?)').join()}`,
-        this.#now(),
-        ...values,
-      )
+    let [from, bytes, rest] = [0, 0, counts]
+    for (const [index, { text }] of entries.entries()) {
+      bytes += text.length
+      if (bytes < ROW_BYTES && index < entries.length - 1) continue
+      const some = entries.slice(from, index + 1)
+      // Bound, not as JSON: SQLite would parse each entry and write it again.
+      const row = `[${some.map((one) => one.text).join(SEPARATOR)}]`
+      const sql = 'INSERT INTO log (seq, at, counts, entries) VALUES (?, ?, ?, ?)'
+      this.#database.allHidden(sql, some[0]?.seq ?? 0, this.#now(), rest, row)
+      ;[from, bytes, rest] = [index + 1, 0, null]
     }
+    return true
   }
 
   #textOf(entry: LogEntry): string {
@@ -123,16 +132,35 @@ export class Log {
    * page's bytes.
    */
   read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER, bytes: number = limits.page_bytes): Text[] {
+    const found: Text[] = []
+    let size = 0
+    for (const { seq, text } of this.#from(after + 1)) {
+      if (seq >= before || found.length >= limit || size >= bytes) break
+      size += byteLength(text)
+      found.push({ seq, text: this.#show({ kind: kindOf(text), text }) })
+    }
+    return found
+  }
+
+  /** Entries from `seq` on, at most `most`. */
+  entries(seq: number, most: number): LogEntry[] {
+    const found: LogEntry[] = []
+    for (const { text } of this.#from(seq)) {
+      if (found.length === most) break
+      found.push(JSON.parse(text) as LogEntry)
+    }
+    return found
+  }
+
+  *#from(first: number): Iterable<Text> {
     this.write()
-    const rows = this.#database.all<Text & { kind: string }>(
-      `SELECT seq, kind, text FROM (SELECT seq, kind, entry AS text, sum(octet_length(entry)) OVER (ORDER BY seq) - octet_length(entry) AS before
-        FROM (SELECT seq, kind, entry FROM log WHERE seq > ? AND seq < ? ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
-      after,
-      before,
-      limit,
-      bytes,
-    )
-    return rows.map((row) => ({ seq: row.seq, text: this.#show(row) }))
+    const sql = 'SELECT seq, entries FROM log WHERE seq >= coalesce((SELECT max(seq) FROM log WHERE seq <= ?1), 0) ORDER BY seq'
+    for (const row of this.#database.each<LogRow>(sql, first)) {
+      for (const [index, text] of textsOf(row).entries()) {
+        const seq = row.seq + index
+        if (seq >= first) yield { seq, text }
+      }
+    }
   }
 
   oldest(): number | null {
@@ -146,12 +174,11 @@ export class Log {
   }
 
   entry(seq: number): LogEntry | null {
-    this.write()
-    const row = this.#database.first<{ entry: string }>('SELECT entry FROM log WHERE seq = ?', seq)
-    return row ? (JSON.parse(row.entry) as LogEntry) : null
+    const [entry] = this.entries(seq, 1)
+    return entry?.seq === seq ? entry : null
   }
 
-  /** Deletes up to `limit` entries older than `before`; numbering continues. */
+  /** Drops up to `limit` rows older than `before`. The numbering continues. */
   forget(unit: Unit, before: number, limit: number): number {
     this.write()
     unit.write('log_floor', this.#last)
@@ -159,3 +186,10 @@ export class Log {
       .length
   }
 }
+
+type LogRow = { seq: number; entries: string }
+
+const textsOf = ({ entries }: LogRow): string[] => entries.slice(1, -1).split(SEPARATOR)
+
+/** Quotes within strings are escaped, so that the first match is the entry's own field. */
+const kindOf = (text: string): string => /"kind":"([^"]*)"/.exec(text)?.[1] ?? ''

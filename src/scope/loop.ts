@@ -7,6 +7,7 @@ import { apply, type ApplyParts, type Next } from './apply.ts'
 import { CALLER, together, type Guard, type Work } from './guard.ts'
 import type { Stored } from './inbox/event-row.ts'
 import { perceiveOneByOne } from './inbox/perceive-one-by-one.ts'
+import type { InboxView } from './inbox/view.ts'
 import type { Jobs } from './jobs.ts'
 import type { Sockets } from './live/sockets.ts'
 import type { ReflexSync } from './reflexes/sync.ts'
@@ -15,6 +16,7 @@ import type { Unit, UnitOfWork } from './unit.ts'
 
 type LoopParts = Omit<ApplyParts, 'turns'> & {
   guard: Guard
+  view: InboxView
   turns: Turns
   jobs: Pick<Jobs, 'run'>
   upkeep: Pick<ReflexSync, 'touch'>
@@ -62,7 +64,7 @@ export class Loop {
 
   /** Accepts all events or none. */
   accept(events: readonly Event[], via: Via): Accepted {
-    const { inbox, unit, settings } = this.#parts
+    const { inbox, view, unit, settings } = this.#parts
     const limit = settings().inbox_limit
     // Always accept timer ticks, which nobody could resend.
     if (via !== 'timer' && !inbox.hasRoom(events, limit)) return { ok: false, reason: 'inbox_full', depth: inbox.open, limit }
@@ -74,7 +76,7 @@ export class Loop {
       return { fresh: new Set(fresh.map(({ event }) => event.id)), next: this.#react(unit, fresh, via) }
     }, of)
     this.follow(next)
-    return { ok: true, receipts: inbox.receipts(events, fresh) }
+    return { ok: true, receipts: view.receipts(events, fresh) }
   }
 
   /** Perceives stored events again, after a filter failed or the settings changed. */

@@ -109,7 +109,8 @@ export class Outbox {
     const { database, db, now, scope, wake } = this.#parts
     const rows = database.all<Told>(
       `SELECT seq, id, payload, status, attempts, error, accepted_at, ended_at, revision, outcome->>'discarded' AS discarded,
-          CASE WHEN status = 'dead_lettered' THEN (SELECT entry->>'stack' FROM log WHERE log.seq = outcome->>'log_seq') END AS stack
+          CASE WHEN status = 'dead_lettered' THEN (SELECT entry.value->>'stack' FROM log, json_each(log.entries) AS entry
+            WHERE log.seq = (SELECT max(seq) FROM log WHERE seq <= outcome->>'log_seq') AND log.seq + entry.key = outcome->>'log_seq') END AS stack
         FROM (SELECT *, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before
           FROM (SELECT * FROM events WHERE told < revision ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
       this.#most,

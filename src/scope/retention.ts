@@ -3,6 +3,7 @@ import type { DoneKeys } from './effects/done-keys.ts'
 import type { EffectLane } from './effects/effect-lane.ts'
 import { together, type Guard } from './guard.ts'
 import type { Inbox } from './inbox/inbox.ts'
+import type { Counters } from './counters.ts'
 import type { Log } from './log.ts'
 import type { SkillRuns } from './skills/runs.ts'
 import type { ActionKeys } from './reflexes/action-keys.ts'
@@ -18,6 +19,7 @@ type Parts = {
   inbox: Inbox
   memory: WorkingMemory
   log: Log
+  counters: Counters
   effects: EffectLane
   doneKeys: DoneKeys
   actionKeys: ActionKeys
@@ -53,6 +55,7 @@ export class Retention {
     const before = unit.now - this.#retained()
     memory.expire(unit, before)
     this.#parts.guard.forget(before)
+    this.#parts.counters.snapshot(unit, log)
     const gone = [
       inbox.forget(unit, before, BATCH),
       log.forget(unit, before, BATCH),

@@ -5,7 +5,7 @@ import { index, integer, primaryKey, sqliteTable, text, unique, uniqueIndex } fr
 export const events = sqliteTable(
   'events',
   {
-    seq: integer().primaryKey({ autoIncrement: true }),
+    seq: integer().primaryKey(),
     id: text().notNull(),
     scope: text().notNull(),
     type: text().notNull(),
@@ -58,12 +58,15 @@ export const events = sqliteTable(
   ],
 )
 
-/** The append-only log. `entry` is the whole entry as JSON. */
+/**
+ * The append-only record of what the scope saw, decided and did: a row per unit of work. `entries`
+ * is a JSON array of the entries, `seq` the number of the first. `counts` is what the unit counted.
+ */
 export const log = sqliteTable('log', {
   seq: integer().primaryKey(),
   at: integer().notNull(),
-  kind: text().notNull(),
-  entry: text().notNull(),
+  counts: text(),
+  entries: text().notNull(),
 })
 
 /** Small values: the object's name, settings, counters, scratch, the running turn. */

@@ -215,12 +215,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async discard(ids: string[], by: string) {
-    const { unit, inbox } = this.#parts
-    return unit((unit) => {
-      const rows = inbox.discard(unit, ids)
-      unit.log(...rows.map((row) => ({ ...eventHead(row), kind: 'event-discarded', by }) as const))
-      return rows.map(({ id }) => id)
-    })
+    return this.#parts.unit((unit) => this.#parts.inbox.discard(unit, ids, by).map(({ id }) => id))
   }
 
   async callTool(call: OperatorCall, by: string) {

@@ -2,7 +2,7 @@ import type { Statement } from '../core/event-statements.ts'
 import type { NewEntry } from '../contract/log-entry.ts'
 import type { Counters as Counts, WorkKind } from '../contract/scope.ts'
 import type { Alarm } from './alarm.ts'
-import type { Counters } from './counters.ts'
+import type { Counters, EntryWriter } from './counters.ts'
 import type { Database, Row, StateChange } from './database.ts'
 
 export type Work = { kind: WorkKind; id: string }
@@ -40,7 +40,7 @@ export type UnitOfWork = <Result>(work: (unit: Unit) => Result, of?: Work) => Re
 type Buffered = { changes: () => StateChange[] }
 type UnitParts = {
   database: Database
-  log: { append(entries: readonly NewEntry[]): number; write(): void; announce(): void }
+  log: EntryWriter & { append(entries: readonly NewEntry[]): number; announce(): void }
   counters: Counters
   buffered: readonly Buffered[]
   guard: { failed(work: Work, error: unknown): void }
@@ -66,8 +66,8 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
       // A nested unit failed, and its error was caught on the way.
       if (failure) throw failure.error
       if (unit === open && unit.depth > 1) return made
-      database.writeAll([counters, ...buffered].flatMap((buffer) => buffer.changes()))
-      log.write()
+      database.writeAll(buffered.flatMap((buffer) => buffer.changes()))
+      counters.write(database, log)
       return made
     })
   return (work, of) => {

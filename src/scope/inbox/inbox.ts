@@ -8,7 +8,7 @@ import { jsonChunks } from '../../base/byte-length.ts'
 import type { Database, Row } from '../database.ts'
 import type { ParkedFor } from '../parking.ts'
 import { insertRows, rowOf, updateRows, type Claimed, type Judged, type Stored } from './event-row.ts'
-import type { Accepted } from '../../contract/scope-api.ts'
+import { eventHead } from '../spans.ts'
 import type { Unit } from '../unit.ts'
 
 type Remembered = { find: (seq: number) => Event | undefined }
@@ -41,7 +41,10 @@ export class Inbox {
   constructor(database: Database, hider: SecretHider) {
     this.#database = database
     this.#hider = hider
-    this.#last = database.first<{ seq: number }>(`SELECT seq FROM sqlite_sequence WHERE name = 'events'`)?.seq ?? 0
+    this.#last = Math.max(
+      database.first<{ seq: number | null }>('SELECT max(seq) AS seq FROM events')?.seq ?? 0,
+      database.read('inbox_floor', 0),
+    )
     this.#open = database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE status IN ('pending', 'processing')`)?.n ?? 0
   }
 
@@ -71,20 +74,6 @@ export class Inbox {
   /** An empty inbox accepts any batch; otherwise one above the limit could never enter. */
   hasRoom(events: readonly Event[], limit: number): boolean {
     return this.#open === 0 || this.#open + events.length <= limit || this.#open + this.fresh(events).length <= limit
-  }
-
-  /** A duplicate gets the trace of the first event, which is the one in the log. */
-  receipts(events: readonly Event[], fresh: Set<string>): Extract<Accepted, { ok: true }>['receipts'] {
-    const ids = fresh.size < events.length ? events.map(({ id }) => id) : []
-    const sql = `SELECT id, payload ->> '$.meta.trace_id' AS trace_id FROM events WHERE id IN (SELECT value FROM json_each(?1))`
-    const rows = ids.length === 0 ? [] : this.#database.allOf<{ id: string; trace_id: string }>(ids, sql)
-    const traces = new Map(rows.map(({ id, trace_id }) => [id, trace_id]))
-    return events.map(({ id, scope, meta: { trace_id } }) => ({
-      id,
-      scope,
-      trace_id: traces.get(id) ?? trace_id,
-      status: fresh.delete(id) ? 'accepted' : 'duplicate',
-    }))
   }
 
   /** Stores new events with the filters' results. */
@@ -253,18 +242,21 @@ export class Inbox {
     return rows
   }
 
-  discard(unit: Unit, ids: readonly string[]): Settled[] {
-    return unit.allOf<Settled>(
+  discard(unit: Unit, ids: readonly string[], by: string): Settled[] {
+    const rows = unit.allOf<Settled>(
       ids,
       `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true')), revision = revision + 1
         WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
     )
+    unit.log(...rows.map((row) => ({ ...eventHead(row), kind: 'event-discarded', by }) as const))
+    return rows
   }
 
   /**
    * Deletes up to `limit` events that ended before `before`, are in D1 and have left the context.
    */
   forget(unit: Unit, before: number, limit: number): number {
+    unit.write('inbox_floor', this.#last)
     return unit.all(
       `DELETE FROM events WHERE seq IN (SELECT seq FROM events
         WHERE seq < coalesce((SELECT seq FROM events WHERE accepted_at >= ?1 ORDER BY seq LIMIT 1), ${UNTIL_SETTLED})

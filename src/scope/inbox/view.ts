@@ -1,6 +1,7 @@
 import type { Event } from '../../core/event.ts'
 import type { EventRecord, EventStatus, Outcome } from '../../contract/event-record.ts'
 import type { Depth } from '../../contract/scope.ts'
+import type { Accepted } from '../../contract/scope-api.ts'
 import type { Database, Row } from '../database.ts'
 import { UNTIL_SETTLED } from './inbox.ts'
 
@@ -103,6 +104,20 @@ export class InboxView {
     return this.#database
       .allOf<{ seq: number }>(seqs, 'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND interruptions >= ?2', times)
       .map(({ seq }) => seq)
+  }
+
+  /** A duplicate is answered with the trace of the first, which is the one in the log. */
+  receipts(events: readonly Event[], fresh: Set<string>): Extract<Accepted, { ok: true }>['receipts'] {
+    const ids = fresh.size < events.length ? events.map(({ id }) => id) : []
+    const sql = `SELECT id, payload ->> '$.meta.trace_id' AS trace_id FROM events WHERE id IN (SELECT value FROM json_each(?1))`
+    const rows = ids.length === 0 ? [] : this.#database.allOf<{ id: string; trace_id: string }>(ids, sql)
+    const traces = new Map(rows.map(({ id, trace_id }) => [id, trace_id]))
+    return events.map(({ id, scope, meta: { trace_id } }) => ({
+      id,
+      scope,
+      trace_id: traces.get(id) ?? trace_id,
+      status: fresh.delete(id) ? 'accepted' : 'duplicate',
+    }))
   }
 
   #count(condition: string): number {

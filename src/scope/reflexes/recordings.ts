@@ -1,12 +1,12 @@
 import type { Event } from '../../core/event.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
-import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Outcome } from '../../contract/event-record.ts'
 import type { Decision, Recording } from '../../contract/reflex.ts'
 import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import type { Database } from '../database.ts'
+import type { Log } from '../log.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
 import { toolKeys } from '../../tools/tool-keys.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
@@ -25,12 +25,11 @@ type Row = {
   payload: string
   accepted_at: number
   outcome: string | null
-  entry: string | null
-  decision: string | null
+  chain_seq: number | null
 }
 type Span = { since: number; after: number; limit: number }
 type Page = { recordings: string[]; next: number | null }
-type Parts = { scope: string; database: Database; agent: () => Agent; toolbox: Toolbox }
+type Parts = { scope: string; database: Database; log: Log; agent: () => Agent; toolbox: Toolbox }
 
 /**
  * Recorded events, contexts and decisions for evaluating a reflex on the past. A context is read
@@ -80,35 +79,38 @@ export class Recordings {
 
   #rows({ since, after, limit }: Span): Iterable<Row> {
     return this.#parts.database.each<Row>(
-      `SELECT seq, id, payload, accepted_at, outcome,
-          (SELECT entry FROM log WHERE log.seq >= chain_seq AND log.seq < chain_seq + ${MOST_ENTRIES} AND kind IN ('reflex-fired', 'reflex-passed')
-            AND entry->>'$.event_ids[0]' = events.id AND entry->>'$.context' IS NOT NULL ORDER BY log.seq LIMIT 1) AS entry,
-          (SELECT entry FROM log WHERE log.seq = outcome->>'log_seq') AS decision
-        FROM events WHERE seq > ? AND accepted_at >= ? AND status NOT IN ('ignored') ORDER BY seq LIMIT ?`,
+      `SELECT seq, id, payload, accepted_at, outcome, chain_seq FROM events WHERE seq > ? AND accepted_at >= ? AND status NOT IN ('ignored') ORDER BY seq LIMIT ?`,
       after,
       since,
       limit,
     )
   }
 
-  #recording({ seq, id, payload, accepted_at, outcome, entry, decision }: Row): Recording {
-    const logged = entry === null ? null : (JSON.parse(entry) as LogEntry & { kind: 'reflex-fired' })
+  #recording({ seq, id, payload, accepted_at, outcome, chain_seq }: Row): Recording {
+    const logged = chain_seq === null ? null : this.#logged(id, chain_seq)
     return {
       seq,
       event_id: id,
       at: new Date(accepted_at).toISOString(),
       source: logged ? 'recorded' : 'rebuilt',
-      context: logged ? logged.context : this.#rebuilt(seq, JSON.parse(payload) as Event, accepted_at),
-      decision: this.#decision(
-        outcome === null ? null : (JSON.parse(outcome) as Outcome),
-        decision === null ? null : (JSON.parse(decision) as LogEntry),
-      ),
+      context: logged ?? this.#rebuilt(seq, JSON.parse(payload) as Event, accepted_at),
+      decision: outcome === null ? null : this.#decision(JSON.parse(outcome) as Outcome),
     }
   }
 
-  #decision(outcome: Outcome | null, entry: LogEntry | null): Decision | null {
-    if (outcome?.by === 'turn' && entry?.kind === 'turn-ended') return { by: 'turn', acts: entry.acts }
-    if (outcome?.by !== 'reflex' || entry?.kind !== 'reflex-fired') return null
+  /** The context that a reflex was shown, from the entries that the chain left about the event. */
+  #logged(id: string, chain_seq: number): ReflexContext | null {
+    for (const entry of this.#parts.log.entries(chain_seq, MOST_ENTRIES)) {
+      const ran = entry.kind === 'reflex-fired' || entry.kind === 'reflex-passed'
+      if (ran && entry.event_ids[0] === id && entry.context) return entry.context as ReflexContext
+    }
+    return null
+  }
+
+  #decision(outcome: Outcome): Decision | null {
+    const entry = 'log_seq' in outcome && outcome.log_seq !== undefined ? this.#parts.log.entry(outcome.log_seq) : null
+    if (outcome.by === 'turn' && entry?.kind === 'turn-ended') return { by: 'turn', acts: entry.acts }
+    if (outcome.by !== 'reflex' || entry?.kind !== 'reflex-fired') return null
     return { by: 'reflex', acts: [actOf(entry.action, toolKeys(this.#parts.toolbox.all, this.#parts.scope))] }
   }
 

@@ -8,16 +8,18 @@ import { scopeHead } from '../../../src/scope/spans.ts'
 
 const opened = () => {
   const sqlite = new DatabaseSync(':memory:')
-  sqlite.exec('CREATE TABLE log (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, entry TEXT NOT NULL)')
+  sqlite.exec('CREATE TABLE log (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, counts TEXT, entries TEXT NOT NULL)')
   const all = (sql: string, ...params: SQLInputValue[]) => sqlite.prepare(sql).all(...params)
   const database = {
     all,
     allHidden: all,
+    each: all,
     first: (sql: string, ...params: SQLInputValue[]) => all(sql, ...params)[0],
     read: (_: string, otherwise: unknown) => otherwise,
   }
   const log = new Log(database as unknown as Database, () => 0)
-  return { log, kept: () => all('SELECT seq, kind, entry FROM log ORDER BY seq') }
+  const sql = 'SELECT seq + entry.key AS seq, entry.value AS entry FROM log, json_each(log.entries) AS entry ORDER BY 1'
+  return { log, kept: () => all(sql) }
 }
 const trimmed = (count: number): NewEntry => ({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: 1 })
 const countsIn = (rows: Record<string, unknown>[]) =>

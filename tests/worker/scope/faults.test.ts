@@ -110,7 +110,9 @@ describe('a turn', () => {
     expect(await stub.outcomes(ids.slice(-1), 20_000)).toMatchObject({ settled: true, records: [{ status: 'completed' }] })
     const [started] = await inObject(stub, (state) =>
       state.storage.sql
-        .exec<{ entry: string }>(`SELECT entry FROM log WHERE kind = 'turn-started'`)
+        .exec<{ entry: string }>(
+          `SELECT entry.value AS entry FROM log, json_each(log.entries) AS entry WHERE entry.value->>'kind' = 'turn-started'`,
+        )
         .toArray()
         .map(({ entry }) => JSON.parse(entry) as Record<string, unknown>),
     )

@@ -54,7 +54,8 @@ describe('what reflexes compute on a batch', () => {
     const runs = await inObject(stub, ({ storage }) =>
       storage.sql
         .exec<{ reason: string; fuel: number }>(
-          `SELECT entry->>'reason' AS reason, entry->>'fuel' AS fuel FROM log WHERE kind = 'reflex-passed' ORDER BY seq`,
+          `SELECT entry.value->>'reason' AS reason, entry.value->>'fuel' AS fuel FROM log, json_each(log.entries) AS entry
+            WHERE entry.value->>'kind' = 'reflex-passed' ORDER BY seq, entry.key`,
         )
         .toArray(),
     )
