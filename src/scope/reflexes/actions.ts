@@ -18,6 +18,8 @@ import type { Proving } from './shadow.ts'
 
 /** Maximum number of skill plans that run concurrently, at most one per skill. */
 const PLANS_AT_ONCE = 5
+/** The pause between attempts of an action that may be repeated. */
+const AGAIN_MS = 2000
 
 type ActionParts = Performing & {
   scope: string
@@ -95,14 +97,15 @@ export class Actions {
     this.#parts.jobs.add(unit, { kind: kindOf(work), key: uuidv7(), payload, locks })
   }
 
-  async #run(job: Job<LaneAction>): Promise<void> {
+  async #run(job: Job<LaneAction>): Promise<{ again_ms: number } | void> {
     try {
       this.#settle(job, await performAction(job, this.#parts, new AbortController().signal))
     } catch (error) {
       const unknown = this.#mayHaveHappened(job.key)
       const last = this.#parts.effects.journal.lastOf(job.key)
       const again = last === undefined ? isPlatformFault(error) : unknown && last.idempotence_key !== null
-      if (!again || job.attempts >= MOST_DEATHS) this.#settle(job, { status: unknown ? 'unknown' : 'failed', error: messageOf(error) })
+      if (again && job.attempts < MOST_DEATHS) return { again_ms: AGAIN_MS }
+      this.#settle(job, { status: unknown ? 'unknown' : 'failed', error: messageOf(error) })
     }
   }
 
