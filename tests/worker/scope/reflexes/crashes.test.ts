@@ -57,7 +57,7 @@ describe('a death of the object', () => {
         .catch(() => null)
       return record?.status === 'dead_lettered' && record
     }, 'nobody knows whether it was written')
-    expect(dead.error).toContain('write_reflex ended unknown')
+    expect(dead.error).toContain('write_reflex has an unknown outcome')
     expect(await reflexes.find(env.DB, id)).toMatchObject({ version: 1, state: 'shadow', owner: `scope:${scope}` })
     expect(await sendAndSettle(stubOf(scope), note(scope, 'b'))).toMatchObject([
       { outcome: { result: { written: { written: true, id, version: 1 } } } },
