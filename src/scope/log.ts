@@ -9,7 +9,9 @@ import type { Unit } from './unit.ts'
 
 /** A unit of work writes one row, or several of about this size: a row is read as a whole. */
 const ROW_BYTES = 64_000
-/** Separates entries within a row. JSON text holds no line breaks, so a row splits without parsing. */
+/**
+ * Separates entries within a row. JSON text holds no line breaks, so a row splits without parsing.
+ */
 const SEPARATOR = ',\n'
 
 type Text = { seq: number; text: string }
@@ -99,8 +101,8 @@ export class Log {
   }
 
   /**
-   * Writes the open unit's entries to the table, at its end or before they are read, with the counts
-   * of the unit. False if there was no entry to write them with.
+   * Writes the open unit's entries to the table, at its end or before they are read, with the
+   * counts of the unit. False if there was no entry to write them with.
    */
   write(counts: string | null = null): boolean {
     if (this.#unwritten.length === 0) return false
