@@ -6,6 +6,7 @@ import { deploymentHider } from '../base/secrets.ts'
 import { postponeBatches } from '../store/queued.ts'
 import { readMessage } from './pack.ts'
 import { LATE_MS } from './enqueue.ts'
+import { storeOf } from '../store/store.ts'
 
 type Parsed = { message: Message; body: QueueMessage }
 /** A message that goes back to the queue for some time. */
@@ -40,7 +41,7 @@ async function postpone(env: Env, returned: readonly Returned[]): Promise<void> 
   const ids = new Set(returned.flatMap(({ body }) => body.batch ?? []))
   const longest = Math.max(...returned.map(({ delay_s }) => delay_s))
   try {
-    await postponeBatches(env.DB, Array.from(ids), Date.now() + longest * 1000 + LATE_MS)
+    await postponeBatches(storeOf(env), Array.from(ids), Date.now() + longest * 1000 + LATE_MS)
   } catch (error) {
     warn({ message: 'failed to postpone the sweep of retried events; it may send them twice', error })
   }
@@ -118,7 +119,7 @@ async function bury(env: Env, message: Message, error: string): Promise<void> {
     const hider = deploymentHider(env)
     const letters = deadLettersOf(readMessage(message.body)?.events ?? [], message, error)
     await addDeadLetters(
-      env.DB,
+      storeOf(env),
       letters.map((letter) => ({ ...letter, payload: hider.text(letter.payload) })),
     )
     message.ack()

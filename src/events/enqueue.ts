@@ -5,6 +5,7 @@ import { hideInEvent } from './parse-event.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import { newBatchId, noteQueued } from '../store/queued.ts'
 import { grouped, pack } from './pack.ts'
+import { storeOf } from '../store/store.ts'
 
 /** After this time without its outcome an event may have been lost by the queue. */
 export const LATE_MS = 30_000
@@ -43,7 +44,7 @@ export async function enqueue(
     const id = newBatchId(now)
     return { id, messages: group.map((message) => ({ ...message, batch: id })), events: group.flatMap((message) => message.events) }
   })
-  const noted = noteQueued(env.DB, batches, now + LATE_MS).catch((error: unknown) => {
+  const noted = noteQueued(storeOf(env), batches, now + LATE_MS).catch((error: unknown) => {
     warn({ message: 'failed to note queued events in D1; the queue alone has them', error })
     return null
   })

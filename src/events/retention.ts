@@ -4,6 +4,7 @@ import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
 import { forgetReflexMetrics } from '../store/reflex-metrics.ts'
 import { forgetScopes } from '../store/scopes.ts'
+import { storeOf } from '../store/store.ts'
 
 /** A step of the sweep that deletes old rows of an agent's own table in D1. */
 export type RetentionStep = {
@@ -44,7 +45,7 @@ type Asked = { now: number; step: Step; retention: readonly RetentionStep[] }
  * a step by itself. Dead letters, versions of reflexes and skills, and keys are never forgotten here.
  */
 export async function forgetOld(env: Env, { now, step, retention }: Asked): Promise<Forgotten> {
-  const { DB } = env
+  const db = storeOf(env)
   const before = () => now - retentionDays(env) * DAY_MS
   const long_before = () => Math.min(before(), now - SCOPE_DAYS * DAY_MS)
   const until = Date.now() + BUDGET_MS
@@ -56,15 +57,15 @@ export async function forgetOld(env: Env, { now, step, retention }: Asked): Prom
     return sum
   }
   // The small ones first: the events must not keep them from theirs.
-  const approvals = await step('forgetting approvals', () => repeat(() => forgetApprovals(DB, before(), BATCH)))
-  for (const { name, forget } of retention) await step(`forgetting ${name}`, () => repeat(() => forget(DB, before(), BATCH)))
-  await step('forgetting scopes', () => repeat(() => forgetScopes(DB, long_before(), BATCH)))
-  await step('forgetting queued events', () => repeat(() => forgetQueued(DB, before(), BATCH)))
-  await step('forgetting metrics', () => repeat(() => forgetReflexMetrics(DB, long_before(), BATCH)))
+  const approvals = await step('forgetting approvals', () => repeat(() => forgetApprovals(db, before(), BATCH)))
+  for (const { name, forget } of retention) await step(`forgetting ${name}`, () => repeat(() => forget(db, before(), BATCH)))
+  await step('forgetting scopes', () => repeat(() => forgetScopes(db, long_before(), BATCH)))
+  await step('forgetting queued events', () => repeat(() => forgetQueued(db, before(), BATCH)))
+  await step('forgetting metrics', () => repeat(() => forgetReflexMetrics(db, long_before(), BATCH)))
   const events = await step('forgetting events', async () => {
     let sum = 0
     for (let after: string | null = '-1'; after !== null && goesOn(); statements += 1) {
-      const { forgotten, next }: Batch = await forgetEvents(DB, { before: before(), after, limit: BATCH })
+      const { forgotten, next }: Batch = await forgetEvents(db, { before: before(), after, limit: BATCH })
       sum += forgotten
       after = next
     }

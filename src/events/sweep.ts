@@ -6,6 +6,7 @@ import { overdueScopes, setWake } from '../store/scopes.ts'
 import { grouped, pack } from './pack.ts'
 import { LATE_MS, send } from './enqueue.ts'
 import { logError, warn } from '../base/warn.ts'
+import { storeOf } from '../store/store.ts'
 
 const OVERDUE_MS = 60_000
 const PAGE = 100
@@ -28,10 +29,10 @@ export async function sweep(
 }> {
   const sent_again = await step('sending again', () => sendAgain(env, now))
   const poked = await step('waking overdue scopes', async () => {
-    const overdue = await overdueScopes(env.DB, now - OVERDUE_MS)
+    const overdue = await overdueScopes(storeOf(env), now - OVERDUE_MS)
     return (await Promise.all(overdue.map((scope) => poke(env, scope)))).filter(Boolean).length
   })
-  const expired = await step('expiring approvals', () => expireApprovals(env.DB, now))
+  const expired = await step('expiring approvals', () => expireApprovals(storeOf(env), now))
   const { events, approvals } = await forgetOld(env, { now, step, retention })
   return { sent_again, poked, expired, forgotten: events, approvals_forgotten: approvals }
 }
@@ -45,9 +46,9 @@ async function sendAgain(env: Env, now: number): Promise<number> {
   const late: string[] = []
   let reached: bigint | null = null
   for (let after: string | undefined = '-1'; after !== undefined;) {
-    const page = await batchesAfter(env.DB, after, PAGE)
+    const page = await batchesAfter(storeOf(env), after, PAGE)
     await dropBatches(
-      env.DB,
+      storeOf(env),
       page.filter(({ known, events }) => known === events).map(({ id }) => id),
     )
     for (const { id, due_at, known, events } of page) {
@@ -68,11 +69,11 @@ async function sendAgain(env: Env, now: number): Promise<number> {
 async function sendBatches(env: Env, ids: readonly string[], now: number): Promise<number> {
   let sent = 0
   for (let from = 0; from < ids.length; from += SENT_AT_ONCE) {
-    const batches = await unseenBatches(env.DB, ids.slice(from, from + SENT_AT_ONCE))
+    const batches = await unseenBatches(storeOf(env), ids.slice(from, from + SENT_AT_ONCE))
     const unsure = await send(env, grouped(batches.flatMap(({ id, events }) => pack(events, id))))
     const taken = batches.filter(({ events }) => !events.some((event) => unsure.has(event)))
     await markSentAgain(
-      env.DB,
+      storeOf(env),
       taken.map(({ id }) => id),
       { now, wait_ms: LATE_MS },
     )
@@ -95,7 +96,7 @@ async function step(name: string, work: () => Promise<number>): Promise<number> 
 async function poke(env: Env, scope: string): Promise<boolean> {
   try {
     const { wake_at } = await env.SCOPE.getByName(scope).poke()
-    await setWake(env.DB, scope, wake_at)
+    await setWake(storeOf(env), scope, wake_at)
     return true
   } catch (error) {
     warn({ message: 'failed to wake an overdue scope; the next sweep will retry', scope, error })

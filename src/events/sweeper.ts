@@ -4,6 +4,7 @@ import type { Env, SweeperApi } from '../env.ts'
 import { anyQueued } from '../store/queued.ts'
 import { LATE_MS } from './enqueue.ts'
 import { sweep } from './sweep.ts'
+import { storeOf } from '../store/store.ts'
 
 /** How long a sweeper keeps sweeping after it was last armed, even if it finds nothing. */
 const ARMED_MS = 120_000
@@ -35,6 +36,6 @@ export class SweeperObject extends DurableObject<Env> implements SweeperApi {
     const done = await sweep(this.env, now, this.#retention)
     const until = this.ctx.storage.kv.get<number>('armed_until') ?? 0
     const armed = until > now && until <= now + ARMED_MS
-    if (!armed && done.sent_again === 0 && !(await anyQueued(this.env.DB))) await this.ctx.storage.deleteAlarm()
+    if (!armed && done.sent_again === 0 && !(await anyQueued(storeOf(this.env)))) await this.ctx.storage.deleteAlarm()
   }
 }

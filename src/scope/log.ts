@@ -26,6 +26,7 @@ export class Log {
   readonly #now: () => number
   readonly #hider: SecretHider
   readonly #listeners: LogListener[] = []
+  #appended: (entries: readonly NewEntry[]) => void = () => {}
   #last: number
   /** Entries of the open unit of work, which are not in the table yet. */
   #unwritten: Text[] = []
@@ -76,6 +77,11 @@ export class Log {
     this.#listeners.push(listener)
   }
 
+  /** `appended` is called with new entries, in the transaction that writes them. */
+  onAppend(appended: (entries: readonly NewEntry[]) => void): void {
+    this.#appended = appended
+  }
+
   /** Appends entries for `Unit.log`. Returns the `seq` of the first. */
   append(entries: readonly NewEntry[]): number {
     const first = this.#last + 1
@@ -86,6 +92,7 @@ export class Log {
       return { seq, text: this.#hider.text(this.#textOf({ seq, at, ...entry })) }
     })
     this.#last += entries.length
+    this.#appended(entries)
     for (const text of texts) {
       this.#unwritten.push(text)
       this.#unannounced.push(text)
@@ -180,12 +187,14 @@ export class Log {
     return entry?.seq === seq ? entry : null
   }
 
-  /** Drops up to `limit` rows older than `before`. The numbering continues. */
-  forget(unit: Unit, before: number, limit: number): number {
+  /** Drops up to `limit` rows older than `before`, none with an entry after `last`. The numbering continues. */
+  forget(unit: Unit, before: number, limit: number, last: number): number {
     this.write()
     unit.write('log_floor', this.#last)
-    return unit.all('DELETE FROM log WHERE seq IN (SELECT seq FROM log ORDER BY seq LIMIT ?2) AND at < ?1 RETURNING seq', before, limit)
-      .length
+    const row_of = 'SELECT max(seq) AS seq FROM log WHERE seq <= ?'
+    const kept_from = last < this.#last ? (unit.first<{ seq: number | null }>(row_of, last + 1)?.seq ?? 0) : Number.MAX_SAFE_INTEGER
+    const old = 'DELETE FROM log WHERE seq IN (SELECT seq FROM log ORDER BY seq LIMIT ?2) AND seq < ?3 AND at < ?1 RETURNING seq'
+    return unit.all(old, before, limit, kept_from).length
   }
 }
 

@@ -1,162 +1,159 @@
+import type { ApprovalRequest } from '../contract/approval.ts'
 import { messageOf } from '../base/error-text.ts'
-import { limits } from '../base/limits.ts'
-import { replicateEvents, type Report, type ScopeReport } from '../store/replicate.ts'
+import { warn } from '../base/warn.ts'
+import { insertApproval, recordApprovedRuns } from '../store/approvals.ts'
 import type { Alarm } from './alarm.ts'
 import type { Database } from './database.ts'
-import { CALLER, MOST_DEATHS, type Guard } from './guard.ts'
-import { withDeadline } from '../base/deadline.ts'
-import { warn } from '../base/warn.ts'
-import type { UnitOfWork } from './unit.ts'
+import type { EventReplica } from './event-replica.ts'
+import type { Unit } from './unit.ts'
 
-/** Time in which changes gather before a report. */
+/** How long changes gather before they are replicated: D1's log follows within about a second. */
 const GATHER_MS = 800
 const LONGEST_PAUSE_MS = 30_000
-const TELL_TIMEOUT_MS = 15_000
-const BATCH = 1000
+const MOST_ITEMS = 50
 
-type Told = Omit<Report, 'discarded'> & { seq: number; discarded: number | null }
+/** What a scope replicates beside its events: rows of the table `outbox`, each kept until D1 has it. */
+export type Topic = 'approvals' | 'approved-runs'
+type Item = { key: string; value: string }
+type Topics = Record<Topic, (items: readonly Item[]) => Promise<void>>
 
-const timely = (work: () => Promise<void>): Promise<void> => withDeadline(work, { timeout_ms: TELL_TIMEOUT_MS, what: 'replication to D1' })
+/** How each topic gets into D1. Repeated, an item changes nothing. */
+export const topicsOf = (db: D1Database): Topics => ({
+  approvals: async (items) => {
+    for (const { value } of items) await insertApproval(db, JSON.parse(value) as ApprovalRequest)
+  },
+  'approved-runs': (items) =>
+    recordApprovedRuns(
+      db,
+      items.map(({ key, value }) => ({ approval_id: key, run: value })),
+    ),
+})
 
 type Parts = {
-  guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
-  unit: UnitOfWork
   database: Database
-  db: D1Database
   alarm: Alarm
   now: () => number
-  scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>
-  wake: () => number | null
-  /**
-   * Other data to replicate to D1. `waits` is true if some was left from before the object woke.
-   */
-  also: { waits: boolean; tell: (db: D1Database) => Promise<void> }
+  events: Pick<EventReplica, 'waiting' | 'send' | 'resetBackoff' | 'onChange'>
+  topics: Topics
+  /** What is replicated along with the rest and kept elsewhere: sums that only grow. */
+  sources: readonly (() => Promise<void>)[]
 }
 
 /**
- * Replicates the state of every event to D1 in the background, so the scope never waits for D1.
- * Durable state: a row is pending while its `told` is behind its `revision`. After a crash, a row
- * may be sent twice; D1 ignores a revision that it has.
+ * The one way by which a scope's state reaches D1, behind the scope's back: D1 may be away for minutes, and nothing here waits for it.
+ * Events are replicated from the log (`EventReplica`). All else is put into a table by the unit of work that changes it, and deleted once
+ * D1 has it. If the process dies in between, it is replicated again, which changes nothing.
  */
 export class Outbox {
   readonly #parts: Parts
   #due: number | null
-  #telling = false
-  /** True if something changed during a report, which may lack it. */
+  #flushing: Promise<void> | null = null
+  /** Something changed during a flush, and may have come too late for it. */
   #changed = false
+  /** The scope has written nothing yet: its first row puts it into D1's list. */
+  #is_new: boolean
   #failures = 0
-  /** Maximum number of rows per report, reduced while searching for a row that D1 rejects. */
-  #most = BATCH
   #error: string | null = null
-  /** The last report about the scope itself. */
-  #told = ''
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#due = this.waiting > 0 || parts.also.waits ? parts.now() : null
+    this.#is_new = !parts.database.laid
+    this.#due = this.waiting > 0 ? parts.now() : null
     parts.alarm.source(() => this.#due)
+    parts.events.onChange(() => this.#soon())
+    // Events that D1 took prove that it is not away.
+    parts.events.resetBackoff(() => (this.#failures = 0))
   }
 
+  /** How much D1 does not have: events, or entries of the log that name them, and items. */
   get waiting(): number {
-    return this.#parts.database.first<{ n: number }>('SELECT count(*) AS n FROM events WHERE told < revision')?.n ?? 0
+    const items = this.#parts.database.first<{ n: number }>('SELECT count(*) AS n FROM outbox')?.n ?? 0
+    return this.#parts.events.waiting + items
   }
 
   get lastError(): string | null {
     return this.#error
   }
 
-  /** Schedules a report. */
-  changed(): void {
-    this.#changed = true
-    if (this.#due !== null || this.#telling) return
-    this.#due = this.#parts.now() + GATHER_MS
-    this.#parts.alarm.by(this.#due)
-  }
-
   get due(): boolean {
     return this.#due !== null && this.#due <= this.#parts.now()
   }
 
-  /** Makes the report due now, for the sweep. */
-  hurry(): void {
-    if (!this.#telling) this.#due = this.#parts.now()
+  /** Replicates the value under its key, in the place of one that still waits there. */
+  put(unit: Unit, topic: Topic, key: string, value: unknown): void {
+    const text = JSON.stringify(value)
+    unit.all(`INSERT INTO outbox (topic, "key", value) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3`, topic, key, text)
+    this.#soon()
   }
 
-  async flush(): Promise<void> {
-    if (this.#telling) return
-    this.#telling = true
+  has(topic: Topic, key: string): boolean {
+    return this.#parts.database.first('SELECT 1 AS one FROM outbox WHERE topic = ? AND "key" = ?', topic, key) !== undefined
+  }
+
+  /** Makes everything that waits due now: the sweep asks for it. */
+  hurry(): void {
+    if (!this.#flushing) this.#due = this.#parts.now()
+  }
+
+  /** Replicates what waits under this topic at once. Returns whether D1 took it; if not, it is retried with the rest. */
+  async push(topic: Topic): Promise<boolean> {
+    try {
+      await this.#sendItems(topic)
+      return true
+    } catch (error) {
+      warn({ message: 'failed to replicate to D1; will retry', topic, error })
+      return false
+    }
+  }
+
+  /** After a unit of work: sets the alarm that its changes need. */
+  arm(): void {
+    if (this.#is_new) this.#soon()
+    this.#is_new = false
+    if (this.#due !== null) this.#parts.alarm.by(this.#due)
+  }
+
+  /** Replicates all that waits. A flush that is under way is joined. */
+  flush(): Promise<void> {
+    return (this.#flushing ??= this.#flush().finally(() => (this.#flushing = null)))
+  }
+
+  #soon(): void {
+    this.#changed = true
+    if (this.#due === null && !this.#flushing) this.#due = this.#parts.now() + GATHER_MS
+  }
+
+  /** What fails does not hold up the rest. */
+  async #flush(): Promise<void> {
+    const { alarm, now, events, topics, sources } = this.#parts
     this.#changed = false
     this.#due = null
-    try {
-      while (await this.#tellSome());
-      await this.#parts.also.tell(this.#parts.db)
+    const failed: unknown[] = []
+    const attempt = async (work: () => Promise<unknown>) => work().catch((error: unknown) => void failed.push(error))
+    await attempt(() => events.send())
+    for (const topic of Object.keys(topics) as Topic[]) await attempt(() => this.#sendItems(topic))
+    for (const send of sources) await attempt(send)
+    if (failed.length === 0) {
       this.#failures = 0
       this.#error = null
-    } catch (error) {
+      if (this.#changed || this.waiting > 0) this.#due = now() + GATHER_MS
+    } else {
       this.#failures += 1
-      this.#error = messageOf(error)
-      const pause = Math.min(LONGEST_PAUSE_MS, 1000 * 2 ** (this.#failures - 1))
-      warn({ message: 'failed to replicate to D1; will retry', pause_ms: pause, error: this.#error })
-      this.#due = this.#parts.now() + pause
-    } finally {
-      this.#telling = false
+      this.#error = messageOf(failed[0])
+      const pause_ms = Math.min(LONGEST_PAUSE_MS, 1000 * 2 ** (this.#failures - 1))
+      warn({ message: 'failed to replicate to D1; will retry', pause_ms, error: this.#error })
+      this.#due = now() + pause_ms
     }
-    if (this.#due === null && (this.#changed || this.waiting > 0)) this.#due = this.#parts.now() + GATHER_MS
-    this.#parts.alarm.rearm()
+    alarm.rearm()
   }
 
-  async #tellSome(): Promise<boolean> {
-    const { database, db, now, scope, wake } = this.#parts
-    const rows = database.all<Told>(
-      `SELECT seq, id, payload, status, attempts, error, accepted_at, ended_at, revision, outcome->>'discarded' AS discarded,
-          CASE WHEN status = 'dead_lettered' THEN (SELECT entry.value->>'stack' FROM log, json_each(log.entries) AS entry
-            WHERE log.seq = (SELECT max(seq) FROM log WHERE seq <= outcome->>'log_seq') AND log.seq + entry.key = outcome->>'log_seq') END AS stack
-        FROM (SELECT *, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before
-          FROM (SELECT * FROM events WHERE told < revision ORDER BY seq LIMIT ?)) WHERE before < ? ORDER BY seq`,
-      this.#most,
-      limits.page_bytes,
-    )
-    const reports = rows.map(({ seq: _seq, ...row }) => ({ ...row, discarded: Boolean(row.discarded) }))
-    const about = { ...scope(), wake_at: wake() }
-    if (rows.length === 0 && JSON.stringify(about) === this.#told) return false
-    const report = { ...about, updated_at: now() }
-    try {
-      await timely(() => replicateEvents(db, reports, report))
-    } catch (error) {
-      if (rows.length > 0 && (await this.#isFound(rows, { report, error }))) return true
-      throw error
+  async #sendItems(topic: Topic): Promise<void> {
+    const { database, topics } = this.#parts
+    for (;;) {
+      const items = database.all<Item>('SELECT "key", value FROM outbox WHERE topic = ? ORDER BY rowid LIMIT ?', topic, MOST_ITEMS)
+      if (items.length === 0) return
+      await topics[topic](items)
+      for (const { key, value } of items) database.all('DELETE FROM outbox WHERE topic = ? AND "key" = ? AND value = ?', topic, key, value)
     }
-    this.#most = Math.min(BATCH, this.#most * 2)
-    database.all(
-      `UPDATE events SET told = told_now.revision FROM (SELECT value->>0 AS seq, value->>1 AS revision FROM json_each(?)) AS told_now
-        WHERE events.seq = told_now.seq`,
-      JSON.stringify(rows.map(({ seq, revision }) => [seq, revision])),
-    )
-    this.#told = JSON.stringify(about)
-    return rows.length > 0
-  }
-
-  /**
-   * Searches for a row that D1 rejects, if D1 accepts a report without rows: halves the report
-   * until the row is alone, retries it a few times and parks it. Returns true to continue.
-   */
-  async #isFound(rows: readonly Pick<Told, 'seq' | 'id'>[], { report, error }: { report: ScopeReport; error: unknown }): Promise<boolean> {
-    const { db, guard, unit } = this.#parts
-    await timely(() => replicateEvents(db, [], report))
-    this.#failures = 0
-    const [row] = rows
-    if (rows.length > 1 || !row) {
-      this.#most = Math.ceil(rows.length / 2)
-      return true
-    }
-    const work = { kind: 'outbox', id: String(row.seq) } as const
-    unit((unit) => {
-      guard.note(unit, work, error)
-      if (guard.deaths(work) < MOST_DEATHS) return
-      // A later change of the row replicates it again.
-      unit.all('UPDATE events SET told = revision WHERE seq = ?', row.seq)
-      guard.park(unit, work, `D1 rejected the event ${row.id}: ${messageOf(error)}`)
-    }, CALLER)
-    return guard.parkedAt(work) !== null
   }
 }

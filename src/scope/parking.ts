@@ -15,7 +15,7 @@ export class Parking {
   /** Makes the events that wait for `reason` due now, or all. */
   release(unit: Unit, reason: ParkedFor | null = null): void {
     unit.all(
-      `UPDATE events SET due_at = 0, revision = revision + 1
+      `UPDATE events SET due_at = 0
         WHERE status = 'pending' AND parked IS NOT NULL AND (?1 IS NULL OR parked = ?1)`,
       reason,
     )

@@ -5,6 +5,7 @@ import { together, type Guard } from './guard.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import type { Counters } from './counters.ts'
 import type { Log } from './log.ts'
+import type { EventReplica } from './event-replica.ts'
 import type { SkillRuns } from './skills/runs.ts'
 import type { ActionKeys } from './reflexes/action-keys.ts'
 import type { WorkingMemory } from './context/working-memory.ts'
@@ -23,6 +24,7 @@ type Parts = {
   effects: EffectLane
   doneKeys: DoneKeys
   actionKeys: ActionKeys
+  replica: Pick<EventReplica, 'mark' | 'unreplicated'>
   skillRuns: SkillRuns
   settings: () => Settings
 }
@@ -49,16 +51,18 @@ export class Retention {
 
   /** A step that leaves expired data is followed by another after a second. */
   sweep(unit: Unit): void {
-    const { inbox, memory, log, effects, doneKeys, actionKeys, skillRuns } = this.#parts
+    const { inbox, memory, log, effects, doneKeys, actionKeys, replica, skillRuns } = this.#parts
     const due = this.nextDue()
     if (due === null || unit.now < due) return
     const before = unit.now - this.#retained()
     memory.expire(unit, before)
     this.#parts.guard.forget(before)
     this.#parts.counters.snapshot(unit, log)
+    const kept = replica.unreplicated
     const gone = [
-      inbox.forget(unit, before, BATCH),
-      log.forget(unit, before, BATCH),
+      // What D1 does not have yet is kept, and the log that names it.
+      kept === null ? 0 : inbox.forget(unit, before, BATCH, kept),
+      log.forget(unit, before, BATCH, replica.mark),
       effects.journal.forget(unit, before, BATCH),
       actionKeys.forget(unit, before, BATCH),
       skillRuns.forget(unit, before, BATCH),

@@ -33,10 +33,6 @@ export const events = sqliteTable(
     /** Resource that the event waits for: `budget` or `model`. */
     parked: text(),
     parked_at: integer(),
-    /** Grows with each change from the time of acceptance, so a reused id is newer than in D1. */
-    revision: integer().notNull().default(1),
-    /** The last revision in D1. The outbox is the rows where it is behind `revision`. */
-    told: integer().notNull().default(0),
   },
   (table) => [
     unique('events_id').on(table.id),
@@ -52,9 +48,6 @@ export const events = sqliteTable(
     index('events_context')
       .on(table.seq)
       .where(sql`in_context = 1`),
-    index('events_outbox')
-      .on(table.seq)
-      .where(sql`told < revision`),
   ],
 )
 
@@ -209,15 +202,15 @@ export const doneKeys = sqliteTable(
   (table) => [index('done_keys_age').on(table.at)],
 )
 
-/** Ends of approved runs that D1 lacks. `run` is an ApprovalRun as JSON. */
-export const runReports = sqliteTable('run_reports', { approval_id: text().primaryKey(), run: text().notNull() })
+/** Data for D1 other than events; `value` is JSON. A row is deleted once D1 has it. */
+export const outbox = sqliteTable('outbox', { topic: text().notNull(), key: text().notNull(), value: text().notNull() }, (table) => [
+  primaryKey({ columns: [table.topic, table.key] }),
+])
 
 /** Runs that wait for a person's decision in D1. `run` holds all that the run needs. */
 export const parkedRuns = sqliteTable('parked_runs', {
   approval_id: text().primaryKey(),
   run: text().notNull(),
-  /** 1 once D1 has the question. */
-  told: integer().notNull().default(0),
   expires_at: integer().notNull(),
   parked_at: integer().notNull(),
 })

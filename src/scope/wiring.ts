@@ -3,6 +3,7 @@ import type { Env } from '../env.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
 import type { SecretHider } from '../base/secrets.ts'
 import { existingKeys } from '../store/keys.ts'
+import { storeOf } from '../store/store.ts'
 import { Alarm } from './alarm.ts'
 import { Configuration } from './settings/change.ts'
 import { Counters } from './counters.ts'
@@ -21,8 +22,9 @@ import { KeyCheck } from './live/connections.ts'
 import { Log } from './log.ts'
 import { composeModelAccess } from './turns/model-access.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
-import { Outbox } from './outbox.ts'
 import { Loop } from './loop.ts'
+import { EventReplica } from './event-replica.ts'
+import { Outbox, topicsOf } from './outbox.ts'
 import { PullClaims } from './inbox/pull-claims.ts'
 import { Pull } from './inbox/pull.ts'
 import { Retention } from './retention.ts'
@@ -32,7 +34,6 @@ import { Settlement } from './inbox/settlement.ts'
 import { Sockets } from './live/sockets.ts'
 import { Streams } from './live/sse.ts'
 import { composeSkills } from './skills/wiring.ts'
-import { RunReports } from './skills/run-reports.ts'
 import { composeSystem1 } from './reflexes/wiring.ts'
 import { ActionKeys } from './reflexes/action-keys.ts'
 import { Records } from './reflexes/stats.ts'
@@ -74,26 +75,27 @@ export function compose({ context, env, scope, created_at, database, hider, agen
   const view = new InboxView(database)
   const outcomes = new EventOutcomes({ database, log, view, situation: () => situationOf({ turns, budget, outage, settings, now }) })
   const memory = new WorkingMemory({ database, scope, created_at, now, limit: settings().context_limit })
+  const db = storeOf(env)
   const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count })
-  const run_reports = new RunReports(database)
-  const outbox = new Outbox({
+  const replica = new EventReplica({
     database,
-    db: env.DB,
-    alarm,
+    log,
+    db,
     now,
     scope: report,
     wake: () => alarm.next(),
     guard,
     unit: (work, of) => unit(work, of),
-    also: {
-      waits: run_reports.waits,
-      tell: async (db) => {
-        await run_reports.tell(db)
-        await upkeep.tellSums(db)
-      },
-    },
   })
-  const changed = () => outbox.changed()
+  const outbox = new Outbox({
+    database,
+    alarm,
+    now,
+    events: replica,
+    topics: topicsOf(db),
+    sources: [() => upkeep.tellSums(db)],
+  })
+  const changed = () => outbox.arm()
   const reset = (error: unknown) => dropObject(context, scope, error)
   const unit: UnitOfWork = unitOfWork({ database, log, counters, buffered: [records], guard, alarm, changed, reset, now })
   const waiters = new Waiters()
@@ -160,7 +162,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     guard,
     database,
     done_keys,
-    run_reports,
+    outbox,
     unit,
     log,
     ...access,
@@ -272,7 +274,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
   })
   const operator_calls = new OperatorCalls({ effects, proving, unit, agent, settings })
   const streams = new Streams({ log, used: () => keyCheck.used(), now })
-  const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(env.DB, keys), connections: () => [sockets, streams], now })
+  const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(db, keys), connections: () => [sockets, streams], now })
   const used_tickets = new UsedTickets()
   const clock = { correct: (unit: Unit) => correctClock(unit, { database, log, outage }) }
   const retention = new Retention({
@@ -284,6 +286,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     effects,
     doneKeys: done_keys,
     actionKeys: action_keys,
+    replica,
     skillRuns,
     settings,
   })

@@ -93,8 +93,8 @@ function whyNot(
 /** `run` is the JSON of an ApprovalRun. */
 export type RunReport = { approval_id: string; run: string }
 
-/** What became of approved runs. One that has ended stays as it is: what is told late is older. */
-export async function tellApprovalRuns(db: D1Database, reports: readonly RunReport[]): Promise<void> {
+/** Writes how approved runs stand. A run that has ended stays as it is: what comes later is older. */
+export async function recordApprovedRuns(db: D1Database, reports: readonly RunReport[]): Promise<void> {
   const update = db.prepare(`UPDATE approvals SET run = ?2 WHERE id = ?1 AND (run IS NULL OR run->>'status' = 'running')`)
   await db.batch(reports.map(({ approval_id, run }) => update.bind(approval_id, run)))
 }

@@ -17,8 +17,16 @@ export type Report = {
 }
 export type ScopeReport = { scope: string; agent: string; open: number; wake_at: number | null; updated_at: number; parked: number }
 
-/** Writes the states of a scope's events into D1, in one batch. Repeated or late reports change nothing: a revision only grows. */
-export async function replicateEvents(db: D1Database, reports: readonly Report[], scope: ScopeReport): Promise<void> {
+/**
+ * Writes the states of a scope's events into D1, in one batch, and the scope's own row unless it is written already. Repeated or late
+ * reports change nothing: a revision only grows.
+ */
+export async function replicateEvents(
+  db: D1Database,
+  reports: readonly Report[],
+  scope: ScopeReport,
+  { isWritten = false } = {},
+): Promise<void> {
   // The payload is JSON already: it goes in as it is, not as text within text.
   const statements = jsonChunks(reports.map(rowOf)).map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk))
   const dead = reports.filter(({ status, discarded }) => status === 'dead_lettered' && !discarded)
@@ -30,7 +38,8 @@ export async function replicateEvents(db: D1Database, reports: readonly Report[]
   const discarded = reports.filter((report) => report.discarded).map(({ id }) => id)
   const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
-  statements.push(db.prepare(UPSERT_SCOPE).bind(scope.scope, scope.agent, scope.open, scope.wake_at, scope.updated_at, scope.parked))
+  if (!isWritten)
+    statements.push(db.prepare(UPSERT_SCOPE).bind(scope.scope, scope.agent, scope.open, scope.wake_at, scope.updated_at, scope.parked))
   await db.batch(statements)
 }
 

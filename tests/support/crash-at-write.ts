@@ -17,7 +17,7 @@ process.on('unhandledRejection', (error, promise) => {
 })
 
 const WRITE = /^\s*(?:INSERT|UPDATE|DELETE)\b/i
-const JOURNAL = /^\s*(?:INSERT INTO|UPDATE|DELETE FROM) (?:skill_\w+|effects|parked_runs|run_reports|jobs|action_keys|log)\b/i
+const JOURNAL = /^\s*(?:INSERT INTO|UPDATE|DELETE FROM) (?:skill_\w+|effects|parked_runs|outbox|jobs|action_keys|log)\b/i
 
 /**
  * From now on the object's writes to what it journals, its log included, are counted, and at `place` it dies: what it wrote before is on disk, and nothing it

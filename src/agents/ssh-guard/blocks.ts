@@ -6,6 +6,7 @@ import { within } from '../../store/events.ts'
 import { type Place, olderThan } from '../../store/older-than.ts'
 import { type PageOf, bytesOf, readPage } from '../../store/page-by-bytes.ts'
 import type { ToolCall } from '../../tools/define-tool.ts'
+import { storeOf } from '../../store/store.ts'
 
 export type Block = typeof blocks.$inferSelect
 
@@ -46,9 +47,10 @@ type Call = Pick<ToolCall, 'env' | 'fetch' | 'scope' | 'signal' | 'now'>
  */
 export async function addBlock({ address, reason }: Blocked, { env, fetch, scope, signal, now }: Call): Promise<{ reported: boolean }> {
   const webhook = webhookAt('BLOCK_WEBHOOK_URL', env.BLOCK_WEBHOOK_URL)
-  const row = await env.DB.prepare(
-    'INSERT INTO blocks (scope, address, reason, blocked_at, id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET reason = reason RETURNING blocked_at',
-  )
+  const row = await storeOf(env)
+    .prepare(
+      'INSERT INTO blocks (scope, address, reason, blocked_at, id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET reason = reason RETURNING blocked_at',
+    )
     .bind(scope, address, reason, now(), crypto.randomUUID())
     .first<{ blocked_at: number }>()
   const key = `${scope} block:${address} ${row?.blocked_at}`
@@ -62,12 +64,13 @@ export async function addBlock({ address, reason }: Blocked, { env, fetch, scope
  */
 export async function liftBlock(address: string, { env, fetch, scope, signal }: Omit<Call, 'now'>): Promise<{ reported: boolean } | null> {
   const webhook = webhookAt('BLOCK_WEBHOOK_URL', env.BLOCK_WEBHOOK_URL)
-  const row = await env.DB.prepare('SELECT blocked_at FROM blocks WHERE scope = ? AND address = ?')
+  const row = await storeOf(env)
+    .prepare('SELECT blocked_at FROM blocks WHERE scope = ? AND address = ?')
     .bind(scope, address)
     .first<{ blocked_at: number }>()
   if (!row) return null
   const key = `${scope} unblock:${address} ${row.blocked_at}`
   if (webhook) await tellWebhook(webhook, { scope, address, unblock: true }, { fetch, signal, key })
-  await env.DB.prepare('DELETE FROM blocks WHERE scope = ? AND address = ?').bind(scope, address).run()
+  await storeOf(env).prepare('DELETE FROM blocks WHERE scope = ? AND address = ?').bind(scope, address).run()
   return { reported: webhook !== null }
 }

@@ -5,6 +5,7 @@ import { logLine } from './line.ts'
 import { sshLineOf } from './burst.ts'
 import { tellWebhook, webhookAt } from './webhook.ts'
 import { warn } from '../../base/warn.ts'
+import { storeOf } from '../../store/store.ts'
 
 const MOST_LINES = 20
 const MOST_LINE = 300
@@ -49,9 +50,8 @@ export const openTicket = defineTool({
     const id = ticketId(scope, idempotence_key ?? JSON.stringify([title, details, now()]))
     if (desk) await tellWebhook(desk, { id, scope, status: 'open', title, details, evidence }, { fetch, signal, key: `${id} open` })
     try {
-      await env.DB.prepare(
-        'INSERT INTO incidents (scope, id, title, details, evidence, opened_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
-      )
+      await storeOf(env)
+        .prepare('INSERT INTO incidents (scope, id, title, details, evidence, opened_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING')
         .bind(scope, id, title, details, JSON.stringify(evidence), now())
         .run()
     } catch (error) {
@@ -76,7 +76,8 @@ export const closeTicket = defineTool({
   async execute({ ticket, reason }, { env, fetch, scope, signal, now }) {
     const desk = webhookAt('TICKET_WEBHOOK_URL', env.TICKET_WEBHOOK_URL)
     if (desk) await tellWebhook(desk, { id: ticket, scope, status: 'closed', reason }, { fetch, signal, key: `${ticket} closed` })
-    await env.DB.prepare('UPDATE incidents SET closed_at = coalesce(closed_at, ?3) WHERE scope = ?1 AND id = ?2')
+    await storeOf(env)
+      .prepare('UPDATE incidents SET closed_at = coalesce(closed_at, ?3) WHERE scope = ?1 AND id = ?2')
       .bind(scope, ticket, now())
       .run()
     return { closed: true, ticket, reported: desk !== null }

@@ -11,6 +11,7 @@ import type { AuthEnv } from '../../http/auth/middleware.ts'
 import { guard, json, jsonRequest, problems, resource } from '../../http/describe/describe.ts'
 import { byAge, listed, paged } from '../../http/describe/paging.ts'
 import { conflict, notFound, unavailable } from '../../http/problems/refusals.ts'
+import { storeOf } from '../../store/store.ts'
 
 /**
  * Calls a tool of a scope's agent on behalf of an operator. `what` and `done` word the error: "The
@@ -71,13 +72,13 @@ const lift = createRoute({
 const blockRoutes = resource()
   .openapi(blockList, async (c) => {
     const { cursor: before, ...query } = c.req.valid('query')
-    const found = await listBlocks(c.env.DB, { ...query, patterns: c.var.principal.scopes, before })
+    const found = await listBlocks(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before })
     return c.json(listed(found, { present: presentBlock, cursor: ({ blocked_at, id }) => ({ at: blocked_at, id }) }), 200)
   })
   .openapi(lift, async (c) => {
     const { id } = c.req.valid('param')
     const { principal } = c.var
-    const found = await findBlock(c.env.DB, id)
+    const found = await findBlock(storeOf(c.env), id)
     if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no block ${id} in the scopes of this key.`)
     const what = { what: `The block of ${found.address}`, done: 'lifted' }
     await operatorCall(c, found.scope, { ...unblocking(found.address), key: `lift:${id}`, ...what })
@@ -135,19 +136,19 @@ const close = createRoute({
 const incidentRoutes = resource()
   .openapi(incidentList, async (c) => {
     const { cursor: before, ...query } = c.req.valid('query')
-    const found = await listIncidents(c.env.DB, { ...query, patterns: c.var.principal.scopes, before })
+    const found = await listIncidents(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before })
     return c.json(listed(found, { present: presentIncident, cursor: ({ opened_at, id }) => ({ at: opened_at, id }) }), 200)
   })
   .openapi(close, async (c) => {
     const { id } = c.req.valid('param')
     const { reason } = c.req.valid('json')
     const { principal } = c.var
-    const found = await findIncident(c.env.DB, id)
+    const found = await findIncident(storeOf(c.env), id)
     if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no incident ${id} in the scopes of this key.`)
     if (found.closed_at !== null) return c.json(presentIncident(found), 200)
     const call = { tool: 'close_ticket', input: { ticket: id, reason }, key: `close:${id}`, what: `Incident ${id}`, done: 'closed' }
     await operatorCall(c, found.scope, call)
-    return c.json(presentIncident((await findIncident(c.env.DB, id)) ?? found), 200)
+    return c.json(presentIncident((await findIncident(storeOf(c.env), id)) ?? found), 200)
   })
 
 const presentIncident = (incident: Incident) => ({

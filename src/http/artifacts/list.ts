@@ -12,6 +12,7 @@ import { paged, pageLimit, search } from '../describe/paging.ts'
 import { plainSchema } from '../describe/plain-schema.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
 import { presentListedReflex, presentListedSkill, presentSkillVersion, withTimes } from './present.ts'
+import { storeOf } from '../../store/store.ts'
 
 const viewers = guard({ roles: ['viewer'] })
 const jsonSchema = z.record(z.string(), z.unknown())
@@ -109,24 +110,24 @@ const getSkill = createRoute({
 
 export const artifactListRoutes = resource()
   .openapi(listReflexes, async (c) => {
-    const { items, next_cursor } = await reflexes.list(c.env.DB, c.req.valid('query'))
+    const { items, next_cursor } = await reflexes.list(storeOf(c.env), c.req.valid('query'))
     return c.json({ items: items.map(presentListedReflex), next_cursor }, 200)
   })
   .openapi(listTemplates, (c) => c.json({ items: describedTemplates, next_cursor: null }, 200))
   .openapi(getReflex, async (c) => {
-    const { code, ...found } = await reflexAt(c.env.DB, c.req.valid('param').ref)
-    const versions = await reflexes.versions(c.env.DB, found.id)
+    const { code, ...found } = await reflexAt(storeOf(c.env), c.req.valid('param').ref)
+    const versions = await reflexes.versions(storeOf(c.env), found.id)
     return c.json({ ...presentListedReflex(found), code, versions: versions.map(withTimes) }, 200)
   })
   .openapi(listSkills, async (c) => {
     const key_scopes = c.var.principal.scopes
-    const { items, next_cursor } = await skills.list(c.env.DB, { ...c.req.valid('query'), key_scopes })
+    const { items, next_cursor } = await skills.list(storeOf(c.env), { ...c.req.valid('query'), key_scopes })
     return c.json({ items: items.map(presentListedSkill), next_cursor }, 200)
   })
   .openapi(getSkillSchema, (c) => c.json({ ...manifestJsonSchema() }, 200))
   .openapi(getSkill, async (c) => {
-    const visible = await readableBy(c.env.DB, c.var.principal.scopes)
-    const found = await skillAt(c.env.DB, c.req.valid('param').ref, visible)
-    const versions = await skills.versions(c.env.DB, found.id, visible)
+    const visible = await readableBy(storeOf(c.env), c.var.principal.scopes)
+    const found = await skillAt(storeOf(c.env), c.req.valid('param').ref, visible)
+    const versions = await skills.versions(storeOf(c.env), found.id, visible)
     return c.json({ ...presentSkillVersion(found), manifest: found.manifest, versions: versions.map(withTimes) }, 200)
   })

@@ -14,6 +14,7 @@ import { demandPerson } from './owner-access.ts'
 import { reflexAt, reflexPath } from './path.ts'
 import { receiptOf } from './present.ts'
 import { registeredSkill } from '../../contract/skill.ts'
+import { storeOf } from '../../store/store.ts'
 
 const operators = guard({ roles: ['operator'], body: 'json' })
 /** `templates` is a route. */
@@ -116,18 +117,18 @@ export const artifactRegisterRoutes = resource()
     const { template, ...written } = await writtenCode(source, sample)
     const provenance = { by: contributor.owner, scope: null, template, origin: null }
     const draft = { ...written, ...contributor, id, description: description ?? written.description, state, provenance }
-    const { version, created } = taken(await registerReflex(c.env.DB, draft))
+    const { version, created } = taken(await registerReflex(storeOf(c.env), draft))
     if (created) await notifyScopes(c.env, id)
     return created ? c.json(receiptOf(version), 201) : c.json(receiptOf(version), 200)
   })
   .openapi(copy, async (c) => {
     const { id } = c.req.valid('json')
     const contributor = { ...contributorOf(c.var.principal), may_take_over: false }
-    const { code, hash, description, ...of } = await reflexAt(c.env.DB, c.req.valid('param').ref)
+    const { code, hash, description, ...of } = await reflexAt(storeOf(c.env), c.req.valid('param').ref)
     const isTaken = conflict('id-taken', `The reflex ${id} exists already. Copy it under another id.`)
-    if (await reflexes.find(c.env.DB, id)) throw isTaken
+    if (await reflexes.find(storeOf(c.env), id)) throw isTaken
     const provenance = { by: contributor.owner, scope: null, template: null, origin: { id: of.id, version: of.version, hash } }
-    const created = await registerReflex(c.env.DB, { ...contributor, id, code, hash, description, state: 'draft', provenance })
+    const created = await registerReflex(storeOf(c.env), { ...contributor, id, code, hash, description, state: 'draft', provenance })
     // Another call may have registered the id in between.
     if (!created.ok || !created.created) throw isTaken
     return c.json(receiptOf(created.version), 201)
@@ -136,7 +137,7 @@ export const artifactRegisterRoutes = resource()
     const contributor = contributorOf(c.var.principal)
     const manifest = checkedManifest(await c.req.json(), c.req.valid('query').tools, c.var.agents.agents)
     const draft = { ...contributor, manifest, hash: await hashManifest(manifest), provenance: { by: contributor.owner, scope: null } }
-    const { version, created } = taken(await registerSkill(c.env.DB, draft))
+    const { version, created } = taken(await registerSkill(storeOf(c.env), draft))
     return created ? c.json(receiptOf(version), 201) : c.json(receiptOf(version), 200)
   })
 

@@ -13,6 +13,7 @@ import { conflict, notFound } from '../problems/refusals.ts'
 import { demandControl } from './owner-access.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
 import { presentListedReflex, presentSkillVersion } from './present.ts'
+import { storeOf } from '../../store/store.ts'
 
 /** Versions that a refusal names. */
 const MOST_NAMED = 10
@@ -61,22 +62,27 @@ const ofSkill = createRoute({
 export const artifactStateRoutes = resource()
   .openapi(ofReflex, async (c) => {
     const { state, reason: why = null, force } = c.req.valid('json')
-    const found = await reflexAt(c.env.DB, c.req.valid('param').ref)
+    const found = await reflexAt(storeOf(c.env), c.req.valid('param').ref)
     demandControl(c.var.principal, { kind: 'reflex', ...found })
-    if (!force) await demandProof(c.env.DB, found, state)
+    if (!force) await demandProof(storeOf(c.env), found, state)
     const { id, version } = found
-    const { code: _code, ...listed } = changed(await reflexes.setState(c.env.DB, { id, version, state, reason: why, now: Date.now() }))
+    const { code: _code, ...listed } = changed(
+      await reflexes.setState(storeOf(c.env), { id, version, state, reason: why, now: Date.now() }),
+    )
     await notifyScopes(c.env, id)
     return c.json(presentListedReflex(listed), 200)
   })
   .openapi(ofSkill, async (c) => {
     const { state, reason: why = null } = c.req.valid('json')
     const { ref } = c.req.valid('param')
-    const found = await skillAt(c.env.DB, ref)
+    const found = await skillAt(storeOf(c.env), ref)
     demandControl(c.var.principal, { kind: 'skill', ...found })
-    if (ref.version === undefined) await demandOneVersion(c.env.DB, found)
+    if (ref.version === undefined) await demandOneVersion(storeOf(c.env), found)
     const { id, version } = found
-    return c.json(presentSkillVersion(changed(await skills.setState(c.env.DB, { id, version, state, reason: why, now: Date.now() }))), 200)
+    return c.json(
+      presentSkillVersion(changed(await skills.setState(storeOf(c.env), { id, version, state, reason: why, now: Date.now() }))),
+      200,
+    )
   })
 
 const codes = { not_allowed: 'state-not-allowed', too_many_active: 'too-many-active' }

@@ -2,6 +2,7 @@ import { createKeyCache, type KeyCache } from './key-cache.ts'
 import type { KeySource } from './middleware.ts'
 import type { Env } from '../../env.ts'
 import { anyKey, findKey } from '../../store/keys.ts'
+import { storeOf } from '../../store/store.ts'
 
 /** How long the answer to "is there any key?" is used: it only words a refusal. */
 const ANY_KEY_MS = 5000
@@ -11,13 +12,13 @@ let any: { until: number; found: boolean } | undefined
 
 /** Keys from D1, remembered by this isolate. */
 export const keySource: KeySource = (env: Env) => {
-  cache ??= createKeyCache((id) => findKey(env.DB, id), Date.now)
+  cache ??= createKeyCache((id) => findKey(storeOf(env), id), Date.now)
   return { keys: cache.find, knows: cache.knows, any_key: () => isAnyKey(env) }
 }
 
 async function isAnyKey(env: Env): Promise<boolean> {
   if (any && Date.now() < any.until) return any.found
-  any = { found: await anyKey(env.DB), until: Date.now() + ANY_KEY_MS }
+  any = { found: await anyKey(storeOf(env)), until: Date.now() + ANY_KEY_MS }
   return any.found
 }
 

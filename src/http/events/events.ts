@@ -10,6 +10,7 @@ import { eventBody } from '../body/event-body.ts'
 import { eventRules, readEvents } from '../body/parse-events.ts'
 import { ndjson } from './ndjson.ts'
 import { demandCoverage, notFound, unavailable } from '../problems/refusals.ts'
+import { storeOf } from '../../store/store.ts'
 
 const tags = ['Events']
 /** Typed as any string: zod-openapi's types would infer a JSON response from the literal. */
@@ -106,19 +107,19 @@ export const eventRoutes = resource()
   .openapi(list, async (c) => {
     const { type, ...query } = c.req.valid('query')
     const types = type === undefined ? undefined : [type]
-    return c.json(await listEvents(c.env.DB, { ...query, types, patterns: c.var.principal.scopes }), 200)
+    return c.json(await listEvents(storeOf(c.env), { ...query, types, patterns: c.var.principal.scopes }), 200)
   })
   // Before `/v1/events/{id}`, which would take it for an id.
   .openapi(replay, (c) => {
     const { types, scope, start: since, end: until } = c.req.valid('query')
     if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
     const which = { since, until, scope, types: types?.split(',').map((type) => type.trim()) }
-    return ndjson(replayEvents(c.env.DB, { ...which, patterns: c.var.principal.scopes }))
+    return ndjson(replayEvents(storeOf(c.env), { ...which, patterns: c.var.principal.scopes }))
   })
   .openapi(find, async (c) => {
     const { id } = c.req.valid('param')
     const { scope } = c.req.valid('query')
-    const found = await findEvent(c.env.DB, id, { scope, patterns: c.var.principal.scopes })
+    const found = await findEvent(storeOf(c.env), id, { scope, patterns: c.var.principal.scopes })
     if (!found)
       throw notFound(`There is no event ${id} in the scopes of this key. Events appear here about a second after their scope has them.`)
     return c.json(found, 200)

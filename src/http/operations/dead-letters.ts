@@ -9,6 +9,7 @@ import { guard, idPath, json, jsonRequest, problems, resource } from '../describ
 import { byAge, listed, paged } from '../describe/paging.ts'
 import { conflict, notFound } from '../problems/refusals.ts'
 import { retryDeadLetters, retryNewest } from './retry-dead-letters.ts'
+import { storeOf } from '../../store/store.ts'
 
 const tags = ['Dead letters']
 const which = { scope: scopeName.optional(), type: z.string().min(1).max(128).optional() }
@@ -81,7 +82,7 @@ const discard = createRoute({
 export const deadLetterRoutes = resource()
   .openapi(list, async (c) => {
     const { cursor: before, ...query } = c.req.valid('query')
-    const found = await listDeadLetters(c.env.DB, { ...query, patterns: c.var.principal.scopes, before })
+    const found = await listDeadLetters(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before })
     return c.json(listed(found, { present, cursor: ({ dead_lettered_at, id }) => ({ at: dead_lettered_at, id }) }), 200)
   })
   .openapi(find, async (c) => c.json(present(await covered(c.env, c.var.principal, c.req.valid('param').id)), 200))
@@ -103,12 +104,12 @@ export const deadLetterRoutes = resource()
     if (found.origin === 'scope' && found.scope !== null && found.event_id !== null) {
       await c.env.SCOPE.getByName(found.scope).discard([found.event_id], principal.name)
     }
-    await deleteDeadLetters(c.env.DB, [found])
+    await deleteDeadLetters(storeOf(c.env), [found])
     return c.body(null, 204)
   })
 
-async function covered({ DB }: Env, principal: Principal, id: string): Promise<DeadLetter> {
-  const found = await findDeadLetter(DB, id)
+async function covered(env: Env, principal: Principal, id: string): Promise<DeadLetter> {
+  const found = await findDeadLetter(storeOf(env), id)
   if (!found || !coversScope(principal, found.scope ?? '*')) throw notFound(`There is no dead letter ${id} in the scopes of this key.`)
   return found
 }

@@ -4,6 +4,7 @@ import type { Env } from '../../env.ts'
 import { retentionDays } from '../../events/retention.ts'
 import { retentionBacklog, within } from '../../store/events.ts'
 import { deadLetters, scopes } from '../../store/schema.ts'
+import { storeOf } from '../../store/store.ts'
 
 const LARGEST = 5
 
@@ -51,7 +52,7 @@ const DAY_MS = 86_400_000
 /** What D1 should have forgotten by now. */
 export async function retentionReport(env: Env, now: number) {
   const days = readDays(env)
-  const { events, oldest } = await retentionBacklog(env.DB, days === null ? 0 : now - days * DAY_MS)
+  const { events, oldest } = await retentionBacklog(storeOf(env), days === null ? 0 : now - days * DAY_MS)
   return { days, backlog: events, oldest: oldest === null ? null : new Date(oldest).toISOString() }
 }
 

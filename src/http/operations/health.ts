@@ -4,6 +4,7 @@ import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { guard, json, open, problems, resource } from '../describe/describe.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, retentionReport } from './health-report.ts'
 import { probe } from './probe.ts'
+import { storeOf } from '../../store/store.ts'
 
 const tags = ['Health']
 const part = z.object({ ok: z.boolean(), duration_ms: z.number(), error: z.string().nullable() })
@@ -96,9 +97,9 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { scopes } = principal
   const [{ ok, parts: found }, inboxes, parked, dead_letters, retention] = await Promise.all([
     parts(env),
-    inboxDepths(env.DB, scopes).catch(() => null),
-    parkedCounts(env.DB, scopes).catch(() => null),
-    deadLetterCounts(env.DB, scopes).catch(() => null),
+    inboxDepths(storeOf(env), scopes).catch(() => null),
+    parkedCounts(storeOf(env), scopes).catch(() => null),
+    deadLetterCounts(storeOf(env), scopes).catch(() => null),
     retentionReport(env, Date.now()).catch(() => null),
   ])
   const status = ok ? ('ok' as const) : ('degraded' as const)
@@ -135,9 +136,10 @@ async function recentParts(env: Env) {
 }
 
 async function parts(env: Env) {
-  const { DB, EVENTS } = env
+  const { EVENTS } = env
+  const db = storeOf(env)
   const queues: Pick<Queue, 'metrics'> = EVENTS
-  const [database, queue] = await Promise.all([probe(() => DB.prepare('SELECT 1').first()), probe(() => queues.metrics())])
+  const [database, queue] = await Promise.all([probe(() => db.prepare('SELECT 1').first()), probe(() => queues.metrics())])
   const error = modelProblem(modelName(env), env)
   const model = { ok: error === null, error }
   return { ok: database.ok && queue.ok && model.ok, parts: { database, queue, model } }

@@ -8,6 +8,7 @@ import { guard, json, jsonRequest, problems, resource } from '../describe/descri
 import { byAge, listed, paged } from '../describe/paging.ts'
 import { forgetKey } from '../auth/key-source.ts'
 import { forbidden, invalid, notFound } from '../problems/refusals.ts'
+import { storeOf } from '../../store/store.ts'
 
 const tags = ['Keys']
 
@@ -54,19 +55,19 @@ export const keyRoutes = resource()
     const outside = scopes.find((pattern) => !coversScope(c.var.principal, pattern))
     if (outside !== undefined) throw tooWide(c.var.principal, outside)
     const { id, key, hash } = await createKey()
-    await insertKey(c.env.DB, { id, name, roles, scopes, hash, created_at: Date.now() })
+    await insertKey(storeOf(c.env), { id, name, roles, scopes, hash, created_at: Date.now() })
     c.header('Cache-Control', 'no-store')
     return c.json({ id, name, roles, scopes, key }, 201)
   })
   .openapi(list, async (c) => {
     const { cursor: before, limit } = c.req.valid('query')
-    const found = await listKeys(c.env.DB, { before, limit, patterns: c.var.principal.scopes })
+    const found = await listKeys(storeOf(c.env), { before, limit, patterns: c.var.principal.scopes })
     return c.json(listed(found, { present, cursor: ({ created_at, id }) => ({ at: created_at, id }) }), 200)
   })
   .openapi(remove, async (c) => {
     const { id } = c.req.valid('param')
-    const key = await findKey(c.env.DB, id)
-    if (!key || !coversKey(c.var.principal, key) || !(await deleteKey(c.env.DB, id))) throw notFound(`There is no key ${id}.`)
+    const key = await findKey(storeOf(c.env), id)
+    if (!key || !coversKey(c.var.principal, key) || !(await deleteKey(storeOf(c.env), id))) throw notFound(`There is no key ${id}.`)
     forgetKey(id)
     return c.body(null, 204)
   })

@@ -2,6 +2,7 @@ import type { Env } from '../../env.ts'
 import type { Event } from '../../core/event.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
 import { deleteDeadLetters, listDeadLetters, type DeadLetter, type DeadLetterQuery } from '../../store/dead-letters.ts'
+import { storeOf } from '../../store/store.ts'
 
 type Retried = { retried: DeadLetter[]; failed: { id: string; reason: string }[] }
 type WithEvent = DeadLetter & { scope: string; event_id: string }
@@ -17,7 +18,7 @@ export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[],
     ),
   )
   const retried = scopes.flatMap((outcome) => outcome.retried)
-  await deleteDeadLetters(env.DB, retried)
+  await deleteDeadLetters(storeOf(env), retried)
   return { retried, failed: [...unreadable.map(({ id }) => ({ id, reason: UNREADABLE })), ...scopes.flatMap(({ failed }) => failed)] }
 }
 
@@ -27,7 +28,7 @@ export async function retryNewest(env: Env, query: DeadLetterQuery, by: string):
   let retried = 0
   let { before, limit } = query
   while (limit > 0) {
-    const { items, more } = await listDeadLetters(env.DB, { ...query, before, limit })
+    const { items, more } = await listDeadLetters(storeOf(env), { ...query, before, limit })
     const page = await retryDeadLetters(env, items, by)
     retried += page.retried.length
     failed.push(...page.failed)

@@ -5,6 +5,7 @@ import { metricsOf } from '../../store/reflex-metrics.ts'
 import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
 import { reflexMetrics } from '../../contract/reflex-report.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
+import { storeOf } from '../../store/store.ts'
 
 const tags = ['Reflexes']
 const version = z.int()
@@ -56,8 +57,8 @@ const ofScope = createRoute({
 export const reflexMetricsRoutes = resource()
   .openapi(ofReflex, async (c) => {
     const { ref } = c.req.valid('param')
-    const { id } = await reflexAt(c.env.DB, ref)
-    const rows = (await metricsOf(c.env.DB, id)).filter(
+    const { id } = await reflexAt(storeOf(c.env), ref)
+    const rows = (await metricsOf(storeOf(c.env), id)).filter(
       (row) => coversScope(c.var.principal, row.scope) && (ref.version === undefined || row.version === ref.version),
     )
     const byVersion = [...Map.groupBy(rows, (row) => row.version)].sort(([one], [other]) => other - one)

@@ -10,6 +10,7 @@ import { guard, json, jsonRequest, problems, resource } from '../describe/descri
 import { demandCoverage } from '../problems/refusals.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
 import { timeWindow } from './time-window.ts'
+import { storeOf } from '../../store/store.ts'
 
 /** Recordings per page. The scope limits a page by its bytes, too. */
 const PAGE = 100
@@ -54,13 +55,13 @@ const evaluate = createRoute({
 export const reflexRunRoutes = resource()
   .openapi(run, async (c) => {
     const { context } = c.req.valid('json')
-    const program = await reflexAt(c.env.DB, c.req.valid('param').ref)
+    const program = await reflexAt(storeOf(c.env), c.req.valid('param').ref)
     return c.json(runReflex(isolateSandbox(), program, { ...sampleContext, ...context }), 200)
   })
   .openapi(evaluate, async (c) => {
     const { scope, window } = c.req.valid('json')
     demandCoverage(c.var.principal, [{ scope }])
-    const program = await reflexAt(c.env.DB, c.req.valid('param').ref)
+    const program = await reflexAt(storeOf(c.env), c.req.valid('param').ref)
     const recorded = c.env.SCOPE.getByName(scope)
     const since = Date.now() - window
     const report = await evaluateRecordings({

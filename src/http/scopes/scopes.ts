@@ -10,6 +10,7 @@ import { described, plainSchema } from '../describe/plain-schema.ts'
 import { refuseInvalid } from '../problems/refuse-invalid.ts'
 import { contextView, scopeState, scopeSummary, settings } from '../../contract/scope.ts'
 import { logEntry } from '../../contract/log-entry.ts'
+import { storeOf } from '../../store/store.ts'
 
 const tags = ['Scopes']
 
@@ -134,7 +135,7 @@ const cancel = createRoute({
 export const scopeRoutes = resource()
   .openapi(list, async (c) => {
     const { limit, cursor } = c.req.valid('query')
-    const rows = await listScopes(c.env.DB, { patterns: c.var.principal.scopes, after: cursor, limit: limit + 1 })
+    const rows = await listScopes(storeOf(c.env), { patterns: c.var.principal.scopes, after: cursor, limit: limit + 1 })
     const items = rows.slice(0, limit)
     return c.json({ items, next_cursor: rows.length > limit ? (items.at(-1)?.scope ?? null) : null }, 200)
   })

@@ -9,6 +9,7 @@ import { decideApproval, findApproval, listApprovals } from '../../store/approva
 import { guard, idPath, json, jsonRequest, problems, resource } from '../describe/describe.ts'
 import { byAge, listed, paged } from '../describe/paging.ts'
 import { conflict, forbidden, notFound } from '../problems/refusals.ts'
+import { storeOf } from '../../store/store.ts'
 
 const tags = ['Approvals']
 
@@ -68,7 +69,7 @@ const reject = createRoute({
 export const approvalRoutes = resource()
   .openapi(list, async (c) => {
     const { cursor: before, ...query } = c.req.valid('query')
-    const found = await listApprovals(c.env.DB, { ...query, patterns: c.var.principal.scopes, before, now: Date.now() })
+    const found = await listApprovals(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before, now: Date.now() })
     return c.json(listed(found, { present, cursor: ({ created_at, id }) => ({ at: created_at, id }) }), 200)
   })
   .openapi(find, async (c) => c.json(present(await covered(c.env, c.var.principal, c.req.valid('param').id)), 200))
@@ -83,7 +84,7 @@ export const approvalRoutes = resource()
 
 /** Approvals outside the key's scopes read as not found. */
 async function covered(env: Env, principal: Principal, id: string): Promise<Approval> {
-  const found = await findApproval(env.DB, id, Date.now())
+  const found = await findApproval(storeOf(env), id, Date.now())
   if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no approval ${id} in the scopes of this key.`)
   return found
 }
@@ -99,7 +100,7 @@ async function decide(env: Env, principal: Principal, { id, status, reason }: De
   await covered(env, principal, id)
   const { key_id, name } = principal
   const by = { key_id, name, is_admin: hasRole(principal, 'admin') }
-  const decided = await decideApproval(env.DB, { id, status, by, reason, now: Date.now() })
+  const decided = await decideApproval(storeOf(env), { id, status, by, reason, now: Date.now() })
   if (decided.ok) {
     await notify(env, decided.approval)
     return decided.approval

@@ -14,16 +14,16 @@ export type Judged = {
 }
 
 /** Parameters: a JSON array of rows from `rowOf`, and the time of acceptance. */
-export const insertRows = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, revision, ack_token, lease_until, chain_seq)
+export const insertRows = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, ack_token, lease_until, chain_seq)
   SELECT value->>0, event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, value->>1, value->>2,
-    value->>3, ?2, CASE WHEN value->>1 NOT IN ('pending', 'processing') THEN ?2 END, ?2, CASE value->>1 WHEN 'processing' THEN 'reflex:' || (value->>0) END,
+    value->>3, ?2, CASE WHEN value->>1 NOT IN ('pending', 'processing') THEN ?2 END, CASE value->>1 WHEN 'processing' THEN 'reflex:' || (value->>0) END,
     CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, value->>4 FROM (SELECT value, value->5 AS event FROM json_each(?1))`
 
 /** Parameters: a JSON array of `[seq, status, in_context, outcome, chain_seq]`, and the time. */
 export const updateRows = `UPDATE events SET status = row.value->>1, in_context = row.value->>2, outcome = row.value->>3,
     chain_seq = coalesce(row.value->>4, chain_seq), ended_at = CASE WHEN row.value->>1 NOT IN ('pending', 'processing') THEN ?2 END,
     ack_token = CASE row.value->>1 WHEN 'processing' THEN 'reflex:' || seq END, parked = NULL, parked_at = NULL,
-    lease_until = CASE row.value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, revision = revision + (row.value->>1 <> 'pending')
+    lease_until = CASE row.value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END
   FROM json_each(?1) AS row WHERE events.seq = row.value->>0`
 
 export const rowOf = ({ stored: { seq, text }, status, in_context, outcome, chain_seq }: Judged): string =>

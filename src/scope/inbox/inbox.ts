@@ -33,7 +33,7 @@ const turnToken = (turn_id: string): string => `turn:${turn_id}:`
 export class Inbox {
   readonly #database: Database
   readonly #hider: SecretHider
-  readonly #statements = eventStatements('events', ', revision = revision + 1')
+  readonly #statements = eventStatements()
   /** The last assigned `seq`, even if retention has deleted its event. */
   #last: number
   #open: number
@@ -96,7 +96,7 @@ export class Inbox {
   /** Makes an event wait for a turn after the reflex action that held it failed. */
   unhold(unit: Unit, seq: number): void {
     unit.all(
-      `UPDATE events SET status = 'pending', due_at = 0, ack_token = NULL, lease_until = NULL, revision = revision + 1 WHERE seq = ? AND status = 'processing'`,
+      `UPDATE events SET status = 'pending', due_at = 0, ack_token = NULL, lease_until = NULL WHERE seq = ? AND status = 'processing'`,
       seq,
     )
   }
@@ -120,7 +120,7 @@ export class Inbox {
    */
   claimForTurn(unit: Unit, turn_id: string, { limit, memory }: { limit: number; memory: Remembered }): Claimed[] {
     const rows = unit.all<{ seq: number; attempts: number }>(
-      `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2, revision = revision + 1
+      `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2
         WHERE seq IN (SELECT seq FROM (SELECT seq, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before
           FROM (SELECT seq, payload FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ?3 ORDER BY seq LIMIT ?4)) WHERE before < ?5)
         RETURNING seq, attempts`,
@@ -164,7 +164,7 @@ export class Inbox {
   end(unit: Unit, seqs: readonly number[], { status, outcome, error = null }: End): Settled[] {
     const rows = unit.allOf<Settled>(
       seqs,
-      `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, ack_token = NULL, lease_until = NULL, parked = NULL, parked_at = NULL, revision = revision + 1
+      `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, ack_token = NULL, lease_until = NULL, parked = NULL, parked_at = NULL
         WHERE seq IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing') RETURNING seq, id, trace_id, attempts`,
       status,
       JSON.stringify(outcome),
@@ -215,7 +215,7 @@ export class Inbox {
           ELSE min(?2, coalesce(CASE WHEN parked = ?3 THEN parked_at END, ?6, ?2) + ?7) END, parked = ?3,
         parked_at = CASE WHEN ?3 IS NULL THEN NULL WHEN parked = ?3 THEN coalesce(parked_at, ?6) ELSE ?6 END,
         interruptions = interruptions + ?4, turns = CASE WHEN EXISTS (SELECT 1 FROM effects WHERE owner = ?5) OR EXISTS (SELECT 1 FROM skill_runs WHERE cause = ?5) THEN json_insert(coalesce(turns, '[]'), '$[#]', ?5) ELSE turns END,
-        ack_token = NULL, lease_until = NULL, revision = revision + 1
+        ack_token = NULL, lease_until = NULL
         WHERE status = 'processing' AND ack_token >= ?1 AND ack_token < ?1 || ':' RETURNING seq, id, trace_id, attempts`,
       turnToken(turn_id),
       due_at,
@@ -234,8 +234,7 @@ export class Inbox {
   reopen(unit: Unit, ids: readonly string[]): Settled[] {
     const rows = unit.allOf<Settled>(
       ids,
-      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL,
-        revision = revision + 1
+      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL
         WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
     )
     this.#open += rows.length
@@ -245,7 +244,7 @@ export class Inbox {
   discard(unit: Unit, ids: readonly string[], by: string): Settled[] {
     const rows = unit.allOf<Settled>(
       ids,
-      `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true')), revision = revision + 1
+      `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true'))
         WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
     )
     unit.log(...rows.map((row) => ({ ...eventHead(row), kind: 'event-discarded', by }) as const))
@@ -253,16 +252,18 @@ export class Inbox {
   }
 
   /**
-   * Deletes up to `limit` events that ended before `before`, are in D1 and have left the context.
+   * Deletes up to `limit` events that ended before `before` and have left the context, except those
+   * with the ids `kept`.
    */
-  forget(unit: Unit, before: number, limit: number): number {
+  forget(unit: Unit, before: number, limit: number, kept: readonly string[]): number {
     unit.write('inbox_floor', this.#last)
     return unit.all(
       `DELETE FROM events WHERE seq IN (SELECT seq FROM events
         WHERE seq < coalesce((SELECT seq FROM events WHERE accepted_at >= ?1 ORDER BY seq LIMIT 1), ${UNTIL_SETTLED})
-        AND ended_at IS NOT NULL AND told = revision AND in_context = 0 ORDER BY seq LIMIT ?2) RETURNING seq`,
+        AND ended_at IS NOT NULL AND in_context = 0 AND id NOT IN (SELECT value FROM json_each(?3)) ORDER BY seq LIMIT ?2) RETURNING seq`,
       before,
       limit,
+      JSON.stringify(kept),
     ).length
   }
 

@@ -17,7 +17,7 @@ export class PullClaims {
   renew(unit: Unit, claim_id: string, lease_until: number): Delivery[] {
     return unit
       .all<Row>(
-        `UPDATE events SET lease_until = ?2, revision = revision + 1 WHERE ${OF_CLAIM}
+        `UPDATE events SET lease_until = ?2 WHERE ${OF_CLAIM}
           RETURNING seq, payload, ack_token, attempts`,
         claimToken(claim_id),
         lease_until,
@@ -34,7 +34,7 @@ export class PullClaims {
   giveBack(unit: Unit, claim_id: string): Settled[] {
     return unit.all<Settled>(
       `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = 0,
-        ack_token = NULL, lease_until = NULL, revision = revision + 1 WHERE ${OF_CLAIM}
+        ack_token = NULL, lease_until = NULL WHERE ${OF_CLAIM}
         RETURNING seq, id, trace_id, attempts`,
       claimToken(claim_id),
     )

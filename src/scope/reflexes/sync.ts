@@ -14,6 +14,7 @@ import type { Database } from '../database.ts'
 import type { Unit, UnitOfWork } from '../unit.ts'
 import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
+import { storeOf } from '../../store/store.ts'
 
 /** Maximum age of the versions in ms when events arrive, in case a notification was lost. */
 const STALE_MS = 60_000
@@ -59,7 +60,7 @@ export class ReflexSync {
       ...parts,
       kind: 'reflex',
       subscription,
-      read: (of, since) => readFeed(env.DB, of, since),
+      read: (of, since) => readFeed(storeOf(env), of, since),
       apply: (page) => this.#apply(page),
     })
     this.#copy.load()
@@ -115,7 +116,7 @@ export class ReflexSync {
     const { env, scope, settings } = this.#parts
     try {
       const ids = Array.from(new Set(settings().reflexes.map(({ id }) => id)))
-      await timely(() => setUses(env.DB, scope, ids))
+      await timely(() => setUses(storeOf(env), scope, ids))
       this.#uses_reported = true
     } catch (error) {
       this.#retry('failed to report to D1 which reflexes are used here; will retry', error)
@@ -164,7 +165,7 @@ export class ReflexSync {
     const { env, scope, unit, now } = this.#parts
     for (const move of this.#moves) {
       try {
-        await timely(() => registry.setState(env.DB, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() }))
+        await timely(() => registry.setState(storeOf(env), { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() }))
         await timely(() => notifyScopes(env, move.id, scope))
       } catch (error) {
         return this.#retry('failed to report a state change of a reflex to D1; will retry', error)

@@ -19,6 +19,7 @@ import type { Proving } from './shadow.ts'
 import type { Records } from './stats.ts'
 import type { ReflexSync } from './sync.ts'
 import type { ReflexVersions } from './versions.ts'
+import { storeOf } from '../../store/store.ts'
 
 /** Maximum number of reflexes that a scope's agent owns. */
 const MOST_OWNED = 100
@@ -73,10 +74,10 @@ function writing({ scope, env, owned, agent, sandbox, upkeep, now }: Parts) {
         if (!tried.ok && tried.run.reason !== 'error') return { written: false, errors: tried.errors }
         if (!owned.ids.includes(id) && owned.ids.length >= MOST_OWNED)
           return { written: false, reason: `you own ${MOST_OWNED} reflexes: retire some` }
-        const source_version = copied_from ? await registry.find(env.DB, copied_from.id, copied_from.version) : null
+        const source_version = copied_from ? await registry.find(storeOf(env), copied_from.id, copied_from.version) : null
         if (copied_from && !source_version) return { written: false, reason: `there is no reflex ${copied_from.id} to copy from` }
         const origin = source_version && { id: source_version.id, version: source_version.version, hash: source_version.hash }
-        const created = await registerReflex(env.DB, {
+        const created = await registerReflex(storeOf(env), {
           id,
           code: source,
           hash: checked.hash,
@@ -113,7 +114,7 @@ function reading({ env, owned, programs, records, recordings, sandbox, now }: Pa
           absent: absent?.detail ?? null,
           done: [acting, ...watching].flatMap((one) => (one ? [sums.get(`${one.id}@${one.version}`) ?? null] : [])),
         }))
-        const found = q === undefined ? [] : (await registry.list(env.DB, { q, limit: 20 })).items
+        const found = q === undefined ? [] : (await registry.list(storeOf(env), { q, limit: 20 })).items
         return {
           chain,
           owned: owned.ids,
@@ -126,7 +127,7 @@ function reading({ env, owned, programs, records, recordings, sandbox, now }: Pa
       description: 'Reads the code of any reflex. To use another’s, copy it: write_reflex with copied_from.',
       input: named,
       async execute({ id, version }) {
-        const found = await registry.find(env.DB, id, version)
+        const found = await registry.find(storeOf(env), id, version)
         return found
           ? { found: true, ...present(found) }
           : { found: false, reason: `there is no reflex ${id}${version ? `@${version}` : ''}` }
@@ -178,12 +179,13 @@ function changing({ scope, env, owned, proving, configure, upkeep, programs, tur
       description: 'Retires a reflex that you own, or one version of it: it never runs again.',
       input: named.extend({ reason: z.string().min(1).max(500) }),
       async execute({ id, version, reason }) {
-        const found = await registry.find(env.DB, id, version)
+        const found = await registry.find(storeOf(env), id, version)
         if (!found) return { retired: false, reason: `there is no reflex ${id}` }
         if (found.owner_id !== agentOwner(scope))
           return { retired: false, reason: `${id} is ${found.owner}'s: remove it from your chain instead` }
-        const versions = version === undefined ? await registry.versions(env.DB, id) : [found]
-        for (const one of versions) await registry.setState(env.DB, { id, version: one.version, state: 'retired', reason, now: now() })
+        const versions = version === undefined ? await registry.versions(storeOf(env), id) : [found]
+        for (const one of versions)
+          await registry.setState(storeOf(env), { id, version: one.version, state: 'retired', reason, now: now() })
         if (version === undefined) owned.remove(id)
         await upkeep.refresh()
         return { retired: true, id, versions: versions.map((one) => one.version) }

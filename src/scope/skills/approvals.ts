@@ -1,30 +1,31 @@
-import { withDeadline } from '../../base/deadline.ts'
 import { warn } from '../../base/warn.ts'
-import type { Approval } from '../../contract/approval.ts'
+import type { Approval, ApprovalRequest } from '../../contract/approval.ts'
 import type { Env } from '../../env.ts'
 import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
-import { findApprovals, insertApproval } from '../../store/approvals.ts'
+import { findApprovals } from '../../store/approvals.ts'
+import { storeOf } from '../../store/store.ts'
 import type { Alarm } from '../alarm.ts'
 import type { Database } from '../database.ts'
 import type { Jobs } from '../jobs.ts'
 import type { Log } from '../log.ts'
+import type { Outbox } from '../outbox.ts'
 import { scopeHead } from '../spans.ts'
 import type { Unit, UnitOfWork } from '../unit.ts'
 
 /** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
 const RETRY_MS = 5000
-const TIMEOUT_MS = 10_000
 /** Limits the storage and the reviewer's list, since a model may propose repeatedly. */
 const MOST_WAITING = 100
 
-type WaitingRow = { approval_id: string; run: string; told: number; expires_at: number }
+type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null }
 type ApprovalParts = {
   scope: string
   env: Env
   database: Database
   jobs: Jobs
+  outbox: Pick<Outbox, 'put' | 'has' | 'push'>
   unit: UnitOfWork
   log: Log
   alarm: Alarm
@@ -70,10 +71,11 @@ export class ParkedRuns {
     unit((parking) => {
       const sql = 'INSERT INTO parked_runs (approval_id, run, expires_at, parked_at) VALUES (?, ?, ?, ?)'
       parking.all(sql, approval_id, JSON.stringify(run), run.expires_at, parking.now)
+      this.#ask(parking, approval_id, run)
       record(parking, approval_id)
     })
     this.#pollIn(POLL_MS)
-    await this.#ask()
+    await this.#parts.outbox.push('approvals')
     return { ok: true, approval_id, asked_before: false }
   }
 
@@ -97,16 +99,16 @@ export class ParkedRuns {
   }
 
   async #pollOnce(): Promise<void> {
-    const { env, unit, jobs, alarm, now } = this.#parts
+    const { env, outbox, unit, jobs, alarm, now } = this.#parts
     this.#poll_at = now() + POLL_MS
     // If D1 accepts no request, skip the query: a second timeout would outlast the next poll.
-    if (!(await this.#ask())) return
+    if (!(await outbox.push('approvals'))) return this.#pollIn(RETRY_MS)
     const ids = this.#waiting().map(({ approval_id }) => approval_id)
-    const found = ids.length === 0 ? [] : await this.#timely(() => findApprovals(env.DB, ids, now()))
+    const found = ids.length === 0 ? [] : await findApprovals(storeOf(env), ids, now())
     const approvals = new Map(found.map((approval) => [approval.id, approval]))
     unit((deciding) => {
       for (const row of this.#waiting()) {
-        const verdict = verdictOn(row, approvals.get(row.approval_id), deciding.now)
+        const verdict = this.#verdictOn(row, approvals.get(row.approval_id))
         if (verdict) this.#apply(deciding, row, verdict)
       }
       // Each poll retries an approved run that waits for another one.
@@ -125,7 +127,7 @@ export class ParkedRuns {
   }
 
   #waiting(): WaitingRow[] {
-    return this.#parts.database.all<WaitingRow>('SELECT approval_id, run, told, expires_at FROM parked_runs ORDER BY parked_at')
+    return this.#parts.database.all<WaitingRow>('SELECT approval_id, run, expires_at FROM parked_runs ORDER BY parked_at')
   }
 
   #same({ skill_id, manifest_hash, inputs_hash, proposer }: ParkedRun): WaitingRow | undefined {
@@ -140,25 +142,14 @@ export class ParkedRuns {
     return this.#parts.database.first('SELECT 1 AS one FROM parked_runs LIMIT 1') !== undefined
   }
 
-  /** Sends D1 the requests that it lacks. Returns false if one failed. */
-  async #ask(): Promise<boolean> {
-    const { env, scope, unit, log, requested_by } = this.#parts
-    for (const { approval_id, run, expires_at } of this.#waiting().filter(({ told }) => told === 0)) {
-      const parked = JSON.parse(run) as ParkedRun
-      const { skill_id, version, manifest_hash, inputs_hash, inputs, why, proposer, self_approval, parked_at } = parked
-      const asked = { requested_by: proposer?.name ?? requested_by(), requested_key: proposer?.key_id ?? null, self_approval }
-      const shown = log.clean(inputs) as ParkedRun['inputs']
-      const question = { id: approval_id, scope, skill_id, version, manifest_hash, inputs_hash, inputs: shown, why, ...asked }
-      try {
-        await this.#timely(() => insertApproval(env.DB, { ...question, created_at: parked_at, expires_at }))
-      } catch (error) {
-        warn({ message: 'failed to ask D1 for an approval; will retry', scope, error })
-        this.#pollIn(RETRY_MS)
-        return false
-      }
-      unit((asking) => asking.all('UPDATE parked_runs SET told = 1 WHERE approval_id = ?', approval_id))
-    }
-    return true
+  /** Puts the request that a reviewer reads into the outbox. */
+  #ask(unit: Unit, approval_id: string, run: ParkedRun): void {
+    const { scope, log, outbox, requested_by } = this.#parts
+    const { skill_id, version, manifest_hash, inputs_hash, inputs, why, proposer, self_approval, parked_at, expires_at } = run
+    const asked = { requested_by: proposer?.name ?? requested_by(), requested_key: proposer?.key_id ?? null, self_approval }
+    const shown = log.clean(inputs) as ParkedRun['inputs']
+    const question = { id: approval_id, scope, skill_id, version, manifest_hash, inputs_hash, inputs: shown, why, ...asked }
+    outbox.put(unit, 'approvals', approval_id, { ...question, created_at: parked_at, expires_at } satisfies ApprovalRequest)
   }
 
   #pollIn(ms: number): void {
@@ -167,13 +158,11 @@ export class ParkedRuns {
     alarm.by(this.#poll_at)
   }
 
-  #timely<Result>(work: () => Promise<Result>): Promise<Result> {
-    return withDeadline(work, { timeout_ms: TIMEOUT_MS, what: 'D1' })
+  /** Null while it waits. A question that D1 received and no longer has can no longer be answered. */
+  #verdictOn({ approval_id, expires_at }: WaitingRow, approval: Approval | undefined): Verdict | null {
+    const { outbox, now } = this.#parts
+    if (approval)
+      return approval.status === 'pending' ? null : { status: approval.status, by: approval.decided_by, reason: approval.reason }
+    return expires_at <= now() && !outbox.has('approvals', approval_id) ? { status: 'expired', by: null, reason: null } : null
   }
-}
-
-/** Null while it waits. A question that D1 received and no longer has can no longer be answered. */
-function verdictOn({ told, expires_at }: WaitingRow, approval: Approval | undefined, now: number): Verdict | null {
-  if (approval) return approval.status === 'pending' ? null : { status: approval.status, by: approval.decided_by, reason: approval.reason }
-  return told === 1 && expires_at <= now ? { status: 'expired', by: null, reason: null } : null
 }

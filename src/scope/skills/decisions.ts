@@ -3,10 +3,8 @@ import type { Env } from '../../env.ts'
 import { decided, type ApprovalDecision, type Decider } from '../../contract/approval.ts'
 import { decideApproval, findApproval } from '../../store/approvals.ts'
 import { findKey } from '../../store/keys.ts'
-import { withDeadline } from '../../base/deadline.ts'
 import { warn } from '../../base/warn.ts'
-
-const TIMEOUT_MS = 10_000
+import { storeOf } from '../../store/store.ts'
 
 type Parts = { scope: string; env: Env; poll: () => Promise<void>; now: () => number }
 export type DecisionAnswer = { ok: true; status: 'approved' | 'rejected' } | { ok: false; message: string }
@@ -26,10 +24,7 @@ export class Decisions {
     const { scope, poll } = this.#parts
     const decision = { id: approval_id, status: decided[type], reason: reason ?? null }
     try {
-      const answer = await withDeadline(() => this.#decide(decision, by), {
-        timeout_ms: TIMEOUT_MS,
-        what: 'D1',
-      })
+      const answer = await this.#decide(decision, by)
       if (answer.ok) void poll()
       return answer
     } catch (error) {
@@ -41,11 +36,11 @@ export class Decisions {
   async #decide(decision: { id: string; status: 'approved' | 'rejected'; reason: string | null }, by: Decider): Promise<DecisionAnswer> {
     const { scope, env, now } = this.#parts
     // A socket outlives its key for a minute or so.
-    if (by.key_id !== ADMIN_KEY_ID && !(await findKey(env.DB, by.key_id)))
+    if (by.key_id !== ADMIN_KEY_ID && !(await findKey(storeOf(env), by.key_id)))
       return { ok: false, message: 'the key of this socket was deleted' }
-    const found = await findApproval(env.DB, decision.id, now())
+    const found = await findApproval(storeOf(env), decision.id, now())
     if (found?.scope !== scope) return { ok: false, message: `there is no approval ${decision.id} in this scope` }
-    const taken = await decideApproval(env.DB, { ...decision, by, now: now() })
+    const taken = await decideApproval(storeOf(env), { ...decision, by, now: now() })
     return taken.ok ? { ok: true, status: decision.status } : { ok: false, message: taken.detail }
   }
 }

@@ -4,7 +4,8 @@ import { MOST_DEATHS, type Guard } from '../guard.ts'
 import type { Job, Jobs } from '../jobs.ts'
 import { scopeHead } from '../spans.ts'
 import type { UnitOfWork } from '../unit.ts'
-import { notRun, type RunReports } from './run-reports.ts'
+import type { Outbox } from '../outbox.ts'
+import { notRun } from './run-reports.ts'
 import type { OpenRun, SkillRuns } from './runs.ts'
 import type { Skills } from './sessions.ts'
 
@@ -17,7 +18,7 @@ type RunJobParts = {
   jobs: Jobs
   skills: Skills
   runs: SkillRuns
-  run_reports: RunReports
+  outbox: Pick<Outbox, 'put'>
   guard: Guard
   unit: UnitOfWork
   now: () => number
@@ -61,7 +62,7 @@ async function resume(
 }
 
 async function runApproved(
-  { jobs, skills, runs, run_reports, guard, unit, now }: RunJobParts,
+  { jobs, skills, runs, outbox, guard, unit, now }: RunJobParts,
   run: ApprovedRun,
 ): Promise<{ again_ms: number } | void> {
   const { approval_id, skill_id, trace_id, expires_at } = run
@@ -83,7 +84,7 @@ async function runApproved(
   const ended = result
   unit((ending) => {
     jobs.done(ending, 'approved-run', approval_id)
-    if (ended.run_id === null) run_reports.note(approval_id, notRun(ended, ending.now))
+    if (ended.run_id === null) outbox.put(ending, 'approved-runs', approval_id, notRun(ended, ending.now))
     // Other runs may wait for this one.
     jobs.hurry(ending, 'approved-run')
   })

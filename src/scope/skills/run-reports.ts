@@ -2,48 +2,8 @@ import type { ApprovalRun } from '../../contract/approval.ts'
 import { isJsonFields, type Json } from '../../base/json.ts'
 import type { SessionEntry } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import { tellApprovalRuns, type RunReport } from '../../store/approvals.ts'
-import type { Database } from '../database.ts'
-import { withDeadline } from '../../base/deadline.ts'
 
-const TIMEOUT_MS = 10_000
-const BATCH = 50
-
-/**
- * Reports on approved runs for D1, where the approver sees them. A row is written with the run's
- * own change and deleted once the outbox has replicated it. Replicating it twice changes nothing.
- */
-export class RunReports {
-  readonly #database: Database
-
-  constructor(database: Database) {
-    this.#database = database
-  }
-
-  get waits(): boolean {
-    return this.#database.first('SELECT 1 AS one FROM run_reports LIMIT 1') !== undefined
-  }
-
-  /** Within a unit of work. */
-  note(approval_id: string, run: ApprovalRun): void {
-    this.#database.all(
-      'INSERT INTO run_reports (approval_id, run) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET run = ?2',
-      approval_id,
-      JSON.stringify(run),
-    )
-  }
-
-  async tell(db: D1Database): Promise<void> {
-    for (;;) {
-      const reports = this.#database.all<RunReport>('SELECT approval_id, run FROM run_reports LIMIT ?', BATCH)
-      if (reports.length === 0) return
-      await withDeadline(() => tellApprovalRuns(db, reports), { timeout_ms: TIMEOUT_MS, what: 'reporting approved runs to D1' })
-      for (const { approval_id, run } of reports)
-        this.#database.all('DELETE FROM run_reports WHERE approval_id = ? AND run = ?', approval_id, run)
-    }
-  }
-}
-
+/** How an approved run stands, for D1, where whoever approved it looks. */
 export const begunRun = (run_id: string): ApprovalRun => ({ ...nothing, run_id, status: 'running' })
 
 /** Built from the log entry of the run's end, which holds no secrets. */

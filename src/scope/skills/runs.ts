@@ -7,7 +7,8 @@ import type { DoneKeys, DoneRow } from '../effects/done-keys.ts'
 import type { Guard } from '../guard.ts'
 import type { Jobs } from '../jobs.ts'
 import type { Unit, UnitOfWork } from '../unit.ts'
-import { begunRun, endedRun, type RunReports } from './run-reports.ts'
+import type { Outbox } from '../outbox.ts'
+import { begunRun, endedRun } from './run-reports.ts'
 
 /** The runs in which transitions between skills are counted. */
 const RECENT_RUNS = 200
@@ -25,7 +26,7 @@ export type RunAsker = {
 /** A run's job: the state to resume from, with its steps in the effect journal. */
 export type OpenRun = { record: RunRecord; cause: string }
 
-type RunParts = { database: Database; done_keys: DoneKeys; run_reports: RunReports; jobs: Jobs; unit: UnitOfWork; guard: Guard }
+type RunParts = { database: Database; done_keys: DoneKeys; outbox: Pick<Outbox, 'put'>; jobs: Jobs; unit: UnitOfWork; guard: Guard }
 
 /**
  * The runs of skills. A row and a job are written before the first step; the run's end, its result
@@ -128,16 +129,16 @@ export class SkillRuns {
   }
 
   #begin(unit: Unit, record: RunRecord, { cause, inputs_hash }: RunAsker): void {
-    const { jobs, run_reports } = this.#parts
+    const { jobs, outbox } = this.#parts
     const { run_id, skill_id, approval_id, started_at } = record
     const sql = `INSERT INTO skill_runs (cause, run_id, skill_id, inputs_hash, status, started_at) VALUES (?, ?, ?, ?, 'running', ?)`
     unit.all(sql, cause, run_id, skill_id, inputs_hash, started_at)
     jobs.addRunning(unit, { kind: 'run', key: run_id, payload: { record, cause } satisfies OpenRun })
-    if (approval_id !== null) run_reports.note(approval_id, begunRun(run_id))
+    if (approval_id !== null) outbox.put(unit, 'approved-runs', approval_id, begunRun(run_id))
   }
 
   #end(unit: Unit, run_id: string, { status, ended_at, result }: Parameters<RunsPort['end']>[1], entry: SessionEntry | undefined): void {
-    const { jobs, run_reports } = this.#parts
+    const { jobs, outbox } = this.#parts
     // A stopped and compensated run no longer belongs to its turn, which may ask for it again.
     const undone = `status = 'stopping' AND ?2 IN ('failed', 'partial_failure')`
     const job = jobs.done(unit, 'run', run_id) as OpenRun | undefined
@@ -146,7 +147,7 @@ export class SkillRuns {
     const sql = `UPDATE skill_runs SET status = ?2, ended_at = ?3, result = ?4 WHERE cause IN (?5, '') AND run_id = ?1`
     unit.all(sql, run_id, status, ended_at, JSON.stringify(result), cause)
     const approval_id = job?.record.approval_id ?? null
-    if (approval_id !== null) run_reports.note(approval_id, endedRun(result, entry, ended_at))
+    if (approval_id !== null) outbox.put(unit, 'approved-runs', approval_id, endedRun(result, entry, ended_at))
   }
 
   #stop(cause: string, run_id: string): void {

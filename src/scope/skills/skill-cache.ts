@@ -16,6 +16,7 @@ import { ArtifactCopy } from '../artifact-copy.ts'
 import type { Database } from '../database.ts'
 import { scopeHead } from '../spans.ts'
 import type { UnitOfWork } from '../unit.ts'
+import { storeOf } from '../../store/store.ts'
 
 /**
  * The age in ms up to which a model's turn uses the cache without polling. API calls always poll.
@@ -57,7 +58,7 @@ export class SkillCache {
       this.#skills.apply(page)
       return page
     }
-    this.#copy = new ArtifactCopy({ ...parts, kind: 'skill', subscription, read: (of, since) => readFeed(env.DB, of, since), apply })
+    this.#copy = new ArtifactCopy({ ...parts, kind: 'skill', subscription, read: (of, since) => readFeed(storeOf(env), of, since), apply })
   }
 
   /** Read from disk on first use: objects that wake for other work do not pay for it. */
@@ -119,7 +120,7 @@ export class SkillCache {
     const cached = this.#loaded.find(placeOf(this.#parts.settings()), id, version)
     if (cached) return { manifest: cached, state: 'active' }
     const { env, scope } = this.#parts
-    const look = async () => registry.find(env.DB, id, version, await runnableIn(env.DB, scope))
+    const look = async () => registry.find(storeOf(env), id, version, await runnableIn(storeOf(env), scope))
     const stored = await withDeadline(look, { timeout_ms: TIMEOUT_MS, what: 'reading a skill' })
     if (!stored) return null
     const read = manifestSchema.safeParse(stored.manifest)

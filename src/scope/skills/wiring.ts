@@ -10,7 +10,7 @@ import type { Jobs } from '../jobs.ts'
 import { Decisions } from './decisions.ts'
 import { ParkedRuns } from './approvals.ts'
 import { handleRuns } from './run-jobs.ts'
-import type { RunReports } from './run-reports.ts'
+import type { Outbox } from '../outbox.ts'
 import { SkillRuns } from './runs.ts'
 import { SecretSettings } from './secret-settings.ts'
 import { SkillCache } from './skill-cache.ts'
@@ -22,7 +22,7 @@ type Parts = CountedParts & {
   guard: Guard
   database: Database
   done_keys: DoneKeys
-  run_reports: RunReports
+  outbox: Outbox
   effects: EffectLane
   jobs: Jobs
   toolbox: Toolbox

@@ -14,6 +14,7 @@ import type { Proving } from '../reflexes/shadow.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
 import { turnModel, type ModelParts } from './turn-model.ts'
 import type { Turn } from './turn.ts'
+import { storeOf } from '../../store/store.ts'
 
 type Parts = ModelParts & {
   scope: string
@@ -71,7 +72,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
       const key = named(name, input)?.idempotence_key
       return typeof key === 'string' && (effects.journal.isDone(name, key) || waits(name, key))
     },
-    db: env.DB,
+    db: storeOf(env),
     context: turn.seen.context,
     attempt: Math.max(...turn.claimed.map(({ attempts }) => attempts)),
     settings: settings(),

@@ -10,6 +10,7 @@ import { listEvents } from '../../../src/store/events.ts'
 import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
 import { sweep } from '../../../src/events/sweep.ts'
 import { call } from '../../support/http.ts'
+import { rowsWritten } from '../../support/rows.ts'
 import { freshScope, inObject, note, runAlarm, stubOf, until } from '../../support/scopes.ts'
 
 async function deliver(queue: string, bodies: unknown[], attempts = 1, bindings: Env = env) {
@@ -287,5 +288,35 @@ describe('the sweep', () => {
     await sweeper.arm()
     expect(await runAlarm(sweeper)).toBe(true)
     expect(await runAlarm(sweeper)).toBe(true)
+  })
+})
+
+describe('an event of a hundred by the queue', () => {
+  test.each([
+    ['filtered out', 'noise', { scope: 6, d1: 3.1 }],
+    ['considered by a turn that says no', 'a', { scope: 13.7, d1: 3.1 }],
+  ])('that is %s writes few rows', async (_how, text, most) => {
+    const scope = freshScope()
+    const send = async (events: Event[]) => {
+      await enqueue(env, createExecutionContext(), events, Date.now())
+      const done = async () => (await listEvents(env.DB, { scope, patterns: ['*'], limit: 1000 })).items
+      const isOver = (status: string) => status === 'completed' || status === 'ignored'
+      const ids = new Set(events.map(({ id }) => id))
+      await until(
+        async () => (await done()).filter(({ id, status }) => ids.has(id) && isOver(status)).length === events.length,
+        'D1 has them',
+      )
+    }
+    // The first one creates the scope's tables.
+    await send([note(scope, text)])
+    const rows = await rowsWritten(scope, () =>
+      send(Array.from({ length: 100 }, (_, index) => note(scope, `${text}${text === 'a' ? index : ''}`))),
+    )
+    const each = { scope: rows.scope / 100, d1: rows.d1 / 100 }
+    expect(each.scope).toBeLessThanOrEqual(most.scope)
+    expect(each.d1).toBeLessThanOrEqual(most.d1)
+    // Something was counted.
+    expect(each.d1).toBeGreaterThanOrEqual(3)
+    expect(each.scope).toBeGreaterThanOrEqual(2)
   })
 })

@@ -234,7 +234,7 @@ describe('the outbox', () => {
     const id = record!.event.id
     await until(async () => (await inD1(id))?.['status'] === 'completed', 'D1 is told')
     const before = await inD1(id)
-    await inObject(stub, (state) => void state.storage.sql.exec('UPDATE events SET told = 0'))
+    await inObject(stub, (state) => void state.storage.sql.exec(`DELETE FROM state WHERE key = 'replicated'`))
     await evict(stub)
     await until(async () => (await stub.state()).outbox.waiting === 0, 'it is told again')
     expect(await inD1(id)).toEqual(before)

@@ -5,6 +5,7 @@ import { call, keyFor, problem } from '../../../support/http.ts'
 import { crash, entriesOf, evict, freshScope, inObject, runAlarm, stubOf, until } from '../../../support/scopes.ts'
 import { effectGates, effects } from '../../../support/test-agents.ts'
 import { propose, skill, twoSteps } from '../../../support/two-step-skill.ts'
+import { findApproval } from '../../../../src/store/approvals.ts'
 
 const did = (scope: string) => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
 const BOTH = ['first x', 'second x']
@@ -91,7 +92,7 @@ describe('an approval', () => {
   test('is not asked for where too many wait', async () => {
     const { scope, skill_id } = await parked()
     const copies = Array.from({ length: 99 }, (_, index) => `copy-${index}`)
-    const insert = `INSERT INTO parked_runs SELECT value, json_set(run, '$.inputs_hash', value), 1, expires_at, parked_at FROM parked_runs, json_each(?)`
+    const insert = `INSERT INTO parked_runs SELECT value, json_set(run, '$.inputs_hash', value), expires_at, parked_at FROM parked_runs, json_each(?)`
     await write(scope, insert, JSON.stringify(copies))
     expect(await propose(scope, skill_id, { inputs: { what: 'y' } })).toMatchObject({
       status: 'refused',
@@ -150,7 +151,7 @@ describe('what an approval led to', () => {
     })
     const listed = await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)
     expect(listed.body.items).toMatchObject([{ id, run: { status: 'ok' } }])
-    expect(await inObject(stubOf(scope), (state) => state.storage.sql.exec('SELECT * FROM run_reports').toArray())).toEqual([])
+    expect(await inObject(stubOf(scope), (state) => state.storage.sql.exec('SELECT * FROM outbox').toArray())).toEqual([])
   })
 
   test('is also that it failed, and why, without what is secret', async () => {
@@ -193,13 +194,13 @@ describe('what an approval led to', () => {
     const { scope, id } = await parked()
     const report = (status: string, ended_at: number | null) => {
       const run = { run_id: 'r', status, reason: null, outputs: {}, steps: [], compensation: [], cost_usd: 0, ended_at }
-      return write(scope, 'INSERT INTO run_reports VALUES (?, ?)', id, JSON.stringify(run))
+      return write(scope, `INSERT INTO outbox VALUES ('approved-runs', ?, ?)`, id, JSON.stringify(run))
     }
     const told = async () => {
       await crash(scope)
       await stubOf(scope).state()
       await runAlarm(stubOf(scope))
-      const left = () => inObject(stubOf(scope), (state) => state.storage.sql.exec('SELECT * FROM run_reports').toArray())
+      const left = () => inObject(stubOf(scope), (state) => state.storage.sql.exec('SELECT * FROM outbox').toArray())
       await until(async () => (await left()).length === 0, 'D1 has been told')
     }
     await report('failed', 1000)
@@ -290,8 +291,9 @@ describe('what was approved, when the process dies', () => {
 
   test('before D1 was asked, is asked for again under the same id', async () => {
     const { scope, id, decide } = await parked()
+    const { status: _status, ...asked } = (await findApproval(env.DB, id, Date.now()))!
     await env.DB.prepare('DELETE FROM approvals WHERE id = ?').bind(id).run()
-    await write(scope, 'UPDATE parked_runs SET told = 0')
+    await write(scope, `INSERT INTO outbox VALUES ('approvals', ?, ?)`, id, JSON.stringify(asked))
     await crash(scope)
     await stubOf(scope).poke()
     await until(async () => (await call(`/v1/approvals/${id}`)).status === 200, 'D1 has been asked')

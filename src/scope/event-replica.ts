@@ -1,0 +1,196 @@
+import { messageOf } from '../base/error-text.ts'
+import { limits } from '../base/limits.ts'
+import type { NewEntry } from '../contract/log-entry.ts'
+import { replicateEvents, type Report, type ScopeReport } from '../store/replicate.ts'
+import type { Database } from './database.ts'
+import { CALLER, MOST_DEATHS, type Guard } from './guard.ts'
+import type { Log } from './log.ts'
+import type { UnitOfWork } from './unit.ts'
+
+/** Events in one report. */
+const BATCH = 1000
+/** Changed events that are held in memory; beyond, the log is read for them. */
+const MOST_HELD = 20_000
+const MINUTE_MS = 60_000
+/** The log's `seq` up to which D1 has the state of every event. */
+const MARK = 'replicated'
+
+type Sized = { seq: number; id: string; bytes: number }
+/** Events that are being replicated, and the log's `seq` that is reached with the last of them. */
+type Portion = { events: Sized[]; reaches: number }
+
+type Parts = {
+  guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
+  unit: UnitOfWork
+  database: Database
+  log: Pick<Log, 'last' | 'read' | 'onAppend'>
+  db: D1Database
+  now: () => number
+  scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>
+  wake: () => number | null
+}
+
+/**
+ * D1's copy of a scope's events, and the scope's own row there. There is no queue to keep: whatever becomes of an event is in the log, so
+ * the log behind a watermark names all that have changed. Those of this process are held in memory; after a restart the log is read.
+ * If the process dies before D1 has a change, it is replicated again; if after, but before the watermark is written, D1 sees the same
+ * revision twice and ignores it.
+ */
+export class EventReplica {
+  readonly #parts: Parts
+  #mark: number
+  /** All changes behind this `seq` of the log are in `#held`. Where it is ahead of the mark, the log between is read. */
+  #held_from: number
+  readonly #held = new Set<string>()
+  #portion: Portion | null = null
+  /** Events in one report: fewer while one is looked for that D1 does not take. */
+  #most = BATCH
+  /** The scope's own row in D1 as it was last written, and in which minute. */
+  #written = { about: '', minute: 0 }
+  #changed: () => void = () => {}
+  #reachable: () => void = () => {}
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#mark = parts.database.read(MARK, 0)
+    this.#held_from = parts.log.last
+    parts.log.onAppend((entries) => this.#appended(entries))
+  }
+
+  /** `changed` is called with each change that D1 does not have yet. */
+  onChange(changed: () => void): void {
+    this.#changed = changed
+  }
+
+  /** `reachable` is called where D1 answers although it did not take some event. */
+  resetBackoff(reachable: () => void): void {
+    this.#reachable = reachable
+  }
+
+  /** How many events D1 does not have as they are, or entries of the log that name them. */
+  get waiting(): number {
+    return this.#held.size + (this.#portion?.events.length ?? 0) + Math.max(0, this.#held_from - this.#reached)
+  }
+
+  /** Entries of the log beyond this are still needed. */
+  get mark(): number {
+    return this.#mark
+  }
+
+  /** The events that D1 does not have as they are; null where only the log knows which. */
+  get unreplicated(): string[] | null {
+    if (this.#reached < this.#held_from) return null
+    return [...this.#held, ...(this.#portion?.events ?? []).map(({ id }) => id)]
+  }
+
+  #appended(entries: readonly NewEntry[]): void {
+    for (const { event_ids } of entries) for (const id of event_ids) this.#held.add(id)
+    if (this.#held.size > MOST_HELD) {
+      this.#held.clear()
+      this.#held_from = this.#parts.log.last
+    }
+    this.#changed()
+  }
+
+  /** Sends all that has changed. Throws where D1 is away. */
+  async send(): Promise<void> {
+    const { database } = this.#parts
+    for (;;) {
+      this.#portion ??= this.#nextPortion()
+      const { events, reaches } = this.#portion
+      while (events.length > 0) await this.#sendSome(events)
+      this.#portion = null
+      if (reaches > this.#mark) database.write(MARK, (this.#mark = reaches))
+      if (this.#held.size === 0 && this.#mark >= this.#held_from) break
+    }
+    await this.#report([])
+  }
+
+  get #reached(): number {
+    return this.#portion?.reaches ?? this.#mark
+  }
+
+  #nextPortion(): Portion {
+    const { log } = this.#parts
+    if (this.#mark >= this.#held_from) {
+      const ids = Array.from(this.#held)
+      this.#held.clear()
+      return { events: this.#sized(ids), reaches: log.last }
+    }
+    const entries = log.read(this.#mark, BATCH, this.#held_from + 1)
+    const ids = new Set(entries.flatMap(({ text }) => (JSON.parse(text) as { event_ids: string[] }).event_ids))
+    return { events: this.#sized(Array.from(ids)), reaches: entries.at(-1)?.seq ?? this.#held_from }
+  }
+
+  #sized(ids: readonly string[]): Sized[] {
+    return this.#parts.database
+      .allOf<Sized>(ids, 'SELECT seq, id, octet_length(payload) AS bytes FROM events WHERE id IN (SELECT value FROM json_each(?1))')
+      .sort((left, right) => left.seq - right.seq)
+  }
+
+  /** Replicates the first of these events and removes them from the list, as many as one report takes. */
+  async #sendSome(events: Sized[]): Promise<void> {
+    let count = 0
+    for (let bytes = 0; count < Math.min(events.length, this.#most) && bytes < limits.page_bytes; count += 1)
+      bytes += events[count]?.bytes ?? 0
+    const some = events.slice(0, count)
+    try {
+      await this.#report(some)
+    } catch (error) {
+      if (await this.#isFound(some, error)) events.shift()
+      return
+    }
+    this.#most = Math.min(BATCH, this.#most * 2)
+    events.splice(0, count)
+  }
+
+  /** The scope's own row is written with them where it has changed, or was not written for a minute. */
+  async #report(some: readonly Sized[]): Promise<void> {
+    const { database, db, now, scope, log } = this.#parts
+    const rows = database.allOf<Omit<Report, 'discarded' | 'revision'> & { discarded: number | null }>(
+      some.map(({ seq }) => seq),
+      `SELECT id, payload, status, attempts, error, accepted_at, ended_at, outcome->>'discarded' AS discarded,
+          CASE WHEN status = 'dead_lettered' THEN (SELECT entry.value->>'stack' FROM log, json_each(log.entries) AS entry
+            WHERE log.seq = (SELECT max(seq) FROM log WHERE seq <= outcome->>'log_seq') AND log.seq + entry.key = outcome->>'log_seq') END AS stack
+        FROM events WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq`,
+    )
+    const reports = rows.map((row) => ({ ...row, revision: log.last, discarded: Boolean(row.discarded) }))
+    const about = { ...scope(), wake_at: this.#wakeAt() }
+    const now_written = { about: JSON.stringify(about), minute: Math.floor(now() / MINUTE_MS) }
+    const is_same = now_written.about === this.#written.about
+    if (rows.length === 0 && is_same) return
+    const isWritten = is_same && now_written.minute === this.#written.minute
+    await replicateEvents(db, reports, { ...about, updated_at: now() }, { isWritten })
+    this.#written = now_written
+  }
+
+  /** By the minute: the sweep looks for alarms that are overdue by more than that. */
+  #wakeAt(): number | null {
+    const at = this.#parts.wake()
+    return at === null ? null : Math.ceil(at / MINUTE_MS) * MINUTE_MS
+  }
+
+  /**
+   * Where D1 takes a report without events, it is one of these that it cannot take: they are sent in halves, at once, until that one is
+   * alone. It is tried a few times and then parked. Returns whether the first one is parked; throws where nothing can be sent now.
+   */
+  async #isFound(some: readonly Sized[], error: unknown): Promise<boolean> {
+    const { db, guard, unit, scope, now } = this.#parts
+    const [first] = some
+    if (!first) throw error
+    await replicateEvents(db, [], { ...scope(), wake_at: this.#wakeAt(), updated_at: now() })
+    this.#reachable()
+    if (some.length > 1) {
+      this.#most = Math.ceil(some.length / 2)
+      return false
+    }
+    const work = { kind: 'outbox', id: String(first.seq) } as const
+    unit((open) => {
+      guard.note(open, work, error)
+      // It is replicated again once it changes.
+      if (guard.deaths(work) >= MOST_DEATHS) guard.park(open, work, `D1 did not take the event ${first.id}: ${messageOf(error)}`)
+    }, CALLER)
+    if (guard.parkedAt(work) === null) throw error
+    return true
+  }
+}

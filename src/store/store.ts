@@ -1,0 +1,42 @@
+import { TooLate, withDeadline } from '../base/deadline.ts'
+
+/** The longest that one call of D1 takes. D1 has been seen to stall for 25 s. */
+const DEADLINE_MS = 10_000
+/** How long a caller waits that can do without the answer. */
+export const QUICK_MS = 500
+
+const statements = new WeakMap<D1PreparedStatement, D1PreparedStatement>()
+
+/**
+ * The deployment's D1, which is reached through here alone: each call has a deadline, after which it fails as one that D1 did not answer
+ * (`isTransient` in `base/faults.ts` classifies both). A deployment with several databases would choose among them here.
+ */
+export function storeOf({ DB }: { DB: D1Database }, deadline_ms = DEADLINE_MS): D1Database {
+  const store: Pick<D1Database, 'prepare' | 'batch' | 'exec'> = {
+    prepare: (sql) => limited(DB.prepare(sql), deadline_ms),
+    batch: (list) => inTime(() => DB.batch(list.map((statement) => statements.get(statement) ?? statement)), deadline_ms),
+    exec: (sql) => inTime(() => DB.exec(sql), deadline_ms),
+  }
+  return store as D1Database
+}
+
+function limited(statement: D1PreparedStatement, deadline_ms: number): D1PreparedStatement {
+  const made = {
+    bind: (...values: unknown[]) => limited(statement.bind(...values), deadline_ms),
+    first: (column: string) => inTime(() => statement.first(column), deadline_ms),
+    run: () => inTime(() => statement.run(), deadline_ms),
+    all: () => inTime(() => statement.all(), deadline_ms),
+    raw: (options: { columnNames: true }) => inTime(() => statement.raw(options), deadline_ms),
+  } as D1PreparedStatement
+  statements.set(made, statement)
+  return made
+}
+
+/** Worded like D1's own errors, so that whoever classifies those knows this one too. */
+async function inTime<Result>(work: () => Promise<Result>, timeout_ms: number): Promise<Result> {
+  try {
+    return await withDeadline(work, { timeout_ms, what: 'D1' })
+  } catch (error) {
+    throw error instanceof TooLate ? new Error(`D1_ERROR: timed out: no answer within ${timeout_ms} ms`, { cause: error }) : error
+  }
+}
