@@ -3,7 +3,6 @@ import { parseAction, type Action } from '../contract/action.ts'
 import type { Outcome } from '../contract/event-record.ts'
 import type { NewEntry, Via } from '../contract/log-entry.ts'
 import { historyOf, type Decision, type Fire, type Step } from '../reflexes/decide.ts'
-import { toolKeys } from '../tools/tool-keys.ts'
 import type { WorkingMemory } from './context/working-memory.ts'
 import type { Toolbox } from './effects/toolbox.ts'
 import type { Judged } from './inbox/event-row.ts'
@@ -126,7 +125,7 @@ function retryFailed(unit: Unit, decisions: readonly Decision[], { scope, agent,
 
 /** Executes an immediate action or queues it for the effect lane, and compares trials. */
 function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyParts): Next[] {
-  const { proving, actions, toolbox, scope } = parts
+  const { proving, actions, toolbox } = parts
   const { one, acted, steps } = decision
   const next: Next[] = []
   if (acted && !acted.reused) {
@@ -143,7 +142,7 @@ function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyPart
   }
   const trials = steps.flatMap(({ state, fire }) => (state === 'shadow' && fire ? [fire] : []))
   if (trials.length === 0) return next
-  const acts = acted && acted.action.action_type !== 'escalate' ? [actOf(acted.action, toolKeys(toolbox.all, scope))] : null
+  const acts = acted && acted.action.action_type !== 'escalate' ? [actOf(acted.action, toolbox.keyOf)] : null
   proving.watch(unit, one, trials, acts && { by: 'reflex', acts })
   const { event, seq } = one
   const waits = row.in_context && row.status === 'pending'

@@ -1,6 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { AgentRegistry } from '../agent/registry.ts'
-import { toolKeys } from '../tools/tool-keys.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
@@ -115,9 +114,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
 
   async identify(calls: ToolCall[]) {
     const { toolbox } = this.#parts
-    await toolbox.ready()
-    const identify = toolKeys(toolbox.all, this.#name)
-    return calls.map(({ tool, args }) => identify(tool, args))
+    return calls.map(({ tool, args }) => toolbox.keyOf(tool, args))
   }
 
   async metrics() {

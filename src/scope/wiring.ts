@@ -111,7 +111,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
   // `fetch` throws if called as a method of another object.
   const outbound: typeof fetch = (input, init) => fetch(input, init)
   const jobs = new Jobs({ database, unit, guard, alarm, now })
-  const action_keys = new ActionKeys({ database, scope, tools: () => toolbox.all })
+  const action_keys = new ActionKeys({ database, keyOf: (tool, args) => toolbox.keyOf(tool, args) })
   const journal = new EffectJournal({ database, done_keys })
   const effects = new EffectLane({
     scope,

@@ -1,6 +1,8 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import type { Settings } from '../../contract/settings.ts'
+import type { KeyOf } from '../../contract/reflex.ts'
+import { callKeys } from '../../tools/tool-keys.ts'
 import type { DeclaredTools, FoundTool } from './declared-tools.ts'
 
 type Tools = Readonly<Record<string, ToolDefinition>>
@@ -25,6 +27,18 @@ export class Toolbox {
   get all(): Tools {
     const { own, outside, agent } = this.#parts
     return { ...own(), ...outside.available(), ...agent().tools }
+  }
+
+  /**
+   * Identifies a call, for comparing calls, whether the scope may make it or not. Does not need the
+   * list of an MCP server: its tools take any fields.
+   */
+  readonly keyOf: KeyOf = (name, args) => {
+    const { scope, own, outside, agent } = this.#parts
+    const tools = { ...own(), ...agent().tools }
+    const declared = Object.hasOwn(tools, name) ? null : outside.find(name)
+    const definition = declared?.ok ? declared.definition : Object.hasOwn(tools, name) ? tools[name] : undefined
+    return definition ? callKeys(definition, args, scope) : null
   }
 
   get allowed(): readonly string[] {

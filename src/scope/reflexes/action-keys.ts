@@ -1,19 +1,16 @@
-import { toolKeys } from '../../tools/tool-keys.ts'
+import type { KeyOf } from '../../contract/reflex.ts'
 import type { Database } from '../database.ts'
-import type { ToolDefinition } from '../../tools/define-tool.ts'
 import type { LaneWork } from '../../reflexes/decide.ts'
 import type { Unit } from '../unit.ts'
 
 /** The idempotency keys of actions that reflexes have carried out. */
 export class ActionKeys {
   readonly #database: Database
-  readonly #scope: string
-  readonly #tools: () => Readonly<Record<string, ToolDefinition>>
+  readonly #keyOf: KeyOf
 
-  constructor({ database, scope, tools }: { database: Database; scope: string; tools: () => Readonly<Record<string, ToolDefinition>> }) {
+  constructor({ database, keyOf }: { database: Database; keyOf: KeyOf }) {
     this.#database = database
-    this.#scope = scope
-    this.#tools = tools
+    this.#keyOf = keyOf
   }
 
   has(reflex_id: string, key: string): boolean {
@@ -24,7 +21,7 @@ export class ActionKeys {
 
   /** `work` is null if the action called no tool. */
   keep(unit: Unit, reflex_id: string, key: string, work: LaneWork | null): void {
-    const named = work?.kind === 'tool' ? toolKeys(this.#tools(), this.#scope)(work.tool, work.input)?.idempotence_key : null
+    const named = work?.kind === 'tool' ? this.#keyOf(work.tool, work.input)?.idempotence_key : null
     const effect = work?.kind === 'tool' && named != null ? effectName(work.tool, named) : null
     const sql =
       'INSERT INTO action_keys (reflex_id, idempotence_key, effect, at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET effect = ?3, at = ?4'

@@ -3,7 +3,6 @@ import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isPlatformFault } from '../../base/faults.ts'
 import type { Outcome } from '../../contract/event-record.ts'
-import { toolKeys } from '../../tools/tool-keys.ts'
 import type { WorkingMemory } from '../context/working-memory.ts'
 import { MOST_DEATHS, type Guard } from '../guard.ts'
 import type { Stored } from '../inbox/event-row.ts'
@@ -63,10 +62,9 @@ export class Actions {
 
   /** True if a job, running or queued, calls this tool under this key. */
   waits(tool: string, key: string): boolean {
-    const { jobs, toolbox, scope } = this.#parts
-    const keys = toolKeys(toolbox.all, scope)
+    const { jobs, toolbox } = this.#parts
     const waiting = jobs.payloads<LaneAction>('action', '$.work.tool', tool)
-    return waiting.some(({ work }) => work.kind === 'tool' && keys(tool, work.input)?.idempotence_key === key)
+    return waiting.some(({ work }) => work.kind === 'tool' && toolbox.keyOf(tool, work.input)?.idempotence_key === key)
   }
 
   /** Queues lane work, or stores the key of an action that is already done. */

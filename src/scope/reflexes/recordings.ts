@@ -8,7 +8,6 @@ import type { Agent } from '../../agent/define-agent.ts'
 import type { Database } from '../database.ts'
 import type { Log } from '../log.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
-import { toolKeys } from '../../tools/tool-keys.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import { actOf } from './acts.ts'
 import { shownOf } from './reflex-context.ts'
@@ -29,7 +28,7 @@ type Row = {
 }
 type Span = { since: number; after: number; limit: number }
 type Page = { recordings: string[]; next: number | null }
-type Parts = { scope: string; database: Database; log: Log; agent: () => Agent; toolbox: Toolbox }
+type Parts = { database: Database; log: Log; agent: () => Agent; toolbox: Toolbox }
 
 /**
  * Recorded events, contexts and decisions for evaluating a reflex on the past. A context is read
@@ -111,7 +110,7 @@ export class Recordings {
     const entry = 'log_seq' in outcome && outcome.log_seq !== undefined ? this.#parts.log.entry(outcome.log_seq) : null
     if (outcome.by === 'turn' && entry?.kind === 'turn-ended') return { by: 'turn', acts: entry.acts }
     if (outcome.by !== 'reflex' || entry?.kind !== 'reflex-fired') return null
-    return { by: 'reflex', acts: [actOf(entry.action, toolKeys(this.#parts.toolbox.all, this.#parts.scope))] }
+    return { by: 'reflex', acts: [actOf(entry.action, this.#parts.toolbox.keyOf)] }
   }
 
   #rebuilt(seq: number, event: Event, at: number): ReflexContext {

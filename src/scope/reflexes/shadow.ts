@@ -13,13 +13,11 @@ import type { Stored } from '../inbox/event-row.ts'
 import type { Log } from '../log.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../spans.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
-import { toolKeys } from '../../tools/tool-keys.ts'
 import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
 import type { Unit } from '../unit.ts'
 
 type Parts = {
-  scope: string
   database: Database
   programs: ReflexVersions
   records: Records
@@ -167,8 +165,8 @@ export class Proving {
    * `seen` counts each reflex's equal actions in this decision, since one act confirms only one.
    */
   #compare(unit: Unit, { version, action, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
-    const { toolbox, records, log, scope } = this.#parts
-    const named = action.action_type === 'call_tool' ? toolKeys(toolbox.all, scope)(action.tool, action.args) : null
+    const { toolbox, records, log } = this.#parts
+    const named = action.action_type === 'call_tool' ? toolbox.keyOf(action.tool, action.args) : null
     const keyed = named !== null && named.idempotence_key !== null
     const wish = JSON.stringify([version.id, version.version, keyed ? named.idempotence_key : action])
     const before = seen.get(wish) ?? 0

@@ -80,7 +80,7 @@ export function composeSystem1(parts: Parts) {
     toolbox,
     moved: (unit, version, state, reason) => upkeep.moved(unit, version, state, reason),
   })
-  const recordings = new Recordings({ scope, database, log: parts.log, agent, toolbox })
+  const recordings = new Recordings({ database, log: parts.log, agent, toolbox })
   const owned = new OwnedReflexes(database, unit)
   const own = reflexTools({
     ...parts,

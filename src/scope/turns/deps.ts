@@ -9,7 +9,6 @@ import { FailedCalls } from '../effects/failed-calls.ts'
 import { shownNames } from '../../tools/define-tool.ts'
 import type { Sockets } from '../live/sockets.ts'
 import { childHead } from '../spans.ts'
-import { toolKeys } from '../../tools/tool-keys.ts'
 import type { Proving } from '../reflexes/shadow.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
 import { turnModel, type ModelParts } from './turn-model.ts'
@@ -38,7 +37,6 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
   await toolbox.ready()
   turn.signal.throwIfAborted()
   const failures = new FailedCalls(turn, hide)
-  const named = toolKeys(toolbox.all, scope)
   const perform = async (name: string, input: unknown): Promise<unknown> => {
     const found = toolbox.find(name)
     if (!found.ok) throw new Error(found.detail)
@@ -46,7 +44,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     const timeout_ms = settings().effect_timeout_ms
     const request = { tool: name, definition, input, cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms }
     const output = await failures.watch({ tool: name, input }, () => effects.run(request))
-    const keys = named(name, input)
+    const keys = toolbox.keyOf(name, input)
     if (keys) turn.acts.push({ act: 'call_tool', tool: name, ...keys })
     const { undoes } = definition
     if (undoes) unit((unit) => proving.undone(unit, { tool: name, undoes }, input, { turn_id, who: 'a turn' }))
@@ -69,7 +67,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     now,
     call,
     done: (name, input) => {
-      const key = named(name, input)?.idempotence_key
+      const key = toolbox.keyOf(name, input)?.idempotence_key
       return typeof key === 'string' && (effects.journal.isDone(name, key) || waits(name, key))
     },
     db: storeOf(env),

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { withDefaults, type Event } from '../../../../src/core/event.ts'
 import { AGREEMENTS_NEEDED } from '../../../../src/reflexes/promotion.ts'
+import { call } from '../../../support/http.ts'
+import { write } from '../../../support/reflex-chain.ts'
 import { crash, entriesOf, evict, freshScope, sendAndSettle, stubOf } from '../../../support/scopes.ts'
 
 const talk = () => {
@@ -67,4 +69,16 @@ test('a scope that allows no tools has none written', async () => {
   await stubOf(scope).configure({ tools: [] }, 'ops')
   for (let asked = 0; asked < 3; asked += 1) await ask('Who?')
   expect(await entriesOf(stubOf(scope), 'effect-started')).toEqual([])
+})
+
+test("a reflex's call of a tool for reflexes is compared by an evaluation", async () => {
+  const { scope, ask } = talk()
+  const acts = (q: string) => `return { action_type: 'call_tool', tool: 'list_reflexes', args: { q: '${q}' } }`
+  const { id } = await write(acts('who'))
+  await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+  expect(await ask('Who?')).toMatchObject({ by: 'reflex' })
+  const evaluate = async (q: string) =>
+    (await call(`/v1/reflexes/${(await write(acts(q))).id}/evaluate`, { json: { scope, window: '10m' } })).body
+  expect(await evaluate('who')).toMatchObject({ fires: 1, agreement: { agreed: 1, disagreed: 0, not_compared: 0 } })
+  expect(await evaluate('why')).toMatchObject({ fires: 1, agreement: { agreed: 0, disagreed: 1, not_compared: 0 } })
 })
