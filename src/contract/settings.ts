@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { blackboard } from './settings/blackboard.ts'
+import { blackboard, blackboardLayers } from './settings/blackboard.ts'
 import { limits } from '../base/limits.ts'
 import { httpTools, mcpServers } from './settings/outside-tools.ts'
 import { reflexReference } from './reflex.ts'
@@ -185,6 +185,7 @@ const fields = {
     description: "What the blackboard of each turn begins with: the values that skills' expressions and templates read.",
     examples: [{ ctx: { friends: ['192.0.2.7'] } }],
   }),
+  ...blackboardLayers,
   skill_protocol: z.enum(['asp', 'tools']).meta({
     description:
       'How a model proposes a skill and asks for what is missing. `asp`: by blocks in its text. `tools`: by the native tools `propose_skill` and `clarify`.',
@@ -245,6 +246,8 @@ export const settings = z.strictObject(fields).partial({
   k_cards: true,
   tau: true,
   policy_mode: true,
+  blackboard_scratch: true,
+  blackboard_probes: true,
 })
 export type Settings = z.infer<typeof settings>
 

@@ -170,6 +170,7 @@ export function compose({ context, env, scope, created_at, database, hider, agen
     jobs,
     toolbox,
     alarm,
+    memory,
     agent,
     settings,
     now,

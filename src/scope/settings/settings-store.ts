@@ -6,6 +6,8 @@ import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
 import type { Refused } from '../../base/result.ts'
+import type { BlackboardProbe } from '../../contract/settings/blackboard.ts'
+import type { HttpToolSetting } from '../../contract/settings/outside-tools.ts'
 import { effectiveRetry } from '../../contract/settings/retry.ts'
 import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../../contract/settings.ts'
 import type { Env } from '../../env.ts'
@@ -57,7 +59,7 @@ export class SettingsStore {
     return { ok: true, settings: this.#settings }
   }
 
-  #wrong({ agent, when, tools, reflexes, http_tools, mcp_servers, blackboard }: SettingsPatch): string | null {
+  #wrong({ agent, when, tools, reflexes, http_tools, mcp_servers, blackboard, blackboard_probes }: SettingsPatch): string | null {
     const { agents } = this.#agents
     if (agent && !agents.some(({ name }) => name === agent))
       return `agent: unknown agent "${agent}". Available: ${agents.map(({ name }) => name).join(', ')}.`
@@ -69,6 +71,10 @@ export class SettingsStore {
     const serving = this.#agents.agentOf(this.#scope, agent ?? undefined)
     const declared = http_tools ?? serving.settings?.http_tools ?? []
     const servers = (mcp_servers ?? serving.settings?.mcp_servers ?? []).map(({ name }) => `mcp.${name}.`)
+    const unread = blackboard_probes?.find(({ tool, probe }) =>
+      tool === undefined ? !Object.hasOwn(serving.probes ?? {}, probe ?? '') : !declared.some((one) => one.name === tool && onlyReads(one)),
+    )
+    if (unread !== undefined) return `blackboard_probes: ${unread.name}: ${probeFlaw(unread, serving)}`
     const known = [
       ...Object.keys(serving.tools),
       ...declared.map(({ name }) => name),
@@ -120,3 +126,10 @@ export class SettingsStore {
 /** Limits the merged settings; each patch is limited by itself. */
 const tooLarge = (set: SettingsPatch): string | null =>
   fitsBytes(JSON.stringify(set), limits.settings_bytes) ? null : `settings take at most ${limits.settings_bytes} bytes as JSON in all`
+
+const onlyReads = ({ method, repeatable = false }: HttpToolSetting): boolean => method === 'GET' || repeatable
+
+const probeFlaw = ({ tool, probe }: BlackboardProbe, { name, probes = {} }: Agent): string =>
+  tool === undefined
+    ? `the agent ${name} has no probe ${probe}. Available: ${Object.keys(probes).join(', ') || 'none'}.`
+    : `${tool} is not in the setting http_tools as a tool that only reads: a GET, or repeatable.`

@@ -7,7 +7,6 @@ import type { Settings } from '../../contract/settings.ts'
 import type { Event } from '../../core/event.ts'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { placeOf } from '../../skills/gate/compat.ts'
-import { seedBlackboard } from '../../skills/plan/blackboard.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
 import type {
   HostRunnerPorts,
@@ -28,6 +27,7 @@ import { childHead } from '../spans.ts'
 import type { CountedParts } from '../turns/metered-model.ts'
 import type { Unit } from '../unit.ts'
 import type { ParkedRuns } from './approvals.ts'
+import type { BlackboardLayers } from './blackboard-layers.ts'
 import { StepJournal } from './journal.ts'
 import type { RunAsker, SkillRuns } from './runs.ts'
 import { ScopeSession } from './scope-session.ts'
@@ -56,6 +56,7 @@ type Parts = CountedParts & {
   runs: SkillRuns
   jobs: Jobs
   parked: ParkedRuns
+  layers: BlackboardLayers
   settings: () => Settings
 }
 
@@ -105,11 +106,11 @@ export class Skills {
   }
 
   async #session({ head, model, events = [] }: SessionFor, asker: RunAsker): Promise<SkillSession> {
-    const { settings, shelf, toolbox } = this.#parts
-    await Promise.all([shelf.catchUp({ at_once: model === undefined }), toolbox.ready()])
-    const { blackboard, goal_labels, goal_postconditions, k_cards, tau, policy_mode } = settings()
-    const seeded = seedBlackboard({ settings: blackboard as Parameters<typeof seedBlackboard>[0]['settings'] & object })
-    if (!seeded.ok) throw new Error(`the setting blackboard cannot be used: ${seeded.detail}`)
+    const { settings, shelf, toolbox, layers } = this.#parts
+    await Promise.all([shelf.catchUp({ at_once: model === undefined }), toolbox.ready(), layers.refresh(head)])
+    const { goal_labels, goal_postconditions, k_cards, tau, policy_mode } = settings()
+    const seeded = layers.seed()
+    if (!seeded.ok) throw new Error(`the blackboard cannot be seeded: ${seeded.detail}`)
     const of: SessionSettings = {
       trace_id: head.trace_id,
       place: placeOf(settings()),

@@ -1,16 +1,17 @@
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import type { Settings } from '../../contract/settings.ts'
-import { emptyBlackboard, seedBlackboard, type Blackboard } from '../../skills/plan/blackboard.ts'
+import { emptyBlackboard } from '../../skills/plan/blackboard.ts'
 import { buildBulletin, goalOf } from '../../skills/bulletin/bulletin.ts'
 import { type Bulletin } from '../../contract/skill.ts'
 import { neededInputs } from '../../skills/plan/inputs.ts'
 import type { Manifest } from '../../skills/manifest/manifest.ts'
 import { placeOf } from '../../skills/gate/compat.ts'
+import type { BlackboardLayers } from './blackboard-layers.ts'
 import type { SkillRuns } from './runs.ts'
 import type { SkillCache } from './skill-cache.ts'
 
-type Parts = { shelf: SkillCache; runs: SkillRuns; settings: () => Settings }
+type Parts = { shelf: SkillCache; layers: BlackboardLayers; runs: SkillRuns; settings: () => Settings }
 export type ShownSkill = {
   manifest: Manifest
   /** Required inputs that the scope's blackboard does not provide. */
@@ -27,10 +28,10 @@ export class SkillViews {
   }
 
   async bulletin(text: string): Promise<Bulletin> {
-    const { shelf, runs, settings } = this.#parts
+    const { shelf, layers, runs, settings } = this.#parts
     await shelf.catchUp({ at_once: true })
-    const { goal_labels, goal_postconditions, k_cards: k, blackboard } = settings()
-    const seeded = seedBlackboard({ settings: blackboard as Partial<Blackboard> })
+    const { goal_labels, goal_postconditions, k_cards: k } = settings()
+    const seeded = layers.seed()
     const goal = goalOf(goal_postconditions, seeded.ok ? seeded.blackboard : emptyBlackboard(), runs.transitions())
     const recent_success = runs.recentSuccess()
     return buildBulletin({
@@ -47,7 +48,7 @@ export class SkillViews {
 
   /** Ordered by id, after `after`: at most `limit` and about a page's bytes, but at least one. */
   async page({ after, limit }: { after: string; limit: number }): Promise<ShownSkills> {
-    const { shelf, settings } = this.#parts
+    const { shelf, layers, settings } = this.#parts
     await shelf.catchUp({ at_once: true })
     const rest = shelf.shown().filter(({ id }) => id > after)
     let bytes = 0
@@ -55,8 +56,8 @@ export class SkillViews {
       bytes += byteLength(JSON.stringify(manifest))
       return index >= limit || (index > 0 && bytes > limits.page_bytes)
     })
-    const { goal_labels, tau, blackboard } = settings()
-    const seeded = seedBlackboard({ settings: blackboard as Partial<Blackboard> })
+    const { goal_labels, tau } = settings()
+    const seeded = layers.seed()
     const known = seeded.ok ? seeded.blackboard : emptyBlackboard()
     const page = fitting < 0 ? rest : rest.slice(0, fitting)
     const skills = page.map((manifest) => ({ manifest, needed: neededInputs(manifest, known) }))

@@ -1,3 +1,4 @@
+import type { WorkingMemory } from '../context/working-memory.ts'
 import type { Settings } from '../../contract/settings.ts'
 import type { Alarm } from '../alarm.ts'
 import type { CountedParts } from '../turns/metered-model.ts'
@@ -7,6 +8,7 @@ import type { EffectLane } from '../effects/effect-lane.ts'
 import type { Guard } from '../guard.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
 import type { Jobs } from '../jobs.ts'
+import { BlackboardLayers } from './blackboard-layers.ts'
 import { Decisions } from './decisions.ts'
 import { ParkedRuns } from './approvals.ts'
 import { handleRuns } from './run-jobs.ts'
@@ -27,6 +29,7 @@ type Parts = CountedParts & {
   jobs: Jobs
   toolbox: Toolbox
   alarm: Alarm
+  memory: WorkingMemory
   settings: () => Settings
 }
 
@@ -34,9 +37,10 @@ export function composeSkills(parts: Parts) {
   const shelf = new SkillCache(parts)
   const runs = new SkillRuns(parts)
   const parked = new ParkedRuns({ ...parts, requested_by: () => `agent:${parts.agent().name}` })
-  const skills = new Skills({ ...parts, shelf, runs, parked })
+  const layers = new BlackboardLayers(parts)
+  const skills = new Skills({ ...parts, shelf, runs, parked, layers })
   handleRuns({ ...parts, skills, runs })
-  const views = new SkillViews({ ...parts, shelf, runs })
+  const views = new SkillViews({ ...parts, shelf, layers, runs })
   const decisions = new Decisions({ ...parts, poll: () => parked.poll() })
   return { shelf, secret_settings: new SecretSettings(shelf), skillRuns: runs, parked, skills, views, decisions }
 }

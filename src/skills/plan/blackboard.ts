@@ -21,8 +21,11 @@ export type Seeds = {
   override?: Partial<Blackboard>
 }
 
+/** `ages_ms`: of answers that were not read for this seed. `omitted`: why a value was left out, by its path. */
+export type SeedNotes = { ages_ms?: Record<string, number>; omitted?: Record<string, string> }
+
 export type Seeded =
-  | { ok: true; blackboard: Blackboard; sources: Record<string, BlackboardSource>; overridden: Change[] }
+  | ({ ok: true; blackboard: Blackboard; sources: Record<string, BlackboardSource>; overridden: Change[] } & SeedNotes)
   | { ok: false; reason: 'not_json' | 'too_large'; detail: string }
 
 const BLACKBOARD_BYTES = 256_000

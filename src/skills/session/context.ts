@@ -1,7 +1,7 @@
 import type { Json, JsonFields } from '../../base/json.ts'
 import type { Place } from '../gate/decision.ts'
 import type { Manifest } from '../manifest/manifest.ts'
-import type { Blackboard, Change, Seeded } from '../plan/blackboard.ts'
+import type { Blackboard, Change, Seeded, SeedNotes } from '../plan/blackboard.ts'
 import { isSecretReference } from '../plan/secret-reference.ts'
 import type { PolicyMode, SessionEntry, SessionPorts } from './ports.ts'
 
@@ -14,7 +14,7 @@ export type SessionSettings = {
   /** Where the agent runs. */
   place: Place
   /** From `seedBlackboard`; it is logged as the session begins, and never seeded again. */
-  seeded: Pick<Extract<Seeded, { ok: true }>, 'blackboard' | 'sources' | 'overridden'>
+  seeded: Pick<Extract<Seeded, { ok: true }>, 'blackboard' | 'sources' | 'overridden'> & SeedNotes
   goal_labels?: readonly string[]
   entity_types?: readonly string[]
   /** Cards in the bulletin. */
@@ -70,8 +70,9 @@ export class SessionContext {
     const { seeded, secret_paths = [] } = this.settings
     const hide = (path: string, value: Json): Json => withoutSecrets(value, path, secret_paths)
     const blackboard = hide('', seeded.blackboard)
+    const { sources, ages_ms = {}, omitted = {} } = seeded
     const overridden = seeded.overridden.map((change): Json => hiddenChange(change, hide))
-    this.log('blackboard-seeded', { revision: this.#revision, blackboard, sources: seeded.sources, overridden })
+    this.log('blackboard-seeded', { revision: this.#revision, blackboard, sources, ages_ms, omitted, overridden })
   }
 }
 

@@ -394,6 +394,20 @@ describe("an MCP server's tools", () => {
     expect(await entriesOf(stubOf(scope), 'effect-ended')).toMatchObject([{ tool: 'mcp.sky.look', status: 'ok' }])
   })
 
+  test('are compared by an evaluation also before the server was asked what it has', async () => {
+    const scope = await scopeWith({ mcp_servers: [server] })
+    const acts = (at: string) => `return { action_type: 'call_tool', tool: 'mcp.sky.look', args: { at: '${at}' } }`
+    const { id } = await write(acts('mars'))
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    answer = () => new Response('away', { status: 500 })
+    await evict(stubOf(scope))
+    const evaluate = async (at: string) =>
+      (await call(`/v1/reflexes/${(await write(acts(at))).id}/evaluate`, { json: { scope, window: '10m' } })).body
+    expect(await evaluate('mars')).toMatchObject({ fires: 1, agreement: { agreed: 1, disagreed: 0, not_compared: 0 } })
+    expect(await evaluate('venus')).toMatchObject({ fires: 1, agreement: { agreed: 0, disagreed: 1, not_compared: 0 } })
+  })
+
   test('of a server that is away are not available, and the scope carries on', async () => {
     answer = () => new Response('away', { status: 500 })
     const scope = await scopeWith({ mcp_servers: [server] })
@@ -412,6 +426,91 @@ describe("an MCP server's tools", () => {
     answer = () => new Promise(() => {})
     const scope = await scopeWith({ mcp_servers: [{ ...server, timeout_ms: 50 }] })
     expect(await called(scope, 'mcp.sky.look', {})).toEqual({ error: expect.stringContaining('took longer than 50 ms') })
+  })
+})
+
+describe('the blackboard of a scope', () => {
+  const account = { name: 'http.account', description: 'Reads the account', method: 'GET', url: `https://${HOST}/account` }
+  const probes = [{ name: 'account', tool: account.name, ttl_s: 60 }]
+  const guarded = (invariant: string) => skillOf('act', { text: '{{title}}' }, { preconditions: { invariants: [invariant] } })
+  const again = async (scope: string, { id }: { id: string }) =>
+    (await call(scopePath(scope, '/skills/propose'), { json: { skill_id: id, inputs: { title: 'b' }, why: 'another ticket' } })).body
+  const seeds = (scope: string) => entriesOf(stubOf(scope), 'blackboard-seeded')
+
+  test('has what an HTTP tool reads, once for all turns within its time to live', async () => {
+    const scope = await scopeWith({ http_tools: [account], blackboard: { env: { account: { id: 'old' } } }, blackboard_probes: probes })
+    answer = () => Response.json({ id: 'acme' })
+    const manifest = guarded("env.account.id == 'acme'")
+    expect(await propose(scope, manifest)).toMatchObject({ status: 'ok' })
+    answer = () => Response.json({ id: 'other' })
+    expect(await again(scope, manifest)).toMatchObject({ status: 'ok' })
+    expect(world.requests).toHaveLength(1)
+    expect(await seeds(scope)).toMatchObject([
+      {
+        blackboard: { env: { account: { id: 'acme' } } },
+        sources: { 'env.account': 'probes' },
+        ages_ms: { 'env.account': expect.any(Number) },
+      },
+      { sources: { 'env.account': 'probes' } },
+    ])
+    await evict(stubOf(scope))
+    expect(await again(scope, manifest)).toMatchObject({ status: 'refused' })
+    expect(world.requests).toHaveLength(2)
+  })
+
+  test('lacks a value that cannot be read, with the reason in the log: what needs it is refused', async () => {
+    const scope = await scopeWith({ http_tools: [account], blackboard_probes: probes })
+    const manifest = guarded("env.account.id == 'acme'")
+    answer = () => new Response('no', { status: 403 })
+    expect(await propose(scope, manifest)).toMatchObject({ status: 'refused' })
+    expect(await seeds(scope)).toMatchObject([{ blackboard: { env: {} }, omitted: { 'env.account': expect.stringContaining('403') } }])
+    await evict(stubOf(scope))
+    answer = () => Response.json({ secret: 'REFLEX_TOOL_TICKETS' })
+    expect(await again(scope, manifest)).toMatchObject({ status: 'refused' })
+    expect((await seeds(scope))[1]).toMatchObject({ omitted: { 'env.account': expect.stringContaining('names a secret') } })
+    await evict(stubOf(scope))
+    answer = () => Response.json({ id: 'x'.repeat(20_000) })
+    await again(scope, manifest)
+    expect((await seeds(scope))[2]).toMatchObject({ omitted: { 'env.account': expect.stringMatching(/takes 20009 bytes/) } })
+  })
+
+  test('has the keys of the scratch that the settings export, in place of what they set', async () => {
+    const scope = await scopeWith({ blackboard: { ctx: { mood: 'calm', place: 'here' } }, blackboard_scratch: ['mood', 'absent'] })
+    behaviours.set(scope, async (context) => void Object.assign(context.scratch, { mood: 'alarmed', hidden: true }))
+    await sendAndSettle(stubOf(scope), note(scope, 'go'))
+    expect(await propose(scope, guarded("ctx.mood == 'alarmed' && ctx.place == 'here'"))).toMatchObject({ status: 'ok' })
+    expect((await seeds(scope)).at(-1)).toMatchObject({
+      blackboard: { ctx: { mood: 'alarmed', place: 'here' } },
+      sources: { 'ctx.mood': 'agent_state', 'ctx.place': 'settings' },
+    })
+    expect(JSON.stringify(await seeds(scope))).not.toContain('hidden')
+  })
+
+  test.each([
+    ['a tool that does more than read', { http_tools: [open], blackboard_probes: [{ name: 'account', tool: open.name }] }, /only reads/],
+    ['a tool that is not declared', { blackboard_probes: probes }, /http_tools/],
+    [
+      'a probe that the agent does not have',
+      { blackboard_probes: [{ name: 'window', probe: 'deploy_window' }] },
+      /has no probe deploy_window/,
+    ],
+    ['both a tool and a probe', { blackboard_probes: [{ name: 'x', tool: 'http.x', probe: 'y' }] }, /either a tool or a probe/],
+    ['one name twice', { http_tools: [account], blackboard_probes: [...probes, ...probes] }, /two of one name/],
+  ])('takes no probe that names %s', async (_, settings, message) => {
+    const answered = await configure(freshScope(), { allowed_hosts: [HOST], ...settings })
+    expect(answered).toMatchObject(problem(400))
+    expect(answered.text).toMatch(message)
+  })
+
+  test("has what the agent's own probe answers", async () => {
+    const scope = freshScope('deploy')
+    await stubOf(scope).configure({ blackboard_probes: [{ name: 'window', probe: 'deploy_window', args: ['staging'] }] }, 'ops')
+    const project = freshScope('project')
+    await stubOf(scope).configure({ project }, 'ops')
+    const manifest = skillOf('act', { text: 'x' }, { compat: { project }, preconditions: { invariants: ["env.window == 'open'"] } })
+    const { decision } = await propose(scope, manifest)
+    expect(await seeds(scope)).toMatchObject([{ blackboard: { env: { window: 'open' } }, sources: { 'env.window': 'probes' } }])
+    expect(JSON.stringify(decision.to_pass)).not.toContain('env.window')
   })
 })
 
