@@ -57,7 +57,7 @@ describe('an HTTP tool that the settings declare', () => {
 
   test('that only skills may call is called by nobody else', async () => {
     const scope = await scopeWith({ http_tools: [{ ...open, plans_only: true }] })
-    expect(await called(scope, open.name, { title: 'x' })).toEqual({ error: expect.stringContaining('for the steps of skills alone') })
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ error: expect.stringContaining('only for the steps of skills') })
     expect(world.requests).toEqual([])
     expect(await propose(scope, skillOf(open.name, { title: '{{title}}' }))).toMatchObject({ status: 'ok' })
     expect(world.requests).toHaveLength(1)

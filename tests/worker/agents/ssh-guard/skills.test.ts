@@ -90,7 +90,7 @@ describe('the SSH guard', () => {
     await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
     await sendAndSettle(stubOf(scope), guess(scope, '198.51.100.4'))
     expect(await entriesOf(stubOf(scope), 'reflex-passed')).toMatchObject([
-      { reason: 'refused', error: expect.stringContaining('for the steps of skills alone') },
+      { reason: 'refused', error: expect.stringContaining('only for the steps of skills') },
     ])
     expect([await blocked(scope), await incidents(scope)]).toEqual([[], []])
   })
