@@ -104,5 +104,5 @@ export type AgentRegistry = {
   eventTypes: readonly string[]
   eventSchema: ReturnType<typeof eventUnion>
   /** The agent that a scope's settings name, else the first whose pattern matches the scope; the built-in agent last. */
-  agentOf(scope: string, name?: string): Agent
+  agentOf: (scope: string, name?: string) => Agent
 }

@@ -1,4 +1,3 @@
-import './env.ts'
 import { forgetIncidents } from './incidents.ts'
 import { sshGuardRoutes } from './routes.ts'
 import { generateText, isStepCount } from 'ai'
