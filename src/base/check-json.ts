@@ -33,7 +33,7 @@ export const isFields = (value: unknown): value is Fields => typeof value === 'o
 
 function weigh(value: unknown, depth: number): number | Flaw {
   if (typeof value === 'string') {
-    return value.isWellFormed() ? value.length * LONGEST_ESCAPE + 2 : flaw('holds half of a surrogate pair, which is no text')
+    return value.isWellFormed() ? value.length * LONGEST_ESCAPE + 2 : flaw('holds half of a surrogate pair, which is not valid text')
   }
   if (typeof value === 'number') return Number.isFinite(value) ? LONGEST_NUMBER : flaw('is a number too large to be kept')
   if (typeof value === 'boolean' || value === null) return LONGEST_WORD
@@ -55,8 +55,8 @@ function weighItems(items: unknown[], depth: number): number | Flaw {
 function weighFields(fields: Fields, depth: number): number | Flaw {
   let sum = 2
   for (const name of Object.keys(fields)) {
-    if (name === '__proto__') return within(name, flaw('is a name that no field may have'))
-    const found = name.isWellFormed() ? weigh(fields[name], depth + 1) : flaw('has a name that is no text')
+    if (name === '__proto__') return within(name, flaw('is a name that is not allowed'))
+    const found = name.isWellFormed() ? weigh(fields[name], depth + 1) : flaw('has a name that is not valid text')
     if (typeof found !== 'number') return within(name, found)
     sum += found + name.length * LONGEST_ESCAPE + 4
   }

@@ -1,6 +1,6 @@
 const LONGEST = 4000
 
-/** What to tell of something thrown, whatever it is: it never throws itself, and is never long. */
+/** Describes any thrown value. Never throws itself, and limits the length. */
 export function messageOf(error: unknown): string {
   try {
     const text = error instanceof Error ? `${error.name === 'Error' ? '' : `${error.name}: `}${error.message}` : `thrown: ${String(error)}`
@@ -12,7 +12,7 @@ export function messageOf(error: unknown): string {
 
 const LONGEST_STACK_BYTES = 4096
 
-/** Where an error was thrown, its causes included, in 4 kB at most; null for what has no stack. */
+/** The stack of an error and its causes, at most 4 kB; null if it has none. */
 export function stackOf(error: unknown): string | null {
   try {
     const stacks: string[] = []

@@ -6,11 +6,11 @@ export const limits = {
   events_per_request: 1000,
   /** A queue's price counts each 64 kB that a message begins; one event may be larger. */
   queue_message_bytes: 63_500,
-  /** What one SQL parameter may carry; SQLite gives up near 2 MB. */
+  /** Size of one SQL parameter; SQLite fails near 2 MB. */
   sql_json_bytes: 1_000_000,
-  /** What of a context is in memory, in one turn or in one answer, beside the limit on its count. */
+  /** Size of a context in memory, in one turn or in one response, besides the limit on its count. */
   context_bytes: 8_000_000,
-  /** What is read of the log, or told to D1, at once. */
+  /** Size of one read of the log, or of one batch replicated to D1. */
   page_bytes: 4_000_000,
   log_page: 1000,
   claim: 1000,
@@ -20,11 +20,11 @@ export const limits = {
   arguments_bytes: 256_000,
   /** One entry of the log: larger fields are replaced by their size and hash. */
   log_entry_bytes: 1_000_000,
-  /** What a proposal gives a skill. */
+  /** Inputs of a proposal. */
   inputs_bytes: 1_000_000,
   /** Ids that a log entry lists; a turn may consider more events. */
   listed_ids: 100,
-  /** What is set of a scope, in all. */
+  /** All settings of a scope together. */
   settings_bytes: 64_000,
   /** Reflexes in a scope's chain. */
   chain_length: 100,
@@ -36,10 +36,10 @@ export const limits = {
   /** Sockets and streams of one key in one scope. */
   connections_per_key: 256,
   socket_messages_per_second: 1000,
-  /** What a socket is sent ahead of what its client says that it has read; a mark asks it to say so. */
+  /** Unacknowledged bytes sent to a socket; a mark asks the client to acknowledge. */
   unread_bytes: 512 * 1024,
   mark_bytes: 64 * 1024,
-  /** What a stream is given at once. */
+  /** Size of one write to a stream. */
   stream_page_bytes: 256 * 1024,
   ticket_ms: 60_000,
 } as const

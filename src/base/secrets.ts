@@ -23,7 +23,7 @@ const SECRET_NAME = /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i
  * the names of fields, `skills/gate/sensitive.ts` by what a value looks like; this one alone knows the values.
  */
 export type SecretHider = {
-  /** Whether any of it stands in the text, which may be JSON. */
+  /** True if the text, which may be JSON, contains any of them. */
   finds: (text: string) => boolean
   /** JSON stays JSON: its strings are changed, not the text around them. */
   text: (text: string) => string
@@ -142,7 +142,7 @@ const BLOCK = 3
 const SLOTS = 65_536
 
 /**
- * Whether any of many texts stands in a text: Wu and Manber's search, which looks at three characters of each
+ * Tests if a text contains any of many texts: Wu and Manber's search, which looks at three characters of each
  * `shortest - 2`, however many texts it looks for. A regular expression tries each of them at each place.
  */
 export function findAny(patterns: readonly string[]): (text: string) => boolean {

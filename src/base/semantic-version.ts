@@ -6,7 +6,7 @@ const VERSION = /^(\d+)\.(\d+)\.(\d+)(?:-([^+]+))?(?:\+.+)?$/
  */
 export function precedenceOf(version: string): string {
   const [, major, minor, patch, prerelease] = VERSION.exec(version) ?? []
-  if (major === undefined || minor === undefined || patch === undefined) throw new RangeError(`${version} is no semantic version`)
+  if (major === undefined || minor === undefined || patch === undefined) throw new RangeError(`${version} is not a semantic version`)
   const rank = prerelease === undefined ? RELEASE : `-${prerelease.split('.').map(identifier).join('!')}`
   return `${[major, minor, patch].map(number).join('')}${rank} ${version}`
 }

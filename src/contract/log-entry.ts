@@ -72,7 +72,7 @@ export type EntryBody =
       cleared: number
       usage: Usage
       scratch: unknown
-      /** What it did, as far as it can be compared with what a reflex would do. */
+      /** Its acts, in a form comparable with those of a reflex. */
       acts: Act[]
       /** Mistakes of the trigger that changed nothing, such as a call that it did not await. */
       warnings?: string[]
@@ -113,7 +113,7 @@ export type EntryBody =
       status: ActionEnd
       error: string | null
     }
-  /** What a reflex in shadow would have done, beside what was decided; `agreed` is null where the two cannot be compared. */
+  /** The action of a reflex in shadow mode next to the actual decision; `agreed` is null if they are not comparable. */
   | { kind: 'reflex-compared'; reflex_id: string; version: number; action: Action; decision: Decision; agreed: boolean | null }
   /** `turn_id` is null where an operator did it. */
   | { kind: 'reflex-overruled'; reflex_id: string; version: number; turn_id: string | null; reason: string }
@@ -163,7 +163,7 @@ export const skillEntryKinds = [
   'bulletin-built',
   'blackboard-seeded',
   'blackboard-changed',
-  /** The registry cannot be read: what is at hand is used, until it can. */
+  /** The registry is unavailable; the cache is used until it recovers. */
   'skills-degraded',
   'skills-restored',
   'skill-decided',

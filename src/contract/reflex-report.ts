@@ -9,7 +9,7 @@ export type Percentiles = z.infer<typeof percentiles>
 /** Samples in buckets that grow by an eighth of a doubling, which gives percentiles to about 4 %. Empty buckets are absent. */
 export type Histogram = { buckets: Record<string, number>; count: number; max: number }
 
-/** What one version of a reflex has done, in one scope or several. */
+/** Counters of one version of a reflex, in one scope or several. */
 const counts = {
   runs: count.describe('Includes runs in shadow mode.'),
   fired: count,

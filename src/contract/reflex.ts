@@ -126,7 +126,7 @@ export function skillName(written: string): { id: string; version: string | unde
   return { id, version }
 }
 
-/** What was decided about one event, by a turn (which may have considered other events with it) or by a reflex. No acts: nothing was done. */
+/** The decision on one event, by a turn (which may have considered other events with it) or by a reflex. No acts: nothing was done. */
 export type Decision = { by: 'turn' | 'reflex'; acts: Act[] }
 
 /**

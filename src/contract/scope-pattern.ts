@@ -21,7 +21,7 @@ export const patternMatchesSql = (subject: string): string => `CASE
 
 /**
  * `*` stands for any run of characters, `/` included. The leftmost place for each piece is always good enough, so nothing is tried twice.
- * A pattern may be matched too: what `team-a/*` matches, as text, is no wider than it.
+ * A pattern may be matched, too: anything `team-a/*` matches as text is at most as wide.
  */
 export function matchesScope(pattern: string, scope: string): boolean {
   const [first = '', ...pieces] = pattern.split('*')
@@ -38,10 +38,10 @@ export function matchesScope(pattern: string, scope: string): boolean {
   return true
 }
 
-/** What all that a pattern matches begins with. */
+/** The common prefix of everything a pattern matches. */
 export const prefixOf = (pattern: string): string => pattern.split('*', 1)[0] ?? ''
 
-/** Whether any scope is matched by both patterns. */
+/** True if both patterns match a common scope. */
 export function overlaps(left: string, right: string): boolean {
   if (!left.includes('*')) return matchesScope(right, left)
   if (!right.includes('*')) return matchesScope(left, right)

@@ -232,7 +232,7 @@ const fields = {
 /** The schema of each setting by its name. */
 export const settingFields: Readonly<Record<string, z.ZodType>> = fields
 
-/** What a scope runs with, its agent's defaults filled in. */
+/** The effective settings of a scope, with its agent's defaults filled in. */
 export const settings = z.strictObject(fields).partial({
   agent: true,
   instructions: true,

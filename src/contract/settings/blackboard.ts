@@ -3,13 +3,13 @@ import { z } from 'zod'
 const anyFields = z.record(z.string().min(1).max(128), z.json())
 const roles = z.array(z.string().min(1).max(64), 'is a list of roles, such as ["operator"]').max(32)
 
-/** The setting `blackboard`: what a turn's blackboard begins with. */
+/** The setting `blackboard`: initial content of a turn's blackboard. */
 export const blackboard = z
   .strictObject({
     ctx: anyFields.meta({ description: 'Facts about the situation.' }),
     env: anyFields.meta({ description: 'Facts about the environment.' }),
     work: anyFields
-      .refine((work) => !Object.hasOwn(work, 'steps'), { path: ['steps'], message: 'is where a plan finds what its steps gave' })
+      .refine((work) => !Object.hasOwn(work, 'steps'), { path: ['steps'], message: 'is reserved for step outputs' })
       .meta({ description: 'What skills read and write; `steps` is reserved.' }),
     policy: anyFields
       .superRefine((policy, context) => {

@@ -14,7 +14,7 @@ export const secretName = z
 
 /** Settings are shown to whoever may view the scope. */
 const SECRET_HEADERS = new Set(['authorization', 'proxy-authorization', 'cookie', 'x-api-key', 'api-key'])
-/** What the request itself is made of. */
+/** Headers that the request sets itself. */
 const OWN_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'idempotency-key'])
 const BRINGS_ITSELF = 'holds a header that the request brings itself'
 
@@ -28,9 +28,12 @@ const secretHeaders = z
   .refine((headers) => Object.keys(headers).length <= 10, 'are at most 10')
   .refine((headers) => !hasOne(headers, OWN_HEADERS), BRINGS_ITSELF)
 
-/** What stands between braces and is no name would be sent as it is, and a key that holds it be one and the same for all calls. */
+/**
+ * A malformed placeholder would be sent literally, and an idempotency key containing one would be the
+ * same for every call.
+ */
 const slotsOnly = (text: string): boolean => !/\{\{(?!\s*\w+\s*\}\})/.test(text)
-const NO_SLOT = 'holds a {{…}} that is no slot: one is a single name, such as {{order}}'
+const NO_SLOT = 'holds a {{…}} that is no slot: a slot is a single name, such as {{order}}'
 
 const address = z
   .string()

@@ -19,7 +19,7 @@ const fields = {
 export const retrySettings = z.strictObject(fields).describe('How failures are retried. What is not named here has its default.')
 export type RetrySettings = z.infer<typeof retrySettings>
 
-/** What may be changed: each field for itself; null goes back to the default. */
+/** A patch of single fields; null restores the default. */
 export const retryPatch = z
   .strictObject({
     max_attempts: fields.max_attempts.nullable().optional(),
@@ -51,7 +51,7 @@ export function mergeRetry(current: Layer, patch: Layer): Layer {
   return { max_attempts: attempts.find((one) => one !== undefined), retry: Object.keys(retry).length > 0 ? retry : undefined }
 }
 
-/** What the layers come to, the later ones first. */
+/** Merges the layers, later ones first. */
 export function effectiveRetry(layers: readonly Layer[]): RetrySettings {
   const { max_attempts, retry } = layers.reduce<Layer>(mergeRetry, {})
   return retrySettings.parse({ ...defaultRetry, ...retry, ...(typeof max_attempts === 'number' && { max_attempts }) })

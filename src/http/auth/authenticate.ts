@@ -2,7 +2,7 @@ import { ADMIN_KEY_ID, type Principal } from '../../contract/principal.ts'
 import { hashKey, parseKey, sameHash } from './key.ts'
 
 export type KeyRecord = { id: string; name: string; roles: string[]; scopes: string[]; hash: string }
-/** Throws where it cannot tell. */
+/** Throws if the lookup fails. */
 export type KeyLookup = (id: string) => Promise<KeyRecord | null>
 /**
  * `any_key` tells if there is any key at all: it only makes the refusal of an unconfigured
@@ -37,7 +37,7 @@ export async function authenticate(authorization: string | null, credentials: Cr
 async function refuse(authorization: string | null, { admin_key, ...credentials }: Credentials): Promise<Authenticated> {
   if (authorization === null) return refusal('missing', 'Send a key: Authorization: Bearer KEY.')
   const token = /^bearer +(\S.*)$/i.exec(authorization.trim())?.[1]
-  if (token === undefined) return refusal('malformed', 'The Authorization header must read: Bearer KEY.')
+  if (token === undefined) return refusal('malformed', 'The Authorization header must have the form: Bearer KEY.')
   const [hash, admin_hash] = await Promise.all([hashKey(token), hashKey(admin_key ?? '')])
   const isAdmin = sameHash(hash, admin_hash)
   if (admin_key !== undefined && isAdmin) return { ok: true, principal: { ...admin } }
@@ -52,10 +52,10 @@ async function check(hash: string, id: string | undefined, { keys, before_look }
   try {
     if (id !== undefined) record = await keys(id)
   } catch {
-    return refusal('unavailable', 'Keys cannot be checked just now: the database does not answer. Try again in a few seconds.')
+    return refusal('unavailable', 'Keys cannot be checked: the database does not respond. Try again in a few seconds.')
   }
   const matches = sameHash(hash, record?.hash ?? NO_HASH)
-  if (!record || !matches) return refusal('unknown', 'This key is not known: it may have been deleted, or mistyped.')
+  if (!record || !matches) return refusal('unknown', 'Unknown key: it may have been deleted or mistyped.')
   return { ok: true, principal: { key_id: record.id, name: record.name, roles: record.roles, scopes: record.scopes } }
 }
 

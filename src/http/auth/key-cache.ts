@@ -1,20 +1,22 @@
+import { withDeadline } from '../../base/deadline.ts'
 import type { KeyLookup, KeyRecord } from './authenticate.ts'
 
 const FRESH_MS = 30_000
 const ABSENT_MS = 5000
 const STALE_MS = 600_000
 const RETRY_MS = 5000
-/** How long a lookup may take: with a stale entry at hand, and without one. D1 has been seen to stall for 25 s. */
+/** Time limit of a lookup, with and without a stale entry to fall back to. D1 has been seen to stall for 25 s. */
 const PATIENCE_MS = { stale: 500, absent: 5000 }
 const MOST_ENTRIES = 1000
 
-/** `knows`: there was such a key when D1 was last asked. */
+/** `knows`: the key existed at the last lookup. */
 export type KeyCache = { find: KeyLookup; knows: (id: string) => boolean; forget: (id: string) => void; readonly size: number }
 type Known = { record: KeyRecord; read_at: number; ask_at: number }
 
 /**
- * Remembers keys per isolate, so that D1 is asked about each once in 30 s, and may be away for 10 minutes. A deleted key lives on elsewhere for as
- * long. Lookups in flight are not shared: on Workers a request must not wait for another one's I/O.
+ * Caches keys per isolate: D1 is queried once per key in 30 s, and may be unavailable for 10 minutes.
+ * A deleted key stays valid in other isolates for as long. Lookups in flight are not shared, because
+ * on Workers a request must not wait for the I/O of another one.
  */
 export function createKeyCache(lookup: KeyLookup, now: () => number): KeyCache {
   const known = new Map<string, Known>()
@@ -38,7 +40,8 @@ export function createKeyCache(lookup: KeyLookup, now: () => number): KeyCache {
     if (now() < (absent.get(id) ?? 0)) return null
     const usable = entry !== undefined && now() < entry.read_at + STALE_MS
     try {
-      const record = await within(lookup(id), usable ? PATIENCE_MS.stale : PATIENCE_MS.absent)
+      const timeout_ms = usable ? PATIENCE_MS.stale : PATIENCE_MS.absent
+      const record = await withDeadline(() => lookup(id), { timeout_ms, what: 'the lookup of a key' })
       remember(id, record)
       return record
     } catch (error) {
@@ -58,16 +61,8 @@ export function createKeyCache(lookup: KeyLookup, now: () => number): KeyCache {
   }
 }
 
-/** The oldest goes. Ids that do not exist go first: guesses must not push out the keys that are in use. */
+/** Evicts the oldest entry. Unknown ids go first: guesses must not evict keys in use. */
 function evict(entries: Map<string, unknown>): void {
   const [oldest] = entries.keys()
   if (oldest !== undefined) entries.delete(oldest)
-}
-
-async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
-  })
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }

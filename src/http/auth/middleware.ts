@@ -3,19 +3,20 @@ import type { RouteEnv } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
 import { DEFAULT_SCOPE, scopeName } from '../../core/event.ts'
 import { Problem, type ProblemOptions, type ProblemType } from '../../contract/problem.ts'
+import { forbidden, tooMany } from '../problems/refusals.ts'
 import { authenticate, type Credentials, type Refusal } from './authenticate.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 
 export type AuthEnv = RouteEnv
-/** `knows`: ids that cost no look-up, or that were keys at the last one. */
+/** `knows`: ids that need no lookup, or that were keys at the last one. */
 export type KeySource = (env: Env) => Pick<Credentials, 'keys' | 'any_key'> & { knows: (id: string) => boolean }
 
 /** The period of the RATE_LIMIT binding in wrangler.toml, in seconds. */
 const RATE_PERIOD_S = 10
 
 /**
- * Keeps G7. Sets `principal`, or refuses. A ticket that was redeemed before is as good as a key. An
- * address is limited before D1 is asked about a key that nobody here has used; once a request.
+ * Upholds G7: sets `principal`, or rejects. A redeemed ticket counts as a key. Rate-limits the address,
+ * at most once per request, before it queries D1 for a key that was not used in this isolate.
  */
 export const authenticated = (source: KeySource) =>
   createMiddleware<AuthEnv>(async (c, next) => {
@@ -24,7 +25,7 @@ export const authenticated = (source: KeySource) =>
     let allowed: Promise<boolean> | undefined
     const demandRate = async () => {
       allowed ??= isWithinRate(c.env, addressKey('guess', c.req.header('CF-Connecting-IP')))
-      if (!(await allowed)) throw tooMany('this address')
+      if (!(await allowed)) throw rateExceeded('this address')
     }
     const outcome = await authenticate(c.req.header('Authorization') ?? null, {
       admin_key: c.env.REFLEX_ADMIN_KEY,
@@ -43,14 +44,14 @@ export const authenticated = (source: KeySource) =>
   })
 
 /**
- * Sets `principal` from a `?ticket=`, where a browser can set no header. A key in the header goes
- * before it. Guesses are limited by address: verifying one costs a signature.
+ * Sets `principal` from `?ticket=`, for browsers, which cannot set headers. A key in the header takes
+ * precedence. Guesses are rate-limited by address, since verifying one costs a signature.
  */
 export const ticketed = (redeem: (env: Env, scope: string, ticket: string) => Promise<Principal | null>) =>
   createMiddleware<AuthEnv>(async (c, next) => {
     const ticket = c.req.query('ticket')
     if (ticket === undefined || c.req.header('Authorization') !== undefined) return next()
-    if (!(await isWithinRate(c.env, addressKey('ticket', c.req.header('CF-Connecting-IP'))))) throw tooMany('this address')
+    if (!(await isWithinRate(c.env, addressKey('ticket', c.req.header('CF-Connecting-IP'))))) throw rateExceeded('this address')
     const scope = scopeName.safeParse(c.req.param('scope'))
     const principal = scope.success ? await redeem(c.env, scope.data, ticket) : null
     if (!principal) throw new Problem({ ...unauthenticated('urn:reflex:problem:unauthenticated'), detail: BAD_TICKET })
@@ -58,8 +59,7 @@ export const ticketed = (redeem: (env: Env, scope: string, ticket: string) => Pr
     await next()
   })
 
-const BAD_TICKET =
-  'This ticket is not known here: it was used already, is older than 60 s, or was issued for another scope. Ask for a new one.'
+const BAD_TICKET = 'This ticket is invalid: it was already used, is older than 60 s, or was issued for another scope. Request a new one.'
 
 /** Any of the roles is enough. */
 export const requires = (...roles: readonly string[]) =>
@@ -74,7 +74,7 @@ export function demandRole(principal: Principal, ...roles: readonly string[]): v
   throw forbidden(`This needs the role ${roles.join(' or ')}; the key ${principal.name} has: ${principal.roles.join(', ') || 'none'}.`)
 }
 
-/** Sets `scope` from the path's `:scope`, if it is one and the key covers it. */
+/** Sets `scope` from the path's `:scope`, if it is valid and the key covers it. */
 export const scopeParam = createMiddleware<AuthEnv>(async (c, next) => {
   c.set(
     'scope',
@@ -83,7 +83,7 @@ export const scopeParam = createMiddleware<AuthEnv>(async (c, next) => {
   await next()
 })
 
-/** Sets `scope` from `?scope=`, or to the default one. */
+/** Sets `scope` from `?scope=`, or to the default scope. */
 export const scopeQuery = createMiddleware<AuthEnv>(async (c, next) => {
   c.set('scope', covered(c.var.principal, c.req.query('scope') ?? DEFAULT_SCOPE, 'The scope in the query is not valid.'))
   await next()
@@ -99,17 +99,17 @@ function covered(principal: Principal, name: string | undefined, detail: string)
   return parsed.data
 }
 
-/** Limits what one key may ask for. The limiter protects, it guarantees nothing: where it is absent or broken, requests pass. */
+/** Rate-limits one key. The limiter is best effort: if it is absent or broken, requests pass. */
 export const rateLimited = createMiddleware<AuthEnv>(async (c, next) => {
   const { key_id, name } = c.var.principal
-  if (!(await isWithinRate(c.env, key_id))) throw tooMany(`the key ${name}`)
+  if (!(await isWithinRate(c.env, key_id))) throw rateExceeded(`the key ${name}`)
   await next()
 })
 
-/** Limits what one address may ask for of that which needs no key. */
+/** Rate-limits one address on routes without a key. */
 export const addressLimited = createMiddleware<AuthEnv>(async (c, next) => {
   const key = addressKey('open', c.req.header('CF-Connecting-IP'))
-  if (!(await isWithinRate(c.env, key))) throw tooMany('this address')
+  if (!(await isWithinRate(c.env, key))) throw rateExceeded('this address')
   await next()
 })
 
@@ -120,17 +120,8 @@ async function isWithinRate(env: Env, key: string): Promise<boolean> {
   return allowed?.success !== false
 }
 
-function tooMany(who: string): Problem {
-  const detail = `Too many requests by ${who}. Try again in ${RATE_PERIOD_S} s.`
-  return new Problem({ ...tooManyRequests, detail })
-}
-
-const tooManyRequests = {
-  status: 429,
-  type: 'urn:reflex:problem:too-many-requests',
-  title: 'Too many requests',
-  headers: { 'Retry-After': String(RATE_PERIOD_S) },
-} as const
+const rateExceeded = (who: string): Problem =>
+  tooMany('too-many-requests', `Too many requests by ${who}. Try again in ${RATE_PERIOD_S} s.`, RATE_PERIOD_S)
 
 const refusals: Record<Refusal['reason'], Omit<ProblemOptions, 'detail'>> = {
   no_key_configured: unauthenticated('urn:reflex:problem:no-key-configured'),
@@ -143,6 +134,3 @@ const refusals: Record<Refusal['reason'], Omit<ProblemOptions, 'detail'>> = {
 function unauthenticated(type: ProblemType): Omit<ProblemOptions, 'detail'> {
   return { status: 401, type, title: 'Not authenticated', headers: { 'WWW-Authenticate': 'Bearer' } }
 }
-
-const forbidden = (detail: string): Problem =>
-  new Problem({ status: 403, type: 'urn:reflex:problem:forbidden', title: 'Forbidden', detail })

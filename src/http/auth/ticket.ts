@@ -3,7 +3,7 @@ import { limits } from '../../base/limits.ts'
 import { fromBase64Url, toBase64Url } from './base64url.ts'
 import { baseRoles, keyName, roleName, type Principal } from '../../contract/principal.ts'
 
-/** A ticket travels in a URL; a longer one is none of ours and is not verified. */
+/** A ticket travels in a URL. We issue none longer than this, so a longer one is not verified. */
 const LONGEST = 2000
 const FORM = /^rft_([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{43})$/
 

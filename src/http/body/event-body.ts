@@ -2,10 +2,10 @@ import type { AgentRegistry } from '../../agent/registry.ts'
 import { limits } from '../../base/limits.ts'
 import { described, plainSchema } from '../describe/plain-schema.ts'
 
-/** What a sender may leave out. */
+/** Fields that a sender may omit. */
 const filled = new Set(['id', 'scope', 'source', 'timestamp', 'meta'])
 
-/** An event as it may be sent: only its type and the type's own required fields must be. */
+/** An event as it is sent: only its type and the required fields of that type are mandatory. */
 export type EventInput = {
   type: string
   id?: string
@@ -17,7 +17,7 @@ export type EventInput = {
 }
 type Meta = { trace_id: string; correlation_id: string | null; causation_id: string | null }
 
-/** What events look like when they are sent, each known type by itself. */
+/** Schemas of events as they are sent, one per known type. */
 export function eventShapes({ eventSchema }: Pick<AgentRegistry, 'eventSchema'>): Record<'EventInput' | 'CloudEvent', object> {
   const { oneOf = [] } = plainSchema(eventSchema)
   const types = oneOf.map(({ properties = {}, required = [] }) => ({
@@ -26,7 +26,7 @@ export function eventShapes({ eventSchema }: Pick<AgentRegistry, 'eventSchema'>)
     required: required.filter((name) => !filled.has(name)),
   }))
   return {
-    EventInput: { description: 'An event as it is sent. What every event has may be left out.', oneOf: types },
+    EventInput: { description: 'An event as it is sent. Fields common to all events are optional.', oneOf: types },
     CloudEvent: cloudEvent,
   }
 }
@@ -57,18 +57,18 @@ const cloudExample = {
   data: { connection_id: 'alice', content: 'hello' },
 }
 
-/** The body of a route that takes events. It is described only: readEvents reads it, in all its forms, and names each bad event. */
+/** The body of a route that accepts events. For documentation only: readEvents parses all formats and reports each invalid event. */
 export function eventBody() {
   const shape = (name: string) => ({ $ref: `#/components/schemas/${name}` })
   const batch = (name: string) => ({ type: 'array', minItems: 1, maxItems: limits.events_per_request, items: shape(name) })
   const schema = (plain: object) => described<EventInput | EventInput[]>(plain)
   return {
     required: true,
-    description: `One event, or up to ${limits.events_per_request}; at most 1 MiB in all and 100 kB each. If one is bad, none is accepted.`,
+    description: `One event, or up to ${limits.events_per_request}; at most 1 MiB in total and 100 kB each. If one is invalid, none is accepted.`,
     content: {
       'application/json': { schema: schema({ anyOf: [shape('EventInput'), batch('EventInput')] }), example },
       'application/x-ndjson': {
-        schema: schema({ type: 'string', description: 'One event a line.' }),
+        schema: schema({ type: 'string', description: 'One event per line.' }),
         example: `${JSON.stringify(example)}\n${JSON.stringify(example)}\n`,
       },
       'application/cloudevents+json': { schema: schema(shape('CloudEvent')), example: cloudExample },

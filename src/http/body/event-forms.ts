@@ -4,7 +4,7 @@ import { type EventRules, type ParsedEvent, parseEvent } from '../../events/pars
 import { parseJson } from '../../base/parse-json.ts'
 import { Problem } from '../../contract/problem.ts'
 
-/** One event of a body, not yet judged. `index` is null where the body is that one event. */
+/** One event of a body, not yet validated. `index` is null if the body is a single event. */
 export type Row = { index: number | null; line: number | null } & ({ ok: true; value: unknown } | { ok: false; message: string })
 export type Form = { rows: (text: string) => Row[]; parse: (value: unknown, rules: EventRules) => ParsedEvent }
 
@@ -15,7 +15,7 @@ const forms: ReadonlyMap<string, Form> = new Map([
   ['application/cloudevents-batch+json', { rows: many, parse: parseCloudEvent }],
 ])
 
-/** The form of a body, by its Content-Type. */
+/** Selects the format of a body by its Content-Type. */
 export function formOf(contentType: string | null): Form {
   const [media = '', ...parameters] = (contentType ?? '').toLowerCase().split(';')
   const form = forms.get(media.trim())
@@ -65,7 +65,7 @@ const indexed = (values: unknown[]): Row[] => counted(values).map((value, index)
 const malformed = (detail: string): Problem =>
   new Problem({ status: 400, type: 'urn:reflex:problem:malformed-body', title: 'Malformed body', detail })
 
-/** Counted before anything is done to each. */
+/** Checks the number of events before any of them is processed. */
 function counted<Item>(items: Item[]): Item[] {
   if (items.length > 0 && items.length <= limits.events_per_request) return items
   const detail = `A request carries 1 to ${limits.events_per_request} events; this one carries ${items.length}.`

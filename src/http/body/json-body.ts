@@ -11,8 +11,9 @@ import { invalid } from '../problems/refusals.ts'
 const JSON_TYPE = /^application\/json *(;|$)/i
 
 /**
- * Reads a JSON body whole and within its limit, before the route's schema judges it. Hono's own validator takes a body of another type for `{}`, has
- * no limit, and does not say where the JSON breaks off. What no schema should have to judge, such as nesting without an end, stops here.
+ * Reads and checks a JSON body before the route's schema validates it. Hono's own validator treats a
+ * body of another type as `{}`, has no size limit, and does not report where the JSON is malformed.
+ * Values that no schema should have to handle, such as endless nesting, are rejected here.
  */
 const body = ({ optional = false, hides = false }: { optional?: boolean; hides?: boolean }) =>
   createMiddleware<AuthEnv>(async (c, next) => {
@@ -22,16 +23,16 @@ const body = ({ optional = false, hides = false }: { optional?: boolean; hides?:
     const absent = optional && text.trim() === ''
     if (!absent) check(type, text)
     refuseSecrets(c.env, text)
-    // Where Hono's validator looks first: it keeps promises there, whatever the type says. Without a Content-Type it takes `{}` by itself.
+    // Hono's validator looks here first, and keeps promises here despite the type. Without a Content-Type it assumes `{}`.
     const cache: { text?: unknown } = c.req.bodyCache
     cache.text = Promise.resolve(absent && type !== undefined ? '{}' : text)
     await next()
   })
 
 export const jsonBody = body({})
-/** A body that may be left out: it is `{}` then. */
+/** An optional body, `{}` by default. */
 export const optionalJsonBody = body({ optional: true })
-/** What a machine reports, such as an error's text: secrets are taken out of it, where other bodies are refused. */
+/** A report by a machine, such as an error text: secrets are removed from it, where other bodies are rejected. */
 export const reportBody = body({ hides: true })
 
 function check(type: string | undefined, text: string): void {
@@ -47,10 +48,13 @@ function check(type: string | undefined, text: string): void {
   const parsed = parseJson(text)
   if (!parsed.ok) throw malformed(text.trim() === '' ? 'The body is empty.' : `The body is not JSON: ${parsed.message}.`)
   const json = checkJson(parsed.value)
-  if (!json.ok) throw invalid(`The body is not valid: ${`${json.error.path} ${json.error.message}`.trim()}.`, [json.error])
+  if (!json.ok) throw invalid(`The body is invalid: ${`${json.error.path} ${json.error.message}`.trim()}.`, [json.error])
 }
 
-/** What people send is kept and shown: settings, code, manifests, reasons. Events are hidden in, not refused: nobody may see to what stands in them. */
+/**
+ * Input by people (settings, code, manifests, reasons) is stored and shown, so it is rejected. Events
+ * are redacted instead, since their senders often do not control the content.
+ */
 function refuseSecrets(env: Env, text: string): void {
   if (!deploymentHider(env).finds(text)) return
   const named = deploymentSecrets(env).find(({ value }) => secretHider([value]).finds(text))

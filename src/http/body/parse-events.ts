@@ -14,7 +14,7 @@ export { parseEvent, type EventRules, type ParsedEvent } from '../../events/pars
 
 type Failure = { reason: 'malformed' | Extract<ParsedEvent, { ok: false }>['reason']; errors: FieldError[] }
 
-/** The events of a request, all of them good; else it throws a Problem that names each bad one. */
+/** Parses the events of a request. Throws a Problem that lists each invalid event if there is one. */
 export async function readEvents(request: Request, rules: EventRules): Promise<Event[]> {
   const form = formOf(request.headers.get('Content-Type'))
   const rows = form.rows(await readBody(request))
@@ -42,7 +42,7 @@ function located({ path, message }: FieldError, { index, line }: Row): FieldErro
 
 function refusal(failures: Failure[], count: number, types: readonly string[]): Problem {
   const errors = failures.flatMap((failure) => failure.errors)
-  const whole = count === 1 ? '' : ` ${failures.length} of ${count} events are bad, and so none was accepted.`
+  const whole = count === 1 ? '' : ` ${failures.length} of ${count} events are invalid, so none was accepted.`
   const reasons = new Set(failures.map(({ reason }) => reason))
   if (reasons.has('too_large')) {
     const which = failures.filter(({ reason }) => reason === 'too_large').flatMap((failure) => failure.errors.map(place))

@@ -1,10 +1,10 @@
 import { limits } from '../../base/limits.ts'
 import { Problem } from '../../contract/problem.ts'
 
-/** How much of a body that is too large is read and dropped before its sender is cut off: what Cloudflare lets through by itself. */
+/** How much of a body that is too large is drained before the sender is cut off: Cloudflare's own limit. */
 const MOST_DRAINED_BYTES = 100 * limits.body_bytes
 
-/** A request's body as text. A Content-Length is only a claim: one that is too large is believed, else what comes is counted. */
+/** Reads a request's body as text. A Content-Length above the limit is rejected at once; otherwise the received bytes are counted. */
 export async function readBody(request: Request): Promise<string> {
   if (Number(request.headers.get('Content-Length')) > limits.body_bytes) throw tooLarge()
   const chunks = request.body ? await readChunks(request.body) : []
@@ -36,7 +36,7 @@ async function readChunks(body: ReadableStream<Uint8Array>): Promise<Uint8Array[
   }
 }
 
-/** Locally, an answer to a body that was read in part breaks the connection for the next request, and ends `wrangler dev` soon. */
+/** Locally, a response to a partly read body breaks the connection for the next request and soon terminates `wrangler dev`. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   let left = MOST_DRAINED_BYTES
   while (left > 0) {
@@ -44,7 +44,7 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<v
     if (done) return
     left -= value.byteLength
   }
-  // Not awaited: a sender that goes on sending must not hold the answer up.
+  // Not awaited: a sender that keeps sending must not delay the response.
   void reader.cancel().catch(() => undefined)
 }
 

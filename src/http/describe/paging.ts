@@ -12,7 +12,7 @@ export const whole = <Item extends z.ZodType>(item: Item) => z.object({ items: z
 /** The position of the last row of the previous page, in a list ordered by age. */
 const ageCursor = z
   .string()
-  .regex(/^\d{1,15}\..{1,128}$/, 'take the next_cursor of the page before')
+  .regex(/^\d{1,15}\..{1,128}$/, 'pass the next_cursor of the previous page')
   .transform((cursor): Place => {
     const dot = cursor.indexOf('.')
     return { at: Number(cursor.slice(0, dot)), id: cursor.slice(dot + 1) }

@@ -2,23 +2,23 @@ import { z } from '@hono/zod-openapi'
 
 export type PlainSchema = { properties?: Record<string, object>; required?: string[]; oneOf?: PlainSchema[] }
 
-/** A JSON schema of its own for the description, where zod-openapi's generator would not come to an end: JSON is recursive. */
+/** A standalone JSON schema, for schemas that zod-openapi's generator cannot expand because arbitrary JSON is recursive. */
 export function plainSchema(schema: z.ZodType): PlainSchema {
   const { $schema: _draft, ...plain } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override: simplify })
   const text = JSON.stringify(plain, withoutReferences)
   return JSON.parse(text)
 }
 
-/** What a `$ref` names here is any JSON, and its path would be wrong inside the document. */
+/** Each `$ref` here stands for arbitrary JSON, and its path would be wrong inside the document. */
 const withoutReferences = (key: string, value: unknown): unknown => (key === '$defs' || key === '$ref' ? undefined : value)
 
-/** Described by a plain schema, and so not validated by zod-openapi: the handler does. The type makes `hc` know the body. */
+/** Documents a body with a plain schema; the handler validates it instead of zod-openapi. The type parameter is for `hc`. */
 export function described<Input>(schema: object): z.ZodType<Input, Input>
 export function described(schema: object): unknown {
   return schema
 }
 
-/** A date-time's pattern says no more than its format. */
+/** The pattern of a date-time is redundant to its format. */
 function simplify({ jsonSchema }: { jsonSchema: Record<string, unknown> }): void {
   if (jsonSchema['format'] !== undefined) delete jsonSchema['pattern']
 }

@@ -8,25 +8,25 @@ Send a key with each request: \`Authorization: Bearer KEY\`. A key has roles (ad
 as \`cursor\` until it is null. Errors are \`application/problem+json\` (RFC 9457), and a batch with any bad event is refused whole.`
 
 const tags = [
-  { name: 'Events', description: 'Send events by the queue, and search the log of events over all scopes.' },
+  { name: 'Events', description: 'Send events through the queue, and search the event log of all scopes.' },
   { name: 'Scopes', description: 'A scope is the unit of memory and of order. Its name is percent-encoded in a path.' },
-  { name: 'Live', description: 'Follow a scope as it works, and speak to it.' },
-  { name: 'Pull loop', description: 'Write your own loop, in any language: claim events, settle them by their tokens.' },
-  { name: 'Timers', description: 'Ticks by interval, by cron expression, or once.' },
+  { name: 'Live', description: 'Follow a scope in real time, and send to it.' },
+  { name: 'Pull loop', description: 'Process events in your own program, in any language: claim them, and settle them by their tokens.' },
+  { name: 'Timers', description: 'Ticks at an interval, by a cron expression, or once.' },
   {
     name: 'Reflexes',
-    description: 'Small sandboxed programs that act at once and without a model: register, try, evaluate and watch them.',
+    description: 'Small sandboxed programs that act immediately, without a model: register, try, evaluate and monitor them.',
   },
   {
     name: 'Skills',
     description:
-      'Plans of tool calls that run only where a gate lets them: register versions, activate them, see what a model is told of them.',
+      'Plans of tool calls that run only if a gate allows them: register versions, activate them, and see the bulletin that models get.',
   },
   { name: 'Approvals', description: 'Runs of skills that wait for a person to decide.' },
   { name: 'SSH guard', description: 'What the agent ssh-guard opened and blocked, and how a block is lifted.' },
-  { name: 'Dead letters', description: 'What nothing could deal with: look at it, retry it, discard it.' },
-  { name: 'Keys', description: 'Who may do what, and where.' },
-  { name: 'Health', description: 'Whether it is alive, ready and well.' },
+  { name: 'Dead letters', description: 'Events that could not be processed: inspect, retry or discard them.' },
+  { name: 'Keys', description: 'Roles and scopes of callers.' },
+  { name: 'Health', description: 'Liveness, readiness and state.' },
 ]
 
 export const documentInfo = {
@@ -36,21 +36,21 @@ export const documentInfo = {
   tags,
 }
 
-/** The parameters that mean the same on every route. A route that says more has a description of its own. */
+/** Default descriptions of parameters that mean the same on every route. */
 const parameterMeanings: Readonly<Record<string, string>> = {
-  id: 'The id, as a list or the answer that created it shows it.',
+  id: 'The id, as returned by a list or on creation.',
   name: 'The name.',
   ref: 'An id, or `ID@VERSION`.',
-  limit: 'Items in a page, at most.',
-  cursor: 'The `next_cursor` of the page before. Leave it out for the first page.',
-  scope: 'Only what belongs to this scope.',
+  limit: 'Maximum number of items per page.',
+  cursor: 'The `next_cursor` of the previous page. Omit it for the first page.',
+  scope: 'Only items of this scope.',
   type: 'Only events of this type.',
   status: 'Only those with this status.',
   state: 'Only those in this state.',
   owner: 'Only those of this owner.',
 }
 
-/** The document as it is served: parameters that say nothing of themselves get their usual meaning. */
+/** The document as it is served: parameters without a description get the default one. */
 export function completed(document: Document): Document {
   for (const item of Object.values(document.paths ?? {}))
     for (const operation of Object.values(item ?? {}) as { parameters?: { name: string; description?: string }[] }[])

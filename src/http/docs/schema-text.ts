@@ -39,7 +39,7 @@ export function schemaText(schema: Schema, indent = ''): string {
 
 export const referenceName = ($ref: string): string => $ref.split('/').at(-1) ?? $ref
 
-/** What a value must keep to beside its type. */
+/** Constraints of a value beyond its type. */
 export function limitsText({
   minimum,
   maximum,

@@ -2,12 +2,13 @@ import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import { McpError } from '@modelcontextprotocol/sdk/types.js'
 
-/** Does part of the work of an answer, and keeps what it throws. */
+/** Runs a part of the work and records what it throws. */
 export type Trying = <Result>(work: () => Promise<Result>) => Promise<Result>
 
 /**
- * Answers one message by a server of its own: there are no sessions. What is thrown while `trying` and is no error of the protocol is thrown again, to be
- * answered as on every other route: the SDK would answer 200 and show the error's message.
+ * Answers one message with its own server, since there are no sessions. Errors within `trying` other
+ * than protocol errors are rethrown and handled as on any other route: the SDK would respond 200 and
+ * expose the message.
  */
 export async function answerOnce(serverFor: (trying: Trying) => Server, request: Request, parsedBody: unknown): Promise<Response> {
   const failures: unknown[] = []

@@ -1,7 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import type { ProposalResult, ProposalStatus } from '../../skills/session/result.ts'
 
-/** What came of a call: for the model in short, with what would have to change; the whole answer of the proposal beside it. `origin` is this server's. */
+/** The result of a call: a summary for the model, with the changes needed to pass, and the full proposal result. `origin` is this server's. */
 export function callResult(answer: ProposalResult, origin: string): CallToolResult {
   const { skill_id, version, status, dry_run } = answer
   const dry = dry_run ? { dry_run, note: NOTHING_RAN } : {}
@@ -9,7 +9,7 @@ export function callResult(answer: ProposalResult, origin: string): CallToolResu
   return { content: [{ type: 'text', text }], structuredContent: answer, isError: status !== 'ok' }
 }
 
-const NOTHING_RAN = 'Nothing ran: this is what the gate decides. Call again without reflex/dry_run to run it.'
+const NOTHING_RAN = 'Nothing ran: this is only the decision of the gate. Call again without reflex/dry_run to run it.'
 
 type Told = (answer: ProposalResult, origin: string) => object
 
@@ -33,5 +33,5 @@ const approvalOf = (id: string, origin: string): object => ({
   approve: `POST ${origin}/v1/approvals/${id}/approve`,
   reject: `POST ${origin}/v1/approvals/${id}/reject`,
   role: 'operator',
-  note: 'A person decides. What is approved then runs by itself, once: do not call again.',
+  note: 'A person decides. An approved call runs once by itself: do not call again.',
 })

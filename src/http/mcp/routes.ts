@@ -8,7 +8,7 @@ import { answerOnce, type Trying } from './answer-once.ts'
 import { callResult } from './call-result.ts'
 import { mcpServer, type SkillsPage } from './server.ts'
 
-/** The SDK judges the rest. It would take a batch, too, which MCP has had none of since 2025-06-18. */
+/** The SDK validates the rest. It also accepts batches, which MCP dropped on 2025-06-18. */
 const message = z.looseObject(
   { jsonrpc: z.literal('2.0'), id: z.union([z.string(), z.int()]).optional(), method: z.string().optional() },
   'it is one JSON-RPC message, not a batch',
@@ -21,17 +21,17 @@ const mcp = createRoute({
   tags: ['Skills'],
   summary: 'Mount the skills of a scope as an MCP server',
   description:
-    'Streamable HTTP of the Model Context Protocol, without sessions: one JSON-RPC message a request, answered as JSON; there is no stream to GET and nothing to DELETE. ' +
-    'The tools are the active skills that fit the scope. `tools/call` proposes, with the roles of the key (publisher), and the gate decides; `reflex_why` among the ' +
-    'arguments says what for. With `_meta: {"reflex/dry_run": true}` it decides, and that is all.',
+    'Streamable HTTP transport of the Model Context Protocol, without sessions: one JSON-RPC message per request, with a JSON response; GET and DELETE are not supported. ' +
+    'The tools are the active skills that fit the scope. `tools/call` makes a proposal with the roles of the key (publisher), and the gate decides; the argument `reflex_why` ' +
+    'gives the reason. With `_meta: {"reflex/dry_run": true}` only the gate is evaluated.',
   ...guard({ roles: ['viewer', 'publisher'], scoped: 'query', body: 'json' }),
   request: {
     query: z.object({ scope: scopeName.default(DEFAULT_SCOPE) }),
     body: jsonRequest(message, { jsonrpc: '2.0', id: 1, method: 'tools/list' }),
   },
   responses: {
-    200: json(message, 'The answer to a request.'),
-    202: { description: 'A notification was taken.' },
+    200: json(message, 'The response to a request.'),
+    202: { description: 'The notification was accepted.' },
     406: { description: 'Accept must name application/json and text/event-stream.' },
     ...problems(400, 413, 415),
   },

@@ -14,14 +14,14 @@ import { skillId, WHY } from '../../skills/manifest/names.ts'
 import { idOf, toolName } from './tool-name.ts'
 import { toolOf } from './tool.ts'
 
-/** Many clients read no further than the first page. */
+/** Many clients read only the first page. */
 export const TOOLS_PER_PAGE = 100
 const DRY_RUN = 'reflex/dry_run'
 
 export type SkillsPage = { goal_labels: string[]; tau?: number; skills: { manifest: Manifest; needed: string[] }[]; more: boolean }
 
 type Ports = {
-  /** The skills to show, by id, those behind `after`; fewer than `limit` where they are large. */
+  /** The skills after `after`, by id; fewer than `limit` if they are large. */
   skills: (page: { after: string; limit: number }) => Promise<SkillsPage>
   ids: () => Promise<string[]>
   propose: (proposal: Proposal, options: { dry_run: boolean }) => Promise<CallToolResult>
@@ -51,13 +51,13 @@ export function mcpServer(scope: string, { skills, ids, propose }: Ports): Serve
 }
 
 const instructionsFor = (scope: string): string =>
-  `The tools are skills of the Reflex scope ${scope}. A gate decides whether a call runs; say in ${WHY} why you make it. A refusal says in to_pass what would ` +
-  'have to change. Where an approval is needed a person decides, and what is approved runs by itself, once: do not call again.'
+  `The tools are skills of the Reflex scope ${scope}. A gate decides whether a call runs; give the reason for it in ${WHY}. A refusal lists in to_pass what would ` +
+  'have to change. If an approval is needed, a person decides, and an approved call runs once by itself: do not call again.'
 
 function cursorOf(cursor: string | undefined): string {
   if (cursor === undefined) return ''
   const id = skillId.safeParse(cursor)
-  if (!id.success) throw invalid('The cursor is none: take the nextCursor of the page before.')
+  if (!id.success) throw invalid("Invalid cursor: pass the previous page's nextCursor.")
   return id.data
 }
 
@@ -76,7 +76,7 @@ async function skillNamed(name: string, ids: Ports['ids']): Promise<string> {
   if (written === 'hashed') {
     for (const id of await ids()) if ((await toolName(id)) === name) return id
   }
-  throw invalid(`There is no tool ${name}: tools/list has those that there are.`)
+  throw invalid(`There is no tool ${name}: use tools/list for the available ones.`)
 }
 
 const invalid = (message: string): McpError => new McpError(ErrorCode.InvalidParams, message)

@@ -1,14 +1,15 @@
 import { skillId } from '../../skills/manifest/names.ts'
 import { hashJson } from '../../base/json.ts'
 
-/** What MCP clients take as a tool's name: letters, digits, _ and -, 64 at most. A skill's id has dots, and may be longer. */
+/** MCP clients accept tool names of letters, digits, _ and -, at most 64. The id of a skill has dots and may be longer. */
 const MOST = 64
 const HASH = 24
 const MARK = '___'
 
 /**
- * The name under which a skill is a tool. `a.b_c` is `a__b_c`, which `idOf` turns back. An id that is too long, or has dots and underscores side by side, is
- * cut and named by its hash behind three underscores, which no other name holds.
+ * The tool name of a skill. `a.b_c` becomes `a__b_c`, which `idOf` reverses. An id that is too long, or
+ * has adjacent dots and underscores, is truncated and gets a hash after three underscores, a sequence
+ * that no other name contains.
  */
 export async function toolName(id: string): Promise<string> {
   const plain = id.replaceAll('.', '__')
@@ -17,7 +18,7 @@ export async function toolName(id: string): Promise<string> {
   return `${plain.slice(0, MOST - MARK.length - HASH)}${MARK}${hash.slice(0, HASH)}`
 }
 
-/** Whose name it is; `hashed` where only a look through the skills can tell. */
+/** The skill of a tool name; `hashed` if only a search through the skills can find it. */
 export function idOf(name: string): { id: string } | 'hashed' | 'none' {
   if (name.includes(MARK)) return 'hashed'
   const id = skillId.safeParse(name.replaceAll('__', '.'))

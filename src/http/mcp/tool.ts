@@ -26,7 +26,7 @@ const why = {
 /** A skill as an MCP client of the scope sees it. */
 export async function toolOf(manifest: Manifest, { goal_labels, tau, needed }: ToolContext): Promise<Tool> {
   const { id, version, effects, plan } = manifest
-  // Secret ones come from the blackboard: a model must not give them.
+  // Secret inputs come from the blackboard: a model must not supply them.
   const inputs = manifest.signature.inputs.filter(({ secret }) => !secret)
   const required = inputs.map(({ name }) => name).filter((name) => needed.includes(name))
   return {

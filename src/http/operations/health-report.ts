@@ -8,7 +8,7 @@ import { storeOf } from '../../store/store.ts'
 
 const LARGEST = 5
 
-/** Events without an outcome, as the scopes last told of them. */
+/** Events without an outcome, as last replicated by the scopes. */
 export async function inboxDepths(db: D1Database, patterns: readonly string[]) {
   const seen = within(scopes.scope, patterns)
   const [totals, largest] = await Promise.all([
@@ -27,7 +27,7 @@ export async function inboxDepths(db: D1Database, patterns: readonly string[]) {
   return { scopes: totals?.scopes ?? 0, open: Number(totals?.open ?? 0), largest }
 }
 
-/** Work that scopes have parked, as they last told. */
+/** Work that scopes have parked, as last replicated. */
 export async function parkedCounts(db: D1Database, patterns: readonly string[]) {
   const totals = await drizzle(db)
     .select({ scopes: count(), work: sum(scopes.parked) })
@@ -49,7 +49,7 @@ export async function deadLetterCounts(db: D1Database, patterns: readonly string
 
 const DAY_MS = 86_400_000
 
-/** What D1 should have forgotten by now. */
+/** Rows that D1 has retained for longer than configured. */
 export async function retentionReport(env: Env, now: number) {
   const days = readDays(env)
   const { events, oldest } = await retentionBacklog(storeOf(env), days === null ? 0 : now - days * DAY_MS)

@@ -14,9 +14,9 @@ const alive = createRoute({
   path: '/health',
   operationId: 'getHealth',
   tags,
-  summary: 'Whether the Worker answers',
+  summary: 'Check that the Worker responds',
   ...open,
-  responses: { 200: json(z.object({ status: z.literal('ok') }), 'It does.') },
+  responses: { 200: json(z.object({ status: z.literal('ok') }), 'It responds.') },
 })
 
 const configured = z.object({ ok: z.boolean(), error: z.string().nullable() })
@@ -24,16 +24,18 @@ const readiness = z.object({
   status: z.enum(['ready', 'unavailable']),
   database: part,
   queue: part,
-  model: configured.meta({ description: 'Whether REFLEX_MODEL names a model, and what it needs is set. No model is asked.' }),
+  model: configured.meta({
+    description: 'Checks that REFLEX_MODEL names a model and that its configuration is complete. No model is called.',
+  }),
 })
 const ready = createRoute({
   method: 'get',
   path: '/health/ready',
   operationId: 'getReadiness',
   tags,
-  summary: 'Whether D1 and the queue can be reached, and a model is configured',
+  summary: 'Check that D1 and the queue are reachable and a model is configured',
   ...open,
-  responses: { 200: json(readiness, 'Ready.'), 503: json(readiness, 'The part that is not ready says why.') },
+  responses: { 200: json(readiness, 'Ready.'), 503: json(readiness, 'Not ready; the failing part has an `error`.') },
 })
 
 const depth = z.object({ scope: z.string(), agent: z.string(), open: z.int() })
@@ -43,7 +45,7 @@ const detailed = createRoute({
   operationId: 'getDetailedHealth',
   tags,
   summary: 'The state of each part',
-  description: 'Depths and dead letters are those of the scopes that the key covers, as D1 was last told.',
+  description: 'Depths and dead letters cover the scopes of the key, as last replicated to D1.',
   ...guard({ roles: ['viewer'] }),
   responses: {
     200: json(
@@ -55,27 +57,27 @@ const detailed = createRoute({
         parked: z
           .object({ scopes: z.int(), work: z.int() })
           .nullable()
-          .meta({ description: 'Work that took its scope down again and again; the state of each scope lists it.' }),
+          .meta({ description: 'Work that repeatedly crashed its scope; the state of each scope lists it.' }),
         dead_letters: z.object({ total: z.int(), by_origin: z.object({ scope: z.int(), queue: z.int() }) }).nullable(),
         retention: z
           .object({
             days: z
               .number()
               .nullable()
-              .meta({ description: 'REFLEX_RETENTION_DAYS; null where it cannot be read: then D1 forgets nothing.' }),
+              .meta({ description: 'REFLEX_RETENTION_DAYS; null if it is invalid, in which case nothing is deleted from D1.' }),
             backlog: z.int().meta({
               description:
-                'Events that D1 has kept for longer, counted up to 10,000: more than a few thousand at rest means that it cannot keep up.',
+                'Events that D1 has kept for longer, counted up to 10,000. More than a few thousand while idle means that deletion cannot keep up.',
             }),
             oldest: z.string().nullable(),
           })
           .nullable(),
         model: z.string(),
-        model_error: z.string().nullable().meta({ description: 'Why the model cannot be used as it is configured.' }),
+        model_error: z.string().nullable().meta({ description: 'Why the configured model cannot be used.' }),
         agents: z.array(z.string()),
         event_types: z.array(z.string()),
       }),
-      'Parts that D1 could not tell are null.',
+      'Values that could not be read from D1 are null.',
     ),
     ...problems(),
   },
@@ -90,7 +92,7 @@ export const healthRoutes = resource()
       : c.json({ status: 'unavailable' as const, ...found.parts }, 503, { 'Retry-After': '5' })
   })
 
-/** Apart from the open ones: it needs a key. */
+/** Separate from the open routes, since it needs a key. */
 export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { env } = c
   const { principal, agents: deployed } = c.var
@@ -123,7 +125,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   )
 })
 
-/** Anybody may ask: D1 and the queue are asked about once a second in each isolate. */
+/** The route is open, so each isolate queries D1 and the queue at most once per second. */
 const FRESH_MS = 1000
 const recent = new WeakMap<Env, { until: number; found: Awaited<ReturnType<typeof parts>> }>()
 

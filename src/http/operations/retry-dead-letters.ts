@@ -7,7 +7,7 @@ import { storeOf } from '../../store/store.ts'
 type Retried = { retried: DeadLetter[]; failed: { id: string; reason: string }[] }
 type WithEvent = DeadLetter & { scope: string; event_id: string }
 
-/** Sends the events of dead letters to their scopes again: one call or two for each scope. What went is no dead letter any more. */
+/** Requeues the events of dead letters in their scopes, with one or two calls per scope, and deletes the requeued letters. */
 export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[], by: string): Promise<Retried> {
   const readable = letters.filter(hasEvent)
   const unreadable = letters.filter((letter) => !hasEvent(letter))
@@ -22,7 +22,7 @@ export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[],
   return { retried, failed: [...unreadable.map(({ id }) => ({ id, reason: UNREADABLE })), ...scopes.flatMap(({ failed }) => failed)] }
 }
 
-/** The newest that match, page by page: their events are not all in memory at once. */
+/** Retries the newest matches page by page, so that not all events are in memory at once. */
 export async function retryNewest(env: Env, query: DeadLetterQuery, by: string): Promise<{ retried: number; failed: Retried['failed'] }> {
   const failed: Retried['failed'] = []
   let retried = 0
@@ -40,7 +40,7 @@ export async function retryNewest(env: Env, query: DeadLetterQuery, by: string):
   return { retried, failed }
 }
 
-const UNREADABLE = 'It holds no event that could be read: there is nothing to send again. Look at its payload, then discard it.'
+const UNREADABLE = 'It holds no event that could be parsed. Inspect its payload, then discard it.'
 
 const hasEvent = (letter: DeadLetter): letter is WithEvent => letter.scope !== null && letter.event_id !== null
 
@@ -63,7 +63,7 @@ async function retryScope(env: Env, scope: string, letters: readonly WithEvent[]
   }
 }
 
-/** What the scope never had, or has forgotten by now. What it has in another state is a duplicate there: it was retried before. */
+/** For events the scope never received or has deleted. An event in another state was retried before and is a duplicate there. */
 async function acceptAnew(stub: ScopeApi, letters: readonly WithEvent[]): Promise<string | null> {
   const events = letters.map(({ payload }): Event => JSON.parse(payload))
   const accepted = await stub.accept(events, 'queue')

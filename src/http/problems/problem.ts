@@ -7,13 +7,13 @@ import { logError, warn } from '../../base/warn.ts'
 export type { FieldError } from '../../base/check-json.ts'
 export { fromZod, Problem, type ProblemOptions, type ProblemType } from '../../contract/problem.ts'
 
-/** RFC 9457. `instance` names one occurrence, for the log. */
+/** RFC 9457. `instance` identifies one occurrence in the log. */
 export function problemResponse({ status, type, title, detail, errors, extension, headers }: Problem, instance?: string): Response {
   const body = { type, title, status, detail, ...(instance ? { instance } : {}), ...(errors ? { errors } : {}), ...extension }
   return new Response(JSON.stringify(body), { status, headers: { ...headers, 'Content-Type': 'application/problem+json' } })
 }
 
-/** For app.onError. What is no Problem is a bug or broken infrastructure: the caller learns an id of it, the log the rest. */
+/** For app.onError. Anything but a Problem is a bug or an infrastructure failure: the caller gets an id, the log the details. */
 export function handleError(error: Error, c: Context): Response {
   if (error instanceof Problem) return answer(c, problemResponse(error))
   if (error instanceof HTTPException) return answer(c, problemResponse(fromHttpException(error)))
@@ -39,7 +39,7 @@ const away = new Problem({
   type: 'urn:reflex:problem:unavailable',
   title: 'Temporarily unavailable',
   detail:
-    'A part of the platform did not answer, or is being replaced. Try again; events sent under the same ids again are not taken twice.',
+    'A part of the platform did not respond, or is being replaced. Try again; events that are sent again under the same ids are not duplicated.',
   headers: { 'Retry-After': '1' },
 })
 
@@ -47,7 +47,7 @@ const internal = new Problem({
   status: 500,
   type: 'urn:reflex:problem:internal',
   title: 'Internal error',
-  detail: 'Something went wrong on our side. The instance finds it in the log.',
+  detail: 'Internal error. Search the log for this `instance`.',
 })
 
 function fromHttpException(error: HTTPException): Problem {
@@ -57,7 +57,7 @@ function fromHttpException(error: HTTPException): Problem {
   return new Problem({ status, type: `urn:reflex:problem:http-${status}`, title, detail: message || title, headers })
 }
 
-/** Through the context, so that headers which a middleware has set are kept. */
+/** Through the context, which keeps the headers set by middleware. */
 function answer(c: Context, response: Response): Response {
   return c.newResponse(response.body, response)
 }

@@ -15,14 +15,25 @@ export const forbidden = (detail: string, errors?: FieldError[]): Problem =>
 export const conflict = (kind: string, detail: string): Problem =>
   new Problem({ status: 409, type: `urn:reflex:problem:${kind}`, title: 'Conflict', detail })
 
-export function inboxFull(scope: string, { depth, limit }: { depth: number; limit: number }): Problem {
-  return new Problem({
+const limits429 = {
+  'too-many-requests': 'Too many requests',
+  'too-many-connections': 'Too many connections',
+  'inbox-full': 'Inbox full',
+} as const
+
+/** A limit was reached; the caller may retry after `retry_s` seconds. */
+export const tooMany = (kind: keyof typeof limits429, detail: string, retry_s: number): Problem =>
+  new Problem({
     status: 429,
-    type: 'urn:reflex:problem:inbox-full',
-    title: 'Inbox full',
-    detail: `The inbox of ${scope} holds ${depth} events of ${limit}, and these would be too many. None was accepted; send them again later.`,
-    headers: { 'Retry-After': '5' },
+    type: `urn:reflex:problem:${kind}`,
+    title: limits429[kind],
+    detail,
+    headers: { 'Retry-After': String(retry_s) },
   })
+
+export function inboxFull(scope: string, { depth, limit }: { depth: number; limit: number }): Problem {
+  const detail = `The inbox of ${scope} holds ${depth} of ${limit} events and has no room for these. None was accepted; send them again later.`
+  return tooMany('inbox-full', detail, 5)
 }
 
 export function unavailable(detail: string, extension: Record<string, unknown> = {}): Problem {

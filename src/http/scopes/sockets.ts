@@ -7,7 +7,7 @@ import { keyDeleted, tooFarBehind, type Connect } from '../../contract/scope-api
 import { limits } from '../../base/limits.ts'
 import { Problem } from '../../contract/problem.ts'
 import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
-import { conflict, unavailable } from '../problems/refusals.ts'
+import { conflict, tooMany, unavailable } from '../problems/refusals.ts'
 
 const tags = ['Live']
 const seq = z.coerce.number<string>().int().min(0).optional()
@@ -136,25 +136,17 @@ const lastEventId = (header: string | undefined): number | undefined => (/^\d{1,
 const NO_TICKETS =
   'This deployment has no secret to sign tickets with: set REFLEX_TICKET_SECRET or REFLEX_ADMIN_KEY (`wrangler secret put REFLEX_TICKET_SECRET`).'
 
-const tooManyTickets = (scope: string, detail: string): Problem =>
-  new Problem({
-    status: 429,
-    type: 'urn:reflex:problem:too-many-requests',
-    title: 'Too many requests',
-    detail: `The scope ${scope} accepts no further tickets now: ${detail}. Request a new one in a minute.`,
-    headers: { 'Retry-After': '60' },
-  })
+const RETRY_S = 60
 
-const tooManyConnections = (scope: string): Problem =>
-  new Problem({
-    status: 429,
-    type: 'urn:reflex:problem:too-many-connections',
-    title: 'Too many connections',
-    detail:
-      `This key has reached its limit of ${limits.connections_per_key} open sockets and streams on the scope ${scope}. ` +
-      'Close some, or try again in a minute, when lost connections have been detected.',
-    headers: { 'Retry-After': '60' },
-  })
+const tooManyTickets = (scope: string, detail: string): Problem =>
+  tooMany('too-many-requests', `The scope ${scope} accepts no further tickets now: ${detail}. Request a new one in a minute.`, RETRY_S)
+
+function tooManyConnections(scope: string): Problem {
+  const detail =
+    `This key has reached its limit of ${limits.connections_per_key} open sockets and streams on the scope ${scope}. ` +
+    'Close some, or try again in a minute, when lost connections have been detected.'
+  return tooMany('too-many-connections', detail, RETRY_S)
+}
 
 const upgradeRequired = (): Problem =>
   new Problem({

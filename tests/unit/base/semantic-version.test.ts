@@ -51,7 +51,7 @@ describe('versions', () => {
     expect(compareVersions('1.0.0', '1.0.0')).toBe(0)
   })
 
-  test.each(['', '1', '1.0', 'v1.0.0', '1.0.0-'])('%j is none', (text) => {
-    expect(() => precedenceOf(text)).toThrow(/no semantic version/)
+  test.each(['', '1', '1.0', 'v1.0.0', '1.0.0-'])('%j is rejected', (text) => {
+    expect(() => precedenceOf(text)).toThrow(/not a semantic version/)
   })
 })

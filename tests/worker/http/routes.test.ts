@@ -257,7 +257,7 @@ describe('events sent directly', () => {
     expect(await call(direct(scope), { json: message() })).toMatchObject({ status: 202 })
     const answer = await call(direct(scope), { json: [message(), message()] })
     expect(answer).toMatchObject(problem(429, 'inbox-full'))
-    expect(answer.body.detail).toContain('1 events of 2')
+    expect(answer.body.detail).toContain('1 of 2 events')
     expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
     expect((await call(scopePath(scope))).body.inbox.pending).toBe(1)
   })

@@ -49,7 +49,7 @@ describe('a block of the protocol', () => {
     ['an unknown field', propose('{"skill_id":"a","force":true}'), 'bad_content', /force/],
     ['inputs that are a list', propose('{"skill_id":"a","inputs":[]}'), 'bad_content', /inputs/],
     ['a list', propose('[]'), 'bad_content', /object/],
-    ['a name that no field may have', propose('{"skill_id":"a","inputs":{"__proto__":{}}}'), 'bad_content', /__proto__/],
+    ['a name that is not allowed', propose('{"skill_id":"a","inputs":{"__proto__":{}}}'), 'bad_content', /__proto__/],
     ['endless nesting', propose(`{"skill_id":"a","inputs":{"x":${'['.repeat(100)}${']'.repeat(100)}}}`), 'bad_content', /nested/],
     ['too much', propose(JSON.stringify({ skill_id: 'a', why: 'x'.repeat(70_000) })), 'too_large', /64000 are allowed/],
     ['no end', '<SKILL_PROPOSE>{"skill_id":"a"}', 'unclosed', /not closed/],
