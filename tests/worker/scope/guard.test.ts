@@ -110,7 +110,7 @@ describe.each([
 
   test('an action of a reflex: its event goes the slow path', async () => {
     const { scope } = await acting(`if (context.event.text === 'poison') ${calls('act')}`)
-    await poison(scope, 'INSERT ON log', `NEW.kind = 'effect-started' AND NEW.entry LIKE '%poison%'`)
+    await poison(scope, 'INSERT ON log', `NEW.entries LIKE '%"kind":"effect-started"%' AND NEW.entries LIKE '%poison%'`)
     const [id] = await send(stubOf(scope), note(scope, 'poison'))
     await between(scope)
     expect(await parkedIn(scope, 'action')).toMatchObject({ reason: expect.stringContaining('poison') })
