@@ -7,10 +7,7 @@ import { SweeperObject } from './events/sweeper.ts'
 import { createApp } from './http/app.ts'
 import { ScopeObject } from './scope/scope.ts'
 
-/**
- * A deployment of these agents: the Worker's handlers and its two Durable Object classes.
- * Throws where two agents clash.
- */
+/** The handlers and Durable Object classes of a deployment. Throws if two agents conflict. */
 export function reflex({ agents: listed }: { agents: readonly Agent[] }) {
   const agents = buildRegistry(listed)
   const retention = listed.flatMap((agent) => agent.retention ?? [])

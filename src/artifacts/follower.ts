@@ -1,11 +1,11 @@
 import type { ArtifactChanges } from '../contract/artifact.ts'
 
-/** What a copy is of, and how far it is. */
+/** A copy's subscription, and the revision it has reached. */
 export type Position = { of: string; revision: number }
 
 /**
- * Keeps a copy of artifacts current by the registry's feed. `of` names the subscription: a copy of
- * another one starts over. `apply` takes each page that counts.
+ * Keeps a copy of artifacts current with the registry's feed. `of` names the subscription: for a
+ * different one the copy starts over. `apply` receives each page that is not stale.
  */
 export class Follower {
   readonly #apply: (page: ArtifactChanges, at: Position) => void
@@ -19,12 +19,12 @@ export class Follower {
     return this.#at.revision
   }
 
-  /** Continues from a copy that was kept. */
+  /** Continues from a stored copy. */
   resume(at: Position): void {
     this.#at = at
   }
 
-  /** Reads what changed since, page by page. True if the copy changed. */
+  /** Reads the changes since then, page by page. True if the copy changed. */
   async catchUp(of: () => string, read: (since_revision: number) => Promise<ArtifactChanges>): Promise<boolean> {
     const before = this.#at
     for (;;) {
@@ -37,7 +37,7 @@ export class Follower {
     }
   }
 
-  /** Ignores stale responses: a later one was applied already. */
+  /** Ignores stale responses. */
   #take(page: ArtifactChanges, of: string): void {
     const { revision, restart = false } = page
     if (of === this.#at.of && revision < this.#at.revision && !restart) return

@@ -9,7 +9,7 @@ export type ListedSkill = Omit<SkillVersion, 'manifest'> & { description: string
 
 const every: readonly Stage[] = reflexStates
 
-/** Reflexes use the stages' own names, and may change from any of them to any other. */
+/** Reflexes use the stages' own names, and move between any two of them. */
 export const reflexes = new Registry<ReflexState, number, ListedReflex, ReflexVersion>({
   kind: 'reflex',
   words: reflexStates.map((state) => [state, state]),
@@ -20,7 +20,7 @@ export const reflexes = new Registry<ReflexState, number, ListedReflex, ReflexVe
   whole: (head, { content }) => ({ ...head, code: content }),
 })
 
-/** A skill never becomes a candidate again. A deprecated version may become active again, for a rollback. */
+/** A skill never becomes a candidate again; a rollback reactivates a deprecated version. */
 export const skills = new Registry<SkillState, string, ListedSkill, SkillVersion>({
   kind: 'skill',
   words: [
@@ -44,7 +44,7 @@ export type NewSkill = Registration & Pick<SkillVersion, 'manifest' | 'provenanc
 export const registerReflex = (db: D1Database, { code, ...draft }: NewReflex): Promise<Registered<ReflexVersion>> =>
   reflexes.register(db, { ...draft, content: code, sharing: 'org' })
 
-/** As a candidate. */
+/** Registers a skill as a candidate. */
 export function registerSkill(db: D1Database, { manifest, ...draft }: NewSkill): Promise<Registered<SkillVersion>> {
   const { id, version, description = '', scope: sharing = 'project' } = manifest
   const named = { name: version, precedence: precedenceOf(version) }

@@ -3,10 +3,10 @@ import { warn } from '../base/warn.ts'
 import { scopesUsing } from '../store/artifact-feed.ts'
 import { storeOf } from '../store/store.ts'
 
-/** Scopes notified at once; the others poll. */
+/** Scopes notified immediately; the others poll. */
 const MOST_NOTIFIED = 100
 
-/** Notifies the scopes that use a reflex of a change, `except` for the one that made it. A scope that cannot be reached polls later. */
+/** Notifies the scopes that use a reflex, but not `except`. Unreachable scopes poll later. */
 export async function notifyScopes(env: Env, id: string, except?: string): Promise<void> {
   const scopes = (await scopesUsing(storeOf(env), id, MOST_NOTIFIED)).filter((scope) => scope !== except)
   const answers = await Promise.allSettled(scopes.map(async (scope) => env.SCOPE.getByName(scope).reflexesChanged([id])))

@@ -19,10 +19,10 @@ export const MOST_VERSIONS = 1000
 type Name = string | number
 type Named<Word, Number> = { id: string; version: Number; state: Word }
 
-/** The rules of one kind. `Head` is a version without its content, as the kind's contract has it. */
+/** The rules of one kind. `Head` is a version without its content. */
 export type Kind<Word extends string, Number extends Name, Head extends Named<Word, Number>, Version> = {
   kind: ArtifactKind
-  /** The contract's words for the stages that this kind has. */
+  /** The contract's names for the stages of this kind. */
   words: readonly (readonly [Stage, Word])[]
   /** The stages that may follow each stage. */
   following: Record<Stage, readonly Stage[]>
@@ -41,7 +41,7 @@ export type Changed<Version> = { ok: true; version: Version } | Refused<'not_fou
 export type StateChange<Word, Number> = {
   id: string
   version: Number
-  /** Change it only if it is still in this state: another change takes precedence. */
+  /** Changes it only from this state: a concurrent change wins. */
   from?: Word
   state: Word
   reason: string | null
@@ -52,7 +52,10 @@ export type StateChange<Word, Number> = {
 type Query<Word> = Omit<ArtifactQuery, 'state'> & { state?: Word | undefined }
 type Summary<Word, Number> = Omit<VersionRow, 'version' | 'state'> & { version: Number; state: Word }
 
-/** The versions of one kind of artifact in D1: immutable but for their state, and owned by the key that registered the first one. */
+/**
+ * The versions of one kind of artifact in D1. A version is immutable except for its state; the key
+ * that registered the first version owns them all.
+ */
 export class Registry<Word extends string, Number extends Name, Head extends Named<Word, Number>, Version> {
   readonly #rules: Kind<Word, Number, Head, Version>
 
@@ -60,7 +63,9 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
     this.#rules = rules
   }
 
-  /** Without a version the newest one, or the newest active one, as the kind has it. `visible`: see store/artifact-patterns. */
+  /**
+   * Without a version: the newest, or the newest active one. `visible`: store/artifact-patterns.
+   */
   async find(db: D1Database, id: string, version?: Number, visible?: SQL): Promise<Version | null> {
     const { kind, prefers_active } = this.#rules
     const found = await selectVersion(db, { kind, id, version: version?.toString() }, { prefers_active, visible }).get()
@@ -72,13 +77,13 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
     return (await listVersions(db, { kind: this.#rules.kind, id }, visible)).map((row) => this.#named(row))
   }
 
-  /** By id, one version of each: the newest in `state`, or the one that `find` returns. */
+  /** Lists by id, one version of each: the newest in `state`, or the one that `find` returns. */
   async list(db: D1Database, { state, ...query }: Query<Word>): Promise<Page<Head>> {
     const { items, next_cursor } = await listArtifacts(db, this.#rules, { ...query, state: state && this.#stageOf(state) })
     return { items: items.map((row) => this.#rules.head(this.#named(row))), next_cursor }
   }
 
-  /** Adds a version. The same one again changes nothing: then `created` is false. */
+  /** Adds a version. Registering the same one again returns `created: false`. */
   async register(db: D1Database, { may_take_over, ...draft }: Draft): Promise<Registered<Version>> {
     const { kind } = this.#rules
     const artifact = `${kind} ${draft.id}`
@@ -86,9 +91,9 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
     const refusal = refusalOf(artifact, { ...draft, may_take_over }, owner)
     if (refusal !== null) return { ok: false, reason: 'not_owner', detail: refusal }
     const { inserted, found } = await insertVersion(db, { ...draft, kind }, { owner, most: MOST_VERSIONS })
-    // Another call registered this id after the owner was read. Owners never change: read it once more.
+    // Another call registered this id in the meantime. Owners never change: read once more.
     const now = found ?? (await findOwner(db, { kind, id: draft.id }))
-    if (!now) throw new Error(`the ${artifact} is missing although it was written`)
+    if (!now) throw new Error(`the ${artifact} is missing after it was written`)
     if (!isSameOwner(now, owner)) return this.register(db, { ...draft, may_take_over })
     if (found && (inserted || isSame(found, draft))) return { ok: true, version: this.present(found), created: inserted }
     if (!found || artifactKinds[kind].counted) {
@@ -118,7 +123,7 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
     }
   }
 
-  /** A version as the kind's contract has it. */
+  /** The version in the format of the kind's contract. */
   present(row: Artifact): Version {
     const { content: _content, ...head } = row
     return this.#rules.whole(this.#rules.head(this.#named(head)), row)

@@ -1,10 +1,7 @@
 import { z } from 'zod'
 import type { Result } from './result.ts'
 
-/**
- * One mistake in the input. `index` is the event's place in a batch; `path` is as in
- * `meta.trace_id` or `items[0].name`, and empty where the whole input is meant.
- */
+/** A validation error. `index` is the position in a batch; `path` is empty for the whole input. */
 export type FieldError = { index?: number; path: string; message: string }
 
 export function fieldError(path: PropertyKey[], message: string, index?: number): FieldError {
@@ -20,9 +17,8 @@ export type Fields = Record<string, unknown>
 type Flaw = { path: PropertyKey[]; message: string }
 
 /**
- * Rejects values that JSON.parse accepts but that a schema or the storage fails on or silently alters:
- * deep nesting, `__proto__`, numbers beyond a double, lone surrogates. `max_bytes` is an upper bound
- * of the size as JSON, which comes for free.
+ * Rejects values that JSON.parse accepts but schemas or the storage reject or alter: deep nesting,
+ * `__proto__`, numbers beyond a double, lone surrogates. `max_bytes` bounds the size as JSON.
  */
 export function checkJson(value: unknown): Result<{ max_bytes: number }, { error: FieldError }> {
   const found = weigh(value, 1)
@@ -33,9 +29,9 @@ export const isFields = (value: unknown): value is Fields => typeof value === 'o
 
 function weigh(value: unknown, depth: number): number | Flaw {
   if (typeof value === 'string') {
-    return value.isWellFormed() ? value.length * LONGEST_ESCAPE + 2 : flaw('holds half of a surrogate pair, which is not valid text')
+    return value.isWellFormed() ? value.length * LONGEST_ESCAPE + 2 : flaw('contains a lone surrogate')
   }
-  if (typeof value === 'number') return Number.isFinite(value) ? LONGEST_NUMBER : flaw('is a number too large to be kept')
+  if (typeof value === 'number') return Number.isFinite(value) ? LONGEST_NUMBER : flaw('is a number beyond the range of a double')
   if (typeof value === 'boolean' || value === null) return LONGEST_WORD
   if (typeof value === 'object' && depth > DEEPEST) return flaw(`is nested deeper than ${DEEPEST} levels`)
   if (Array.isArray(value)) return weighItems(value, depth)
@@ -55,8 +51,8 @@ function weighItems(items: unknown[], depth: number): number | Flaw {
 function weighFields(fields: Fields, depth: number): number | Flaw {
   let sum = 2
   for (const name of Object.keys(fields)) {
-    if (name === '__proto__') return within(name, flaw('is a name that is not allowed'))
-    const found = name.isWellFormed() ? weigh(fields[name], depth + 1) : flaw('has a name that is not valid text')
+    if (name === '__proto__') return within(name, flaw('is a reserved name'))
+    const found = name.isWellFormed() ? weigh(fields[name], depth + 1) : flaw('has a name with a lone surrogate')
     if (typeof found !== 'number') return within(name, found)
     sum += found + name.length * LONGEST_ESCAPE + 4
   }

@@ -18,8 +18,7 @@ type TimeLimit = {
 }
 
 /**
- * A reason made once: the platform's own, made with its stack for each call, takes longer than all
- * else here.
+ * Created once: an abort reason with a stack per call costs more than the rest of this function.
  */
 const OVER = new Error('the work is over')
 

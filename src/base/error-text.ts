@@ -6,7 +6,7 @@ export function messageOf(error: unknown): string {
     const text = error instanceof Error ? `${error.name === 'Error' ? '' : `${error.name}: `}${error.message}` : `thrown: ${String(error)}`
     return text.slice(0, LONGEST)
   } catch {
-    return 'something was thrown that cannot be shown as text'
+    return 'a value was thrown that cannot be converted to text'
   }
 }
 
@@ -27,6 +27,6 @@ export const cutStack = (stack: string): string => cutToBytes(stack, LONGEST_STA
 
 function cutToBytes(text: string, most: number): string {
   const bytes = new TextEncoder().encode(text.slice(0, most))
-  // A character that was cut in the middle is left out.
+  // Drops a character that the cut split.
   return bytes.length <= most ? text.slice(0, most) : new TextDecoder().decode(bytes.subarray(0, most)).replace(/\uFFFD+$/, '')
 }

@@ -15,25 +15,24 @@
 export type ModelFault = {
   fault: 'refused' | 'unavailable'
   status: number | null
-  /** The provider's `Retry-After`, from now on; null where it named none. */
+  /** The provider's `Retry-After`, in ms from now; null without one. */
   retry_after_ms: number | null
   detail: string
 }
 
 const DEEPEST = 8
 const LONGEST_TEXT = 1000
-/** 4xx that speak of the moment and not of the request. */
+/** 4xx statuses that are temporary. */
 const BUSY = new Set([408, 409, 425, 429])
 /**
- * What a gateway answers in the place of a server whose own answer it did not get; the last three
- * are Cloudflare's, whose 521 and 523 say that the server was not reached. A server's own 500 or
- * 503 is not among them: it said so itself.
+ * Statuses of a gateway that received no response from the server; the last three are Cloudflare's.
+ * 521 and 523 mean that the server was not reached, and 500 and 503 come from the server itself.
  */
 export const NO_ANSWER: ReadonlySet<number> = new Set([502, 504, 520, 522, 524])
 
-/** Names of errors that only a model's provider, or the AI SDK on its behalf, throws. */
+/** Names of errors that only a model provider's client throws. */
 const PROVIDER_ERRORS = /^(?:AI_APICallError|AI_StreamProviderError|StreamProviderError|Gateway\w*Error|WorkersAIGatewayError)$/
-/** A model that is not set up: asking again does not set it up. */
+/** Configuration errors, which a retry does not fix. */
 const NOT_SET_UP = new Set(['ModelMisconfigured', 'AI_LoadAPIKeyError', 'AI_LoadSettingError', 'AI_NoSuchModelError'])
 const LOST_CONNECTION = /^(?:Error: )?Network connection lost\.?$/
 /** Messages of `fetch` without a connection; the last one is workerd's. */
@@ -42,17 +41,19 @@ const CONNECTION_CODES =
   /^(?:ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_\w+|Connection(?:Refused|Closed)|FailedToOpenSocket)$/
 const TIMEOUTS = new Set(['TimeoutError', 'HeadersTimeoutError', 'ConnectTimeoutError', 'BodyTimeoutError'])
 
-/** Messages of Cloudflare's runtime, whole, so that look-alikes of an application do not match. */
+/**
+ * Messages of Cloudflare's runtime in full, so that similar ones of an application do not match.
+ */
 const PLATFORM_FAULTS = [
   LOST_CONNECTION,
   /^(?:Error: )?Durable Object reset because its code was updated\.?$/,
   /^(?:Error: )?This script has been upgraded\. Please send a new request to connect to the new version\.?$/,
   /^(?:Error: )?The Durable Object's code has been updated, this version can no longer access storage\.?$/,
 ]
-/** Messages of D1 when it is away; a wrong query says something else. */
+/** Messages of D1 while it is unavailable; a wrong query fails with others. */
 const D1_AWAY = /^D1_ERROR: .*(?:network connection lost|overloaded|exceeded timeout|timed out|reset|internal error)/i
 
-/** For people: the kind of fault, the status, and the provider's own text. */
+/** Describes the fault to people: its kind, the status and the provider's text. */
 export function tellFault({ fault, status, detail }: ModelFault): string {
   if (fault === 'refused' && status === null) return detail
   const what = fault === 'refused' ? 'the model provider refused the request' : 'the model provider is not available'
@@ -61,7 +62,7 @@ export function tellFault({ fault, status, detail }: ModelFault): string {
 
 type Thrown = { [field: string]: unknown }
 
-/** An error, its causes, and those in `lastError` and `errors`; the outermost first, each once. */
+/** An error, its causes, and those in `lastError` and `errors`: outermost first, each once. */
 export function* causesOf(error: unknown, seen = new Set<unknown>(), depth = 0): Generator<Thrown> {
   if (typeof error !== 'object' || error === null || seen.has(error) || depth > DEEPEST) return
   seen.add(error)
@@ -71,19 +72,21 @@ export function* causesOf(error: unknown, seen = new Set<unknown>(), depth = 0):
   for (const inner of [cause, lastError, ...(Array.isArray(errors) ? errors : [])]) yield* causesOf(inner, seen, depth + 1)
 }
 
-/** True where the platform took the object, its storage or a connection away. */
+/** True if the platform reset the object, or lost its storage or a connection. */
 export const isPlatformFault = (error: unknown): boolean =>
   messagesOf(error).some((message) => PLATFORM_FAULTS.some((fault) => fault.test(message)))
 
-/** True where the same request may succeed later: stubs of objects say so by fields, D1 in words. */
+/**
+ * True if the same request may succeed later. Stubs of objects say so in fields, D1 in the message.
+ */
 export function isTransient(error: unknown): boolean {
   if (isPlatformFault(error) || messagesOf(error).some((message) => D1_AWAY.test(message))) return true
   return Array.from(causesOf(error)).some(({ retryable, overloaded }) => retryable === true || overloaded === true)
 }
 
 /**
- * True where a tool's call may succeed when it is repeated, by what its error says itself or by the
- * HTTP status. Only a key makes it safe to repeat what may have happened.
+ * True if a repeated tool call may succeed, by the error's own flag or its HTTP status. Repeating a
+ * call that may have taken effect is safe only with a key.
  */
 export function isRetryable(error: unknown, { keyed = false }: { keyed?: boolean } = {}): boolean {
   if (typeof error !== 'object' || error === null) return false
@@ -97,9 +100,9 @@ export function isRetryable(error: unknown, { keyed = false }: { keyed?: boolean
 }
 
 /**
- * The provider's fault in what was thrown; null where it is none. `asked`: thrown by the call of the
- * model itself, so that a failed connection was one to the provider. Elsewhere only errors that
- * nothing but a provider's client throws count.
+ * The model provider's fault in a thrown value, or null. `asked`: thrown by the model call itself,
+ * so a failed connection is the provider's; otherwise only errors specific to a provider's client
+ * count.
  */
 export function modelFaultOf(error: unknown, { now, asked = false }: { now: number; asked?: boolean }): ModelFault | null {
   for (const thrown of causesOf(error)) {
@@ -125,7 +128,7 @@ function isUnreachable({ name, code, message }: Thrown): boolean {
   return LOST_CONNECTION.test(String(message)) || NO_CONNECTION.test(String(message))
 }
 
-/** `code` is a status in what some providers send in the middle of a stream. */
+/** `code` is the status that some providers send in mid-stream. */
 function statusOf({ statusCode, status, code }: Thrown): number | null {
   const found = [statusCode, status, typeof code === 'string' ? Number(code) : code].find(
     (one) => typeof one === 'number' && Number.isInteger(one) && one >= 100 && one < 600,
@@ -133,7 +136,7 @@ function statusOf({ statusCode, status, code }: Thrown): number | null {
   return typeof found === 'number' ? found : null
 }
 
-/** HTTP has it in seconds or as a date; some providers send milliseconds beside it. */
+/** HTTP has seconds or a date; some providers add milliseconds. */
 function retryAfter({ responseHeaders }: Thrown, now: number): number | null {
   if (typeof responseHeaders !== 'object' || responseHeaders === null) return null
   const headers = new Map(Object.entries(responseHeaders).map(([name, value]) => [name.toLowerCase(), String(value).trim()]))
@@ -145,7 +148,7 @@ function retryAfter({ responseHeaders }: Thrown, now: number): number | null {
   return Number.isNaN(at) ? null : Math.max(0, Math.ceil(at - now))
 }
 
-/** The provider's own text; where its client could not read the answer, the answer's beginning. */
+/** The provider's message, or the start of a response that its client could not parse. */
 function detailOf({ message, responseBody }: Thrown): string {
   const text = typeof message === 'string' ? message : ''
   const body = typeof responseBody === 'string' ? responseBody.trim() : ''

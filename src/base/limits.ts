@@ -4,7 +4,7 @@ export const limits = {
   event_bytes: 100_000,
   idempotence_key: 512,
   events_per_request: 1000,
-  /** A queue's price counts each 64 kB that a message begins; one event may be larger. */
+  /** Queues bill per 64 kB of a message. A single event may be larger. */
   queue_message_bytes: 63_500,
   /** Size of one SQL parameter; SQLite fails near 2 MB. */
   sql_json_bytes: 1_000_000,
@@ -18,22 +18,22 @@ export const limits = {
   result_bytes: 256_000,
   /** The arguments of one effect or step, as JSON. */
   arguments_bytes: 256_000,
-  /** One entry of the log: larger fields are replaced by their size and hash. */
+  /** One log entry: larger fields are replaced by their size and hash. */
   log_entry_bytes: 1_000_000,
   /** Inputs of a proposal. */
   inputs_bytes: 1_000_000,
-  /** Ids that a log entry lists; a turn may consider more events. */
+  /** Ids listed in a log entry. */
   listed_ids: 100,
   /** All settings of a scope together. */
   settings_bytes: 64_000,
   /** Reflexes in a scope's chain. */
   chain_length: 100,
   timers_per_scope: 100,
-  /** Tickets that may be used in one scope within a minute. */
+  /** Tickets used in one scope per minute. */
   tickets_per_scope: 10_000,
   sockets_per_scope: 10_000,
   streams_per_scope: 1000,
-  /** Sockets and streams of one key in one scope. */
+  /** Sockets and streams per key and scope. */
   connections_per_key: 256,
   socket_messages_per_second: 1000,
   /** Unacknowledged bytes sent to a socket; a mark asks the client to acknowledge. */

@@ -1,6 +1,6 @@
 type Parsed = { ok: true; value: unknown } | { ok: false; message: string }
 
-/** JSON.parse whose refusal says where; the engines' own messages mostly do not. */
+/** JSON.parse with the position of an error, which most engines do not report. */
 export function parseJson(text: string): Parsed {
   try {
     return { ok: true, value: JSON.parse(text) }
@@ -15,14 +15,14 @@ export function parseJson(text: string): Parsed {
 
 const blank = /[ \t\r\n]*/y
 const scalar = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
-/** All from the space up but `"` and `\`: JSON's strings hold no control characters as such. */
+/** Characters of a JSON string other than `"`, `\` and control characters. */
 const plainText = /[ !#-[\]-\u{10ffff}]*/uy
 const escape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 
 type Open = ('{' | '[')[]
 type Expected = 'value' | 'first_item' | 'key' | 'first_key' | 'colon' | 'next'
 
-/** Where `text` stops being the beginning of a JSON document. It keeps its own stack: nesting must not use up the engine's. */
+/** Where `text` stops being valid JSON. Not recursive: deep nesting would overflow the stack. */
 function errorPosition(text: string): number {
   const open: Open = []
   let expected: Expected = 'value'

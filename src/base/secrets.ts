@@ -1,33 +1,33 @@
 import { isFields } from './check-json.ts'
 
 /**
- * Secrets that tools may use. A scope's settings may name no others: an operator of one scope must
- * not be able to send the deployment's other secrets to a host of theirs.
+ * Prefix of secrets that tools may use. Settings may name no others, so that an operator of one
+ * scope cannot send other secrets of the deployment to a host.
  */
 export const TOOL_SECRET_PREFIX = 'REFLEX_TOOL_'
 /** Suffix of the variable that lists the hosts a secret may be sent to. */
 export const TOOL_SECRET_HOSTS = '_HOSTS'
 
-/** Shorter values stand in other texts by chance. */
+/** Shorter values occur in other texts by chance. */
 export const SHORTEST_SECRET = 8
 const HIDDEN = '[secret]'
 const DEEPEST = 64
-/** How often a text may stand as JSON within JSON and still be found at once. */
+/** Levels of JSON within JSON that are searched directly. */
 const ESCAPES = 3
 const SPECIAL = /[$()*+.?[\\\]^{|}/-]/g
 const SECRET_NAME = /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i
 
 /**
- * Takes secrets out of what is kept or shown, by their values: whole, by their words (`Bearer` and the token
- * behind it), percent-encoded, in base64 wherever they begin in it, and within JSON. `traces/redact.ts` goes by
- * the names of fields, `skills/gate/sensitive.ts` by what a value looks like; this one alone knows the values.
+ * Masks secrets by value: whole, word by word (`Bearer` and its token), percent-encoded, in base64
+ * at any offset, and within JSON. `traces/redact.ts` masks by field name and
+ * `skills/gate/sensitive.ts` by the value's format; neither knows the values.
  */
 export type SecretHider = {
-  /** True if the text, which may be JSON, contains any of them. */
+  /** True if the text, which may be JSON, contains a secret. */
   finds: (text: string) => boolean
-  /** JSON stays JSON: its strings are changed, not the text around them. */
+  /** Masks in the strings of JSON, or in plain text. */
   text: (text: string) => string
-  /** The same value where it holds none. Names of fields are looked at, numbers are not. */
+  /** Returns the same value if it contains no secret. Field names are searched, numbers are not. */
   value: <Value>(value: Value) => Value
 }
 
@@ -36,7 +36,7 @@ export const hidesNothing: SecretHider = { finds: () => false, text: (text) => t
 export function secretHider(secrets: readonly string[], shortest = SHORTEST_SECRET): SecretHider {
   const forms = [...new Set(secrets.filter(({ length }) => length >= shortest).flatMap(formsOf))]
   if (forms.length === 0) return hidesNothing
-  // The longest first: a secret is hidden as a whole where one of its words is another form.
+  // The longest first, so that a secret is masked as a whole before its words.
   const patterns = forms.toSorted((left, right) => right.length - left.length).map((form) => form.replaceAll(SPECIAL, String.raw`\$&`))
   const all = new RegExp(patterns.join('|'), 'g')
   const finds = findAny(forms)
@@ -67,7 +67,7 @@ export function secretHider(secrets: readonly string[], shortest = SHORTEST_SECR
   return hider
 }
 
-/** The variables of a deployment whose values are secret: those for tools, and what is named as a key, a token, a secret or a password. */
+/** Variables of a deployment that hold secrets: those for tools, and by their names. */
 export function deploymentSecrets(env: object): { name: string; value: string }[] {
   return Object.entries(env).flatMap(([name, value]: [string, unknown]) =>
     typeof value === 'string' && isSecretVariable(name) ? [{ name, value }] : [],
@@ -79,7 +79,7 @@ const isSecretVariable = (name: string): boolean =>
 
 const hiders = new WeakMap<object, SecretHider>()
 
-/** Of all that the deployment knows; made once for an isolate. */
+/** The hider of all secrets of the deployment, created once per isolate. */
 export function deploymentHider(env: object): SecretHider {
   const known = hiders.get(env)
   if (known) return known
@@ -88,7 +88,9 @@ export function deploymentHider(env: object): SecretHider {
   return hider
 }
 
-/** The message and the stack of something thrown, in place: its class and its other fields are what it is handled by. */
+/**
+ * Masks the message and stack of an error in place: handlers rely on its class and other fields.
+ */
 export function hideInError(error: unknown, hider: SecretHider): void {
   if (!(error instanceof Error)) return
   if (hider.finds(error.message)) error.message = hider.text(error.message)
@@ -108,7 +110,7 @@ function percentForms(text: string): string[] {
   return [whole, form, whole.replaceAll(/%../g, (code) => code.toLowerCase())]
 }
 
-/** Of each of the three places within a group of bytes where it may begin, without the characters that it shares with its neighbours. */
+/** The base64 at each of three offsets, without the characters shared with neighbouring bytes. */
 function base64Forms(text: string): string[] {
   const bytes = new TextEncoder().encode(text)
   return [0, 1, 2].flatMap((offset) => {
@@ -121,7 +123,7 @@ function base64Forms(text: string): string[] {
   })
 }
 
-/** As it stands in JSON, and in JSON within JSON: other than itself only with quotes, backslashes or control characters. */
+/** The text escaped as JSON, and as JSON within JSON, where escaping changes it. */
 function jsonForms(text: string): string[] {
   const forms = [text]
   for (let level = 0; level < ESCAPES; level++) forms.push(JSON.stringify(forms.at(-1)).slice(1, -1))
@@ -141,10 +143,7 @@ function asJson(text: string): unknown {
 const BLOCK = 3
 const SLOTS = 65_536
 
-/**
- * Tests if a text contains any of many texts: Wu and Manber's search, which looks at three characters of each
- * `shortest - 2`, however many texts it looks for. A regular expression tries each of them at each place.
- */
+/** Finds any of many texts by Wu and Manber's search, in a time independent of their number. */
 export function findAny(patterns: readonly string[]): (text: string) => boolean {
   const shortest = Math.min(...patterns.map(({ length }) => length))
   if (patterns.length === 0) return () => false
@@ -165,7 +164,7 @@ export function findAny(patterns: readonly string[]): (text: string) => boolean 
   }
 }
 
-/** How far to go on behind each block of characters, by the first `shortest` of each pattern; and which end with it there. */
+/** The shift for each block of characters, and the patterns that end with that block. */
 function tablesOf(patterns: readonly string[], shortest: number) {
   const shifts = new Uint8Array(SLOTS).fill(Math.min(255, shortest - BLOCK + 1))
   const ending = new Map<number, string[]>()
@@ -180,6 +179,6 @@ function tablesOf(patterns: readonly string[], shortest: number) {
   return { shifts, ending }
 }
 
-/** Of the block that ends before `end`. */
+/** The slot of the block that ends before `end`. */
 const slotAt = (text: string, end: number): number =>
   (text.charCodeAt(end - 1) ^ (text.charCodeAt(end - 2) << 5) ^ (text.charCodeAt(end - 3) << 10)) & (SLOTS - 1)

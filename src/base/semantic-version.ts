@@ -1,8 +1,9 @@
 const VERSION = /^(\d+)\.(\d+)\.(\d+)(?:-([^+]+))?(?:\+.+)?$/
 
 /**
- * A text that sorts by code units as semantic versions rank: 1.9.0 before 1.10.0, and 1.0.0-rc.1 before 1.0.0. Build metadata ranks nothing, but no
- * two versions have the same text. Every separator is below all that a version is made of, so that what ends first is first.
+ * A sort key that orders by code unit as semantic versions rank: 1.9.0 before 1.10.0, and
+ * 1.0.0-rc.1 before 1.0.0. Build metadata does not rank but keeps keys distinct. Separators sort
+ * below all characters of a version, so a prefix sorts first.
  */
 export function precedenceOf(version: string): string {
   const [, major, minor, patch, prerelease] = VERSION.exec(version) ?? []
@@ -11,19 +12,19 @@ export function precedenceOf(version: string): string {
   return `${[major, minor, patch].map(number).join('')}${rank} ${version}`
 }
 
-/** By precedence, the lowest first. */
+/** Compares by precedence, lowest first. */
 export function compareVersions(left: string, right: string): number {
   const [one, other] = [precedenceOf(left), precedenceOf(right)]
   return one < other ? -1 : Number(one > other)
 }
 
-/** Above the `-` that a prerelease begins with. */
+/** Sorts above the `-` of a prerelease. */
 const RELEASE = '~'
 
 /** Numbers rank below words. */
 const identifier = (text: string): string => (/^\d+$/.test(text) ? `0${number(text)}` : `1${text}`)
 
-/** The count of its digits first: a longer number is greater. */
+/** Prefixes the number of digits, so that longer numbers sort higher. */
 function number(digits: string): string {
   const plain = digits.replace(/^0+(?=\d)/, '')
   return `${String(plain.length).padStart(2, '0')}${plain}`

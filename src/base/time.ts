@@ -1,13 +1,13 @@
-/** A time in ms as clients see it: ISO 8601 in UTC. */
+/** Formats a time in ms as ISO 8601 in UTC. */
 export const iso = (ms: number): string => new Date(ms).toISOString()
 
-/** A wire shape as it is stored: its `Times` are numbers of ms. */
+/** A wire shape as stored: its `Times` are numbers of ms. */
 export type InMs<Shape, Times extends keyof Shape> = Omit<Shape, Times> & {
   [Time in Times]: null extends Shape[Time] ? number | null : number
 }
 type InIso<Row, Times extends keyof Row> = Omit<Row, Times> & { [Time in Times]: null extends Row[Time] ? string | null : string }
 
-/** The row with these times as clients see them. */
+/** Converts these times of a row to ISO 8601. */
 export function withIso<Row extends object, const Times extends keyof Row>(row: Row, times: readonly Times[]): InIso<Row, Times>
 export function withIso(row: Record<string, unknown>, times: readonly string[]): object {
   return { ...row, ...Object.fromEntries(times.map((time) => [time, typeof row[time] === 'number' ? iso(row[time]) : null])) }

@@ -1,6 +1,6 @@
 import { messageOf } from './error-text.ts'
 
-/** One line of the Worker's log: `message` says what happened, the other fields where. */
+/** A line of the Worker's log: `message` says what happened, the other fields where. */
 type LogLine = { message: string; error?: unknown; [field: string]: unknown }
 
 export const warn = (line: LogLine): void => console.warn(written(line))

@@ -32,7 +32,7 @@ export const actionSchema = z.discriminatedUnion('action_type', [
   actionType('escalate', { reason }),
 ])
 export type Action = z.infer<typeof actionSchema>
-/** For responses. Schemas for input stay anonymous, since a named one is a reference that has to be resolved. */
+/** For responses. Input schemas stay anonymous, because a named one becomes a reference. */
 export const action = actionSchema.meta({ id: 'Action' })
 
 export type ParsedAction = Result<{ action: Action }, { error: string }>

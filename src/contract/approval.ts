@@ -33,7 +33,7 @@ const run = z
   .meta({ id: 'ApprovalRun', description: 'The run that followed, with a delay of about a second; null until it has started.' })
 export type ApprovalRun = InMs<z.infer<typeof run>, 'ended_at'>
 
-/** A scope's request to run a skill with these inputs. */
+/** A request to run a skill with these inputs. */
 export const approval = z
   .object({
     id: z.string(),
@@ -57,7 +57,7 @@ export const approval = z
   })
   .meta({ id: 'Approval' })
 
-/** As it is stored, with times in ms. */
+/** A stored approval, with times in ms. */
 export type Approval = InMs<Omit<z.infer<typeof approval>, 'run'>, 'created_at' | 'expires_at' | 'decided_at'> & { run: ApprovalRun | null }
 export type ApprovalRequest = Omit<Approval, 'status' | 'decided_by' | 'decided_at' | 'reason' | 'run'>
 

@@ -2,10 +2,9 @@ import type { Provenance } from './reflex.ts'
 import type { SkillProvenance, SkillSharing } from './skill.ts'
 
 /**
- * The kinds of versioned artifacts. `counted`: the registry numbers the versions; otherwise the
- * content declares its semantic version. `by_owner`: a version reaches the scopes that its owner
- * covers; otherwise the scopes that refer to it. A new kind (such as goods for sale) adds a line
- * here and its rules in `artifacts/`.
+ * The kinds of versioned artifacts. `counted`: the registry numbers versions; otherwise the content
+ * declares a semantic version. `by_owner`: a version reaches the scopes its owner covers; otherwise
+ * those that refer to it. A new kind adds a line here and its rules in `artifacts/`.
  */
 export const artifactKinds = {
   reflex: { counted: true, by_owner: false },
@@ -13,11 +12,11 @@ export const artifactKinds = {
 } as const
 export type ArtifactKind = keyof typeof artifactKinds
 
-/** The stages of a version's life. Each kind has its own words for them in the API. */
+/** The stages of a version. Each kind has its own words for them. */
 export const stages = ['draft', 'shadow', 'active', 'retired'] as const
 export type Stage = (typeof stages)[number]
 
-/** The owner registered the first version and never changes. `scopes` are the patterns it covers. */
+/** The owner registered the first version and never changes. `scopes`: the patterns it covers. */
 export type Owner = { owner: string; owner_id: string; scopes: readonly string[] }
 
 /** One version without its content. Only the state ever changes. Times in ms. */
@@ -38,7 +37,7 @@ export type ArtifactHead = {
 }
 export type Artifact = ArtifactHead & { content: string }
 
-/** `version` is absent where the registry counts. */
+/** `version` is absent if the registry counts. */
 export type NewArtifact = Pick<Artifact, 'id' | 'hash' | 'description' | 'state' | 'provenance' | 'content'> &
   Owner & { kind: ArtifactKind; version?: { name: string; precedence: string } | undefined; sharing: SkillSharing; now: number }
 
@@ -48,15 +47,15 @@ export const precedenceOfCount = (version: number): string => String(version).pa
 /** A reference without a version follows the artifact. */
 export type Reference = { id: string; version?: number | undefined }
 
-/** The artifacts of a kind that concern a scope: those whose owner covers it, or those that it refers to. */
+/** The artifacts of a kind whose owner covers a scope, or that a scope refers to. */
 export type Subscription = { kind: ArtifactKind; scope: string } | { kind: ArtifactKind; references: readonly Reference[] }
 
 /** `artifact` is null for a version that the scope may no longer use. */
 export type ArtifactChange = { id: string; version: string; artifact: Artifact | null }
 
 /**
- * A page of a subscription's changes, in their order. A copy that has applied it is at `revision`;
- * `more`: ask again from there. `whole`: the changes are all there is, so empty the copy first.
- * `restart`: so they are, for the registry is older than the copy, as after a restored backup.
+ * A page of a subscription's changes, in order, up to `revision`. `more`: request the next page.
+ * `whole`: the page is complete, so empty the copy first. `restart`: likewise, because the registry
+ * is older than the copy, as after a restored backup.
  */
 export type ArtifactChanges = { changes: ArtifactChange[]; revision: number; more: boolean; whole?: boolean; restart?: boolean }

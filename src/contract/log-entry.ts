@@ -6,7 +6,9 @@ import type { FailedCall, Outcome, OutcomeStatus } from './event-record.ts'
 import type { WorkKind } from './scope.ts'
 import type { Schedule } from './schedule.ts'
 
-/** The common fields of log entries. Ids of traces and spans are hexadecimal, as in W3C trace context. */
+/**
+ * The common fields of log entries. Trace and span ids are hexadecimal, as in W3C trace context.
+ */
 const head = {
   trace_id: z.string(),
   span_id: z
@@ -33,9 +35,9 @@ export type TurnEnd = 'result' | 'none' | 'failed' | 'timeout' | 'cancelled' | '
 export type EffectEnd = 'ok' | 'failed' | 'unknown' | 'reused'
 export type Cause = { turn_id: string } | { by: string }
 
-/** The kind's own fields. Kinds are noun-verb; a new arm makes every exhaustive switch over kinds fail to compile. */
+/** The fields of each kind. A new kind makes every exhaustive switch fail to compile. */
 export type EntryBody =
-  /** A request had the scope decide on a skill, or call a tool: the root of what follows. */
+  /** A request proposed a skill or called a tool: the root of what follows. */
   | { kind: 'call-received'; call: 'skill' | 'tool'; name: string; by: string }
   | { kind: 'event-accepted'; event_type: string; source: string; via: Via }
   | { kind: 'event-retried'; attempts: number; error: string; due_at: string }
@@ -43,15 +45,18 @@ export type EntryBody =
   | { kind: 'event-reopened'; by: string }
   | { kind: 'event-discarded'; by: string }
   | { kind: 'event-claimed'; attempts: number; lease_until: string; by: string }
-  /** The answer to a claim could not be sent: `attempts` is what it was before. */
+  /** The response to a claim could not be sent. `attempts` is the number before the claim. */
   | { kind: 'event-returned'; attempts: number; why: string }
-  /** A filter threw for these events. */
+  /** A filter threw on these events. */
   | { kind: 'filter-failed'; agent: string; error: string; stack: string | null }
-  /** The model's provider is not available: events that need it wait. */
+  /** The model provider is unavailable: events that need it wait. */
   | { kind: 'model-lost'; status: number | null; error: string; retry_after_ms: number | null; ask_at: string }
-  /** It answered again; `tries` is how many turns asked in vain. */
+  /** The provider answers again, after `tries` turns failed to reach it. */
   | { kind: 'model-restored'; since: string; waited_ms: number; tries: number }
-  /** `considered`: the events of the turn, as ranges of `seq`. `saw` names what the decision is made from: the context's events as ranges of `seq`, how many, and the scratch. */
+  /**
+   * `considered`: the turn's events, as ranges of `seq`. `saw`: the events of the context as ranges
+   * of `seq`, their number, and the scratch.
+   */
   | {
       kind: 'turn-started'
       turn_id: string
@@ -67,19 +72,19 @@ export type EntryBody =
       result: unknown
       error: string | null
       stack?: string | null
-      /** Calls of tools that failed, whatever became of the turn. */
+      /** Tool calls that failed, however the turn ended. */
       failed_calls?: FailedCall[]
       cleared: number
       usage: Usage
       scratch: unknown
-      /** Its acts, in a form comparable with those of a reflex. */
+      /** The acts of the turn, in the form that is compared with reflexes. */
       acts: Act[]
-      /** Mistakes of the trigger that changed nothing, such as a call that it did not await. */
+      /** Mistakes of the trigger without consequence, such as a call that was not awaited. */
       warnings?: string[]
     }
   | {
       kind: 'model-called'
-      /** Null where a pinned parser was asked outside of a turn. */
+      /** Null if a pinned parser was called outside a turn. */
       turn_id: string | null
       model: string
       status: 'ok' | 'failed'
@@ -101,10 +106,13 @@ export type EntryBody =
       idempotence_key: string | null
     }
   | { kind: 'reply-sent'; turn_id: string | null; reflex_id: string | null; content: string }
-  /** `context` is what it saw, null where the entry of another reflex with the same `context_hash` just before has it. `state` is the version's: in `shadow` the action is not carried out. */
+  /**
+   * `context` is null if the previous entry, of another reflex, has it under the same
+   * `context_hash`. In the `state` `shadow` the action is not carried out.
+   */
   | ({ kind: 'reflex-fired'; action: Action } & ReflexRunEntry)
   | ({ kind: 'reflex-passed'; reason: PassReason; error: string | null; detail?: string } & ReflexRunEntry)
-  /** How a reflex's action ended, where it took the effect lane. */
+  /** The outcome of a reflex's action that took the effect lane. */
   | {
       kind: 'action-ended'
       reflex_id: string
@@ -113,11 +121,16 @@ export type EntryBody =
       status: ActionEnd
       error: string | null
     }
-  /** The action of a reflex in shadow mode next to the actual decision; `agreed` is null if they are not comparable. */
+  /**
+   * A reflex's action in shadow mode and the actual decision; `agreed` is null if not comparable.
+   */
   | { kind: 'reflex-compared'; reflex_id: string; version: number; action: Action; decision: Decision; agreed: boolean | null }
-  /** `turn_id` is null where an operator did it. */
+  /** `turn_id` is null if an operator did it. */
   | { kind: 'reflex-overruled'; reflex_id: string; version: number; turn_id: string | null; reason: string }
-  /** The scope promoted or demoted a version by itself, by what it has seen of it; `suspended`: for this scope alone, where it has no say about the version. */
+  /**
+   * The scope promoted or demoted a version by its metrics; `suspended`: for this scope alone,
+   * because it does not control the version.
+   */
   | { kind: 'reflex-moved'; reflex_id: string; version: number; from: ReflexState; to: ReflexState | 'suspended'; reason: string }
   | { kind: 'scratch-set'; key: string; value: unknown; reflex_id: string }
   | { kind: 'turn-cancelled'; turn_id: string; reason: string; by: string }
@@ -125,14 +138,14 @@ export type EntryBody =
   | ({ kind: SkillEntryKind } & { [field: string]: unknown })
   | { kind: 'timer-set'; timer_name: string; schedule: Schedule; next_at: string; by: string }
   | { kind: 'timer-removed'; timer_name: string; by: string }
-  /** The clock had been ahead: retries, leases and timers were moved. */
+  /** The clock had run ahead: retries, leases and timers were moved. */
   | { kind: 'clock-corrected'; ahead_ms: number }
-  /** Work that took the scope down too often: it is not begun again by itself. */
+  /** Work that crashed the scope repeatedly and is no longer started automatically. */
   | { kind: 'work-parked'; work: WorkKind; id: string; deaths: number; reason: string }
   | { kind: 'timer-skipped'; timer_name: string; due_at: string; reason: string }
   | { kind: 'context-trimmed'; count: number; context_limit: number }
 
-/** The version is null where the chain names what is not there. */
+/** The version is null if the chain names a reflex that does not exist. */
 type ReflexRunEntry = {
   reflex_id: string
   version: number | null
@@ -143,7 +156,11 @@ type ReflexRunEntry = {
   fuel: number
   duration_us: number
 }
-/** `refused`: it wants what this scope does not allow. `cooldown`, `rate`: the chain does not let it run yet. `suspended`: it failed too often here. `fuel`: so many events came at once that they used up what reflexes may compute. `too_large`: the event and the scratch are more than a reflex can be shown. */
+/**
+ * `refused`: this scope does not allow the action. `cooldown`, `rate`: limits of the chain.
+ * `suspended`: it failed too often here. `fuel`: the events of this call used up the fuel.
+ * `too_large`: the event and scratch exceed the input limit.
+ */
 export type PassReason =
   | 'null'
   | 'error'
@@ -158,12 +175,15 @@ export type PassReason =
   | 'too_large'
 export type ActionEnd = 'ok' | 'failed' | 'unknown' | 'reused'
 
-/** What a session of skills tells: decisions of the gate with all that they were made from, runs step by step, the blackboard. Their fields are the session's own. */
+/**
+ * Kinds of entries of skill sessions: decisions of the gate with their inputs, the steps of runs,
+ * the blackboard. The session defines their fields.
+ */
 export const skillEntryKinds = [
   'bulletin-built',
   'blackboard-seeded',
   'blackboard-changed',
-  /** The registry is unavailable; the cache is used until it recovers. */
+  /** The registry is unavailable: the scope uses its copy. */
   'skills-degraded',
   'skills-restored',
   'skill-decided',
@@ -183,6 +203,6 @@ export type SkillEntryKind = (typeof skillEntryKinds)[number]
 
 export type Via = 'http' | 'queue' | 'socket' | 'timer' | 'agent' | 'reflex'
 export type LogEntry = { seq: number; at: string } & EntryHead & EntryBody
-/** An entry before it has its place in the log. */
+/** An entry without its position in the log. */
 export type NewEntry = EntryHead & EntryBody
 export type EntryKind = EntryBody['kind']

@@ -8,13 +8,13 @@ export const ADMIN_KEY_ID = 'admin'
 export const baseRoles = ['admin', 'operator', 'publisher', 'viewer'] as const
 export type BaseRole = (typeof baseRoles)[number]
 
-/** Custom roles, which the policy of a skill may require, are names of this form. */
+/** Custom roles, which policies of skills may require, also have this form. */
 export const roleName = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'a role is 1 to 64 characters of A-Z a-z 0-9 . _ : and -')
 
 export const keyName = z
   .string()
   .regex(/^\P{Cc}{1,128}$/u, 'a name is 1 to 128 characters, none of them a control character')
-  // The same pattern for the API description: JSON Schema has no flags, and validators differ on `u`.
+  // JSON Schema has no flags, and validators differ on `u`.
   .meta({ pattern: String.raw`^[^\u0000-\u001f\u007f-\u009f]{1,128}$` })
 
 export const newKey = z.strictObject({
@@ -42,7 +42,7 @@ const below: ReadonlyMap<string, readonly string[]> = new Map<BaseRole, readonly
   ['operator', ['publisher', 'viewer']],
 ])
 
-/** Base roles nest. Any other role must be named by the key, even by the admin's. */
+/** Base roles nest. A key, even the admin's, must name any other role. */
 export function hasRole({ roles }: Pick<Principal, 'roles'>, role: string): boolean {
   return roles.some((held) => held === role || below.get(held)?.includes(role) === true)
 }

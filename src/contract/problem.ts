@@ -27,7 +27,7 @@ export type ProblemOptions = {
   headers?: Record<string, string>
 }
 
-/** Thrown if a request cannot be served. The error handler turns it into `application/problem+json` (RFC 9457). */
+/** Thrown for a request that fails; the error handler responds with problem+json (RFC 9457). */
 export class Problem extends Error {
   override readonly name = 'Problem'
   readonly status: number
@@ -50,14 +50,14 @@ export class Problem extends Error {
   }
 }
 
-/** One value can break a schema in a million places; the first few are enough. */
+/** One value can violate a schema in a million places. */
 const MOST_ERRORS = 10
 
 export function fromZod(error: z.ZodError, index?: number): FieldError[] {
   return error.issues.slice(0, MOST_ERRORS).map((issue) => fieldError(issue.path, messageOf(issue), index))
 }
 
-/** Zod's message for an enum is not a sentence about the field. */
+/** Replaces Zod's message for enums, which does not name the allowed values as JSON. */
 function messageOf(issue: z.core.$ZodIssue): string {
   if (issue.code !== 'invalid_value' || !issue.message.startsWith('Invalid option')) return issue.message
   return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`

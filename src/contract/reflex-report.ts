@@ -6,7 +6,9 @@ const count = z.int()
 const percentiles = z.object({ p50: count, p90: count, p99: count, max: z.number() })
 export type Percentiles = z.infer<typeof percentiles>
 
-/** Samples in buckets that grow by an eighth of a doubling, which gives percentiles to about 4 %. Empty buckets are absent. */
+/**
+ * A histogram in buckets that grow by 2^(1/8): percentiles to about 4 %. Empty ones are omitted.
+ */
 export type Histogram = { buckets: Record<string, number>; count: number; max: number }
 
 /** Counters of one version of a reflex, in one scope or several. */

@@ -57,8 +57,8 @@ export const registeredReflex = listedReflex
   .meta({ id: 'RegisteredReflex' })
 
 /**
- * One immutable version as it is stored: only its `state` changes. `owner_id` is the id of the key
- * that created it; `owner` and `owner_id` are both `scope:NAME` if the agent of a scope did.
+ * One stored version, immutable but for its `state`. `owner_id` is the id of the key that created
+ * it, or `scope:NAME` (as is `owner`) if the agent of a scope did.
  */
 export type ReflexVersion = InMs<Omit<z.infer<typeof reflex>, 'versions'>, 'created_at'> & { owner_id: string }
 
@@ -102,7 +102,7 @@ export const act = z
     z.object({ act: z.literal('run_skill'), skill_id: text, inputs_hash: text }),
     z.object({ act: z.literal('other'), action_type: text }),
   ])
-  .meta({ id: 'Act', description: 'What was done about an event, in a form that can be compared.' })
+  .meta({ id: 'Act', description: 'An act on an event, in a comparable form.' })
 export type Act = z.infer<typeof act>
 
 export type SkillAct = Extract<Act, { act: 'run_skill' }>
@@ -126,7 +126,7 @@ export function skillName(written: string): { id: string; version: string | unde
   return { id, version }
 }
 
-/** The decision on one event, by a turn (which may have considered other events with it) or by a reflex. No acts: nothing was done. */
+/** The decision about one event, by a turn or a reflex. An empty `acts`: nothing was done. */
 export type Decision = { by: 'turn' | 'reflex'; acts: Act[] }
 
 /**
@@ -142,7 +142,10 @@ export type Recording = {
   decision: Decision | null
 }
 
-/** The identity of a tool call. Two calls of a tool are the same if their keys are equal or, without keys, their arguments. */
+/**
+ * The identity of a tool call. Calls are the same if their keys, or without keys their arguments,
+ * are equal.
+ */
 export type CallKeys = { idempotence_key: string | null; arguments_hash: string }
 /** Null if there is no such tool, or if it rejects the arguments. */
 export type KeyOf = (tool: string, args: unknown) => CallKeys | null

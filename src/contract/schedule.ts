@@ -31,8 +31,8 @@ export const timer = z
 export type Timer = z.infer<typeof timer>
 
 /**
- * The first tick after `after` (ms), or null if none follows. `anchor` is the time an `every_s` timer
- * was set: its ticks stay on that grid, so a late wake-up neither drifts nor replays missed ticks.
+ * The first tick after `after` (ms), or null. Ticks of `every_s` stay on the grid of `anchor`, when
+ * the timer was set: a late wake-up neither drifts nor replays missed ticks.
  */
 export function nextTick(schedule: Schedule, after: number, anchor: number): number | null {
   if ('at' in schedule) {

@@ -22,8 +22,8 @@ export type Page<Item> = { items: Item[]; next_cursor: string | null }
 export type TraceContext = { trace_id: string; parent_id: string | null }
 
 /**
- * The client of a socket or stream, as the Worker has authenticated it. It travels in the header
- * `x-reflex-connect`. `decides_as` is null if the key may not decide on approvals.
+ * The authenticated client of a socket or stream, in the header `x-reflex-connect`. `decides_as` is
+ * null if the key may not decide on approvals.
  */
 export type Connect = {
   connection_id: string
@@ -34,7 +34,9 @@ export type Connect = {
   after: number | null
 }
 
-/** Close codes that clients act on. `keyDeleted`: reconnecting with the same key would fail. `tooFarBehind`: the client reads too slowly. */
+/**
+ * Close codes for clients. `keyDeleted`: do not reconnect. `tooFarBehind`: the client is too slow.
+ */
 export const keyDeleted = { code: 4401, reason: 'the key that opened this socket was deleted' } as const
 export const tooFarBehind = {
   code: 4008,
@@ -55,13 +57,12 @@ export type ProposalCaller = {
 }
 
 /**
- * The RPC interface of a Scope object. Expected outcomes are data with a `reason`; anything thrown is
- * a bug or an infrastructure failure. Log entries travel as JSON text, which the object has already
- * and the route passes on unparsed.
+ * The RPC interface of a Scope object. Expected outcomes are data with a `reason`; errors are bugs
+ * or infrastructure failures. Log entries are JSON text, which routes pass on unparsed.
  */
 export interface ScopeApi {
   accept(events: Event[], via: Via): Promise<Accepted>
-  /** Waits until each of the events has its outcome, for at most `timeout_ms`. */
+  /** Waits at most `timeout_ms` for the outcomes of the events. */
   outcomes(ids: string[], timeout_ms: number): Promise<Waited>
   state(): Promise<ScopeState>
   /** Returns the newest events; `before` is the `next_cursor` of the previous page. */
@@ -90,28 +91,28 @@ export interface ScopeApi {
   discard(ids: string[], by: string): Promise<string[]>
   /** Notifies the scope that these reflexes have a new version or state. */
   reflexesChanged(ids: string[]): Promise<void>
-  /** Events as reflexes saw or would have seen them, oldest first, each as the JSON of a Recording. `next` is the `after` of the next page. */
+  /** Recordings as JSON, oldest first. `next` is the `after` of the next page. */
   recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
-  /** The identity of each tool call, computed as for the scope's effects. */
+  /** The identity of each tool call, as for the scope's effects. */
   identify(calls: ToolCall[]): Promise<(CallKeys | null)[]>
   metrics(): Promise<ScopeMetrics>
   /**
-   * Decides on a proposal and runs it if allowed; returns the JSON of a ProposalResult. A model may
-   * neither send nor receive secrets.
+   * Decides on a proposal and runs it if allowed; returns a ProposalResult as JSON. Secrets are
+   * neither accepted from a model nor returned to it.
    */
   propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, by: ProposalCaller): Promise<string>
   /** The bulletin that a model would get for this text, as JSON. */
   bulletin(text: string): Promise<string>
   /**
-   * A page of the skills that fit here, by id, starting after `after`: JSON of
+   * A page of the skills that fit here, by id: JSON of
    * `{goal_labels, tau?, skills: [{manifest, needed}], more}`.
    */
   skills(page: { after: string; limit: number }): Promise<string>
   /** The ids of all skills that fit here. */
   skillIds(): Promise<string[]>
-  /** Notifies the scope of a decision on one of its approvals, which it then reads from D1. */
+  /** Notifies the scope of a decision on an approval, which it reads from D1. */
   approvalDecided(id: string): Promise<void>
-  /** Calls a tool of the scope's agent. `failed`: the tool reports a failure, or may have failed. */
+  /** Calls a tool of the agent. `failed`: it failed, or its outcome is unknown. */
   callTool(call: OperatorCall, by: string): Promise<Result<object, Refused<'no_tool' | 'failed'>>>
   /** Consumes a ticket that the Worker has verified. */
   useTicket(nonce: string, expires_at: number): Promise<Result<object, Refused<'used' | 'too_many'>>>

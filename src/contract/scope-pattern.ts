@@ -3,16 +3,16 @@ import { z } from 'zod'
 export const scopePattern = z
   .string()
   .regex(/^[A-Za-z0-9._:@/*-]{1,128}$/, 'a scope pattern is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - / and *')
-  .refine(isSimple, 'a scope pattern of more than 50 characters has no * but at its end')
+  .refine(isSimple, 'a scope pattern of more than 50 characters may have * only at its end')
 
-/** D1's GLOB takes no pattern beyond 50 bytes; what begins so, or is just so, needs none. */
+/** D1's GLOB is limited to 50 bytes; a longer pattern has `*` only at its end and needs no GLOB. */
 function isSimple(pattern: string): boolean {
   return pattern.length <= 50 || !pattern.slice(0, -1).includes('*')
 }
 
 /**
- * SQL that holds where the pattern in the column `value` matches `subject`: GLOB's `*` is the
- * patterns' own. D1 takes no GLOB pattern beyond 50 bytes; a longer one has no `*` but at its end.
+ * SQL that is true if the pattern in the column `value` matches `subject`, within D1's limit on
+ * GLOB.
  */
 export const patternMatchesSql = (subject: string): string => `CASE
     WHEN length(value) <= 50 THEN ${subject} GLOB value
@@ -20,8 +20,9 @@ export const patternMatchesSql = (subject: string): string => `CASE
     ELSE ${subject} = value END`
 
 /**
- * `*` stands for any run of characters, `/` included. The leftmost place for each piece is always good enough, so nothing is tried twice.
- * A pattern may be matched, too: anything `team-a/*` matches as text is at most as wide.
+ * True if the pattern matches the scope; `*` matches any characters, also `/`. The leftmost match
+ * of each piece suffices, without backtracking. Another pattern matches as text only if it is no
+ * wider.
  */
 export function matchesScope(pattern: string, scope: string): boolean {
   const [first = '', ...pieces] = pattern.split('*')
@@ -38,10 +39,10 @@ export function matchesScope(pattern: string, scope: string): boolean {
   return true
 }
 
-/** The common prefix of everything a pattern matches. */
+/** The common prefix of all scopes that a pattern matches. */
 export const prefixOf = (pattern: string): string => pattern.split('*', 1)[0] ?? ''
 
-/** True if both patterns match a common scope. */
+/** True if some scope matches both patterns. */
 export function overlaps(left: string, right: string): boolean {
   if (!left.includes('*')) return matchesScope(right, left)
   if (!right.includes('*')) return matchesScope(left, right)
@@ -51,14 +52,16 @@ export function overlaps(left: string, right: string): boolean {
   return bothOpen || shareText(left, right)
 }
 
-/** Cell j of row i: the first i characters of `left` and the first j of `right` match a common text. */
+/**
+ * Dynamic programming: cell j of row i is true if the first i and j characters match a common text.
+ */
 function shareText(left: string, right: string): boolean {
   let above: boolean[] = []
   for (let i = 0; i <= left.length; i++) {
     const row: boolean[] = []
     for (let j = 0; j <= right.length; j++) {
       const [a, b] = [left[i - 1], right[j - 1]]
-      // A star stands for nothing, or for one more character of the other pattern.
+      // A star matches nothing, or one more character of the other pattern.
       const byStar = (a === '*' || b === '*') && (above[j] === true || row[j - 1] === true)
       const byLetter = a !== undefined && a === b && above[j - 1] === true
       row.push((i === 0 && j === 0) || byStar || byLetter)

@@ -11,7 +11,7 @@ const requestBody = z.union([z.string(), z.array(z.unknown()), z.record(z.string
 const described = <Schema extends z.ZodType>(schema: Schema, name: string): Schema =>
   schema.meta({ description: settingFields[name]?.description ?? '' })
 
-/** Settings as responses carry them. Arbitrary JSON is recursive, which the API generator cannot expand. */
+/** The settings in responses. The API generator cannot expand recursive JSON. */
 export const settings = fullSettings
   .extend({
     parameters: described(z.record(z.string(), z.unknown()), 'parameters'),
@@ -46,7 +46,7 @@ export type Counters = z.infer<typeof counters>
 
 const modelWait = z.object({
   since: time,
-  until: time.describe('When the scope asks the model again.'),
+  until: time.describe('When the scope retries the model.'),
   tries: count.describe('Number of turns that got no response from the model.'),
   detail: z.string(),
 })

@@ -14,18 +14,18 @@ export const overlap = z.union([
   z.enum(['queue', 'interrupt', 'drop']),
   z.strictObject({
     debounce: z.strictObject({
-      quiet_ms: z.int().min(1).max(3_600_000).meta({ description: 'A turn starts after this long without a new event.' }),
-      max_ms: z.int().min(1).max(86_400_000).meta({ description: 'A turn starts this long after the first event, at the latest.' }),
+      quiet_ms: z.int().min(1).max(3_600_000).meta({ description: 'A turn starts this long after the latest event.' }),
+      max_ms: z.int().min(1).max(86_400_000).meta({ description: 'Maximum delay after the first event.' }),
     }),
   }),
 ])
 
 const tokenBudget = z.strictObject({
   tokens: z.int().min(0).meta({ description: 'Input and output tokens together.' }),
-  per: z.enum(['hour', 'day', 'total']).meta({ description: 'Hours and days are those of UTC.' }),
+  per: z.enum(['hour', 'day', 'total']).meta({ description: 'Hours and days are in UTC.' }),
 })
 
-/** Each with its meaning and an example: the API's description and docs/settings.md are made of these. */
+/** The metadata of each setting is also the API description and docs/settings.md. */
 const days = (most: number) => z.number().positive().max(most)
 
 const fields = {
@@ -38,23 +38,23 @@ const fields = {
       examples: ['prompted'],
     }),
   consumer: z.enum(['turn', 'pull']).meta({
-    description: '`turn`: the agent handles events here. `pull`: an outside process claims, acknowledges and rejects them.',
+    description: '`turn`: the agent handles events in turns. `pull`: an external consumer claims, acknowledges and rejects them.',
     examples: ['pull'],
   }),
   overlap: overlap.meta({
     description:
-      'What happens to events that arrive while a turn is in flight. `queue`: another turn considers them afterwards. `interrupt`: the turn is aborted, and starts again ' +
-      'with everything. `drop`: they join the context and start no turn. `debounce`: turns wait for a quiet moment, and consider all that came until then.',
+      'Handling of events that arrive during a turn. `queue`: the next turn considers them. `interrupt`: the turn is aborted and restarted ' +
+      'with all events. `drop`: they join the context without a turn. `debounce`: a turn waits for a quiet period and considers all events until then.',
     examples: [{ debounce: { quiet_ms: 2000, max_ms: 10_000 } }],
   }),
   max_attempts: retrySettings.shape.max_attempts.meta({
     description:
-      'How often an event is tried before it goes to the dead letters. Short for `retry.max_attempts`: the one that was set last counts.',
+      'Maximum number of attempts before an event becomes a dead letter. Short for `retry.max_attempts`: the latest change wins.',
     examples: [5],
   }),
   retry: retrySettings.meta({
     description:
-      'How failures are retried, and how long events wait for a model provider that is busy or out of reach. A patch changes the fields that it names.',
+      'How failures are retried, and how long events wait for an unavailable model provider. A patch changes only the fields it contains.',
     examples: [{ max_attempts: 5, backoff_ms: 500, max_backoff_ms: 60_000, model_outage_s: 3600 }],
   }),
   on_tool_error: onToolError,
@@ -63,7 +63,7 @@ const fields = {
     .min(10)
     .max(600_000)
     .meta({
-      description: 'How long one turn may take. A turn that takes longer is aborted, and its events are retried.',
+      description: 'Maximum duration of a turn. A longer turn is aborted and its events are retried.',
       examples: [120_000],
     }),
   effect_timeout_ms: z
@@ -71,7 +71,7 @@ const fields = {
     .min(10)
     .max(600_000)
     .meta({
-      description: 'How long one tool call may take, unless the tool has a `timeout_ms` of its own.',
+      description: 'Maximum duration of a tool call, unless the tool has its own `timeout_ms`.',
       examples: [10_000],
     }),
   context_limit: z
@@ -79,7 +79,7 @@ const fields = {
     .min(1)
     .max(10_000)
     .meta({
-      description: 'How many events the DecisionContext keeps, beside those that no turn has considered yet. The oldest leave first.',
+      description: 'Maximum number of considered events in the DecisionContext. The oldest leave first.',
       examples: [200],
     }),
   inbox_limit: z
@@ -87,37 +87,36 @@ const fields = {
     .min(1)
     .max(1_000_000)
     .meta({
-      description: 'How many events may be without an outcome. Above it new events are refused with 429.',
+      description: 'Maximum number of events without an outcome. Further events are rejected with 429.',
       examples: [10_000],
     }),
   retention_days: days(365).meta({
     description:
-      'How long events with an outcome, the log and the journal of effects are kept. An event id is recognised as a duplicate for as long.',
+      'Retention of events with an outcome, the log and the effect journal. Duplicate event ids are recognised for the same time.',
     examples: [30],
   }),
   idempotence_days: days(36_500).meta({
     description:
-      'How long the scope knows the idempotency keys of effects and plans that ended well: for so many days, and for `retention_days` at least, none is done a second time. ' +
-      'After `retention_days` only a hash of the key and an output of at most 256 bytes are left.',
+      'Retention of the idempotency keys of successful effects and plans, at least `retention_days`: until then none is repeated. ' +
+      'After `retention_days` only a hash of the key and an output of at most 256 bytes remain.',
     examples: [3650],
   }),
   token_budget: tokenBudget.nullable().meta({
-    description:
-      'Tokens that this scope may spend on models. When they are spent, events wait until the period is over or the budget is raised. null: no limit.',
+    description: 'Maximum number of model tokens. Once it is reached, events wait for the next period or a higher budget. null: no limit.',
     examples: [{ tokens: 100_000, per: 'day' }],
   }),
   redact: z
     .array(z.string().min(1).max(64))
     .max(100)
     .meta({
-      description: 'Names of fields whose values are kept out of the log, beside the usual ones (password, token, …).',
+      description: 'Fields whose values are masked in the log, in addition to the usual ones (password, token, …).',
       examples: [['email', 'phone']],
     }),
   instructions: z
     .string()
     .max(20_000)
     .meta({
-      description: 'The system prompt of the built-in agent `prompted`, and of `chat`. Without it `prompted` starts no model.',
+      description: 'The system prompt of the built-in agents `prompted` and `chat`. `prompted` calls no model without it.',
       examples: ['You triage messages. Answer in one line.'],
     }),
   when: z
@@ -125,8 +124,8 @@ const fields = {
     .max(2000)
     .meta({
       description:
-        'The condition on which the built-in agent `prompted` starts a model: a CEL expression that is true or false. It sees `total` (events in the context), `by_type["TYPE"]` and ' +
-        `\`by_source["SOURCE"]\`, over the whole context or as fields of ${WHEN.slice(0, -1).join(', ')} and ${WHEN.at(-1)}, which count the latest events only. ` +
+        'The condition for the built-in agent `prompted` to call a model: a boolean CEL expression. Its variables are `total` (events in the context), `by_type["TYPE"]` and ' +
+        `\`by_source["SOURCE"]\`, for the whole context, or as fields of ${WHEN.slice(0, -1).join(', ')} and ${WHEN.at(-1)}, for the latest events only. ` +
         `Functions: ${whenFunctions.join(', ')}.`,
       examples: ['last_1m.total >= 3 || by_type["timer.tick"] > 0'],
     }),
@@ -135,14 +134,14 @@ const fields = {
     .max(100)
     .meta({
       description:
-        'Names of the tools that this scope may use: of its agent, and of those that `http_tools` and `mcp_servers` declare. Unset: all of them.',
+        "Names of the tools that this scope may use: its agent's, and those that `http_tools` and `mcp_servers` declare. Unset: all of them.",
       examples: [['http.tickets.open']],
     }),
   reflexes: z
     .array(reflexReference)
     .max(limits.chain_length)
     .meta({
-      description: 'The reflexes that see each event before any model does, in this order. The first that returns an action decides.',
+      description: 'The reflexes that run on each event before a model, in this order. The first one that returns an action decides.',
       examples: [[{ id: 'greet', cooldown_s: 10 }]],
     }),
   project: z
@@ -150,11 +149,11 @@ const fields = {
     .min(1)
     .max(200)
     .meta({
-      description: "Where the scope's agent works. Skills whose manifest names another `compat.project` are refused.",
+      description: "The project of the scope's agent. Skills whose manifest names another `compat.project` are rejected.",
       examples: ['acme/shop'],
     }),
   env: z.union([z.string().min(1).max(64), z.array(z.string().min(1).max(64)).max(16)]).meta({
-    description: 'The environment, or several, that `compat.env` of skills is compared with.',
+    description: 'The environment or environments to compare with `compat.env` of skills.',
     examples: ['staging'],
   }),
   toolset: z
@@ -162,7 +161,7 @@ const fields = {
     .min(1)
     .max(64)
     .meta({
-      description: 'The set of tools that `compat.toolset` of skills is compared with.',
+      description: 'The toolset to compare with `compat.toolset` of skills.',
       examples: ['kubernetes'],
     }),
   repo: z
@@ -170,43 +169,38 @@ const fields = {
     .min(1)
     .max(300)
     .meta({
-      description: 'The repository that `compat.repo` of skills is compared with.',
+      description: 'The repository to compare with `compat.repo` of skills.',
       examples: ['github.com/acme/shop'],
     }),
   goal_labels: z
     .array(z.string().trim().min(1).max(64))
     .max(50)
     .meta({
-      description: 'What is being worked for. A skill that names one of these labels scores higher at the gate.',
+      description: 'Labels of the current goal. A skill with one of them scores higher at the gate.',
       examples: [['defence']],
     }),
   ...skillSettings,
   blackboard: blackboard.meta({
-    description: "What the blackboard of each turn begins with: the values that skills' expressions and templates read.",
+    description: "The initial blackboard of each turn: values for skills' expressions and templates.",
     examples: [{ ctx: { friends: ['192.0.2.7'] } }],
   }),
   ...blackboardLayers,
   skill_protocol: z.enum(['asp', 'tools']).meta({
     description:
-      'How a model proposes a skill and asks for what is missing. `asp`: by blocks in its text. `tools`: by the native tools `propose_skill` and `clarify`.',
+      'How a model proposes a skill or asks for missing input. `asp`: by blocks in its text. `tools`: by the tools `propose_skill` and `clarify`.',
     examples: ['tools'],
   }),
   allowed_hosts: z
     .array(
-      z
-        .string()
-        .regex(
-          /^(?:\*\.)?[a-z0-9.-]{1,253}(?::\d{1,5})?$/,
-          'a host is a name in lower case, with `*.` before it or a port behind it at most',
-        ),
+      z.string().regex(/^(?:\*\.)?[a-z0-9.-]{1,253}(?::\d{1,5})?$/, 'a host is a lower-case name, optionally after `*.` or before a port'),
     )
     .max(100)
     .meta({
-      description: 'Hosts that HTTP and MCP tools may reach: `api.example.com`, or `*.example.com` for those below it.',
+      description: 'Hosts that HTTP and MCP tools may reach: `api.example.com`, or `*.example.com` for its subdomains.',
       examples: [['api.example.com', '*.acme.dev']],
     }),
   http_tools: httpTools.meta({
-    description: 'Tools that are one HTTP request each, to one of `allowed_hosts`. docs/outside-tools.md describes the fields.',
+    description: 'Tools that send one HTTP request to one of `allowed_hosts`. See docs/outside-tools.md.',
     examples: [
       [
         {
@@ -220,11 +214,11 @@ const fields = {
     ],
   }),
   mcp_servers: mcpServers.meta({
-    description: 'MCP servers on `allowed_hosts` whose tools the scope may use, each called `mcp.NAME.TOOL`.',
+    description: 'MCP servers on `allowed_hosts` whose tools the scope may use under the names `mcp.NAME.TOOL`.',
     examples: [[{ name: 'files', url: 'https://mcp.acme.dev/mcp' }]],
   }),
   parameters: z.record(z.string().min(1).max(64), z.json()).meta({
-    description: "The agent's own parameters, as its tools and its trigger read them.",
+    description: "Parameters for the agent's tools and trigger.",
     examples: [{ threshold: 5 }],
   }),
 }
@@ -232,7 +226,7 @@ const fields = {
 /** The schema of each setting by its name. */
 export const settingFields: Readonly<Record<string, z.ZodType>> = fields
 
-/** The effective settings of a scope, with its agent's defaults filled in. */
+/** The settings of a scope with its agent's defaults. */
 export const settings = z.strictObject(fields).partial({
   agent: true,
   instructions: true,
@@ -251,20 +245,20 @@ export const settings = z.strictObject(fields).partial({
 })
 export type Settings = z.infer<typeof settings>
 
-/** Its meaning is that of the setting: the outer schema is the one that the API's description shows. */
+/** The API description shows the metadata of the outer schema. */
 function patchOf(schema: z.ZodType): z.ZodType {
   const { description, examples } = schema.meta() ?? {}
   return schema.nullable().optional().meta({ description, examples })
 }
 
-/** `retry` is changed field by field. */
+/** `retry` is patched field by field. */
 const patchFields = { ...fields, retry: retryPatch.meta(fields.retry.meta() ?? {}) }
 
-/** A merge patch: what is named changes, null goes back to the default. */
+/** A merge patch: omitted settings stay, null restores the default. */
 export const settingsPatch = z
   .strictObject(Object.fromEntries(Object.entries(patchFields).map(([name, schema]) => [name, patchOf(schema)])) as PatchShape)
-  .refine((patch) => !namesTwoAttempts(patch), 'max_attempts and retry.max_attempts are one setting: name one of them')
-  .refine((patch) => fitsBytes(JSON.stringify(patch), limits.settings_bytes), 'settings are at most 64 kB in all')
+  .refine((patch) => !namesTwoAttempts(patch), 'max_attempts and retry.max_attempts are one setting: set only one')
+  .refine((patch) => fitsBytes(JSON.stringify(patch), limits.settings_bytes), 'settings must be at most 64 kB in total')
 type PatchShape = { [Name in keyof typeof patchFields]: z.ZodOptional<z.ZodNullable<(typeof patchFields)[Name]>> }
 export type SettingsPatch = z.infer<typeof settingsPatch>
 

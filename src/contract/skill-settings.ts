@@ -7,7 +7,7 @@ export const skillSettings = {
     .max(50)
     .meta({
       description:
-        'Effects that the work is to reach, as manifests name them in `effects`. Of skills with equal scores, the one that reaches more of them comes first.',
+        'Desired effects, as named in the `effects` of manifests. Of skills with equal scores, the one with more of them ranks first.',
       examples: [['updated:appservice_image']],
     }),
   k_cards: z
@@ -24,7 +24,7 @@ export const skillSettings = {
       examples: [0.7],
     }),
   policy_mode: z.enum(['enforce', 'observe']).meta({
-    description: '`observe` lets a skill run although its policy refuses, and logs the decision. Default: `enforce`.',
+    description: '`observe` runs a skill even if its policy denies it, and logs the decision. Default: `enforce`.',
     examples: ['observe'],
   }),
 }

@@ -13,8 +13,8 @@ export const skillState = z
 export type SkillState = z.infer<typeof skillState>
 
 /**
- * Who may read a version's manifest. `project`: keys whose scopes overlap with those of its owner.
- * `org`: every key of the deployment. Either way it runs only in the scopes of its owner.
+ * The keys that may read a version's manifest. `project`: those whose scopes overlap with its
+ * owner's. `org`: all. It runs only in its owner's scopes in both cases.
  */
 export const skillSharing = ['project', 'org'] as const
 export type SkillSharing = (typeof skillSharing)[number]
@@ -22,7 +22,10 @@ export type SkillSharing = (typeof skillSharing)[number]
 const provenance = z.object({ by: text.describe("A key's name, or the agent of `scope`."), scope: text.nullable() })
 export type SkillProvenance = z.infer<typeof provenance>
 
-/** A manifest as it was parsed at registration. It is parsed again before a run, because the schema may have changed since. */
+/**
+ * A manifest as parsed at registration. It is parsed again before a run, because the schema may
+ * have changed.
+ */
 export type StoredManifest = {
   id: string
   version: string
@@ -64,7 +67,7 @@ export const registeredSkill = skillVersion
   .pick({ id: true, version: true, hash: true, state: true, owner: true })
   .meta({ id: 'RegisteredSkill' })
 
-/** One immutable version as it is stored: only its `state` changes. `owner_id` is the id of the key that created it, or `scope:NAME`. */
+/** One stored version, immutable but for its `state`. `owner_id` is a key's id, or `scope:NAME`. */
 export type SkillVersion = InMs<z.infer<typeof skillVersion>, 'state_at' | 'created_at'> & { owner_id: string; manifest: StoredManifest }
 
 export const bulletin = z

@@ -4,7 +4,10 @@ import { traceIdOf } from './traceparent.ts'
 
 const envelope = ['id', 'type', 'scope', 'source', 'timestamp', 'meta'] as const
 
-/** A CloudEvents 1.0 JSON envelope: `subject` is the scope, `data`'s fields become the type's own. Extension attributes are left behind. */
+/**
+ * Parses a CloudEvents 1.0 JSON envelope: `subject` is the scope, and the fields of `data` become
+ * those of the type. Extension attributes are dropped.
+ */
 export function parseCloudEvent(value: unknown, rules: EventRules): ParsedEvent {
   if (!isFields(value)) return invalid([fieldError([], 'a CloudEvent is a JSON object')])
   const flaws = flawsOf(value)
@@ -18,18 +21,16 @@ function flawsOf(cloud: Fields): FieldError[] {
   const flaws: FieldError[] = []
   if (cloud['specversion'] !== '1.0') flaws.push(fieldError(['specversion'], 'must be "1.0"'))
   for (const name of ['id', 'source', 'type']) {
-    if (typeof cloud[name] !== 'string' || cloud[name] === '') flaws.push(fieldError([name], 'a CloudEvent needs it, as text'))
+    if (typeof cloud[name] !== 'string' || cloud[name] === '') flaws.push(fieldError([name], 'is required in a CloudEvent, as a string'))
   }
   if (cloud['data_base64'] !== undefined) {
-    flaws.push(
-      fieldError(['data_base64'], 'binary data is not taken: send a JSON object as data, its fields become the fields of the type'),
-    )
+    flaws.push(fieldError(['data_base64'], 'binary data is not supported: send a JSON object, whose fields become the fields of the type'))
   }
   const { data } = cloud
   if (data === undefined || data === null) return flaws
-  if (!isFields(data)) return [...flaws, fieldError(['data'], 'must be a JSON object: its fields become the fields of the type')]
+  if (!isFields(data)) return [...flaws, fieldError(['data'], 'must be a JSON object, whose fields become the fields of the type')]
   const taken = envelope.filter((name) => Object.hasOwn(data, name))
-  return [...flaws, ...taken.map((name) => fieldError(['data', name], 'is the name of a field that every event has: rename it'))]
+  return [...flaws, ...taken.map((name) => fieldError(['data', name], 'is a reserved name, which every event has: rename it'))]
 }
 
 function fromEnvelope(cloud: Fields): Fields {
@@ -46,7 +47,7 @@ function fromEnvelope(cloud: Fields): Fields {
   }
 }
 
-/** The path by which the sender knows a field. */
+/** The path of a field in the sender's CloudEvent. */
 function cloudPath(path: string): string {
   if (path === '' || path === 'id' || path === 'type' || path === 'source') return path
   if (path === 'scope') return 'subject'

@@ -9,14 +9,14 @@ import { LATE_MS } from './enqueue.ts'
 import { storeOf } from '../store/store.ts'
 
 type Parsed = { message: Message; body: QueueMessage }
-/** A message that goes back to the queue for some time. */
+/** A message to retry after a delay. */
 type Returned = Parsed & { delay_s: number }
 const RETRY_S = 2
 const FULL_S = 30
 
 /**
- * The consumer of the queue of events: one call for each scope of the batch, then each message acknowledged or retried by itself. It
- * never throws: a throw would retry messages that were delivered.
+ * Consumes the queue of events: one call per scope of the batch, then an acknowledgement or a retry
+ * per message. It never throws, which would redeliver accepted messages.
  */
 export async function consumeEvents(batch: MessageBatch, env: Env): Promise<void> {
   const parsed = batch.messages.map((message) => ({ message, body: readMessage(message.body) }))
@@ -28,15 +28,13 @@ export async function consumeEvents(batch: MessageBatch, env: Env): Promise<void
         ([scope, group]) => deliver(env, scope, group),
       ),
     ),
-    ...parsed
-      .filter(({ body }) => body === null)
-      .map(({ message }) => bury(env, message, 'the message could not be read: it is not {scope, events}')),
+    ...parsed.filter(({ body }) => body === null).map(({ message }) => bury(env, message, 'malformed message: expected {scope, events}')),
   ])
   for (const { message, delay_s } of returned.flat()) message.retry({ delaySeconds: delay_s })
   await postpone(env, returned.flat())
 }
 
-/** The queue has these: the sweep does not send them again before it has delivered them again. */
+/** Keeps the sweep from resending messages that the queue will redeliver. */
 async function postpone(env: Env, returned: readonly Returned[]): Promise<void> {
   const ids = new Set(returned.flatMap(({ body }) => body.batch ?? []))
   const longest = Math.max(...returned.map(({ delay_s }) => delay_s))
@@ -47,16 +45,14 @@ async function postpone(env: Env, returned: readonly Returned[]): Promise<void> 
   }
 }
 
-/** Messages that could not be delivered in all their attempts end here, in D1, where an operator finds them. */
+/** Stores messages that failed all delivery attempts as dead letters in D1. */
 export async function consumeDeadLetters(batch: MessageBatch, env: Env): Promise<void> {
   await Promise.all(
-    batch.messages.map((message) =>
-      bury(env, message, 'not delivered in all attempts: its scope could not be reached, or its inbox was full'),
-    ),
+    batch.messages.map((message) => bury(env, message, 'not delivered in any attempt: its scope was unreachable, or its inbox was full')),
   )
 }
 
-/** The first time in one call. A message that comes again is delivered alone, so that one which cannot be taken holds up no other. */
+/** Delivers a scope's messages in one call; retried ones alone, so that they block no others. */
 async function deliver(env: Env, scope: string, group: readonly Parsed[]): Promise<Returned[]> {
   const [again, fresh] = [group.filter(({ message }) => message.attempts > 1), group.filter(({ message }) => message.attempts <= 1)]
   const returned = fresh.length > 0 ? await deliverTogether(env, scope, fresh) : []
@@ -71,13 +67,16 @@ async function deliverTogether(env: Env, scope: string, group: readonly Parsed[]
     group.flatMap(({ body }) => body.events),
   )
   if (taken !== 'full' || group.length === 1) return group.flatMap((one) => settle(one, taken))
-  // Together they do not fit; one by one some of them may.
+  // Too large together: deliver them one by one.
   const returned: Returned[] = []
   for (const one of group) returned.push(...(await deliverTogether(env, scope, [one])))
   return returned
 }
 
-/** Its events are split until what fails is alone: the inbox has the others then, and drops their copies when the message comes again. */
+/**
+ * Splits the message until the events that fail are alone. The inbox then has the others, and drops
+ * their duplicates when the message is redelivered.
+ */
 async function deliverAlone(env: Env, scope: string, one: Parsed): Promise<Returned[]> {
   let calls = MOST_CALLS
   const take = async (events: readonly Event[]): Promise<Taken> => {
@@ -91,7 +90,7 @@ async function deliverAlone(env: Env, scope: string, one: Parsed): Promise<Retur
   return settle(one, await take(one.body.events))
 }
 
-/** Enough to find two events among a thousand; a scope that cannot be reached at all is not asked more often. */
+/** Finds two failing events among a thousand, and bounds the calls to an unreachable scope. */
 const MOST_CALLS = 40
 
 type Taken = 'accepted' | 'full' | 'failed'
@@ -100,12 +99,12 @@ async function accept(env: Env, scope: string, events: readonly Event[]): Promis
   try {
     return (await env.SCOPE.getByName(scope).accept([...events], 'queue')).ok ? 'accepted' : 'full'
   } catch (error) {
-    warn({ message: 'a scope did not accept events of the queue; they will be retried', scope, events: events.length, error })
+    warn({ message: 'a scope did not accept queued events; will retry', scope, events: events.length, error })
     return 'failed'
   }
 }
 
-/** Acknowledges a message that was accepted, or gives it back to be retried. */
+/** Acknowledges an accepted message, or schedules its retry. */
 function settle(one: Parsed, taken: Taken): Returned[] {
   if (taken === 'accepted') {
     one.message.ack()

@@ -7,28 +7,28 @@ import { newBatchId, noteQueued } from '../store/queued.ts'
 import { grouped, pack } from './pack.ts'
 import { storeOf } from '../store/store.ts'
 
-/** After this time without its outcome an event may have been lost by the queue. */
+/** An event without an outcome after this time may be lost. */
 export const LATE_MS = 30_000
-/** D1 is a second witness, not a gate: a request waits this long for it, and does without it where it is down. */
+/** How long a request waits for D1, which is a second record and not required. */
 const DATABASE_MS = 500
 const ARM_EVERY_MS = 20_000
 const MOST_RECENT = 10_000
 
 /**
- * `known`: the traces of the events that were sent before, by `scope id`, as far as D1 answered in time. `unsure`: the events that may
- * be lost, so that the sender must send them again.
+ * `known`: traces of events sent before, by `scope id`, if D1 answered in time. `unsure`: events
+ * that may be lost, which the sender must resend.
  */
 export type Enqueued = { known: Map<string, string>; unsure: ReadonlySet<Event> }
 
 let armedAt = 0
 
-/** The traces of events that this isolate sent lately, by `scope id`: D1's log has them a little later. */
+/** Traces of events that this isolate sent recently, by `scope id`: D1 receives them later. */
 let recent = new Map<string, string>()
 let older = new Map<string, string>()
 
 /**
- * The queue path. Durable before it is answered: the queue must take every event, and beside it D1 notes what is sent, so that the
- * sweep finds what the queue loses.
+ * Sends events through the queue, which must accept all of them before the request is answered. D1
+ * records them as well, so that the sweep finds what the queue loses.
  */
 export async function enqueue(
   env: Env,
@@ -65,7 +65,7 @@ export async function enqueue(
   }
 }
 
-/** Sends each group by one call. Returns the events that the queue did not take, or may not have taken. */
+/** Sends each group in one call. Returns the events that the queue may not have accepted. */
 export async function send(env: Env, groups: readonly QueueMessage[][]): Promise<Set<Event>> {
   return new Set((await Promise.all(groups.map((group) => sendBatch(env, group)))).flat())
 }
@@ -81,14 +81,14 @@ async function sendBatch(env: Env, group: readonly QueueMessage[]): Promise<Even
   }
 }
 
-/** Returns the traces of those that this isolate sent before. */
+/** Returns the traces of events that this isolate sent before. */
 function remember(events: readonly Event[]): Map<string, string> {
   const known = new Map<string, string>()
   for (const { scope, id } of events) {
     const trace = recent.get(`${scope} ${id}`) ?? older.get(`${scope} ${id}`)
     if (trace !== undefined) known.set(`${scope} ${id}`, trace)
   }
-  // Of two equal ids in one request the first one's trace is kept.
+  // Reversed, so that the first of two equal ids wins.
   for (const { scope, id, meta } of events.toReversed()) {
     const key = `${scope} ${id}`
     recent.set(key, known.get(key) ?? meta.trace_id)
@@ -97,7 +97,9 @@ function remember(events: readonly Event[]): Map<string, string> {
   return known
 }
 
-/** Once in a while and before the answer, so that a sweep comes even if the process dies right after it. Returns whether one will come. */
+/**
+ * Arms the sweeper before the response, in case the process dies right after. True if it is armed.
+ */
 async function arm(env: Env, now: number): Promise<boolean> {
   if (now - armedAt < ARM_EVERY_MS) return true
   try {

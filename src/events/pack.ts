@@ -3,7 +3,7 @@ import { scopeName, type Event } from '../core/event.ts'
 import { byteLength } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
 
-/** The events themselves were parsed when they were accepted: here only what the consumers rely on is checked. */
+/** Checks only what the consumers rely on: the events were validated when they were accepted. */
 export function readMessage(body: unknown): QueueMessage | null {
   if (!isFields(body) || !Array.isArray(body['events']) || body['events'].length === 0) return null
   const { scope, events } = body
@@ -17,7 +17,7 @@ const isFields = (value: unknown): value is { [name: string]: unknown } => typeo
 
 export type Packed = { message: QueueMessage; bytes: number }
 
-/** Messages of one scope's events each: a queue's speed and its price are by the message, up to a size. */
+/** Packs the events of each scope into messages: a queue is billed, and limited, by the message. */
 export function pack(events: readonly Event[], batch?: string): Packed[] {
   return Array.from(Map.groupBy(events, ({ scope }) => scope)).flatMap(([scope, group]) =>
     packScope({ scope, ...(batch && { batch }) }, group),
@@ -40,10 +40,10 @@ function packScope(head: Omit<QueueMessage, 'events'>, group: readonly Event[]):
 }
 
 const MOST_MESSAGES = 100
-/** The size of one `sendBatch`, with room for its envelope. */
+/** The limit of one `sendBatch`, less its envelope. */
 const MOST_BYTES = 240_000
 
-/** Messages in groups that one `sendBatch` takes. */
+/** Groups messages for `sendBatch`. */
 export function grouped(packed: readonly Packed[]): QueueMessage[][] {
   const groups: QueueMessage[][] = []
   let bytes = Number.POSITIVE_INFINITY

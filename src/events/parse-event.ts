@@ -6,23 +6,23 @@ import type { SecretHider } from '../base/secrets.ts'
 import { fromZod } from '../contract/problem.ts'
 import { type Defaults, type Event, withDefaults } from '../core/event.ts'
 
-/** `types`: those that the union knows. `scope`: set where the path or the socket decides it; an event that names another is refused. */
+/** `scope` is set if the path or socket determines it: an event for another is rejected. */
 export type EventRules = { union: z.ZodType<Event>; types: readonly string[]; defaults: Defaults; scope?: string; secrets?: SecretHider }
 export type ParsedEvent = { ok: true; event: Event } | { ok: false; reason: 'invalid' | 'unknown_type' | 'too_large'; errors: FieldError[] }
 
-/** What withDefaults may add to an event: id, scope, source, timestamp and meta, each at its longest. */
+/** Maximum size of the id, scope, source, timestamp and meta that withDefaults may add. */
 const MOST_ADDED_BYTES = 1500
 
-/** One event from outside, as JSON.parse left it. It never throws. */
+/** Validates one parsed event. It never throws. */
 export function parseEvent(value: unknown, { union, types, defaults, scope, secrets }: EventRules): ParsedEvent {
-  if (!isFields(value)) return invalid([], 'an event is a JSON object')
+  if (!isFields(value)) return invalid([], 'an event must be a JSON object')
   const checked = checkJson(value)
   if (!checked.ok) return { ok: false, reason: 'invalid', errors: [checked.error] }
   const { type } = value
-  if (typeof type !== 'string') return invalid(['type'], `an event has a type; known: ${types.join(', ')}`)
+  if (typeof type !== 'string') return invalid(['type'], `type is required; known: ${types.join(', ')}`)
   if (!types.includes(type)) return unknownType(type, types)
   const filled = withDefaults(value, scope === undefined ? defaults : { ...defaults, scope })
-  if (scope !== undefined && filled['scope'] !== scope) return invalid(['scope'], `only events of the scope ${scope} may be sent here`)
+  if (scope !== undefined && filled['scope'] !== scope) return invalid(['scope'], `must be ${scope}, the scope of this endpoint`)
   if (checked.max_bytes + MOST_ADDED_BYTES > limits.event_bytes) {
     const bytes = byteLength(JSON.stringify(filled))
     if (bytes > limits.event_bytes) return tooLarge(bytes)
@@ -34,19 +34,19 @@ export function parseEvent(value: unknown, { union, types, defaults, scope, secr
 function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): ParsedEvent {
   const parsed = union.safeParse(filled)
   if (!parsed.success) return { ok: false, reason: 'invalid', errors: fromZod(parsed.error) }
-  // SQL functions end a text at its first NUL, so that two ids would look like one.
+  // SQL functions truncate a text at its first NUL, which would make two ids equal.
   for (const name of ['id', 'source'] as const) {
-    if (/\p{Cc}/u.test(parsed.data[name])) return invalid([name], 'must not hold control characters')
+    if (/\p{Cc}/u.test(parsed.data[name])) return invalid([name], 'must not contain control characters')
   }
   return { ok: true, event: parsed.data }
 }
 
-/** Other texts of an event are hidden; by these it is found. */
+/** Secrets in other texts are masked, but these fields identify the event. */
 function withoutSecretName(judged: ParsedEvent & { ok: true }, secrets: SecretHider): ParsedEvent {
   const { id, scope, meta } = judged.event
   const names = { id, scope, 'meta.trace_id': meta.trace_id }
   const found = Object.entries(names).find(([, text]) => secrets.finds(text))
-  return found ? invalid(found[0].split('.'), 'holds a secret of this deployment, which is never stored: name the event otherwise') : judged
+  return found ? invalid(found[0].split('.'), 'contains a secret of this deployment, which is never stored') : judged
 }
 
 function invalid(path: string[], message: string): ParsedEvent {

@@ -8,7 +8,7 @@ import { storeOf } from '../store/store.ts'
 
 /** A step of the sweep that deletes old rows of an agent's own table in D1. */
 export type RetentionStep = {
-  /** As the log names it, such as "incidents". */
+  /** Its name in logs, such as "incidents". */
   name: string
   /** Deletes at most `limit` rows that ended before `before` (ms), and returns how many. */
   forget: (db: D1Database, before: number, limit: number) => Promise<number>
@@ -17,17 +17,17 @@ export type RetentionStep = {
 const DAY_MS = 86_400_000
 const DEFAULT_DAYS = 30
 const MOST_DAYS = 3650
-/** What describes a scope, not an event, is kept for a year after the scope last told of it. */
+/** A scope and its metrics are kept for a year after its last report. */
 const SCOPE_DAYS = 365
 const BATCH = 1000
-/** A cron comes each minute, the sweeper's alarm each half minute. */
+/** The cron runs every minute, the sweeper's alarm every 30 s. */
 const BUDGET_MS = 15_000
-/** Where the clock stands still, this ends it. */
+/** Bounds the loop where the clock does not advance, as in tests. */
 const MOST_STATEMENTS = 1000
 
 type Forgotten = { events: number; approvals: number }
 
-/** How long D1 keeps what has ended. A value that cannot be read forgets nothing: it might have been meant to be longer. */
+/** How long D1 keeps ended events. An invalid value deletes nothing: a longer time may be meant. */
 export function retentionDays({ REFLEX_RETENTION_DAYS: text }: Pick<Env, 'REFLEX_RETENTION_DAYS'>): number {
   if (text === undefined || text === '') return DEFAULT_DAYS
   const days = Number(text)
@@ -35,14 +35,13 @@ export function retentionDays({ REFLEX_RETENTION_DAYS: text }: Pick<Env, 'REFLEX
   throw new TypeError(`REFLEX_RETENTION_DAYS is "${text}"; it must be a number of days, more than 0 and at most ${MOST_DAYS}`)
 }
 
-/** Does one step of the sweep and says how much it did; a failure of it is reported, not thrown. */
+/** Runs one step of the sweep and returns its count. A failure is logged, not thrown. */
 type Step = (name: string, work: () => Promise<number>) => Promise<number>
 type Asked = { now: number; step: Step; retention: readonly RetentionStep[] }
 
 /**
- * Forgets what D1 has kept for long enough: batch after batch until nothing is left or the time is
- * over, so that it keeps up with whatever comes in. Each batch is one bounded statement, each table
- * a step by itself. Dead letters, versions of reflexes and skills, and keys are never forgotten here.
+ * Deletes expired rows from D1 in bounded batches, until none is left or the time budget is spent.
+ * Each table is a step of its own. Dead letters, versions and keys are never deleted here.
  */
 export async function forgetOld(env: Env, { now, step, retention }: Asked): Promise<Forgotten> {
   const db = storeOf(env)
@@ -56,7 +55,7 @@ export async function forgetOld(env: Env, { now, step, retention }: Asked): Prom
     for (let gone = BATCH; gone > 0 && goesOn(); statements += 1) sum += gone = await forget()
     return sum
   }
-  // The small ones first: the events must not keep them from theirs.
+  // Small tables first: events may use up the budget.
   const approvals = await step('forgetting approvals', () => repeat(() => forgetApprovals(db, before(), BATCH)))
   for (const { name, forget } of retention) await step(`forgetting ${name}`, () => repeat(() => forget(db, before(), BATCH)))
   await step('forgetting scopes', () => repeat(() => forgetScopes(db, long_before(), BATCH)))

@@ -10,12 +10,12 @@ import { storeOf } from '../store/store.ts'
 
 const OVERDUE_MS = 60_000
 const PAGE = 100
-/** Of at most 240 kB each. */
+/** Messages of at most 240 kB each. */
 const SENT_AT_ONCE = 16
-/** Consumers run side by side: a batch may arrive that much later than one that was sent after it. */
+/** Consumers run concurrently: batches may arrive out of order by this much. */
 const SKEW_MS = 10_000
 
-/** Finds work that is stuck and starts it again. Idempotent, and safe beside another sweep; a step that fails does not stop the others. */
+/** Restarts stuck work. Idempotent, safe beside another sweep; a failed step stops no other. */
 export async function sweep(
   env: Env,
   now: number,
@@ -38,9 +38,9 @@ export async function sweep(
 }
 
 /**
- * Drops the batches that the log knows whole, and sends again what is late and cannot be in the queue any more. As long as the queue
- * delivers, it has what was sent after the newest batch of which something arrived, however long it takes; where nothing arrived since
- * the last sweep, it has nothing, or is not delivering.
+ * Drops batches that the log has in full, and resends overdue ones that the queue no longer holds.
+ * While the queue delivers, it still holds whatever was sent after the newest batch that arrived;
+ * if nothing arrived since the last sweep, it is empty or stalled.
  */
 async function sendAgain(env: Env, now: number): Promise<number> {
   const late: string[] = []
@@ -65,7 +65,7 @@ async function sendAgain(env: Env, now: number): Promise<number> {
   )
 }
 
-/** A few at a time, so that their events fit into memory. */
+/** Sends a few at a time, to fit them into memory. */
 async function sendBatches(env: Env, ids: readonly string[], now: number): Promise<number> {
   let sent = 0
   for (let from = 0; from < ids.length; from += SENT_AT_ONCE) {
@@ -78,7 +78,7 @@ async function sendBatches(env: Env, ids: readonly string[], now: number): Promi
       { now, wait_ms: LATE_MS },
     )
     sent += taken.reduce((sum, { events }) => sum + events.length, 0)
-    // The queue is away: what it did not take stays late.
+    // The queue is unavailable: what it did not accept stays overdue.
     if (unsure.size > 0) break
   }
   return sent

@@ -6,12 +6,12 @@ import { LATE_MS } from './enqueue.ts'
 import { sweep } from './sweep.ts'
 import { storeOf } from '../store/store.ts'
 
-/** How long a sweeper keeps sweeping after it was last armed, even if it finds nothing. */
+/** How long a sweeper keeps sweeping after it was armed, even if it finds nothing. */
 const ARMED_MS = 120_000
 
 /**
- * Sweeps by its own alarm, which survives a kill: the local server fires no cron, and forgets its queue. The queue path arms it before
- * it answers; it sleeps again once nothing is queued.
+ * Sweeps by its own alarm, because the local server runs no cron and loses its queue in a crash.
+ * The queue path arms it before it responds; it stops once nothing is queued.
  */
 export class SweeperObject extends DurableObject<Env> implements SweeperApi {
   readonly #retention: readonly RetentionStep[]
@@ -25,7 +25,7 @@ export class SweeperObject extends DurableObject<Env> implements SweeperApi {
     this.ctx.storage.kv.put('armed_until', Date.now() + ARMED_MS)
     const next = await this.ctx.storage.getAlarm()
     const latest = Date.now() + LATE_MS
-    // A later one was set while the clock was ahead.
+    // A later alarm was set while the clock was ahead.
     if (next === null || next > latest) await this.ctx.storage.setAlarm(latest)
   }
 

@@ -1,9 +1,6 @@
 import type { TraceContext } from '../contract/scope-api.ts'
 
-/**
- * Reads a W3C `traceparent`. Undefined where it is absent or invalid: the standard has the receiver
- * start a new trace then.
- */
+/** Parses a W3C `traceparent`. Undefined if it is missing or invalid, which starts a new trace. */
 export function traceContextOf(traceparent: string | null | undefined): TraceContext | undefined {
   const [, version, trace_id, parent_id, rest] =
     /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/.exec(traceparent?.trim() ?? '') ?? []

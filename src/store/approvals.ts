@@ -8,7 +8,7 @@ import { olderThan, type Place } from './older-than.ts'
 import { bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
 import { approvals, artifactVersions } from './schema.ts'
 
-/** Repeated, it changes nothing: a decision that was made meanwhile stays. */
+/** Idempotent: a decision made in the meantime stays. */
 export async function insertApproval(db: D1Database, request: ApprovalRequest): Promise<void> {
   await drizzle(db)
     .insert(approvals)
@@ -16,20 +16,20 @@ export async function insertApproval(db: D1Database, request: ApprovalRequest): 
     .onConflictDoNothing()
 }
 
-/** As it is at `now`, in ms. */
+/** Its state at `now`, in ms. */
 export async function findApproval(db: D1Database, id: string, now: number): Promise<Approval | null> {
   const row = await drizzle(db).select().from(approvals).where(eq(approvals.id, id)).get()
   return row ? asOf(row, now) : null
 }
 
-/** Those of these ids that there are, as they are at `now`; at most a hundred ids. */
+/** Those of at most a hundred ids that exist, in their state at `now`. */
 export async function findApprovals(db: D1Database, ids: readonly string[], now: number): Promise<Approval[]> {
   const listed = sql`(SELECT value FROM json_each(${JSON.stringify(ids)}))`
   const rows = await drizzle(db).select().from(approvals).where(inArray(approvals.id, listed))
   return rows.map((row) => asOf(row, now))
 }
 
-/** `patterns` are the scopes that may be seen; `before` is the last one of the page before. */
+/** `patterns`: the scopes that may be seen. `before`: the last item of the previous page. */
 export type ApprovalQuery = {
   patterns: readonly string[]
   status?: ApprovalStatus | undefined
@@ -59,8 +59,9 @@ type Decision = { id: string; status: 'approved' | 'rejected'; by: Decider; reas
 export type DecisionTaken = { ok: true; approval: Approval } | Refused<'not_found' | 'decided' | 'expired' | 'own' | 'skill_inactive'>
 
 /**
- * Exactly one decision is taken, and none of what has expired. Nobody approves their own proposal, but an admin, or where the manifest allows it: they may
- * reject it, which takes it back. What is no longer active is not approved either; it may be rejected.
+ * The first decision wins; expired approvals cannot be decided. A proposer may approve only as an
+ * admin or if the manifest allows it, but may always reject, to withdraw. An inactive version can
+ * only be rejected.
  */
 export async function decideApproval(db: D1Database, { id, status, by, reason, now }: Decision): Promise<DecisionTaken> {
   const may = status === 'rejected' ? undefined : and(isActive(), by.is_admin ? undefined : not(isOwnOf(by)))
@@ -93,19 +94,19 @@ function whyNot(
 /** `run` is the JSON of an ApprovalRun. */
 export type RunReport = { approval_id: string; run: string }
 
-/** Writes how approved runs stand. A run that has ended stays as it is: what comes later is older. */
+/** Records the runs of approvals. An ended run stays: later reports are stale. */
 export async function recordApprovedRuns(db: D1Database, reports: readonly RunReport[]): Promise<void> {
   const update = db.prepare(`UPDATE approvals SET run = ?2 WHERE id = ?1 AND (run IS NULL OR run->>'status' = 'running')`)
   await db.batch(reports.map(({ approval_id, run }) => update.bind(approval_id, run)))
 }
 
-/** Writes down what has expired; says how many. */
+/** Marks expired approvals; returns the number. */
 export async function expireApprovals(db: D1Database, now: number): Promise<number> {
   const { meta } = await drizzle(db).update(approvals).set({ status: 'expired' }).where(isOverdue(now)).run()
   return meta.changes
 }
 
-/** Forgets what was asked before `before` and is decided or has expired, `limit` at most; says how many. */
+/** Deletes at most `limit` decided or expired approvals older than `before`; returns the number. */
 export async function forgetApprovals(db: D1Database, before: number, limit: number): Promise<number> {
   const old = drizzle(db)
     .select({ id: approvals.id })

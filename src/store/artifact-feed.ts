@@ -5,7 +5,7 @@ import { isPattern, ownersPatterns } from './artifact-patterns.ts'
 import { selectReferenced, wholeVersion } from './artifacts.ts'
 import { artifactPatterns, artifacts, artifactVersions, reflexUses } from './schema.ts'
 
-/** A manifest has up to 128 kB, more with its defaults filled in. */
+/** A manifest has up to 128 kB, more with defaults. */
 const PAGE = 50
 
 /**
@@ -68,7 +68,7 @@ const newest = (db: D1Database) =>
     .from(artifactVersions)
 const revisionIn = ([row]: { revision: number | null }[]): number => row?.revision ?? 0
 
-/** Driven by the artifacts of these owners, and reads the content of one page only: CROSS JOIN keeps the order. */
+/** Reads the content of one page only: CROSS JOIN starts from the owners' artifacts. */
 function changedOf(
   db: D1Database,
   kind: Subscription['kind'],
@@ -99,7 +99,7 @@ export async function setUses(db: D1Database, scope: string, ids: readonly strin
   ])
 }
 
-/** By name, the first `limit` of them. */
+/** The first `limit` scopes by name. */
 export async function scopesUsing(db: D1Database, id: string, limit: number): Promise<string[]> {
   const rows = await drizzle(db)
     .select({ scope: reflexUses.scope })

@@ -4,7 +4,7 @@ import type { ArtifactKind } from '../contract/artifact.ts'
 import { overlaps, prefixOf } from '../contract/scope-pattern.ts'
 import { artifactPatterns, artifacts, artifactVersions } from './schema.ts'
 
-/** Sorts after every character that a pattern may have. */
+/** Sorts after every character of a pattern. */
 const LAST = '\u007F'
 
 /**
@@ -22,7 +22,7 @@ export async function ownersPatterns(db: D1Database, wanted: readonly string[]):
 export const isPattern = (patterns: readonly string[]): SQL =>
   sql`${artifactPatterns.pattern} IN (SELECT value FROM json_each(${JSON.stringify(patterns)}))`
 
-/** True for the artifacts of owners with one of these patterns; for a query that joins `artifacts`. */
+/** True for artifacts of owners with one of these patterns, in a query that joins `artifacts`. */
 const ownedWithin = (patterns: readonly string[]): SQL =>
   sql`(${artifacts.kind}, ${artifacts.id}) IN (SELECT kind, id FROM ${artifactPatterns} WHERE ${isPattern(patterns)})`
 
@@ -30,7 +30,7 @@ const ownedWithin = (patterns: readonly string[]): SQL =>
 export const patternsSeenBy = async (db: D1Database, scopes: readonly string[]): Promise<string[] | null> =>
   scopes.includes('*') ? null : ownersPatterns(db, scopes)
 
-/** True for the versions that those patterns may read; `sharing` is the version's column. */
+/** True for versions readable with those patterns; `sharing` is the version's column. */
 export const readable = (patterns: readonly string[] | null, sharing: Column | SQL = artifactVersions.sharing): SQL =>
   patterns === null ? sql`true` : sql`(${sharing} = 'org' OR ${ownedWithin(patterns)})`
 
@@ -44,7 +44,7 @@ export async function runnableIn(db: D1Database, scope: string): Promise<SQL> {
   return ownedWithin(await ownersPatterns(db, [scope]))
 }
 
-/** The patterns of an artifact that is in the table, whoever inserted it. Columns in the schema's order. */
+/** Inserts the patterns of an artifact in the table. Columns in the schema's order. */
 export const insertPatterns = (db: D1Database, kind: ArtifactKind, id: string) =>
   drizzle(db)
     .insert(artifactPatterns)
@@ -54,7 +54,9 @@ export const insertPatterns = (db: D1Database, kind: ArtifactKind, id: string) =
     )
     .onConflictDoNothing()
 
-/** Patterns whose prefix extends this one's, or is extended by it, where the shorter one ends in `*`. */
+/**
+ * Patterns whose prefix extends this one's, or that end in `*` and whose prefix this one extends.
+ */
 function prefixCondition(wanted: string): SQL | undefined {
   const prefix = prefixOf(wanted)
   const shorter = Array.from({ length: prefix.length + 1 }, (_, length) => prefix.slice(0, length))

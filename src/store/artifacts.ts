@@ -66,7 +66,7 @@ export type ArtifactQuery = {
   key_scopes?: readonly string[]
 }
 
-/** By id, one version of each: the newest in `state`; without a state the one that `selectVersion` returns. */
+/** Lists by id, one version each: the newest in `state`, or the one of `selectVersion`. */
 export async function listArtifacts(
   db: D1Database,
   { kind, prefers_active }: { kind: ArtifactKind; prefers_active: boolean },

@@ -8,9 +8,9 @@ import { artifacts, artifactVersions } from './schema.ts'
 const nextRevision = sql`(SELECT coalesce(max(revision), 0) + 1 FROM artifact_versions)`
 
 /**
- * Inserts a version in one transaction, if the artifact belongs to `owner` (or is new) and has fewer
- * than `most` versions. `found` is the version of that name afterwards; the newest one where the
- * registry counts, which inserts nothing if that has the same content and description.
+ * Inserts a version in one transaction, if the artifact belongs to `owner` (or is new) and has
+ * fewer than `most` versions. `found` is the version with that name afterwards; if the registry
+ * counts, it is the newest one, and one with equal content and description inserts nothing.
  */
 export async function insertVersion(
   db: D1Database,
@@ -39,7 +39,7 @@ export async function insertVersion(
   return { inserted: rows.length > 0, found }
 }
 
-/** The registry counts: the newest number plus one, so that concurrent calls get different numbers. */
+/** The registry assigns the next number, so that concurrent calls get different ones. */
 const counted = ({ kind, id, hash, description }: NewArtifact) => ({
   name: sql`CAST(taken + 1 AS TEXT)`,
   precedence: sql`printf('%07d', taken + 1)`,
@@ -48,7 +48,7 @@ const counted = ({ kind, id, hash, description }: NewArtifact) => ({
     AND hash = ${hash} AND description = ${description})`,
 })
 
-/** A version that is there already is a conflict, which inserts nothing. */
+/** An existing version is a conflict, which inserts nothing. */
 const declared = ({ kind, id }: NewArtifact, { name, precedence }: { name: string; precedence: string }) => ({
   name,
   precedence,
@@ -56,7 +56,7 @@ const declared = ({ kind, id }: NewArtifact, { name, precedence }: { name: strin
   same: sql`false`,
 })
 
-/** The limit of what one owner may have active at once. */
+/** The limit of one owner's active versions. */
 export type Quota = { versions: number; bytes: number }
 export type StageChange = {
   kind: ArtifactKind
@@ -87,7 +87,7 @@ export async function updateStage(db: D1Database, { kind, id, version, from, to,
   return changed.length > 0
 }
 
-/** Counts the version that is about to become active with those that its owner has active. */
+/** True if the quota has room for the version besides the owner's active ones. */
 const hasRoom = (kind: ArtifactKind, id: string, { versions, bytes }: Quota): SQL => sql`(
   SELECT count(*) < ${versions} AND coalesce(sum(octet_length(other.content)), 0) + octet_length(${artifactVersions.content}) <= ${bytes}
   FROM artifacts AS owned CROSS JOIN artifact_versions AS other ON other.kind = owned.kind AND other.id = owned.id AND other.state = 'active'

@@ -10,7 +10,7 @@ import { deadLetters } from './schema.ts'
 
 export type DeadLetter = typeof deadLetters.$inferSelect
 
-/** A message's events as dead letters, or the message itself where it holds none that can be read. */
+/** The events of a message as dead letters, or the message itself if it is malformed. */
 export function deadLettersOf(
   events: readonly Event[],
   message: { id: string; attempts: number; body: unknown },
@@ -31,7 +31,7 @@ export function deadLettersOf(
   }))
 }
 
-/** Writes what the queue could not deliver; an event that its scope has told of meanwhile was delivered after all. */
+/** Writes dead letters of the queue, except for events that their scope has reported since. */
 export async function addDeadLetters(db: D1Database, letters: readonly DeadLetter[]): Promise<void> {
   const chunks = jsonChunks(letters.map((letter) => JSON.stringify(letter)))
   if (chunks.length === 0) return
@@ -57,7 +57,7 @@ export type DeadLetterQuery = {
   limit: number
 }
 
-/** A page, newest first. Letters that name no scope are for those who may see all. */
+/** A page, newest first. Letters without a scope are for keys that cover every scope. */
 export async function listDeadLetters(
   db: D1Database,
   { patterns, scope, type, before, limit }: DeadLetterQuery,
@@ -78,7 +78,7 @@ export async function findDeadLetter(db: D1Database, id: string): Promise<DeadLe
   return row ?? null
 }
 
-/** One that was dead-lettered again meanwhile stays. */
+/** A letter that was dead-lettered again in the meantime stays. */
 export async function deleteDeadLetters(db: D1Database, letters: readonly Pick<DeadLetter, 'id' | 'dead_lettered_at'>[]): Promise<void> {
   if (letters.length === 0) return
   await db

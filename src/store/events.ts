@@ -7,9 +7,9 @@ import { limits } from '../base/limits.ts'
 import { patternMatchesSql } from '../contract/scope-pattern.ts'
 import { inFlight, seqAt } from './queued.ts'
 
-/** A page looks at no more rows than this, however few of them match: its cursor then goes on from there. */
+/** Maximum number of rows a page reads, however few match: its cursor continues there. */
 const MOST_LOOKED_AT = 20_000
-/** The condition of the partial index on statuses, to the letter: SQLite uses the index only where a query says the same. */
+/** Must equal the condition of the partial index, or SQLite does not use it. */
 const UNUSUAL = `status NOT IN ('completed', 'ignored')`
 
 export type LoggedEvent = {
@@ -37,8 +37,7 @@ type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?:
 type Row = { key: string; status: EventStatus; attempts: number; error: string | null; payload: string }
 
 /**
- * A page of the log of events in order of time, newest first unless `rising`. Events that are still on their way through the queue
- * are in it as `queued`.
+ * A page of the event log by time, newest first unless `rising`. Events in the queue are `queued`.
  */
 export async function listEvents(db: D1Database, page: Page): Promise<{ items: LoggedEvent[]; next_cursor: string | null }> {
   const wanted = statements(page)
@@ -52,14 +51,14 @@ export async function listEvents(db: D1Database, page: Page): Promise<{ items: L
     const shown = results.length > page.limit ? rows : rows.slice(0, -1)
     return { items: shown.map(itemOf), next_cursor: shown.at(-1)?.key ?? null }
   }
-  // A short page is the last one, unless its filters left out much of what it looked at.
+  // A short page is the last one, unless it reached the limit of rows read.
   const looked = wanted.looked && (await wanted.looked(db).first<{ rows: number; last: string }>())
   if (!looked || looked.rows < MOST_LOOKED_AT) return { items: rows.map(itemOf), next_cursor: null }
   const isBehind = (key: string) => (page.rising ? BigInt(key) > BigInt(looked.last) : BigInt(key) < BigInt(looked.last))
   return { items: rows.filter(({ key }) => !isBehind(key)).map(itemOf), next_cursor: looked.last }
 }
 
-/** One condition finds the rows, by the table's own order or by one index; the others are checked on each of a bounded number of them. */
+/** One condition uses the table's order or an index; the others filter a bounded number of rows. */
 function statements({ patterns, scope, types, status, since, until, cursor, limit, rising = false }: Page) {
   const isRare = status !== undefined && status !== 'queued' && status !== 'completed' && status !== 'ignored'
   const path = isRare ? `status = ?3 AND ${UNUSUAL}` : scope === undefined ? 'true' : 'scope = ?1'
@@ -74,7 +73,7 @@ function statements({ patterns, scope, types, status, since, until, cursor, limi
     WHERE ${path} AND seq > CAST(?4 AS INTEGER) AND seq < CAST(?5 AS INTEGER) ORDER BY seq ${way} LIMIT ${MOST_LOOKED_AT}`
   const waits = `SELECT * FROM (${inFlight()}) WHERE key > CAST(?4 AS INTEGER) AND key < CAST(?5 AS INTEGER) AND (?1 IS NULL OR scope = ?1)`
   const rest = `WHERE ${['true', ...checks].join(' AND ')} ORDER BY key ${way} LIMIT ?7`
-  // Each source by itself, so that it is read no further than the page needs.
+  // Each source is limited separately, so that no more rows are read than the page needs.
   const sources = [status === 'queued' ? null : looked, status !== undefined && status !== 'queued' ? null : waits]
     .filter((source) => source !== null)
     .map((source) => `SELECT * FROM (SELECT * FROM (${source}) ${rest})`)
@@ -105,7 +104,7 @@ function statements({ patterns, scope, types, status, since, until, cursor, limi
   }
 }
 
-/** The newest event of this id, of those that the caller may see. */
+/** The newest event with this id that the caller may see. */
 export async function findEvent(db: D1Database, id: string, { patterns, scope }: Pick<EventFilter, 'patterns' | 'scope'>) {
   const covered = `(?2 IS NULL OR scope = ?2) AND ${coveredBy('?3')}`
   const params = [id, scope ?? null, JSON.stringify(patterns), JSON.stringify(id).slice(1, -1)]
@@ -126,7 +125,7 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
   return row && itemOf(row)
 }
 
-/** SQL that holds where one of the patterns in the JSON array `patterns` matches the scope. */
+/** SQL that is true if one of the patterns in the JSON array `patterns` matches the scope. */
 export const coveredBy = (patterns: string, scope = 'scope'): string =>
   `EXISTS (SELECT 1 FROM json_each(${patterns}) WHERE ${patternMatchesSql(scope)})`
 
@@ -148,7 +147,10 @@ export async function* replayEvents(db: D1Database, filter: Omit<EventFilter, 's
 
 const ENDED = `status NOT IN ('queued', 'pending', 'processing', 'dead_lettered')`
 
-/** Drops those of the next `limit` ended events, filed before `before` and after the row `after`, that were also accepted before it. */
+/**
+ * Deletes those of the next `limit` ended events after the row `after` that were filed and accepted
+ * before `before`.
+ */
 export async function forgetEvents(
   db: D1Database,
   { before, after, limit }: { before: number; after: string; limit: number },
@@ -170,7 +172,7 @@ export async function forgetEvents(
 
 const MOST_COUNTED = 10_000
 
-/** How many events D1 should have forgotten, and when the oldest of them was accepted: counted up to ten thousand. */
+/** The overdue events in D1, counted up to ten thousand, and when the oldest was accepted. */
 export async function retentionBacklog(db: D1Database, before: number): Promise<{ events: number; oldest: number | null }> {
   const sql = `SELECT sum(accepted_at < ?1) AS events, min(accepted_at) AS oldest
     FROM (SELECT accepted_at FROM events WHERE ${ENDED} ORDER BY seq LIMIT ${MOST_COUNTED})`

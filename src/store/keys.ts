@@ -16,7 +16,7 @@ export async function findKey(database: D1Database, id: string): Promise<KeyRow 
   return (await drizzle(database).select().from(keys).where(eq(keys.id, id)).get()) ?? null
 }
 
-/** Those of `ids` that are keys. */
+/** The ids that are keys. */
 export async function existingKeys(database: D1Database, ids: readonly string[]): Promise<Set<string>> {
   const rows = await drizzle(database)
     .select({ id: keys.id })
@@ -41,7 +41,7 @@ export async function listKeys(database: D1Database, page: KeyQuery): Promise<Pa
   return pageOf(rows, limit)
 }
 
-/** Whether there was such a key. */
+/** True if the key existed. */
 export async function deleteKey(database: D1Database, id: string): Promise<boolean> {
   return (await drizzle(database).delete(keys).where(eq(keys.id, id)).returning({ id: keys.id })).length > 0
 }
@@ -50,10 +50,7 @@ export async function anyKey(database: D1Database): Promise<boolean> {
   return (await drizzle(database).select({ id: keys.id }).from(keys).limit(1)).length > 0
 }
 
-/**
- * None of a key's own patterns is beyond these. As text, what a pattern matches is no wider than
- * it.
- */
+/** True for keys whose patterns are within these, matched as text. */
 function coveredBy(patterns: readonly string[]): SQL | undefined {
   if (patterns.includes('*')) return undefined
   const matches = sql.raw(patternMatchesSql('own.value'))

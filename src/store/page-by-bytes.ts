@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/d1'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { limits } from '../base/limits.ts'
 
-/** The rows of a list that is ordered by `at`, if that is given, and then by `key`, both falling unless `rising`. */
+/** The rows of a list ordered by `at`, if given, then by `key`: both falling unless `rising`. */
 type List<From extends Table | SQL = Table | SQL> = {
   from: From
   where: SQL | undefined
@@ -15,7 +15,7 @@ type List<From extends Table | SQL = Table | SQL> = {
 }
 export type PageOf<Row> = { items: Row[]; more: boolean }
 
-/** What a row takes: the bytes of its long columns, without reading them. */
+/** The size of a row's long columns, without reading them. */
 export const bytesOf = (...columns: (Column | SQL)[]): SQL<number> =>
   sql<number>`(${sql.join(
     columns.map((column) => sql`coalesce(octet_length(${column}), 0)`),
@@ -23,8 +23,8 @@ export const bytesOf = (...columns: (Column | SQL)[]): SQL<number> =>
   )})`
 
 /**
- * The keys of one page: at most `limit`, and about a page's bytes; and of one row more, where there is one, which shows
- * that the list goes on. Only what is in a page is ever loaded.
+ * The keys of a page of at most `limit` rows and a page's bytes, plus one more row if there is one,
+ * which shows that the list continues. Only the rows of the page are loaded.
  */
 export function keysOfPage({ from, where, key, at, bytes, limit, rising = false }: List): SQL {
   const way = sql.raw(rising ? 'ASC' : 'DESC')
@@ -36,7 +36,7 @@ export function keysOfPage({ from, where, key, at, bytes, limit, rising = false 
     WHERE before < ${limits.page_bytes})`
 }
 
-/** The page of rows that `keysOfPage` let through, each with its `bytes`. */
+/** The page of the rows of `keysOfPage`, each with its `bytes`. */
 export function pageOf<Row extends { bytes: number }>(rows: readonly Row[], limit: number): PageOf<Omit<Row, 'bytes'>> {
   const total = rows.reduce((sum, { bytes }) => sum + bytes, 0)
   const more = rows.length > limit || (rows.length > 1 && total >= limits.page_bytes)

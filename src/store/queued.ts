@@ -2,22 +2,21 @@ import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../base/byte-length.ts'
 
 /**
- * The ids of both tables of events begin with a time in ms, so that their own order is one of time: the lower 21 bits tell rows of
- * one millisecond apart. They are beyond what a JavaScript number holds exactly, and cross into it as text.
+ * Ids of both event tables begin with a time in ms; the lower 21 bits tell rows of one millisecond
+ * apart. They exceed a JavaScript number's precision and are passed as text.
  */
 const BITS = 21
 export const seqAt = (ms: number): string => String(BigInt(Math.max(0, Math.floor(ms))) << BigInt(BITS))
 
 /**
- * SQL for the time in ms that an event is filed under: its timestamp, or where that is in the future the time of its acceptance.
- * Both give an order in which nothing is filed ahead of the clock.
+ * SQL for the time in ms an event is filed under: its timestamp, but never after its acceptance.
  */
 export const filedAt = (event: string, accepted_at: string): string =>
   `max(0, min(coalesce(CAST(round(unixepoch(${event}->>'timestamp', 'subsec') * 1000) AS INTEGER), ${accepted_at}), ${accepted_at}))`
 
 /**
- * SQL that puts events into the log, from rows of `place, event, status, attempts, error, accepted_at, revision`, where `event` is the
- * event's JSON. Each goes behind those of its millisecond.
+ * SQL that inserts rows of `place, event, status, attempts, error, accepted_at, revision` into the
+ * log; `event` is JSON. An event goes behind those of its millisecond.
  */
 export const insertEvents = (rows: string): string => `INSERT INTO events
     (seq, id, scope, type, status, attempts, error, accepted_at, revision, payload)
@@ -26,16 +25,16 @@ export const insertEvents = (rows: string): string => `INSERT INTO events
     event->>'id', event->>'scope', event->>'type', status, attempts, error, accepted_at, revision, event
   FROM (SELECT *, ${filedAt('event', 'accepted_at')} AS filed FROM (${rows})) WHERE true`
 
-/** A row of `queued`: the events that one `sendBatch` carries. */
+/** A row of `queued`: the events of one `sendBatch`. */
 export type SentBatch = { id: string; events: readonly Event[] }
 export type UnseenBatch = SentBatch & { attempts: number }
 
-/** An id for a batch that is sent now. Two that coincide share a row. */
+/** The id of a new batch. Two equal ids share a row. */
 export const newBatchId = (now: number): string => String(BigInt(seqAt(now)) + BigInt(Math.floor(Math.random() * 2 ** BITS)))
 
 /**
- * Notes what is sent through the queue, so that the sweep finds what the queue loses. Returns the traces of those events that the log
- * has already, by `scope id`.
+ * Records what is sent through the queue, for the sweep. Returns the traces of events that the log
+ * already has, by `scope id`.
  */
 export async function noteQueued(db: D1Database, batches: readonly SentBatch[], due_at: number): Promise<Map<string, string>> {
   const rows = jsonChunks(batches.map(({ id, events }) => JSON.stringify([id, events])))
@@ -52,17 +51,17 @@ const KNOWN_TRACES = `SELECT scope, events.id, payload->>'$.meta.trace_id' AS tr
 const NOTE = `INSERT INTO queued (id, due_at, events) SELECT CAST(value->>0 AS INTEGER), ?2, value->1 FROM json_each(?1) WHERE true
   ON CONFLICT (id) DO UPDATE SET events = rtrim(events, ']') || ',' || ltrim(excluded.events, '[')`
 
-/** SQL that holds where the log has the event whose JSON is `event`. */
+/** SQL that is true if the log has the event with the JSON `event`. */
 export const isKnown = (event: string): string =>
   `EXISTS (SELECT 1 FROM events WHERE events.id = ${event}->>'id' AND events.scope = ${event}->>'scope')`
 
-/** Of what is on its way, as much of the newest as is looked at for one answer. */
+/** Maximum number of the newest queued rows to read for one response. */
 const LOOKED_AT_ROWS = 2000
 const LOOKED_AT_BYTES = 16_000_000
 
 /**
- * SQL for the events that are on their way through the queue and that the log does not have: `key` is where they will be in its
- * order. Only batches that contain the parameter `text` are read.
+ * SQL for queued events that the log does not have; `key` is their future place in its order. Only
+ * batches that contain the parameter `text` are read.
  */
 export const inFlight = (text?: string): string => `SELECT (filed << ${BITS}) + ${2 ** (BITS - 1)} + place AS key, scope, type,
     'queued' AS status, octet_length(queued) AS bytes, queued
@@ -76,7 +75,7 @@ export const inFlight = (text?: string): string => `SELECT (filed << ${BITS}) + 
 
 type Looked = { id: string; due_at: number; attempts: number; known: number; events: number }
 
-/** The next batches after the one of id `after`, oldest first, with how many of their events the log has. */
+/** The next batches after the id `after`, oldest first, with the number of events in the log. */
 export async function batchesAfter(db: D1Database, after: string, limit: number): Promise<Looked[]> {
   const { results } = await db
     .prepare(
@@ -94,7 +93,7 @@ export const anyQueued = async (db: D1Database): Promise<boolean> => (await db.p
 
 const LISTED = '(SELECT CAST(value AS INTEGER) FROM json_each(?1))'
 
-/** Those of these batches that there still are, each with the events that the log does not have. */
+/** The batches of these that still exist, each with its events that are not in the log. */
 export async function unseenBatches(db: D1Database, ids: readonly string[]): Promise<UnseenBatch[]> {
   const { results } = await db
     .prepare(
@@ -111,13 +110,15 @@ export async function dropBatches(db: D1Database, ids: readonly string[]): Promi
   if (ids.length > 0) await db.prepare(`DELETE FROM queued WHERE id IN ${LISTED}`).bind(JSON.stringify(ids)).run()
 }
 
-/** The sweep leaves these batches alone until `due_at`: the queue has them, and will deliver them again. */
+/** Keeps the sweep off these batches until `due_at`, because the queue will redeliver them. */
 export async function postponeBatches(db: D1Database, ids: readonly string[], due_at: number): Promise<void> {
   if (ids.length === 0) return
   await db.prepare(`UPDATE queued SET due_at = max(due_at, ?2) WHERE id IN ${LISTED}`).bind(JSON.stringify(ids), due_at).run()
 }
 
-/** These batches were sent again at `now`: each time the sweep leaves them alone for twice as long as before, from `wait_ms` on. */
+/**
+ * Postpones batches that were sent again at `now`, by twice as long each time, from `wait_ms` on.
+ */
 export async function markSentAgain(
   db: D1Database,
   ids: readonly string[],
@@ -130,7 +131,7 @@ export async function markSentAgain(
     .run()
 }
 
-/** Forgets what was sent before `before`, `limit` batches at most; returns how many. */
+/** Deletes at most `limit` batches sent before `before`; returns the number. */
 export async function forgetQueued(db: D1Database, before: number, limit: number): Promise<number> {
   const sql = 'DELETE FROM queued WHERE id IN (SELECT id FROM queued WHERE id < CAST(?1 AS INTEGER) ORDER BY id LIMIT ?2)'
   return (await db.prepare(sql).bind(seqAt(before), limit).run()).meta.changes

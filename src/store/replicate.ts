@@ -1,13 +1,13 @@
 import { jsonChunks } from '../base/byte-length.ts'
 import { insertEvents } from './queued.ts'
 
-/** One event's state as its scope reports it; the payload is the event's JSON. Times in ms. */
+/** One event's state as its scope reports it; `payload` is JSON. Times in ms. */
 export type Report = {
   id: string
   status: string
   attempts: number
   error: string | null
-  /** The stack of the error that ended it, if it has one. */
+  /** The stack of the final error, if it has one. */
   stack: string | null
   accepted_at: number
   ended_at: number | null
@@ -18,8 +18,8 @@ export type Report = {
 export type ScopeReport = { scope: string; agent: string; open: number; wake_at: number | null; updated_at: number; parked: number }
 
 /**
- * Writes the states of a scope's events into D1, in one batch, and the scope's own row unless it is written already. Repeated or late
- * reports change nothing: a revision only grows.
+ * Writes the states of events in one batch, and the scope's row unless it is already written. Stale
+ * reports change nothing.
  */
 export async function replicateEvents(
   db: D1Database,
@@ -27,7 +27,7 @@ export async function replicateEvents(
   scope: ScopeReport,
   { isWritten = false } = {},
 ): Promise<void> {
-  // The payload is JSON already: it goes in as it is, not as text within text.
+  // The payload is inserted as JSON, not as a string within JSON.
   const statements = jsonChunks(reports.map(rowOf)).map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk))
   const dead = reports.filter(({ status, discarded }) => status === 'dead_lettered' && !discarded)
   for (const chunk of jsonChunks(
@@ -58,7 +58,7 @@ const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_
   ON CONFLICT (scope, event_id) DO UPDATE SET origin = 'scope', error = excluded.error, stack = excluded.stack, attempts = excluded.attempts,
     dead_lettered_at = excluded.dead_lettered_at`
 
-/** Letters of events that have another outcome by now, or were discarded. A scope without letters costs one look-up. */
+/** Deletes letters of events that have another outcome now, or were discarded. */
 const DELETE_DEAD_LETTERS = `DELETE FROM dead_letters WHERE scope = ?1 AND (event_id IN (SELECT value FROM json_each(?2))
   OR (SELECT status FROM events WHERE id = event_id AND scope = ?1) <> 'dead_lettered')`
 

@@ -6,10 +6,9 @@ import type { ReflexMetrics } from '../contract/reflex-report.ts'
 import { skillSharing } from '../contract/skill.ts'
 
 /**
- * D1's log of events, as the scopes' outboxes replicate it. `seq` begins with the time that the event is filed under
- * (see `FILED` in `events.ts`), so that the table itself is in order of time and no list needs an index for it.
- * `revision` grows with each replicated change of an event: a late or repeated report never overwrites a newer one.
- * What an event holds beside these columns is read from `payload`, its JSON.
+ * The log of events, replicated from the scopes. `seq` begins with the time an event is filed under
+ * (see `filedAt`), so that the table itself is in order of time. `revision` grows with each change
+ * of an event: stale reports never overwrite newer ones. `payload` is the event as JSON.
  */
 export const events = sqliteTable(
   'events',
@@ -26,11 +25,11 @@ export const events = sqliteTable(
     payload: text().notNull(),
   },
   (table) => [
-    // By id first: the same index finds an event whose scope is not known.
+    // By id first, which also finds an event of unknown scope.
     unique('events_id_scope').on(table.id, table.scope),
     // An index ends with `seq`, which makes this one the order of a scope's events.
     index('events_scope').on(table.scope),
-    // Most events end well, and nobody looks for those by their status.
+    // Most events complete, and are not searched by status.
     index('events_unusual')
       .on(table.status)
       .where(sql`status NOT IN ('completed', 'ignored')`),
@@ -38,8 +37,8 @@ export const events = sqliteTable(
 )
 
 /**
- * Events on their way through the queue: a row for each batch that was sent, without indexes. The sweep deletes a row once
- * `events` has all of its events, and sends what is missing again after `due_at`. `id` begins with the time of sending.
+ * Events in the queue, a row per sent batch. The sweep deletes a row once `events` has all its
+ * events, and resends missing ones after `due_at`. `id` begins with the time of sending.
  */
 export const queued = sqliteTable('queued', {
   id: integer().primaryKey(),
@@ -48,7 +47,7 @@ export const queued = sqliteTable('queued', {
   events: text().notNull(),
 })
 
-/** What nothing could deal with: an event that a scope gave up on, or a queue message that could not be delivered or read. */
+/** Events that a scope gave up on, and queue messages that failed delivery or parsing. */
 export const deadLetters = sqliteTable(
   'dead_letters',
   {
@@ -66,7 +65,7 @@ export const deadLetters = sqliteTable(
   (table) => [unique('dead_letters_event').on(table.scope, table.event_id), index('dead_letters_age').on(table.dead_lettered_at, table.id)],
 )
 
-/** Every scope that ever told something. `wake_at` is when its alarm is due: one long overdue has lost its alarm, and the sweep pokes it. */
+/** All scopes. `wake_at` is when the alarm is due: the sweep wakes a scope whose alarm is lost. */
 export const scopes = sqliteTable(
   'scopes',
   {
@@ -75,7 +74,7 @@ export const scopes = sqliteTable(
     open: integer().notNull(),
     wake_at: integer(),
     updated_at: integer().notNull(),
-    /** Pieces of work that took the scope down too often and are not begun again. */
+    /** Work that crashed the scope repeatedly and is no longer started. */
     parked: integer().notNull().default(0),
   },
   (table) => [index('scopes_wake').on(table.wake_at)],
@@ -122,9 +121,8 @@ export const artifactPatterns = sqliteTable(
 )
 
 /**
- * Only the state of a version ever changes. `precedence` sorts as the versions do. `revision` counts
- * the changes of all artifacts that concern scopes: it is that of the version's last change, and 0
- * before the first.
+ * Only the state of a version changes. `precedence` sorts as the versions do. `revision` counts
+ * changes that concern scopes, over all artifacts: it is that of the last change, or 0.
  */
 export const artifactVersions = sqliteTable(
   'artifact_versions',
@@ -142,7 +140,7 @@ export const artifactVersions = sqliteTable(
     revision: integer().notNull(),
     provenance: text({ mode: 'json' }).$type<ArtifactHead['provenance']>().notNull(),
     created_at: integer().notNull(),
-    /** Who may read this version. */
+    /** The keys that may read this version. */
     sharing: text({ enum: skillSharing }).notNull(),
   },
   (table) => [
@@ -160,7 +158,7 @@ export const reflexUses = sqliteTable('reflex_uses', { reflex_id: text().notNull
   index('reflex_uses_scope').on(table.scope),
 ])
 
-/** Each scope's sums for each version, since it first ran there. */
+/** A scope's counters of each version, since it first ran there. */
 export const reflexMetrics = sqliteTable(
   'reflex_metrics',
   {
@@ -173,7 +171,7 @@ export const reflexMetrics = sqliteTable(
   (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
 )
 
-/** What a person has to decide before a skill runs. `pending` beyond `expires_at` is as good as expired, whether or not that is written yet. */
+/** Skill runs that await a decision. `pending` after `expires_at` means expired. */
 export const approvals = sqliteTable(
   'approvals',
   {
@@ -194,7 +192,7 @@ export const approvals = sqliteTable(
     decided_by: text(),
     decided_at: integer(),
     reason: text(),
-    /** What it led to, as its scope tells it. */
+    /** The resulting run, as its scope reports it. */
     run: text({ mode: 'json' }).$type<ApprovalRun>(),
   },
   (table) => [

@@ -5,7 +5,7 @@ import { scopes } from './schema.ts'
 
 const MOST_OVERDUE = 100
 
-/** Scopes in order of their names, after `after`. */
+/** Scopes by name, after `after`. */
 export async function listScopes(
   db: D1Database,
   { patterns, after, limit }: { patterns: readonly string[]; after: string; limit: number },
@@ -19,7 +19,7 @@ export async function listScopes(
   return rows.map(({ updated_at, ...row }) => ({ ...row, updated_at: new Date(updated_at).toISOString() }))
 }
 
-/** Scopes whose alarm should have come before `before`. */
+/** Scopes whose alarm is overdue since `before`. */
 export async function overdueScopes(db: D1Database, before: number): Promise<string[]> {
   const rows = await drizzle(db)
     .select({ scope: scopes.scope })
@@ -30,7 +30,7 @@ export async function overdueScopes(db: D1Database, before: number): Promise<str
   return rows.map(({ scope }) => scope)
 }
 
-/** Scopes that wait for nothing and have told nothing since `before`. They are listed again with their next event. */
+/** Deletes idle scopes without a report since `before`; their next event lists them again. */
 export async function forgetScopes(db: D1Database, before: number, limit: number): Promise<number> {
   const sql = `DELETE FROM scopes WHERE scope IN
     (SELECT scope FROM scopes WHERE updated_at < ?1 AND wake_at IS NULL AND open = 0 LIMIT ?2)`

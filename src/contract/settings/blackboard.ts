@@ -1,22 +1,22 @@
 import { z } from 'zod'
 
 const anyFields = z.record(z.string().min(1).max(128), z.json())
-const roles = z.array(z.string().min(1).max(64), 'is a list of roles, such as ["operator"]').max(32)
+const roles = z.array(z.string().min(1).max(64), 'must be a list of roles, such as ["operator"]').max(32)
 
-/** The setting `blackboard`: initial content of a turn's blackboard. */
+/** The initial blackboard of a turn. */
 export const blackboard = z
   .strictObject({
     ctx: anyFields.meta({ description: 'Facts about the situation.' }),
     env: anyFields.meta({ description: 'Facts about the environment.' }),
     work: anyFields
-      .refine((work) => !Object.hasOwn(work, 'steps'), { path: ['steps'], message: 'is reserved for step outputs' })
+      .refine((work) => !Object.hasOwn(work, 'steps'), { path: ['steps'], message: 'is reserved for the outputs of steps' })
       .meta({ description: 'What skills read and write; `steps` is reserved.' }),
     policy: anyFields
       .superRefine((policy, context) => {
         const judged = Object.hasOwn(policy, 'roles') ? roles.safeParse(policy['roles']) : null
         for (const { path, message } of judged?.error?.issues ?? []) context.addIssue({ code: 'custom', path: ['roles', ...path], message })
       })
-      .meta({ description: "`roles` are those of the scope's own agent, `agent` unless set." }),
+      .meta({ description: "`roles` are those of the scope's agent. Default: `agent`." }),
   })
   .partial()
 

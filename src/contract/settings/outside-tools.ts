@@ -2,84 +2,78 @@ import { z } from 'zod'
 import { TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
 
-const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'is the name of a header')
-/** Of a secret that tools may be given. */
+const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'must be the name of a header')
+/** The name of a secret that tools may use. */
 export const secretName = z
   .string()
-  .regex(/^REFLEX_TOOL_[A-Z0-9_]{1,64}$/, `is the name of a secret that begins with ${TOOL_SECRET_PREFIX}: a scope may use no other`)
-  .refine(
-    (name) => !name.endsWith(TOOL_SECRET_HOSTS),
-    `names the hosts of a secret: the name of a secret does not end with ${TOOL_SECRET_HOSTS}`,
-  )
+  .regex(/^REFLEX_TOOL_[A-Z0-9_]{1,64}$/, `must be the name of a secret that begins with ${TOOL_SECRET_PREFIX}`)
+  .refine((name) => !name.endsWith(TOOL_SECRET_HOSTS), `must not end with ${TOOL_SECRET_HOSTS}: that variable lists the hosts of a secret`)
 
-/** Settings are shown to whoever may view the scope. */
+/** Headers with credentials: everyone who may view the scope sees its settings. */
 const SECRET_HEADERS = new Set(['authorization', 'proxy-authorization', 'cookie', 'x-api-key', 'api-key'])
 /** Headers that the request sets itself. */
 const OWN_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'idempotency-key'])
-const BRINGS_ITSELF = 'holds a header that the request brings itself'
+const BRINGS_ITSELF = 'must not contain a header that the request sets itself'
 
 const plainHeaders = z
   .record(headerName, z.string().max(1000))
-  .refine((headers) => Object.keys(headers).length <= 20, 'are at most 20')
-  .refine((headers) => !hasOne(headers, SECRET_HEADERS), 'holds a credential: name the secret in secret_headers instead')
+  .refine((headers) => Object.keys(headers).length <= 20, 'must be at most 20')
+  .refine((headers) => !hasOne(headers, SECRET_HEADERS), 'must not contain a credential: name the secret in secret_headers')
   .refine((headers) => !hasOne(headers, OWN_HEADERS), BRINGS_ITSELF)
 const secretHeaders = z
   .record(headerName, secretName)
-  .refine((headers) => Object.keys(headers).length <= 10, 'are at most 10')
+  .refine((headers) => Object.keys(headers).length <= 10, 'must be at most 10')
   .refine((headers) => !hasOne(headers, OWN_HEADERS), BRINGS_ITSELF)
 
-/**
- * A malformed placeholder would be sent literally, and an idempotency key containing one would be the
- * same for every call.
- */
+/** A malformed placeholder would be sent literally, and would give all calls the same key. */
 const slotsOnly = (text: string): boolean => !/\{\{(?!\s*\w+\s*\}\})/.test(text)
-const NO_SLOT = 'holds a {{…}} that is no slot: a slot is a single name, such as {{order}}'
+const NO_SLOT = 'contains a malformed {{…}}: a placeholder is one name, such as {{order}}'
 
 const address = z
   .string()
   .max(2000)
-  .regex(/^https?:\/\/[^/?#\s{}@]+(?:[/?#]|$)/, 'is an address whose scheme and host are fixed: no {{slot}} and no password stands in them')
+  .regex(/^https?:\/\/[^/?#\s{}@]+(?:[/?#]|$)/, 'must be an address whose scheme and host contain no {{slot}} and no password')
   .refine(slotsOnly, NO_SLOT)
 
 const common = {
-  url: address.meta({ description: 'Its scheme and host are fixed; `{{slots}}` may stand behind them.' }),
-  headers: plainHeaders.optional().meta({ description: 'Headers that hold no credentials.' }),
-  secret_headers: secretHeaders.optional().meta({ description: 'Headers by the name of the secret that each holds.' }),
-  timeout_ms: z.int().min(1).max(120_000).optional().meta({ description: '15000 unless set.' }),
-  plans_only: z.boolean().optional().meta({ description: 'Only the steps of skills may call it: no model, no trigger and no reflex.' }),
+  url: address.meta({ description: '`{{slots}}` are allowed after the host.' }),
+  headers: plainHeaders.optional().meta({ description: 'Headers without credentials.' }),
+  secret_headers: secretHeaders.optional().meta({ description: 'Headers, each with the name of the secret it contains.' }),
+  timeout_ms: z.int().min(1).max(120_000).optional().meta({ description: 'Default: 15000.' }),
+  plans_only: z.boolean().optional().meta({ description: 'Only steps of skills may call it: not models, triggers or reflexes.' }),
 }
 
-/** A tool that is one HTTP request, as a scope's settings declare it; wrap/http-request.ts says how it is made. */
+/** A tool that sends one HTTP request, built by tools/. */
 export const httpToolSetting = z
   .strictObject({
     ...common,
-    name: z.string().regex(/^http\.[\w./-]{1,59}$/, 'is a name that begins with http. such as http.tickets.open, at most 64 characters'),
-    description: z.string().trim().min(1).max(1000).meta({ description: 'The model reads this.' }),
+    name: z.string().regex(/^http\.[\w./-]{1,59}$/, 'must be a name such as http.tickets.open, at most 64 characters'),
+    description: z.string().trim().min(1).max(1000).meta({ description: 'For the model.' }),
     method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
     body: z.union([z.string(), z.array(z.json()), z.record(z.string(), z.json())]).optional(),
     max_response_bytes: z.int().min(1).max(1_048_576).optional(),
     idempotence_key: z.string().min(1).max(400).refine(slotsOnly, NO_SLOT).optional().meta({
       description:
-        'Names an effect that must happen once in this scope, such as `refund:{{order}}`. Leave it out where a plan undoes and does again: a plan has a key of its own.',
+        'Identifies an effect that must happen once in this scope, such as `refund:{{order}}`. Omit it for steps of plans that are undone and repeated: a plan has its own key.',
     }),
-    repeatable: z.boolean().optional().meta({ description: 'It only reads: a call that a crash cuts off is made again.' }),
+    repeatable: z.boolean().optional().meta({ description: 'It has no side effects: a call that a crash interrupts is repeated.' }),
   })
-  .refine(({ method, body }) => method !== 'GET' || body === undefined, { path: ['body'], message: 'a GET has no body' })
-  .refine((tool) => fitsBytes(JSON.stringify(tool), 8000), 'is at most 8000 bytes of JSON')
+  .refine(({ method, body }) => method !== 'GET' || body === undefined, { path: ['body'], message: 'must be absent for GET' })
+  .refine((tool) => fitsBytes(JSON.stringify(tool), 8000), 'must be at most 8000 bytes of JSON')
 export type HttpToolSetting = z.infer<typeof httpToolSetting>
 
-/** A server whose tools a scope may use, each called `mcp.NAME.TOOL`. */
+/** A server whose tools a scope may use under the names `mcp.NAME.TOOL`. */
 export const mcpServerSetting = z.strictObject({
   ...common,
-  name: z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'is small letters, digits, _ and -, at most 32'),
+  name: z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'must be 1 to 32 of a-z 0-9 _ and -'),
   type: z.enum(['http', 'sse']).optional(),
 })
 export type McpServerSetting = z.infer<typeof mcpServerSetting>
 
 const named = (items: readonly { name: string }[]): boolean => new Set(items.map(({ name }) => name)).size === items.length
 
-export const httpTools = z.array(httpToolSetting).max(50).refine(named, 'holds two of one name')
-export const mcpServers = z.array(mcpServerSetting).max(5).refine(named, 'holds two of one name')
+export const httpTools = z.array(httpToolSetting).max(50).refine(named, 'must not contain a name twice')
+export const mcpServers = z.array(mcpServerSetting).max(5).refine(named, 'must not contain a name twice')
 
 function hasOne(headers: object, names: ReadonlySet<string>): boolean {
   return Object.keys(headers).some((name) => names.has(name.toLowerCase()))

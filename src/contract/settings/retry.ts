@@ -6,20 +6,18 @@ const fields = {
     .int()
     .min(1)
     .max(100)
-    .describe('How often an event is tried before it goes to the dead letters. The same setting as `max_attempts` beside `retry`.'),
-  backoff_ms: ms(3_600_000).describe(
-    'The pause before the first retry; it doubles with each further one. Each pause is shortened at random, by half at most.',
-  ),
-  max_backoff_ms: ms(86_400_000).describe('The longest pause between two tries.'),
+    .describe('Maximum number of attempts before an event becomes a dead letter. The same setting as `max_attempts`.'),
+  backoff_ms: ms(3_600_000).describe('Delay before the first retry, doubled for each further one and shortened at random by up to half.'),
+  max_backoff_ms: ms(86_400_000).describe('Maximum delay between two attempts.'),
   model_outage_s: ms(2_592_000).describe(
-    'How long, in seconds, an event waits for a model provider that is busy or out of reach before it goes to the dead letters. Waiting costs no attempt.',
+    'Seconds that an event waits for a busy or unreachable model provider before it becomes a dead letter. Waiting is not an attempt.',
   ),
 }
 
-export const retrySettings = z.strictObject(fields).describe('How failures are retried. What is not named here has its default.')
+export const retrySettings = z.strictObject(fields).describe('How failures are retried. Omitted fields have their defaults.')
 export type RetrySettings = z.infer<typeof retrySettings>
 
-/** A patch of single fields; null restores the default. */
+/** A patch changes each field separately; null restores the default. */
 export const retryPatch = z
   .strictObject({
     max_attempts: fields.max_attempts.nullable().optional(),
@@ -27,22 +25,22 @@ export const retryPatch = z
     max_backoff_ms: fields.max_backoff_ms.nullable().optional(),
     model_outage_s: fields.model_outage_s.nullable().optional(),
   })
-  .describe('How failures are retried. What is not named stays as it is.')
+  .describe('How failures are retried. Omitted fields stay unchanged.')
 export type RetryPatch = z.infer<typeof retryPatch>
 
 export const onToolError = z.enum(['continue', 'fail']).meta({
   description:
-    "What becomes of a turn in which a tool call failed. `continue`: the trigger's result stands, and the outcome names the failed calls. " +
+    "How a turn with a failed tool call ends. `continue`: with the trigger's result; the outcome lists the failed calls. " +
     '`fail`: the turn fails and is retried; calls that succeeded are not repeated.',
   examples: ['fail'],
 })
 
 export const defaultRetry: RetrySettings = { max_attempts: 3, backoff_ms: 1000, max_backoff_ms: 300_000, model_outage_s: 21_600 }
 
-/** A set of settings as far as retries go. `retry.max_attempts` and `max_attempts` are one setting. */
+/** The settings of retries. `retry.max_attempts` and `max_attempts` are one setting. */
 type Layer = { max_attempts?: number | null | undefined; retry?: RetryPatch | null | undefined }
 
-/** A patch over a set; what is kept has the attempts in `max_attempts` alone. */
+/** Applies a patch; the result has the attempts in `max_attempts` only. */
 export function mergeRetry(current: Layer, patch: Layer): Layer {
   const { max_attempts: nested, ...rest } = patch.retry ?? {}
   const attempts = [patch.max_attempts, nested, patch.retry === null ? null : undefined, current.max_attempts]
@@ -57,6 +55,6 @@ export function effectiveRetry(layers: readonly Layer[]): RetrySettings {
   return retrySettings.parse({ ...defaultRetry, ...retry, ...(typeof max_attempts === 'number' && { max_attempts }) })
 }
 
-/** True where a patch names the one setting twice, with two values. */
+/** True if a patch sets the one setting to two values. */
 export const namesTwoAttempts = ({ max_attempts, retry }: Layer): boolean =>
   max_attempts !== undefined && retry?.max_attempts !== undefined && max_attempts !== retry.max_attempts

@@ -32,11 +32,7 @@ describe('an action', () => {
     ['an event without a type', { action_type: 'emit_event', event: { level: 3 } }, /^event.type: /],
     ['a text that is too long', { action_type: 'reply', content: 'x'.repeat(20_000) }, /^content: /],
     ['a value that is nested too deeply', { action_type: 'set_scratch', key: 'a', value: deep(5000) }, /nested deeper than 64/],
-    [
-      'a name that is not allowed',
-      JSON.parse('{"action_type": "call_tool", "tool": "a", "args": {"__proto__": {}}}'),
-      /a name that is not allowed/,
-    ],
+    ['a reserved name', JSON.parse('{"action_type": "call_tool", "tool": "a", "args": {"__proto__": {}}}'), /reserved name/],
     ['half of a surrogate pair', { action_type: 'reply', content: '\uD800' }, /surrogate/],
   ])('with %s is refused', (_, action, error) => {
     expect(parseAction(action)).toEqual({ ok: false, error: expect.stringMatching(error) })

@@ -108,12 +108,12 @@ describe('a scope', () => {
     ['no object', '{"blackboard": "x"}', /^The body is not valid: blackboard: /],
     ['a part that there is not', '{"blackboard": {"other": {}}}', /blackboard: Unrecognized key: "other"/],
     ['a part that is no object', '{"blackboard": {"ctx": [1]}}', /blackboard\.ctx: /],
-    ['a name that is not allowed', '{"blackboard": {"ctx": {"__proto__": 1}}}', /blackboard\.ctx\.__proto__ is a name/],
-    ['a number that no double holds', '{"blackboard": {"env": {"x": 1e999}}}', /blackboard\.env\.x is a number too large/],
-    ['half of a surrogate pair', '{"blackboard": {"ctx": {"x": "\\ud800"}}}', /blackboard\.ctx\.x holds half/],
+    ['a reserved name', '{"blackboard": {"ctx": {"__proto__": 1}}}', /blackboard\.ctx\.__proto__ is a reserved name/],
+    ['a number that no double holds', '{"blackboard": {"env": {"x": 1e999}}}', /blackboard\.env\.x is a number beyond/],
+    ['half of a surrogate pair', '{"blackboard": {"ctx": {"x": "\\ud800"}}}', /blackboard\.ctx\.x contains a lone surrogate/],
     ['nesting without an end', JSON.stringify({ blackboard: { ctx: nested(63) } }), /blackboard\.ctx\.a.* is nested deeper than 64 levels/],
-    ['what the steps give', '{"blackboard": {"work": {"steps": {}}}}', /blackboard\.work\.steps: is reserved for step outputs/],
-    ['roles that are no list', '{"blackboard": {"policy": {"roles": "operator"}}}', /blackboard\.policy\.roles: is a list of roles/],
+    ['what the steps give', '{"blackboard": {"work": {"steps": {}}}}', /blackboard\.work\.steps: is reserved/],
+    ['roles that are no list', '{"blackboard": {"policy": {"roles": "operator"}}}', /blackboard\.policy\.roles: must be a list of roles/],
     ['a role that is none', '{"blackboard": {"policy": {"roles": ["operator", 7]}}}', /blackboard\.policy\.roles\[1\]: /],
     ['a label of nothing but blanks', '{"goal_labels": ["deploy", "  "]}', /goal_labels\[1\]: /],
   ])('refuses a seed for its skills with %s, and says where', async (_, body, detail) => {
@@ -128,7 +128,7 @@ describe('a scope', () => {
     expect(await stub.configure({ blackboard: { ctx: { a: [Number.POSITIVE_INFINITY] } } }, 'ops')).toEqual({
       ok: false,
       reason: 'invalid',
-      detail: 'blackboard.ctx.a[0] is a number too large to be kept',
+      detail: 'blackboard.ctx.a[0] is a number beyond the range of a double',
     })
     expect((await stub.state()).settings.blackboard).toEqual({})
   })
