@@ -109,13 +109,13 @@ describe('an HTTP tool that the settings declare', () => {
     ['a header of the request itself', { headers: { host: 'x' } }, /request sets itself/],
     ['a secret in the place of its host', { secret_headers: { Host: 'REFLEX_TOOL_TICKETS' } }, /request sets itself/],
     ['a secret in the place of its key', { secret_headers: { 'idempotency-key': 'REFLEX_TOOL_TICKETS' } }, /request sets itself/],
-    ['the hosts of a secret for a secret', { secret_headers: { authorization: 'REFLEX_TOOL_TICKETS_HOSTS' } }, /does not end with _HOSTS/],
-    ['a slot in its host', { url: 'https://{{title}}.example.com/' }, /fixed/],
-    ['a password in its address', { url: `https://me:word@${HOST}/` }, /fixed/],
+    ['the hosts of a secret for a secret', { secret_headers: { authorization: 'REFLEX_TOOL_TICKETS_HOSTS' } }, /must not end with _HOSTS/],
+    ['a slot in its host', { url: 'https://{{title}}.example.com/' }, /scheme and host/],
+    ['a password in its address', { url: `https://me:word@${HOST}/` }, /scheme and host/],
     ['a place in its address that is no slot', { url: `https://${HOST}/{{ticket.id}}` }, /malformed/],
     ['a key that would be the same for all calls', { idempotence_key: 'open:{{inputs.title}}' }, /malformed/],
     ['another name', { name: 'tickets' }, /http\./],
-    ['a body to get', { method: 'GET' }, /no body/],
+    ['a body to get', { method: 'GET' }, /absent for GET/],
     ['more than there is room for', { body: { title: 'x'.repeat(9000) } }, /8000/],
   ])('is refused with %s', async (_, changes, message) => {
     const answered = await configure(freshScope(), { http_tools: [{ ...open, ...changes }] })
