@@ -63,10 +63,7 @@ function tooLarge(bytes: number): ParsedEvent {
   return { ok: false, reason: 'too_large', errors: [fieldError([], message)] }
 }
 
-/**
- * The event without the secrets in its texts. What it is found by stays: events whose id, scope or trace id
- * holds a secret are refused when they are parsed.
- */
+/** Masks secrets in an event's texts. Parsing rejects secrets in the id, scope and trace id. */
 export function hideInEvent(event: Event, hider: SecretHider): Event {
   const { id, type, scope, meta } = event
   const hidden = hider.value(event)
