@@ -8,7 +8,7 @@ export const limits = {
   queue_message_bytes: 63_500,
   /** Size of one SQL parameter; SQLite fails near 2 MB. */
   sql_json_bytes: 1_000_000,
-  /** Size of a context in memory, in one turn or in one response, besides the limit on its count. */
+  /** Size of a context in memory, in one turn or response, besides the limit on its count. */
   context_bytes: 8_000_000,
   /** Size of one read of the log, or of one batch replicated to D1. */
   page_bytes: 4_000_000,

@@ -44,7 +44,7 @@ export function createApp(agents: AgentRegistry) {
     docsRoutes((): Document => completed(app.getOpenAPI31Document(documentInfo))),
   )
 
-  // Any page may call the API: a browser adds no credentials by itself, so a page has only its key's rights.
+  // Any page may call the API: browsers add no credentials, so a page needs a key.
   open.use('/v1/*', cors({ origin: '*', exposeHeaders: ['Retry-After'], maxAge: 600 }))
 
   // G7: the routes above are open; every route below needs a key.

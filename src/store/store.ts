@@ -7,10 +7,7 @@ export const QUICK_MS = 500
 
 const statements = new WeakMap<D1PreparedStatement, D1PreparedStatement>()
 
-/**
- * The deployment's D1, which is reached through here alone: each call has a deadline, after which it fails as one that D1 did not answer
- * (`isTransient` in `base/faults.ts` classifies both). A deployment with several databases would choose among them here.
- */
+/** The only access to the deployment's D1: each call fails as unanswered after a deadline. */
 export function storeOf({ DB }: { DB: D1Database }, deadline_ms = DEADLINE_MS): D1Database {
   const store: Pick<D1Database, 'prepare' | 'batch' | 'exec'> = {
     prepare: (sql) => limited(DB.prepare(sql), deadline_ms),

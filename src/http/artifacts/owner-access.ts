@@ -10,8 +10,8 @@ export function demandPerson({ name }: Principal): void {
 }
 
 /**
- * Admits the owner, admins, and for an artifact of an agent the operators of its scope. Each of them
- * must cover every scope that it may touch.
+ * Admits the owner, admins, and for an agent's artifact the operators of its scope. Each must cover
+ * every scope that the artifact reaches.
  */
 export function demandControl(
   principal: Principal,

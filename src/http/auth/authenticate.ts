@@ -25,7 +25,7 @@ export type Authenticated = { ok: true; principal: Principal } | Refusal
 const admin: Principal = { key_id: ADMIN_KEY_ID, name: 'admin', roles: ['admin'], scopes: ['*'] }
 const NO_HASH = '0'.repeat(64)
 
-/** Keeps G7: nothing but a key that matches leads to a principal. `authorization` is the header as it came. */
+/** Upholds G7: only a matching key leads to a principal. `authorization` is the raw header. */
 export async function authenticate(authorization: string | null, credentials: Credentials): Promise<Authenticated> {
   const configured = credentials.admin_key?.trim() ? credentials.admin_key.trim() : undefined
   const refused = await refuse(authorization, { ...credentials, admin_key: configured })

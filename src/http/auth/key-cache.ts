@@ -5,7 +5,7 @@ const FRESH_MS = 30_000
 const ABSENT_MS = 5000
 const STALE_MS = 600_000
 const RETRY_MS = 5000
-/** Time limit of a lookup, with and without a stale entry to fall back to. D1 has been seen to stall for 25 s. */
+/** Time limit of a lookup with and without a stale entry. D1 has been seen to stall for 25 s. */
 const PATIENCE_MS = { stale: 500, absent: 5000 }
 const MOST_ENTRIES = 1000
 
@@ -14,9 +14,9 @@ export type KeyCache = { find: KeyLookup; knows: (id: string) => boolean; forget
 type Known = { record: KeyRecord; read_at: number; ask_at: number }
 
 /**
- * Caches keys per isolate: D1 is queried once per key in 30 s, and may be unavailable for 10 minutes.
- * A deleted key stays valid in other isolates for as long. Lookups in flight are not shared, because
- * on Workers a request must not wait for the I/O of another one.
+ * Caches keys per isolate: D1 is queried once per key in 30 s, and may be unavailable for 10
+ * minutes, during which a deleted key stays valid. Lookups are not shared, because on Workers a
+ * request must not wait for another one's I/O.
  */
 export function createKeyCache(lookup: KeyLookup, now: () => number): KeyCache {
   const known = new Map<string, Known>()

@@ -15,8 +15,8 @@ export type KeySource = (env: Env) => Pick<Credentials, 'keys' | 'any_key'> & { 
 const RATE_PERIOD_S = 10
 
 /**
- * Upholds G7: sets `principal`, or rejects. A redeemed ticket counts as a key. Rate-limits the address,
- * at most once per request, before it queries D1 for a key that was not used in this isolate.
+ * Upholds G7: sets `principal`, or rejects. A redeemed ticket counts as a key. Rate-limits the
+ * address, once per request, before it queries D1 for a key that is new to this isolate.
  */
 export const authenticated = (source: KeySource) =>
   createMiddleware<AuthEnv>(async (c, next) => {
@@ -44,8 +44,8 @@ export const authenticated = (source: KeySource) =>
   })
 
 /**
- * Sets `principal` from `?ticket=`, for browsers, which cannot set headers. A key in the header takes
- * precedence. Guesses are rate-limited by address, since verifying one costs a signature.
+ * Sets `principal` from `?ticket=`, for browsers, which cannot set headers. A key in the header
+ * takes precedence. Verifying costs a signature, so attempts are rate-limited by address.
  */
 export const ticketed = (redeem: (env: Env, scope: string, ticket: string) => Promise<Principal | null>) =>
   createMiddleware<AuthEnv>(async (c, next) => {

@@ -57,7 +57,7 @@ const cloudExample = {
   data: { connection_id: 'alice', content: 'hello' },
 }
 
-/** The body of a route that accepts events. For documentation only: readEvents parses all formats and reports each invalid event. */
+/** Documents the body of a route that accepts events; readEvents parses and validates it. */
 export function eventBody() {
   const shape = (name: string) => ({ $ref: `#/components/schemas/${name}` })
   const batch = (name: string) => ({ type: 'array', minItems: 1, maxItems: limits.events_per_request, items: shape(name) })

@@ -11,9 +11,9 @@ import { invalid } from '../problems/refusals.ts'
 const JSON_TYPE = /^application\/json *(;|$)/i
 
 /**
- * Reads and checks a JSON body before the route's schema validates it. Hono's own validator treats a
- * body of another type as `{}`, has no size limit, and does not report where the JSON is malformed.
- * Values that no schema should have to handle, such as endless nesting, are rejected here.
+ * Reads and checks a JSON body before the route's schema validates it. Hono's own validator treats
+ * other types as `{}`, has no size limit, and does not locate malformed JSON. Values that no schema
+ * should handle, such as endless nesting, are rejected here.
  */
 const body = ({ optional = false, hides = false }: { optional?: boolean; hides?: boolean }) =>
   createMiddleware<AuthEnv>(async (c, next) => {
@@ -23,7 +23,7 @@ const body = ({ optional = false, hides = false }: { optional?: boolean; hides?:
     const absent = optional && text.trim() === ''
     if (!absent) check(type, text)
     refuseSecrets(c.env, text)
-    // Hono's validator looks here first, and keeps promises here despite the type. Without a Content-Type it assumes `{}`.
+    // Hono's validator reads this cache first, and assumes `{}` without a Content-Type.
     const cache: { text?: unknown } = c.req.bodyCache
     cache.text = Promise.resolve(absent && type !== undefined ? '{}' : text)
     await next()
@@ -32,7 +32,7 @@ const body = ({ optional = false, hides = false }: { optional?: boolean; hides?:
 export const jsonBody = body({})
 /** An optional body, `{}` by default. */
 export const optionalJsonBody = body({ optional: true })
-/** A report by a machine, such as an error text: secrets are removed from it, where other bodies are rejected. */
+/** A report by a machine, such as an error text: secrets are masked instead of rejected. */
 export const reportBody = body({ hides: true })
 
 function check(type: string | undefined, text: string): void {
@@ -52,8 +52,8 @@ function check(type: string | undefined, text: string): void {
 }
 
 /**
- * Input by people (settings, code, manifests, reasons) is stored and shown, so it is rejected. Events
- * are redacted instead, since their senders often do not control the content.
+ * Rejects secrets, because people's input is stored and shown. Events are masked instead, since
+ * their senders often do not control the content.
  */
 function refuseSecrets(env: Env, text: string): void {
   if (!deploymentHider(env).finds(text)) return

@@ -14,7 +14,7 @@ export { parseEvent, type EventRules, type ParsedEvent } from '../../events/pars
 
 type Failure = { reason: 'malformed' | Extract<ParsedEvent, { ok: false }>['reason']; errors: FieldError[] }
 
-/** Parses the events of a request. Throws a Problem that lists each invalid event if there is one. */
+/** Parses the events of a request. Throws a Problem that lists every invalid event. */
 export async function readEvents(request: Request, rules: EventRules): Promise<Event[]> {
   const form = formOf(request.headers.get('Content-Type'))
   const rows = form.rows(await readBody(request))

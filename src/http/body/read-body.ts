@@ -1,10 +1,12 @@
 import { limits } from '../../base/limits.ts'
 import { Problem } from '../../contract/problem.ts'
 
-/** How much of a body that is too large is drained before the sender is cut off: Cloudflare's own limit. */
+/** Bytes of an oversized body that are drained before the sender is cut off: Cloudflare's limit. */
 const MOST_DRAINED_BYTES = 100 * limits.body_bytes
 
-/** Reads a request's body as text. A Content-Length above the limit is rejected at once; otherwise the received bytes are counted. */
+/**
+ * Reads a body as text. Rejects a Content-Length above the limit, and counts the received bytes.
+ */
 export async function readBody(request: Request): Promise<string> {
   if (Number(request.headers.get('Content-Length')) > limits.body_bytes) throw tooLarge()
   const chunks = request.body ? await readChunks(request.body) : []
@@ -36,7 +38,7 @@ async function readChunks(body: ReadableStream<Uint8Array>): Promise<Uint8Array[
   }
 }
 
-/** Locally, a response to a partly read body breaks the connection for the next request and soon terminates `wrangler dev`. */
+/** Drains the body, because locally a response to a partly read one breaks the next request. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   let left = MOST_DRAINED_BYTES
   while (left > 0) {

@@ -1,8 +1,8 @@
 const CHUNK_BYTES = 64 * 1024
 
 /**
- * Sends a text at the reader's pace. Calls `lost` if the connection breaks before all of it was sent. A
- * short text may be lost without that call, because the network buffers it before it notices.
+ * Sends a text at the reader's pace. Calls `lost` if the connection breaks first; a short text may
+ * be lost unnoticed in network buffers.
  */
 export function wholeOrLost(text: string, lost: () => void): ReadableStream<Uint8Array> {
   const bytes = new TextEncoder().encode(text)

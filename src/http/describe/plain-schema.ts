@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 
 export type PlainSchema = { properties?: Record<string, object>; required?: string[]; oneOf?: PlainSchema[] }
 
-/** A standalone JSON schema, for schemas that zod-openapi's generator cannot expand because arbitrary JSON is recursive. */
+/** A standalone JSON schema, for recursive JSON that zod-openapi's generator cannot expand. */
 export function plainSchema(schema: z.ZodType): PlainSchema {
   const { $schema: _draft, ...plain } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override: simplify })
   const text = JSON.stringify(plain, withoutReferences)
@@ -12,7 +12,7 @@ export function plainSchema(schema: z.ZodType): PlainSchema {
 /** Each `$ref` here stands for arbitrary JSON, and its path would be wrong inside the document. */
 const withoutReferences = (key: string, value: unknown): unknown => (key === '$defs' || key === '$ref' ? undefined : value)
 
-/** Documents a body with a plain schema; the handler validates it instead of zod-openapi. The type parameter is for `hc`. */
+/** Documents a body, and types it for `hc`; the handler validates it instead of zod-openapi. */
 export function described<Input>(schema: object): z.ZodType<Input, Input>
 export function described(schema: object): unknown {
   return schema

@@ -13,7 +13,7 @@ function markup(piece: Piece): string {
   return 'html' in piece ? piece.html : piece.map((one) => one.html).join('')
 }
 
-/** Descriptions in the document use a little Markdown: `code`, **strong**, and blank lines between paragraphs. */
+/** Renders the Markdown of descriptions: `code`, **strong** and blank lines between paragraphs. */
 export function prose(text: string | undefined): readonly Html[] {
   if (!text) return []
   return text.split('\n\n').map((paragraph) => html`<p>${inline(paragraph)}</p>`)

@@ -5,7 +5,7 @@ import { operationGroups, type Answer, type Group, type Media, type Operation, t
 import { limitsText, referenceName, schemaText, type Schema } from './schema-text.ts'
 import { style } from './style.ts'
 
-/** The whole description as one page that asks for nothing else: it works offline, and its policy lets nothing in. */
+/** The API description as one self-contained page: it works offline and loads nothing. */
 export function docsPage(document: Document): string {
   const groups = operationGroups(document)
   const schemas = Object.entries((document.components?.schemas ?? {}) as Record<string, Schema>)
@@ -132,7 +132,7 @@ const shape = (name: string, schema: Schema): Html =>
     <pre>${linked(schemaText(schema))}</pre>
   </article>`
 
-/** Names of shapes in a type lead to them. They alone begin with a capital letter there, outside of comments and quotes. */
+/** Links the names of schemas in a type: the only capitalised words outside comments and quotes. */
 function linked(text: string): Html[] {
   return text.split('\n').map((line, index) => {
     const [code = '', ...comment] = line.split('  // ')

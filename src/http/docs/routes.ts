@@ -3,7 +3,7 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import type { Document } from './document.ts'
 import { docsPage } from './page.ts'
 
-/** The API's description, for programs and for people. Made once in an isolate's life, when it is first asked for. */
+/** The API description, for programs and people, built once per isolate on first use. */
 export function docsRoutes(describe: () => Document) {
   let document: string | undefined
   let page: { html: string; headers: Record<string, string> } | undefined
@@ -20,7 +20,7 @@ export function docsRoutes(describe: () => Document) {
     .get('/docs', (c) => c.redirect('/v1/docs'))
 }
 
-/** Nothing is loaded and nothing runs; of styles, the page's own as it stands there. */
+/** The policy allows nothing but the page's own inline style. */
 async function withHeaders(html: string): Promise<{ html: string; headers: Record<string, string> }> {
   const [, style] = /<style>(.*?)<\/style>/s.exec(html) ?? []
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(style))

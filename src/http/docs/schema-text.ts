@@ -24,7 +24,7 @@ type Limits = {
   maxItems?: number
 }
 
-/** A schema as a reader of code would write the type: `{ id: string, attempts: integer, error: string | null }`. */
+/** A schema as a type in code: `{ id: string, attempts: integer, error: string | null }`. */
 export function schemaText(schema: Schema, indent = ''): string {
   const { $ref, anyOf, oneOf, items, properties } = schema
   if ($ref !== undefined) return referenceName($ref)

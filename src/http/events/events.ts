@@ -121,11 +121,13 @@ export const eventRoutes = resource()
     const { scope } = c.req.valid('query')
     const found = await findEvent(storeOf(c.env), id, { scope, patterns: c.var.principal.scopes })
     if (!found)
-      throw notFound(`There is no event ${id} in the scopes of this key. Events appear here about a second after their scope has them.`)
+      throw notFound(
+        `The event ${id} was not found in the scopes of this key. Events appear here about a second after their scope has them.`,
+      )
     return c.json(found, 200)
   })
 
-/** Carries all ids, including generated ones: an event that is sent again under its id is never duplicated. */
+/** Carries all ids, also generated ones, so that resent events are duplicates. */
 function partlyTaken(receipts: { status: string }[]): Problem {
   const unknown = receipts.filter(({ status }) => status === 'unknown').length
   const detail =
@@ -134,7 +136,7 @@ function partlyTaken(receipts: { status: string }[]): Problem {
   return unavailable(detail, { receipts })
 }
 
-/** A repetition within the batch is a duplicate, too. It gets the trace of the first one, since that is the one logged. */
+/** A duplicate within the batch gets the trace of the first one, which is the one logged. */
 function receiptOf({ id, scope, meta }: Event, known: Map<string, string>): EventReceipt & { status: 'queued' | 'duplicate' } {
   const key = `${scope} ${id}`
   const first = known.get(key)

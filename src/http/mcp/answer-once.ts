@@ -6,9 +6,9 @@ import { McpError } from '@modelcontextprotocol/sdk/types.js'
 export type Trying = <Result>(work: () => Promise<Result>) => Promise<Result>
 
 /**
- * Answers one message with its own server, since there are no sessions. Errors within `trying` other
- * than protocol errors are rethrown and handled as on any other route: the SDK would respond 200 and
- * expose the message.
+ * Answers one message with its own server, since there are no sessions. Errors within `trying`,
+ * except protocol errors, are rethrown and handled as on any other route: the SDK would respond 200
+ * and expose the message.
  */
 export async function answerOnce(serverFor: (trying: Trying) => Server, request: Request, parsedBody: unknown): Promise<Response> {
   const failures: unknown[] = []

@@ -1,7 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import type { ProposalResult, ProposalStatus } from '../../skills/session/result.ts'
 
-/** The result of a call: a summary for the model, with the changes needed to pass, and the full proposal result. `origin` is this server's. */
+/** The result of a call: a summary, the changes needed to pass, and the full proposal result. */
 export function callResult(answer: ProposalResult, origin: string): CallToolResult {
   const { skill_id, version, status, dry_run } = answer
   const dry = dry_run ? { dry_run, note: NOTHING_RAN } : {}

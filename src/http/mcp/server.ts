@@ -27,7 +27,7 @@ type Ports = {
   propose: (proposal: Proposal, options: { dry_run: boolean }) => Promise<CallToolResult>
 }
 
-/** The skills of a scope as an MCP server, for one request. A call is a proposal: the gate decides. */
+/** The skills of a scope as an MCP server for one request. A call is a proposal to the gate. */
 export function mcpServer(scope: string, { skills, ids, propose }: Ports): Server {
   const server = new Server(
     { name: 'reflex', title: `Reflex: ${scope}`, version: '1' },
@@ -76,7 +76,7 @@ async function skillNamed(name: string, ids: Ports['ids']): Promise<string> {
   if (written === 'hashed') {
     for (const id of await ids()) if ((await toolName(id)) === name) return id
   }
-  throw invalid(`There is no tool ${name}: use tools/list for the available ones.`)
+  throw invalid(`Unknown tool ${name}: use tools/list for the available ones.`)
 }
 
 const invalid = (message: string): McpError => new McpError(ErrorCode.InvalidParams, message)

@@ -1,15 +1,15 @@
 import { skillId } from '../../skills/manifest/names.ts'
 import { hashJson } from '../../base/json.ts'
 
-/** MCP clients accept tool names of letters, digits, _ and -, at most 64. The id of a skill has dots and may be longer. */
+/** MCP clients accept names of at most 64 letters, digits, _ and -. Ids of skills have dots too. */
 const MOST = 64
 const HASH = 24
 const MARK = '___'
 
 /**
- * The tool name of a skill. `a.b_c` becomes `a__b_c`, which `idOf` reverses. An id that is too long, or
- * has adjacent dots and underscores, is truncated and gets a hash after three underscores, a sequence
- * that no other name contains.
+ * The tool name of a skill. `a.b_c` becomes `a__b_c`, which `idOf` reverses. An id that is too
+ * long, or has adjacent dots and underscores, is truncated and gets a hash after three underscores,
+ * which no other name contains.
  */
 export async function toolName(id: string): Promise<string> {
   const plain = id.replaceAll('.', '__')

@@ -67,7 +67,7 @@ export const keyRoutes = resource()
   .openapi(remove, async (c) => {
     const { id } = c.req.valid('param')
     const key = await findKey(storeOf(c.env), id)
-    if (!key || !coversKey(c.var.principal, key) || !(await deleteKey(storeOf(c.env), id))) throw notFound(`There is no key ${id}.`)
+    if (!key || !coversKey(c.var.principal, key) || !(await deleteKey(storeOf(c.env), id))) throw notFound(`Unknown key ${id}.`)
     forgetKey(id)
     return c.body(null, 204)
   })

@@ -7,7 +7,7 @@ import { storeOf } from '../../store/store.ts'
 type Retried = { retried: DeadLetter[]; failed: { id: string; reason: string }[] }
 type WithEvent = DeadLetter & { scope: string; event_id: string }
 
-/** Requeues the events of dead letters in their scopes, with one or two calls per scope, and deletes the requeued letters. */
+/** Requeues the events of dead letters, in one or two calls per scope, and deletes the letters. */
 export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[], by: string): Promise<Retried> {
   const readable = letters.filter(hasEvent)
   const unreadable = letters.filter((letter) => !hasEvent(letter))
@@ -63,7 +63,7 @@ async function retryScope(env: Env, scope: string, letters: readonly WithEvent[]
   }
 }
 
-/** For events the scope never received or has deleted. An event in another state was retried before and is a duplicate there. */
+/** For events that the scope never received or has deleted; others are duplicates there. */
 async function acceptAnew(stub: ScopeApi, letters: readonly WithEvent[]): Promise<string | null> {
   const events = letters.map(({ payload }): Event => JSON.parse(payload))
   const accepted = await stub.accept(events, 'queue')

@@ -18,7 +18,7 @@ export const notFoundIn =
     return handleNotFound(c, meant && `A slash in the name of a scope is written %2F: ${meant}.`)
   }
 
-/** The paths that were meant if the scope's name has slashes that were not encoded: with the next part each, and the one after that, … */
+/** The possible paths if slashes in the scope's name were not encoded, shortest name first. */
 function withScopeEncoded(path: string): string[] {
   const [, rest] = /^\/v1\/scopes\/(.+)$/.exec(path) ?? []
   const parts = rest?.split('/') ?? []

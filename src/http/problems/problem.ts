@@ -13,7 +13,7 @@ export function problemResponse({ status, type, title, detail, errors, extension
   return new Response(JSON.stringify(body), { status, headers: { ...headers, 'Content-Type': 'application/problem+json' } })
 }
 
-/** For app.onError. Anything but a Problem is a bug or an infrastructure failure: the caller gets an id, the log the details. */
+/** For app.onError. For any error but a Problem the caller gets an id, the log the details. */
 export function handleError(error: Error, c: Context): Response {
   if (error instanceof Problem) return answer(c, problemResponse(error))
   if (error instanceof HTTPException) return answer(c, problemResponse(fromHttpException(error)))

@@ -19,7 +19,7 @@ export const plainText = (longest: number) =>
   z
     .string()
     .max(longest)
-    .refine((text) => text.isWellFormed() && !text.includes('\0'), 'holds half of a surrogate pair, or a NUL')
+    .refine((text) => text.isWellFormed() && !text.includes('\0'), 'contains a lone surrogate or a NUL')
 
 /** Code, or a template and its parameters. */
 export const sourceFields = {
@@ -32,7 +32,7 @@ export const sourceFields = {
 type Source = { code?: string | undefined; template?: string | undefined; params?: Record<string, unknown> | undefined }
 export type Written = { code: string; hash: string; template: string | null; description: string }
 
-/** The code of a body, or of its template. Throws a problem unless it passes the static check and runs on a sample. */
+/** The code of a body or its template. Throws unless it passes the checks and runs on a sample. */
 export async function writtenCode(source: Source, sample: Record<string, unknown>): Promise<Written> {
   const { code, ...origin } = codeOf(source)
   const checked = await checkReflex(code)

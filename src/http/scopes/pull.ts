@@ -113,7 +113,7 @@ export const pullRoutes = resource()
     return c.json({ status: refused.status, due_at: refused.due_at }, 200)
   })
 
-/** Scopes the id to the key: two consumers that choose the same id do not get each other's events. */
+/** Adds the key to the id, so that consumers with equal ids do not share a claim. */
 const tokenOf = (key_id: string, claim_id: string): string =>
   createHash('sha256').update(`${key_id} ${claim_id}`).digest('hex').slice(0, 32)
 

@@ -107,7 +107,7 @@ export const socketRoutes = resource()
     return c.json({ ticket, expires_at: new Date(expires_at).toISOString() }, 201)
   })
 
-/** The object trusts the header about the connection, so nothing of the caller's own request is passed on. */
+/** The object trusts the connection header, so none of the caller's headers are passed on. */
 async function open(env: Env, scope: string, connect: Connect, headers: Record<string, string> = {}): Promise<Response> {
   const opening = { ...headers, 'x-reflex-connect': ascii(JSON.stringify(connect)) }
   const response = await env.SCOPE.getByName(scope).fetch('https://scope/', { headers: opening })
@@ -117,7 +117,7 @@ async function open(env: Env, scope: string, connect: Connect, headers: Record<s
   return response
 }
 
-/** Contacts the scope's object only for tickets that this deployment signed: a forged one costs no object. */
+/** Contacts the scope's object only for genuine tickets: a forged one starts no object. */
 export async function redeemTicket(env: Env, scope: string, ticket: string): Promise<Principal | null> {
   const claims = await verifyTicket(ticketSecretOf(env), scope, ticket, Date.now())
   if (!claims) return null

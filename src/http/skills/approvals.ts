@@ -120,7 +120,7 @@ async function decide(env: Env, principal: Principal, { id, status, reason }: De
   throw notFound(decided.detail)
 }
 
-/** The decision is durable in D1 either way: a scope that could not be reached finds it when it polls. */
+/** The decision is durable in D1: a scope that is unreachable finds it when it polls. */
 async function notify(env: Env, { id, scope }: Approval): Promise<void> {
   try {
     await env.SCOPE.getByName(scope).approvalDecided(id)

@@ -58,7 +58,7 @@ export const proposeSkillRoutes = resource()
   })
   .openapi(show, async (c) => jsonText<Bulletin>(await c.env.SCOPE.getByName(c.var.scope).bulletin(c.req.valid('query').text)))
 
-/** Has the scope decide on a proposal with the roles of the key and run it if allowed; returns the JSON of a ProposalResult. */
+/** Proposes a run with the roles of the key; returns the JSON of a ProposalResult. */
 export function propose(
   { env, req, var: { scope, principal } }: Pick<Context<AuthEnv>, 'env' | 'req' | 'var'>,
   proposal: Proposal,

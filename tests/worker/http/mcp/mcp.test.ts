@@ -234,8 +234,8 @@ describe('a call of a tool', () => {
   })
 
   test.each([
-    [{ name: 'no tool' }, 'There is no tool no tool'],
-    [{ name: `a___${'0'.repeat(24)}` }, 'There is no tool a___'],
+    [{ name: 'no tool' }, 'Unknown tool no tool'],
+    [{ name: `a___${'0'.repeat(24)}` }, 'Unknown tool a___'],
     [{ name: 'a', arguments: { reflex_why: 1 } }, 'reflex_why'],
     [{ name: 'a', arguments: { reflex_why: 'x'.repeat(2001) } }, 'reflex_why'],
   ])('is not %j', async (params, detail) => {
