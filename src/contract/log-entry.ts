@@ -53,10 +53,7 @@ export type EntryBody =
   | { kind: 'model-lost'; status: number | null; error: string; retry_after_ms: number | null; ask_at: string }
   /** The provider answers again, after `tries` turns failed to reach it. */
   | { kind: 'model-restored'; since: string; waited_ms: number; tries: number }
-  /**
-   * `considered`: the turn's events, as ranges of `seq`. `saw`: the events of the context as ranges
-   * of `seq`, their number, and the scratch.
-   */
+  /** `considered`, `saw.seqs`: ranges of `seq`, of the turn's events and of the whole context. */
   | {
       kind: 'turn-started'
       turn_id: string
@@ -121,16 +118,11 @@ export type EntryBody =
       status: ActionEnd
       error: string | null
     }
-  /**
-   * A reflex's action in shadow mode and the actual decision; `agreed` is null if not comparable.
-   */
+  /** An action in shadow mode and the actual decision; `agreed` is null if not comparable. */
   | { kind: 'reflex-compared'; reflex_id: string; version: number; action: Action; decision: Decision; agreed: boolean | null }
   /** `turn_id` is null if an operator did it. */
   | { kind: 'reflex-overruled'; reflex_id: string; version: number; turn_id: string | null; reason: string }
-  /**
-   * The scope promoted or demoted a version by its metrics; `suspended`: for this scope alone,
-   * because it does not control the version.
-   */
+  /** Moved by the scope's metrics; `suspended`: in this scope only, which does not own it. */
   | { kind: 'reflex-moved'; reflex_id: string; version: number; from: ReflexState; to: ReflexState | 'suspended'; reason: string }
   | { kind: 'scratch-set'; key: string; value: unknown; reflex_id: string }
   | { kind: 'turn-cancelled'; turn_id: string; reason: string; by: string }

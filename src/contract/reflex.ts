@@ -56,10 +56,7 @@ export const registeredReflex = listedReflex
   .pick({ id: true, version: true, hash: true, owner: true, state: true })
   .meta({ id: 'RegisteredReflex' })
 
-/**
- * One stored version, immutable but for its `state`. `owner_id` is the id of the key that created
- * it, or `scope:NAME` (as is `owner`) if the agent of a scope did.
- */
+/** One stored version. `owner_id` is a key's id; an agent's is `scope:NAME`, as is `owner`. */
 export type ReflexVersion = InMs<Omit<z.infer<typeof reflex>, 'versions'>, 'created_at'> & { owner_id: string }
 
 const AGENT = 'scope:'
@@ -142,10 +139,7 @@ export type Recording = {
   decision: Decision | null
 }
 
-/**
- * The identity of a tool call. Calls are the same if their keys, or without keys their arguments,
- * are equal.
- */
+/** Calls are the same if their keys, or without keys their arguments, are equal. */
 export type CallKeys = { idempotence_key: string | null; arguments_hash: string }
 /** Null if there is no such tool, or if it rejects the arguments. */
 export type KeyOf = (tool: string, args: unknown) => CallKeys | null

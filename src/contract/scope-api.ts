@@ -97,16 +97,12 @@ export interface ScopeApi {
   identify(calls: ToolCall[]): Promise<(CallKeys | null)[]>
   metrics(): Promise<ScopeMetrics>
   /**
-   * Decides on a proposal and runs it if allowed; returns a ProposalResult as JSON. Secrets are
-   * neither accepted from a model nor returned to it.
+   * Runs a proposal if allowed; returns a ProposalResult as JSON. Models get and send no secrets.
    */
   propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, by: ProposalCaller): Promise<string>
   /** The bulletin that a model would get for this text, as JSON. */
   bulletin(text: string): Promise<string>
-  /**
-   * A page of the skills that fit here, by id: JSON of
-   * `{goal_labels, tau?, skills: [{manifest, needed}], more}`.
-   */
+  /** A page of skills by id: JSON of `{goal_labels, tau?, skills: [{manifest, needed}], more}`. */
   skills(page: { after: string; limit: number }): Promise<string>
   /** The ids of all skills that fit here. */
   skillIds(): Promise<string[]>

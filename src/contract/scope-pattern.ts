@@ -10,10 +10,7 @@ function isSimple(pattern: string): boolean {
   return pattern.length <= 50 || !pattern.slice(0, -1).includes('*')
 }
 
-/**
- * SQL that is true if the pattern in the column `value` matches `subject`, within D1's limit on
- * GLOB.
- */
+/** SQL that is true if the pattern in `value` matches `subject`, within D1's limit on GLOB. */
 export const patternMatchesSql = (subject: string): string => `CASE
     WHEN length(value) <= 50 THEN ${subject} GLOB value
     WHEN substr(value, -1) = '*' THEN substr(${subject}, 1, length(value) - 1) = substr(value, 1, length(value) - 1)

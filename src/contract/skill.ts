@@ -12,20 +12,14 @@ export const skillState = z
   )
 export type SkillState = z.infer<typeof skillState>
 
-/**
- * The keys that may read a version's manifest. `project`: those whose scopes overlap with its
- * owner's. `org`: all. It runs only in its owner's scopes in both cases.
- */
+/** `project`: keys whose scopes overlap with the owner's may read it. `org`: all keys. */
 export const skillSharing = ['project', 'org'] as const
 export type SkillSharing = (typeof skillSharing)[number]
 
 const provenance = z.object({ by: text.describe("A key's name, or the agent of `scope`."), scope: text.nullable() })
 export type SkillProvenance = z.infer<typeof provenance>
 
-/**
- * A manifest as parsed at registration. It is parsed again before a run, because the schema may
- * have changed.
- */
+/** A manifest as parsed at registration. A run parses it again: the schema may have changed. */
 export type StoredManifest = {
   id: string
   version: string

@@ -14,10 +14,7 @@ const DATABASE_MS = 500
 const ARM_EVERY_MS = 20_000
 const MOST_RECENT = 10_000
 
-/**
- * `known`: traces of events sent before, by `scope id`, if D1 answered in time. `unsure`: events
- * that may be lost, which the sender must resend.
- */
+/** `known`: traces of events sent before, by `scope id`. `unsure`: events that may be lost. */
 export type Enqueued = { known: Map<string, string>; unsure: ReadonlySet<Event> }
 
 let armedAt = 0

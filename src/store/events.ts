@@ -147,10 +147,7 @@ export async function* replayEvents(db: D1Database, filter: Omit<EventFilter, 's
 
 const ENDED = `status NOT IN ('queued', 'pending', 'processing', 'dead_lettered')`
 
-/**
- * Deletes those of the next `limit` ended events after the row `after` that were filed and accepted
- * before `before`.
- */
+/** Deletes ended events, filed and accepted before `before`, of the next `limit` after `after`. */
 export async function forgetEvents(
   db: D1Database,
   { before, after, limit }: { before: number; after: string; limit: number },

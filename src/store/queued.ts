@@ -14,10 +14,7 @@ export const seqAt = (ms: number): string => String(BigInt(Math.max(0, Math.floo
 export const filedAt = (event: string, accepted_at: string): string =>
   `max(0, min(coalesce(CAST(round(unixepoch(${event}->>'timestamp', 'subsec') * 1000) AS INTEGER), ${accepted_at}), ${accepted_at}))`
 
-/**
- * SQL that inserts rows of `place, event, status, attempts, error, accepted_at, revision` into the
- * log; `event` is JSON. An event goes behind those of its millisecond.
- */
+/** SQL that inserts rows into the log; each goes behind the events of its millisecond. */
 export const insertEvents = (rows: string): string => `INSERT INTO events
     (seq, id, scope, type, status, attempts, error, accepted_at, revision, payload)
   SELECT coalesce((SELECT max(seq) FROM events WHERE seq >= filed << ${BITS} AND seq < (filed + 1) << ${BITS}), filed << ${BITS})
@@ -32,10 +29,7 @@ export type UnseenBatch = SentBatch & { attempts: number }
 /** The id of a new batch. Two equal ids share a row. */
 export const newBatchId = (now: number): string => String(BigInt(seqAt(now)) + BigInt(Math.floor(Math.random() * 2 ** BITS)))
 
-/**
- * Records what is sent through the queue, for the sweep. Returns the traces of events that the log
- * already has, by `scope id`.
- */
+/** Records batches for the sweep. Returns the traces of already logged events, by `scope id`. */
 export async function noteQueued(db: D1Database, batches: readonly SentBatch[], due_at: number): Promise<Map<string, string>> {
   const rows = jsonChunks(batches.map(({ id, events }) => JSON.stringify([id, events])))
   const asked = jsonChunks(batches.flatMap(({ events }) => events.map(({ scope, id }) => JSON.stringify([scope, id]))))

@@ -9,10 +9,7 @@ export function demandPerson({ name }: Principal): void {
   throw forbidden(`The key ${name} has the name of an agent: keys whose name begins with ${agentOwner('')} own nothing.`)
 }
 
-/**
- * Admits the owner, admins, and for an agent's artifact the operators of its scope. Each must cover
- * every scope that the artifact reaches.
- */
+/** Admits the owner, admins and an agent's operators, if they cover all scopes it reaches. */
 export function demandControl(
   principal: Principal,
   { kind, id, owner, owner_id, scopes }: Owner & { kind: ArtifactKind; id: string },

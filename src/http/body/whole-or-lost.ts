@@ -1,9 +1,6 @@
 const CHUNK_BYTES = 64 * 1024
 
-/**
- * Sends a text at the reader's pace. Calls `lost` if the connection breaks first; a short text may
- * be lost unnoticed in network buffers.
- */
+/** Sends a text; calls `lost` if the connection breaks first, unless network buffers hide it. */
 export function wholeOrLost(text: string, lost: () => void): ReadableStream<Uint8Array> {
   const bytes = new TextEncoder().encode(text)
   let taken = 0
