@@ -6,7 +6,7 @@ import { median } from './figure.ts'
 import { contextOf4kB } from './sandbox/context.ts'
 import { sandboxClient } from './clients.ts'
 
-/** Prints the measurements that the limits of the sandbox are calibrated by: `node bench/calibrate.ts`. */
+/** Prints the measurements behind the sandbox's limits: `node bench/calibrate.ts`. */
 const directory = await mkdtemp(join(tmpdir(), 'reflex-bench-'))
 const server = await startServer({ persist_to: directory, config: 'bench/sandbox/wrangler.toml' })
 const sandbox = sandboxClient(server.url)

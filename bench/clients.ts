@@ -72,13 +72,17 @@ export function bareClient(url: string) {
 type Stopped = { name: string; ms: number; reason: string; fuel: number }
 export type SandboxClient = ReturnType<typeof sandboxClient>
 
-/** Measured inside workerd, whose clock counts in milliseconds: shorter work is measured in blocks. */
+/**
+ * Measured in workerd, whose clock has a resolution of 1 ms: shorter work is measured in blocks.
+ */
 export function sandboxClient(url: string) {
   const ask = async <Answer>(what: string): Promise<Answer> => JSON.parse(await send(`${url}/${what}`)) as Answer
   return {
     /** ms; valid on the first call only. */
     firstInIsolate: () => ask<number>('first-in-isolate'),
-    /** ms per run, in 30 blocks. */
+    /**
+     * ms per run, in ten blocks of ten reflexes on their first run; only the first call is valid.
+     */
     warm: () => ask<number[]>('warm'),
     /** ms per run, in ten blocks of ten reflexes that have never run; valid on the first call only. */
     firstOfReflex: () => ask<number[]>('first-of-reflex'),

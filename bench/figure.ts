@@ -13,7 +13,7 @@ export type Bench = {
 export type Side = { measure: () => Promise<number>; close?: () => Promise<void> }
 type Unit = 'events/s' | 'ms' | 'µs' | 'MB'
 
-/** The target is for the ratio to the bare loop, or for the value itself where there is no bare loop. */
+/** The target of the ratio to the bare loop, or of the value itself without a bare loop. */
 export type Figure = {
   name: string
   what: string
@@ -67,7 +67,7 @@ export async function measureFigure(figure: Figure, { before, bench, runs }: Run
   }
 }
 
-/** The ratio is the median of the ratios of the pairs: what slows the machine slows both of a pair. */
+/** The median of the ratios of pairs: a slow machine slows both of a pair. */
 export function lineOf({ name, what, unit, target }: Omit<Figure, 'ours' | 'bare'>, samples: Samples): Line {
   const pairs = samples.bare.map((bare, index) => (samples.ours[index] ?? Number.NaN) / bare)
   const ratio = pairs.length > 0 ? median(pairs) : null

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 type LogLine = { id: string; type: 'log.line'; scope: string; source: string; timestamp: string; host: string; line: string }
 
-/** Lines of SSH logins. The filter reads each; the trigger reads those that pass it, and says no. */
+/** Lines of SSH logins. The filter reads each; the trigger reads those that pass, and declines. */
 export function loginLines(count: number, scopeOf: (index: number) => string): LogLine[] {
   const timestamp = new Date().toISOString()
   return Array.from({ length: count }, (_, index) => {

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { columns, number } from './figure.ts'
 
-/** What a peer's `run.sh` prints as its last line, with any figures that end in `_eps` or `_ms`. */
+/** The last line of a peer's `run.sh`, with optional figures that end in `_eps` or `_ms`. */
 type Printed = { peer: string; throughput_eps?: number | null; p50_ms?: number | null; p99_ms?: number | null; [more: string]: unknown }
 export type PeerLine = { name: string; figures: Record<string, number>; error?: string }
 

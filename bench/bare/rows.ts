@@ -22,7 +22,9 @@ export class Rows extends DurableObject {
     return this.#sql.exec<{ n: number }>('SELECT coalesce(max(seq), 0) AS n FROM rows').one().n
   }
 
-  /** An event by hand: a durable inbox, an idempotent handler, a memory of 100 events, an outcome. */
+  /**
+   * A minimal event loop: a durable inbox, an idempotent handler, 100 events in memory, an outcome.
+   */
   async work(event: string): Promise<void> {
     const insert = 'INSERT OR IGNORE INTO inbox (id, payload) SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM outcomes WHERE id = ?1)'
     this.#sql.exec(insert, idOf(event), event)

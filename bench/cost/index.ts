@@ -5,7 +5,7 @@ import type { Via } from '../../src/contract/log-entry.ts'
 import { countDatabase, countStorage, takeDatabaseWrites, takeStorageWrites, type Writes } from '../../tests/support/count-writes.ts'
 
 export { Sweeper }
-/** Requests and queue operations as they are billed: a message of 64 kB is written, read and deleted. */
+/** Billed requests and queue operations: a message of 64 kB is written, read and deleted. */
 export type Spent = { scope: Writes; d1: Writes; worker_requests: number; object_requests: number; queue_operations: number }
 
 const nothing = { worker_requests: 0, object_requests: 0, queue_operations: 0 }
@@ -34,7 +34,7 @@ export class Scope extends Uncounted {
   }
 }
 
-/** The Worker as it is, and at `/bench/spent?scope=…` what it has spent since the last such request. */
+/** The Worker, plus `/bench/spent?scope=…` with what it has spent since the last such request. */
 export default {
   ...worker,
   async fetch(request, env, context) {

@@ -1,4 +1,4 @@
-/** What one event costs, in units that Cloudflare bills. `kept`: rows that retention deletes later. */
+/** Billed units of one event. `kept`: rows that retention deletes later. */
 export type PerEvent = {
   scope_rows: number
   alarms: number
@@ -12,7 +12,7 @@ export type PerEvent = {
   queue_operations: number
 }
 
-/** List prices of Workers Paid beyond what it includes, in dollars: a million rows or requests, a GB for a month. */
+/** List prices of Workers Paid beyond the included amounts, in dollars per million or GB-month. */
 const prices = {
   row: 1,
   worker_request: 0.3,
@@ -24,7 +24,7 @@ const prices = {
 /** By default a scope keeps its log for 7 days, and D1 keeps events for 30. */
 const MONTHS = { scope: 7 / 30, d1: 1 } as const
 
-/** Dollars for a million such events, their deletion and storage included; reads and CPU are not. */
+/** Dollars per million such events with deletion and storage, without reads and CPU. */
 export function dollars(event: PerEvent): number {
   const rows = event.scope_rows + event.alarms + event.d1_rows + event.scope_kept + event.d1_kept
   const requests =

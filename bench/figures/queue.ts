@@ -18,7 +18,7 @@ export const queuePath: Figure = {
   bare: async ({ bare }) => bareSide(bare, 'each'),
 }
 
-/** A harder comparison: grouping a batch by object is one of two reasons why the queue path is fast. */
+/** A harder comparison: grouping a batch by object explains half of the queue path's speed. */
 export const queueGrouped: Figure = {
   name: 'queue-grouped',
   what: 'the same, against a bare loop that inserts the events of a batch in one call an object',

@@ -12,7 +12,7 @@ const alone = ({ sample, ...figure }: Alone): Figure => ({
   },
 })
 
-/** A first time happens once, so all first times are measured together, before anything else runs there. */
+/** First runs are measured together, before anything else runs in the isolate. */
 const firsts = new WeakMap<SandboxClient, ReturnType<typeof measureFirsts>>()
 function firstTimes(sandbox: SandboxClient) {
   const known = firsts.get(sandbox) ?? measureFirsts(sandbox)

@@ -18,7 +18,7 @@ function reflex(context) {
 
 const run = (program: Program) => timed(() => runReflex(isolateSandbox(), program, contextOf4kB))
 
-/** Each request does one thing, so that the first one meets an isolate in which no reflex has run. */
+/** Each request does one thing, so that the first one finds an isolate without reflex runs. */
 const measures: Record<string, () => unknown> = {
   health: () => 'ok',
   'first-in-isolate': () => run(guard(0)).ms,

@@ -13,7 +13,7 @@ import { blocks } from './timed.ts'
 
 const TOPICS = ['deploy', 'rollback', 'scale', 'backup', 'restore', 'rotate', 'drain', 'migrate', 'audit', 'invoice']
 
-/** As an agent finds them: one topic in ten is being spoken of, which leaves a hundred that could fire. */
+/** As in an agent: one topic in ten is mentioned, which leaves a hundred skills that could fire. */
 const skills = Array.from({ length: 1000 }, (_, number) => {
   const topic = TOPICS[number % TOPICS.length] ?? ''
   const manifest = deployManifest({ id: `${topic}.skill${number}`, 'activation.goal_labels': [topic], 'activation.keywords_any': [topic] })

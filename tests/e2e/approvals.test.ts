@@ -7,7 +7,7 @@ import { ADMIN_KEY, ask, call, eventually, scopePath, temporaryState, wholeLog }
 
 const SCOPE = 'ssh/approvals'
 const state = await temporaryState()
-/** What the firewall was told, by its idempotency key. */
+/** Calls that the firewall received, by idempotency key. */
 const told = new Map<string, number>()
 const firewall = createServer((request, response) => {
   const key = String(request.headers['idempotency-key'])

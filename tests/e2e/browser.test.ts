@@ -72,7 +72,7 @@ async function logOf(page: Page): Promise<Entry[]> {
   return Promise.all(lines.map(async (line) => JSON.parse((await line.getAttribute('title')) ?? 'null') as Entry))
 }
 
-test('a chat streams its answers, and goes on after kill -9 and a restart with nothing lost and nothing doubled', async () => {
+test('a chat streams its answers, and continues after kill -9 and a restart without loss or duplicates', async () => {
   const page = await chat('chat/browser', 'alice')
   const faults: Error[] = []
   page.on('pageerror', (error) => faults.push(error))
@@ -120,7 +120,7 @@ test('a chat streams its answers, and goes on after kill -9 and a restart with n
   await page.close()
 })
 
-test('two people in one scope see each other, and a wrong key is told so and not tried again', async () => {
+test('two people in one scope see each other, and a wrong key gets an error and is not retried', async () => {
   const alice = await chat('chat/two', 'alice')
   const bob = await chat('chat/two', 'bob')
   await say(alice, 'hello')

@@ -61,7 +61,7 @@ function ownLoop(url: string, scope: string, ...args: string[]): Loop {
   return { child, printed: () => printed, exited }
 }
 
-/** Passes requests on, with leases of `lease_s`; the answer to the acknowledgement number `mute_ack` never comes. */
+/** Forwards requests with leases of `lease_s`; drops the response to acknowledgement `mute_ack`. */
 async function desk({
   lease_s,
   mute_ack,
@@ -204,7 +204,7 @@ async function follow(scope: string, seen: { id: string | null; data: string }[]
   for await (const bytes of response.body ?? []) seen.push(...parse(decoder.decode(bytes, { stream: true })))
 }
 
-test('server-sent events go on behind Last-Event-ID after kill -9 and a restart, with none missed and none repeated', async () => {
+test('server-sent events resume after Last-Event-ID after kill -9 and a restart, with none missed and none repeated', async () => {
   const scope = 'clients/stream'
   const seen: { id: string | null; data: string }[] = []
   const stop = new AbortController()

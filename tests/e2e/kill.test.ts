@@ -15,7 +15,8 @@ const state = await temporaryState()
 /** Every call of the webhook, by its idempotency key. */
 const webhook = new Map<string, number>()
 const receiver = createServer((request, response) => {
-  // Behind the effect's own key it says when the block was made: nothing is unblocked here, so that there is one of each.
+  // The time of the block, after the effect's key: nothing is unblocked here, so one of each
+  // exists.
   const key = String(request.headers['idempotency-key']).replace(/ \d+$/, '')
   webhook.set(key, (webhook.get(key) ?? 0) + 1)
   request.resume().on('end', () => response.end('{}'))
@@ -43,7 +44,7 @@ afterAll(async () => {
 type Line = { id: string; type: 'log.line'; scope: string; host: string; line: string; timestamp: string }
 let made = 0
 
-/** Lines of many attackers, so that blocks go on all the time. */
+/** Lines of many attackers, so that addresses are blocked all the time. */
 function lines(scope: string): Line[] {
   return Array.from({ length: BATCH }, () => {
     made += 1
@@ -63,7 +64,7 @@ test('the server killed with -9 under load loses nothing that it accepted, and n
     const scope = SCOPES[index % SCOPES.length]!
     const events = lines(scope)
     const route = index % 2 === 0 ? '/v1/events' : `${scopePath(scope)}/events`
-    // A client whose request got no answer sends it again, the same ids: what was accepted meanwhile is a duplicate.
+    // A client without a response resends the same ids: accepted ones are duplicates.
     while (!note(events, await call(server.url, route, { body: events }))) await new Promise((resolve) => setTimeout(resolve, 200))
   }
 
@@ -111,7 +112,7 @@ test('the server killed with -9 under load loses nothing that it accepted, and n
     }
   }
   for (const [id, scope] of accepted) expect(ended.get(id), `outcomes of ${id} in ${scope}`).toBe(1)
-  // The log and, below, D1 speak of each; a request for each of the thousands would take longer than all the rest.
+  // Reads the log, and D1 below: a request per event would take longer than all the rest.
   for (const [id, scope] of Array.from(accepted).filter((_, index) => index % 10 === 0)) {
     const record = await call(server.url, `${scopePath(scope)}/events/${id}`)
     expect(outcomes).toContain((bodyOf(record) as { status: string }).status)
@@ -121,7 +122,8 @@ test('the server killed with -9 under load loses nothing that it accepted, and n
 
   expect(done.size).toBeGreaterThan(50)
   for (const [key, times] of done) expect(times, `${key} is recorded as done`).toBe(1)
-  // The receiver knows a repeated call by its key. It gets one only where the log says that the end of the first is unknown.
+  // The receiver recognises a repeated call by its key, and gets one only if the outcome is
+  // unknown.
   for (const [key, times] of webhook) expect(times, `calls with ${key}`).toBeLessThanOrEqual(1 + (unknown.get(key) ?? 0))
   expect(webhook.size).toBe(done.size)
 

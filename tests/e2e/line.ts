@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 type Fault = 'answers lost' | 'requests lost' | 'answers held'
 export type Line = {
   url: string
-  /** What goes wrong on every connection from now on; null for nothing. What is held arrives later, what is lost never does. */
+  /** The fault of all connections from now on, or null. `held` arrives later, `lost` never does. */
   fault: (fault: Fault | null) => void
   /** Bytes that were lost so far. */
   readonly lost: number
@@ -13,7 +13,10 @@ export type Line = {
   stop: () => void
 }
 
-/** A line from a client to the server at `port`, with the faults that real lines have. When the server dies, its connections break. */
+/**
+ * A connection from a client to the server at `port`, with the faults of real networks. It breaks
+ * when the server dies.
+ */
 export async function lineTo(port: number): Promise<Line> {
   const pairs = new Set<{ client: Socket; server: Socket }>()
   let current: Fault | null = null

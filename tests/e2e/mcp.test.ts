@@ -71,7 +71,7 @@ async function officialClient(key: string): Promise<Client> {
 }
 
 type Told = { status: string; to_pass?: string[]; outputs?: object; approval?: { id: string; approve: string } }
-/** What the model reads of a result. */
+/** The part of a result that the model reads. */
 function toldBy({ content, isError }: object & { content?: unknown; isError?: unknown }): Told & { isError: unknown } {
   const [part] = content as { type: string; text: string }[]
   return { ...(JSON.parse(part?.text ?? '') as Told), isError }
@@ -121,7 +121,7 @@ test('the client of the AI SDK gives them to a model as tools', async () => {
   await client.close()
 })
 
-test('a key that may only look sees the tools and is told what it lacks', async () => {
+test('a viewer key sees the tools and gets an error that names the missing role', async () => {
   const body = { name: 'a looker', roles: ['viewer'], scopes: ['ssh/*'] }
   const looker = (await ask<{ key: string }>(server.url, '/v1/keys', { body })).key
   const client = await officialClient(looker)

@@ -3,9 +3,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** What the model says to a question, piece by piece. Where it throws before the first piece, the server answers 500, or 400 to a Refusal. */
+/**
+ * The model's response in parts. If it throws before the first, the server responds 500, or 400 to
+ * a Refusal.
+ */
 export type Script = (question: string) => AsyncIterable<string>
-/** What no other try would change. */
+/** A failure that no retry fixes. */
 export class Refusal extends Error {}
 
 export type ScriptedModel = {
@@ -19,7 +22,7 @@ export type ScriptedModel = {
   stop: () => void
 }
 
-/** A language model behind the protocol that most servers speak, on this machine, that says what a test wants when the test wants it. */
+/** A local model server with the chat completions protocol, scripted by the test. */
 export async function scriptedModel(script: Script): Promise<ScriptedModel> {
   const server = createServer((request, response) => {
     answer(model, request, response).catch((error: unknown) => {

@@ -48,11 +48,11 @@ test('a reflex that is registered over the API decides events at once, is evalua
     fires: 2,
   })
   const metrics = () => ask<{ total: { fired: number; runs: number } }>(server.url, '/v1/reflexes/greeter/metrics')
-  await eventually(async () => (await metrics()).total.runs === 3, 'D1 is told of the sums')
+  await eventually(async () => (await metrics()).total.runs === 3, 'D1 has the counters')
   expect((await metrics()).total).toMatchObject({ runs: 3, fired: 2 })
 })
 
-test('hostile code is stopped, the scope goes on, and the reflex acts no more', async () => {
+test('hostile code is stopped, the scope continues, and the reflex no longer acts', async () => {
   const scope = 'e2e/hostile'
   const code = 'function reflex(context) { for (;;); }'
   const refused = await call(server.url, '/v1/reflexes', { body: { id: 'hostile', code } })

@@ -39,7 +39,7 @@ const send = (scope: string, events: Sent | Sent[]) => call(server.url, `${scope
 const recordOf = (scope: string, id: string) => ask<{ status: string }>(server.url, `${scopePath(scope)}/events/${id}`)
 
 type Row = { id: string; type: string; status: string; attempts: number; timestamp: string }
-/** What D1 knows of a scope's events. The scope itself is not asked, and so not woken. */
+/** A scope's events in D1. The scope itself is not called, and so not woken. */
 async function rowsInD1(scope: string): Promise<Row[]> {
   const rows: Row[] = []
   for (let cursor: string | null = ''; cursor !== null;) {
@@ -73,7 +73,7 @@ test('ten thousand events of two clients over both paths, many of them sent twic
   })
   const client = async (name: string, first: number, last: number, turn: 0 | 1): Promise<void> => {
     const { key } = await ask<{ key: string }>(server.url, '/v1/keys', { body: { name, roles: ['publisher'], scopes: ['traffic/*'] } })
-    // What both have goes first, so that they send it at the same time, each over the other path.
+    // The common part goes first, so that both send it at the same time over different paths.
     const shared = Array.from({ length: 40 }, (_, index) => 30 + index)
     const own = Array.from({ length: last - first }, (_, index) => first + index).filter((index) => !shared.includes(index))
     const todo = [...shared, ...own].flatMap((index) => (index % 10 === 0 ? [index, index] : [index]))
@@ -125,7 +125,7 @@ test('a viewer that reads nothing for a while holds nobody up, and gets everythi
 
   line.fault('answers held')
   const heard = slow.length
-  // Each change is written to the log with the settings as they are then: more than 20 MB in all, which no buffer on the way takes.
+  // Each change logs all settings: more than 20 MB in total, which exceeds all buffers on the way.
   const parameters = { padding: 'x'.repeat(60_000) }
   for (let round = 0; round < 200; round += 1) {
     await call(server.url, scopePath(scope), { method: 'PATCH', body: { parameters: { ...parameters, round } } })

@@ -1,4 +1,7 @@
-/** Who adds a version to what `alice` made with the scopes `team-a/*`, how the draft differs, and whether it is taken. */
+/**
+ * Contributors to what `alice` made with the scopes `team-a/*`, how the draft differs, and whether
+ * it is accepted.
+ */
 export const contributors: [who: string, draft: object, taken: boolean][] = [
   ['its owner', {}, true],
   ['another key, though of the same name', { owner_id: 'key-of-bob' }, false],

@@ -1,6 +1,6 @@
 /**
- * What Cloudflare bills as written, by the platform's own counters: an index entry is a row, too,
- * and so is each `setAlarm`. `kept` is the number of rows that a later deletion writes once more.
+ * Rows written by the platform's own counters: index entries and each `setAlarm` count as rows.
+ * `kept` is the number of rows that a later deletion writes once more.
  */
 export type Writes = { rows: number; alarms: number; bytes: number; kept: number }
 
@@ -45,7 +45,7 @@ export function countStorage(storage: DurableObjectStorage): void {
   )
 }
 
-/** What this object has written since the last call. Call it within the object. */
+/** The writes of this object since the last call. Call it within the object. */
 export function takeStorageWrites(storage: DurableObjectStorage): Writes {
   const counter = counters.get(storage)
   if (!counter) throw new Error('this storage is not counted')
@@ -77,7 +77,7 @@ export function countDatabase(db: D1Database): void {
   }
 }
 
-/** What was written to D1 since the last call. */
+/** The writes to D1 since the last call. */
 export async function takeDatabaseWrites(db: D1Database): Promise<Writes> {
   const { results } = await db.prepare(TABLES).all<{ name: string }>()
   const kept = results.map(async ({ name }) => (await db.prepare(`SELECT count(*) AS n FROM "${name}"`).first<number>('n')) ?? 0)
@@ -86,7 +86,7 @@ export async function takeDatabaseWrites(db: D1Database): Promise<Writes> {
   return writes
 }
 
-/** A cursor knows how much it has written once its rows were read, which is before the next statement. */
+/** A cursor counts its writes once its rows were read, before the next statement. */
 function fold(counter: Counter): void {
   for (const { rowsWritten } of counter.cursors) counter.rows += rowsWritten
   counter.cursors = []

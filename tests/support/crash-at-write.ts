@@ -1,15 +1,19 @@
 import { isLaid } from '../../src/scope/lay-schema.ts'
 import { CRASH, crash, inObject, stubOf } from './scopes.ts'
 
-/** Just before the journal's write number `at`, which is then never made, or just after it, before anything else happens. */
+/** Just before the journal's write number `at`, which is never made, or just after it. */
 export type Place = { at: number; side: 'before' | 'after' }
 
-/** What became of an object: how often it wrote to its journal and, where it died, which steps had begun and not ended by then. */
+/**
+ * The life of an object: its number of writes to the journal and, if it died, the steps that had
+ * started and not ended.
+ */
 export type Life = { writes: number; died: boolean; buried: boolean; over: boolean; lost: { phase: string; place: number }[] }
 
 class Death extends Error {}
 
-// What an object has in the background when it dies rejects, and nobody is left to hear of it: vitest would tell of it from within the dead object, and wait for ever.
+// Background work of a dying object rejects without a handler: vitest would report it from within
+// the dead object, and hang.
 const listeners = process.listeners('unhandledRejection')
 process.removeAllListeners('unhandledRejection')
 process.on('unhandledRejection', (error, promise) => {
@@ -20,8 +24,8 @@ const WRITE = /^\s*(?:INSERT|UPDATE|DELETE)\b/i
 const JOURNAL = /^\s*(?:INSERT INTO|UPDATE|DELETE FROM) (?:skill_\w+|effects|parked_runs|outbox|jobs|action_keys|log)\b/i
 
 /**
- * From now on the object's writes to what it journals, its log included, are counted, and at `place` it dies: what it wrote before is on disk, and nothing it
- * does from then on is. Built anew, it lives on.
+ * Counts the object's writes to its journal and log. At `place` the object dies: earlier writes are
+ * on disk, and later work has no effect. It can be rebuilt.
  */
 export async function live(scope: string, place: Place | null): Promise<Life> {
   const life: Life = { writes: 0, died: false, buried: false, over: false, lost: [] }
@@ -49,7 +53,8 @@ export async function live(scope: string, place: Place | null): Promise<Life> {
       if (journalled && place?.side === 'after' && life.writes === place.at) die()
       return made
     }
-    // To the scope it is a unit of work that failed, after which it resets itself: that would take along what was written just before.
+    // The scope treats it as a failed unit of work and resets, which would also drop the last
+    // write.
     state.abort = (reason) => (reason === CRASH ? abort(reason) : undefined)
     sql.exec = ((query: string, ...bindings: unknown[]) => {
       if (life.died && WRITE.test(query)) die()
@@ -75,7 +80,7 @@ export async function live(scope: string, place: Place | null): Promise<Life> {
   return life
 }
 
-/** From outside, and once what was written is on disk: as long as it lies there, nothing that it does is kept. */
+/** From outside, once its writes are on disk: until it is rebuilt, nothing it does is kept. */
 async function bury(scope: string, life: Life): Promise<void> {
   while (!life.died && !life.over) await scheduler.wait(5)
   if (life.died) await crash(scope)

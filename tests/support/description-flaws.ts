@@ -12,7 +12,7 @@ type Operation = {
 }
 export type Description = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, Schema> } }
 
-/** What a linter or a generator of clients would stumble over: the rules that matter, each flaw as a sentence. */
+/** Flaws that a linter or client generator would report, each as a sentence. */
 export function descriptionFlaws(description: Description): string[] {
   const operations = Object.entries(description.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
@@ -23,7 +23,7 @@ export function descriptionFlaws(description: Description): string[] {
     ...operations.flatMap(({ name, operation }) => operationFlaws(operation, description).map((flaw) => `${name}: ${flaw}`)),
     ...patternsIn(description)
       .filter(isBroken)
-      .map((pattern) => `pattern ${pattern} is none`),
+      .map((pattern) => `pattern ${pattern} is invalid`),
   ]
 }
 

@@ -138,7 +138,7 @@ const output = [
   hostile('a thenable', 'return { then(resolve) { resolve(1) } }', 'fired'),
   hostile('a function', 'return () => 1', 'invalid_action', /not a function/),
   hostile('a symbol', 'return Symbol("x")', 'invalid_action', /not a symbol/),
-  hostile('a number that is none', 'return NaN', 'invalid_action', /not a number/),
+  hostile('NaN', 'return NaN', 'invalid_action', /not a number/),
   hostile('text', 'return "null"', 'invalid_action', /not a string/),
   hostile('a BigInt in it', 'return { a: 1n }', 'invalid_action', /not JSON/),
   hostile('a list', 'return []', 'invalid_action', /is an object/),

@@ -81,7 +81,7 @@ export const message = (fields: Record<string, unknown> = {}) => ({
 })
 export const scopePath = (scope: string, rest = ''): string => `/v1/scopes/${encodeURIComponent(scope)}${rest}`
 
-/** What an answer must match to be this problem. */
+/** The matcher of a response with this problem. */
 export const problem = (status: number, kind?: string): object => ({
   status,
   type: 'application/problem+json',

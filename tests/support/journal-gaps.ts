@@ -30,7 +30,7 @@ const plans: Record<string, object> = {
   'that spends its budget': { steps: [act('dear'), act('second')], compensation: [undo(0)] },
 }
 
-/** How a run comes to be, in a scope that may die at any time: it is asked for again as long as the scope has no record of it. */
+/** Requests a run in a scope that may die at any time, until the scope has a record of it. */
 type Way = {
   /** All of them unless given. */
   plans?: Record<string, object>
@@ -54,7 +54,7 @@ export const overHttp: Way = {
   ask: (scope, id) => until(async () => (await propose(scope, id).catch(() => null)) ?? (await runsOf(scope)).length > 0, 'it has begun'),
 }
 
-/** Who else asks for runs. */
+/** The other caller that requests runs. */
 export const askers: Record<string, Way> = {
   'that somebody approves': {
     plans: plainly,
@@ -96,7 +96,9 @@ async function run({ way, id, place }: { way: Way; id: string; place: Place | nu
   return recordOf(scope, life)
 }
 
-/** One test for each plan and way, with a key and without: the scope dies at each write of its journal. */
+/**
+ * One test per plan and way, with and without a key: the scope dies at each write of its journal.
+ */
 export function comeToOneEnd(askers: Record<string, Way>): void {
   describe.each(Object.entries(askers))('a run %s', (_, way) => {
     describe.each(Object.entries(way.plans ?? plans))('of a plan %s', (_name, shape) => {
@@ -107,7 +109,8 @@ export function comeToOneEnd(askers: Record<string, Way>): void {
         const id = await skill({ ...bound, ...way.changes, plan: { ...plan, ...shape, ...key } })
         const calm = await run({ way, id, place: null })
         expect(calm.life.writes).toBeGreaterThan(8)
-        // One is enough to show that it makes no difference on which side of a write nothing else happens.
+        // One suffices to show that the side of a write makes no difference if nothing else
+        // happens.
         const sides: Place['side'][] = !way.plans && shape === plainly['of plain steps'] ? ['before', 'after'] : ['before']
         const places = Array.from({ length: calm.life.writes }, (__, index) => index + 1).flatMap((at) =>
           sides.map((side) => ({ at, side })),

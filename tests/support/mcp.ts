@@ -28,7 +28,7 @@ export async function toolsOf(scope: string): Promise<Listed[]> {
 
 export type Called = { content: [{ text: string }]; structuredContent: Record<string, unknown>; isError: boolean }
 
-/** What a tool answered, and the short text of it as JSON. */
+/** The result of a tool, and its text as JSON. */
 export async function useTool(
   scope: string,
   params: { name: string; arguments?: object; _meta?: object },

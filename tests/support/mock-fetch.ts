@@ -3,7 +3,9 @@ import { vi } from 'vitest'
 export type OutsideRequest = { method: string; url: string; headers: Headers; body: string }
 type Answer = Response | Promise<Response>
 
-/** The world outside of the Worker, in which only `host` exists. `requests` are those that reached it. */
+/**
+ * The network outside the Worker, with `host` as its only host. `requests`: those that reached it.
+ */
 export function outside(host: string, answer: (request: OutsideRequest) => Answer) {
   const requests: OutsideRequest[] = []
   const fetched = vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {

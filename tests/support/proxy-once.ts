@@ -1,7 +1,7 @@
 /**
- * For each new object, the test pool wraps the prototype of its class in one more proxy, so that
- * every call reads through as many proxies as there were objects before: nine tenths of the time
- * of these tests. Here it gets the proxy that it already has. Later releases of the pool do the same.
+ * The test pool wraps the prototype of a class in another proxy for each new object, so that calls
+ * read through as many proxies as objects existed: nine tenths of the time of these tests. Here the
+ * class keeps its first proxy, as in later releases of the pool.
  */
 const wrapped = new WeakSet()
 

@@ -9,7 +9,10 @@ import { effects } from './test-agents.ts'
 
 type Written = { id?: string; state?: ReflexState; scope?: string; scopes?: string[]; now?: number }
 
-/** `body` is the inside of `function reflex(context)`. Written by the agent of `scope` where that is given, else by an operator. */
+/**
+ * `body` is the inside of `function reflex(context)`. Its author is the agent of `scope`, if given,
+ * or an operator.
+ */
 export async function write(
   body: string,
   { id = freshId(), state = 'active', scope, scopes = ['*'], now = Date.now() }: Written = {},
@@ -30,7 +33,7 @@ export async function acting(body: string, reference: Partial<ReflexReference> =
   return { id, scope, stub }
 }
 
-/** What the effects of a scope really did, in order. */
+/** The actual effects of a scope, in order. */
 export const did = (scope: string): string[] => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
 
 /** Notes `n0`, `n1`, … */

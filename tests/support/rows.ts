@@ -4,7 +4,7 @@ import { inObject, stubOf } from './scopes.ts'
 type Answer = { meta?: { rows_written?: number } }
 type Method = (...args: unknown[]) => Promise<Answer | Answer[]>
 
-/** Counts what is written while `work` runs, in the scope's SQLite and in D1, as both bill it: an index counts as a row. */
+/** Counts the billed rows that `work` writes to the scope's SQLite and D1, indexes included. */
 export async function rowsWritten(scope: string, work: () => Promise<void>): Promise<{ scope: number; d1: number }> {
   const cursors: { rowsWritten: number }[] = []
   let d1 = 0

@@ -8,7 +8,7 @@ import { effects } from './test-agents.ts'
 /** All that is left of one run of a skill in a scope. */
 export type RunLife = { scope: string; life: Life; results: ProposalResult[]; log: LogEntry[] }
 
-/** Asked again while the object is dying. One that died before its first write has no tables yet. */
+/** Repeated while the object is dying. One that died before its first write has no tables yet. */
 export const rowsOf = <Row extends Record<string, SqlStorageValue>>(scope: string, query: string): Promise<Row[]> =>
   until(
     () => inObject(stubOf(scope), ({ storage }) => (isLaid(storage) ? storage.sql.exec<Row>(query).toArray() : [])).catch(() => null),
@@ -27,7 +27,7 @@ export async function recordOf(scope: string, life: Life): Promise<RunLife> {
   return { scope, life, results, log: await until(() => logOf(stubOf(scope)).catch(() => null), `the log of ${scope} can be read`) }
 }
 
-/** What must not be different after a death, held against the same run in a calm life. Without a key, what was lost in a step is unknown. */
+/** The parts of a run that a death must not change. Without a key, a lost step is unknown. */
 export function faultsOf(ran: RunLife, { calm, keyed }: { calm: RunLife; keyed: boolean }): string[] {
   const unknown = ran.life.lost.length > 0 && !keyed
   const expected = unknown ? unknownEnd(calm) : endOf(calm)
@@ -94,7 +94,7 @@ const timesOf = (scope: string): Map<string, number> => {
   return times
 }
 
-/** Without a key nothing happens more often than in a calm life, where each undoing may happen once. */
+/** Without a key nothing happens more often than in an undisturbed run, with one undo each. */
 function repeated({ scope }: RunLife, calm: RunLife): string[] {
   const calmly = timesOf(calm.scope)
   return [...timesOf(scope)]
@@ -102,7 +102,7 @@ function repeated({ scope }: RunLife, calm: RunLife): string[] {
     .map(([text, times]) => `${text} happened ${times} times`)
 }
 
-/** With a key, whatever happens again does so under its own key: as many keys as there are steps that do this. */
+/** With a key, repetitions use the same key: one key per step. */
 function keyless({ scope }: RunLife): string[] {
   const own = effects.filter((effect) => effect.scope === scope)
   return [...timesOf(scope).keys()].flatMap((text) => {
@@ -114,7 +114,7 @@ function keyless({ scope }: RunLife): string[] {
   })
 }
 
-/** What a run that is not ok has done, and neither undone nor told that it could not. */
+/** Steps of a failed run that are neither undone nor reported as impossible to undo. */
 function leftDone({ scope, results }: RunLife): string[] {
   const undone = timesOf(scope)
   return results.flatMap(({ status, compensation }) =>

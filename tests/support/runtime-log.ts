@@ -1,6 +1,8 @@
 import type { Vite } from 'vitest/node'
 
-/** What workerd logs where an object is aborted, a socket breaks off or an alarm is late. Tests cause all of that on purpose. */
+/**
+ * Lines that workerd logs for aborted objects, broken sockets and late alarms: tests cause them.
+ */
 const LOGGED = /^(?:NOSENTRY |(?:uncaught )?exception[ =;]|failed to invoke drain|stack: |workerd\/|kj\/)/
 const KEPT = 500
 

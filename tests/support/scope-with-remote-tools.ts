@@ -26,7 +26,7 @@ export async function scopeWith(settings: Record<string, unknown>): Promise<stri
   return scope
 }
 
-/** What a turn's call of a tool comes to: what it gave, or why it failed. */
+/** The result of a turn's tool call, or the reason for its failure. */
 export async function called(scope: string, tool: string, input: unknown): Promise<unknown> {
   behaviours.set(scope, async (_, deps) => {
     const settled = await deps.call(tool, input).then(

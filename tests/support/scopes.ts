@@ -57,7 +57,7 @@ export async function hurry(stub: Stub): Promise<void> {
 
 export const CRASH = 'crashed by a test'
 
-/** The object dies in the middle of whatever it does; the stub that is returned finds it built anew from what is on disk. */
+/** Aborts the object in the middle of its work; the returned stub finds it rebuilt from disk. */
 export async function crash(scope: string): Promise<Stub> {
   await inObject(stubOf(scope), (state) => state.abort(CRASH)).catch(() => {})
   // Stubs that saw the crash are broken for good.

@@ -7,7 +7,7 @@ import { deployWith } from '../unit/skills/deploy-manifest.ts'
 import { call, type Answer } from './http.ts'
 import { freshId } from './reflexes.ts'
 
-/** The document's example with tools that this deployment has, an id of its own, and what is named by its path changed. */
+/** The document's example with tools of this deployment, an id of its own, and changes by path. */
 export const buildManifest = (changes: Record<string, unknown> = {}): unknown =>
   deployWith({
     id: freshId('skill'),

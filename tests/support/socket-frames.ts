@@ -1,6 +1,6 @@
 import { until } from './scopes.ts'
 
-/** What a socket is sent, as it comes; `frame` waits for the first of a type that fits. */
+/** The frames of a socket as they arrive; `frame` waits for the first matching one of a type. */
 export function framesOf<Frame extends { type: string }>(socket: WebSocket) {
   const frames: Frame[] = []
   socket.addEventListener('message', ({ data }) => {

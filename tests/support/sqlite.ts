@@ -1,7 +1,9 @@
 import { DatabaseSync } from 'node:sqlite'
 import { eventTable, type Statement } from '../../src/core/event-statements.ts'
 
-/** An events table in memory, as SqlEventStore runs on it; `rows` looks at it from outside, in order of acceptance. */
+/**
+ * An in-memory events table for SqlEventStore; `rows` reads it directly, in order of acceptance.
+ */
 export function openEvents(table = 'events') {
   const database = new DatabaseSync(':memory:')
   for (const sql of eventTable(table)) database.exec(sql)

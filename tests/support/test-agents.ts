@@ -10,7 +10,7 @@ export const note = eventType('test.note', { text: z.string() })
 
 type Behaviour = (context: DecisionContext, deps: AgentDeps) => Promise<unknown>
 
-/** What a scope's trigger does, set by each test for its own scope. */
+/** The behaviour of a scope's trigger, set by each test for its own scope. */
 export const behaviours = new Map<string, Behaviour>()
 /** Every effect that really ran, in order. */
 export const effects: { scope: string; text: string; key: string | null; started: number; ended: number }[] = []
@@ -39,7 +39,7 @@ const perform = async (
 }
 const timesOf = (scope: string, text: string): number => effects.filter((effect) => effect.scope === scope && effect.text === text).length
 
-/** Serves `test/*`: notes that contain «noise» are filtered out, one that contains «bad filter» breaks the filter. */
+/** Serves `test/*`: notes with «noise» are filtered out, «bad filter» breaks the filter. */
 export const testAgent: Agent = defineAgent({
   name: 'test-agent',
   scopes: ['test/*'],
@@ -81,7 +81,7 @@ export const testAgent: Agent = defineAgent({
 const proposed = (skill_id: string | undefined) => ({ skill_id, why: 'as I was told', inputs: { what: 'm' } })
 const proposal = (content: object): string => `I will. <SKILL_PROPOSE>${JSON.stringify(content)}</SKILL_PROPOSE>`
 
-/** As a model would answer the greeter of the README: it opens the door once in each turn, then says so. */
+/** Acts like the model of the README's greeter: opens the door once per turn, then says so. */
 export const doorkeeper: OfflineRule = {
   name: 'doorkeeper',
   answer: ({ last_tool_result }) =>

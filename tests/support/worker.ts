@@ -7,7 +7,7 @@ import { greeter } from './guide/greeter.ts'
 import { triage } from './guide/triage.ts'
 import { chainedAgent, doorkeeper, perceivingAgent, testAgent } from './test-agents.ts'
 
-/** The deployment of the worker tests: the tests script its own agents; the real ones are beside them. */
+/** The deployment of the worker tests: scripted agents beside the real ones. */
 const own = [testAgent, perceivingAgent, chainedAgent, { ...greeter, offline: [doorkeeper] }, triage]
 const worker = reflex({ agents: [...own, sshGuard, chat, team, deploy] })
 export const { Scope, Sweeper, app } = worker

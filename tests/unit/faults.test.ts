@@ -78,7 +78,7 @@ describe('Retry-After', () => {
   })
 })
 
-test("the provider's text is told, also where its client could not read it, and is never long", () => {
+test("the provider's text is included, even if its client could not parse it, and is never long", () => {
   const detailOf = (message: string, responseBody: string) =>
     modelFaultOf(callError({ statusCode: 401, message, responseBody }), { now })?.detail
   expect(detailOf('Incorrect API key', '{"error":{"message":"Incorrect API key"}}')).toBe('Incorrect API key')

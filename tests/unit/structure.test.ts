@@ -53,7 +53,7 @@ describe('the house', () => {
   })
 })
 
-/** Files that can all reach each other by imports, types included: Tarjan's strongly connected components. */
+/** Strongly connected components of the import graph, types included (Tarjan). */
 function circlesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const place = new Map<string, number>()
   const lowest = new Map<string, number>()

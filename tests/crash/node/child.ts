@@ -5,8 +5,8 @@ import { createReflex, fileStorage } from '../../../src/standalone/node/index.ts
 import { threeNotes } from './three-notes.ts'
 
 /**
- * A process that proposes a skill, and approves it where it is gated, or resumes what an earlier one began, and dies at one of the places where something has
- * become durable.
+ * A process that proposes a skill (and approves it if gated) or resumes an earlier run, and dies at
+ * one of the places where something has become durable.
  */
 const [file = '', effects = '', mode = '', keyed = '', dies_at = ''] = process.argv.slice(2)
 

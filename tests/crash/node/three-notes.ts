@@ -1,6 +1,9 @@
 import { saveNote } from '../../unit/standalone/save-note.ts'
 
-/** Saves three notes, and takes them back where it fails; with a key a step that was lost may be repeated; `gated`, somebody has to approve it. */
+/**
+ * Saves three notes, and deletes them on failure; with a key a lost step may be repeated; `gated`
+ * requires an approval.
+ */
 export function threeNotes({ keyed, gated }: { keyed: boolean; gated: boolean }): unknown {
   const names = ['one', 'two', 'three']
   return {

@@ -1,4 +1,6 @@
-/** The first block of TypeScript behind a heading of a guide, its imports as they are from tests/support/guide. */
+/**
+ * The first TypeScript block after a heading of a guide, with imports as from tests/support/guide.
+ */
 export function guideCode(guide: string, heading: string): string {
   const behind = guide.slice(guide.indexOf(`${heading}\n`))
   const [, code = ''] = /^```ts\n([^]*?)^```$/m.exec(behind) ?? []

@@ -25,7 +25,7 @@ it.each([
   expect(agentOf(scope).name).toBe(name)
 })
 
-it('a scope may name another agent; one that there is not is as good as none', () => {
+it('a scope may name another agent; an unknown name is ignored', () => {
   expect(agentOf('default', 'chat').name).toBe('chat')
   expect(agentOf('ssh/web-1', 'prompted').name).toBe('prompted')
   expect(agentOf('ssh/web-1', 'nobody').name).toBe('ssh-guard')

@@ -12,7 +12,7 @@ import type { LogLine } from '../../../src/agents/ssh-guard/line.ts'
 
 export const NOW = Date.UTC(2026, 2, 9, 12)
 
-/** What a test leaves out of a wide interface is never asked for: asking fails loudly. */
+/** Members that a test omits from a wide interface throw when they are used. */
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- for the reason above
 export const part = <Whole>(some: Partial<Whole> | object): Whole => some as Whole
 
@@ -64,7 +64,10 @@ type Options = {
   signal?: AbortSignal
 }
 
-/** Runs an agent's turns as a scope does: filters, then the trigger; a result clears the events and keeps the scratch, a failure keeps both as they were. */
+/**
+ * Runs an agent's turns like a scope: filters, then the trigger; a result clears the events and
+ * keeps the scratch, a failure keeps both.
+ */
 export function scopeOf(agent: Agent, options: Options = {}) {
   const { signal = new AbortController().signal, model = new OfflineModel(agent.offline) } = options
   const database = fakeDatabase()

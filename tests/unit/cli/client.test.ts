@@ -62,7 +62,7 @@ test('a busy server is asked again, when it said', async () => {
   expect(api.asked).toHaveLength(2)
 })
 
-test('a refusal is told in the problem’s own words', async () => {
+test('a refusal shows the detail of the problem', async () => {
   const api = await serving((response) => response.writeHead(400).end('{"title":"Invalid","detail":"event 3 has no line"}'))
   await expect(api.json('/v1/events')).rejects.toThrow('GET /v1/events was answered 400: event 3 has no line')
 })

@@ -27,7 +27,10 @@ export const newState = (scopes: readonly string[] = ['ssh/web-1']): DemoState =
 export const after = (state: DemoState, scope: string, entries: readonly LogEntry[]): DemoState =>
   entries.reduce((current, entry) => reduce(current, scope, entry), state)
 
-/** Five lines: one filtered out, one that a reflex blocked an address for, two considered by a turn that blocked another, one that still waits. And the event that failed. */
+/**
+ * Five lines: filtered out, blocked by a reflex, two considered by a turn that blocked another
+ * address, and one waiting. And the failed event.
+ */
 export function busyState(): DemoState {
   const logged = after(sent(newState(), 5), 'ssh/web-1', [
     accepted(),

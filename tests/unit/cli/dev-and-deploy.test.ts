@@ -39,7 +39,7 @@ describe('the development server’s key', () => {
 })
 
 describe('deploying', () => {
-  test('needs a database_id that is none of zeros', () => {
+  test('needs a database_id other than zeros', () => {
     expect(databaseId('database_id = "00000000-0000-0000-0000-000000000000"')).toBeNull()
     expect(databaseId('database_name = "x"\n# database_id = "5f3c"\n')).toBeNull()
     expect(databaseId('[[d1_databases]]\n  database_id = "5f3c0b9e-0000-4000-8000-000000000000"\n')).toBe(

@@ -45,7 +45,7 @@ test.each([
   expect(() => read(text)).toThrow(message)
 })
 
-test('a file that is not there is named, and a folder is told as one', async () => {
+test('a missing file is named, and a folder is reported as a folder', async () => {
   await expect(readAuthLog({ file: '/nowhere/auth.log', limit: 1 }, NOW)).rejects.toThrow('There is no file /nowhere/auth.log')
   await expect(readAuthLog({ file: '/', limit: 1 }, NOW)).rejects.toThrow('is a folder')
 })

@@ -20,7 +20,7 @@ describe('a stack of the bundle', () => {
   })
   afterEach(() => rmSync(repository, { recursive: true }))
 
-  test('is told by the lines of the source files', async () => {
+  test('refers to the lines of the source files', async () => {
     const mapper = await startStackMapper(repository)
     const response = await fetch(mapper.url, { method: 'POST', body: `TypeError: no\n${frame('2:1')}` })
     expect(await response.text()).toBe('TypeError: no\n    at trigger (src/agents/mine.ts:3:5)')

@@ -7,7 +7,7 @@ import { watchChanges, type Change } from '../../../cli/dev/watch.ts'
 
 const STOP = new Error('stopped by the test')
 
-/** A server that fails to start, crashes or stays up as `plan` says, in this order; then the developer stops it. */
+/** A server that fails to start, crashes or stays up in the order of `plan`; then it is stopped. */
 function developing(plan: ('fails' | 'crashes' | 'stays')[]) {
   const told: string[] = []
   const waiting = new Set<(change: Change) => void>()

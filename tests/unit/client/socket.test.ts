@@ -77,7 +77,7 @@ async function nextSocket(): Promise<FakeSocket> {
 const entry = (seq: number) => ({ type: 'log', entry: { seq } })
 const ids = (socket: FakeSocket): string[] => socket.sent.map((text): string => JSON.parse(text).id)
 
-test('each connection is opened with a ticket of its own, and goes on behind the last entry', async () => {
+test('each connection is opened with its own ticket, and resumes after the last entry', async () => {
   const seen: number[] = []
   const { last_seq } = connect({ after: 3, connection_id: 'bob', onEntry: ({ seq }) => seen.push(seq) })
   expect(last_seq).toBe(3)
@@ -98,7 +98,7 @@ test('each connection is opened with a ticket of its own, and goes on behind the
   expect(connection?.last_seq).toBe(6)
 })
 
-test('a connection that breaks before its first entry goes on from where it was opened', async () => {
+test('a connection that breaks before its first entry resumes where it was opened', async () => {
   connect()
   const first = (await nextSocket()).open(7)
   expect(connection?.last_seq).toBe(7)
@@ -110,7 +110,7 @@ test('a connection that breaks before its first entry goes on from where it was 
   expect((await nextSocket()).open(8).url.search).toBe('?ticket=t3&after=8')
 })
 
-test('nothing is sent, and none is told that it is open, before it is known where the log is', async () => {
+test('nothing is sent or reported as open before the position in the log is known', async () => {
   const onOpen = vi.fn<() => void>()
   const { send } = connect({ onOpen })
   const first = await nextSocket()
@@ -158,7 +158,7 @@ test('an event is sent until it is acknowledged, always under one id', async () 
   ])
 })
 
-test('what the scope refuses is told to who sent it', async () => {
+test('an event that the scope rejects is reported to its sender', async () => {
   const onError = vi.fn<(error: Error) => void>()
   connection = connectScope({ base_url: 'http://reflex.test', scope: 's', key: 'k', onError })
   const socket = (await nextSocket()).open()
@@ -190,7 +190,7 @@ test('a socket that was closed because too much was unread is opened again where
   expect((await nextSocket()).url.searchParams.get('after')).toBe('7')
 })
 
-test('pieces of an answer are told as they come', async () => {
+test('parts of a response are reported as they arrive', async () => {
   const deltas: string[] = []
   connect({ onDelta: ({ content }) => deltas.push(content) })
   const socket = (await nextSocket()).open()

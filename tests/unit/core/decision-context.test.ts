@@ -17,7 +17,7 @@ test('a new context is empty, made now, and has seen no action', () => {
   expect(context.sinceLastAction()).toBeNull()
 })
 
-test('a context goes on from what was kept of it', () => {
+test('a context continues from its stored state', () => {
   const kept = { scope: 'ops', events: [buildEvent()], scratch: { step: 2 }, created_at: NOW - 9000, last_action_at: NOW - 5000 }
   const context = new DecisionContext({ ...kept, now: () => NOW })
   expect(context).toMatchObject(kept)

@@ -38,7 +38,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.constantFrom(1, 499, 500, 999, 1000, 2500) }) },
 )
 
-/** What the store promises, in the plainest words: a list of events and the rules that move them. */
+/** The reference model of the store: a list of events and the rules that move them. */
 class Model {
   now = 1_000_000
   events: Modelled[] = []
@@ -90,7 +90,7 @@ function setUp() {
       return { seq: index + 1, key: `${String(scope)} ${String(id)}`, status, attempts, due_at, lease_until, ack_token }
     })
 
-  /** A crash is a claim that nobody settles; its token stays among those that a later step may try. */
+  /** A crash is a claim that nobody settles; later steps may try its token. */
   async function claim(): Promise<boolean> {
     const before = seen()
     const expected = model.claimable()

@@ -11,7 +11,9 @@ import { openEvents } from '../../support/sqlite.ts'
 
 const macrotask = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** A store whose loop stops after `settled` acks and nacks; each nack moves the clock to where its retry is due. */
+/**
+ * A store whose loop stops after `settled` acks and nacks; a nack advances the clock to the retry.
+ */
 function setUp({ settled, max_attempts = 3 }: { settled: number; max_attempts?: number }) {
   const clock = { now: 1_000_000 }
   const controller = new AbortController()
@@ -39,7 +41,7 @@ function setUp({ settled, max_attempts = 3 }: { settled: number; max_attempts?: 
   return { store, subscribe, rows, statuses, agent: { store, deps: {}, signal: controller.signal }, controller }
 }
 
-/** What the trigger saw, call by call. */
+/** The contexts of the trigger's calls. */
 const sightings = (result: (seen: string[]) => unknown = () => null) => {
   const seen: string[][] = []
   const trigger = async (context: DecisionContext) => {
@@ -50,7 +52,7 @@ const sightings = (result: (seen: string[]) => unknown = () => null) => {
 }
 
 describe('runAgent', () => {
-  test('accumulates events until the trigger acts, and starts anew', async () => {
+  test('accumulates events until the trigger acts, then starts empty', async () => {
     const { store, statuses, agent } = setUp({ settled: 5 })
     await store.publish(...['a', 'b', 'c', 'd', 'e'].map((id) => buildEvent({ id })))
     const { seen, trigger } = sightings((events) => (events.length === 3 ? 'acted' : null))
@@ -85,7 +87,7 @@ describe('runAgent', () => {
     expect(rows()).toMatchObject([{ status: 'completed', attempts: 2 }])
   })
 
-  test('goes on after an event that always fails, which ends in the dead letters', async () => {
+  test('continues after an event that always fails, which becomes a dead letter', async () => {
     const { store, rows, agent } = setUp({ settled: 3, max_attempts: 2 })
     await store.publish(buildEvent({ id: 'bad' }), buildEvent({ id: 'good' }))
     const filter = ({ id }: Event) => {
@@ -153,7 +155,7 @@ describe('runAgent', () => {
     expect(context).toMatchObject({ scope: 'ops', events: [event] })
   })
 
-  test('goes on with the memory that it is given', async () => {
+  test('continues with the given memory', async () => {
     const { store, agent } = setUp({ settled: 1 })
     await store.publish(buildEvent({ id: 'b' }))
     const { seen, trigger } = sightings()
@@ -161,7 +163,7 @@ describe('runAgent', () => {
     expect(seen).toEqual([['a', 'b']])
   })
 
-  test('takes the types and the lease that it is told', async () => {
+  test('uses the given types and lease', async () => {
     const { store, subscribe, agent } = setUp({ settled: 1 })
     await store.publish(buildEvent({ type: 'x' }), buildEvent({ type: 'y' }))
     await runAgent({ ...agent, trigger: async () => null, types: ['y'], lease_ms: 77 })

@@ -4,7 +4,7 @@ import { ScopedLocks } from '../../../src/core/scoped-locks.ts'
 
 const macrotask = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** A task that runs until it is told to end. */
+/** A task that runs until the test ends it. */
 function held(locks: ScopedLocks, scope: string) {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   return { ended: locks.run(scope, () => promise), end: resolve, fail: reject }

@@ -37,7 +37,7 @@ describe('a CloudEvent', () => {
     })
   })
 
-  test('needs no subject, time or traceparent, and null is as good as none', () => {
+  test('needs no subject, time or traceparent, and accepts null for them', () => {
     const { id, source, type, data } = valid
     expect(parseCloudEvent({ specversion: '1.0', id, source, type, data }, rules)).toMatchObject({ ok: true, event: { scope: 'default' } })
     expect(parseCloudEvent({ ...valid, subject: null, time: null, traceparent: null }, rules)).toMatchObject({

@@ -43,7 +43,7 @@ describe('parseEvent', () => {
     ['an array', [], 'invalid', '', /JSON object/],
     ['a string', 'x', 'invalid', '', /JSON object/],
     ['no type', { connection_id: 'c1', content: 'hello' }, 'invalid', 'type', /known: ws\.message, http\.request/],
-    ['a type that is no text', { ...valid, type: 7 }, 'invalid', 'type', /type is required/],
+    ['a type that is not a string', { ...valid, type: 7 }, 'invalid', 'type', /type is required/],
     ['an unknown type', { ...valid, type: 'nope' }, 'unknown_type', 'type', /"nope"; known: ws\.message, /],
     ['a type from the prototype', { ...valid, type: 'constructor' }, 'unknown_type', 'type', /unknown/],
     ['a missing field', { type: 'ws.message', connection_id: 'c1' }, 'invalid', 'content', /string/],

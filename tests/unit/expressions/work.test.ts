@@ -114,7 +114,7 @@ describe('work', () => {
     expect((long ?? 0) - (short ?? 0)).toBeGreaterThanOrEqual(9_990)
   })
 
-  test('is the same each time, and never goes on behind its end, whatever is evaluated', () => {
+  test('is the same each time, and never exceeds its limit, for any expression', () => {
     const part = fc.constantFrom(
       'inputs.text',
       'inputs.other',

@@ -13,7 +13,7 @@ type ChatRequest = { path: string | undefined; authorization: string | undefined
 
 const USAGE = { prompt_tokens: 1000, completion_tokens: 500, total_tokens: 1500 }
 
-/** A server on 127.0.0.1 that speaks chat completions: it answers "Hello there" to everything but the key "wrong". */
+/** A local chat completions server: it answers "Hello there" to every key but "wrong". */
 export async function startChatServer() {
   const requests: ChatRequest[] = []
   const server = createServer((request, response) => void serve(request, response, requests))

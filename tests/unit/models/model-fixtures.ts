@@ -28,7 +28,7 @@ export const streamedAnswer: LanguageModelV4StreamPart[] = [
   { type: 'finish', finishReason: { unified: 'tool-calls', raw: undefined }, usage: usage(7, 3) },
 ]
 
-/** Meter options that allow everything, with a clock that advances 5 ms at each look; the calls recorded stand in `calls`. */
+/** Meter options that allow everything; the clock advances 5 ms per read, `calls` records calls. */
 export function recorder(overrides: Partial<MeterOptions> = {}): MeterOptions & { calls: ModelCall[] } {
   const calls: ModelCall[] = []
   let time = 0

@@ -23,7 +23,7 @@ function failing(error: unknown) {
 }
 
 describe('a model whose provider fails', () => {
-  test('is asked once, whatever the AI SDK is told about retries', async () => {
+  test('is called once, whatever retries the AI SDK is configured with', async () => {
     const { mock, model } = failing(busy)
     await expect(generateText({ model, prompt: 'hello' })).rejects.toMatchObject(thrown)
     await expect(generateText({ model, prompt: 'hello', maxRetries: 5 })).rejects.toMatchObject(thrown)
@@ -62,7 +62,7 @@ describe('a model whose provider fails', () => {
     await expect(failing(own).model.doGenerate({ prompt: [] })).rejects.toBe(own)
   })
 
-  test('because it was told to stop fails with what it was told', async () => {
+  test('because of an abort fails with the reason of the abort', async () => {
     const reason = new DOMException('the turn took too long', 'TimeoutError')
     await expect(failing(reason).model.doGenerate({ prompt: [], abortSignal: AbortSignal.abort(reason) })).rejects.toBe(reason)
   })

@@ -20,7 +20,7 @@ test('sandbox.wasm is what its sources give', async () => {
 
 describe('metering', () => {
   const HEADER = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00]
-  /** A module with a global for its stack, an empty table, and one function of the type (i32) -> i32. */
+  /** A module with a stack global, an empty table, and one function of type (i32) -> i32. */
   const moduleOf = (...body: number[]) => {
     const section = (id: number, ...bytes: number[]) => [id, bytes.length, ...bytes]
     const code = [0x00, ...body, 0x0b]

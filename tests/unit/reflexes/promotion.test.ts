@@ -38,7 +38,7 @@ describe('a reflex in shadow', () => {
   })
 })
 
-/** The exact probability that a reflex which agrees with probability `rate` is promoted in the end. */
+/** The exact probability of promotion for a reflex that agrees with probability `rate`. */
 function chanceOfPromotion(rate: number): number {
   let promoted = 0
   // Probabilities of the undecided states after so many comparisons, by the number that disagreed.
@@ -85,7 +85,7 @@ describe('an active reflex', () => {
     ['failed effects among many', { failed: 19 }],
     ['one overruled action', { acted: 1, overruled: 1 }],
     ['overruled actions among many', { overruled: 9 }],
-  ])('goes on with %s', (_what, fields) => {
+  ])('continues with %s', (_what, fields) => {
     expect(acting(fields)).toBeNull()
   })
 

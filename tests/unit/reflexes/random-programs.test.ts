@@ -134,7 +134,7 @@ test('the sandbox runs what the static check sees', async () => {
       const code = `let x = 1, y = 2\nfunction reflex(context) {\n${text}\nreturn { action_type: 'reply', content: String(x) + y }\n}`
       const { ok } = await checkReflex(code)
       const seen = sandbox.run(program(code), null)
-      // What the sandbox does not take is refused when a reflex is registered: it is run once then.
+      // Registration rejects programs that the sandbox does not accept, by running them once.
       if (!ok || seen.error?.startsWith('SyntaxError')) return
       const { value } = sandbox.run(program(asChecked(code)), null)
       expect({ code, value: seen.value }).toEqual({ code, value })

@@ -63,7 +63,7 @@ describe('running a reflex', () => {
     expect(changed.value).toEqual({ ...context, scratch: 1, recent_events: [] })
   })
 
-  test('an action that is none is told apart from an error', () => {
+  test('an invalid action is distinguished from an error', () => {
     expect(run('return { action_type: "launch" }')).toMatchObject({
       action: null,
       reason: 'invalid_action',

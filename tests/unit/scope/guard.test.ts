@@ -7,7 +7,7 @@ import { part } from '../agents/agent-fixtures.ts'
 
 const event = { kind: 'event', id: '7' } as const
 
-/** What is on disk; `flushed` counts how often it was waited for. */
+/** The state on disk; `flushed` counts the waits for it. */
 let sqlite: DatabaseSync
 let flushed = 0
 let logged: unknown[] = []
@@ -93,7 +93,7 @@ describe('the guard', () => {
     expect(next.careful('timer')).toBe(false)
   })
 
-  test('lists what is parked, logs it, and forgets it when it is set anew', () => {
+  test('lists parked work, logs it, and drops it when it is set again', () => {
     const guard = started()
     guard.failed(event, new Error('too large'))
     guard.park(unit, event, 'too large, again')

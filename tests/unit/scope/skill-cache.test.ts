@@ -39,7 +39,7 @@ test('a registry that stalls is waited for once, and asked again after a while',
   expect(asked).toHaveBeenCalledTimes(2)
 })
 
-test('a skill that is not at hand is not waited for without end', async () => {
+test('the wait for a skill that is not in the cache is limited', async () => {
   const { cache } = stalled()
   const found = cache.find('no.such.skill').catch(String)
   await vi.advanceTimersByTimeAsync(5000)

@@ -23,7 +23,7 @@ test.each([
   expect(secretHosts(part<Env>({ REFLEX_TOOL_A: 'x', REFLEX_TOOL_A_HOSTS: variable }), 'REFLEX_TOOL_A')).toEqual(hosts)
 })
 
-test('what is no secret for tools is none, and neither are the hosts of one nor what is no text', () => {
+test('only secrets for tools count, and neither their hosts nor values that are not strings', () => {
   const env = part<Env>({ REFLEX_ADMIN_KEY: 'x', REFLEX_TOOL_A_HOSTS: 'a.example', REFLEX_TOOL_B: 5 })
   expect(secretOf(env, 'REFLEX_TOOL_B')).toBeUndefined()
   expect(secretOf(env, 'REFLEX_ADMIN_KEY')).toBeUndefined()
@@ -42,7 +42,7 @@ test.each(['http.a', 'mcp.a.look'])('%s of older settings is not available once 
   expect(find({ REFLEX_TOOL_A: 'x' })).toEqual({ ok: false, detail: expect.stringContaining('in the variable REFLEX_TOOL_A_HOSTS') })
 })
 
-test('a patch that does not declare a tool anew is not refused for one', () => {
+test('a patch that does not declare a tool again is not rejected for it', () => {
   expect(patchRefusal(part<Env>({}), { when: 'true', http_tools: null })).toBeNull()
   expect(patchRefusal(part<Env>({}), { mcp_servers: [mcp] })).toMatch(/^mcp_servers: a: the secret REFLEX_TOOL_A is sent nowhere/)
 })

@@ -35,7 +35,7 @@ const anyValue = fc.option(
   { nil: undefined },
 )
 
-/** What is wrong with how the manifest was judged; nothing, as a rule. */
+/** Flaws in the verdict on the manifest; normally none. */
 function flawsOf(place: Place, value: unknown): string[] {
   const parsed = parseManifest(replaced(place, value))
   if (!parsed.ok) {

@@ -11,7 +11,7 @@ export type Tool = (args: JsonFields, options: ToolOptions & { world: World }) =
 
 export class Retryable extends Error {}
 
-/** What survives a process and what does not: storage, effects and a clock, and a process that may die at any place. */
+/** Storage, effects and a clock that survive a process, and a process that may die anywhere. */
 export class World {
   readonly journal = new Map<string, JournalEntry>()
   readonly good = new Map<string, JsonFields>()
@@ -25,7 +25,7 @@ export class World {
   #timers: { at: number; fire: () => void }[] = []
   #died = Promise.withResolvers<'died'>()
 
-  /** Runs the plan until it ends or the process dies; a second call is the process that comes up again. */
+  /** Runs the plan until it ends or the process dies; a second call restarts the process. */
   async run(manifest: Manifest, { inputs = {}, signal }: { inputs?: JsonFields; signal?: AbortSignal } = {}): Promise<RunResult | 'died'> {
     const compiled = compilePlan(manifest, inputs, { ctx: {}, env: {}, work: { flag: true }, policy: {} })
     if (!compiled.ok) throw new Error(compiled.detail)

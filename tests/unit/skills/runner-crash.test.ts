@@ -16,7 +16,7 @@ const fails: Record<string, Tool> = {
 const outcomes = { 'that succeeds': {}, 'whose third step fails': fails }
 const names = ['first', 'second', 'third']
 
-/** Runs a plan that dies at `place`, then again (and dies again at `again`, counted from there), until it ends. */
+/** Runs a plan that dies at `place`, then at `again` counted from there, until it ends. */
 async function crash(manifest: Manifest, { tools, places }: { tools: Record<string, Tool>; places: number[] }) {
   const world = new World()
   world.tools = tools
@@ -95,7 +95,7 @@ describe.each(Object.entries(outcomes))('a plan %s, and whose process dies', (_,
   })
 })
 
-test('a run that was lost in a step is told to have been', async () => {
+test('a run that was lost in a step is reported as lost', async () => {
   const { result } = await crash(plans.unkeyed, { tools: {}, places: [4] })
   expect(result).toMatchObject({ status: 'unknown', reason: 'lost', steps: [{ name: 'first', status: 'unknown', attempts: 0 }] })
   expect(result.compensation).toMatchObject([{ undoes: 'first', status: 'ok' }])
@@ -111,7 +111,7 @@ test('a step that was begun is called again whatever its guard says now', async 
   expect(await world.run(manifest, { inputs })).toMatchObject({ status: 'ok', steps: [{ status: 'ok' }, {}, {}] })
 })
 
-test('a step that was begun may have happened, also where the run that goes on is cancelled', async () => {
+test('a started step may have happened, even if the resumed run is cancelled', async () => {
   const world = new World()
   const manifest = threeSteps({ 'plan.idempotence_key': 'once:{{who}}' })
   world.dies_at = 4

@@ -25,7 +25,7 @@ describe('a limit', () => {
     expect(toolsOf(world)).toEqual(['first', 'undo_second', 'undo_first'])
   })
 
-  test('on the latency stops the step at hand', async () => {
+  test('on the latency stops the current step', async () => {
     const world = new World()
     const slow = (_: unknown, { world }: { world: World }) => world.wait(600)
     world.tools = { first: slow, second: slow, third: slow, undo_first: slow, undo_second: slow }

@@ -16,7 +16,7 @@ type Tool = (args: JsonFields) => unknown
 export class SessionWorld {
   skills: FoundSkill[] = [{ manifest: deployManifest(), state: 'active' }]
   tools: Record<string, Tool> = { 'term.exec': () => 'done', 'tests.run': () => 'done' }
-  /** What a pinned parser's model answers. */
+  /** The output of a pinned parser's model. */
   answer = '{}'
   readonly log: SessionEntry[] = []
   readonly parked: ParkedRun[] = []

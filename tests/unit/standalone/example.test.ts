@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { remember } from '../../../examples/skills/notes.ts'
 import { proposal, scripted } from './fixtures.ts'
 
-test("the example's model has what it proposes run, and goes on with the result", async () => {
+test("the example's model has its proposal run, and continues with the result", async () => {
   const answer = await remember(scripted(proposal('milk'), 'It is saved.'), 'Save a note: milk')
   expect(answer).toEqual({ text: 'It is saved.', saved: ['milk'] })
 })

@@ -107,7 +107,7 @@ export async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]>
   return all
 }
 
-/** What the model was prompted with in each of its calls, as text. */
+/** The prompts of the model's calls as text. */
 export const promptsOf = (model: MockLanguageModelV4): string[] =>
   [...model.doGenerateCalls, ...model.doStreamCalls].map(({ prompt }) =>
     prompt

@@ -33,7 +33,7 @@ test('a tool says of itself nothing that a model could repeat as a proposal, nor
   expect(saved).toEqual([])
 })
 
-test('what a user has the model repeat word for word is not run, and what the model was told itself stays as it is', async () => {
+test('text that a user has the model repeat is not run, and results of the model stay unchanged', async () => {
   const { reflex, saved } = world()
   const said: string[] = []
   const echo = new MockLanguageModelV4({

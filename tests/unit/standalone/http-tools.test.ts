@@ -91,7 +91,7 @@ describe('an HTTP tool', () => {
     const secret = (name: string) => (name === 'TOKEN' ? 'Bearer t0ken' : undefined)
     const { headers } = await call({ secret_headers: { authorization: 'TOKEN' } }, { secret, key: 'run:1' })
     expect(received).toMatchObject({ authorization: 'Bearer t0ken', 'idempotency-key': 'run%3A1' })
-    // What comes back of a secret is not told.
+    // A secret in the response is masked.
     expect(headers).toMatchObject({ authorization: '[secret]', 'idempotency-key': 'run%3A1' })
     expect((await call({}, {})).headers).not.toHaveProperty('idempotency-key')
     const reason = call({ url: `http://${host}/reason`, secret_headers: { authorization: 'TOKEN' } }, { secret })

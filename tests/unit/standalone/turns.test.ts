@@ -19,7 +19,7 @@ describe('a turn', () => {
     expect(promptsOf(model).map((prompt) => count(prompt, '<SKILL_BULLETIN>'))).toEqual([1, 1])
   })
 
-  test('whose first call fails is told of the skills when it is repeated', async () => {
+  test('whose first call fails gets the bulletin when it is retried', async () => {
     const { reflex, saved } = world()
     const answers = [resultOf(proposal('milk')), resultOf('Done.')]
     let calls = 0
@@ -38,7 +38,7 @@ describe('a turn', () => {
     expect(saved).toEqual(['milk'])
   })
 
-  test('whose call fails after a skill has run goes on with its result and does not run it again', async () => {
+  test('whose call fails after a skill has run continues with its result and does not run it again', async () => {
     const { reflex, saved } = world()
     const script = [() => resultOf(proposal('milk')), () => Promise.reject(new Error('busy')), () => resultOf('Done.')]
     const model = new MockLanguageModelV4({ doGenerate: async () => (script.shift() ?? (() => resultOf('?')))() })
@@ -61,7 +61,7 @@ describe('a turn', () => {
     expect(promptsOf(model).filter((prompt) => prompt.includes('<SKILL_BULLETIN>'))).toHaveLength(2)
   })
 
-  test('goes on with its own result, though another one began with the same words in between', async () => {
+  test('continues with its own result, though another one began with the same words in between', async () => {
     const { reflex } = world()
     const calling = (id: string, title: string) => ({
       ...resultOf({ text: proposal(title), calls: [] }),
@@ -132,7 +132,7 @@ describe('a turn', () => {
     expect(promptsOf(model).at(-1)).toContain('a turn has at most 8 proposals')
   })
 
-  test('is aborted: the skill at hand is stopped and the model is not called again', async () => {
+  test('is aborted: the running skill is stopped and the model is not called again', async () => {
     const stop = new AbortController()
     const wait = tool({
       inputSchema: z.object({ title: z.string() }),
@@ -328,7 +328,7 @@ describe('wrapping twice', () => {
 })
 
 describe('a run that spends its budget', () => {
-  test('is stopped and compensated, and the model is told', async () => {
+  test('is stopped and compensated, and the model gets the error', async () => {
     const undone: string[] = []
     const dear = tool({ inputSchema: z.object({ title: z.string() }), execute: async () => ({ id: 'x', cost_usd: 5 }) })
     const undo = tool({ inputSchema: z.object({ title: z.string() }), execute: async ({ title }) => void undone.push(title) })
@@ -347,7 +347,7 @@ describe('a run that spends its budget', () => {
   })
 })
 
-test('a streamed turn with tools goes on after them', async () => {
+test('a streamed turn with tools continues after them', async () => {
   const { reflex, saved } = world()
   const look = tool({ inputSchema: z.object({}), execute: async () => 'saw nothing' })
   const model = scripted({ text: proposal('one'), calls: [{ name: 'look', input: {} }] }, 'Done.')

@@ -6,7 +6,10 @@ import { compilePlan } from '../../../src/skills/plan/compile.ts'
 import { fillKey } from '../../../src/tools/slot-text.ts'
 import { deployManifest } from '../skills/deploy-manifest.ts'
 
-/** Of few pieces, so that literals and values clash: what parts values, what encodings look like, and halves of a surrogate pair. */
+/**
+ * Few distinct pieces, so that literals and values collide: separators, encodings and lone
+ * surrogates.
+ */
 const PIECES = [':', '/', '%', '25', '3A', '%3A', '%25', '%u1F6', 'Ķ', 'a', '\ud83d', '\ude00']
 const text = fc.string({ unit: fc.constantFrom(...PIECES), maxLength: 3 })
 const template = fc.array(text, { minLength: 2, maxLength: 4 })

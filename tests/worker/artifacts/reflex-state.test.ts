@@ -11,7 +11,7 @@ import { freshScope } from '../../support/scopes.ts'
 const changeTo = (state: string, ref: string, { key, ...more }: { key?: string; reason?: string; force?: boolean } = {}) =>
   call(`/v1/reflexes/${ref}/state`, { json: { state, ...more }, ...(key === undefined ? {} : { key }) })
 const stateOf = async (ref: string) => (await call(`/v1/reflexes/${ref}`)).body.state
-/** What a scope tells of a version in shadow. */
+/** The metrics that a scope reports of a version in shadow mode. */
 const show = ({ id, version }: ReflexVersion, scope: string, agreed: number, disagreed = 0) => {
   const shadow = { runs: 500, fired: agreed + disagreed, agreed, disagreed, undecided: 0 }
   return tellReflexMetrics(env.DB, scope, [{ reflex_id: id, version, metrics: { ...emptyMetrics(), runs: 500, shadow } }], 1)
@@ -102,7 +102,7 @@ describe('the scopes that use a reflex', () => {
     }),
   }
 
-  test('are told of new versions and of states, and one that cannot be told does no harm', async () => {
+  test('are notified of new versions and states, and an unreachable one does no harm', async () => {
     const warned = vi.spyOn(console, 'warn').mockImplementation(() => {})
     const id = freshId()
     for (const scope of ['broken/x', 'a', 'b']) await setUses(env.DB, scope, [id])

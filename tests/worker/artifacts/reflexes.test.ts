@@ -53,7 +53,7 @@ describe('versions', () => {
     expect((await reflexes.versions(env.DB, id)).map(({ version }) => version)).toEqual(
       Array.from({ length: 20 }, (_, index) => 20 - index),
     )
-    // Each is told the newest at the end of its own transaction: its own.
+    // Each call sees the newest version at the end of its own transaction: its own.
     expect(numbers).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
   })
 

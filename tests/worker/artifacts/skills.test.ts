@@ -202,7 +202,7 @@ describe('a list', () => {
     expect(await inState('deprecated')).toEqual([])
   })
 
-  test('is searched in ids and descriptions, in capitals or not', async () => {
+  test('is searched in ids and descriptions, case-insensitively', async () => {
     const mark = crypto.randomUUID()
     const { id } = await putVersion({ changes: { description: `Does ${mark.toUpperCase()} well` } })
     const found = async (q: string) => (await skills.list(env.DB, { key_scopes: ['*'], q, limit: 9 })).items
@@ -245,7 +245,7 @@ describe('the active skills', () => {
     expect(await changesSince(after.revision)).toMatchObject({ changes: [], revision: after.revision })
     await setTo('deprecated', one)
     expect(told(await changesSince(after.revision))).toEqual([`${one.id}@1.3.0 ended`])
-    // What a copy never had, it is told of once, without its manifest.
+    // A version that the copy never had arrives once, without its manifest.
     expect(told(await changesSince(before))).toEqual([`${one.id}@1.3.0 ended`])
   })
 
@@ -273,7 +273,7 @@ describe('the active skills', () => {
     expect(read).toEqual([1])
   })
 
-  test('come anew where the registry is older than the copy', async () => {
+  test('come again if the registry is older than the copy', async () => {
     const one = await putVersion({ scopes: ['restored'], state: 'active' })
     const answer = await changesSince(1_000_000_000, 'restored')
     expect(answer).toMatchObject({ restart: true, revision: await newest() })

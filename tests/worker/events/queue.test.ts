@@ -96,7 +96,7 @@ describe('the consumer', () => {
     expect((await stubOf(scope).state()).counters.accepted).toBe(events.length)
   })
 
-  test('events of a megabyte of three-byte characters are accepted, and D1 is told of them', async () => {
+  test('events of a megabyte of three-byte characters are accepted, and replicated to D1', async () => {
     const scope = freshScope()
     await stubOf(scope).configure({ agent: 'perceiver' }, 'test')
     const events = Array.from({ length: 30 }, (_, index) => note(scope, `${index}${'漢'.repeat(33_000)}`))
@@ -250,7 +250,7 @@ describe('the sweep', () => {
         .bind(id, count, status, at)
         .run()
     await env.DB.exec('DELETE FROM events')
-    // The first were accepted by a clock that was a day ahead: what came behind them is older by its time.
+    // The first were accepted by a clock a day ahead: later ones are older by its time.
     await insert('ahead', 1500, 'completed', now + DAY)
     await insert('old', 3500, 'completed', now - 31 * DAY)
     await insert('dead', 2, 'dead_lettered', now - 31 * DAY)

@@ -9,7 +9,7 @@ import { entriesOf, evict, freshScope, hurry, note, send, sendAndSettle, stubOf 
 import { behaviours } from '../../support/test-agents.ts'
 
 const LARGE = 90_000
-/** What fits a page, and one that the page may overflow by. */
+/** The size of a page, and of one event by which it may overflow. */
 const A_PAGE = Math.ceil(limits.page_bytes / LARGE) + 1
 const large = (scope: string, character = 'x') => note(scope, character.repeat(LARGE / new Blob([character]).size))
 const many = (scope: string, count: number, character?: string): Event[] => Array.from({ length: count }, () => large(scope, character))

@@ -177,7 +177,7 @@ describe('events sent by the queue', () => {
     expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
   })
 
-  test('are told one by one where the queue took a part of them, so that the rest is sent again under the ids given', async () => {
+  test('are listed one by one if the queue accepted only some, so that the rest can be resent under their ids', async () => {
     const [taken, refused] = [freshScope(), freshScope()]
     let away = true
     const EVENTS = {
@@ -350,7 +350,7 @@ describe('health', () => {
     })
   })
 
-  test('is told in detail', async () => {
+  test('is reported in detail', async () => {
     const scope = freshScope('depth')
     await call(scopePath(scope), { method: 'PATCH', json: { consumer: 'pull' } })
     await call(direct(scope), { json: [message(), message()] })
@@ -446,7 +446,7 @@ describe('everything else', () => {
     }
   })
 
-  test('too many requests are told when to come back', async () => {
+  test('too many requests get a Retry-After', async () => {
     const RATE_LIMIT = { limit: async () => ({ success: false }) }
     const answer = await callWith({ RATE_LIMIT }, '/v1/scopes')
     expect(answer).toMatchObject(problem(429, 'too-many-requests'))

@@ -23,7 +23,7 @@ type Stub = ReturnType<typeof stubOf>
 const failure = (statusCode: number, message = 'scripted failure', responseHeaders: Record<string, string> = {}) =>
   new APICallError({ message, url: 'https://model.test', requestBodyValues: {}, statusCode, responseHeaders })
 
-/** A scope whose turns ask a model of their own; `answer` is what its provider fails with, null where it answers. */
+/** A scope whose turns call a model; `answer` is its provider's error, null if it works. */
 async function scopeWithModel(retry: Record<string, number> = {}) {
   const scope = freshScope()
   const stub = stubOf(scope)
@@ -80,7 +80,7 @@ describe('a model provider that is not available', () => {
     expect(provider.asked).toBe(1)
   })
 
-  test('is asked by one turn for all events once the time has come, and each goes on when it answers', async () => {
+  test('is called by one turn for all events once the time has come, and each continues when it answers', async () => {
     const { scope, stub, provider } = await scopeWithModel()
     const ids = await send(stub, note(scope, 'a'))
     await waitsForModel(stub)

@@ -130,7 +130,7 @@ describe('a turn', () => {
     expect(await entriesOf(stub, 'turn-ended')).toMatchObject([{ status: 'result', acts: { not_logged: { bytes: expect.any(Number) } } }])
   })
 
-  test('whose tool call is larger than what can be journalled has it refused, and goes on', async () => {
+  test('whose tool call is too large for the journal has it rejected, and continues', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     behaviours.set(scope, async (_, deps) => {

@@ -5,14 +5,14 @@ import { propose, skill, twoSteps } from '../../support/two-step-skill.ts'
 import { crash, entriesOf, evict, freshScope, hurry, inObject, note, send, stubOf, until } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
 
-// What an object has in the background when it is dropped rejects, and nobody is left to hear of it.
+// Background work of a dropped object rejects without a handler.
 const listeners = process.listeners('unhandledRejection')
 process.removeAllListeners('unhandledRejection')
 process.on('unhandledRejection', (error, promise) => {
   if (!/poison|restarts/.test(String(error))) for (const listener of listeners) listener(error, promise)
 })
 
-/** From now on this statement of the scope fails as one does that is too large, in each object that is built for it. */
+/** Makes this statement fail as if it were too large, in each object built for the scope. */
 const poison = (scope: string, before: string, when: string): Promise<unknown> =>
   inObject(stubOf(scope), ({ storage }) =>
     storage.sql.exec(
@@ -32,13 +32,13 @@ const parkedIn = (scope: string, kind: string) =>
     return state?.parked.find((work) => work.kind === kind)
   }, `a piece of ${kind} is parked`)
 
-/** The scope goes on: a turn considers what comes now. */
+/** The scope continues: a turn considers new events. */
 async function expectAlive(scope: string): Promise<void> {
   const [id] = await send(stubOf(scope), note(scope, 'afterwards'))
   expect(await stubOf(scope).outcomes([id!], 10_000)).toMatchObject({ settled: true, records: [{ status: 'completed' }] })
 }
 
-/** What it holds in memory is gone, and so is what is not on disk. */
+/** Its memory is lost, and so is what is not on disk. */
 async function dies(scope: string): Promise<void> {
   await stubOf(scope)
     .state()
@@ -49,7 +49,7 @@ async function dies(scope: string): Promise<void> {
 describe.each([
   ['', async () => {}],
   [', also where it dies in between', dies],
-])('work that takes its scope down each time is parked, and the rest goes on%s', { timeout: 30_000 }, (_, between) => {
+])('work that takes its scope down each time is parked, and the rest continues%s', { timeout: 30_000 }, (_, between) => {
   test('an event that cannot be perceived', async () => {
     const scope = freshScope()
     await stubOf(scope).configure({ consumer: 'pull' }, 'test')
@@ -121,7 +121,7 @@ describe.each([
     await expectAlive(scope)
   })
 
-  test('a timer: the others tick, and setting it anew has it tried again', async () => {
+  test('a timer: the others tick, and setting it again retries it', async () => {
     const scope = freshScope()
     await stubOf(scope).setTimer('poison', { every_s: 3600 }, 'test')
     await stubOf(scope).setTimer('fine', { every_s: 3600 }, 'test')
@@ -135,7 +135,7 @@ describe.each([
     await expectAlive(scope)
   })
 
-  test('an event that D1 does not take: the others are told', async () => {
+  test('an event that D1 rejects: the others are replicated', async () => {
     const scope = freshScope()
     await env.DB.exec(
       `CREATE TRIGGER IF NOT EXISTS poison BEFORE INSERT ON events WHEN NEW.payload LIKE '%poison in D1%' BEGIN SELECT RAISE(ABORT, 'poison'); END`,
@@ -153,7 +153,7 @@ describe.each([
     await expectAlive(scope)
   })
 
-  test('a setting that cannot be read any more: its default holds until it is set anew', async () => {
+  test('a setting that can no longer be read: its default applies until it is set again', async () => {
     const scope = freshScope()
     await stubOf(scope).configure({ max_attempts: 7 }, 'test')
     await inObject(stubOf(scope), ({ storage }) =>
@@ -190,7 +190,7 @@ describe('a failure of other work', { timeout: 30_000 }, () => {
           stubOf(scope)
             .state()
             .catch(() => null),
-        'the scope is built anew',
+        'the scope is rebuilt',
       )
       await hurry(stubOf(scope)).catch(() => null)
     }
@@ -212,7 +212,7 @@ describe('a failure of other work', { timeout: 30_000 }, () => {
           stubOf(scope)
             .event(fine.id)
             .catch(() => null),
-        'the scope is built anew',
+        'the scope is rebuilt',
       ),
     ).toMatchObject({ status: 'completed' })
   })

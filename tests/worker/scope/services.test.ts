@@ -222,7 +222,7 @@ describe('the outbox', () => {
     } finally {
       await env.DB.exec('ALTER TABLE events_away RENAME TO events')
     }
-    for (const id of ids) await until(async () => inD1(id), 'D1 is told')
+    for (const id of ids) await until(async () => inD1(id), 'D1 is current')
     await until(async () => (await stub.state()).outbox.waiting === 0, 'nothing waits any more')
     expect((await stub.state()).outbox.last_error).toBeNull()
   })
@@ -232,11 +232,11 @@ describe('the outbox', () => {
     const stub = stubOf(scope)
     const [record] = await sendAndSettle(stub, note(scope, 'a'))
     const id = record!.event.id
-    await until(async () => (await inD1(id))?.['status'] === 'completed', 'D1 is told')
+    await until(async () => (await inD1(id))?.['status'] === 'completed', 'D1 is current')
     const before = await inD1(id)
     await inObject(stub, (state) => void state.storage.sql.exec(`DELETE FROM state WHERE key = 'replicated'`))
     await evict(stub)
-    await until(async () => (await stub.state()).outbox.waiting === 0, 'it is told again')
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'it is replicated again')
     expect(await inD1(id)).toEqual(before)
   })
 
@@ -244,7 +244,7 @@ describe('the outbox', () => {
     const scope = freshScope()
     const [record] = await sendAndSettle(stubOf(scope), note(scope, 'a'))
     const id = record!.event.id
-    await until(async () => (await inD1(id))?.['status'] === 'completed', 'D1 is told')
+    await until(async () => (await inD1(id))?.['status'] === 'completed', 'D1 is current')
     const { replicateEvents } = await import('../../../src/store/replicate.ts')
     const late = {
       ...(await env.DB.prepare('SELECT * FROM events WHERE id = ?').bind(id).first()),
@@ -263,7 +263,7 @@ describe('retention', () => {
     const stub = stubOf(scope)
     behaviours.set(scope, async () => ({ done: true }))
     const [old] = await sendAndSettle(stub, note(scope, 'old'))
-    await until(async () => (await stub.state()).outbox.waiting === 0, 'it is told')
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'it is replicated')
     const { last_seq } = await stub.state()
     await inObject(stub, (state) => {
       state.storage.sql.exec('UPDATE log SET at = at - 864000000')
@@ -323,7 +323,7 @@ describe('a clock that was ahead', () => {
     const stub = stubOf(scope)
     await stub.configure({ consumer: 'pull' }, 'ops')
     const [id] = await send(stub, note(scope, 'open'))
-    await until(async () => (await stub.state()).outbox.waiting === 0, 'D1 is told')
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'D1 is current')
     await age(stub, 400)
     expect((await stub.event(id!))?.status).toBe('pending')
   })

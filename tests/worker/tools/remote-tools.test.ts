@@ -207,7 +207,7 @@ describe('a secret of the deployment, wherever it is written', () => {
     behaviours.set(scope, async (_, deps) => {
       deps.reply(`it is ${SECRET}`)
       deps.stream(`it is ${SECRET}`)
-      throw new Error(`cannot go on: ${SECRET}`)
+      throw new Error(`cannot continue: ${SECRET}`)
     })
     const connect = { connection_id: 'v', key_id: 'admin', source: 'v', may_send: false, decides_as: null, after: null }
     const headers = { Upgrade: 'websocket', 'x-reflex-connect': JSON.stringify(connect) }
@@ -215,7 +215,7 @@ describe('a secret of the deployment, wherever it is written', () => {
     if (!webSocket) throw new Error('no socket')
     const socket = framesOf<{ type: string; content?: string }>(webSocket)
     await stubOf(scope).configure({ max_attempts: 1 }, 'ops')
-    expect(await sendAndSettle(stubOf(scope), note(scope, 'go'))).toMatchObject([{ error: expect.stringContaining('go on: [secret]') }])
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'go'))).toMatchObject([{ error: expect.stringContaining('continue: [secret]') }])
     await until(async () => (await call(`/v1/dlq?scope=${scope}`)).body.items.length === 1, 'D1 knows')
     expect(await kept(scope)).not.toContain(SECRET)
     expect(JSON.stringify(await logOf(stubOf(scope)))).not.toContain(SECRET)
@@ -355,7 +355,7 @@ describe("an MCP server's tools", () => {
     expect(await called(scope, 'mcp.sky.sing', {})).toEqual({ error: expect.stringContaining('has no such tool') })
   })
 
-  test('are asked for once, and again in an object that starts anew', async () => {
+  test('are fetched once, and again in an object that restarts', async () => {
     const scope = await scopeWith({ mcp_servers: [server] })
     const asked = () => world.requests.filter(({ body }) => body.includes('tools/list')).length
     behaviours.set(scope, async () => null)

@@ -119,7 +119,7 @@ describe("a call of an MCP server's tool", () => {
   test.each<[string, typeof answer, string]>([
     ['that loses its connection', lost, 'unknown'],
     ['that is answered 502', status(502), 'unknown'],
-    ['whose answer is none', () => new Response('<html>', { headers: { 'content-type': 'text/html' } }), 'unknown'],
+    ['whose response is not JSON', () => new Response('<html>', { headers: { 'content-type': 'text/html' } }), 'unknown'],
     ['whose answer breaks off', brokenOff, 'unknown'],
     ['that is answered 503', status(503), 'failed'],
     ['that is answered by an error of the protocol', says({ error: { code: -32602, message: 'no' } }), 'failed'],

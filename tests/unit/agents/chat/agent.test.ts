@@ -91,7 +91,7 @@ describe('the chat', () => {
     ])
   })
 
-  it('says nothing twice: a turn that failed halfway begins anew, and an answered message stays answered', async () => {
+  it('says nothing twice: a turn that failed halfway restarts, and an answered message stays answered', async () => {
     const scope = scopeOf(chat, { model: scripted(streams('one'), new Error('the model is down'), streams('one'), streams('two')) })
     await expect(scope.turn(message('first'), message('second'))).rejects.toThrow('the model is down')
     expect(scope.replies).toEqual([])

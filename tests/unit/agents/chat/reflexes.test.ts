@@ -43,7 +43,7 @@ describe('the chat, offline, and its reflexes', () => {
   })
 })
 
-describe('what the chat is told', () => {
+describe('the facts in the prompt of the chat', () => {
   const deps = (tools: object) => part<AgentDeps>({ tools, scope: 'chat/me', settings: { ...defaultSettings, reflexes: known.chain } })
 
   it('names the chain, and a prefix that is the scope’s own', () => {

@@ -124,7 +124,7 @@ describe('what the guard remembers', () => {
     expect(await scope.turn(...again, failure(other, 60))).toBeNull()
   })
 
-  it('lets go of what is older than the window, and of what a wrong clock puts far ahead', async () => {
+  it('drops lines older than the window, and lines that a wrong clock puts far ahead', async () => {
     const scope = scopeOf(sshGuard)
     await scope.turn(...burst(other, 3), failure(other, 80_000), ...burst(address, 5, 100))
     expect(scope.context.scratch['traces']).toHaveLength(3)
@@ -132,7 +132,7 @@ describe('what the guard remembers', () => {
     expect(scope.context.scratch['traces']).toEqual([])
   })
 
-  it('considers an address again that was not blocked, once it goes on', async () => {
+  it('reconsiders an address that was not blocked once its attempts continue', async () => {
     const model = script(says('a colleague'), says('still a colleague'))
     const scope = scopeOf(sshGuard, { model })
     expect(await scope.turn(...burst(address, 5))).toEqual({ summary: 'a colleague', blocked: [], unblocked: [], considered: [address] })

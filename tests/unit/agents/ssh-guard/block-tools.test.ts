@@ -24,7 +24,7 @@ const call = (webhook?: string, overrides: Partial<ToolCall> = {}): ToolCall => 
 type Received = { method: string | undefined; headers: IncomingHttpHeaders; body: unknown }
 const closing: (() => void)[] = []
 
-/** A webhook on this machine that answers with `status`; never, where there is none. */
+/** A local webhook that responds with `status`, or not at all without one. */
 async function webhook(status?: number, headers: Record<string, string> = {}) {
   const received: Received[] = []
   const server = createServer((request, response) => {
@@ -144,7 +144,7 @@ describe('blocking an address', () => {
 })
 
 describe('unblocking an address', () => {
-  it('takes the row away, and says where there is none', async () => {
+  it('deletes the row, and reports a missing one', async () => {
     await blockAddress.execute(input, call())
     expect(await unblockAddress.execute({ address }, call())).toEqual({ unblocked: true, address, reported: false })
     expect(rows.size).toBe(0)
@@ -162,7 +162,7 @@ describe('unblocking an address', () => {
     expect(received[0]?.headers['idempotency-key']).toBe(failing.received[0]?.headers['idempotency-key'])
   })
 
-  it('makes the next block another one, also for whoever is told', async () => {
+  it('makes the next block a new one, also for the webhook', async () => {
     const { url, received } = await webhook(200)
     await blockAddress.execute(input, call(url))
     await unblockAddress.execute({ address }, call(url))

@@ -71,7 +71,7 @@ describe('a burst', () => {
   })
 })
 
-describe('what is told of an address', () => {
+describe('the report on an address', () => {
   it('counts its failures and logins, and names users, hosts and times', () => {
     const lines = [
       ...[0, 60, 120].map((at_s) => failure(address, at_s, 'root')),

@@ -48,7 +48,7 @@ describe('the time of a log line', () => {
     'yesterday',
     '2026-13-01T00:00:00Z',
     '2026-03-09T06:55:46',
-  ])('%s is none', (time) => {
+  ])('%s is not a time', (time) => {
     expect(syslogTime(time, march)).toBeNull()
   })
 })
@@ -155,7 +155,7 @@ describe('a user name that looks like a log line', () => {
         parseSshMessage(`${begin}${piece.repeat(8000 / piece.length)}\0`)
       }
     }
-    // Each of the thirty takes well under a millisecond; backtracking over 8,000 characters would take minutes.
+    // Each takes well under 1 ms; backtracking over 8,000 characters would take minutes.
     expect(performance.now() - started).toBeLessThan(2000)
   })
 })

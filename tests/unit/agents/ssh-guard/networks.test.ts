@@ -16,7 +16,7 @@ describe('a network attacks', () => {
   })
 })
 
-test('a network is private as its first address is; what is none is refused', () => {
+test('a network is private if its first address is; malformed ones are rejected', () => {
   expect([isPrivateNetwork('10.1.2.0/24'), isPrivateNetwork('203.0.113.0/24')]).toEqual([true, false])
   for (const none of ['203.0.113.0/16', '203.0.113.7/24', '203.0.113.0', ''])
     expect(() => isPrivateNetwork(none)).toThrow('is an IPv4 network')

@@ -26,7 +26,7 @@ const refuses: Worker = async () => {
   throw refusal
 }
 
-/** A worker that ends only when it is told to, and remembers why. */
+/** A worker that ends only on abort, and records the reason. */
 function waiting() {
   const reasons: unknown[] = []
   const worker: Worker = (_, signal) =>
@@ -46,7 +46,7 @@ describe('sequential', () => {
     expect(await sequential(append('b'), append('c'), append('d'))('a', open())).toBe('abcd')
   })
 
-  it('goes no further once it is told to stop', async () => {
+  it('stops once its signal aborts', async () => {
     const stop = new AbortController()
     const last: string[] = []
     const stopping: Worker = async (input) => {
@@ -180,7 +180,7 @@ describe('with retries', () => {
     expect(pauses).toHaveLength(3)
   })
 
-  it('does not try again where no model may be called, or it was told to stop', async () => {
+  it('does not retry if no model may be called, or after an abort', async () => {
     let calls = 0
     const counting =
       (worker: Worker): Worker =>
@@ -215,7 +215,7 @@ describe('with a fallback', () => {
     expect(await withFallback(fails('no'), append('2'))('a', open())).toBe('a2')
   })
 
-  it('is of no use where no model may be called, or it was told to stop', async () => {
+  it('does not help if no model may be called, or after an abort', async () => {
     await expect(withFallback(refuses, append('2'))('a', open())).rejects.toBe(refusal)
     await expect(withFallback(fails('no'), append('2'))('a', AbortSignal.abort())).rejects.toThrow('no')
   })

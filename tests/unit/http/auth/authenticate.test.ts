@@ -39,7 +39,7 @@ describe('authenticate', () => {
     expect(await authenticate(header, configured)).toMatchObject({ ok: false, reason })
   })
 
-  test.each([undefined, '', '  '])('is closed where the admin key is %j and there is no key, and says what to set', async (admin_key) => {
+  test.each([undefined, '', '  '])('is closed if the admin key is %j and no other key exists, and says what to set', async (admin_key) => {
     for (const header of [null, 'Bearer x', 'Bearer undefined', 'Bearer ', `Bearer ${created.key}`]) {
       const outcome = await authenticate(header, { admin_key, keys: async () => null, any_key: async () => false })
       expect(outcome).toMatchObject({

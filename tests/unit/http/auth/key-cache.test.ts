@@ -35,7 +35,7 @@ describe('the key cache', () => {
     expect(lookup).toHaveBeenCalledTimes(2)
   })
 
-  test('forgets a deleted key within 30 s, and at once where it is told', async () => {
+  test('drops a deleted key within 30 s, and immediately on request', async () => {
     const keys = cache()
     await keys.find('a')
     stored.delete('a')

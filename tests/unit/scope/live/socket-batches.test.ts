@@ -71,7 +71,7 @@ test('many sockets that each say one thing at once are taken together', () => {
   expect(taken.map(({ length }) => length)).toEqual([...Array.from({ length: 8 }, () => 1), 42])
 })
 
-test('a rate lets through as many as it says at once, and then as time goes on', () => {
+test('a rate lets its burst through immediately, and more over time', () => {
   const rate = new MessageRate(100, 0)
   const through = (count: number, now: number) => Array.from({ length: count }, () => rate.take(now)).filter(Boolean).length
   expect([through(1000, 0), through(1000, 500), through(1000, 500), through(1000, 10_000), through(1000, 9000)]).toEqual([

@@ -76,7 +76,7 @@ describe('a block of the protocol', () => {
     expect(parseAsp(text)).toEqual([{ kind: 'clarify', at: 6, questions: [{ slot: 'app_name', question: 'Which App Service?' }] }])
   })
 
-  test('that claims a result is told apart from one', () => {
+  test('that claims a result is distinguished from one', () => {
     expect(parseAsp('<SKILL_RESULT>{"skill_id":"a","status":"ok","outputs":{}}</SKILL_RESULT>')).toEqual([
       { kind: 'result', at: 0, skill_id: 'a', status: 'ok' },
     ])

@@ -66,7 +66,7 @@ describe('a copy of the active skills', () => {
     expect([copy.revision, ...names(copy)]).toEqual([2])
   })
 
-  test('begins anew where the registry was set back', async () => {
+  test('starts over if the registry was restored to an older state', async () => {
     const copy = await copyOf(active('a', '1.0.0'), active('b', '1.0.0'))
     await copy.catchUp(async () => ({ changes: [active('a', '2.0.0')], revision: 1, more: false, restart: true }))
     expect([copy.revision, ...names(copy)]).toEqual([1, 'a@2.0.0'])

@@ -8,7 +8,7 @@ import { cuesOf, scoreOf } from '../../../../src/skills/bulletin/score.ts'
 import { byName, SkillIndex, type Situation } from '../../../../src/skills/bulletin/skill-index.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 
-/** What the index stands for. */
+/** The reference result of the index. */
 function scan(skills: readonly { manifest: Manifest; state: SkillState }[], situation: Situation): Manifest[] {
   const cues = cuesOf(situation)
   return skills

@@ -49,13 +49,13 @@ describe('a check of a manifest', () => {
     ['a required slot that is no input', { 'activation.required_slots.1': 'tag' }, 'activation.required_slots.1', /tag is not an input/],
     ['data that is no input', { 'preconditions.data_present.0': 'tag' }, 'preconditions.data_present.0', /tag is not an input/],
     [
-      'a bound input that is none',
+      'an unknown bound input',
       { 'signature.blackboard_bindings.inputs.tag': 'work.t' },
       'signature.blackboard_bindings.inputs.tag',
       /not an/,
     ],
     [
-      'a bound output that is none',
+      'an unknown bound output',
       { 'signature.blackboard_bindings.outputs.url': 'work.t' },
       'signature.blackboard_bindings.outputs.url',
       /not an/,

@@ -62,7 +62,7 @@ describe('the gate', () => {
       'preconditions',
       { need: 'slot_type', slot: 'image_tag', type: 'string' },
     ],
-    ['an input that is none', { inputs: { ...inputs, force: true } }, 'refused', 'preconditions', { need: 'no_such_slot', slot: 'force' }],
+    ['an unknown input', { inputs: { ...inputs, force: true } }, 'refused', 'preconditions', { need: 'no_such_slot', slot: 'force' }],
     [
       'missing data',
       withManifest({ 'preconditions.data_present': ['work.ticket'] }),

@@ -65,7 +65,7 @@ describe('a streamed turn', () => {
   })
 })
 
-/** What the caller sees and what is saved, streamed where the text is cut, else whole. */
+/** The text that the caller sees and that is saved, streamed at the cuts or whole. */
 async function turnOf(text: string, places: readonly number[] | null): Promise<{ text: string; saved: string[] }> {
   const { reflex, saved } = world()
   const answers = [resultOf(text), resultOf('Done.'), resultOf('Done.')]

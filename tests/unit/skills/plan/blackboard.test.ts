@@ -33,7 +33,7 @@ describe('a blackboard', () => {
 
   test.each([
     ['a name that is not allowed', { settings: { work: JSON.parse('{"__proto__": {"x": 1}}') } }, 'not_json'],
-    ['what is no JSON', { probes: { at: new Map() as unknown as JsonFields, f: (() => 1) as unknown as number } }, 'not_json'],
+    ['values that are not JSON', { probes: { at: new Map() as unknown as JsonFields, f: (() => 1) as unknown as number } }, 'not_json'],
     ['too much', { agent_state: { work: { text: 'x'.repeat(300_000) } } }, 'too_large'],
   ])('refuses %s', (_, seeds, reason) => {
     expect(seedBlackboard(seeds)).toMatchObject({ ok: false, reason })

@@ -36,7 +36,7 @@ describe('slots', () => {
     expect(asked[0]?.prompt).toContain('-----\ndeploy pay\n-----')
   })
 
-  test('are asked for where the parser does not know, and where there is none', async () => {
+  test('are requested if the parser finds none, and without a parser', async () => {
     expect(await fill(() => '{"app_name": null}', { given: {} })).toMatchObject({
       inputs: {},
       questions: [{ slot: 'app_name' }, { slot: 'image_tag' }],
@@ -90,7 +90,7 @@ describe('an answer for a slot', () => {
     ['an empty text', '{"app_name": ""}', 'not_said'],
     ['another type', '{"app_name": 3}', 'wrong_type'],
     ['endless text', `{"app_name": "${'x'.repeat(20_000)}"}`, 'not_json'],
-  ])('is none with %s', (_, answer, reason) => {
+  ])('is empty with %s', (_, answer, reason) => {
     expect(parseSlotAnswer(app_name, answer)).toMatchObject({ ok: false, reason })
   })
 

@@ -83,7 +83,7 @@ describe('a plan', () => {
     expect(world.effects).toEqual([])
   })
 
-  test('goes on undoing when a compensation fails or cannot be filled, and tells', async () => {
+  test('continues to compensate when one compensation fails or cannot be filled, and reports it', async () => {
     const world = new World()
     world.tools = { third: failing, undo_second: failing }
     const whole = { when: 'partial_failure', tool: 'undo_all', args: { x: '{{work.nothing}}' } }
@@ -199,7 +199,7 @@ describe('a retry', () => {
 })
 
 describe('a cancellation', () => {
-  test('cuts the step at hand off, undoes, and lets the undoing run', async () => {
+  test('aborts the current step, and compensates', async () => {
     const world = new World()
     const controller = new AbortController()
     world.tools = {

@@ -96,7 +96,7 @@ describe('a session', () => {
     expect(JSON.stringify(world.log)).toContain('kept')
   })
 
-  test('only watches the policy where it is told to, but never runs what is deprecated', async () => {
+  test('only observes the policy if configured to, but never runs a deprecated version', async () => {
     const world = new SessionWorld()
     const watched = world.session({ policy_mode: 'observe' })
     expect(await watched.propose(deploy, { ...request, roles: [] })).toMatchObject({

@@ -10,7 +10,7 @@ import { collect, count, proposal } from '../fixtures.ts'
 import { calling, chained, ScriptedChatModel } from './scripted.ts'
 
 describe('a chat model of LangChain', () => {
-  test('is told of the skills once, proposes, and answers with a message of its own class', async () => {
+  test('gets the bulletin once, proposes, and answers with a message of its own class', async () => {
     const { wrapped, model, saved } = chained([`Saving. ${proposal('milk')}`, 'Done.'])
     const reply = await wrapped.invoke([new SystemMessage('You help.'), new HumanMessage('A note')])
     expect(reply).toBeInstanceOf(AIMessage)
@@ -57,7 +57,7 @@ describe('a chat model of LangChain', () => {
     expect(model.calls[0]?.messages[0]?.content).toEqual([part, { type: 'text', text: expect.stringContaining('<SKILL_BULLETIN>') }])
   })
 
-  test('keeps its tool calls, and is told of the results after those that the caller brings back', async () => {
+  test('keeps its tool calls, and gets the results after those of the caller', async () => {
     const { wrapped, model, saved } = chained([calling(`Saving. ${proposal('milk')}`, 'look'), 'Done.'])
     const withTools = wrapped.bindTools([{ name: 'look' }])
     const asked = [new HumanMessage('A note')]
@@ -73,7 +73,7 @@ describe('a chat model of LangChain', () => {
     expect(saved).toEqual(['milk'])
   })
 
-  test('is told of the results in another process, too', async () => {
+  test('gets the results in another process, too', async () => {
     const first = chained([calling(proposal('milk'), 'look')])
     const asked = [new HumanMessage('A note')]
     const reply = await first.wrapped.bindTools([{ name: 'look' }]).invoke(asked)
@@ -169,7 +169,7 @@ test('a tool that is bound says of itself nothing that looks like a proposal', a
   expect(messages[0]?.text.split('<SKILL_BULLETIN>')[0]).not.toContain('<SKILL_PROPOSE>')
 })
 
-test('a call that is aborted stops the skill at hand, and the chat model is not called again', async () => {
+test('an aborted call stops the running skill, and the chat model is not called again', async () => {
   const stop = new AbortController()
   const { reflex } = chained([])
   const model = new ScriptedChatModel([proposal('milk'), 'Done.'])

@@ -86,21 +86,21 @@ describe('a call that is repeated', () => {
     ['withRetry', async (model) => (await model.withRetry(withoutWaiting()).invoke('A note')).text],
     ['withRetry in a chain', (model) => prompt.pipe(model).pipe(parser).withRetry(withoutWaiting()).invoke(what)],
     ['withFallbacks', async (model) => (await model.withFallbacks([model]).invoke('A note')).text],
-  ])('by %s after a skill has run goes on with its result, and does not run it again', async (_, run) => {
+  ])('by %s after a skill has run continues with its result, and does not run it again', async (_, run) => {
     const { wrapped, model, saved } = chained(failing)
     expect(await run(wrapped)).toBe('Done.')
     expect(saved).toEqual(['milk'])
     expect(model.prompts[2]).toMatch(/<SKILL_RESULT>.*"status":"ok"/)
   })
 
-  test('before anything was said is told of the skills again', async () => {
+  test('before any output sends the bulletin again', async () => {
     const { wrapped, model, saved } = chained([new Error('overloaded'), ...answers()])
     expect((await wrapped.withRetry(withoutWaiting()).invoke('A note')).text).toBe('Saving. Done.')
     expect(saved).toEqual(['milk'])
     expect(model.prompts.map((text) => count(text, '<SKILL_BULLETIN>'))).toEqual([1, 1, 0])
   })
 
-  test('after a stream broke off goes on with the result', async () => {
+  test('after a broken stream continues with the result', async () => {
     const { wrapped, saved, model } = chained(failing)
     await expect(wrapped.stream('A note').then(collect)).rejects.toThrow('overloaded')
     expect((await collect(await wrapped.stream('A note'))).map(({ text }) => text).join('')).toBe('Done.')
@@ -151,7 +151,7 @@ describe('structured output', () => {
   test.each([
     { response_format: { type: 'json_schema', json_schema: {} } },
     { ls_structured_output_format: { kwargs: { method: 'jsonMode' } } },
-  ])('in JSON is data: its model is told of no skills, and a block in it is not acted upon', async (config) => {
+  ])('in JSON is data: its model gets no bulletin, and a block in it is ignored', async (config) => {
     const { wrapped, model, saved } = chained([JSON.stringify({ title: proposal('milk') }), `{"title":"x"}`])
     const asked = wrapped.withConfig(config)
     expect((await asked.invoke('A note')).text).toContain('SKILL_PROPOSE')

@@ -12,10 +12,7 @@ import { calling, chained, type Answer } from './scripted.ts'
 const look = tool(async () => 'saw it', { name: 'look', description: 'Looks', schema: z.object({}) })
 
 type State = { messages: BaseMessage[] }
-/**
- * What the tests ask of a graph: all kinds are compiled by LangGraph, and differ in types that
- * nothing here is about.
- */
+/** The common interface of the tested graphs, whose LangGraph types differ. */
 type Graph = {
   invoke(state: object, options?: object): Promise<State>
   stream(state: object, options?: object): Promise<AsyncIterable<unknown>>

@@ -68,7 +68,7 @@ describe('a block', () => {
       },
     ])
     const [{ id }] = items
-    // What keeps a tool from the model does not keep it from the operator.
+    // Limits on the model do not apply to the operator.
     await stubOf(scope).configure({ tools: ['block'] }, 'ops')
     expect(await lift(id, await keyFor(['operator'], ['ssh/*'], 'olga'))).toMatchObject({ status: 204 })
     expect((await listed('blocks', scope)).items).toEqual([])

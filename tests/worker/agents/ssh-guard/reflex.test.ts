@@ -72,7 +72,7 @@ test.each([
   [', also after an eviction', async () => evict(stubOf(scope))],
   [', also after a crash', async () => void (await crash(scope))],
 ])('an address that was freed is blocked again, as often as it takes%s', async (_, meanwhile) => {
-  // The slow path still has the old lines before it, and would block the address again: that is its own affair.
+  // The slow path still sees the old lines and would block the address again, which is unrelated.
   await stubOf(scope).configure({ parameters: { failures: 1000 } }, 'ops')
   for (let round = 0; round < 3; round += 1) {
     await decidedBy(...guesses(5))
@@ -81,7 +81,7 @@ test.each([
     expect(await decidedBy(login())).toEqual(['reflex'])
     expect(await blocked()).toEqual([])
     await meanwhile()
-    // What speaks for the address has left the reflex's sight.
+    // Evidence in favour of the address has left the reflex's window.
     await decidedBy(...guesses(10, '10.0.0.7'))
   }
   const done = await entriesOf(stubOf(scope), 'effect-ended')

@@ -137,7 +137,7 @@ describe('the tools of its plans', () => {
     expect(await incidents(scope)).toMatchObject([{ id, opened_at: 1000, closed_at: 1000 }])
   })
 
-  test('open it also while D1 is away: what the desk was told is not said to have failed', async () => {
+  test('open it also while D1 is unavailable: a ticket that exists is not reported as failed', async () => {
     await env.DB.exec('ALTER TABLE incidents RENAME TO incidents_away')
     try {
       expect(await run(openTicket, ticket)).toMatchObject({ answer: { reported: true }, told: [{ url: 'https://desk.example/in' }] })

@@ -163,7 +163,7 @@ describe('a call of a tool', () => {
     expect((await useTool(scope, given, await keyFor(['publisher', 'ReleaseManager']))).told).toMatchObject({ status: 'ok' })
   })
 
-  test('gives no secret, and is told none', async () => {
+  test('neither sends nor receives a secret', async () => {
     const scope = freshScope()
     // Before the skill makes it a secret: later it would be refused.
     await call(scopePath(scope), { method: 'PATCH', json: { blackboard: { env: { own_password: 'hunter2' } } } })
@@ -329,7 +329,7 @@ describe('the transport', () => {
     expect(refused.body.detail).toContain('not a batch')
   })
 
-  test('refuses what is no JSON, or too much of it', async () => {
+  test('rejects malformed and oversized JSON', async () => {
     const { status, body } = await call('/v1/mcp', { body: '{"jsonrpc":', headers: { Accept: 'application/json, text/event-stream' } })
     expect({ status, body }).toMatchObject({ status: 400, body: { type: 'urn:reflex:problem:malformed-body' } })
     expect(await post(scope, ping, { type: 'text/plain' })).toMatchObject(problem(415))

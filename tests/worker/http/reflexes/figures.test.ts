@@ -55,7 +55,7 @@ describe('the metrics of a reflex', () => {
     expect({ status, body }).toMatchObject({ status: 200, body: { versions: [], scopes: [], total: { runs: 0, fuel: { max: 0 } } } })
   })
 
-  test('are told by a scope beside its counters', async () => {
+  test('are reported by a scope with its counters', async () => {
     const told = { counters: { events: 7 }, reflexes: [{ reflex_id: 'r', version: 3, metrics: ran(2) }] }
     const SCOPE = { getByName: () => ({ metrics: async () => told }) }
     const { status, body } = await callWith({ SCOPE }, scopePath('team-a/x', '/metrics'))

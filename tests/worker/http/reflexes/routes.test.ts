@@ -99,7 +99,7 @@ describe('a reflex is refused', () => {
     ['that never ends', { code: 'function reflex(context) { for (;;); }' }, 'code', /it was stopped after/],
     ['that returns no action', { code: 'function reflex(context) { return { action_type: "launch" } }' }, 'code', /action_type/],
     ['that is too long', { code: `${' '.repeat(64 * 1024)}${replying('x')}` }, 'code', /65536/],
-    ['that is no text', { code: `${replying('x')}// \u0000` }, 'code', /NUL/],
+    ['that contains a NUL', { code: `${replying('x')}// \u0000` }, 'code', /NUL/],
     ['with a bad id', { id: 'a/b' }, 'id', /an id is/],
     ['with an id that is taken', { id: 'templates' }, 'id', /taken/],
     ['with an unknown state', { state: 'asleep' }, 'state', /draft/],

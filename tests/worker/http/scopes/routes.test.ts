@@ -72,7 +72,7 @@ describe('a scope', () => {
     expect((await call('/v1/dlq', { key: await keyFor(['operator'], [patternOf(scope)]) })).status).toBe(200)
   })
 
-  test('takes settings as a merge patch, and refuses what is none', async () => {
+  test('takes settings as a merge patch, and rejects anything else', async () => {
     const scope = freshScope()
     const patch = (json: unknown) => call(scopePath(scope), { method: 'PATCH', json })
     expect(await patch({ max_attempts: 7, parameters: { deep: [{ a: null }] } })).toMatchObject({
@@ -114,7 +114,7 @@ describe('a scope', () => {
     ['nesting without an end', JSON.stringify({ blackboard: { ctx: nested(63) } }), /blackboard\.ctx\.a.* is nested deeper than 64 levels/],
     ['what the steps give', '{"blackboard": {"work": {"steps": {}}}}', /blackboard\.work\.steps: is reserved/],
     ['roles that are no list', '{"blackboard": {"policy": {"roles": "operator"}}}', /blackboard\.policy\.roles: must be a list of roles/],
-    ['a role that is none', '{"blackboard": {"policy": {"roles": ["operator", 7]}}}', /blackboard\.policy\.roles\[1\]: /],
+    ['an invalid role', '{"blackboard": {"policy": {"roles": ["operator", 7]}}}', /blackboard\.policy\.roles\[1\]: /],
     ['a label of nothing but blanks', '{"goal_labels": ["deploy", "  "]}', /goal_labels\[1\]: /],
   ])('refuses a seed for its skills with %s, and says where', async (_, body, detail) => {
     const answer = await call(scopePath(freshScope()), { method: 'PATCH', body })
@@ -277,7 +277,7 @@ describe('live', () => {
     socket.close()
   })
 
-  test('a request that is no upgrade is told so', async () => {
+  test('a request that is not an upgrade gets 426', async () => {
     const answer = await call(scopePath(freshScope(), '/ws'))
     expect(answer).toMatchObject(problem(426, 'upgrade-required'))
     expect(answer.headers.get('Upgrade')).toBe('websocket')

@@ -30,7 +30,7 @@ async function ask(fields: Partial<ApprovalRequest> = {}): Promise<ApprovalReque
   return request
 }
 
-/** Scopes that note what they are told. */
+/** Scopes that record their notifications. */
 const listening = () => {
   const told: string[] = []
   const getByName = (scope: string) => ({ approvalDecided: async (id: string) => void told.push(`${scope} ${id}`) })
@@ -68,7 +68,7 @@ describe('an approval', () => {
   test.each([
     ['approve', 'approved'],
     ['reject', 'rejected'],
-  ] as const)('is decided (%s), and its scope is told', async (how, status) => {
+  ] as const)('is decided (%s), and its scope is notified', async (how, status) => {
     const { id, scope } = await ask()
     const { told, bindings } = listening()
     const key = await keyFor(['operator'], ['approvals/*'], 'olga')
@@ -103,7 +103,7 @@ describe('an approval', () => {
     expect((await call(`/v1/approvals/${id}`)).body).toEqual(won?.body)
   })
 
-  test('stands though its scope cannot be told', async () => {
+  test('holds even if its scope cannot be notified', async () => {
     const warned = vi.spyOn(console, 'warn').mockImplementation(() => {})
     const { id, scope } = await ask()
     const away = { getByName: () => ({ approvalDecided: () => Promise.reject(new Error('the scope is away')) }) }

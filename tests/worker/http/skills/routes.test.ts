@@ -89,7 +89,7 @@ describe('a manifest is refused', () => {
     ['without an id', { id: undefined }, 'id', /./],
     ['with an id that is taken', { id: 'schema' }, 'id', /taken/],
     ['with an id that no path could name', { id: 'a@b' }, 'id', /letters/],
-    ['with a version that is none', { version: '1.3' }, 'version', /semantic version/],
+    ['with an invalid version', { version: '1.3' }, 'version', /semantic version/],
     ['with a field too many', { more: 1 }, '', /more/],
     ['without steps', { 'plan.steps': [] }, 'plan.steps', /./],
     [

@@ -239,7 +239,7 @@ describe('the model', () => {
     expect(await entriesOf(stub, 'model-called')).toMatchObject([{ status: 'failed' }])
   })
 
-  test('whose budget is spent refuses turns with a reason; nothing is lost, and a raised budget goes on', async () => {
+  test('whose budget is spent refuses turns with a reason; nothing is lost, and it continues with a raised budget', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     await stub.configure({ token_budget: { tokens: 1, per: 'total' } }, 'test')

@@ -73,7 +73,7 @@ test('while D1 is away no socket is closed', async () => {
   expect(await socket.end()).toEqual(DELETED)
 })
 
-test('a deleted key’s stream ends and says why, others go on', async () => {
+test('a deleted key’s stream ends with a reason, others continue', async () => {
   const scope = freshScope()
   const read = async (key_id: string) => {
     const headers = { 'x-reflex-connect': JSON.stringify({ connection_id: 'v', key_id, source: 'v', may_send: false, after: null }) }

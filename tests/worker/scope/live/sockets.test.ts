@@ -82,7 +82,7 @@ describe('a WebSocket', () => {
     await frame('log')
   })
 
-  test('is told that the inbox is full', async () => {
+  test('gets an error when the inbox is full', async () => {
     const scope = freshScope()
     await stubOf(scope).configure({ consumer: 'pull', inbox_limit: 1 }, 'test')
     const { socket, frame } = await connect(scope)
@@ -215,7 +215,7 @@ describe('server-sent events', () => {
     expect(response.headers.get('content-type')).toBe('text/event-stream')
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
-    // The first is no event's: an EventSource resumes from it before any.
+    // The first id belongs to no entry: an EventSource resumes from it before any entry.
     const ids = async (count: number) => {
       while ((text.match(/^id: /gm) ?? []).length < count) text += (await reader.read()).value ?? ''
       return [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id))
@@ -223,7 +223,7 @@ describe('server-sent events', () => {
     return { ids, cancel: () => reader.cancel() }
   }
 
-  test('follow the log, and go on behind the last id', async () => {
+  test('follow the log, and resume after the last id', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     const live = await stream(scope, null)

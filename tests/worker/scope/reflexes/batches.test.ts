@@ -17,7 +17,7 @@ describe("a batch's notes", () => {
 
   const hoarding = "return { action_type: 'set_scratch', key: context.event.text, value: 'z'.repeat(15000) }"
 
-  test('end where the scratch is as large as a reflex may be shown; turns go on', async () => {
+  test('end if the scratch reaches the input limit of a reflex; turns continue', async () => {
     const { scope, stub } = await acting(hoarding)
     expect(by(await sendAndSettle(stub, ...notes(scope, 7)))).toEqual([...Array(5).fill('reflex'), 'turn', 'turn'])
     expect(Object.keys(await scratchOf(scope))).toEqual(['n0', 'n1', 'n2', 'n3', 'n4'])

@@ -7,7 +7,7 @@ import { CRASH, crash, entriesOf, freshScope, hurry, inObject, note, send, sendA
 import { behaviours } from '../../../support/test-agents.ts'
 
 describe('a death of the object', () => {
-  test('does not set a reflex free that is suspended here; setting the chain anew does', async () => {
+  test('does not resume a reflex that is suspended here; setting the chain again does', async () => {
     const scope = freshScope()
     const { id } = await write('throw 1', { scopes: ['elsewhere/*'] })
     const chain = { reflexes: [{ id, version: 1 }] }
@@ -22,7 +22,7 @@ describe('a death of the object', () => {
     expect((await reasons()).at(-1)).toBe('error')
   })
 
-  test('before D1 is told of a demotion does not take it back, and D1 is told later', async () => {
+  test('before a demotion is replicated does not revert it, and D1 receives it later', async () => {
     const scope = freshScope()
     const { id } = await write('throw 1', { scope })
     await stubOf(scope).configure({ reflexes: [{ id }] }, 'someone')

@@ -17,7 +17,7 @@ const reasonsOf = async (stub: Stub) => (await entriesOf(stub, 'reflex-passed'))
 const countOf = (stub: Stub, table: string) =>
   inObject(stub, ({ storage }) => storage.sql.exec(`SELECT count(*) AS n FROM ${table}`).one()['n'])
 
-/** What another owns and a third puts into this scope's chain. */
+/** A reflex of another owner that a third key puts into this scope's chain. */
 async function foreign(body: string, state: 'active' | 'shadow' = 'active') {
   const scope = freshScope()
   const stub = stubOf(scope)
@@ -130,7 +130,7 @@ describe('a scope', () => {
     expect(await reflexes.find(env.DB, id)).toMatchObject({ state: 'shadow' })
   })
 
-  test('that sets its chain anew gives what was suspended a new trial', async () => {
+  test('that sets its chain again retries suspended reflexes', async () => {
     const { scope, stub, chain } = await foreign(`if (context.event.text === 'bad') throw 1; ${calls('act')}`)
     await sendAndSettle(stub, ...Array.from({ length: 5 }, () => note(scope, 'bad')), note(scope, 'kept back'))
     await chain()
@@ -164,7 +164,7 @@ describe('a version', () => {
     expect(await sendAndSettle(stub, note(scope, 'z'))).toMatchObject([{ outcome: { by: 'turn' } }])
   })
 
-  test('that was demoted keeps its code and goes on watching, while D1 is away and after an eviction', async () => {
+  test('that was demoted keeps its code and continues in shadow mode, while D1 is unavailable and after an eviction', async () => {
     const { scope, stub } = await acting(calls('act', '"throw"'))
     await whileAway(async () => {
       await sendAndSettle(stub, ...notes(scope, 3))
@@ -215,7 +215,7 @@ describe('the sums', () => {
     expect((await stub.metrics()).reflexes).toMatchObject([{ metrics: { acted: 1, model_calls_saved: 0 } }])
   })
 
-  test('reach D1 although the object slept before they were told', async () => {
+  test('reach D1 although the object slept before they were replicated', async () => {
     const { id, scope, stub } = await acting(calls('act'))
     await sendAndSettle(stub, note(scope, 'a'))
     await evict(stub)

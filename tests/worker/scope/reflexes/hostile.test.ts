@@ -20,7 +20,8 @@ describe('in the chain of a scope, G6', () => {
     ])
     expect([...hit, ...beside].map(({ status }) => status)).toEqual(['completed', 'completed', 'completed'])
     const passed = await entriesOf(stubOf(scope), 'reflex-passed')
-    // What comes out whole is judged like any other answer: it is no action, or one that this scope does not allow.
+    // Output that survives is validated like any other: not an action, or not allowed in this
+    // scope.
     const judged = ['refused', 'invalid_action'].map((why) => [why, why])
     const reasons = reason === 'fired' ? [[], ...judged] : [[reason, reason]]
     expect(reasons).toContainEqual(passed.map((entry) => entry.reason))

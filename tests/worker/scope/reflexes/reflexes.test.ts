@@ -104,7 +104,7 @@ describe('a reflex of the chain', () => {
     expect(did(scope)).toEqual(['old', 'new'])
   })
 
-  test('follows its newest active version, once the scope is told', async () => {
+  test('follows its newest active version, once the scope is notified', async () => {
     const { id, scope, stub } = await acting(calls('act', '"one"'))
     await write(calls('act', '"two"'), { id })
     await stub.reflexesChanged([id])
@@ -222,7 +222,7 @@ describe('an action', () => {
     await until(async () => (await stub.state()).turn, 'a turn is in flight')
     await sendAndSettle(stub, note(scope, 'first'))
     expect(await entriesOf(stub, 'turn-ended')).toMatchObject([{ status: 'interrupted' }])
-    await until(async () => started === 2, 'the turn begins anew')
+    await until(async () => started === 2, 'the turn restarts')
     await sendAndSettle(stub, note(scope, 'stop'))
     expect(await stub.event(thought ?? '')).toMatchObject({ status: 'cancelled', outcome: { by: 'cancel', reason: 'enough' } })
   })
@@ -258,7 +258,7 @@ describe('an action', () => {
     expect(did(scope)).toEqual(['x'])
   })
 
-  test('with a key is not taken for another one whose id goes on with what the key begins with', async () => {
+  test('with a key is not confused with another one whose id starts like the key', async () => {
     const scope = freshScope()
     const id = freshId()
     const once = (text: string, key: string) =>
@@ -323,7 +323,7 @@ describe('an action', () => {
 })
 
 describe('a hostile reflex', () => {
-  test('is taken out of the chain after three limits in a row, and the scope goes on', async () => {
+  test('is removed from the chain after three limits in a row, and the scope continues', async () => {
     const { id, scope, stub } = await acting('while (true) {}')
     behaviours.set(scope, async () => null)
     const events = Array.from({ length: 20 }, (_, index) => note(scope, `${index}`))
@@ -546,7 +546,7 @@ describe('while D1 is away', () => {
     expect(await sendAndSettle(stub, note(scope, 'b'))).toMatchObject([{ outcome: { by: 'reflex' } }])
   })
 
-  test('a demotion stands, and D1 is told of it in the end', async () => {
+  test('a demotion holds, and is eventually replicated to D1', async () => {
     const { id, scope, stub } = await acting('while (true) {}')
     behaviours.set(scope, async () => null)
     await whileAway(async () => {

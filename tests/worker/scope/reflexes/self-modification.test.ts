@@ -64,7 +64,7 @@ describe('an agent that may change itself', () => {
     ['is TypeScript', 'function reflex(context: object) { return null }', { message: expect.stringContaining('TypeScript') }],
     ['takes no argument', 'function reflex() { return null }', { message: expect.stringContaining('exactly one parameter') }],
     ['has no entry', 'const x = 1', { message: expect.stringContaining('there is no function reflex') }],
-  ])('is told what is wrong with code that %s', async (_, source, error) => {
+  ])('gets the error of code that %s', async (_, source, error) => {
     const { turn } = await selfModifying()
     expect(await turn((deps) => deps.call('write_reflex', { id: freshId(), code: source }))).toMatchObject({
       written: false,

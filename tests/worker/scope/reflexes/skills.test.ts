@@ -10,7 +10,10 @@ const busy = (backoff_ms: number) => {
   return skill({ plan: { ...twoSteps('x').plan, steps: [once, second] } })
 }
 
-/** A scope whose reflex proposes the skill for notes that begin with `plan `, and else does what `otherwise` says. */
+/**
+ * A scope whose reflex proposes the skill for notes that begin with `plan `, and otherwise does
+ * `otherwise`.
+ */
 async function planning(skill_id: string, { otherwise, how = '' }: { otherwise: string; how?: string }) {
   const scope = freshScope()
   const { id } = await write(`const { text } = context.event

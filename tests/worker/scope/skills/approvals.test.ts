@@ -108,7 +108,7 @@ describe('an approval', () => {
     expect(did(scope)).toEqual([])
   })
 
-  test('that expires is told in the log, and cannot be given any more', async () => {
+  test('that expires is logged, and can no longer be given', async () => {
     const { scope, id, decide } = await parked({ policy: { ...policy, approval_within_s: 1 } })
     await until(async () => (await call(`/v1/approvals/${id}`)).body.status === 'expired', 'its second is over')
     expect(await decide('approve')).toMatchObject(problem(409, 'approval-expired'))
@@ -157,7 +157,8 @@ describe('what an approval led to', () => {
   test('is also that it failed, and why, without what is secret', async () => {
     const scope = freshScope()
     const { signature, plan } = twoSteps('x')
-    // The tool says `the tool failed`. Set before the skill makes it a secret: later it would be refused.
+    // The tool says `the tool failed`. Set before the skill makes it secret, or it would be
+    // rejected.
     await stubOf(scope).configure({ blackboard: { ctx: { code: 'tool failed' } } }, 'ops')
     const code = { name: 'code', type: 'string', required: true, secret: true }
     const skill_id = await gated({
@@ -190,7 +191,7 @@ describe('what an approval led to', () => {
     expect(await ended(id)).toMatchObject({ run_id: null, status: 'refused', reason: expect.stringContaining('is deprecated by now') })
   })
 
-  test('is told to D1 after a crash, too; and what is told late changes nothing', async () => {
+  test('is replicated to D1 after a crash, too; a late report changes nothing', async () => {
     const { scope, id } = await parked()
     const report = (status: string, ended_at: number | null) => {
       const run = { run_id: 'r', status, reason: null, outputs: {}, steps: [], compensation: [], cost_usd: 0, ended_at }
@@ -201,7 +202,7 @@ describe('what an approval led to', () => {
       await stubOf(scope).state()
       await runAlarm(stubOf(scope))
       const left = () => inObject(stubOf(scope), (state) => state.storage.sql.exec('SELECT * FROM outbox').toArray())
-      await until(async () => (await left()).length === 0, 'D1 has been told')
+      await until(async () => (await left()).length === 0, 'D1 is current')
     }
     await report('failed', 1000)
     await told()
@@ -279,7 +280,7 @@ describe('what was approved, when the process dies', () => {
   const { plan } = twoSteps('x')
   const keyed = { plan: { ...plan, idempotence_key: 'twice:{{what}}' } }
 
-  test('before the scope was told, is found by its alarm, with nobody asking', async () => {
+  test('before the scope was notified, is found by its alarm without a request', async () => {
     const { scope, id } = await parked()
     await decideUntold(id)
     await crash(scope)
@@ -367,7 +368,7 @@ describe('while D1, which holds the policy, is away', () => {
     }
   }
 
-  test('skills go on by the copy at hand, and the log tells when that begins and ends', async () => {
+  test('skills continue with the cached copy, and the log records when that begins and ends', async () => {
     const scope = freshScope()
     const id = await skill()
     await propose(scope, id)

@@ -31,7 +31,10 @@ describe('a step that may have happened is undone', () => {
 })
 
 describe('a turn that is over while its plan is half done', () => {
-  /** A skill whose second step hangs until it is stopped; `undo` takes back the first, and the second in case that it happened. */
+  /**
+   * A skill whose second step hangs until it is stopped; `undo` reverts the first, and the second
+   * in case it happened.
+   */
   const halfDone = () => {
     const { plan } = twoSteps('x')
     const steps = [...plan.steps.slice(0, 1), { tool: 'act', args: { text: 'hang' }, timeout_ms: 15_000 }]
@@ -114,7 +117,7 @@ describe('a run that nobody waits for', () => {
     return scope
   }
 
-  test('goes on by the copy on disk while the registry is away', async () => {
+  test('continues with the copy on disk while the registry is unavailable', async () => {
     const scope = await cutOffWithoutRegistry(async () => {})
     await until(async () => (await entriesOf(stubOf(scope), 'skill-applied')).length === 1, 'the run is at its end')
     expect(did(scope)).toEqual(['first x', 'first x', 'second x'])

@@ -27,7 +27,7 @@ import {
 import { ask, behaviours, effectGates, effects } from '../../../support/test-agents.ts'
 
 describe('a proposal over the API', () => {
-  test('that the gate allows runs step by step, and says what came of it', async () => {
+  test('that the gate allows runs step by step, and returns its result', async () => {
     const scope = freshScope()
     const id = await skill()
     expect(await propose(scope, id)).toMatchObject({
@@ -211,7 +211,7 @@ describe('a run that a crash cuts off', () => {
     return { scope, applied: await entriesOf(stub, 'skill-applied') }
   }
 
-  test('goes on behind its last recorded step', async () => {
+  test('continues after its last recorded step', async () => {
     const { plan } = twoSteps('x')
     const { scope, applied } = await cutOff({ plan: { ...plan, idempotence_key: 'twice:{{what}}' } })
     expect(did(scope)).toEqual(['first x', 'first x', 'second x'])
@@ -236,7 +236,7 @@ describe('the copy of the skills on disk', () => {
     }
   }
 
-  test('serves an object that starts anew while D1 is away', async () => {
+  test('serves an object that restarts while D1 is unavailable', async () => {
     const scope = freshScope()
     const id = await skill()
     expect(await propose(scope, id, { dry_run: true })).toMatchObject({ status: 'ok' })
@@ -330,7 +330,7 @@ describe('the copy of the skills on disk', () => {
 })
 
 describe('in the loop', () => {
-  test("a turn's model is told of the skills that fit, once, and what it proposes is gated, run and told to it", async () => {
+  test("a turn's model gets the bulletin once, and its proposals are gated, run and answered", async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     const id = await skill()
@@ -428,7 +428,7 @@ describe('in the loop', () => {
 })
 
 describe('the protocol of a turn', () => {
-  test.each(['asp', 'tools'] as const)('is %s where the scope says so: the model proposes and is told by it', async (skill_protocol) => {
+  test.each(['asp', 'tools'] as const)('is %s if the scope says so: the model proposes and gets results by it', async (skill_protocol) => {
     const scope = freshScope()
     const stub = stubOf(scope)
     const id = await skill()

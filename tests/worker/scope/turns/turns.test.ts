@@ -69,7 +69,7 @@ describe('accepting', () => {
     expect(await entriesOf(stub, 'turn-started')).toEqual([])
   })
 
-  test('a filter that throws sends its event to the dead letters after max_attempts, and the others go on', async () => {
+  test('a filter that throws sends its event to the dead letters after max_attempts, and the others continue', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     await stub.configure({ max_attempts: 2 }, 'test')
@@ -443,7 +443,7 @@ describe('mistakes of a trigger', () => {
     expect(effect?.seq).toBeLessThan(ended?.seq ?? 0)
   })
 
-  test('one that fails is told, too', async () => {
+  test('a failed one is reported, too', async () => {
     const { ended } = await run(async (_, deps) => {
       void deps.call('act', { text: 'throw' })
       return { ok: true }
