@@ -55,7 +55,7 @@ describe('the consumer', () => {
       expect(result.retryMessages).toEqual([])
       const { results } = await env.DB.prepare('SELECT * FROM dead_letters WHERE scope IS NULL').all()
       expect(results).toMatchObject([
-        { origin: 'queue', payload: JSON.stringify(body), error: expect.stringContaining('could not be read') },
+        { origin: 'queue', payload: JSON.stringify(body), error: expect.stringContaining('malformed message') },
       ])
     },
   )
