@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CliError } from '../../cli/lib/cli-error.ts'
 import type { Api } from '../../cli/lib/api.ts'
-import type { SettingsPatch } from '../../src/contract/settings.ts'
+import type { SettingsPatch } from '../../src/contract/settings/settings.ts'
 import type { Cloud } from './cloud.ts'
 
 export const SKILLS = ['ensure_acr', 'docker_build_and_push', 'deploy.container.appservice'] as const

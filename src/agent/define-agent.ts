@@ -9,7 +9,7 @@ import type { OfflineRule } from '../models/offline-model.ts'
 import type { RetentionStep } from '../events/retention.ts'
 import type { RetrySettings } from '../contract/settings/retry.ts'
 import type { Principal } from '../contract/principal.ts'
-import type { Settings } from '../contract/settings.ts'
+import type { Settings } from '../contract/settings/settings.ts'
 import type { ToolDefinition } from '../tools/define-tool.ts'
 
 /** The dependencies of a trigger: core's, and the scope's means to act. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Action } from './action.ts'
 import type { Act, Decision, ReflexState } from './reflex.ts'
-import type { Settings, SettingsPatch } from './settings.ts'
+import type { Settings, SettingsPatch } from './settings/settings.ts'
 import type { FailedCall, Outcome, OutcomeStatus } from './event-record.ts'
 import type { WorkKind } from './scope.ts'
 import type { Schedule } from './schedule.ts'

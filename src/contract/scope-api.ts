@@ -8,7 +8,7 @@ import type { CallKeys, ToolCall } from './reflex.ts'
 import type { ReflexMetrics } from './reflex-report.ts'
 import type { Schedule, Timer } from './schedule.ts'
 import type { ContextView, Counters, ScopeState } from './scope.ts'
-import type { Settings, SettingsPatch } from './settings.ts'
+import type { Settings, SettingsPatch } from './settings/settings.ts'
 
 export type Accepted = Result<{ receipts: EventReceipt[] }, { reason: 'inbox_full'; depth: number; limit: number }>
 export type Waited = { settled: boolean; records: EventOutcome[] }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Event } from '../core/event.ts'
 import { event } from './event-record.ts'
 import { httpToolSetting } from './settings/outside-tools.ts'
-import { settingFields, settings as fullSettings, type Settings } from './settings.ts'
+import { settingFields, settings as fullSettings, type Settings } from './settings/settings.ts'
 
 const time = z.iso.datetime()
 const count = z.int()

@@ -12,7 +12,7 @@ import type { History } from './history.ts'
 import type { RecentAction, ReflexContext } from './reflex-context.ts'
 import { runReflex } from './run-reflex.ts'
 import type { Sandbox } from './sandbox.ts'
-import { countTrial, demotionOf, type Trial } from './trial.ts'
+import { countTrial, demotionOf, type Trial } from './promotion.ts'
 
 /** Fuel that reflexes may use on the events of one batch: about half a second. */
 export const FUEL_PER_BATCH = 100_000_000

@@ -1,10 +1,10 @@
 import { logError } from '../base/warn.ts'
 import type { WorkKind } from '../contract/scope.ts'
-import type { Alarm } from './alarm.ts'
-import type { Database } from './database.ts'
-import type { Guard } from './guard.ts'
-import { inBackground } from './in-background.ts'
-import type { Unit, UnitOfWork } from './unit.ts'
+import type { Alarm } from './upkeep/alarm.ts'
+import type { Database } from './storage/database.ts'
+import type { Guard } from './upkeep/guard.ts'
+import { inBackground } from './log/failures.ts'
+import type { Unit, UnitOfWork } from './storage/unit.ts'
 
 export type JobKind = 'action' | 'plan' | 'run' | 'approved-run'
 export type Job<Payload = unknown> = { kind: JobKind; key: string; payload: Payload; attempts: number }

@@ -4,8 +4,7 @@ import { iso } from '../base/time.ts'
 import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../contract/approval.ts'
 import type { Refused } from '../base/result.ts'
 import { within } from './events.ts'
-import { olderThan, type Place } from './older-than.ts'
-import { bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
+import { olderThan, type Place, bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
 import { approvals, artifactVersions } from './schema.ts'
 
 /** Idempotent: a decision made in the meantime stays. */

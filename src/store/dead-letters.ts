@@ -4,8 +4,7 @@ import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../base/byte-length.ts'
 import { within } from './events.ts'
 import { insertEvents } from './queued.ts'
-import { olderThan, type Place } from './older-than.ts'
-import { bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
+import { olderThan, type Place, bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
 import { deadLetters } from './schema.ts'
 
 export type DeadLetter = typeof deadLetters.$inferSelect

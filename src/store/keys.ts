@@ -1,8 +1,7 @@
 import { and, desc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { patternMatchesSql } from '../contract/scope-pattern.ts'
-import { olderThan, type Place } from './older-than.ts'
-import { bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
+import { olderThan, type Place, bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
 import { keys } from './schema.ts'
 
 export type KeyRow = typeof keys.$inferSelect

@@ -1,4 +1,4 @@
-import { desc, getTableColumns, inArray, sql, type Column, type SQL, type Table } from 'drizzle-orm'
+import { desc, getTableColumns, inArray, sql, type Column, type SQL, type Table, and, eq, lt, or } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { limits } from '../base/limits.ts'
@@ -56,4 +56,12 @@ export async function readPage<From extends SQLiteTable>(
     .where(inArray(key, keysOfPage(list)))
     .orderBy(desc(at), desc(key))
   return pageOf(rows as (From['$inferSelect'] & { bytes: number })[], limit)
+}
+
+/** A position in a list ordered by age, newest first, then by id; `at` is in ms. */
+export type Place = { at: number; id: string }
+
+/** The rows after the last one of the previous page, or all. */
+export function olderThan(before: Place | undefined, at: Column, id: Column): SQL | undefined {
+  return before && or(lt(at, before.at), and(eq(at, before.at), lt(id, before.id)))
 }

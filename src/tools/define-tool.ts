@@ -1,6 +1,6 @@
 import type { Schema } from 'ai'
 import type { z } from 'zod'
-import type { Settings } from '../contract/settings.ts'
+import type { Settings } from '../contract/settings/settings.ts'
 import type { Env } from '../env.ts'
 
 export type ToolCall = {

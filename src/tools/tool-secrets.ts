@@ -1,6 +1,6 @@
 import { TOOL_SECRET_PREFIX, TOOL_SECRET_HOSTS } from '../base/secrets.ts'
 import { type HttpToolSetting, type McpServerSetting } from '../contract/settings/outside-tools.ts'
-import type { SettingsPatch } from '../contract/settings.ts'
+import type { SettingsPatch } from '../contract/settings/settings.ts'
 import type { Env } from '../env.ts'
 import { checkUrl } from './guarded-fetch.ts'
 

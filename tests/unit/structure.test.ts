@@ -45,6 +45,15 @@ describe('the house', () => {
     expect(lines.length).toBeLessThanOrEqual(500)
   })
 
+  test('no folder has more than 15 entries, src and scope 20', () => {
+    const folders = new Set(files.flatMap((file) => [path.dirname(file), path.dirname(path.dirname(file))]))
+    const full = [...folders].filter((folder) => {
+      const limit = folder === '.' || folder === 'scope' ? 20 : 15
+      return readdirSync(path.join('src', folder)).length > limit
+    })
+    expect(full).toEqual([])
+  })
+
   test('no source file is longer than 300 lines', () => {
     const long = files
       .filter((file) => file !== 'scope/wiring.ts')

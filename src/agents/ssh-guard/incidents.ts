@@ -1,8 +1,7 @@
 import { and, eq, isNotNull, isNull } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { within } from '../../store/events.ts'
-import { olderThan, type Place } from '../../store/older-than.ts'
-import { bytesOf, readPage, type PageOf } from '../../store/page-by-bytes.ts'
+import { olderThan, type Place, bytesOf, readPage, type PageOf } from '../../store/page-by-bytes.ts'
 import { incidents } from './tables.ts'
 
 export type Incident = typeof incidents.$inferSelect

@@ -1,6 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { Place } from '../../store/older-than.ts'
-import type { PageOf } from '../../store/page-by-bytes.ts'
+import type { Place, PageOf } from '../../store/page-by-bytes.ts'
 
 export const pageLimit = (most: number, standard = Math.min(100, most)) =>
   z.coerce.number<string>().int().min(1).max(most).default(standard)

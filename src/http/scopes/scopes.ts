@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { eventRecord } from '../../contract/event-record.ts'
 import { limits } from '../../base/limits.ts'
-import { settingsPatch, type SettingsPatch } from '../../contract/settings.ts'
+import { settingsPatch, type SettingsPatch } from '../../contract/settings/settings.ts'
 import { listScopes } from '../../store/scopes.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, scopePath } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'

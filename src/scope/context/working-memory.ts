@@ -3,10 +3,10 @@ import type { Event } from '../../core/event.ts'
 import type { Act } from '../../contract/reflex.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
-import { scopeHead } from '../spans.ts'
-import type { Database } from '../database.ts'
+import { scopeHead } from '../log/spans.ts'
+import type { Database } from '../storage/database.ts'
 import type { Claimed, Stored } from '../inbox/event-row.ts'
-import type { Unit } from '../unit.ts'
+import type { Unit } from '../storage/unit.ts'
 
 export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
 

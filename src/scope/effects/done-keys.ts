@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { byteLength } from '../../base/byte-length.ts'
-import type { Database } from '../database.ts'
+import type { Database } from '../storage/database.ts'
 
 /** An effect's key belongs to its tool. A plan's key is unique by itself. */
 type Of = { kind: 'effect'; tool: string } | { kind: 'plan' }

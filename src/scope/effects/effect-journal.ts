@@ -1,8 +1,8 @@
 import type { JournalEntry, Phase, StepEnd } from '../../skills/runner/ports.ts'
 import type { Json } from '../../base/json.ts'
-import type { Database } from '../database.ts'
+import type { Database } from '../storage/database.ts'
 import type { DoneKeys, DoneRow } from './done-keys.ts'
-import type { Unit } from '../unit.ts'
+import type { Unit } from '../storage/unit.ts'
 import { ownerOfRun, type EffectPlace, type EffectResult } from './effect.ts'
 
 /** `unknown`: it may have happened. `repeated`: it was unknown and ran again under its key. */

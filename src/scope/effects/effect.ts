@@ -6,7 +6,7 @@ import type { Cause, EffectEnd, EntryHead } from '../../contract/log-entry.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { Json } from '../../base/json.ts'
 import type { Phase } from '../../skills/runner/ports.ts'
-import type { Work } from '../guard.ts'
+import type { Work } from '../upkeep/guard.ts'
 
 /** `call`: a tool that a turn, a reflex or an operator called. */
 export type EffectPhase = 'call' | Phase

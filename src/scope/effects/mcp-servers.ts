@@ -2,7 +2,7 @@ import { asSchema, type Schema } from 'ai'
 import type { Env } from '../../env.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { McpServerSetting } from '../../contract/settings/outside-tools.ts'
-import type { Settings } from '../../contract/settings.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import { withMcpServer } from '../../tools/mcp-call.ts'
 

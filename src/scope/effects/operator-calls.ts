@@ -2,12 +2,12 @@ import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { OperatorCall } from '../../contract/scope-api.ts'
 import type { Refused } from '../../base/result.ts'
-import type { Settings } from '../../contract/settings.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import type { EffectLane } from './effect-lane.ts'
 import { isPlatformFault } from '../../base/faults.ts'
-import { scopeHead } from '../spans.ts'
+import { scopeHead } from '../log/spans.ts'
 import type { Proving } from '../reflexes/shadow.ts'
-import type { UnitOfWork } from '../unit.ts'
+import type { UnitOfWork } from '../storage/unit.ts'
 
 type Parts = {
   effects: EffectLane

@@ -1,5 +1,5 @@
 import type { Collaborators } from '../wiring.ts'
-import { MOST_DEATHS, together } from '../guard.ts'
+import { MOST_DEATHS, together } from '../upkeep/guard.ts'
 
 /** Retry interval of parked retention work, which has no reset. */
 const DAY_MS = 86_400_000

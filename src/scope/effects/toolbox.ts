@@ -1,6 +1,6 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
-import type { Settings } from '../../contract/settings.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import type { KeyOf } from '../../contract/reflex.ts'
 import { callKeys } from '../../tools/tool-keys.ts'
 import type { DeclaredTools, FoundTool } from './declared-tools.ts'

@@ -1,5 +1,5 @@
 import type { ToolDefinition } from '../../tools/define-tool.ts'
-import type { Unit } from '../unit.ts'
+import type { Unit } from '../storage/unit.ts'
 import type { ActionKeys } from '../reflexes/action-keys.ts'
 import type { EffectJournal } from './effect-journal.ts'
 

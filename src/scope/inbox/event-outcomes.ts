@@ -2,9 +2,9 @@ import type { EventRecord, FailedCall, Outcome, EventOutcome } from '../../contr
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
-import type { Database } from '../database.ts'
+import type { Database } from '../storage/database.ts'
 import type { InboxView, OpenEvent } from './view.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import { waitingOf, type Situation } from './waiting.ts'
 
 /** Length of errors and reasons once the answer is full. */

@@ -1,10 +1,10 @@
 import type { Env } from '../../env.ts'
 import { SqlEventStore, type Receipt } from '../../core/event-store.ts'
 import type { Event } from '../../core/event.ts'
-import type { Database } from '../database.ts'
+import type { Database } from '../storage/database.ts'
 import type { Loop } from '../loop.ts'
 import type { Pull } from './pull.ts'
-import type { UnitOfWork } from '../unit.ts'
+import type { UnitOfWork } from '../storage/unit.ts'
 
 type Parts = { env: Env; scope: string; database: Database; loop: Loop; pull: Pull; unit: UnitOfWork }
 

@@ -5,11 +5,11 @@ import { limits } from '../../base/limits.ts'
 import { hideInEvent } from '../../events/parse-event.ts'
 import type { SecretHider } from '../../base/secrets.ts'
 import { jsonChunks } from '../../base/byte-length.ts'
-import type { Database, Row } from '../database.ts'
-import type { ParkedFor } from '../parking.ts'
+import type { Database, Row } from '../storage/database.ts'
+import type { ParkedFor } from './parking.ts'
 import { insertRows, rowOf, updateRows, type Claimed, type Judged, type Stored } from './event-row.ts'
-import { eventHead } from '../spans.ts'
-import type { Unit } from '../unit.ts'
+import { eventHead } from '../log/spans.ts'
+import type { Unit } from '../storage/unit.ts'
 
 type Remembered = { find: (seq: number) => Event | undefined }
 /** `log_seq` is the log entry with the error's stack. */

@@ -1,8 +1,8 @@
-import { together, type Guard, type Work } from '../guard.ts'
+import { together, type Guard, type Work } from '../upkeep/guard.ts'
 import type { Stored } from './event-row.ts'
 import type { Inbox } from './inbox.ts'
 import type { Settlement } from './settlement.ts'
-import type { UnitOfWork } from '../unit.ts'
+import type { UnitOfWork } from '../storage/unit.ts'
 
 type Parts = { guard: Guard; inbox: Inbox; settlement: Settlement; unit: UnitOfWork; now: () => number }
 

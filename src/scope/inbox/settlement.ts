@@ -1,9 +1,11 @@
-import type { Settings } from '../../contract/settings.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import type { End, Failed, Failure, Inbox, Settled } from './inbox.ts'
 import type { WorkingMemory } from '../context/working-memory.ts'
-import { endedEntries, failedEntries } from './outcome-entries.ts'
 import type { Waiters } from './waiters.ts'
-import type { Unit } from '../unit.ts'
+import type { Unit } from '../storage/unit.ts'
+import type { Outcome } from '../../contract/event-record.ts'
+import type { NewEntry } from '../../contract/log-entry.ts'
+import { eventHead } from '../log/spans.ts'
 
 type Parts = {
   inbox: Inbox
@@ -70,3 +72,16 @@ export class Settlement {
     for (const { status, due_at } of rows) if (status === 'pending') unit.wakeBy(due_at)
   }
 }
+
+export const endedEntries = (rows: readonly Settled[], { status, outcome, error = null }: End): NewEntry[] =>
+  rows.map((row) => ({ ...eventHead(row), kind: 'event-ended', status, attempts: row.attempts, outcome, error }))
+
+/** Log entries for failed events, retried or dead-lettered. */
+export const failedEntries = (rows: readonly Failed[], outcome: Extract<Outcome, { by: 'failure' }>): NewEntry[] =>
+  rows.map((row) => {
+    const { reason: error } = outcome
+    const { attempts } = row
+    return row.status === 'pending'
+      ? { ...eventHead(row), kind: 'event-retried', attempts, error, due_at: new Date(row.due_at).toISOString() }
+      : { ...eventHead(row), kind: 'event-ended', status: 'dead_lettered', attempts, outcome, error }
+  })

@@ -1,6 +1,6 @@
 import { iso } from '../../base/time.ts'
 import type { Waiting } from '../../contract/event-record.ts'
-import type { Settings } from '../../contract/settings.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import type { Budget } from '../turns/budget.ts'
 import type { OpenEvent } from './view.ts'
 import { UNTIL_SETTLED } from './inbox.ts'

@@ -5,6 +5,8 @@ import { warn } from '../../base/warn.ts'
 import type { Connect } from '../../contract/scope-api.ts'
 import type { Sockets } from './sockets.ts'
 import type { Streams } from './sse.ts'
+import type { Refused } from '../../base/result.ts'
+import type { Unit } from '../storage/unit.ts'
 
 const EVERY_MS = 60_000
 const TIMEOUT_MS = 10_000
@@ -69,4 +71,24 @@ export function openConnection(request: Request, { sockets, streams }: { sockets
   const own = [...sockets.keys, ...streams.keys].filter((key_id) => key_id === connect.key_id)
   if (own.length >= limits.connections_per_key) return new Response(null, { status: 429 })
   return request.headers.get('upgrade')?.toLowerCase() === 'websocket' ? sockets.connect(connect) : streams.open(connect)
+}
+
+/**
+ * Tickets of this scope that were used and have not expired. The Worker verifies a ticket first. A
+ * ticket works once because its nonce can be inserted once.
+ */
+export class UsedTickets {
+  /** The object's own clock decides when a nonce is dropped and from when on it is refused. */
+  use(unit: Unit, nonce: string, expires_at: number): { ok: true } | Refused<'used' | 'too_many'> {
+    const { now } = unit
+    unit.all('DELETE FROM used_tickets WHERE expires_at <= ?', now)
+    if (expires_at <= now) return { ok: false, reason: 'used', detail: 'the ticket has expired' }
+    const kept = unit.first<{ n: number }>('SELECT count(*) AS n FROM used_tickets')?.n ?? 0
+    if (kept >= limits.tickets_per_scope) {
+      return { ok: false, reason: 'too_many', detail: `${kept} tickets were used in this scope within a minute, which is the most` }
+    }
+    const insert = 'INSERT INTO used_tickets (nonce, expires_at) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING nonce'
+    if (unit.first(insert, nonce, expires_at) !== undefined) return { ok: true }
+    return { ok: false, reason: 'used', detail: 'the ticket was used already' }
+  }
 }

@@ -1,7 +1,7 @@
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { type Connect, tooFarBehind } from '../../contract/scope-api.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 
 /**
  * The state of a socket, kept across hibernation. `cursor` is the `seq` of the last entry sent, and

@@ -1,6 +1,6 @@
 import { limits } from '../../base/limits.ts'
 import type { Connect } from '../../contract/scope-api.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 
 const PAGE = 200
 const KEEP_ALIVE_MS = 15_000

@@ -1,7 +1,7 @@
 import type { KeyOf } from '../../contract/reflex.ts'
-import type { Database } from '../database.ts'
+import type { Database } from '../storage/database.ts'
 import type { LaneWork } from '../../reflexes/decide.ts'
-import type { Unit } from '../unit.ts'
+import type { Unit } from '../storage/unit.ts'
 
 /** The idempotency keys of actions that reflexes have carried out. */
 export class ActionKeys {

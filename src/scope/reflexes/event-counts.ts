@@ -1,5 +1,5 @@
 import { WINDOW_MS, type WindowCounts } from '../../reflexes/reflex-context.ts'
-import type { Database } from '../database.ts'
+import type { Database } from '../storage/database.ts'
 
 type Seen = { seq: number; at: number; type: string; source: string }
 type Span = { ms: number; from: number; by_type: Map<string, number>; by_source: Map<string, number> }

@@ -5,13 +5,13 @@ import type { Outcome } from '../../contract/event-record.ts'
 import type { Decision, Recording } from '../../contract/reflex.ts'
 import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Agent } from '../../agent/define-agent.ts'
-import type { Database } from '../database.ts'
-import type { Log } from '../log.ts'
+import type { Database } from '../storage/database.ts'
+import type { Log } from '../log/log.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import { actOf } from './acts.ts'
 import { shownOf } from './reflex-context.ts'
-import type { Unit } from '../unit.ts'
+import type { Unit } from '../storage/unit.ts'
 
 const MOST_COUNTED = 1000
 const PAGE_BYTES = 1_000_000

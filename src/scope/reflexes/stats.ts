@@ -2,8 +2,8 @@ import type { Action } from '../../contract/action.ts'
 import type { ReflexMetrics } from '../../contract/reflex-report.ts'
 import { History, type HistoryRecord } from '../../reflexes/history.ts'
 import { emptyMetrics } from '../../reflexes/metrics.ts'
-import { emptyTrial, type Trial } from '../../reflexes/trial.ts'
-import type { Database, StateChange } from '../database.ts'
+import { emptyTrial, type Trial } from '../../reflexes/promotion.ts'
+import type { Database, StateChange } from '../storage/database.ts'
 
 type Version = { metrics: ReflexMetrics; trial: Trial }
 type Named = { id: string; version: number; state: string }

@@ -1,9 +1,9 @@
 import type { ReflexReference, ReflexVersion } from '../../contract/reflex.ts'
 import { matchesScope } from '../../contract/scope-pattern.ts'
 import type { Link } from '../../reflexes/decide.ts'
-import type { Settings } from '../../contract/settings.ts'
-import type { Database } from '../database.ts'
-import type { Unit } from '../unit.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+import type { Database } from '../storage/database.ts'
+import type { Unit, UnitOfWork } from '../storage/unit.ts'
 
 type Name = { id: string; version: number }
 
@@ -120,4 +120,39 @@ function missing({ id, version }: ReflexReference, known: readonly ReflexVersion
     return version === undefined ? `no version of reflex ${id} is active or in shadow` : `there is no reflex ${id}@${version}`
   if (allowed.length === 0) return `the owner of reflex ${id} may not act in this scope: name a version of it, or copy it`
   return `reflex ${id}@${allowed[0]?.version} is ${allowed[0]?.state}`
+}
+
+const KEY = 'owned_reflexes'
+
+/**
+ * Ids of the reflexes that this scope's agent wrote, cached because every reflex context lists
+ * them.
+ */
+export class OwnedReflexes {
+  readonly #database: Database
+  readonly #unit: UnitOfWork
+  #ids: readonly string[]
+
+  constructor(database: Database, unit: UnitOfWork) {
+    this.#database = database
+    this.#unit = unit
+    this.#ids = database.read<string[]>(KEY, [])
+  }
+
+  get ids(): readonly string[] {
+    return this.#ids
+  }
+
+  add(id: string): void {
+    if (!this.#ids.includes(id)) this.#set([...this.#ids, id])
+  }
+
+  remove(id: string): void {
+    if (this.#ids.includes(id)) this.#set(this.#ids.filter((owned) => owned !== id))
+  }
+
+  #set(ids: readonly string[]): void {
+    this.#unit(() => this.#database.write(KEY, ids))
+    this.#ids = ids
+  }
 }

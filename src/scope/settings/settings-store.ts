@@ -9,12 +9,12 @@ import type { Refused } from '../../base/result.ts'
 import type { BlackboardProbe } from '../../contract/settings/blackboard.ts'
 import type { HttpToolSetting } from '../../contract/settings/outside-tools.ts'
 import { effectiveRetry } from '../../contract/settings/retry.ts'
-import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../../contract/settings.ts'
+import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
-import type { Database } from '../database.ts'
+import type { Database } from '../storage/database.ts'
 import { patchRefusal } from '../../tools/tool-secrets.ts'
 import { reflexToolNames } from '../reflexes/guidance.ts'
-import type { Unit } from '../unit.ts'
+import type { Unit } from '../storage/unit.ts'
 
 /** The scope's settings: its own over its agent's over the defaults. */
 export class SettingsStore {

@@ -4,13 +4,13 @@ import type { Journal, JournalEntry, Phase, RunnerPorts, StepBegin, StepEnd } fr
 import type { RunIdentity, SessionEntry } from '../../skills/session/ports.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
-import type { Database } from '../database.ts'
+import type { Database } from '../storage/database.ts'
 import { ownerOfRun, type EffectPlace } from '../effects/effect.ts'
 import type { EffectLane, HeldEffect } from '../effects/effect-lane.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
-import type { Guard, Work } from '../guard.ts'
+import type { Guard, Work } from '../upkeep/guard.ts'
 import type { Jobs } from '../jobs.ts'
-import type { Unit, UnitOfWork } from '../unit.ts'
+import type { Unit, UnitOfWork } from '../storage/unit.ts'
 
 type JournalParts = {
   database: Database

@@ -1,12 +1,11 @@
 import type { ApprovedRun, ParkedRun } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import { MOST_DEATHS, type Guard } from '../guard.ts'
+import { MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
 import type { Job, Jobs } from '../jobs.ts'
-import { scopeHead } from '../spans.ts'
-import type { UnitOfWork } from '../unit.ts'
-import type { Outbox } from '../outbox.ts'
-import { notRun } from './run-reports.ts'
-import type { OpenRun, SkillRuns } from './runs.ts'
+import { scopeHead } from '../log/spans.ts'
+import type { UnitOfWork } from '../storage/unit.ts'
+import type { Outbox } from '../replication/outbox.ts'
+import { notRun, type OpenRun, type SkillRuns } from './runs.ts'
 import type { Skills } from './sessions.ts'
 
 /** Retry interval of an approved run that waits for another run. */

@@ -1,14 +1,14 @@
-import type { JsonFields } from '../../base/json.ts'
+import { type JsonFields, isJsonFields, type Json } from '../../base/json.ts'
 import type { LastGood } from '../../skills/runner/ports.ts'
 import type { RunRecord, RunsPort, SessionEntry, SkillUsage } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import type { Database } from '../database.ts'
+import type { Database } from '../storage/database.ts'
 import type { DoneKeys, DoneRow } from '../effects/done-keys.ts'
-import type { Guard } from '../guard.ts'
+import type { Guard } from '../upkeep/guard.ts'
 import type { Jobs } from '../jobs.ts'
-import type { Unit, UnitOfWork } from '../unit.ts'
-import type { Outbox } from '../outbox.ts'
-import { begunRun, endedRun } from './run-reports.ts'
+import type { Unit, UnitOfWork } from '../storage/unit.ts'
+import type { Outbox } from '../replication/outbox.ts'
+import type { ApprovalRun } from '../../contract/approval.ts'
 
 /** The runs in which transitions between skills are counted. */
 const RECENT_RUNS = 200
@@ -155,3 +155,32 @@ export class SkillRuns {
     this.#parts.unit((unit) => unit.all(sql, cause, run_id))
   }
 }
+
+/** How an approved run stands, for D1, where whoever approved it looks. */
+export const begunRun = (run_id: string): ApprovalRun => ({ ...nothing, run_id, status: 'running' })
+
+/** Built from the log entry of the run's end, which holds no secrets. */
+export function endedRun(
+  { run_id, status, steps, compensation, cost_usd }: ProposalResult,
+  told: SessionEntry | undefined,
+  ended_at: number,
+): ApprovalRun {
+  const { detail = null, reason = null, outputs = null } = told ?? ({} as Partial<Record<string, Json>>)
+  return {
+    run_id,
+    status,
+    reason: textOf(detail) ?? textOf(reason),
+    // Not an object if the setting `redact` hides it as a whole.
+    outputs: isJsonFields(outputs) ? outputs : {},
+    steps: steps.map(({ tool, status: ended }) => ({ tool, status: ended })),
+    compensation: compensation.map(({ tool, status: ended }) => ({ tool, status: ended })),
+    cost_usd,
+    ended_at,
+  }
+}
+
+/** The report of an approved run that did not start. */
+export const notRun = ({ status, reason }: ProposalResult, ended_at: number): ApprovalRun => ({ ...nothing, status, reason, ended_at })
+
+const nothing = { run_id: null, reason: null, outputs: {}, steps: [], compensation: [], cost_usd: 0, ended_at: null }
+const textOf = (value: Json): string | null => (typeof value === 'string' ? value : null)

@@ -1,5 +1,5 @@
 import { isFields } from '../../base/check-json.ts'
-import type { SettingsPatch } from '../../contract/settings.ts'
+import type { SettingsPatch } from '../../contract/settings/settings.ts'
 import type { Json } from '../../base/json.ts'
 import { parsePath, readPath } from '../../skills/plan/path.ts'
 import { isSecretReference } from '../../skills/plan/secret-reference.ts'

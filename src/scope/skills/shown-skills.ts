@@ -1,6 +1,6 @@
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
-import type { Settings } from '../../contract/settings.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import { emptyBlackboard } from '../../skills/plan/blackboard.ts'
 import { buildBulletin, goalOf } from '../../skills/bulletin/bulletin.ts'
 import { type Bulletin } from '../../contract/skill.ts'

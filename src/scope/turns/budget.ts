@@ -1,6 +1,6 @@
-import type { Settings } from '../../contract/settings.ts'
-import type { Database } from '../database.ts'
-import type { Unit } from '../unit.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+import type { Database } from '../storage/database.ts'
+import type { Unit } from '../storage/unit.ts'
 
 export type Allowance = { ok: true } | { ok: false; reason: 'budget'; until: number | null; detail: string }
 

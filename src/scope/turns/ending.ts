@@ -4,7 +4,7 @@ import { byteLength, fitsBytes } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { messageOf, stackOf } from '../../base/error-text.ts'
 import type { FailedCall } from '../../contract/event-record.ts'
-import type { Settings } from '../../contract/settings.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import { TooLate } from '../../base/deadline.ts'
 import type { Ending, ModelWitness } from './turn.ts'
 

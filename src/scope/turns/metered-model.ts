@@ -8,12 +8,12 @@ import { modelName, resolveModel } from '../../models/resolve-model.ts'
 import { withFaults } from '../../models/with-faults.ts'
 import type { EntryHead, Usage } from '../../contract/log-entry.ts'
 import type { Budget } from './budget.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import type { ModelOutage } from './model-outage.ts'
-import { childHead } from '../spans.ts'
+import { childHead } from '../log/spans.ts'
 import type { ModelWitness } from './turn.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
-import type { UnitOfWork } from '../unit.ts'
+import type { UnitOfWork } from '../storage/unit.ts'
 
 export type CountedParts = {
   env: Env

@@ -1,9 +1,9 @@
 import type { SecretHider } from '../../base/secrets.ts'
-import type { Settings } from '../../contract/settings.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import { Budget } from './budget.ts'
-import type { Database } from '../database.ts'
+import type { Database } from '../storage/database.ts'
 import { ModelOutage } from './model-outage.ts'
-import { Parking } from '../parking.ts'
+import { Parking } from '../inbox/parking.ts'
 
 type Parts = {
   database: Database

@@ -2,11 +2,11 @@ import { iso } from '../../base/time.ts'
 import { tellFault, type ModelFault } from '../../base/faults.ts'
 import type { Refusal } from '../../models/model-errors.ts'
 import type { ModelWait } from '../../contract/scope.ts'
-import type { Settings } from '../../contract/settings.ts'
-import type { Database } from '../database.ts'
-import type { Parking } from '../parking.ts'
-import { scopeHead } from '../spans.ts'
-import type { Unit } from '../unit.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+import type { Database } from '../storage/database.ts'
+import type { Parking } from '../inbox/parking.ts'
+import { scopeHead } from '../log/spans.ts'
+import type { Unit } from '../storage/unit.ts'
 
 /** Times in ms. `tries` counts turns that failed to reach the model. */
 type Outage = { since: number; tries: number; ask_at: number; detail: string }

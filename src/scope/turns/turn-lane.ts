@@ -1,16 +1,14 @@
 import type { AgentDeps } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
 import { messageOf } from '../../base/error-text.ts'
-import type { Alarm } from '../alarm.ts'
+import type { Alarm } from '../upkeep/alarm.ts'
 import { withDeadline } from '../../base/deadline.ts'
-import { inBackground } from '../in-background.ts'
-import { mapStack } from '../map-stack.ts'
+import { inBackground, mapStack, tellFailure } from '../log/failures.ts'
 import type { Ending, Turn } from './turn.ts'
 import { TurnLedger, type LedgerParts } from './ledger.ts'
 import { endingOf, endingOfError, endingWithCalls } from './ending.ts'
-import { tellFailure } from '../report-failure.ts'
 import { resultOf } from './turn-result.ts'
-import type { Unit } from '../unit.ts'
+import type { Unit } from '../storage/unit.ts'
 
 const HEARTBEAT_MS = 20_000
 /**

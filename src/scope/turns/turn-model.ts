@@ -1,6 +1,6 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
-import type { Settings } from '../../contract/settings.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import { modelForSession } from '../../skills/model/model.ts'
 import { countedModel, type CountedParts } from './metered-model.ts'
 import type { Skills } from '../skills/sessions.ts'

@@ -1,4 +1,4 @@
-import type { Settings } from '../../contract/settings.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import type { Compat, Manifest } from '../manifest/manifest.ts'
 import type { Check, Need, Place, StageOutcome } from './decision.ts'
 

@@ -7,7 +7,7 @@ import { DecisionContext } from '../../../src/core/decision-context.ts'
 import { withDefaults, type Event } from '../../../src/core/event.ts'
 import { OfflineModel } from '../../../src/models/offline-model.ts'
 import { effectiveRetry } from '../../../src/contract/settings/retry.ts'
-import { defaultSettings, type Settings } from '../../../src/contract/settings.ts'
+import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
 import type { LogLine } from '../../../src/agents/ssh-guard/line.ts'
 
 export const NOW = Date.UTC(2026, 2, 9, 12)

@@ -3,7 +3,7 @@ import { howToTalk } from '../../../cli/demo/keep.ts'
 import { report } from '../../../cli/demo/report.ts'
 import { summarise, type Summary } from '../../../cli/demo/summary.ts'
 import { plainPaint } from '../../../cli/lib/paint.ts'
-import { defaultSettings } from '../../../src/contract/settings.ts'
+import { defaultSettings } from '../../../src/contract/settings/settings.ts'
 import type { ScopeState } from '../../../src/contract/scope.ts'
 import { busyState } from './demo-state.ts'
 

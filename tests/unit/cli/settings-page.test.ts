@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { settingsPage } from '../../../cli/docs/settings-page.ts'
 import { conditionError } from '../../../src/agent/condition.ts'
-import { defaultSettings, settingFields, settingsPatch } from '../../../src/contract/settings.ts'
+import { defaultSettings, settingFields, settingsPatch } from '../../../src/contract/settings/settings.ts'
 import { plainSchema } from '../../../src/http/describe/plain-schema.ts'
 
 const names = Object.keys(settingFields)
@@ -10,9 +10,9 @@ const described: Record<string, { description?: string; examples?: unknown[] }> 
 
 test.each(names)('the API describes the setting %s, with an example that is valid', (name) => {
   const { description = '', examples = [] } = described[name] ?? {}
-  expect(description, `give ${name} a .meta({ description, examples }) in src/contract/settings.ts`).toMatch(/^\S.*\.$/s)
+  expect(description, `give ${name} a .meta({ description, examples }) in src/contract/settings/settings.ts`).toMatch(/^\S.*\.$/s)
   const example = examples[0] ?? { ...defaultSettings }[name]
-  expect(example, `give ${name} an example in src/contract/settings.ts`).toBeDefined()
+  expect(example, `give ${name} an example in src/contract/settings/settings.ts`).toBeDefined()
   expect(settingsPatch.safeParse({ [name]: example }).error?.issues).toBeUndefined()
 })
 

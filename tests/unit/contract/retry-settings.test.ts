@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { defaultRetry, effectiveRetry } from '../../../src/contract/settings/retry.ts'
-import { mergeSettings, settingsPatch, type SettingsPatch } from '../../../src/contract/settings.ts'
+import { mergeSettings, settingsPatch, type SettingsPatch } from '../../../src/contract/settings/settings.ts'
 
 const agent = { max_attempts: 9, retry: { backoff_ms: 50 } }
 const after = (...patches: SettingsPatch[]) => effectiveRetry([agent, patches.reduce(mergeSettings, {})])

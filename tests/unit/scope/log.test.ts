@@ -2,9 +2,9 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../../src/base/limits.ts'
 import type { NewEntry } from '../../../src/contract/log-entry.ts'
-import type { Database } from '../../../src/scope/database.ts'
-import { Log } from '../../../src/scope/log.ts'
-import { scopeHead } from '../../../src/scope/spans.ts'
+import type { Database } from '../../../src/scope/storage/database.ts'
+import { Log } from '../../../src/scope/log/log.ts'
+import { scopeHead } from '../../../src/scope/log/spans.ts'
 
 const opened = () => {
   const sqlite = new DatabaseSync(':memory:')

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Env } from '../../../src/env.ts'
-import { defaultSettings, type Settings } from '../../../src/contract/settings.ts'
+import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
 import { McpServers } from '../../../src/scope/effects/mcp-servers.ts'
 import { mcpAnswer } from '../../support/mock-fetch.ts'
 import { part } from '../agents/agent-fixtures.ts'

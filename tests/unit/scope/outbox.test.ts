@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { Alarm, Due } from '../../../src/scope/alarm.ts'
-import type { Database } from '../../../src/scope/database.ts'
-import { Outbox } from '../../../src/scope/outbox.ts'
+import type { Alarm, Due } from '../../../src/scope/upkeep/alarm.ts'
+import type { Database } from '../../../src/scope/storage/database.ts'
+import { Outbox } from '../../../src/scope/replication/outbox.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 /** The outbox of a scope whose events D1 has all. `source` is what else is replicated. */

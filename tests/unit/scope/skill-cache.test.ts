@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { SkillCache } from '../../../src/scope/skills/skill-cache.ts'
-import { defaultSettings } from '../../../src/contract/settings.ts'
+import { defaultSettings } from '../../../src/contract/settings/settings.ts'
 
 beforeEach(() => vi.useFakeTimers())
 afterEach(() => vi.useRealTimers())

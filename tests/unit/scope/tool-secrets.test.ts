@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Env } from '../../../src/env.ts'
-import { defaultSettings, type Settings } from '../../../src/contract/settings.ts'
+import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
 import { DeclaredTools } from '../../../src/scope/effects/declared-tools.ts'
 import { patchRefusal, secretHosts, secretOf } from '../../../src/tools/tool-secrets.ts'
 import { part } from '../agents/agent-fixtures.ts'

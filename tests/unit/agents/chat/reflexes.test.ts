@@ -3,7 +3,7 @@ import { chatOffline } from '../../../../src/agents/chat/offline.ts'
 import { knownOf, reflexNote, REFLEXES } from '../../../../src/agents/chat/reflexes.ts'
 import type { AgentDeps } from '../../../../src/agent/define-agent.ts'
 import type { OfflineRequest } from '../../../../src/models/offline-model.ts'
-import { defaultSettings } from '../../../../src/contract/settings.ts'
+import { defaultSettings } from '../../../../src/contract/settings/settings.ts'
 import { part } from '../agent-fixtures.ts'
 
 const known = { prefix: 'chat-12345678-', chain: [{ id: 'greet', cooldown_s: 5 }] }

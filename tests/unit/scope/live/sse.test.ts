@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { limits } from '../../../../src/base/limits.ts'
-import type { Log } from '../../../../src/scope/log.ts'
+import type { Log } from '../../../../src/scope/log/log.ts'
 import { Streams } from '../../../../src/scope/live/sse.ts'
 import { part } from '../../agents/agent-fixtures.ts'
 

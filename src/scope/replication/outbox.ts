@@ -1,11 +1,11 @@
-import type { ApprovalRequest } from '../contract/approval.ts'
-import { messageOf } from '../base/error-text.ts'
-import { warn } from '../base/warn.ts'
-import { insertApproval, recordApprovedRuns } from '../store/approvals.ts'
-import type { Alarm } from './alarm.ts'
-import type { Database } from './database.ts'
+import type { ApprovalRequest } from '../../contract/approval.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { warn } from '../../base/warn.ts'
+import { insertApproval, recordApprovedRuns } from '../../store/approvals.ts'
+import type { Alarm } from '../upkeep/alarm.ts'
+import type { Database } from '../storage/database.ts'
 import type { EventReplica } from './event-replica.ts'
-import type { Unit } from './unit.ts'
+import type { Unit } from '../storage/unit.ts'
 
 /** How long changes gather before they are replicated: D1's log follows within about a second. */
 const GATHER_MS = 800

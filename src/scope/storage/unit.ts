@@ -1,7 +1,7 @@
-import type { Statement } from '../core/event-statements.ts'
-import type { NewEntry } from '../contract/log-entry.ts'
-import type { Counters as Counts, WorkKind } from '../contract/scope.ts'
-import type { Alarm } from './alarm.ts'
+import type { Statement } from '../../core/event-statements.ts'
+import type { NewEntry } from '../../contract/log-entry.ts'
+import type { Counters as Counts, WorkKind } from '../../contract/scope.ts'
+import type { Alarm } from '../upkeep/alarm.ts'
 import type { Counters, EntryWriter } from './counters.ts'
 import type { Database, Row, StateChange } from './database.ts'
 

@@ -1,5 +1,5 @@
-import type { Database } from './database.ts'
-import type { Unit } from './unit.ts'
+import type { Database } from '../storage/database.ts'
+import type { Unit } from '../storage/unit.ts'
 
 /** The resource that a parked event waits for. */
 export type ParkedFor = 'budget' | 'model'

@@ -1,11 +1,11 @@
-import { messageOf } from '../base/error-text.ts'
-import { limits } from '../base/limits.ts'
-import type { NewEntry } from '../contract/log-entry.ts'
-import { replicateEvents, type Report, type ScopeReport } from '../store/replicate.ts'
-import type { Database } from './database.ts'
-import { CALLER, MOST_DEATHS, type Guard } from './guard.ts'
-import type { Log } from './log.ts'
-import type { UnitOfWork } from './unit.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { limits } from '../../base/limits.ts'
+import type { NewEntry } from '../../contract/log-entry.ts'
+import { replicateEvents, type Report, type ScopeReport } from '../../store/replicate.ts'
+import type { Database } from '../storage/database.ts'
+import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
+import type { Log } from '../log/log.ts'
+import type { UnitOfWork } from '../storage/unit.ts'
 
 /** Events in one report. */
 const BATCH = 1000

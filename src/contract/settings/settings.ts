@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { blackboard, blackboardLayers } from './settings/blackboard.ts'
-import { limits } from '../base/limits.ts'
-import { httpTools, mcpServers } from './settings/outside-tools.ts'
-import { reflexReference } from './reflex.ts'
-import { defaultRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './settings/retry.ts'
-import { fitsBytes } from '../base/byte-length.ts'
+import { blackboard, blackboardLayers } from './blackboard.ts'
+import { limits } from '../../base/limits.ts'
+import { httpTools, mcpServers } from './outside-tools.ts'
+import { reflexReference } from '../reflex.ts'
+import { defaultRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './retry.ts'
+import { fitsBytes } from '../../base/byte-length.ts'
 import { skillSettings } from './skill-settings.ts'
-import { whenFunctions, whenWindows } from './settings/when.ts'
+import { whenFunctions, whenWindows } from './when.ts'
 
 const WHEN = Object.keys(whenWindows)
 

@@ -1,7 +1,7 @@
-import { type Event, newSpanId, newTraceId } from '../core/event.ts'
-import { limits } from '../base/limits.ts'
-import type { EntryHead } from '../contract/log-entry.ts'
-import type { TraceContext } from '../contract/scope-api.ts'
+import { type Event, newSpanId, newTraceId } from '../../core/event.ts'
+import { limits } from '../../base/limits.ts'
+import type { EntryHead } from '../../contract/log-entry.ts'
+import type { TraceContext } from '../../contract/scope-api.ts'
 
 /** Derives an event's span from its id, so it needs no look-up (FNV-1a, 64 bit). */
 export function eventSpan(id: string): string {

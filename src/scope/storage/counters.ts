@@ -1,4 +1,4 @@
-import { counters, type Counters as Counts } from '../contract/scope.ts'
+import { counters, type Counters as Counts } from '../../contract/scope.ts'
 import type { Database } from './database.ts'
 
 export const ZERO = Object.fromEntries(Object.keys(counters.shape).map((name) => [name, 0])) as Counts

@@ -1,10 +1,10 @@
-import { messageOf } from '../base/error-text.ts'
-import type { ParkedWork, WorkKind } from '../contract/scope.ts'
-import type { Database } from './database.ts'
-import { scopeHead } from './spans.ts'
-import type { Unit, Work } from './unit.ts'
+import { messageOf } from '../../base/error-text.ts'
+import type { ParkedWork, WorkKind } from '../../contract/scope.ts'
+import type { Database } from '../storage/database.ts'
+import { scopeHead } from '../log/spans.ts'
+import type { Unit, Work } from '../storage/unit.ts'
 
-export type { Work } from './unit.ts'
+export type { Work } from '../storage/unit.ts'
 
 /** Maximum number of crashes that work may cause before it is parked. */
 export const MOST_DEATHS = 5

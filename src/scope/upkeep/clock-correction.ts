@@ -1,10 +1,10 @@
-import { nextTick, type Schedule } from '../contract/schedule.ts'
-import type { Database } from './database.ts'
-import { UNTIL_SETTLED } from './inbox/inbox.ts'
-import type { Log } from './log.ts'
-import type { ModelOutage } from './turns/model-outage.ts'
-import { scopeHead } from './spans.ts'
-import type { Unit } from './unit.ts'
+import { nextTick, type Schedule } from '../../contract/schedule.ts'
+import type { Database } from '../storage/database.ts'
+import { UNTIL_SETTLED } from '../inbox/inbox.ts'
+import type { Log } from '../log/log.ts'
+import type { ModelOutage } from '../turns/model-outage.ts'
+import { scopeHead } from '../log/spans.ts'
+import type { Unit } from '../storage/unit.ts'
 
 /** Tolerated difference between the clocks of two machines; smaller errors pass as quickly. */
 const TOLERATED_MS = 60_000

@@ -1,8 +1,8 @@
-import { Follower, type Position } from '../artifacts/follower.ts'
-import { withDeadline } from '../base/deadline.ts'
-import type { Artifact, ArtifactChanges, ArtifactKind, Subscription } from '../contract/artifact.ts'
-import type { Database } from './database.ts'
-import type { Unit, UnitOfWork } from './unit.ts'
+import { Follower, type Position } from '../../artifacts/follower.ts'
+import { withDeadline } from '../../base/deadline.ts'
+import type { Artifact, ArtifactChanges, ArtifactKind, Subscription } from '../../contract/artifact.ts'
+import type { Database } from '../storage/database.ts'
+import type { Unit, UnitOfWork } from '../storage/unit.ts'
 
 /** Storage limits. Pages beyond them stay in memory, and waking reads them all again. */
 const LIMITS = { versions: 5000, bytes: 32_000_000 }

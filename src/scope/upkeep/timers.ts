@@ -1,11 +1,11 @@
-import { type Event, withDefaults } from '../core/event.ts'
-import { limits } from '../base/limits.ts'
-import { nextTick, type Schedule, type Timer } from '../contract/schedule.ts'
-import type { Refused } from '../base/result.ts'
-import type { Database } from './database.ts'
+import { type Event, withDefaults } from '../../core/event.ts'
+import { limits } from '../../base/limits.ts'
+import { nextTick, type Schedule, type Timer } from '../../contract/schedule.ts'
+import type { Refused } from '../../base/result.ts'
+import type { Database } from '../storage/database.ts'
 import type { Guard } from './guard.ts'
-import { scopeHead } from './spans.ts'
-import type { Unit } from './unit.ts'
+import { scopeHead } from '../log/spans.ts'
+import type { Unit } from '../storage/unit.ts'
 
 /**
  * Excludes timers that were parked because their ticks crashed the scope; setting one releases it.

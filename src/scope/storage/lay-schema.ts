@@ -1,7 +1,7 @@
 import { drizzle } from 'drizzle-orm/durable-sqlite'
 import { migrate } from 'drizzle-orm/durable-sqlite/migrator'
-import migrations from '../../migrations/scope/migrations.js'
-import { logError } from '../base/warn.ts'
+import migrations from '../../../migrations/scope/migrations.js'
+import { logError } from '../../base/warn.ts'
 
 /** True once the schema exists. */
 export const isLaid = ({ sql }: DurableObjectStorage): boolean =>

@@ -1,6 +1,6 @@
-import type { Statement } from '../core/event-statements.ts'
-import { jsonChunks } from '../base/byte-length.ts'
-import { hidesNothing, type SecretHider } from '../base/secrets.ts'
+import type { Statement } from '../../core/event-statements.ts'
+import { jsonChunks } from '../../base/byte-length.ts'
+import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
 
 /** A key of the table `state` and its value, not yet serialized. */
 export type StateChange = [key: string, value: unknown]
