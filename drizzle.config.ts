@@ -1,6 +1,7 @@
 import { defineConfig } from 'drizzle-kit'
 
-// `npm run migrations` writes what changed in the schemas: D1's by default, a scope's own with REFLEX_SCHEMA=scope.
+// `npm run migrations` writes the changes of the schemas: of D1's by default, of a scope's with
+// REFLEX_SCHEMA=scope.
 export default process.env['REFLEX_SCHEMA'] === 'scope'
   ? defineConfig({ dialect: 'sqlite', driver: 'durable-sqlite', schema: './src/scope/storage/schema.ts', out: './migrations/scope' })
   : defineConfig({ dialect: 'sqlite', schema: ['./src/store/schema.ts', './src/agents/*/tables.ts'], out: './migrations' })

@@ -44,7 +44,10 @@ const inNode = (name: string, files: string, groupOrder: number): TestProjectInl
   test: { ...shared(name, files, groupOrder), pool: 'threads', execArgv: ['--disable-warning=ExperimentalWarning'] },
 })
 
-/** Tests within the Workers runtime. All files of a worker process share its modules; before each file the stored data is deleted. */
+/**
+ * Tests within the Workers runtime. All files of a worker process share its modules; the stored
+ * data is deleted before each file.
+ */
 const inWorkers = async (name: string, files: string, groupOrder: number): Promise<TestProjectInlineConfiguration> => ({
   plugins: [
     runtimeLog(),
@@ -85,7 +88,8 @@ export default defineConfig(async () => ({
     projects: [
       inNode('unit', 'tests/unit/**/*.test.ts', 0),
       await inWorkers('worker', 'tests/worker/**/*.test.ts', 1),
-      // Scopes and processes that die at every write of their journals: slow, and run by `npm run test:crash`.
+      // Scopes and processes that die at every write of their journals: slow, so `npm test` does
+      // not run them; `npm run test:crash` does.
       inNode('crash-node', 'tests/crash/node/*.test.ts', 2),
       await inWorkers('crash', 'tests/crash/*.test.ts', 3),
     ],

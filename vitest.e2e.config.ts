@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** Against the real local server, with real clients. Each file has a server, a port and a state of its own. */
+/** Real clients against the real local server. Each file has its own server, port and state. */
 export default defineConfig({
   test: {
     include: ['tests/e2e/**/*.test.ts'],

@@ -80,11 +80,8 @@ export function sandboxClient(url: string) {
   return {
     /** ms; valid on the first call only. */
     firstInIsolate: () => ask<number>('first-in-isolate'),
-    /**
-     * ms per run, in ten blocks of ten reflexes on their first run; only the first call is valid.
-     */
     warm: () => ask<number[]>('warm'),
-    /** ms per run, in ten blocks of ten reflexes that have never run; valid on the first call only. */
+    /** ms per run, in ten blocks of ten reflexes on their first run; valid on the first call. */
     firstOfReflex: () => ask<number[]>('first-of-reflex'),
     gate: () => ask<number[]>('gate'),
     bulletin: () => ask<number[]>('bulletin'),

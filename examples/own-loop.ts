@@ -1,5 +1,5 @@
-// Your own loop, in your own process: it claims a scope's events, decides, and settles each. Node 24,
-// no dependencies.
+// Your own loop, in your own process: it claims a scope's events, decides, and settles each.
+// It needs Node 24 and no dependencies.
 //
 //   REFLEX_KEY=… node examples/own-loop.ts [--once]
 //

@@ -5,13 +5,13 @@ const PAGE = 65_536
 /** The size that the module asks for. It runs with less than it boots with. */
 const BOOT_PAGES = 256
 /**
- * Maximum heap of a reflex. QuickJS's own limit does not work here: built by Emscripten, it counts 8
- * bytes for every allocation, whatever its size. So the memory as a whole has this much room behind
+ * Maximum heap of a reflex. QuickJS's own limit does not work here: built by Emscripten, it counts
+ * 8 bytes for every allocation, whatever its size. So the whole memory has this much room behind
  * the realm, and never grows.
  */
 const HEAP_BYTES = 4 * 1024 * 1024
 const STACK_BYTES = 256 * 1024
-/** Room for a program of 64 kB with what stands around it, or for a context. */
+/** Space for a program of 64 kB and its wrapper, or for a context. */
 const INPUT_BYTES = PAGE + 1024
 const MOST_ARGUMENTS = 64
 /**

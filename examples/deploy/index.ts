@@ -1,11 +1,11 @@
-// A deployment from a chat, end to end: a model proposes skills, the gate decides on each, and plans
-// call a cloud over HTTP. None of it is code in the Worker.
+// A deployment from a chat, end to end: a model proposes skills, the gate decides on each, and
+// plans call a cloud over HTTP. The Worker has no code for it.
 //
 //   npm run example:deploy
 //
-// It starts the real local server, a cloud in memory, and a script that plays the model. With
-// REFLEX_MODEL set (and OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_API_KEY if needed) it calls
-// a language model instead. The exit code is 1 if the log contradicts a claim of the example.
+// It starts the real local server, a cloud in memory, and a script that acts as the model. With
+// REFLEX_MODEL set (and OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_API_KEY if needed) it
+// calls a language model instead. The exit code is 1 if the log contradicts a claim of the example.
 
 import { randomUUID } from 'node:crypto'
 import { connect } from '../../cli/lib/api.ts'

@@ -1,8 +1,8 @@
 // A reflex for the agent ssh-guard: blocks a public address that guesses passwords, without a model
 // and within microseconds. `npm run demo` registers it.
 //
-// It runs once for each line that passes the guard's filter and sees that line (`event`) as the last
-// of the ten latest (`recent_events`). It has no clock: time comes from the lines, so that a
+// It runs once for each line that passes the guard's filter and sees that line (`event`) as the
+// last of the ten latest (`recent_events`). It has no clock: time comes from the lines, so that a
 // replayed log is decided like a live one. When unsure it returns null, and the slow path decides.
 
 /**

@@ -103,6 +103,6 @@ export type AgentRegistry = {
   agents: readonly Agent[]
   eventTypes: readonly string[]
   eventSchema: ReturnType<typeof eventUnion>
-  /** The agent that a scope's settings name, else the first whose pattern matches the scope; the built-in agent last. */
+  /** The agent that the scope's settings name, else the first whose pattern matches the scope. */
   agentOf: (scope: string, name?: string) => Agent
 }

@@ -13,7 +13,7 @@ export class StreamContent {
 
   add(part: LanguageModelV4StreamPart): void {
     if (part.type === 'tool-call' || part.type === 'tool-result') this.parts.push(part)
-    // Ids of text and of reasoning may collide, and a later block may reuse the id of an earlier one.
+    // Ids of text and reasoning may collide, and a later block may reuse the id of an earlier one.
     if (part.type === 'text-start') this.#open.delete(`text:${part.id}`)
     if (part.type === 'reasoning-start') this.#open.delete(`reasoning:${part.id}`)
     if (part.type === 'text-start' || part.type === 'text-delta' || part.type === 'text-end') this.#write('text', part)

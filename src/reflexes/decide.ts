@@ -29,7 +29,7 @@ export type Link = {
   watching: ReflexVersion[]
   absent: { reason: 'missing' | 'suspended'; detail: string } | null
 }
-/** Work of an action that reaches out of the scope. The gate decides on a skill when its run starts. */
+/** Work of an action outside the scope. The gate decides on a skill when its run starts. */
 export type LaneWork =
   | { kind: 'tool'; tool: string; input: unknown }
   | { kind: 'event'; event: Event }
@@ -51,7 +51,7 @@ export type Situation = {
   context: () => DecisionContext
   chain: readonly Link[]
   sandbox: () => Sandbox
-  /** What reflexes are shown of an event, given a reflex's recent actions. */
+  /** The context that reflexes get for an event, given a reflex's recent actions. */
   show: (one: Perceived, context: DecisionContext) => (recent: RecentAction[]) => Shown
   history: (who: string) => History
   trial: (version: ReflexVersion) => Trial
@@ -65,7 +65,7 @@ export type Situation = {
 }
 
 type Reason = Extract<LogEntry, { kind: 'reflex-passed' }>['reason']
-/** A reflex that fired. `reused`: an action under its key was carried out before, so it does not run again. */
+/** A reflex that fired. `reused`: its key was carried out before, so the action does not run. */
 export type Fire = { version: ReflexVersion; action: Action; permitted: Permitted; reused: boolean }
 /** One reflex and one event: it fired, passed, or did not run (`ran` is null). */
 export type Step = {
@@ -78,7 +78,7 @@ export type Step = {
   fire: Fire | null
   passed: { reason: Reason; error: string | null } | null
 }
-/** `unperceived`: an outside process will claim the event. `acted` is the fire that acts, if any. */
+/** `unperceived`: an outside process will claim the event. `acted`: the fire that acts, if any. */
 export type Decision = {
   one: Perceived
   perceived: 'joined' | 'ignored' | 'failed' | 'unperceived'
@@ -93,7 +93,7 @@ export type Decision = {
  * Decides on events in order of acceptance: the agent's filters, then the chain of reflexes, whose
  * first valid action wins, and its permits. Pure, so that it runs without a scope. Each decision is
  * made as if those before it were applied already. It ends early after a decision that demotes a
- * reflex: the caller applies what is decided and asks again for the rest, with the fuel that is left.
+ * reflex: the caller applies the decisions and asks again for the rest, with the remaining fuel.
  */
 export function decide(events: readonly Perceived[], situation: Situation): { decisions: Decision[]; fuel: number } {
   const batch = new Batch(situation)
@@ -197,7 +197,7 @@ class Batch {
     return { ...step, ran, shown, passed }
   }
 
-  /** Whether an action under this key was carried out; in the lane that is known once its turn comes. */
+  /** True if an action under this key was carried out; the lane looks again when its turn comes. */
   #repeats({ id }: ReflexVersion, { idempotence_key }: Action, lane: boolean): boolean {
     if (idempotence_key === undefined) return false
     const name = `${id} ${idempotence_key}`

@@ -52,7 +52,7 @@ export class History {
     this.#record = { fires, last_at: at, minute, fired }
   }
 
-  /** Marks the latest action that fits, once; false if there is none. */
+  /** Marks the latest action that fits, once; false if no action fits. */
   overrule(fits: (action: Action) => boolean): boolean {
     const { fires } = this.#record
     const fire = fires.findLast(({ overruled, action }) => !overruled && fits(action))

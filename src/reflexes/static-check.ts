@@ -110,7 +110,7 @@ function reasonAgainst(node: AnyNode): string | null {
   }
 }
 
-const NO_ASYNC = 'nothing in a reflex is asynchronous: it runs to its end at once'
+const NO_ASYNC = 'nothing in a reflex is asynchronous'
 
 /**
  * All nodes in the source's order. It keeps its own stack: nesting must not use up the engine's.

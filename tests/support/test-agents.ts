@@ -78,7 +78,7 @@ export const testAgent: Agent = defineAgent({
   ],
 })
 
-const proposed = (skill_id: string | undefined) => ({ skill_id, why: 'as I was told', inputs: { what: 'm' } })
+const proposed = (skill_id: string | undefined) => ({ skill_id, why: 'as instructed', inputs: { what: 'm' } })
 const proposal = (content: object): string => `I will. <SKILL_PROPOSE>${JSON.stringify(content)}</SKILL_PROPOSE>`
 
 /** Acts like the model of the README's greeter: opens the door once per turn, then says so. */

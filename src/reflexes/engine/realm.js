@@ -1,9 +1,11 @@
 /**
- * The world that a reflex runs in. It is evaluated once, when `node cli/build-sandbox.ts` makes sandbox.wasm, and lies in that file as memory.
+ * The environment of a reflex. `node cli/build-sandbox.ts` evaluates it once and stores the
+ * resulting memory image in sandbox.wasm.
  *
- * 1. What a reflex must not have (clock, randomness, input and output, code from text, promises) throws, and says why.
- * 2. All that is left is frozen.
- * 3. What crosses the border crosses as JSON text.
+ * 1. Everything that a reflex must not have (clock, randomness, input and output, code from text,
+ *    promises) throws an error that gives the reason.
+ * 2. All other globals are frozen.
+ * 3. Values cross the boundary as JSON text.
  */
 ;(() => {
   'use strict'
@@ -17,9 +19,16 @@
   const absent = {
     'a reflex has no clock: use context.event.timestamp': ['Date', 'performance', 'Temporal'],
     'a reflex has no randomness: the same context gives the same action': ['crypto'],
-    'a reflex reaches nothing outside: return an action instead': ['fetch', 'XMLHttpRequest', 'WebSocket', 'require', 'process', 'caches'],
+    'a reflex has no access to the outside: return an action instead': [
+      'fetch',
+      'XMLHttpRequest',
+      'WebSocket',
+      'require',
+      'process',
+      'caches',
+    ],
     'a reflex has no console: return an action instead': ['console'],
-    'a reflex runs to its end at once: nothing comes later': [
+    'a reflex runs synchronously: nothing can run later': [
       'Promise',
       'setTimeout',
       'setInterval',
@@ -27,7 +36,7 @@
       'queueMicrotask',
       'requestAnimationFrame',
     ],
-    'a reflex has no part in memory or in threads': ['SharedArrayBuffer', 'Atomics', 'WeakRef', 'FinalizationRegistry', 'WebAssembly'],
+    'a reflex has no access to raw memory or threads': ['SharedArrayBuffer', 'Atomics', 'WeakRef', 'FinalizationRegistry', 'WebAssembly'],
   }
   const lacking = ['Proxy', 'ArrayBuffer', 'DataView', 'Intl', 'structuredClone', 'TextEncoder', 'TextDecoder', 'URL', 'Buffer', 'Iterator']
   for (const [reason, names] of Object.entries(absent)) for (const name of names) refuse(name, reason)
@@ -36,7 +45,7 @@
   defineProperty(Math, 'random', { value: refusal('random', 'a reflex has no randomness: the same context gives the same action') })
   refuseCode()
 
-  // Their own frozen `name`, `toString` or `constructor` would keep an object from having one of its own.
+  // A frozen `name`, `toString` or `constructor` of a prototype cannot be shadowed by assignment.
   const errors = ownKeys(globalThis).filter((name) => typeof name === 'string' && name.endsWith('Error'))
   for (const prototype of [Object.prototype, ...errors.map((name) => globalThis[name].prototype)]) allowOwn(prototype)
   harden([globalThis, ...fromSyntax()])
@@ -56,7 +65,7 @@
   }
 
   function refuseCode() {
-    const reason = 'a reflex makes no code out of text'
+    const reason = 'a reflex cannot evaluate code from text'
     const constructor = refusal('Function', reason)
     defineProperty(constructor, 'prototype', { value: Function.prototype })
     defineProperty(globalThis, 'Function', { value: constructor })
@@ -72,7 +81,7 @@
     return [function () {}, function* () {}, async function () {}, async function* () {}]
   }
 
-  /** What no global names, but syntax reaches. */
+  /** Objects that no global names but that syntax reaches. */
   function fromSyntax() {
     const iterators = [[].values(), ''[Symbol.iterator](), new Map().entries(), new Set().entries(), 'a'.matchAll(/a/g)]
     return [...functionsFromSyntax(), ...iterators, [].values().map((item) => item), functionsFromSyntax()[1].prototype]
@@ -103,17 +112,23 @@
     }
   }
 
-  /** The answer's first word says what it is: `fired {json}`, `null`, `invalid why`, `error why`, `limit why`. */
+  /**
+   * The first word of the answer is its kind: `fired {json}`, `null`, `invalid why`, `error why`,
+   * `limit why`.
+   */
   function run(reflex, text, ...late) {
     if (typeof reflex !== 'function') return 'error there is no function reflex(context)'
-    if (reflex.length !== 1) return `error reflex has to take one argument, context, not ${reflex.length}`
+    if (reflex.length !== 1) return `error reflex must take one argument, context, not ${reflex.length}`
     const action = reflex(contextOf(text, late))
     if (action === null || action === undefined) return 'null'
-    if (typeof action !== 'object') return `invalid a reflex returns an action or null, not a ${typeof action}`
+    if (typeof action !== 'object') return `invalid a reflex must return an action or null, not a ${typeof action}`
     return outputOf(action)
   }
 
-  /** `late`: names and JSON of large fields, which most reflexes never read. To parse 4 kB costs more than all else in a run. */
+  /**
+   * `late`: names and JSON of large fields, parsed on first read. Most reflexes never read them,
+   * and parsing 4 kB costs more than the rest of a run.
+   */
   function contextOf(text, late) {
     const context = parse(text)
     for (let at = 0; at < late.length; at += 2) parseWhenRead(context, late[at], late[at + 1])
@@ -138,13 +153,13 @@
       const reason = describe(error)
       return reason.startsWith('limit ') ? reason : `invalid the action is not JSON: ${reason.slice('error '.length)}`
     }
-    if (json === undefined || json[0] !== '{') return 'invalid a reflex returns an action, which is an object, or null'
+    if (json === undefined || json[0] !== '{') return 'invalid a reflex must return an action object or null'
     return json.length > LONGEST_OUTPUT ? `limit the action takes more than ${LONGEST_OUTPUT} bytes as JSON` : `fired ${json}`
   }
 
   function describe(error) {
     if (!(error instanceof Error))
-      return `error it threw no Error but ${typeof error === 'string' ? `'${short(error)}'` : `something of type ${typeof error}`}`
+      return `error it threw a value that is not an Error: ${typeof error === 'string' ? `'${short(error)}'` : `something of type ${typeof error}`}`
     const message = short(error.message)
     if (error instanceof InternalError && message === 'out of memory') return 'limit out of memory'
     if (error instanceof InternalError && message === 'stack overflow') return 'limit the calls are nested too deeply'

@@ -187,7 +187,7 @@ export class Log {
     return entry?.seq === seq ? entry : null
   }
 
-  /** Drops up to `limit` rows older than `before`, none with an entry after `last`. The numbering continues. */
+  /** Drops up to `limit` rows older than `before`, but none with an entry after `last`. */
   forget(unit: Unit, before: number, limit: number, last: number): number {
     this.write()
     unit.write('log_floor', this.#last)

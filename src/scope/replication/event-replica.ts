@@ -7,16 +7,16 @@ import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
 import type { Log } from '../log/log.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 
-/** Events in one report. */
+/** Maximum number of events in one report. */
 const BATCH = 1000
-/** Changed events that are held in memory; beyond, the log is read for them. */
+/** Maximum number of changed events held in memory; with more, the log is read for them. */
 const MOST_HELD = 20_000
 const MINUTE_MS = 60_000
 /** The log's `seq` up to which D1 has the state of every event. */
 const MARK = 'replicated'
 
 type Sized = { seq: number; id: string; bytes: number }
-/** Events that are being replicated, and the log's `seq` that is reached with the last of them. */
+/** Events that are being replicated, and the log's `seq` that is replicated after the last. */
 type Portion = { events: Sized[]; reaches: number }
 
 type Parts = {
@@ -31,21 +31,22 @@ type Parts = {
 }
 
 /**
- * D1's copy of a scope's events, and the scope's own row there. There is no queue to keep: whatever becomes of an event is in the log, so
- * the log behind a watermark names all that have changed. Those of this process are held in memory; after a restart the log is read.
- * If the process dies before D1 has a change, it is replicated again; if after, but before the watermark is written, D1 sees the same
+ * Replicates a scope's events, and the scope's own row, to D1. It needs no queue: every change of
+ * an event is in the log, so the log after a watermark names all changed events. Changes of this
+ * process are held in memory; after a restart the log is read. If the process dies before D1 has a
+ * change, it is replicated again; if it dies before the watermark is written, D1 sees the same
  * revision twice and ignores it.
  */
 export class EventReplica {
   readonly #parts: Parts
   #mark: number
-  /** All changes behind this `seq` of the log are in `#held`. Where it is ahead of the mark, the log between is read. */
+  /** `#held` has the changes after this `seq` of the log; from the mark to it, the log is read. */
   #held_from: number
   readonly #held = new Set<string>()
   #portion: Portion | null = null
-  /** Events in one report: fewer while one is looked for that D1 does not take. */
+  /** Current maximum of events in one report: fewer during the search for one that D1 rejects. */
   #most = BATCH
-  /** The scope's own row in D1 as it was last written, and in which minute. */
+  /** The scope's own row in D1 as last written, and the minute of that write. */
   #written = { about: '', minute: 0 }
   #changed: () => void = () => {}
   #reachable: () => void = () => {}
@@ -57,27 +58,27 @@ export class EventReplica {
     parts.log.onAppend((entries) => this.#appended(entries))
   }
 
-  /** `changed` is called with each change that D1 does not have yet. */
+  /** `changed` is called after each change that D1 does not have yet. */
   onChange(changed: () => void): void {
     this.#changed = changed
   }
 
-  /** `reachable` is called where D1 answers although it did not take some event. */
+  /** `reachable` is called if D1 responds although it rejected an event. */
   resetBackoff(reachable: () => void): void {
     this.#reachable = reachable
   }
 
-  /** How many events D1 does not have as they are, or entries of the log that name them. */
+  /** Number of events, or of log entries that name them, whose current state D1 does not have. */
   get waiting(): number {
     return this.#held.size + (this.#portion?.events.length ?? 0) + Math.max(0, this.#held_from - this.#reached)
   }
 
-  /** Entries of the log beyond this are still needed. */
+  /** Log entries after this `seq` are still needed. */
   get mark(): number {
     return this.#mark
   }
 
-  /** The events that D1 does not have as they are; null where only the log knows which. */
+  /** Ids of the events whose current state D1 does not have; null if only the log has them. */
   get unreplicated(): string[] | null {
     if (this.#reached < this.#held_from) return null
     return [...this.#held, ...(this.#portion?.events ?? []).map(({ id }) => id)]
@@ -92,7 +93,7 @@ export class EventReplica {
     this.#changed()
   }
 
-  /** Sends all that has changed. Throws where D1 is away. */
+  /** Replicates all changes. Throws if D1 is unavailable. */
   async send(): Promise<void> {
     const { database } = this.#parts
     for (;;) {
@@ -128,7 +129,7 @@ export class EventReplica {
       .sort((left, right) => left.seq - right.seq)
   }
 
-  /** Replicates the first of these events and removes them from the list, as many as one report takes. */
+  /** Replicates as many of the first events as one report takes and removes them from the list. */
   async #sendSome(events: Sized[]): Promise<void> {
     let count = 0
     for (let bytes = 0; count < Math.min(events.length, this.#most) && bytes < limits.page_bytes; count += 1)
@@ -144,7 +145,7 @@ export class EventReplica {
     events.splice(0, count)
   }
 
-  /** The scope's own row is written with them where it has changed, or was not written for a minute. */
+  /** Also writes the scope's own row if it has changed or was not written this minute. */
   async #report(some: readonly Sized[]): Promise<void> {
     const { database, db, now, scope, log } = this.#parts
     const rows = database.allOf<Omit<Report, 'discarded' | 'revision'> & { discarded: number | null }>(
@@ -164,15 +165,16 @@ export class EventReplica {
     this.#written = now_written
   }
 
-  /** By the minute: the sweep looks for alarms that are overdue by more than that. */
+  /** Rounded up to a minute: the sweep looks for alarms that are overdue by more than that. */
   #wakeAt(): number | null {
     const at = this.#parts.wake()
     return at === null ? null : Math.ceil(at / MINUTE_MS) * MINUTE_MS
   }
 
   /**
-   * Where D1 takes a report without events, it is one of these that it cannot take: they are sent in halves, at once, until that one is
-   * alone. It is tried a few times and then parked. Returns whether the first one is parked; throws where nothing can be sent now.
+   * If D1 accepts a report without events, it rejects one of these: they are sent in halves,
+   * immediately, until that one is alone. It is retried a few times and then parked. Returns true
+   * if the first event is parked; throws if nothing can be sent now.
    */
   async #isFound(some: readonly Sized[], error: unknown): Promise<boolean> {
     const { db, guard, unit, scope, now } = this.#parts
@@ -187,7 +189,7 @@ export class EventReplica {
     const work = { kind: 'outbox', id: String(first.seq) } as const
     unit((open) => {
       guard.note(open, work, error)
-      // It is replicated again once it changes.
+      // It is replicated again when it changes.
       if (guard.deaths(work) >= MOST_DEATHS) guard.park(open, work, `D1 did not take the event ${first.id}: ${messageOf(error)}`)
     }, CALLER)
     if (guard.parkedAt(work) === null) throw error

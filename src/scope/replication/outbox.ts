@@ -7,17 +7,17 @@ import type { Database } from '../storage/database.ts'
 import type { EventReplica } from './event-replica.ts'
 import type { Unit } from '../storage/unit.ts'
 
-/** How long changes gather before they are replicated: D1's log follows within about a second. */
+/** Changes are batched for this long before they are replicated: D1 lags by about a second. */
 const GATHER_MS = 800
 const LONGEST_PAUSE_MS = 30_000
 const MOST_ITEMS = 50
 
-/** What a scope replicates beside its events: rows of the table `outbox`, each kept until D1 has it. */
+/** Topics of the table `outbox`, whose rows are kept until D1 has them. Events have no topic. */
 export type Topic = 'approvals' | 'approved-runs'
 type Item = { key: string; value: string }
 type Topics = Record<Topic, (items: readonly Item[]) => Promise<void>>
 
-/** How each topic gets into D1. Repeated, an item changes nothing. */
+/** Writes each topic to D1. The writes are idempotent. */
 export const topicsOf = (db: D1Database): Topics => ({
   approvals: async (items) => {
     for (const { value } of items) await insertApproval(db, JSON.parse(value) as ApprovalRequest)
@@ -35,22 +35,23 @@ type Parts = {
   now: () => number
   events: Pick<EventReplica, 'waiting' | 'send' | 'resetBackoff' | 'onChange'>
   topics: Topics
-  /** What is replicated along with the rest and kept elsewhere: sums that only grow. */
+  /** Further state that is replicated in each flush and kept elsewhere: sums that only grow. */
   sources: readonly (() => Promise<void>)[]
 }
 
 /**
- * The one way by which a scope's state reaches D1, behind the scope's back: D1 may be away for minutes, and nothing here waits for it.
- * Events are replicated from the log (`EventReplica`). All else is put into a table by the unit of work that changes it, and deleted once
- * D1 has it. If the process dies in between, it is replicated again, which changes nothing.
+ * Replicates a scope's state to D1 in the background: D1 may be unavailable for minutes, and the
+ * scope never waits for it. Events are replicated from the log (`EventReplica`). All other state is
+ * put into a table by the unit of work that changes it, and deleted once D1 has it. If the process
+ * dies in between, it is replicated again, which is idempotent.
  */
 export class Outbox {
   readonly #parts: Parts
   #due: number | null
   #flushing: Promise<void> | null = null
-  /** Something changed during a flush, and may have come too late for it. */
+  /** Something changed during a flush that may have missed it. */
   #changed = false
-  /** The scope has written nothing yet: its first row puts it into D1's list. */
+  /** The scope has no data yet: its first row lists it in D1. */
   #is_new: boolean
   #failures = 0
   #error: string | null = null
@@ -61,11 +62,11 @@ export class Outbox {
     this.#due = this.waiting > 0 ? parts.now() : null
     parts.alarm.source(() => this.#due)
     parts.events.onChange(() => this.#soon())
-    // Events that D1 took prove that it is not away.
+    // D1 answered, so the pauses between retries start over.
     parts.events.resetBackoff(() => (this.#failures = 0))
   }
 
-  /** How much D1 does not have: events, or entries of the log that name them, and items. */
+  /** Number of events (or of log entries that name them) and items that D1 does not have. */
   get waiting(): number {
     const items = this.#parts.database.first<{ n: number }>('SELECT count(*) AS n FROM outbox')?.n ?? 0
     return this.#parts.events.waiting + items
@@ -79,7 +80,7 @@ export class Outbox {
     return this.#due !== null && this.#due <= this.#parts.now()
   }
 
-  /** Replicates the value under its key, in the place of one that still waits there. */
+  /** Replicates the value under its key; replaces a value that still waits under the key. */
   put(unit: Unit, topic: Topic, key: string, value: unknown): void {
     const text = JSON.stringify(value)
     unit.all(`INSERT INTO outbox (topic, "key", value) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3`, topic, key, text)
@@ -90,12 +91,15 @@ export class Outbox {
     return this.#parts.database.first('SELECT 1 AS one FROM outbox WHERE topic = ? AND "key" = ?', topic, key) !== undefined
   }
 
-  /** Makes everything that waits due now: the sweep asks for it. */
+  /** Makes all pending changes due now, for the sweep. */
   hurry(): void {
     if (!this.#flushing) this.#due = this.#parts.now()
   }
 
-  /** Replicates what waits under this topic at once. Returns whether D1 took it; if not, it is retried with the rest. */
+  /**
+   * Replicates the pending items of this topic immediately. Returns false if D1 failed; the items
+   * are then retried with the rest.
+   */
   async push(topic: Topic): Promise<boolean> {
     try {
       await this.#sendItems(topic)
@@ -106,14 +110,14 @@ export class Outbox {
     }
   }
 
-  /** After a unit of work: sets the alarm that its changes need. */
+  /** Sets the alarm that the changes of a unit of work need. */
   arm(): void {
     if (this.#is_new) this.#soon()
     this.#is_new = false
     if (this.#due !== null) this.#parts.alarm.by(this.#due)
   }
 
-  /** Replicates all that waits. A flush that is under way is joined. */
+  /** Replicates all pending changes. Joins a flush that is running. */
   flush(): Promise<void> {
     return (this.#flushing ??= this.#flush().finally(() => (this.#flushing = null)))
   }
@@ -123,7 +127,7 @@ export class Outbox {
     if (this.#due === null && !this.#flushing) this.#due = this.#parts.now() + GATHER_MS
   }
 
-  /** What fails does not hold up the rest. */
+  /** Attempts every part, even if others fail. */
   async #flush(): Promise<void> {
     const { alarm, now, events, topics, sources } = this.#parts
     this.#changed = false

@@ -158,7 +158,7 @@ export class ParkedRuns {
     alarm.by(this.#poll_at)
   }
 
-  /** Null while it waits. A question that D1 received and no longer has can no longer be answered. */
+  /** Null while it waits. A question that D1 received and no longer has cannot be answered. */
   #verdictOn({ approval_id, expires_at }: WaitingRow, approval: Approval | undefined): Verdict | null {
     const { outbox, now } = this.#parts
     if (approval)

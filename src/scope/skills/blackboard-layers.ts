@@ -89,7 +89,7 @@ export class BlackboardLayers {
     return age_ms >= 0 && age_ms <= (probe.ttl_s ?? PROBE_TTL_S) * 1000 ? known : null
   }
 
-  /** What its answer depends on. */
+  /** Everything that the probe's answer depends on. */
   #question(probe: BlackboardProbe): string {
     const { http_tools, allowed_hosts } = this.#parts.settings()
     return JSON.stringify([this.#parts.agent().name, probe, http_tools.find(({ name }) => name === probe.tool), allowed_hosts])

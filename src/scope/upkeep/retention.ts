@@ -49,7 +49,7 @@ export class Retention {
     return due.length === 0 ? null : Math.max(this.#earliest, Math.min(...due))
   }
 
-  /** A step that leaves expired data is followed by another after a second. */
+  /** Deletes one batch. If expired data is left, the next batch follows after a second. */
   sweep(unit: Unit): void {
     const { inbox, memory, log, effects, doneKeys, actionKeys, replica, skillRuns } = this.#parts
     const due = this.nextDue()
@@ -60,7 +60,7 @@ export class Retention {
     this.#parts.counters.snapshot(unit, log)
     const kept = replica.unreplicated
     const gone = [
-      // What D1 does not have yet is kept, and the log that names it.
+      // Events that D1 does not have yet are kept, and so is the log that names them.
       kept === null ? 0 : inbox.forget(unit, before, BATCH, kept),
       log.forget(unit, before, BATCH, replica.mark),
       effects.journal.forget(unit, before, BATCH),

@@ -124,7 +124,7 @@ export type Goal = {
   transition_prior?: ReadonlyMap<string, number>
 }
 
-/** A postcondition that is a path is met once the blackboard has a value there; others stay unmet. */
+/** A postcondition that is a path is met if the blackboard has a value there; others stay unmet. */
 export function goalOf(
   postconditions: readonly string[] = [],
   blackboard: Blackboard,

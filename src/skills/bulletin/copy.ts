@@ -25,7 +25,10 @@ export class SkillCopy {
     return newest.sort((left, right) => (left.id < right.id ? -1 : 1))
   }
 
-  /** The named version; otherwise the newest compatible one, or the newest of all, so that the gate says why it is not compatible. */
+  /**
+   * The named version; otherwise the newest compatible one. If none is compatible, the newest of
+   * all, so that the gate reports the reason.
+   */
   find(place: Place, id: string, version?: string): Manifest | null {
     if (version !== undefined) return this.#held.get(`${id}@${version}`) ?? null
     const versions = this.manifests.filter((manifest) => manifest.id === id)

@@ -21,7 +21,7 @@ export type Seeds = {
   override?: Partial<Blackboard>
 }
 
-/** `ages_ms`: of answers that were not read for this seed. `omitted`: why a value was left out, by its path. */
+/** `ages_ms`: ages of cached answers. `omitted`: why a value was left out, by its path. */
 export type SeedNotes = { ages_ms?: Record<string, number>; omitted?: Record<string, string> }
 
 export type Seeded =

@@ -9,7 +9,8 @@ import { runStep } from './run-step.ts'
 /**
  * Runs a compiled plan, durably, against ports.
  *
- * 1. Steps run one after the other. A step is journalled before its tool is called and after it ended.
+ * 1. Steps run one after the other. A step is journalled before its tool is called and after it
+ *    ended.
  * 2. A step whose end is journalled never runs again. A step without an end runs again under the
  *    same key; if the plan has no key, the run ends as `unknown`.
  * 3. After a failure no further step runs. Effects that may have happened are compensated, newest

@@ -20,7 +20,7 @@ type SkillRegistryPort = {
   find(id: string, version?: string): FoundSkill | null | Promise<FoundSkill | null>
   /** Ids of the skills whose last run went well. */
   recentSuccess(): ReadonlySet<string>
-  /** How often each skill, by id, followed the one that ran last; absent if the host does not count. */
+  /** Runs of each skill, by id, that followed the last skill; absent if the host does not count. */
   transitions?(): ReadonlyMap<string, number>
   /**
    * Answered from memory, and as `runs.begin` and `runs.end` left it: a decision that it has

@@ -43,7 +43,7 @@ test('an incident is evidence, then a ticket that holds it, then a word to whoev
 test('an incident that could not be reported is closed again', async () => {
   const { result, calls } = await open({ ...answers, notify: new Error('nobody is there') })
   expect(result).toMatchObject({ status: 'partial_failure', compensation: [{ tool: 'close_ticket', status: 'ok' }] })
-  expect(calls.at(-1)).toEqual(['close_ticket', { ticket: 'INC-1', reason: 'nobody could be told of it' }])
+  expect(calls.at(-1)).toEqual(['close_ticket', { ticket: 'INC-1', reason: 'nobody could be notified' }])
 })
 
 test('an incident whose ticket was never opened has none to close', async () => {

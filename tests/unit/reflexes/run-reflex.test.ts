@@ -72,7 +72,7 @@ describe('running a reflex', () => {
     expect(run('return 1')).toMatchObject({
       action: null,
       reason: 'invalid_action',
-      error: 'a reflex returns an action or null, not a number',
+      error: 'a reflex must return an action or null, not a number',
     })
   })
 })

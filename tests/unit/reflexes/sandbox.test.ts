@@ -50,12 +50,12 @@ describe('a run', () => {
   })
 
   test.each([
-    ['text', "throw 'no'", "it threw no Error but 'no'"],
-    ['an object', 'throw {}', 'it threw no Error but something of type object'],
+    ['text', "throw 'no'", "it threw a value that is not an Error: 'no'"],
+    ['an object', 'throw {}', 'it threw a value that is not an Error: something of type object'],
     [
       'an object that defends itself',
       'throw { get message() { throw 1 }, toString() { throw 2 } }',
-      'it threw no Error but something of type object',
+      'it threw a value that is not an Error: something of type object',
     ],
     [
       'an error that defends itself',
@@ -78,7 +78,7 @@ describe('a run', () => {
   test.each(['', 'a, b', '...all', 'a = 1'])('a reflex with the parameters (%s) is an error', (parameters) => {
     expect(sandbox.run(program(`function reflex(${parameters}) { return null }`), {})).toMatchObject({
       reason: 'error',
-      error: expect.stringMatching(/^reflex has to take one argument/),
+      error: expect.stringMatching(/^reflex must take one argument/),
     })
   })
 
