@@ -77,7 +77,7 @@ const reaches = ({ at_least, share }: { at_least: number; share: number }, count
 /** Rounded down: what lacks a little must not look as if it were enough. */
 const percent = (share: number): string => `${Math.floor(share * 1000) / 10} %`
 
-/** A reflex that is stopped at its limit this often in a row is demoted: each time costs tens of ms. */
+/** After this many consecutive runs that hit a limit a reflex is demoted: each costs tens of ms. */
 const MOST_LIMITS = 3
 
 /** Counts of a version since it came into its state in a scope; `limits` in a row. */
