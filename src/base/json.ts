@@ -22,3 +22,50 @@ export function canonicalJson(value: unknown): string {
     .map((name) => `${JSON.stringify(name)}:${canonicalJson(fields[name])}`)
   return `{${texts.join(',')}}`
 }
+
+type Path = readonly (string | number)[]
+type Visit = (value: unknown, path: Path, parent: unknown) => unknown
+/** `name` maps the names of fields. Objects and lists below `deepest` levels are replaced. */
+type Walk = { name?: (name: string) => string; deepest?: number }
+
+/**
+ * Maps a JSON value, outermost first: a value for which `visit` returns another one is replaced,
+ * else its parts are visited. Unchanged parts stay the same objects, and instances of classes are
+ * not entered. `path` changes during the walk.
+ */
+export function mapJson(root: unknown, visit: Visit, { name: rename = (name) => name, deepest = 64 }: Walk = {}): unknown {
+  const path: (string | number)[] = []
+  const part = (key: string | number, value: unknown, parent: unknown): unknown => {
+    path.push(key)
+    const mapped = walk(value, parent)
+    path.pop()
+    return mapped
+  }
+  const walk = (value: unknown, parent: unknown): unknown => {
+    const mapped = visit(value, path, parent)
+    if (mapped !== value || typeof value !== 'object' || value === null) return mapped
+    if (path.length > deepest) return '[too deep]'
+    if (Array.isArray(value)) {
+      const items = value.map((item, index) => part(index, item, value))
+      return items.some((item, index) => item !== value[index]) ? items : value
+    }
+    const prototype: unknown = Object.getPrototypeOf(value)
+    if (prototype !== Object.prototype && prototype !== null) return value
+    // fromEntries defines each field, where an assignment to `__proto__` would set the prototype.
+    let changed: [string, unknown][] | null = null
+    for (const [index, name] of Object.keys(value).entries()) {
+      const before = (value as Record<string, unknown>)[name]
+      const [shown, inner] = [rename(name), part(name, before, value)]
+      if (shown !== name || inner !== before) (changed ??= Object.entries(value))[index] = [shown, inner]
+    }
+    return changed ? Object.fromEntries(changed) : value
+  }
+  return walk(root, null)
+}
+
+/** The first value, outermost first, for which `look` returns something other than null. */
+export function findJson<Found>(root: unknown, look: (value: unknown, path: Path) => Found | null): Found | null {
+  let found: Found | null = null
+  mapJson(root, (value, path) => ((found ??= look(value, path)) === null ? value : null))
+  return found
+}

@@ -1,4 +1,5 @@
 import { isFields } from './check-json.ts'
+import { mapJson } from './json.ts'
 
 /**
  * Prefix of secrets that tools may use. Settings may name no others, so that an operator of one
@@ -11,7 +12,6 @@ export const TOOL_SECRET_HOSTS = '_HOSTS'
 /** Shorter values occur in other texts by chance. */
 export const SHORTEST_SECRET = 8
 const HIDDEN = '[secret]'
-const DEEPEST = 64
 /** Levels of JSON within JSON that are searched directly. */
 const ESCAPES = 3
 const SPECIAL = /[$()*+.?[\\\]^{|}/-]/g
@@ -43,26 +43,12 @@ export function secretHider(secrets: readonly string[], shortest = SHORTEST_SECR
   const hider: SecretHider = {
     finds,
     text: (text) => (finds(text) ? hiddenText(text) : text),
-    value: <Value>(value: Value) => hiddenValue(value, 0) as Value,
+    value: <Value>(value: Value) =>
+      mapJson(value, (inner) => (typeof inner === 'string' ? hider.text(inner) : inner), { name: hider.text }) as Value,
   }
   const hiddenText = (text: string): string => {
     const json = asJson(text)
-    return json === undefined ? text.replaceAll(all, HIDDEN) : JSON.stringify(hiddenValue(json, 0))
-  }
-  const hiddenValue = (value: unknown, depth: number): unknown => {
-    if (typeof value === 'string') return hider.text(value)
-    if (typeof value !== 'object' || value === null) return value
-    if (depth > DEEPEST) return '[too deep]'
-    if (Array.isArray(value)) {
-      const items = value.map((item) => hiddenValue(item, depth + 1))
-      return items.some((item, index) => item !== value[index]) ? items : value
-    }
-    const prototype: unknown = Object.getPrototypeOf(value)
-    if (prototype !== Object.prototype && prototype !== null) return value
-    const fields = Object.entries(value)
-    const hidden = fields.map(([name, inner]): [string, unknown] => [hider.text(name), hiddenValue(inner, depth + 1)])
-    const isSame = hidden.every(([name, inner], index) => name === fields[index]?.[0] && inner === fields[index]?.[1])
-    return isSame ? value : Object.fromEntries(hidden)
+    return json === undefined ? text.replaceAll(all, HIDDEN) : JSON.stringify(hider.value(json))
   }
   return hider
 }

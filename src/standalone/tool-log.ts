@@ -1,5 +1,5 @@
 import { byteLength, fitsBytes } from '../base/byte-length.ts'
-import { hashJson, isJsonFields, type Json } from '../base/json.ts'
+import { hashJson, mapJson, type Json } from '../base/json.ts'
 import { normalName, redactor } from '../traces/redact.ts'
 
 export type Redaction = {
@@ -44,22 +44,17 @@ export class ToolLogValues {
   }
 
   async #hashed(value: Json): Promise<Json> {
-    if (Array.isArray(value)) return Promise.all(value.map((item) => this.#hashed(item)))
-    if (!isJsonFields(value)) return value
-    const fields = Object.entries(value).map(async ([name, inner]) => [name, await this.#field(name, inner)] as const)
-    return Object.fromEntries(await Promise.all(fields))
+    const isHidden = (name: unknown): boolean => typeof name === 'string' && this.#fields.has(normalName(name))
+    const found: unknown[] = []
+    mapJson(value, (inner, path) => (isHidden(path.at(-1)) ? (found.push(inner), null) : inner))
+    for (const inner of found) mapJson(inner, (text) => this.#hide(text))
+    const hashes = await Promise.all(found.map((inner) => hashJson([this.#salt, inner])))
+    return mapJson(value, (inner, path) => (isHidden(path.at(-1)) ? `sha256:${hashes.shift()}` : inner)) as Json
   }
 
-  async #field(name: string, value: Json): Promise<Json> {
-    if (!this.#fields.has(normalName(name))) return this.#hashed(value)
-    this.#hide(value)
-    return `sha256:${await hashJson([this.#salt, value])}`
-  }
-
-  #hide(value: Json): void {
+  #hide(value: unknown): unknown {
     if (typeof value === 'string' && value.length >= SHORTEST) this.#hidden.add(value)
-    else if (Array.isArray(value)) for (const item of value) this.#hide(item)
-    else if (isJsonFields(value)) for (const inner of Object.values(value)) this.#hide(inner)
+    return value
   }
 }
 

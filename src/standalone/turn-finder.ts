@@ -1,5 +1,5 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider'
-import { hashJson } from '../base/json.ts'
+import { hashJson, mapJson } from '../base/json.ts'
 import type { ModelTurn } from '../skills/model/model-turn.ts'
 
 const MOST_TURNS = 100
@@ -46,9 +46,5 @@ const callsIn = ({ role, content }: LanguageModelV4Prompt[number]): string[] =>
 const keyOf = (prompt: LanguageModelV4Prompt): Promise<string> =>
   hashJson(prompt.filter(({ role }) => role !== 'system').map(({ role, content }) => [role, withoutBytes(content)]))
 
-function withoutBytes(value: unknown): unknown {
-  if (value instanceof Uint8Array) return `${value.length} bytes`
-  if (Array.isArray(value)) return value.map(withoutBytes)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, withoutBytes(inner)]))
-}
+const withoutBytes = (content: unknown): unknown =>
+  mapJson(content, (value) => (value instanceof Uint8Array ? `${value.length} bytes` : value), { deepest: Infinity })

@@ -1,4 +1,6 @@
-const DEEPEST = 32
+import { mapJson } from '../base/json.ts'
+
+const DEEPEST = 31
 /**
  * Names that are remembered: events choose them, so that there is no end to them, nor to their
  * length.
@@ -46,25 +48,11 @@ export function redactor(fields: Iterable<string> = []): Redact {
     }
     return answer
   }
-  return (value) => shown(value, hides, 0)
-}
-
-function shown(value: unknown, hides: (name: string) => boolean, depth: number): unknown {
-  if (typeof value !== 'object' || value === null) return value
-  if (depth >= DEEPEST) return '[too deep]'
-  if (Array.isArray(value)) {
-    const items = value.map((item) => shown(item, hides, depth + 1))
-    return items.some((item, index) => item !== value[index]) ? items : value
+  const isHidden = (name: unknown): boolean => typeof name === 'string' && hides(name)
+  const visit = (value: unknown, path: readonly unknown[], parent: unknown): unknown => {
+    const name = path.at(-1)
+    const isPair = name === 'value' && isHidden((parent as { key?: unknown }).key)
+    return isPair || isHidden(name) ? '[redacted]' : value
   }
-  const fields = value as Record<string, unknown>
-  let changed: Map<string, unknown> | null = null
-  const { key } = fields
-  const pair = typeof key === 'string' && hides(key)
-  for (const name of Object.keys(fields)) {
-    const inner = hides(name) || (pair && name === 'value') ? '[redacted]' : shown(fields[name], hides, depth + 1)
-    if (inner !== fields[name]) (changed ??= new Map<string, unknown>()).set(name, inner)
-  }
-  if (changed === null) return value
-  // fromEntries defines each field, where an assignment to `__proto__` would set the prototype.
-  return Object.fromEntries(Object.entries(fields).map(([name, inner]) => [name, changed.has(name) ? changed.get(name) : inner]))
+  return (value) => mapJson(value, visit, { deepest: DEEPEST })
 }

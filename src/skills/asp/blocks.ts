@@ -1,3 +1,4 @@
+import { mapJson } from '../../base/json.ts'
 import { Quoting } from './quoting.ts'
 
 export const TAGS = ['SKILL_PROPOSE', 'CLARIFY', 'SKILL_RESULT'] as const
@@ -22,21 +23,9 @@ const ANY_MARK = new RegExp(`<\\s*(/?)\\s*(${[...TAGS, 'SKILL_BULLETIN'].join('|
  * A copy of a value whose texts contain no mark of the protocol; the same value if there was
  * nothing to replace.
  */
-export function withoutMarks<Value>(value: Value): Value
-export function withoutMarks(value: unknown): unknown {
-  if (typeof value === 'string') return value.replaceAll(ANY_MARK, '‹$1$2›')
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) {
-    const items: unknown[] = value.map((item: unknown) => withoutMarks(item))
-    return items.every((item, index) => item === value[index]) ? value : items
-  }
-  const prototype: unknown = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype && prototype !== null) return value
-  const fields = Object.entries(value)
-  const plain = fields.map(([name, inner]): [string, unknown] => [withoutMarks(name), withoutMarks<unknown>(inner)])
-  return plain.every(([name, inner], index) => name === fields[index]?.[0] && inner === fields[index]?.[1])
-    ? value
-    : Object.fromEntries(plain)
+export function withoutMarks<Value>(value: Value): Value {
+  const plain = (text: string): string => text.replaceAll(ANY_MARK, '‹$1$2›')
+  return mapJson(value, (inner) => (typeof inner === 'string' ? plain(inner) : inner), { name: plain, deepest: Infinity }) as Value
 }
 
 /**

@@ -1,5 +1,5 @@
 import { secretHider } from '../../base/secrets.ts'
-import { isJsonFields, type Json, type JsonFields } from '../../base/json.ts'
+import { mapJson, type Json, type JsonFields } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { isSecretReference } from '../plan/secret-reference.ts'
 import { isSecretName, sensitiveIn } from './sensitive.ts'
@@ -22,13 +22,13 @@ export function maskOf(manifest: Manifest, inputs: JsonFields): Mask {
     const hidden = hider.text(shown)
     return sensitiveIn(hidden, { emails: false }) === null ? hidden : HIDDEN
   }
-  const value = (shown: Json): Json => {
+  const visit = (shown: unknown, path: readonly unknown[]): unknown => {
+    const name = path.at(-1)
+    if (typeof name === 'string' && isSecretName(name, shown)) return HIDDEN
     if (typeof shown === 'string') return secrets.includes(shown) ? HIDDEN : text(shown)
-    if (typeof shown === 'number') return secrets.includes(String(shown)) || sensitiveIn(shown, { emails: false }) ? HIDDEN : shown
-    if (Array.isArray(shown)) return shown.map(value)
-    if (!isJsonFields(shown)) return shown
-    return Object.fromEntries(Object.entries(shown).map(([name, inner]) => [text(name), isSecretName(name, inner) ? HIDDEN : value(inner)]))
+    return typeof shown === 'number' && (secrets.includes(String(shown)) || sensitiveIn(shown, { emails: false })) ? HIDDEN : shown
   }
+  const value = (shown: Json): Json => mapJson(shown, visit, { name: text }) as Json
   return { value, text }
 }
 
@@ -56,10 +56,12 @@ function roomBeside(value: unknown, room: number): number {
 }
 
 function leavesOf(value: Json): string[] {
-  if (typeof value === 'string') return [value]
-  if (typeof value === 'number') return [String(value)]
-  // A name is no secret, and says what an error is about.
-  if (isSecretReference(value)) return []
-  if (Array.isArray(value)) return value.flatMap(leavesOf)
-  return isJsonFields(value) ? Object.values(value).flatMap(leavesOf) : []
+  const leaves: string[] = []
+  mapJson(value, (inner) => {
+    // A name is no secret, and says what an error is about.
+    if (isSecretReference(inner)) return null
+    if (typeof inner === 'string' || typeof inner === 'number') leaves.push(String(inner))
+    return inner
+  })
+  return leaves
 }

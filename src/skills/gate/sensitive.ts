@@ -1,23 +1,19 @@
-import { isJsonFields, type Json } from '../../base/json.ts'
+import { findJson, type Json } from '../../base/json.ts'
 
 /** Kinds of values that must not be in inputs. */
 export type Sensitive = 'private_key' | 'token' | 'password' | 'card_number' | 'email' | 'secret_reference'
-
-const DEEPEST = 64
 
 /**
  * The kind of secret that any part of the value looks like; e-mail addresses count only if `emails`
  * is set.
  */
-export function sensitiveIn(value: Json, { emails }: { emails: boolean }, depth = 0): Sensitive | null {
-  if (depth > DEEPEST) return null
-  if (typeof value === 'string') return sensitiveText(value, emails)
-  if (typeof value === 'number') return isCardNumber(String(value)) ? 'card_number' : null
-  if (Array.isArray(value)) return first(value, (item) => sensitiveIn(item, { emails }, depth + 1))
-  if (!isJsonFields(value)) return null
-  return first(Object.entries(value), ([name, inner]) =>
-    isSecretName(name, inner) ? 'password' : sensitiveIn(inner, { emails }, depth + 1),
-  )
+export function sensitiveIn(value: Json, { emails }: { emails: boolean }): Sensitive | null {
+  return findJson(value, (inner, path): Sensitive | null => {
+    const name = path.at(-1)
+    if (typeof name === 'string' && isSecretName(name, inner)) return 'password'
+    if (typeof inner === 'string') return sensitiveText(inner, emails)
+    return typeof inner === 'number' && isCardNumber(String(inner)) ? 'card_number' : null
+  })
 }
 
 const PRIVATE_KEY = /-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----/
@@ -90,13 +86,5 @@ const SECRET_NAMES = new Set(
 )
 
 /** A field whose name says that its value is secret. */
-export const isSecretName = (name: string, value: Json): boolean =>
+export const isSecretName = (name: string, value: unknown): boolean =>
   value !== null && value !== '' && SECRET_NAMES.has(name.toLowerCase().replaceAll(/[_-]/g, ''))
-
-function first<Item, Result>(items: readonly Item[], find: (item: Item) => Result | null): Result | null {
-  for (const item of items) {
-    const found = find(item)
-    if (found !== null) return found
-  }
-  return null
-}

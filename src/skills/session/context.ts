@@ -1,4 +1,4 @@
-import type { Json, JsonFields } from '../../base/json.ts'
+import { mapJson, type Json, type JsonFields } from '../../base/json.ts'
 import type { Place } from '../gate/decision.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { Blackboard, Change, Seeded, SeedNotes } from '../plan/blackboard.ts'
@@ -93,10 +93,10 @@ function hiddenChange({ path, change, before, after }: Change, hide: (path: stri
  * public.
  */
 export function withoutSecrets(value: Json, path: string, secret_paths: readonly string[]): Json {
-  if (secret_paths.some((secret) => path === secret || path.startsWith(`${secret}.`))) return isSecretReference(value) ? value : '[secret]'
-  const leadsOn = path === '' || secret_paths.some((secret) => secret.startsWith(`${path}.`))
-  if (!leadsOn || typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [name, withoutSecrets(inner, path === '' ? name : `${path}.${name}`, secret_paths)]),
-  )
+  if (secret_paths.length === 0) return value
+  return mapJson(value, (inner, within) => {
+    const at = [...(path === '' ? [] : [path]), ...within].join('.')
+    if (!secret_paths.some((secret) => at === secret || at.startsWith(`${secret}.`))) return inner
+    return isSecretReference(inner) ? { ...inner } : '[secret]'
+  }) as Json
 }
