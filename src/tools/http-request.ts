@@ -5,7 +5,7 @@ import { secretHider } from '../base/secrets.ts'
 import { guardedFetch } from './guarded-fetch.ts'
 import { CutOff, followed } from './may-have-happened.ts'
 import { readResponse } from './response-body.ts'
-import { fillSlots } from './slot-text.ts'
+import { fillSlots, fillUrl } from './slot-text.ts'
 import { secretValues } from './tool-secrets.ts'
 
 /**
@@ -103,7 +103,7 @@ async function exchange(
   const secrets = secretsOf(definition, options)
   const headers = headersOf(definition, call, secrets)
   const body = definition.body === undefined ? {} : { body: JSON.stringify(fillSlots(definition.body, input)) }
-  const url = fillSlots(definition.url, input, encodeURIComponent) as string
+  const url = fillUrl(definition.url, input)
   const { allowed_hosts, secret_hosts, fetch: send } = options
   const names = [...Object.values(definition.secret_headers ?? {}), ...(call.secrets ?? [])]
   const bounds = secret_hosts ? names.map(secret_hosts) : []

@@ -3,7 +3,7 @@ import { defineTool, type ToolDefinition } from './define-tool.ts'
 import type { HttpToolSetting } from '../contract/settings/outside-tools.ts'
 import type { JsonFields } from '../base/json.ts'
 import { HTTP_TIMEOUT_MS, sendHttp } from './http-request.ts'
-import { fillKey, slotsIn } from './slot-text.ts'
+import { fillKeySlots, slotsIn } from './slot-text.ts'
 import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
 
 /** A scope's HTTP tool as the effect lane runs it. Each slot is a text that must be there. */
@@ -18,7 +18,7 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
     // The effect lane's own limit, so that what it cuts off is known to have been: it may have
     // happened.
     timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
-    ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => fillKey(key, input) }),
+    ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => fillKeySlots(key, input) }),
     secret_refusal: (env, names) => argumentsRefusal(env, setting, names),
     execute: (input, { env, fetch, signal, idempotence_key, secrets }) => {
       const secret = (name: string) => secretOf(env, name)

@@ -1,7 +1,7 @@
 import type { FieldError } from '../../base/check-json.ts'
 import { maximumScore, tauOf } from '../bulletin/score.ts'
 import { compileExpression } from '../cel/expression.ts'
-import { placesIn, type Place } from '../plan/template.ts'
+import { badPlace, placesIn, type Place } from '../plan/template.ts'
 import type { Manifest } from './manifest.ts'
 import { ROOTS } from './names.ts'
 
@@ -126,7 +126,7 @@ function wrongWith(
   manifest: Manifest,
   { steps_before, shown }: { steps_before: number; shown: boolean },
 ): string | null {
-  if (!path) return `{{${place}}} is no place: write an input's name or a path such as work.image_tag`
+  if (!path) return badPlace(place)
   const [root, name = '', step] = path
   if (root === 'inputs') {
     const input = manifest.signature.inputs.find((candidate) => candidate.name === name)

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { emptyBlackboard } from '../../../src/skills/plan/blackboard.ts'
-import { keyText } from '../../../src/tools/key-text.ts'
+import { keyText } from '../../../src/base/template.ts'
 import { compilePlan } from '../../../src/skills/plan/compile.ts'
-import { fillKey } from '../../../src/tools/slot-text.ts'
+import { fillKeySlots } from '../../../src/tools/slot-text.ts'
 import { deployManifest } from '../skills/deploy-manifest.ts'
 
 /**
@@ -58,7 +58,7 @@ describe('a filled key', () => {
 
   test.each([
     ['a plan', (a: string, b: string) => planKey('block:{{a}}:{{ inputs.b }}', { a, b }), 'deploy.container.appservice:block:x%3Ay:z'],
-    ['an HTTP tool', (a: string, b: string) => fillKey('block:{{a}}:{{ b }}', { a, b }), 'block:x%3Ay:z'],
+    ['an HTTP tool', (a: string, b: string) => fillKeySlots('block:{{a}}:{{ b }}', { a, b }), 'block:x%3Ay:z'],
   ])('of %s does not move what one value holds into the next', (_, key, expected) => {
     expect(key('x:y', 'z')).toBe(expected)
     expect(key('x', 'y:z')).not.toBe(expected)

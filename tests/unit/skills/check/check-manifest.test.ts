@@ -18,8 +18,8 @@ describe('a check of a manifest', () => {
   test.each([
     ['a slot that is no input', { 'plan.steps.1.args.cmd': 'restart {{app}}' }, 'plan.steps.1.args.cmd', /neither an input nor a path/],
     ['a slot deep within', { 'plan.steps.1.args': { a: [{ b: '{{app}}' }] } }, 'plan.steps.1.args.a.0.b', /neither an input/],
-    ['braces around no name', { 'plan.steps.0.args.cmd': '{{a b}}' }, 'plan.steps.0.args.cmd', /is no place/],
-    ['a whole part of the blackboard', { 'plan.steps.0.args.cmd': '{{work}}' }, 'plan.steps.0.args.cmd', /is no place/],
+    ['braces around no name', { 'plan.steps.0.args.cmd': '{{a b}}' }, 'plan.steps.0.args.cmd', /is not a placeholder/],
+    ['a whole part of the blackboard', { 'plan.steps.0.args.cmd': '{{work}}' }, 'plan.steps.0.args.cmd', /is not a placeholder/],
     ['a later step', { 'plan.steps.0.args.cmd': '{{work.steps.1.x}}' }, 'plan.steps.0.args.cmd', /no earlier step called 1/],
     ['an unknown slot in the key', { 'plan.idempotence_key': '{{app}}' }, 'plan.idempotence_key', /neither an input/],
     ['an unknown slot in a result', { 'plan.result_map.endpoint': '{{app}}' }, 'plan.result_map.endpoint', /neither an input/],

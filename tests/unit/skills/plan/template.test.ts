@@ -37,8 +37,8 @@ describe('a template', () => {
     ['a list within a text', 'x {{list}}', 'not_text', '', /is a list/],
     ['null within a text', 'x {{none}}', 'not_text', '', /is null/],
     ['an object within a text', 'x {{work.deep}}', 'not_text', '', /is an object/],
-    ['no place', '{{a b}}', 'bad_place', '', /is no place/],
-    ['an empty place', '{{}}', 'bad_place', '', /is no place/],
+    ['no place', '{{a b}}', 'bad_place', '', /is not a placeholder/],
+    ['an empty place', '{{}}', 'bad_place', '', /is not a placeholder/],
   ])('fails loudly for %s', (_, value, reason, at, detail) => {
     expect(resolved(value)).toMatchObject({ ok: false, reason, at, detail: expect.stringMatching(detail) })
   })
