@@ -23,10 +23,10 @@ curl -X PATCH -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json
   "$URL/v1/scopes/inbox" -d '{"max_attempts": 5, "when": null}'
 \`\`\`
 
-What is named changes, and \`null\` goes back to the default. An agent may bring defaults of its own
-(\`settings\` in \`defineAgent\`), which stand above those of this page. A patch with anything wrong in
-it changes nothing: the answer is 400 and says what is wrong. \`GET /v1/scopes/SCOPE\` shows the
-settings as they are. All settings of a scope together are at most 64 kB.
+Only the named settings change; \`null\` resets one to its default. An agent may define its own
+defaults (\`settings\` in \`defineAgent\`), which replace those of this page. An invalid patch changes
+nothing: the response is a 400 that lists the errors. \`GET /v1/scopes/SCOPE\` shows the current
+settings. All settings of a scope together are at most 64 kB.
 
 | setting | default |
 | --- | --- |`

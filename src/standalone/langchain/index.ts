@@ -17,7 +17,7 @@ export type ChainParts<Model> = { model: Model; tools?: readonly ChainTool[] }
 /**
  * A chat model of LangChain that has skills, to be composed as any other. Its model proposes by
  * blocks in its text, whatever the protocol of the Reflex. Throws where the model is wrapped
- * already, or is no chat model.
+ * already, or is not a chat model.
  */
 export function wrapLangChain(reflex: Reflex, parts: ChainParts<BaseChatModel>): SkillChatModel
 export function wrapLangChain(reflex: Reflex, parts: ChainParts<Tooled>): Tooled

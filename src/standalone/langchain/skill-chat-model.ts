@@ -160,7 +160,7 @@ export class SkillChatModel extends BaseChatModel {
 }
 
 /**
- * The same model, or the same binding around it, with skills. Throws where there is no chat model
+ * The same model, or the same binding around it, with skills. Throws where there is not a chat model
  * to give them to.
  */
 export function withSkills(model: unknown, finder: TurnFinder): Tooled {
@@ -172,7 +172,7 @@ export function withSkills(model: unknown, finder: TurnFinder): Tooled {
     return new RunnableBinding({ bound: withSkills(bound, finder), config, ...(kwargs ? { kwargs } : {}), ...factories })
   }
   throw new TypeError(
-    `${nameOf(model)} is no chat model. Wrap the chat model itself and compose with the result: ` +
+    `${nameOf(model)} is not a chat model. Wrap the chat model itself and compose with the result: ` +
       'const model = wrapLangChain(reflex, { model: chatModel }), then prompt.pipe(model), model.withRetry() and so on',
   )
 }
