@@ -67,6 +67,13 @@ export async function withDeadline<Value>(
   throw within.ended === 'threw' ? within.error : reason
 }
 
+/** Resolves to false if the signal cut the pause short. */
+export async function pause(ms: number, limit: Pick<TimeLimit, 'wait' | 'signal'>): Promise<boolean> {
+  if (ms === 0) return limit.signal?.aborted !== true
+  const { promise: never } = Promise.withResolvers<never>()
+  return (await withinTime(() => never, { ...limit, timeout_ms: ms })).ended === 'timeout'
+}
+
 async function settled<Value>(work: (signal: AbortSignal) => Promise<Value>, signal: AbortSignal): Promise<Within<Value>> {
   try {
     return { ended: 'done', value: await work(signal) }

@@ -11,6 +11,24 @@ export const sameJson = (left: unknown, right: unknown): boolean => left === rig
 /** SHA-256 of the canonical JSON. */
 export const hashJson = (value: unknown): Promise<string> => sha256(canonicalJson(value))
 
+/** The JSON of a value, or null if it has none. */
+export function jsonText(value: unknown): string | null {
+  try {
+    return JSON.stringify(value ?? null) ?? null
+  } catch {
+    return null
+  }
+}
+
+/** The value of JSON, or undefined. */
+export function jsonValue(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** JSON with sorted keys: equal values have equal texts. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`

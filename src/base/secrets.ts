@@ -1,5 +1,4 @@
-import { isFields } from './check-json.ts'
-import { mapJson } from './json.ts'
+import { jsonValue, mapJson } from './json.ts'
 
 /**
  * Prefix of secrets that tools may use. Settings may name no others, so that an operator of one
@@ -116,15 +115,8 @@ function jsonForms(text: string): string[] {
   return forms
 }
 
-function asJson(text: string): unknown {
-  if (!/^\s*[[{"]/.test(text)) return undefined
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'string' || Array.isArray(value) || isFields(value) ? value : undefined
-  } catch {
-    return undefined
-  }
-}
+/** Lists, objects and texts in JSON; undefined for anything else. */
+const asJson = (text: string): unknown => (/^\s*[[{"]/.test(text) ? jsonValue(text) : undefined)
 
 const BLOCK = 3
 const SLOTS = 65_536

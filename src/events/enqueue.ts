@@ -5,12 +5,10 @@ import { hideInEvent } from './parse-event.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import { newBatchId, noteQueued } from '../store/queued.ts'
 import { grouped, pack } from './pack.ts'
-import { storeOf } from '../store/store.ts'
+import { QUICK_MS, storeOf } from '../store/store.ts'
 
 /** An event without an outcome after this time may be lost. */
 export const LATE_MS = 30_000
-/** How long a request waits for D1, which is a second record and not required. */
-const DATABASE_MS = 500
 const ARM_EVERY_MS = 20_000
 const MOST_RECENT = 10_000
 
@@ -47,7 +45,7 @@ export async function enqueue(
   })
   context.waitUntil(noted)
   const [known, failed, armed] = await Promise.all([
-    Promise.race([noted, scheduler.wait(DATABASE_MS).then(() => null)]),
+    Promise.race([noted, scheduler.wait(QUICK_MS).then(() => null)]),
     send(
       env,
       batches.map(({ messages }) => messages),

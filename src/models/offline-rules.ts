@@ -4,6 +4,7 @@ import type {
   LanguageModelV4ToolResultOutput,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider'
+import { isJsonFields, jsonValue } from '../base/json.ts'
 
 /** Stands before every text of the offline model, so that nobody takes it for a model's answer. */
 export const OFFLINE_PREFIX = '[offline model: no model was asked]'
@@ -51,15 +52,7 @@ function firstAnswer(
   return null
 }
 
-function isJsonObject(text: string | undefined): boolean {
-  if (text === undefined) return false
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-  } catch {
-    return false
-  }
-}
+const isJsonObject = (text = ''): boolean => isJsonFields(jsonValue(text))
 
 /** A model call as an offline rule sees it. */
 export type OfflineRequest = {

@@ -2,7 +2,6 @@ import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { ToolSet } from 'ai'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { waitFor } from '../base/deadline.ts'
-import { isRetryable } from '../base/faults.ts'
 import type { Json, JsonFields } from '../base/json.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
 import { askParser } from '../skills/model/ask-parser.ts'
@@ -132,7 +131,6 @@ export class Host {
             { signal, call_id: this.newId(), idempotence_key, hide },
           ),
         ),
-      isRetryable,
       lastGood: async (key) => {
         const known = await outputs.get(`plan:${key}`)
         return known === undefined ? null : { outputs: known as JsonFields | null, detail: null }

@@ -1,8 +1,8 @@
 import { ScopedLocks } from '../core/scoped-locks.ts'
 import { messageOf } from '../base/error-text.ts'
-import type { Json, JsonFields } from '../base/json.ts'
+import { jsonText, type Json, type JsonFields } from '../base/json.ts'
 import { costIn } from '../skills/runner/call-step.ts'
-import { withinTime, type Within } from '../base/deadline.ts'
+import { pause, withinTime, type Within } from '../base/deadline.ts'
 import type { OutputStore } from './storage.ts'
 import { isRetryable } from '../base/faults.ts'
 import { ToolLogValues, type Redaction } from './tool-log.ts'
@@ -31,7 +31,6 @@ type ToolCallerPorts = {
   /** Of all callers that share these outputs. */
   keys?: ScopedLocks
   redaction: Redaction
-  isRetryable?: ((error: unknown, options: { keyed: boolean }) => boolean) | undefined
 }
 
 type ToolUse = {
@@ -49,6 +48,8 @@ type ToolUse = {
 
 export type Used = { output: unknown; cost_usd: number; reused: boolean }
 
+/** Kept in place of such an output: the call must not fail, since it has happened. */
+const NOT_JSON = '{"not_kept":"what it gave is not JSON"}'
 const TOOL_TIMEOUT_MS = 30_000
 
 /** Thrown where a tool took too long: it may have done what it was asked to. */
@@ -99,7 +100,7 @@ export class ToolCaller {
       throw error
     }
     const cost_usd = typeof policy.cost_usd === 'function' ? policy.cost_usd(input, ended.value) : (policy.cost_usd ?? costIn(ended.value))
-    if (name !== null) await this.#ports.outputs.put(name, keptOf(ended.value))
+    if (name !== null) await this.#ports.outputs.put(name, JSON.parse(jsonText(ended.value) ?? NOT_JSON) as Json)
     await this.#tell(use, noted, { status: 'ok', output: ended.value, attempts, duration_ms, cost_usd })
     return { output: ended.value, cost_usd, reused: false }
   }
@@ -111,21 +112,13 @@ export class ToolCaller {
       const timeout_ms = policy.timeout_ms ?? TOOL_TIMEOUT_MS
       const ended = await withinTime((stop) => work(stop, key), { timeout_ms, wait, signal })
       if (attempts >= max_attempts || !this.#mayHelp(ended, key !== null)) return { ended, attempts }
-      if (!(await this.#paused(backoff_ms * 2 ** (attempts - 1), signal))) return { ended, attempts }
+      if (!(await pause(backoff_ms * 2 ** (attempts - 1), { wait, signal }))) return { ended, attempts }
     }
-  }
-
-  /** Returns false if the pause was cut short. */
-  async #paused(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
-    if (ms === 0) return signal?.aborted !== true
-    const { promise: never } = Promise.withResolvers<never>()
-    const wait = (time: number, stop: AbortSignal) => this.#ports.wait(time, stop)
-    return (await withinTime(() => never, { timeout_ms: ms, wait, signal })).ended === 'timeout'
   }
 
   #mayHelp(ended: Within<unknown>, keyed: boolean): boolean {
     if (ended.ended === 'timeout') return keyed
-    return ended.ended === 'threw' && (this.#ports.isRetryable ?? isRetryable)(ended.error, { keyed })
+    return ended.ended === 'threw' && isRetryable(ended.error, { keyed })
   }
 
   /** The input is made ready for the log while the tool is at work. */
@@ -142,15 +135,6 @@ export class ToolCaller {
     const error = 'error' in told ? hide(noted.values.text(messageOf(told.error))) : null
     const idempotence_key = key === null ? null : noted.values.text(key)
     this.#ports.log('tool-called', { tool, call_id, status, input, output, error, attempts, duration_ms, cost_usd, idempotence_key })
-  }
-}
-
-/** An output that cannot be kept must not make the call fail: it has happened. */
-function keptOf(output: unknown): Json {
-  try {
-    return JSON.parse(JSON.stringify(output ?? null)) as Json
-  } catch {
-    return { not_kept: 'what it gave is not JSON' }
   }
 }
 

@@ -1,5 +1,5 @@
 import { byteLength, fitsBytes } from '../base/byte-length.ts'
-import { hashJson, mapJson, type Json } from '../base/json.ts'
+import { hashJson, jsonText, mapJson, type Json } from '../base/json.ts'
 import { normalName, redactor } from '../traces/redact.ts'
 
 export type Redaction = {
@@ -60,11 +60,7 @@ export class ToolLogValues {
 
 /** The value as it would be sent; a long one is replaced by its size. */
 function jsonOf(value: unknown): Json | undefined {
-  try {
-    const text = JSON.stringify(value ?? null)
-    if (!fitsBytes(text, MOST_LOGGED)) return { not_logged: `${byteLength(text)} bytes` }
-    return JSON.parse(text) as Json
-  } catch {
-    return undefined
-  }
+  const text = jsonText(value)
+  if (text === null) return undefined
+  return fitsBytes(text, MOST_LOGGED) ? (JSON.parse(text) as Json) : { not_logged: `${byteLength(text)} bytes` }
 }

@@ -5,6 +5,7 @@ import { approvalDecision, type ApprovalDecision } from '../../contract/approval
 import { fitsBytes } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { type EventRules, parseEvent } from '../../events/parse-event.ts'
+import { jsonValue } from '../../base/json.ts'
 import { fromZod } from '../../contract/problem.ts'
 import { type FieldError } from '../../base/check-json.ts'
 
@@ -14,11 +15,7 @@ const LONGEST_MARK = 100
 /** A `mark` that came back: how many bytes the client has read. */
 export function readMark(message: string | ArrayBuffer): number | null {
   if (typeof message !== 'string' || message.length > LONGEST_MARK || !message.includes('"mark"')) return null
-  try {
-    return mark.safeParse(JSON.parse(message)).data?.sent ?? null
-  } catch {
-    return null
-  }
+  return mark.safeParse(jsonValue(message)).data?.sent ?? null
 }
 
 /** `id` is the id of the refused event or approval, if it could be read. */

@@ -116,7 +116,7 @@ export class ReflexSync {
     const { env, scope, settings } = this.#parts
     try {
       const ids = Array.from(new Set(settings().reflexes.map(({ id }) => id)))
-      await timely(() => setUses(storeOf(env), scope, ids))
+      await setUses(storeOf(env), scope, ids)
       this.#uses_reported = true
     } catch (error) {
       this.#retry('failed to report to D1 which reflexes are used here; will retry', error)
@@ -165,8 +165,8 @@ export class ReflexSync {
     const { env, scope, unit, now } = this.#parts
     for (const move of this.#moves) {
       try {
-        await timely(() => registry.setState(storeOf(env), { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() }))
-        await timely(() => notifyScopes(env, move.id, scope))
+        await registry.setState(storeOf(env), { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() })
+        await withDeadline(() => notifyScopes(env, move.id, scope), { timeout_ms: TIMEOUT_MS, what: 'notifying scopes' })
       } catch (error) {
         return this.#retry('failed to report a state change of a reflex to D1; will retry', error)
       }
@@ -182,5 +182,3 @@ export class ReflexSync {
     alarm.by(this.#due)
   }
 }
-
-const timely = <Result>(work: () => Promise<Result>): Promise<Result> => withDeadline(work, { timeout_ms: TIMEOUT_MS, what: 'D1' })

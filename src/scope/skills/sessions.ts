@@ -1,5 +1,4 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
-import { isRetryable } from '../../base/faults.ts'
 import type { Json } from '../../base/json.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 import type { Act } from '../../contract/reflex.ts'
@@ -161,7 +160,6 @@ export class Skills {
     return {
       journal,
       callTool: journal.call,
-      isRetryable,
       lastGood: async (key) => runs.lastGood(key),
       remember: async (key, outputs) => runs.remember(key, outputs),
       alone: (key, work) => this.#keys.run(key, work),

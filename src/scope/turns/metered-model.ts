@@ -1,3 +1,4 @@
+import { jsonValue } from '../../base/json.ts'
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
 import type { Agent } from '../../agent/define-agent.ts'
@@ -101,9 +102,6 @@ function recordCall(
 /** Parses the JSON text of a tool call's input, so that its secrets can be found. */
 function readable(part: unknown): unknown {
   if (typeof part !== 'object' || part === null || !('input' in part) || typeof part.input !== 'string') return part
-  try {
-    return { ...part, input: JSON.parse(part.input) as unknown }
-  } catch {
-    return part
-  }
+  const input = jsonValue(part.input)
+  return input === undefined ? part : { ...part, input }
 }

@@ -5,6 +5,7 @@ import type {
   LanguageModelV4Prompt,
   LanguageModelV4ToolCall,
 } from '@ai-sdk/provider'
+import { jsonValue } from '../../base/json.ts'
 import { withoutMarks } from '../asp/blocks.ts'
 import { bulletinsIn } from '../bulletin/bulletin.ts'
 import type { Reply } from './settle-intents.ts'
@@ -90,19 +91,10 @@ export function assistantMessages(
     if (part.type === 'text' || part.type === 'reasoning') parts.push({ type: part.type, text: part.text, ...options })
     if (part.type === 'tool-call' && isOwn(part)) {
       const { toolCallId, toolName, input } = part
-      parts.push({ type: 'tool-call', toolCallId, toolName, input: inputOf(input), ...options })
+      parts.push({ type: 'tool-call', toolCallId, toolName, input: jsonValue(input) ?? {}, ...options })
     }
   }
   return parts.length === 0 ? [] : [{ role: 'assistant', content: parts }]
-}
-
-/** A provider wants an object, also where the model wrote none. */
-function inputOf(input: string): unknown {
-  try {
-    return JSON.parse(input)
-  } catch {
-    return {}
-  }
 }
 
 /**

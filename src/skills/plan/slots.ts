@@ -1,6 +1,6 @@
 import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
-import { isJsonFields, type Json, type JsonFields } from '../../base/json.ts'
+import { isJsonFields, jsonValue, type Json, type JsonFields } from '../../base/json.ts'
 import type { Manifest, Parser, Input } from '../manifest/manifest.ts'
 import type { Blackboard } from './blackboard.ts'
 import { bindInputs, fitsType } from './inputs.ts'
@@ -69,7 +69,7 @@ const LONGEST_ANSWER = 16_000
  * A parser's answer, strictly: JSON with exactly the slot, of its type. Anything else is no value.
  */
 export function parseSlotAnswer(input: Input, answer: string): ParsedSlot {
-  const fields = answer.length > LONGEST_ANSWER ? null : jsonOf(answer)
+  const fields = answer.length > LONGEST_ANSWER ? null : jsonValue(answer)
   if (!fields || !isJsonFields(fields) || !checkJson(fields).ok)
     return { ok: false, reason: 'not_json', detail: 'the answer is not a JSON object' }
   const [name, ...more] = Object.keys(fields)
@@ -80,14 +80,6 @@ export function parseSlotAnswer(input: Input, answer: string): ParsedSlot {
   if (value === null || value === '') return { ok: false, reason: 'not_said', detail: `the text does not say ${input.name}` }
   if (!fitsType(input.type, value)) return { ok: false, reason: 'wrong_type', detail: `${input.name} must be of type ${input.type}` }
   return { ok: true, value }
-}
-
-function jsonOf(answer: string): unknown {
-  try {
-    return JSON.parse(answer)
-  } catch {
-    return null
-  }
 }
 
 /** How a slot was tried to be parsed, for the log; never with a value. */

@@ -1,10 +1,11 @@
 import { sha256 } from '../../base/hash.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
-import type { Json, JsonFields } from '../../base/json.ts'
+import { isRetryable } from '../../base/faults.ts'
+import { jsonText, type Json, type JsonFields } from '../../base/json.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import type { RunnerPorts, StepEnd, StepReason, RecordedOutput } from './ports.ts'
-import { withinTime, type Within } from '../../base/deadline.ts'
+import { pause, withinTime, type Within } from '../../base/deadline.ts'
 
 type StepCall = {
   ports: RunnerPorts
@@ -41,9 +42,9 @@ export async function callStep(call: StepCall): Promise<StepEnd> {
     const end = { ...ended.end, status, cost_usd, attempts: attempt, duration_ms: ports.now() - started }
     if (!ended.again || attempt >= max_attempts || call.signal?.aborted) return end
     if (call.left_usd !== null && cost_usd > call.left_usd) return { ...end, reason: 'budget_cost' }
-    const pause = backoff_ms * 2 ** (attempt - 1)
-    if (call.left_ms && pause >= call.left_ms()) return end
-    if (!(await pauseFor(pause, call))) return end
+    const pause_ms = backoff_ms * 2 ** (attempt - 1)
+    if (call.left_ms && pause_ms >= call.left_ms()) return end
+    if (!(await pause(pause_ms, { wait: (ms, stop) => ports.wait(ms, stop), signal: call.signal }))) return end
   }
 }
 
@@ -62,14 +63,14 @@ async function attemptCall(call: StepCall): Promise<Attempt> {
 }
 
 async function attemptOf(within: Within<{ output: unknown; cost_usd: number }>, call: StepCall, over_budget: boolean): Promise<Attempt> {
-  const { tool, timeout_ms, idempotence_key, ports } = call
+  const { tool, timeout_ms, idempotence_key } = call
   switch (within.ended) {
     case 'done':
       return doneAttempt(within.value, tool)
     case 'threw':
       if (within.error instanceof CutOff) return failed('timeout', 'timeout', within.error.message, { again: idempotence_key !== null })
       return failed('failed', 'tool', messageOf(within.error), {
-        again: ports.isRetryable(within.error, { keyed: idempotence_key !== null }),
+        again: isRetryable(within.error, { keyed: idempotence_key !== null }),
         cost_usd: costIn(within.error),
       })
     case 'timeout':
@@ -103,14 +104,6 @@ export function costIn(value: unknown): number {
   return typeof cost === 'number' && Number.isFinite(cost) && cost > 0 ? cost : 0
 }
 
-/** Returns false if the pause was cut short. */
-async function pauseFor(ms: number, { ports, signal }: StepCall): Promise<boolean> {
-  if (ms === 0) return true
-  const { promise: never } = Promise.withResolvers<never>()
-  const { ended } = await withinTime(() => never, { timeout_ms: ms, wait: (time, stop) => ports.wait(time, stop), signal })
-  return ended === 'timeout'
-}
-
 const OUTPUT_BYTES = 1024 * 1024
 
 /** A tool's output as JSON; null if it cannot be serialized. */
@@ -121,12 +114,4 @@ async function recordOutput(output: unknown): Promise<RecordedOutput | null> {
   if (bytes.length > OUTPUT_BYTES) return { kind: 'too_large', sha256: await sha256(text), bytes: bytes.length }
   const value = JSON.parse(text) as Json
   return checkJson(value).ok ? { kind: 'json', value } : null
-}
-
-function jsonText(output: unknown): string | null {
-  try {
-    return JSON.stringify(output ?? null) ?? null
-  } catch {
-    return null
-  }
 }

@@ -62,11 +62,6 @@ export type RunnerPorts = {
    * signal aborts; it is not waited for then.
    */
   callTool(tool: string, args: JsonFields, options: ToolOptions): Promise<{ output: unknown; cost_usd: number }>
-  /**
-   * True if the call may succeed when it is repeated; `keyed` if the tool recognises a repetition
-   * by its key.
-   */
-  isRetryable(error: unknown, options: { keyed: boolean }): boolean
   evaluate(expression: string, scope: ExpressionScope): Evaluation
   /** The outputs that the key was last remembered with; null where it never was. */
   lastGood(idempotence_key: string): Promise<LastGood | null>

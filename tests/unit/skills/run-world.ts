@@ -9,7 +9,9 @@ import { deployManifest } from './deploy-manifest.ts'
 export type Effect = { tool: string; args: JsonFields; key: string | null }
 export type Tool = (args: JsonFields, options: ToolOptions & { world: World }) => unknown
 
-export class Retryable extends Error {}
+export class Retryable extends Error {
+  readonly retryable = true
+}
 
 /** Storage, effects and a clock that survive a process, and a process that may die anywhere. */
 export class World {
@@ -96,7 +98,6 @@ export class World {
         const cost_usd = typeof args['cost'] === 'number' ? args['cost'] : 0
         return { output: answer ?? { done: tool }, cost_usd }
       },
-      isRetryable: (error) => error instanceof Retryable,
       evaluate: (expression, scope) => evaluate(expression, scope),
       lastGood: (key) => Promise.resolve(this.good.has(key) ? { outputs: this.good.get(key) ?? null, detail: null } : null),
       remember: (key, outputs) => this.#write(() => this.good.set(key, outputs)),

@@ -62,7 +62,6 @@ export class SessionWorld {
             this.called.push({ tool, args })
             return { output: await this.tools[tool]?.(args), cost_usd: 0 }
           },
-          isRetryable: () => false,
           lastGood: async (key) => (this.good.has(key) ? { outputs: this.good.get(key) ?? null, detail: null } : null),
           remember: async (key, outputs) => void this.good.set(key, outputs),
           alone: (key, work) => this.#keys.run(key, work),
