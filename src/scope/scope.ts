@@ -237,15 +237,15 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
-    this.#parts.sockets.message(socket, message)
+    this.#parts.socket_messages.message(socket, message)
   }
 
   override webSocketClose(socket: WebSocket): void {
-    this.#parts.sockets.closed(socket)
+    this.#parts.socket_messages.closed(socket)
   }
 
   override webSocketError(socket: WebSocket): void {
-    this.#parts.sockets.closed(socket)
+    this.#parts.socket_messages.closed(socket)
   }
 
   /** Runs all due work. Sets the next alarm first, so that failed work is retried. */
@@ -257,7 +257,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     loop.perceiveWaiting()
     turns.consider()
     // Run in the background: D1 may be slow, and would delay the next alarm.
-    if (outbox.due) this.ctx.waitUntil(outbox.flush())
+    if (outbox.due) this.ctx.waitUntil(outbox.flush(this.#parts.unit))
     if (upkeep.due) this.ctx.waitUntil(upkeep.run())
     if (parked.due) this.ctx.waitUntil(parked.poll())
     jobs.wake()

@@ -1,336 +1,112 @@
-import type { AgentRegistry } from '../agent/registry.ts'
-import type { Env } from '../env.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
-import type { SecretHider } from '../base/secrets.ts'
+import { isolateSandbox } from '../reflexes/isolate-sandbox.ts'
 import { existingKeys } from '../store/keys.ts'
-import { storeOf } from '../store/store.ts'
-import { Alarm } from './upkeep/alarm.ts'
-import { Configuration } from './settings/change.ts'
-import { Counters } from './storage/counters.ts'
-import { correctClock } from './upkeep/clock-correction.ts'
-import type { Database } from './storage/database.ts'
 import { DoneKeys } from './effects/done-keys.ts'
-import { dropObject } from './log/failures.ts'
 import { EffectJournal } from './effects/effect-journal.ts'
 import { EffectLane } from './effects/effect-lane.ts'
-import { EventOutcomes } from './inbox/event-outcomes.ts'
-import { InboxView } from './inbox/view.ts'
-import { Guard } from './upkeep/guard.ts'
-import { Jobs } from './jobs.ts'
-import { Inbox } from './inbox/inbox.ts'
-import { KeyCheck, UsedTickets } from './live/connections.ts'
-import { Log } from './log/log.ts'
-import { composeModelAccess } from './turns/model-access.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
-import { Loop } from './loop.ts'
-import { EventReplica } from './replication/event-replica.ts'
-import { Outbox, topicsOf } from './replication/outbox.ts'
-import { PullClaims, Pull } from './inbox/pull.ts'
-import { Retention } from './upkeep/retention.ts'
+import { EventOutcomes } from './inbox/event-outcomes.ts'
 import { ScopeEventStore } from './inbox/event-store.ts'
-import { SettingsStore } from './settings/settings-store.ts'
+import { Pull } from './inbox/pull.ts'
 import { Settlement } from './inbox/settlement.ts'
+import { Waiters } from './inbox/waiters.ts'
+import { UsedTickets } from './live/connections.ts'
+import { KeyCheck } from './live/key-check.ts'
+import { SocketMessages } from './live/socket-messages.ts'
 import { Sockets } from './live/sockets.ts'
 import { Streams } from './live/sse.ts'
+import { Loop } from './loop.ts'
+import { Actions } from './reflexes/actions.ts'
+import { handleActions } from './reflexes/perform-action.ts'
+import { reflexTools } from './reflexes/tools.ts'
+import { composeReflexes, composeSituation, type Reflexes } from './reflexes/wiring.ts'
+import { Configuration } from './settings/change.ts'
 import { composeSkills } from './skills/wiring.ts'
-import { composeSystem1 } from './reflexes/wiring.ts'
-import { ActionKeys } from './reflexes/action-keys.ts'
-import { Records } from './reflexes/stats.ts'
-import { Timers } from './upkeep/timers.ts'
+import { composeGround, type Ground, type Host } from './storage/wiring.ts'
 import { turnDeps } from './turns/deps.ts'
+import { composeModelAccess } from './turns/model-access.ts'
 import { Turns } from './turns/turn-lane.ts'
-import { Waiters } from './inbox/waiters.ts'
-import { situationOf } from './inbox/waiting.ts'
-import { WorkingMemory } from './context/working-memory.ts'
-import { type Unit, unitOfWork, type UnitOfWork } from './storage/unit.ts'
+import { Retention } from './upkeep/retention.ts'
+import { Timers } from './upkeep/timers.ts'
 
 export type Collaborators = ReturnType<typeof compose>
 
-type Host = {
-  context: DurableObjectState
-  env: Env
-  scope: string
-  created_at: number
-  database: Database
-  hider: SecretHider
-  agents: AgentRegistry
+/**
+ * Builds a scope from its parts, each from those before it. A part that is called by an earlier one
+ * registers with it: handlers of a lane, tools, sources of due work. An untouched scope has no
+ * tables yet.
+ */
+export function compose(host: Host) {
+  const ground = composeGround(host)
+  const reflexes = { ...ground, ...composeReflexes(ground) }
+  const lanes = { ...reflexes, ...composeLanes(reflexes) }
+  const skilled = { ...lanes, ...composeSkills(lanes) }
+  const live = { ...skilled, ...composeLive(skilled) }
+  const looped = { ...live, ...composeLoop(live) }
+  return { ...looped, ...composeEntrances(looped) }
 }
 
-/** Builds a scope from its collaborators. An untouched scope has no tables yet. */
-export function compose({ context, env, scope, created_at, database, hider, agents }: Host) {
-  const now = Date.now
-  const random = Math.random
-  const store = new SettingsStore({ database, scope, env, agents })
-  const settings = () => store.settings
-  const agent = () => store.agent
-  const counters = new Counters(database)
-  const alarm = new Alarm(context.storage, { now, laid: () => database.laid })
-  const log = new Log(database, now, hider)
-  log.redact(settings().redact)
-  const guard = new Guard({ database, now })
-  const inbox = new Inbox(database, hider)
-  const records = new Records(database)
-  const view = new InboxView(database)
-  const outcomes = new EventOutcomes({ database, log, view, situation: () => situationOf({ turns, budget, outage, settings, now }) })
-  const memory = new WorkingMemory({ database, scope, created_at, now, limit: settings().context_limit })
-  const db = storeOf(env)
-  const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count })
-  const replica = new EventReplica({
-    database,
-    log,
-    db,
-    now,
-    scope: report,
-    wake: () => alarm.next(),
-    guard,
-    unit: (work, of) => unit(work, of),
-  })
-  const outbox = new Outbox({
-    database,
-    alarm,
-    now,
-    events: replica,
-    topics: topicsOf(db),
-    sources: [() => upkeep.tellSums(db)],
-  })
-  const changed = () => outbox.arm()
-  const reset = (error: unknown) => dropObject(context, scope, error)
-  const unit: UnitOfWork = unitOfWork({ database, log, counters, buffered: [records], guard, alarm, changed, reset, now })
+/** Wires the lanes of effects and turns, and how their ends settle events. */
+function composeLanes(parts: Ground & Reflexes) {
+  const { database, alarm, view } = parts
+  const access = composeModelAccess(parts)
   const waiters = new Waiters()
-  const settlement = new Settlement({
-    inbox,
-    memory,
-    waiters,
-    settings,
-    random,
-    undecided: (unit, rows) => proving.decided(unit, rows, null),
-  })
+  const settlement = new Settlement({ ...parts, waiters })
   const done_keys = new DoneKeys(database)
-  // `fetch` throws if called as a method of another object.
-  const outbound: typeof fetch = (input, init) => fetch(input, init)
-  const jobs = new Jobs({ database, unit, guard, alarm, now })
-  const action_keys = new ActionKeys({ database, keyOf: (tool, args) => toolbox.keyOf(tool, args) })
   const journal = new EffectJournal({ database, done_keys })
-  const effects = new EffectLane({
-    scope,
-    env,
-    settings,
-    journal,
-    action_keys,
-    log,
-    locks: new ScopedLocks(),
-    unit,
-    tools: () => toolbox.all,
-    fetch: outbound,
-    now,
-  })
-  const access = composeModelAccess({ database, hider, settings, now, random })
-  const { budget, outage } = access
-  const timers = new Timers({ database, guard, scope, now })
-  const { programs, upkeep, windows, toolbox, proving, recordings, actions, situation } = composeSystem1({
-    scope,
-    env,
-    agents,
-    guard,
-    database,
-    records,
-    log,
-    inbox,
-    memory,
-    counters,
-    settlement,
-    effects,
-    jobs,
-    action_keys,
-    budget,
-    alarm,
-    unit,
-    agent,
-    settings,
-    now,
-    turns: () => turns,
-    configuration: () => configuration,
-    accept: (accepted) => loop.accept(accepted, 'reflex'),
-    fetch: outbound,
-    propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
-  })
-  const { skills, skillRuns, parked, views, secret_settings, decisions } = composeSkills({
-    scope,
-    env,
-    guard,
-    database,
-    done_keys,
-    outbox,
-    unit,
-    log,
-    ...access,
-    effects,
-    jobs,
-    toolbox,
-    alarm,
-    memory,
-    agent,
-    settings,
-    now,
-  })
-  const turns: Turns = new Turns({
-    scope,
-    env,
-    ...access,
-    guard,
-    database,
-    inbox,
-    view,
-    memory,
-    log,
-    settlement,
-    proving,
-    effects,
-    alarm,
-    unit,
-    agent,
-    settings,
-    now,
-    deps: (turn) =>
-      turnDeps(
-        {
-          env,
-          scope,
-          agent,
-          settings,
-          store: events,
-          effects,
-          ...access,
-          log,
-          sockets,
-          toolbox,
-          proving,
-          skills,
-          waits: (tool, key) => actions.waits(tool, key),
-          unit,
-          now,
-        },
-        turn,
-      ),
-  })
-  const loop: Loop = new Loop({
-    scope,
-    guard,
-    inbox,
-    view,
-    memory,
-    log,
-    records,
-    proving,
-    settlement,
-    actions,
-    jobs,
-    turns,
-    toolbox,
-    upkeep,
-    sockets: { reply: (delta) => sockets.reply(delta) },
-    situation,
-    agent,
-    settings,
-    unit,
-    now,
-  })
-  log.showBy((entry) => secret_settings.entry(entry))
-  const configuration: Configuration = new Configuration({
-    guard,
-    secret_settings,
-    store,
-    unit,
-    log,
-    memory,
-    ...access,
-    loop,
-    turns,
-    programs,
-    upkeep,
-    windows,
-    alarm,
-  })
-  const claims = new PullClaims()
-  const pull = new Pull({ inbox, claims, settlement, settings })
-  const events = new ScopeEventStore({ env, scope, database, loop, pull, unit })
-  const rules = (source: string) => ({
-    union: agents.eventSchema,
-    types: agents.eventTypes,
-    defaults: { now: now(), source },
-    scope,
-    secrets: hider,
-  })
-  const sockets: Sockets = new Sockets({
-    context,
-    log,
-    hider,
-    rules,
-    accept: (accepted) => loop.accept(accepted, 'socket'),
-    decide: (decision, by) => decisions.take(decision, by),
-    used: () => keyCheck.used(),
-    now,
-  })
-  const operator_calls = new OperatorCalls({ effects, proving, unit, agent, settings })
-  const streams = new Streams({ log, used: () => keyCheck.used(), now })
-  const keyCheck = new KeyCheck({ scope, existing: (keys) => existingKeys(db, keys), connections: () => [sockets, streams], now })
-  const used_tickets = new UsedTickets()
-  const clock = { correct: (unit: Unit) => correctClock(unit, { database, log, outage }) }
-  const retention = new Retention({
-    guard,
-    inbox,
-    memory,
-    log,
-    counters,
-    effects,
-    doneKeys: done_keys,
-    actionKeys: action_keys,
-    replica,
-    skillRuns,
-    settings,
-  })
+  const effects = new EffectLane({ ...parts, journal, locks: new ScopedLocks() })
+  const turns = new Turns({ ...parts, ...access, settlement, effects })
+  const timers = new Timers(parts)
+  const outcomes = new EventOutcomes({ ...parts, ...access, turns })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
+  return { ...access, waiters, settlement, done_keys, effects, turns, timers, outcomes }
+}
+type Lanes = Ground & Reflexes & ReturnType<typeof composeLanes>
+type Skilled = Lanes & ReturnType<typeof composeSkills>
+
+/** Wires the connections that clients keep open. */
+function composeLive(parts: Skilled) {
+  const { db, scope, now } = parts
+  const key_check = new KeyCheck({ scope, existing: (keys) => existingKeys(db, keys), now })
+  const sockets = new Sockets({ ...parts, key_check })
+  const streams = new Streams({ ...parts, key_check })
+  return { key_check, sockets, streams }
+}
+type Live = Skilled & ReturnType<typeof composeLive>
+
+/** Wires the loop, and the handlers of the work that it starts. */
+function composeLoop(parts: Live) {
+  const { skills, turns } = parts
+  const actions = new Actions(parts)
+  const loop = new Loop({ ...parts, actions, situation: composeSituation(parts) })
+  handleActions({
+    ...parts,
+    accept: (events) => loop.accept(events, 'reflex'),
+    propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
+  })
+  const pull = new Pull(parts)
+  const events = new ScopeEventStore({ ...parts, loop, pull })
+  const waits = (tool: string, key: string) => actions.waits(tool, key)
+  turns.handle((turn) => turnDeps({ ...parts, store: events, waits }, turn))
+  return { loop, pull }
+}
+type Looped = Live & ReturnType<typeof composeLoop>
+
+/** Wires what calls from outside reach, and what runs by itself. */
+function composeEntrances(parts: Looped) {
+  const { log, loop, turns, toolbox, secret_settings, alarm } = parts
+  log.showBy((entry) => secret_settings.entry(entry))
+  const configuration = new Configuration(parts)
+  const configure: Configuration['change'] = (patch, by) => configuration.change(patch, by)
+  toolbox.offer(reflexTools({ ...parts, sandbox: isolateSandbox, configure, turn_id: () => turns.current?.turn_id ?? null }))
+  const retention = new Retention(parts)
   alarm.source(() => retention.nextDue())
   return {
-    database,
-    store,
     configuration,
-    records,
-    programs,
-    upkeep,
-    recordings,
-    actions,
-    jobs,
-    skills,
-    skillRuns,
-    views,
-    secret_settings,
-    parked,
-    counters,
-    alarm,
-    log,
-    inbox,
-    view,
-    memory,
-    outbox,
-    unit,
-    outcomes,
-    waiters,
-    effects,
-    operator_calls,
-    ...access,
-    timers,
-    toolbox,
-    turns,
-    guard,
-    loop,
-    pull,
-    sockets,
-    streams,
-    used_tickets,
     retention,
-    clock,
-    now,
+    socket_messages: new SocketMessages({ ...parts, accept: (events) => loop.accept(events, 'socket') }),
+    operator_calls: new OperatorCalls(parts),
+    used_tickets: new UsedTickets(),
   }
 }

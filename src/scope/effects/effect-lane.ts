@@ -1,5 +1,4 @@
 import { v7 as uuidv7 } from 'uuid'
-import type { ToolDefinition } from '../../tools/define-tool.ts'
 import { argumentsHash } from '../../tools/tool-keys.ts'
 import type { Env } from '../../env.ts'
 import type { ScopedLocks } from '../../core/scoped-locks.ts'
@@ -18,6 +17,7 @@ import { toolFailure } from '../log/failures.ts'
 import type { Unit, UnitOfWork } from '../storage/unit.ts'
 import { effectInput, effectKey, effectWork, succeeded, type EffectPlace, type EffectRequest, type EffectResult } from './effect.ts'
 import { effectId, type EffectJournal, type RecordedEffect } from './effect-journal.ts'
+import type { Toolbox } from './toolbox.ts'
 import { releaseUndone } from './undo.ts'
 
 /** Maximum time that an aborted tool may keep the lane. */
@@ -32,7 +32,7 @@ type LaneParts = {
   log: Log
   locks: ScopedLocks
   unit: UnitOfWork
-  tools: () => Readonly<Record<string, ToolDefinition>>
+  toolbox: Pick<Toolbox, 'all'>
   fetch: typeof fetch
   now: () => number
 }
@@ -194,12 +194,12 @@ export class EffectLane {
     request: ReadyRequest,
     { begun, result, step }: { begun: BegunEffect; result: EffectResult; step: StepEnd | undefined },
   ): void {
-    const { journal, tools, scope, action_keys } = this.#parts
+    const { journal, toolbox, scope, action_keys } = this.#parts
     const { place, head, started } = begun
     if (place) journal.end(unit, place, result, step)
     unit.count({ effects: 1, effects_failed: result.status === 'ok' ? 0 : 1 })
     unit.log({ ...head, duration_ms: unit.now - started, ...this.#endEntry(request, begun, result) })
-    if (result.status === 'ok') releaseUndone(unit, { scope, journal, tools, action_keys }, request.definition, request.input)
+    if (result.status === 'ok') releaseUndone(unit, { scope, journal, toolbox, action_keys }, request.definition, request.input)
   }
 
   #reuse(

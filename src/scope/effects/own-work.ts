@@ -1,4 +1,5 @@
 import type { Collaborators } from '../wiring.ts'
+import { correctClock } from '../upkeep/clock-correction.ts'
 import { MOST_DEATHS, together } from '../upkeep/guard.ts'
 
 /** Retry interval of parked retention work, which has no reset. */
@@ -6,7 +7,22 @@ const DAY_MS = 86_400_000
 
 type Parts = Pick<
   Collaborators,
-  'clock' | 'guard' | 'store' | 'unit' | 'turns' | 'effects' | 'jobs' | 'loop' | 'timers' | 'pull' | 'retention' | 'alarm' | 'inbox' | 'now'
+  | 'database'
+  | 'log'
+  | 'outage'
+  | 'guard'
+  | 'store'
+  | 'unit'
+  | 'turns'
+  | 'effects'
+  | 'jobs'
+  | 'loop'
+  | 'timers'
+  | 'pull'
+  | 'retention'
+  | 'alarm'
+  | 'inbox'
+  | 'now'
 >
 
 /**
@@ -43,9 +59,9 @@ export class OwnWork {
   }
 
   forgetWhatIsOld(): void {
-    const { guard, clock, unit, pull, retention, now } = this.#parts
+    const { guard, unit, pull, retention, now } = this.#parts
     unit((unit) => {
-      clock.correct(unit)
+      correctClock(unit, this.#parts)
       pull.expire(unit)
     })
     const work = together('retention')
@@ -83,13 +99,13 @@ export class OwnWork {
 
   /** After several crashes, recovers without the log, in case its entries cannot be written. */
   #recover(): void {
-    const { guard, clock, unit, effects, turns } = this.#parts
+    const { guard, unit, effects, turns } = this.#parts
     const work = together('recovery')
     const quiet = guard.deaths(work) >= MOST_DEATHS
     const cause = guard.diedOf()
     const blamed = cause === null || cause === 'turn' || cause === 'recovery'
     unit((unit) => {
-      clock.correct(unit)
+      correctClock(unit, this.#parts)
       effects.recover(unit, quiet)
       turns.recover(unit, { quiet, blamed })
     }, work)

@@ -6,7 +6,7 @@ import { callKeys } from '../../tools/tool-keys.ts'
 import type { DeclaredTools, FoundTool } from './declared-tools.ts'
 
 type Tools = Readonly<Record<string, ToolDefinition>>
-type Parts = { scope: string; agent: () => Agent; settings: () => Settings; own: () => Tools; outside: DeclaredTools }
+type Parts = { scope: string; agent: () => Agent; settings: () => Settings; outside: DeclaredTools }
 
 /**
  * The tools that this scope may use, in turns, reflexes and plans: the agent's, those that the
@@ -14,9 +14,15 @@ type Parts = { scope: string; agent: () => Agent; settings: () => Settings; own:
  */
 export class Toolbox {
   readonly #parts: Parts
+  #own: Tools = {}
 
   constructor(parts: Parts) {
     this.#parts = parts
+  }
+
+  /** Adds the scope's own tools. */
+  offer(own: Tools): void {
+    this.#own = own
   }
 
   /** Resolves once the MCP servers that answer have listed their tools. */
@@ -25,8 +31,8 @@ export class Toolbox {
   }
 
   get all(): Tools {
-    const { own, outside, agent } = this.#parts
-    return { ...own(), ...outside.available(), ...agent().tools }
+    const { outside, agent } = this.#parts
+    return { ...this.#own, ...outside.available(), ...agent().tools }
   }
 
   /**
@@ -34,18 +40,18 @@ export class Toolbox {
    * list of an MCP server: its tools take any fields.
    */
   readonly keyOf: KeyOf = (name, args) => {
-    const { scope, own, outside, agent } = this.#parts
-    const tools = { ...own(), ...agent().tools }
+    const { scope, outside, agent } = this.#parts
+    const tools = { ...this.#own, ...agent().tools }
     const declared = Object.hasOwn(tools, name) ? null : outside.find(name)
     const definition = declared?.ok ? declared.definition : Object.hasOwn(tools, name) ? tools[name] : undefined
     return definition ? callKeys(definition, args, scope) : null
   }
 
   get allowed(): readonly string[] {
-    const { agent, settings, own, outside } = this.#parts
+    const { agent, settings, outside } = this.#parts
     const { tools, writes_reflexes = false } = agent()
     const declared = Object.keys(outside.available())
-    const granted = [...Object.keys(tools), ...declared, ...(writes_reflexes ? Object.keys(own()) : [])]
+    const granted = [...Object.keys(tools), ...declared, ...(writes_reflexes ? Object.keys(this.#own) : [])]
     const named = settings().tools
     if (!named) return granted
     return named.filter((name) => declared.includes(name) || Object.hasOwn(tools, name) || outside.find(name) === null)
@@ -53,8 +59,8 @@ export class Toolbox {
 
   /** For a step of a skill. */
   forPlan(name: string): FoundTool {
-    const { settings, outside, own, agent } = this.#parts
-    const tools = { ...own(), ...agent().tools }
+    const { settings, outside, agent } = this.#parts
+    const tools = { ...this.#own, ...agent().tools }
     const declared = Object.hasOwn(tools, name) ? null : outside.find(name)
     if (declared) return !declared.ok || (settings().tools?.includes(name) ?? true) ? declared : this.#refused(name)
     const definition = this.allowed.includes(name) ? tools[name] : undefined

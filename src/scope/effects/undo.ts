@@ -2,12 +2,13 @@ import type { ToolDefinition } from '../../tools/define-tool.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { ActionKeys } from '../reflexes/action-keys.ts'
 import type { EffectJournal } from './effect-journal.ts'
+import type { Toolbox } from './toolbox.ts'
 
 export type UndoParts = {
   scope: string
   journal: EffectJournal
   action_keys: ActionKeys
-  tools: () => Readonly<Record<string, ToolDefinition>>
+  toolbox: Pick<Toolbox, 'all'>
 }
 
 /**
@@ -16,11 +17,11 @@ export type UndoParts = {
  */
 export function releaseUndone(
   unit: Unit,
-  { scope, journal, tools, action_keys }: UndoParts,
+  { scope, journal, toolbox, action_keys }: UndoParts,
   { undoes }: ToolDefinition,
   input: unknown,
 ): void {
-  const undone = undoes && tools()[undoes.tool]
+  const undone = undoes && toolbox.all[undoes.tool]
   if (!undoes || !undone?.idempotence_key) return
   const fields = Object.entries(input as Record<string, unknown>).filter(([name]) => undoes.match.includes(name))
   const key = undone.idempotence_key(Object.fromEntries(fields), scope)

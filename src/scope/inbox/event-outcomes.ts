@@ -5,12 +5,12 @@ import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Database } from '../storage/database.ts'
 import type { InboxView, OpenEvent } from './view.ts'
 import type { Log } from '../log/log.ts'
-import { waitingOf, type Situation } from './waiting.ts'
+import { situationOf, waitingOf, type SituationParts } from './waiting.ts'
 
 /** Length of errors and reasons once the answer is full. */
 const SHORT = 500
 
-type Parts = { database: Database; log: Log; view: InboxView; situation: () => Situation }
+type Parts = SituationParts & { database: Database; log: Log; view: InboxView }
 type Row = OpenEvent & Pick<EventOutcome, 'id' | 'trace_id' | 'status'> & { outcome: string | null; ended_at: number | null }
 type EntryAt = (seq: number) => LogEntry | null
 
@@ -23,18 +23,18 @@ export class EventOutcomes {
   }
 
   record(id: string): EventRecord | null {
-    const { view, log, situation } = this.#parts
+    const { view, log } = this.#parts
     const row = view.record(id)
     if (!row) return null
     const { open, ...record } = row
     const outcome = withDecision(record.outcome, (seq) => log.entry(seq))
-    return { ...record, outcome, waiting: open && waitingOf(open, situation()) }
+    return { ...record, outcome, waiting: open && waitingOf(open, situationOf(this.#parts)) }
   }
 
   /** Returns the known events of `ids`. Past the page's byte limit, outcomes are shortened. */
   of(ids: readonly string[]): EventOutcome[] {
     const entryAt = this.#remembering()
-    const situation = this.#parts.situation()
+    const situation = situationOf(this.#parts)
     let left: number = limits.page_bytes
     const found = new Map<string, EventOutcome>()
     for (const row of this.#rows(ids)) {

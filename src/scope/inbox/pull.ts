@@ -10,7 +10,6 @@ import type { Event } from '../../core/event.ts'
 
 type Parts = {
   inbox: Inbox
-  claims: PullClaims
   settlement: Settlement
   settings: () => Settings
 }
@@ -42,8 +41,8 @@ export class Pull {
   }
 
   #take(unit: Unit, { claim_id = crypto.randomUUID(), lease_s, ...which }: ClaimRequest, lease_until: number): Delivery[] {
-    const { inbox, claims } = this.#parts
-    const held = claims.renew(unit, claim_id, lease_until)
+    const { inbox } = this.#parts
+    const held = renewed(unit, claim_id, lease_until)
     if (held.length > 0) return held
     const request = { ...which, ack_token: claimToken(claim_id), lease_ms: lease_s * 1000 }
     return inbox.claim(unit, request).map(({ event, ack_token, attempts }) => ({ event, ack_token, attempts }))
@@ -56,7 +55,7 @@ export class Pull {
 
   /** Releases a claim whose answer was never sent, without counting the attempt. */
   giveBack(unit: Unit, claim_id: string, why: string): number {
-    const rows = this.#parts.claims.giveBack(unit, claim_id)
+    const rows = returned(unit, claim_id)
     const kind = 'event-returned'
     unit.log(...rows.map((row) => ({ ...eventHead(row), kind, attempts: row.attempts, why }) as const))
     return rows.length
@@ -102,32 +101,29 @@ export const claimToken = (claim_id: string): string => `pull:${claim_id}:`
 /** Selects tokens with the prefix ?1; `;` is the character after `:`. */
 const OF_CLAIM = `status = 'processing' AND ack_token >= ?1 AND ack_token < substr(?1, 1, length(?1) - 1) || ';'`
 
-/** Repeats or releases the events of one claim. */
-export class PullClaims {
-  /** Returns a claim's unsettled events with a new lease, for a repeated request. */
-  renew(unit: Unit, claim_id: string, lease_until: number): Delivery[] {
-    return unit
-      .all<Row>(
-        `UPDATE events SET lease_until = ?2 WHERE ${OF_CLAIM}
-          RETURNING seq, payload, ack_token, attempts`,
-        claimToken(claim_id),
-        lease_until,
-      )
-      .sort((left, right) => left.seq - right.seq)
-      .map(({ payload, ack_token, attempts }) => ({
-        event: JSON.parse(payload) as Event,
-        ack_token,
-        attempts,
-      }))
-  }
-
-  /** Releases the claim without counting the attempt. */
-  giveBack(unit: Unit, claim_id: string): Settled[] {
-    return unit.all<Settled>(
-      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = 0,
-        ack_token = NULL, lease_until = NULL WHERE ${OF_CLAIM}
-        RETURNING seq, id, trace_id, attempts`,
+/** Returns a claim's unsettled events with a new lease, for a repeated request. */
+function renewed(unit: Unit, claim_id: string, lease_until: number): Delivery[] {
+  return unit
+    .all<Row>(
+      `UPDATE events SET lease_until = ?2 WHERE ${OF_CLAIM}
+        RETURNING seq, payload, ack_token, attempts`,
       claimToken(claim_id),
+      lease_until,
     )
-  }
+    .sort((left, right) => left.seq - right.seq)
+    .map(({ payload, ack_token, attempts }) => ({
+      event: JSON.parse(payload) as Event,
+      ack_token,
+      attempts,
+    }))
+}
+
+/** Releases the claim without counting the attempt. */
+function returned(unit: Unit, claim_id: string): Settled[] {
+  return unit.all<Settled>(
+    `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = 0,
+      ack_token = NULL, lease_until = NULL WHERE ${OF_CLAIM}
+      RETURNING seq, id, trace_id, attempts`,
+    claimToken(claim_id),
+  )
 }

@@ -2,6 +2,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import type { End, Failed, Failure, Inbox, Settled } from './inbox.ts'
 import type { WorkingMemory } from '../context/working-memory.ts'
 import type { Waiters } from './waiters.ts'
+import type { Proving } from '../reflexes/shadow.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Outcome } from '../../contract/event-record.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
@@ -13,8 +14,7 @@ type Parts = {
   waiters: Waiters
   settings: () => Settings
   random: () => number
-  /** No turn will decide on these events. */
-  undecided: (unit: Unit, rows: readonly Settled[]) => void
+  proving: Pick<Proving, 'decided'>
 }
 
 /** Ends or requeues events: writes storage, the log and counters, and notifies waiters (G1). */
@@ -34,7 +34,7 @@ export class Settlement {
 
   /** Records events that the inbox ended. */
   ended(unit: Unit, rows: readonly Settled[], how: End): void {
-    const { memory, waiters, undecided } = this.#parts
+    const { memory, waiters, proving } = this.#parts
     const { status, outcome } = how
     if (status === 'cancelled' || status === 'dead_lettered') {
       memory.leave(
@@ -42,7 +42,7 @@ export class Settlement {
         rows.map(({ seq }) => seq),
       )
     }
-    if (outcome.by !== 'turn' && outcome.by !== 'reflex') undecided(unit, rows)
+    if (outcome.by !== 'turn' && outcome.by !== 'reflex') proving.decided(unit, rows, null)
     unit.log(...endedEntries(rows, how))
     unit.count({ [status]: rows.length })
     waiters.settled(rows.map(({ id }) => id))
@@ -58,14 +58,14 @@ export class Settlement {
   /** Records events that the inbox requeued or dead-lettered. */
   failed(unit: Unit, rows: readonly Failed[], { error, log_seq }: Pick<Failure, 'error' | 'log_seq'>): void {
     if (rows.length === 0) return
-    const { memory, waiters, undecided } = this.#parts
+    const { memory, waiters, proving } = this.#parts
     const dead = rows.filter(({ status }) => status === 'dead_lettered')
     if (dead.length > 0)
       memory.leave(
         unit,
         dead.map(({ seq }) => seq),
       )
-    undecided(unit, dead)
+    proving.decided(unit, dead, null)
     unit.log(...failedEntries(rows, { by: 'failure', reason: error, ...(log_seq !== undefined && { log_seq }) }))
     unit.count({ dead_lettered: dead.length, retried: rows.length - dead.length })
     waiters.settled(dead.map(({ id }) => id))

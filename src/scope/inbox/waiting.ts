@@ -20,9 +20,9 @@ export type Situation = {
   budget: { until: number | null; detail: string } | null
 }
 
-type Parts = { turns: Turns; budget: Budget; outage: ModelOutage; settings: () => Settings; now: () => number }
+export type SituationParts = { turns: Turns; budget: Budget; outage: ModelOutage; settings: () => Settings; now: () => number }
 
-export function situationOf({ turns, budget, outage, settings, now }: Parts): Situation {
+export function situationOf({ turns, budget, outage, settings, now }: SituationParts): Situation {
   const { consumer, retry } = settings()
   const allowance = budget.allow()
   const at = now()

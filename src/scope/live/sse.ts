@@ -1,6 +1,7 @@
 import { limits } from '../../base/limits.ts'
 import type { Connect } from '../../contract/scope-api.ts'
 import type { Log } from '../log/log.ts'
+import type { KeyCheck } from './key-check.ts'
 
 const PAGE = 200
 const KEEP_ALIVE_MS = 15_000
@@ -10,7 +11,7 @@ const CHECK_MS = 10_000
 
 /** `given_at` is when the reader got the chunk that it has not taken yet. */
 type Reader = { key_id: string; given_at: number | null; end: () => void; drop: () => void }
-type Parts = { log: Log; used: () => void; now: () => number }
+type Parts = { log: Log; key_check: Pick<KeyCheck, 'used' | 'watch'>; now: () => number }
 
 /**
  * The log as server-sent events. Each reader has a cursor and takes the next page when it has room,
@@ -20,15 +21,16 @@ type Parts = { log: Log; used: () => void; now: () => number }
  */
 export class Streams {
   readonly #log: Log
-  readonly #used: () => void
+  readonly #key_check: Parts['key_check']
   readonly #now: () => number
   readonly #waiting = new Set<() => void>()
   readonly #readers = new Set<Reader>()
   #watching = false
 
-  constructor({ log, used, now }: Parts) {
+  constructor({ log, key_check, now }: Parts) {
     this.#log = log
-    this.#used = used
+    this.#key_check = key_check
+    key_check.watch(this)
     this.#now = now
     log.listen(() => {
       for (const wake of this.#waiting) wake()
@@ -63,7 +65,7 @@ export class Streams {
           controller.enqueue(encoder.encode(`: events of the log after ${cursor}\nretry: 1000\nid: ${cursor}\n\n`))
         },
         pull: async (controller) => {
-          this.#used()
+          this.#key_check.used()
           reader.given_at = null
           const entries = this.#page(cursor)
           const written = entries.length > 0 || (await this.#written())

@@ -1,62 +1,142 @@
-import type { Action } from '../../contract/action.ts'
-import type { ActionEnd, EntryHead } from '../../contract/log-entry.ts'
+import type { Agent } from '../../agent/define-agent.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { isPlatformFault } from '../../base/faults.ts'
+import type { Outcome } from '../../contract/event-record.ts'
+import type { ActionEnd } from '../../contract/log-entry.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Event } from '../../core/event.ts'
+import type { LaneWork } from '../../reflexes/decide.ts'
 import type { SkillProposal } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import type { Database } from '../storage/database.ts'
+import type { WorkingMemory } from '../context/working-memory.ts'
 import type { EffectLane, HeldEffect } from '../effects/effect-lane.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
-import type { Job } from '../jobs.ts'
+import type { Inbox } from '../inbox/inbox.ts'
+import type { Settlement } from '../inbox/settlement.ts'
+import type { Job, Jobs } from '../jobs.ts'
 import type { SessionFor } from '../skills/sessions.ts'
-import type { ActionKeys } from './action-keys.ts'
+import type { Database } from '../storage/database.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
-import type { LaneWork } from '../../reflexes/decide.ts'
+import { MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
+import type { ActionKeys } from './action-keys.ts'
+import { kindOf, type LaneAction } from './actions.ts'
+import type { Proving } from './shadow.ts'
 
-/** An action as stored in its job. */
-export type LaneAction = {
-  seq: number
-  reflex_id: string
-  version: number
-  idempotence_key: string | null
-  work: LaneWork
-  head: EntryHead
-  /** The log entry of the firing. */
-  log_seq: number
-  action_type: Action['action_type']
-  consume: boolean
-}
+/** Maximum number of skill plans that run concurrently, at most one per skill. */
+const PLANS_AT_ONCE = 5
+/** The pause between attempts of an action that may be repeated. */
+const AGAIN_MS = 2000
 
 /** `close` writes the effect's end in the unit that ends the action. */
-export type Performed = { status: ActionEnd; error: string | null; close?: HeldEffect['close'] }
+type Performed = { status: ActionEnd; error: string | null; close?: HeldEffect['close'] }
 
-export type Performing = {
-  keys: ActionKeys
+type Parts = {
+  action_keys: ActionKeys
   database: Database
   effects: EffectLane
   toolbox: Toolbox
+  jobs: Jobs
+  guard: Guard
+  inbox: Inbox
+  memory: WorkingMemory
+  settlement: Settlement
+  proving: Proving
+  turns: { consider(): void }
   unit: UnitOfWork
+  agent: () => Agent
   settings: () => Settings
   accept: (events: readonly Event[]) => Accepted
   /** `text` is the event's text, which is searched for keywords. */
   propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
 }
 
+/**
+ * Executes queued reflex actions. After a crash before the unit that ends the action, the job runs
+ * again and asks the effect journal whether the effect ended (G1, G8). An event whose effect failed
+ * returns to the slow path.
+ */
+export function handleActions(parts: Parts): void {
+  const handler = {
+    work: 'action' as const,
+    attempts: MOST_DEATHS,
+    run: (job: Job<LaneAction>) => runAction(job, parts),
+    giveUp: (job: Job<LaneAction>, reason: string) => {
+      const status = mayHaveHappened(parts, job.key) ? ('unknown' as const) : ('failed' as const)
+      settle(job, { status, error: reason }, parts)
+    },
+  }
+  parts.jobs.handle('action', { ...handler, at_once: 1 })
+  parts.jobs.handle('plan', { ...handler, at_once: PLANS_AT_ONCE })
+}
+
+async function runAction(job: Job<LaneAction>, parts: Parts): Promise<{ again_ms: number } | void> {
+  try {
+    settle(job, await performAction(job, parts, new AbortController().signal), parts)
+  } catch (error) {
+    const unknown = mayHaveHappened(parts, job.key)
+    const last = parts.effects.journal.lastOf(job.key)
+    const again = last === undefined ? isPlatformFault(error) : unknown && last.idempotence_key !== null
+    if (again && job.attempts < MOST_DEATHS) return { again_ms: AGAIN_MS }
+    settle(job, { status: unknown ? 'unknown' : 'failed', error: messageOf(error) }, parts)
+  }
+}
+
+function mayHaveHappened({ effects }: Parts, id: string): boolean {
+  const status = effects.journal.lastOf(id)?.status
+  return status === 'unknown' || status === 'started'
+}
+
+/**
+ * Writes the event's outcome, or returns it to the slow path, in the unit that ends the action.
+ */
+function settle({ key: id, payload }: Job<LaneAction>, { status, error, close }: Performed, parts: Parts): void {
+  const { unit, jobs, guard, action_keys, inbox, memory, proving, agent, effects, settlement, turns } = parts
+  const { seq, reflex_id, version, idempotence_key, work, head, action_type, log_seq, consume } = payload
+  const ok = status === 'ok' || status === 'reused'
+  unit(
+    (ending) => {
+      close?.(ending)
+      jobs.done(ending, kindOf(work), id)
+      if (ok && idempotence_key !== null) action_keys.keep(ending, reflex_id, idempotence_key, work)
+      ending.log({ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error })
+      effects.forgetTurn(id)
+      if (status !== 'reused') proving.acted(ending, { id: reflex_id, version }, { ok, saves: true })
+      if (ok) {
+        const outcome: Outcome = { by: 'reflex', reflex_id, version, log_seq, ...(status === 'reused' && { reused: true }) }
+        settlement.end(ending, [seq], { status: 'completed', outcome })
+        if (consume) memory.leave(ending, [seq])
+      } else if (status === 'failed' && agent().trigger !== null) {
+        inbox.unhold(ending, seq)
+      } else {
+        const reason =
+          status === 'unknown'
+            ? `the effect of reflex ${reflex_id} has an unknown outcome: check whether it happened, then retry or discard this event`
+            : `the action of reflex ${reflex_id} failed: ${error}`
+        settlement.end(ending, [seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
+      }
+      memory.trim(ending)
+      guard.done({ kind: 'action', id })
+    },
+    { kind: 'action', id },
+  )
+  turns.consider()
+}
+
 const OK: Performed = { status: 'ok', error: null }
 const REUSED: Performed = { status: 'reused', error: null }
 
 /** Executes an action. Throws if a tool call or an emission fails; returns how a skill ended. */
-export async function performAction(job: Job<LaneAction>, parts: Performing, signal: AbortSignal): Promise<Performed> {
+async function performAction(job: Job<LaneAction>, parts: Parts, signal: AbortSignal): Promise<Performed> {
   const { reflex_id, idempotence_key, work } = job.payload
-  if (idempotence_key !== null && parts.keys.has(reflex_id, idempotence_key)) return REUSED
+  if (idempotence_key !== null && parts.action_keys.has(reflex_id, idempotence_key)) return REUSED
   if (work.kind === 'event') return send(work, parts, signal)
   return work.kind === 'skill' ? runSkill(work, job, parts, signal) : callTool(work, job, parts, signal)
 }
 
 type Work<Kind extends LaneWork['kind']> = Extract<LaneWork, { kind: Kind }>
 
-async function send({ event }: Work<'event'>, { effects, accept }: Performing, signal: AbortSignal): Promise<Performed> {
+async function send({ event }: Work<'event'>, { effects, accept }: Parts, signal: AbortSignal): Promise<Performed> {
   const accepted = await effects.exclusively(async () => accept([event]), signal)
   if (!accepted.ok) throw new Error(`the inbox is full (${accepted.depth} of ${accepted.limit})`)
   return OK
@@ -66,7 +146,7 @@ async function send({ event }: Work<'event'>, { effects, accept }: Performing, s
 async function runSkill(
   { skill_id, inputs }: Work<'skill'>,
   { key, payload }: Job<LaneAction>,
-  parts: Performing,
+  parts: Parts,
   signal: AbortSignal,
 ): Promise<Performed> {
   const { seq, reflex_id, version, head } = payload
@@ -84,7 +164,7 @@ async function runSkill(
 async function callTool(
   { tool, input }: Work<'tool'>,
   { key, payload }: Job<LaneAction>,
-  parts: Performing,
+  parts: Parts,
   signal: AbortSignal,
 ): Promise<Performed> {
   const { reflex_id, version, idempotence_key, head } = payload

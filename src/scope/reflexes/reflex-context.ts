@@ -9,13 +9,14 @@ import type { Stored } from '../inbox/event-row.ts'
 import type { DecisionContext } from '../../core/decision-context.ts'
 import type { Shown } from '../../reflexes/decide.ts'
 import type { Windows } from './event-counts.ts'
+import type { OwnedReflexes } from './versions.ts'
 
 type Parts = {
   windows: Windows
   budget: Budget
   agent: () => Agent
-  owned: () => readonly string[]
-  thinking: () => { since: number } | null
+  owned: Pick<OwnedReflexes, 'ids'>
+  turns: { readonly current: { since: number } | null }
 }
 /** Builds the context of reflexes: a copy of the scope's state, small enough for the sandbox. */
 export class ReflexContexts {
@@ -31,9 +32,9 @@ export class ReflexContexts {
    * Builds an event's context after it joined the working memory, then each reflex's own variant.
    */
   of(stored: Stored, context: DecisionContext, now: number): (recent_actions: RecentAction[]) => Shown {
-    const { windows, budget, agent, owned, thinking } = this.#parts
+    const { windows, budget, agent, owned, turns } = this.#parts
     const event = stored.event as Event & Record<string, unknown>
-    const turn = thinking()
+    const turn = turns.current
     windows.add(event, now, stored.seq)
     const base: ReflexContext = {
       agent_id: agent().name,
@@ -43,7 +44,7 @@ export class ReflexContexts {
       recent_events: recentOf(context.events, event),
       pending_purchases: [],
       pending_contracts: [],
-      owned_artifacts: owned(),
+      owned_artifacts: owned.ids,
       event,
       window: windows.counts(now, event),
       recent_actions: [],

@@ -14,6 +14,7 @@ import { childHead, eventHead, headOf, scopeHead } from '../log/spans.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
 import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
+import type { ReflexSync } from './sync.ts'
 import type { Unit } from '../storage/unit.ts'
 
 type Parts = {
@@ -24,8 +25,7 @@ type Parts = {
   toolbox: Toolbox
   agent: () => Agent
   log: Log
-  /** Queues the version's new state for D1. */
-  moved: (unit: Unit, version: ReflexVersion, state: ReflexState, reason: string) => void
+  upkeep: Pick<ReflexSync, 'moved'>
 }
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
 type Comparison = { version: ReflexVersion; action: Action; decision: Decision; seen: Map<string, number> }
@@ -226,9 +226,9 @@ export class Proving {
   }
 
   #move(unit: Unit, version: ReflexVersion, to: ReflexState, reason: string): void {
-    const { programs, moved } = this.#parts
+    const { programs, upkeep } = this.#parts
     programs.move(version, to, reason)
-    moved(unit, version, to, reason)
+    upkeep.moved(unit, version, to, reason)
     this.#log(unit, version, to, reason)
   }
 

@@ -134,14 +134,14 @@ export class ReflexSync {
   }
 
   /** Sends changed metrics to D1, with the outbox. */
-  async tellSums(db: D1Database): Promise<void> {
-    const { records, scope, now } = this.#parts
+  async tellSums(): Promise<void> {
+    const { records, env, scope, now } = this.#parts
     const names = Array.from(records.untold)
     if (names.length === 0) return
     records.untold.clear()
     const entries = names.map((name) => records.entry(name))
     try {
-      await tellReflexMetrics(db, scope, entries, now())
+      await tellReflexMetrics(storeOf(env), scope, entries, now())
     } catch (error) {
       for (const name of names) records.untold.add(name)
       throw error

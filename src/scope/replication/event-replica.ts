@@ -21,7 +21,6 @@ type Portion = { events: Sized[]; reaches: number }
 
 type Parts = {
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
-  unit: UnitOfWork
   database: Database
   log: Pick<Log, 'last' | 'read' | 'onAppend'>
   db: D1Database
@@ -94,12 +93,12 @@ export class EventReplica {
   }
 
   /** Replicates all changes. Throws if D1 is unavailable. */
-  async send(): Promise<void> {
+  async send(unit: UnitOfWork): Promise<void> {
     const { database } = this.#parts
     for (;;) {
       this.#portion ??= this.#nextPortion()
       const { events, reaches } = this.#portion
-      while (events.length > 0) await this.#sendSome(events)
+      while (events.length > 0) await this.#sendSome(events, unit)
       this.#portion = null
       if (reaches > this.#mark) database.write(MARK, (this.#mark = reaches))
       if (this.#held.size === 0 && this.#mark >= this.#held_from) break
@@ -130,7 +129,7 @@ export class EventReplica {
   }
 
   /** Replicates as many of the first events as one report takes and removes them from the list. */
-  async #sendSome(events: Sized[]): Promise<void> {
+  async #sendSome(events: Sized[], unit: UnitOfWork): Promise<void> {
     let count = 0
     for (let bytes = 0; count < Math.min(events.length, this.#most) && bytes < limits.page_bytes; count += 1)
       bytes += events[count]?.bytes ?? 0
@@ -138,7 +137,7 @@ export class EventReplica {
     try {
       await this.#report(some)
     } catch (error) {
-      if (await this.#isFound(some, error)) events.shift()
+      if (await this.#isFound(some, error, unit)) events.shift()
       return
     }
     this.#most = Math.min(BATCH, this.#most * 2)
@@ -176,8 +175,8 @@ export class EventReplica {
    * immediately, until that one is alone. It is retried a few times and then parked. Returns true
    * if the first event is parked; throws if nothing can be sent now.
    */
-  async #isFound(some: readonly Sized[], error: unknown): Promise<boolean> {
-    const { db, guard, unit, scope, now } = this.#parts
+  async #isFound(some: readonly Sized[], error: unknown, unit: UnitOfWork): Promise<boolean> {
+    const { db, guard, scope, now } = this.#parts
     const [first] = some
     if (!first) throw error
     await replicateEvents(db, [], { ...scope(), wake_at: this.#wakeAt(), updated_at: now() })

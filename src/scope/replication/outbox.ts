@@ -5,7 +5,7 @@ import { insertApproval, recordApprovedRuns } from '../../store/approvals.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
 import type { Database } from '../storage/database.ts'
 import type { EventReplica } from './event-replica.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit, UnitOfWork } from '../storage/unit.ts'
 
 /** Changes are batched for this long before they are replicated: D1 lags by about a second. */
 const GATHER_MS = 800
@@ -35,8 +35,6 @@ type Parts = {
   now: () => number
   events: Pick<EventReplica, 'waiting' | 'send' | 'resetBackoff' | 'onChange'>
   topics: Topics
-  /** Further state that is replicated in each flush and kept elsewhere: sums that only grow. */
-  sources: readonly (() => Promise<void>)[]
 }
 
 /**
@@ -47,6 +45,7 @@ type Parts = {
  */
 export class Outbox {
   readonly #parts: Parts
+  readonly #sources: (() => Promise<void>)[] = []
   #due: number | null
   #flushing: Promise<void> | null = null
   /** Something changed during a flush that may have missed it. */
@@ -64,6 +63,11 @@ export class Outbox {
     parts.events.onChange(() => this.#soon())
     // D1 answered, so the pauses between retries start over.
     parts.events.resetBackoff(() => (this.#failures = 0))
+  }
+
+  /** Registers state that is replicated with the rest but kept elsewhere. */
+  source(send: () => Promise<void>): void {
+    this.#sources.push(send)
   }
 
   /** Number of events (or of log entries that name them) and items that D1 does not have. */
@@ -118,8 +122,8 @@ export class Outbox {
   }
 
   /** Replicates all pending changes. Joins a flush that is running. */
-  flush(): Promise<void> {
-    return (this.#flushing ??= this.#flush().finally(() => (this.#flushing = null)))
+  flush(unit: UnitOfWork): Promise<void> {
+    return (this.#flushing ??= this.#flush(unit).finally(() => (this.#flushing = null)))
   }
 
   #soon(): void {
@@ -128,15 +132,15 @@ export class Outbox {
   }
 
   /** Attempts every part, even if others fail. */
-  async #flush(): Promise<void> {
-    const { alarm, now, events, topics, sources } = this.#parts
+  async #flush(unit: UnitOfWork): Promise<void> {
+    const { alarm, now, events, topics } = this.#parts
     this.#changed = false
     this.#due = null
     const failed: unknown[] = []
     const attempt = async (work: () => Promise<unknown>) => work().catch((error: unknown) => void failed.push(error))
-    await attempt(() => events.send())
+    await attempt(() => events.send(unit))
     for (const topic of Object.keys(topics) as Topic[]) await attempt(() => this.#sendItems(topic))
-    for (const send of sources) await attempt(send)
+    for (const send of this.#sources) await attempt(send)
     if (failed.length === 0) {
       this.#failures = 0
       this.#error = null

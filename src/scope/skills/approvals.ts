@@ -1,3 +1,4 @@
+import type { Agent } from '../../agent/define-agent.ts'
 import { warn } from '../../base/warn.ts'
 import type { Approval, ApprovalRequest } from '../../contract/approval.ts'
 import type { Env } from '../../env.ts'
@@ -29,7 +30,7 @@ type ApprovalParts = {
   unit: UnitOfWork
   log: Log
   alarm: Alarm
-  requested_by: () => string
+  agent: () => Agent
   now: () => number
 }
 
@@ -144,9 +145,9 @@ export class ParkedRuns {
 
   /** Puts the request that a reviewer reads into the outbox. */
   #ask(unit: Unit, approval_id: string, run: ParkedRun): void {
-    const { scope, log, outbox, requested_by } = this.#parts
+    const { scope, log, outbox, agent } = this.#parts
     const { skill_id, version, manifest_hash, inputs_hash, inputs, why, proposer, self_approval, parked_at, expires_at } = run
-    const asked = { requested_by: proposer?.name ?? requested_by(), requested_key: proposer?.key_id ?? null, self_approval }
+    const asked = { requested_by: proposer?.name ?? `agent:${agent().name}`, requested_key: proposer?.key_id ?? null, self_approval }
     const shown = log.clean(inputs) as ParkedRun['inputs']
     const question = { id: approval_id, scope, skill_id, version, manifest_hash, inputs_hash, inputs: shown, why, ...asked }
     outbox.put(unit, 'approvals', approval_id, { ...question, created_at: parked_at, expires_at } satisfies ApprovalRequest)

@@ -3,10 +3,11 @@ import type { Env } from '../../env.ts'
 import { decided, type ApprovalDecision, type Decider } from '../../contract/approval.ts'
 import { decideApproval, findApproval } from '../../store/approvals.ts'
 import { findKey } from '../../store/keys.ts'
+import type { ParkedRuns } from './approvals.ts'
 import { warn } from '../../base/warn.ts'
 import { storeOf } from '../../store/store.ts'
 
-type Parts = { scope: string; env: Env; poll: () => Promise<void>; now: () => number }
+type Parts = { scope: string; env: Env; parked: Pick<ParkedRuns, 'poll'>; now: () => number }
 export type DecisionAnswer = { ok: true; status: 'approved' | 'rejected' } | { ok: false; message: string }
 
 /**
@@ -21,11 +22,11 @@ export class Decisions {
 
   /** The log entry follows the answer, and the run follows both. */
   async take({ type, approval_id, reason }: ApprovalDecision, by: Decider): Promise<DecisionAnswer> {
-    const { scope, poll } = this.#parts
+    const { scope, parked } = this.#parts
     const decision = { id: approval_id, status: decided[type], reason: reason ?? null }
     try {
       const answer = await this.#decide(decision, by)
-      if (answer.ok) void poll()
+      if (answer.ok) void parked.poll()
       return answer
     } catch (error) {
       warn({ message: 'failed to record a decision', scope, error })

@@ -36,11 +36,11 @@ type Parts = CountedParts & {
 export function composeSkills(parts: Parts) {
   const shelf = new SkillCache(parts)
   const runs = new SkillRuns(parts)
-  const parked = new ParkedRuns({ ...parts, requested_by: () => `agent:${parts.agent().name}` })
+  const parked = new ParkedRuns(parts)
   const layers = new BlackboardLayers(parts)
   const skills = new Skills({ ...parts, shelf, runs, parked, layers })
   handleRuns({ ...parts, skills, runs })
   const views = new SkillViews({ ...parts, shelf, layers, runs })
-  const decisions = new Decisions({ ...parts, poll: () => parked.poll() })
-  return { shelf, secret_settings: new SecretSettings(shelf), skillRuns: runs, parked, skills, views, decisions }
+  const decisions = new Decisions({ ...parts, parked })
+  return { shelf, secret_settings: new SecretSettings(shelf), runs, parked, skills, views, decisions }
 }

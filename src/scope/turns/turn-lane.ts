@@ -23,7 +23,6 @@ type Parts = LedgerParts & {
   env: Env
   hide: (text: string) => string
   alarm: Alarm
-  deps: (turn: Turn) => Promise<AgentDeps>
 }
 
 /** A turn that has ended on disk, and whose trigger must be stopped. */
@@ -33,6 +32,7 @@ export type Stopped = { turn: Turn; why: string }
 export class Turns {
   readonly #parts: Parts
   readonly #ledger: TurnLedger
+  #deps: (turn: Turn) => Promise<AgentDeps> = () => Promise.reject(new Error('no handler runs turns'))
   #current: Turn | null = null
   #scheduled = false
   #starting = false
@@ -51,6 +51,11 @@ export class Turns {
     parts.alarm.source((now) => (this.#current ? now + HEARTBEAT_MS : null))
     parts.alarm.source((now) => (this.#scheduled ? now + 1000 : null))
     parts.alarm.source((now) => this.debouncedUntil(now))
+  }
+
+  /** Registers what builds the trigger's dependencies. */
+  handle(deps: (turn: Turn) => Promise<AgentDeps>): void {
+    this.#deps = deps
   }
 
   get current(): Turn | null {
@@ -174,12 +179,12 @@ export class Turns {
   }
 
   async #run(turn: Turn): Promise<void> {
-    const { agent, settings, deps, env } = this.#parts
+    const { agent, settings, env } = this.#parts
     const trigger = agent().trigger
     let ending: Ending
     try {
       const timeout_ms = settings().turn_timeout_ms
-      const work = async () => (trigger ? resultOf(trigger, turn, await deps(turn)) : null)
+      const work = async () => (trigger ? resultOf(trigger, turn, await this.#deps(turn)) : null)
       const result = await withDeadline(work, { signal: turn.signal, timeout_ms, what: 'the turn' })
       ending = endingWithCalls(endingOf(result, turn.seen.context.scratch), turn.failed_calls, settings().on_tool_error)
     } catch (error) {

@@ -22,10 +22,10 @@ type Parts = {
   log: Log
   counters: Counters
   effects: EffectLane
-  doneKeys: DoneKeys
-  actionKeys: ActionKeys
+  done_keys: DoneKeys
+  action_keys: ActionKeys
   replica: Pick<EventReplica, 'mark' | 'unreplicated'>
-  skillRuns: SkillRuns
+  runs: SkillRuns
   settings: () => Settings
 }
 
@@ -43,15 +43,15 @@ export class Retention {
 
   /** Time at which the oldest entry expires, so that a sleeping scope wakes once, not hourly. */
   nextDue(): number | null {
-    const { log, guard, doneKeys } = this.#parts
+    const { log, guard, done_keys } = this.#parts
     if (guard.parkedAt(together('retention')) !== null) return null
-    const due = [dueOf(log.oldest(), this.#retained()), dueOf(doneKeys.oldest(), this.#promised())].filter((at) => at !== null)
+    const due = [dueOf(log.oldest(), this.#retained()), dueOf(done_keys.oldest(), this.#promised())].filter((at) => at !== null)
     return due.length === 0 ? null : Math.max(this.#earliest, Math.min(...due))
   }
 
   /** Deletes one batch. If expired data is left, the next batch follows after a second. */
   sweep(unit: Unit): void {
-    const { inbox, memory, log, effects, doneKeys, actionKeys, replica, skillRuns } = this.#parts
+    const { inbox, memory, log, effects, done_keys, action_keys, replica, runs } = this.#parts
     const due = this.nextDue()
     if (due === null || unit.now < due) return
     const before = unit.now - this.#retained()
@@ -64,9 +64,9 @@ export class Retention {
       kept === null ? 0 : inbox.forget(unit, before, BATCH, kept),
       log.forget(unit, before, BATCH, replica.mark),
       effects.journal.forget(unit, before, BATCH),
-      actionKeys.forget(unit, before, BATCH),
-      skillRuns.forget(unit, before, BATCH),
-      doneKeys.forget(unit.now - this.#promised(), BATCH),
+      action_keys.forget(unit, before, BATCH),
+      runs.forget(unit, before, BATCH),
+      done_keys.forget(unit.now - this.#promised(), BATCH),
     ]
     this.#earliest = unit.now + (gone.some((count) => count === BATCH) ? 1000 : HOUR_MS)
   }

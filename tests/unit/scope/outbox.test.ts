@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Alarm, Due } from '../../../src/scope/upkeep/alarm.ts'
 import type { Database } from '../../../src/scope/storage/database.ts'
 import { Outbox } from '../../../src/scope/replication/outbox.ts'
+import type { UnitOfWork } from '../../../src/scope/storage/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 /** The outbox of a scope whose events D1 has all. `source` is what else is replicated. */
@@ -14,16 +15,18 @@ function outboxOf(source: () => Promise<void>) {
     now: () => 5000,
     events: { waiting: 0, send: async () => {}, resetBackoff: () => {}, onChange: (hook) => void (changed = hook) },
     topics: { approvals: async () => {}, 'approved-runs': async () => {} },
-    sources: [source],
   })
+  outbox.source(source)
   return { outbox, change: () => changed(), due: () => due(5000) }
 }
+
+const unit = part<UnitOfWork>({})
 
 describe('the outbox', () => {
   test('replicates a change that comes during a flush in the next one', async () => {
     const sent = Promise.withResolvers<void>()
     const { outbox, change, due } = outboxOf(() => sent.promise)
-    const flushed = outbox.flush()
+    const flushed = outbox.flush(unit)
     change()
     sent.resolve()
     await flushed
@@ -33,15 +36,15 @@ describe('the outbox', () => {
   test('is not due again where nothing changed during a flush', async () => {
     const { outbox, change, due } = outboxOf(async () => {})
     change()
-    await outbox.flush()
+    await outbox.flush(unit)
     expect(due()).toBeNull()
   })
 
   test('retries what failed, with longer pauses each time', async () => {
     const { outbox, due } = outboxOf(async () => Promise.reject(new Error('D1 is away')))
-    await outbox.flush()
+    await outbox.flush(unit)
     expect(due()).toBe(6000)
-    await outbox.flush()
+    await outbox.flush(unit)
     expect(due()).toBe(7000)
     expect(outbox.lastError).toBe('D1 is away')
   })

@@ -10,7 +10,7 @@ function streamsOf() {
   const clock = { now: 0 }
   const used = vi.fn<() => void>()
   const log = part<Log>({ last: 0, listen: () => {}, read: (after: number) => (after === 0 ? [{ seq: 1, text: '{}' }] : []) })
-  const streams = new Streams({ log, used, now: () => clock.now })
+  const streams = new Streams({ log, key_check: { used, watch: () => {} }, now: () => clock.now })
   const open = (key_id: string) => streams.open({ after: null, key_id }).body!.getReader()
   return { clock, used, streams, open }
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { KeyCheck } from '../../../../src/scope/live/connections.ts'
+import { KeyCheck } from '../../../../src/scope/live/key-check.ts'
 
 const MINUTE_MS = 60_000
 let now = 0
@@ -16,7 +16,8 @@ afterEach(() => vi.useRealTimers())
 function checkOf(...keys: string[]) {
   const ended: string[] = []
   const connections = { keys, end: (deleted: ReadonlySet<string>) => void ended.push(...deleted) }
-  const check = new KeyCheck({ scope: 's', existing, connections: () => [connections], now: () => now })
+  const check = new KeyCheck({ scope: 's', existing, now: () => now })
+  check.watch(connections)
   const used = async (at: number) => {
     now = at
     check.used()

@@ -1,0 +1,133 @@
+import type { AgentRegistry } from '../../agent/registry.ts'
+import { byteLength } from '../../base/byte-length.ts'
+import type { FieldError } from '../../base/check-json.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { limits } from '../../base/limits.ts'
+import type { SecretHider } from '../../base/secrets.ts'
+import type { ApprovalDecision, Decider } from '../../contract/approval.ts'
+import type { Accepted } from '../../contract/scope-api.ts'
+import type { Event } from '../../core/event.ts'
+import type { EventRules } from '../../events/parse-event.ts'
+import type { Decisions } from '../skills/decisions.ts'
+import type { KeyCheck } from './key-check.ts'
+import { MessageRate, SocketBatches, type Message } from './socket-batches.ts'
+import type { Attachment } from './socket-feed.ts'
+import { readMark, readSocketInput } from './socket-input.ts'
+import type { Sockets } from './sockets.ts'
+
+type Parts = {
+  scope: string
+  sockets: Pick<Sockets, 'feed'>
+  key_check: Pick<KeyCheck, 'used'>
+  agents: Pick<AgentRegistry, 'eventSchema' | 'eventTypes'>
+  hider: SecretHider
+  accept: (events: Event[]) => Accepted
+  decisions: Pick<Decisions, 'take'>
+  now: () => number
+}
+
+/**
+ * Messages from sockets, answered in order. An acknowledgement means that the event is durable: the
+ * object's output gate holds it until the write is on disk.
+ */
+export class SocketMessages {
+  readonly #parts: Parts
+  readonly #batches = new SocketBatches<WebSocket>((messages) => this.#take(messages))
+  readonly #rates = new WeakMap<WebSocket, MessageRate>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  message(socket: WebSocket, message: string | ArrayBuffer): void {
+    const attachment = this.#parts.sockets.feed.of(socket)
+    if (!attachment) return
+    this.#parts.key_check.used()
+    const read = readMark(message)
+    if (read !== null) return this.#parts.sockets.feed.seen(socket, read)
+    this.#batches.add(this.#read(socket, attachment, message))
+  }
+
+  closed(socket: WebSocket): void {
+    this.#parts.sockets.feed.forget(socket)
+    this.#batches.forget(socket)
+  }
+
+  #rules(source: string): EventRules {
+    const { agents, scope, hider, now } = this.#parts
+    return { union: agents.eventSchema, types: agents.eventTypes, defaults: { now: now(), source }, scope, secrets: hider }
+  }
+
+  /**
+   * Errors are answered in order, too: a client may need the order to match them to its messages.
+   */
+  #read(socket: WebSocket, attachment: Attachment, message: string | ArrayBuffer): Message<WebSocket> {
+    const { connection_id, source, may_send, decides_as } = attachment
+    const other = (answer: () => void) => ({ socket, bytes: 0, kind: 'other' as const, answer })
+    const refused = (text: string) => other(() => this.#refuse(socket, [{ path: '', message: text }]))
+    if (!may_send) return refused('this key may only receive here: sending needs the role publisher')
+    if (!this.#rate(socket).take(this.#parts.now()) || this.#batches.full(socket)) return refused(TOO_FAST)
+    const input = readSocketInput(message, connection_id, this.#rules(source))
+    if (!input.ok) return other(() => this.#refuse(socket, input.errors, input.id))
+    if (input.kind === 'decision') return other(() => void this.#decide(socket, input.decision, decides_as))
+    const bytes = typeof message === 'string' ? byteLength(message) : message.byteLength
+    return { socket, bytes, kind: 'event', event: input.event }
+  }
+
+  #rate(socket: WebSocket): MessageRate {
+    const known = this.#rates.get(socket)
+    const rate = known ?? new MessageRate(limits.socket_messages_per_second, this.#parts.now())
+    if (!known) this.#rates.set(socket, rate)
+    return rate
+  }
+
+  #take(messages: readonly Message<WebSocket>[]): void {
+    const answers = this.#accept(messages.flatMap((message) => (message.kind === 'event' ? [message.event] : [])))
+    let event = 0
+    for (const message of messages) {
+      if (message.kind === 'other') {
+        message.answer()
+        continue
+      }
+      const answer = answers[event]
+      event += 1
+      if (answer?.ok)
+        this.#parts.sockets.feed.deliver(message.socket, JSON.stringify({ type: 'ack', id: message.event.id, status: answer.status }))
+      else this.#refuse(message.socket, [{ path: '', message: answer?.why ?? NOT_WRITTEN }], message.event.id)
+    }
+  }
+
+  /**
+   * Accepts all in one write. If that fails, accepts each alone, so only faulty ones are refused.
+   */
+  #accept(events: Event[]): Answer[] {
+    if (events.length === 0) return []
+    try {
+      const accepted = this.#parts.accept(events)
+      if (accepted.ok) return accepted.receipts.map(({ status }) => ({ ok: true, status }))
+      if (events.length === 1) {
+        const { depth, limit } = accepted
+        return [{ ok: false, why: `the inbox is full (${depth} of ${limit}); send the event again later` }]
+      }
+    } catch (error) {
+      if (events.length === 1) return [{ ok: false, why: `${NOT_WRITTEN}: ${messageOf(error)}` }]
+    }
+    return events.flatMap((event) => this.#accept([event]))
+  }
+
+  async #decide(socket: WebSocket, decision: ApprovalDecision, by: Decider | null): Promise<void> {
+    const id = decision.approval_id
+    if (!by) return this.#refuse(socket, [{ path: '', message: 'deciding on approvals needs the role operator' }], id)
+    const answer = await this.#parts.decisions.take(decision, by)
+    if (!answer.ok) return this.#refuse(socket, [{ path: '', message: answer.message }], id)
+    this.#parts.sockets.feed.deliver(socket, JSON.stringify({ type: 'ack', id, status: answer.status }))
+  }
+
+  #refuse(socket: WebSocket, errors: FieldError[], id: string | null = null): void {
+    this.#parts.sockets.feed.deliver(socket, JSON.stringify({ type: 'error', ...(id === null ? {} : { id }), errors }))
+  }
+}
+
+type Answer = { ok: true; status: string } | { ok: false; why: string }
+const TOO_FAST = `at most ${limits.socket_messages_per_second} messages a second; this one was not accepted`
+const NOT_WRITTEN = 'the event could not be written; send it again later'

@@ -1,0 +1,78 @@
+import type { AgentRegistry } from '../../agent/registry.ts'
+import type { SecretHider } from '../../base/secrets.ts'
+import type { Env } from '../../env.ts'
+import { storeOf } from '../../store/store.ts'
+import { WorkingMemory } from '../context/working-memory.ts'
+import { Inbox } from '../inbox/inbox.ts'
+import { InboxView } from '../inbox/view.ts'
+import { Jobs } from '../jobs.ts'
+import { dropObject } from '../log/failures.ts'
+import { Log } from '../log/log.ts'
+import { Records } from '../reflexes/stats.ts'
+import { EventReplica } from '../replication/event-replica.ts'
+import { Outbox, topicsOf } from '../replication/outbox.ts'
+import { SettingsStore } from '../settings/settings-store.ts'
+import { Alarm } from '../upkeep/alarm.ts'
+import { Guard } from '../upkeep/guard.ts'
+import { Counters } from './counters.ts'
+import type { Database } from './database.ts'
+import { unitOfWork } from './unit.ts'
+
+export type Host = {
+  context: DurableObjectState
+  env: Env
+  scope: string
+  created_at: number
+  database: Database
+  hider: SecretHider
+  agents: AgentRegistry
+}
+export type Ground = ReturnType<typeof composeGround>
+
+/** Wires what every other part uses: the unit of work, and the state that it writes. */
+export function composeGround(host: Host) {
+  const { context, env, scope, database, hider } = host
+  const now = Date.now
+  // `fetch` throws if called as a method of another object.
+  const outbound: typeof fetch = (input, init) => fetch(input, init)
+  const db = storeOf(env)
+  const store = new SettingsStore(host)
+  const settings = () => store.settings
+  const agent = () => store.agent
+  const counters = new Counters(database)
+  const alarm = new Alarm(context.storage, { now, laid: () => database.laid })
+  const log = new Log(database, now, hider)
+  log.redact(settings().redact)
+  const guard = new Guard({ database, now })
+  const inbox = new Inbox(database, hider)
+  const records = new Records(database)
+  const memory = new WorkingMemory({ ...host, now, limit: settings().context_limit })
+  const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count })
+  const replica = new EventReplica({ database, log, db, now, scope: report, wake: () => alarm.next(), guard })
+  const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf(db) })
+  const changed = () => outbox.arm()
+  const reset = (error: unknown) => dropObject(context, scope, error)
+  const unit = unitOfWork({ database, log, counters, buffered: [records], guard, alarm, changed, reset, now })
+  return {
+    ...host,
+    now,
+    random: Math.random,
+    fetch: outbound,
+    db,
+    store,
+    settings,
+    agent,
+    counters,
+    alarm,
+    log,
+    guard,
+    inbox,
+    view: new InboxView(database),
+    records,
+    memory,
+    replica,
+    outbox,
+    unit,
+    jobs: new Jobs({ database, unit, guard, alarm, now }),
+  }
+}
