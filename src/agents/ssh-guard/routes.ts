@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { type Block, findBlock, listBlocks } from './blocks.ts'
 import { type Incident, findIncident, incidentStates, listIncidents } from './incidents.ts'
@@ -8,7 +8,7 @@ import type { OperatorCall } from '../../contract/scope-api.ts'
 import { scopeName } from '../../core/event.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
 import type { AuthEnv } from '../../http/auth/middleware.ts'
-import { guard, json, jsonRequest, problems, resource } from '../../http/describe/describe.ts'
+import { guard, json, jsonRequest, problems, resource, routes } from '../../http/describe/describe.ts'
 import { byAge, listed, paged } from '../../http/describe/paging.ts'
 import { conflict, notFound, unavailable } from '../../http/problems/refusals.ts'
 import { storeOf } from '../../store/store.ts'
@@ -33,7 +33,7 @@ async function operatorCall(
   throw unavailable(`${what} could not be ${done}: ${called.detail}. Try again.`)
 }
 
-const tags = ['SSH guard']
+const route = routes('SSH guard')
 const block = z
   .object({
     id: z.string(),
@@ -44,24 +44,14 @@ const block = z
   })
   .openapi('Block')
 
-const blockList = createRoute({
-  method: 'get',
-  path: '/v1/blocks',
-  operationId: 'listBlocks',
-  tags,
-  summary: 'List blocked addresses and networks, newest first',
+const blockList = route('get /v1/blocks', 'listBlocks', 'List blocked addresses and networks, newest first', {
   description: 'Active blocks in the scopes that the key covers. A lifted block is in the log of its scope.',
   ...guard({ roles: ['viewer'] }),
   request: { query: byAge({ scope: scopeName.optional() }) },
   responses: { 200: json(paged(block), 'A page.'), ...problems(400) },
 })
 
-const lift = createRoute({
-  method: 'delete',
-  path: '/v1/blocks/{id}',
-  operationId: 'liftBlock',
-  tags,
-  summary: 'Lift a block',
+const lift = route('delete /v1/blocks/{id}', 'liftBlock', 'Lift a block', {
   description:
     'Calls the tool that the scope’s agent would call: the firewall is notified, the scope’s log records it, and the reflex that blocked the address is overruled. A new attack can be blocked again. 503: the firewall could not be notified; the block is unchanged, and the request can be retried.',
   ...guard({ roles: ['operator'] }),
@@ -103,12 +93,7 @@ const incident = z
   })
   .openapi('Incident')
 
-const incidentList = createRoute({
-  method: 'get',
-  path: '/v1/incidents',
-  operationId: 'listIncidents',
-  tags,
-  summary: 'List incidents, newest first',
+const incidentList = route('get /v1/incidents', 'listIncidents', 'List incidents, newest first', {
   description: 'Tickets that skills opened, in the scopes that the key covers. Closed tickets are deleted after 30 days.',
   ...guard({ roles: ['viewer'] }),
   request: {
@@ -117,12 +102,7 @@ const incidentList = createRoute({
   responses: { 200: json(paged(incident), 'A page.'), ...problems(400) },
 })
 
-const close = createRoute({
-  method: 'post',
-  path: '/v1/incidents/{id}/close',
-  operationId: 'closeIncident',
-  tags,
-  summary: 'Close an incident',
+const close = route('post /v1/incidents/{id}/close', 'closeIncident', 'Close an incident', {
   description:
     'Calls the tool that a plan would call: the ticket system is notified, and the scope’s log records the caller. Closing a closed incident changes nothing. 503: the ticket system could not be notified; the incident stays open, and the request can be retried.',
   ...guard({ roles: ['operator'], body: 'json' }),

@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { reflexes, skills } from '../../artifacts/kinds.ts'
 import { reflexId, reflexState, listedReflex, reflex } from '../../contract/reflex.ts'
 import { skillState, listedSkill, skill } from '../../contract/skill.ts'
@@ -7,22 +7,20 @@ import { manifestJsonSchema } from '../../skills/manifest/manifest.ts'
 import { skillId } from '../../skills/manifest/names.ts'
 import { readableBy } from '../../store/artifact-patterns.ts'
 import { keyName } from '../../contract/principal.ts'
-import { guard, json, problems, resource } from '../describe/describe.ts'
+import { guard, json, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit, search } from '../describe/paging.ts'
 import { plainSchema } from '../describe/plain-schema.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
 import { presentListedReflex, presentListedSkill, presentSkillVersion, withTimes } from './present.ts'
 import { storeOf } from '../../store/store.ts'
 
+const reflexRoute = routes('Reflexes')
+const skillRoute = routes('Skills')
+
 const viewers = guard({ roles: ['viewer'] })
 const jsonSchema = z.record(z.string(), z.unknown())
 
-const listReflexes = createRoute({
-  method: 'get',
-  path: '/v1/reflexes',
-  operationId: 'listReflexes',
-  tags: ['Reflexes'],
-  summary: 'List reflexes, by id',
+const listReflexes = reflexRoute('get /v1/reflexes', 'listReflexes', 'List reflexes, by id', {
   description: 'The newest version of each, without its code; with `state`, the newest one in that state.',
   ...viewers,
   request: {
@@ -42,12 +40,7 @@ const template = z.object({
   description: z.string(),
   params: jsonSchema.meta({ description: 'The JSON Schema of its parameters.' }),
 })
-const listTemplates = createRoute({
-  method: 'get',
-  path: '/v1/reflexes/templates',
-  operationId: 'listReflexTemplates',
-  tags: ['Reflexes'],
-  summary: 'List templates',
+const listTemplates = reflexRoute('get /v1/reflexes/templates', 'listReflexTemplates', 'List templates', {
   description: 'Reflexes for common needs: register one with its `template` and `params` in place of code.',
   ...viewers,
   responses: { 200: json(z.object({ items: z.array(template), next_cursor: z.null() }), 'All of them.'), ...problems() },
@@ -57,12 +50,7 @@ const describedTemplates = templates.map(({ name, description, params }) => {
   return { name, description, params: schema }
 })
 
-const getReflex = createRoute({
-  method: 'get',
-  path: '/v1/reflexes/{ref}',
-  operationId: 'getReflex',
-  tags: ['Reflexes'],
-  summary: 'Get a reflex',
+const getReflex = reflexRoute('get /v1/reflexes/{ref}', 'getReflex', 'Get a reflex', {
   ...viewers,
   request: { params: reflexPath },
   responses: { 200: json(reflex, 'The version with its code, and a list of all versions.'), ...problems(400, 404) },
@@ -71,12 +59,7 @@ const getReflex = createRoute({
 const VISIBLE =
   'A key reads the skills whose owners may act in a scope that it covers; of all others only the versions whose manifest says `"scope": "org"`.'
 
-const listSkills = createRoute({
-  method: 'get',
-  path: '/v1/skills',
-  operationId: 'listSkills',
-  tags: ['Skills'],
-  summary: 'List skills, by id',
+const listSkills = skillRoute('get /v1/skills', 'listSkills', 'List skills, by id', {
   description:
     'The newest active version of each, or the newest if none is active, without its manifest; with `state`, the newest one in that state. ' +
     VISIBLE,
@@ -85,23 +68,13 @@ const listSkills = createRoute({
   responses: { 200: json(paged(listedSkill), 'A page.'), ...problems(400) },
 })
 
-const getSkillSchema = createRoute({
-  method: 'get',
-  path: '/v1/skills/schema',
-  operationId: 'getSkillSchema',
-  tags: ['Skills'],
-  summary: "Get a manifest's JSON Schema",
+const getSkillSchema = skillRoute('get /v1/skills/schema', 'getSkillSchema', "Get a manifest's JSON Schema", {
   description: 'The structure of a manifest, for editors and authors. Registration also checks that its parts fit together.',
   ...viewers,
   responses: { 200: json(jsonSchema, 'JSON Schema, draft 2020-12.'), ...problems() },
 })
 
-const getSkill = createRoute({
-  method: 'get',
-  path: '/v1/skills/{ref}',
-  operationId: 'getSkill',
-  tags: ['Skills'],
-  summary: 'Get a skill',
+const getSkill = skillRoute('get /v1/skills/{ref}', 'getSkill', 'Get a skill', {
   description: VISIBLE,
   ...viewers,
   request: { params: skillPath },

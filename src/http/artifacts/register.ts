@@ -1,11 +1,11 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { reflexes, registerReflex, registerSkill } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { Registered } from '../../artifacts/registry.ts'
 import { reflexId, reflexState, registeredReflex } from '../../contract/reflex.ts'
 import { hashManifest, manifestSchema } from '../../skills/manifest/manifest.ts'
 import { hasRole, type Principal } from '../../contract/principal.ts'
-import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
+import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { described, plainSchema } from '../describe/plain-schema.ts'
 import { conflict, forbidden } from '../problems/refusals.ts'
 import { jsonObject, plainText, sourceFields, writtenCode } from '../reflexes/source.ts'
@@ -16,16 +16,14 @@ import { receiptOf } from './present.ts'
 import { registeredSkill } from '../../contract/skill.ts'
 import { storeOf } from '../../store/store.ts'
 
+const reflexRoute = routes('Reflexes')
+const skillRoute = routes('Skills')
+
 const operators = guard({ roles: ['operator'], body: 'json' })
 /** `templates` is a route. */
 const newReflexId = reflexId.refine((id) => id !== 'templates', 'the id templates is taken')
 
-const register = createRoute({
-  method: 'post',
-  path: '/v1/reflexes',
-  operationId: 'registerReflex',
-  tags: ['Reflexes'],
-  summary: 'Register a reflex, or a new version of it',
+const register = reflexRoute('post /v1/reflexes', 'registerReflex', 'Register a reflex, or a new version of it', {
   description:
     'From `code`, or from a `template` with its `params`. The code is checked and run on a sample context first; fields in `sample` override those of its event, ' +
     'for a reflex that reads fields of its own event type. The same code and description as the newest version change nothing. Only the owner and admins add versions.',
@@ -53,12 +51,7 @@ const register = createRoute({
   },
 })
 
-const copy = createRoute({
-  method: 'post',
-  path: '/v1/reflexes/{ref}/copy',
-  operationId: 'copyReflex',
-  tags: ['Reflexes'],
-  summary: 'Copy a reflex',
+const copy = reflexRoute('post /v1/reflexes/{ref}/copy', 'copyReflex', 'Copy a reflex', {
   description: 'Creates a reflex of your own under a new id, as a draft. It records its origin, and does not follow it.',
   ...operators,
   request: { params: reflexPath, body: jsonRequest(z.strictObject({ id: newReflexId }), { id: 'my-greet' }) },
@@ -84,12 +77,7 @@ const exampleManifest: z.input<typeof manifestSchema> = {
   policy: { allow_roles: ['operator'] },
 }
 
-const registerManifest = createRoute({
-  method: 'post',
-  path: '/v1/skills',
-  operationId: 'registerSkill',
-  tags: ['Skills'],
-  summary: 'Register a version of a skill',
+const registerManifest = skillRoute('post /v1/skills', 'registerSkill', 'Register a version of a skill', {
   description:
     'The body is its manifest, with an `id` and a semantic `version`. A version never changes: the same content again changes nothing, other content under the same version is ' +
     'rejected. It is a candidate until its state is changed. The whole manifest is checked, and all errors are returned at once, including tools that no ' +

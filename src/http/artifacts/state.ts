@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { reflexes, skills } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { Changed } from '../../artifacts/registry.ts'
@@ -8,24 +8,22 @@ import { mergeMetrics } from '../../reflexes/metrics.ts'
 import { promotable } from '../../reflexes/promotion.ts'
 import { metricsOf } from '../../store/reflex-metrics.ts'
 import { coversScope } from '../../contract/principal.ts'
-import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
+import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { conflict, notFound } from '../problems/refusals.ts'
 import { demandControl } from './owner-access.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
 import { presentListedReflex, presentSkillVersion } from './present.ts'
 import { storeOf } from '../../store/store.ts'
 
+const reflexRoute = routes('Reflexes')
+const skillRoute = routes('Skills')
+
 /** Versions that a refusal names. */
 const MOST_NAMED = 10
 const operators = guard({ roles: ['operator'], body: 'json' })
 const reason = z.string().min(1).max(1000).optional()
 
-const ofReflex = createRoute({
-  method: 'post',
-  path: '/v1/reflexes/{ref}/state',
-  operationId: 'setReflexState',
-  tags: ['Reflexes'],
-  summary: "Change a version's state",
+const ofReflex = reflexRoute('post /v1/reflexes/{ref}/state', 'setReflexState', "Change a version's state", {
   description:
     'For the owner and admins; for a version that an agent wrote, the operators of its scope. ' +
     'Such a version must prove itself in shadow before it acts: a sequential test on its compared ' +
@@ -42,12 +40,7 @@ const ofReflex = createRoute({
   responses: { 200: json(listedReflex, 'The changed version.'), ...problems(400, 404, 409, 413, 415) },
 })
 
-const ofSkill = createRoute({
-  method: 'post',
-  path: '/v1/skills/{ref}/state',
-  operationId: 'setSkillState',
-  tags: ['Skills'],
-  summary: "Change a version's state",
+const ofSkill = skillRoute('post /v1/skills/{ref}/state', 'setSkillState', "Change a version's state", {
   description:
     'For the owner and admins; for a version that an agent made, the operators of its scope. A candidate becomes `active` or `deprecated`, an active version `deprecated`, and a deprecated ' +
     'one `active` again; none becomes a candidate. Name the version if there are several. The scopes follow within seconds.',

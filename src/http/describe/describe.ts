@@ -1,4 +1,4 @@
-import { OpenAPIHono, z } from '@hono/zod-openapi'
+import { createRoute, OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
 import type { TypedResponse } from 'hono'
 import type { JSONParsed } from 'hono/utils/types'
 import type { BaseRole } from '../../contract/principal.ts'
@@ -8,6 +8,19 @@ import { requires, scopeParam, scopeQuery, type AuthEnv } from '../auth/middlewa
 import { jsonBody, optionalJsonBody, reportBody } from '../body/json-body.ts'
 
 export const resource = () => new OpenAPIHono<AuthEnv>()
+
+/** Describes routes under one tag. `at` is a method and a path. */
+export const routes =
+  (tag: string) =>
+  <Method extends RouteConfig['method'], Path extends string, Rest extends Omit<RouteConfig, 'method' | 'path'>>(
+    at: `${Method} ${Path}`,
+    operationId: string,
+    summary: string,
+    rest: Rest,
+  ) => {
+    const [method, path] = at.split(' ') as [Method, Path]
+    return createRoute({ ...rest, method, path, operationId, tags: [tag], summary })
+  }
 
 const bodies = { json: jsonBody, optional: optionalJsonBody, report: reportBody }
 type Guard = { roles: readonly [BaseRole, ...BaseRole[]]; scoped?: true | 'query'; body?: keyof typeof bodies }

@@ -1,10 +1,10 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { scopeName, type Event } from '../../core/event.ts'
 import { eventStatuses, type EventReceipt, loggedEvent, partlyQueued, receipts } from '../../contract/event-record.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { enqueue } from '../../events/enqueue.ts'
 import { findEvent, listEvents, replayEvents } from '../../store/events.ts'
-import { guard, instant, json, problemJson, problems, resource } from '../describe/describe.ts'
+import { guard, instant, json, problemJson, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules, readEvents } from '../body/parse-events.ts'
@@ -12,16 +12,11 @@ import { ndjson } from './ndjson.ts'
 import { demandCoverage, notFound, unavailable } from '../problems/refusals.ts'
 import { storeOf } from '../../store/store.ts'
 
-const tags = ['Events']
+const route = routes('Events')
 /** Typed as any string: zod-openapi's types would infer a JSON response from the literal. */
 const NDJSON: string = 'application/x-ndjson'
 
-const publish = createRoute({
-  method: 'post',
-  path: '/v1/events',
-  operationId: 'publishEvents',
-  tags,
-  summary: 'Send events to any scopes through the queue',
+const publish = route('post /v1/events', 'publishEvents', 'Send events to any scopes through the queue', {
   description:
     'Responds once the events are durable; their scopes receive them within milliseconds. Set your own ids to make retries idempotent: an event with a known id is a duplicate ' +
     'and changes nothing. If the queue accepts only some of the events (503), `receipts` lists which ones to send again, and under which ids. A `traceparent` header sets the trace of the events.',
@@ -34,12 +29,7 @@ const publish = createRoute({
   },
 })
 
-const list = createRoute({
-  method: 'get',
-  path: '/v1/events',
-  operationId: 'listEvents',
-  tags,
-  summary: 'List events, newest first',
+const list = route('get /v1/events', 'listEvents', 'List events, newest first', {
   description:
     'The event log of all scopes that the key covers, about a second behind the scopes. A page holds at most 4 MB of events, regardless of `limit`.',
   ...guard({ roles: ['viewer'] }),
@@ -60,12 +50,7 @@ const list = createRoute({
   responses: { 200: json(paged(loggedEvent), 'A page.'), ...problems(400) },
 })
 
-const replay = createRoute({
-  method: 'get',
-  path: '/v1/events/replay',
-  operationId: 'replayEvents',
-  tags,
-  summary: 'Replay history as NDJSON, oldest first',
+const replay = route('get /v1/events/replay', 'replayEvents', 'Replay history as NDJSON, oldest first', {
   description: 'Reads the retained event log by timestamp. It changes nothing and does not contact any scope.',
   ...guard({ roles: ['viewer'] }),
   request: {
@@ -82,12 +67,7 @@ const replay = createRoute({
   },
 })
 
-const find = createRoute({
-  method: 'get',
-  path: '/v1/events/{id}',
-  operationId: 'getEvent',
-  tags,
-  summary: 'Get one event',
+const find = route('get /v1/events/{id}', 'getEvent', 'Get one event', {
   description: 'Ids are unique per scope; without `scope` the newest event with the id is returned.',
   ...guard({ roles: ['viewer'] }),
   request: { params: z.object({ id: z.string().min(1).max(128) }), query: z.object({ scope: scopeName.optional() }) },

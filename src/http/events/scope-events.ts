@@ -1,20 +1,17 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { limits } from '../../base/limits.ts'
 import { type EventReceipt, outcomes, receipts } from '../../contract/event-record.ts'
 import type { Waited } from '../../contract/scope-api.ts'
-import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
+import { guard, json, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules, readEvents } from '../body/parse-events.ts'
 import { inboxFull } from '../problems/refusals.ts'
 
+const route = routes('Scopes')
+
 const WAIT_MS = 10_000
 
-const publish = createRoute({
-  method: 'post',
-  path: '/v1/scopes/{scope}/events',
-  operationId: 'publishScopeEvents',
-  tags: ['Scopes'],
-  summary: 'Send events directly to one scope',
+const publish = route('post /v1/scopes/{scope}/events', 'publishScopeEvents', 'Send events directly to one scope', {
   description:
     'Responds once the inbox has stored the events. With `wait=outcome`, responds once each event has its outcome, or with receipts when the time is up; `waiting` then tells why an event has no outcome yet. ' +
     'Outcomes beyond 4 MB in total are shortened (`shortened`): `GET /v1/scopes/{scope}/events/{id}` returns the full one.',

@@ -1,12 +1,14 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { demandRole } from '../auth/middleware.ts'
 import { DEFAULT_SCOPE, scopeName } from '../../core/event.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
+import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { propose } from '../skills/propose.ts'
 import { answerOnce, type Trying } from './answer-once.ts'
 import { callResult } from './call-result.ts'
 import { mcpServer, type SkillsPage } from './server.ts'
+
+const route = routes('Skills')
 
 /** The SDK validates the rest. It also accepts batches, which MCP dropped on 2025-06-18. */
 const message = z.looseObject(
@@ -14,12 +16,7 @@ const message = z.looseObject(
   'it is one JSON-RPC message, not a batch',
 )
 
-const mcp = createRoute({
-  method: 'post',
-  path: '/v1/mcp',
-  operationId: 'callMcp',
-  tags: ['Skills'],
-  summary: 'Mount the skills of a scope as an MCP server',
+const mcp = route('post /v1/mcp', 'callMcp', 'Mount the skills of a scope as an MCP server', {
   description:
     'Streamable HTTP transport of the Model Context Protocol, without sessions: one JSON-RPC message per request, with a JSON response; GET and DELETE are not supported. ' +
     'The tools are the active skills that fit the scope. `tools/call` makes a proposal with the roles of the key (publisher), and the gate decides; the argument `reflex_why` ' +

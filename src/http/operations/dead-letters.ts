@@ -1,49 +1,34 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { withIso } from '../../base/time.ts'
 import { deadLetter } from '../../contract/event-record.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import { scopeName, type Event } from '../../core/event.ts'
 import type { Env } from '../../env.ts'
 import { deleteDeadLetters, findDeadLetter, listDeadLetters, type DeadLetter } from '../../store/dead-letters.ts'
-import { guard, idPath, json, jsonRequest, problems, resource } from '../describe/describe.ts'
+import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { byAge, listed, paged } from '../describe/paging.ts'
 import { conflict, notFound } from '../problems/refusals.ts'
 import { retryDeadLetters, retryNewest } from './retry-dead-letters.ts'
 import { storeOf } from '../../store/store.ts'
 
-const tags = ['Dead letters']
+const route = routes('Dead letters')
 const which = { scope: scopeName.optional(), type: z.string().min(1).max(128).optional() }
 
-const list = createRoute({
-  method: 'get',
-  path: '/v1/dlq',
-  operationId: 'listDeadLetters',
-  tags,
-  summary: 'List dead letters, newest first',
+const list = route('get /v1/dlq', 'listDeadLetters', 'List dead letters, newest first', {
   description: 'Messages without a scope are listed only for keys that cover every scope.',
   ...guard({ roles: ['operator'] }),
   request: { query: byAge(which) },
   responses: { 200: json(paged(deadLetter), 'A page.'), ...problems(400) },
 })
 
-const find = createRoute({
-  method: 'get',
-  path: '/v1/dlq/{id}',
-  operationId: 'getDeadLetter',
-  tags,
-  summary: 'Get a dead letter',
+const find = route('get /v1/dlq/{id}', 'getDeadLetter', 'Get a dead letter', {
   ...guard({ roles: ['operator'] }),
   request: { params: idPath },
   responses: { 200: json(deadLetter, 'The dead letter.'), ...problems(400, 404) },
 })
 
 const failure = z.object({ id: z.string(), reason: z.string() })
-const retryMany = createRoute({
-  method: 'post',
-  path: '/v1/dlq/retry',
-  operationId: 'retryDeadLetters',
-  tags,
-  summary: 'Retry dead letters',
+const retryMany = route('post /v1/dlq/retry', 'retryDeadLetters', 'Retry dead letters', {
   description: 'Requeues the newest matches, at most `limit`. Their events return to their scopes with their attempts reset.',
   ...guard({ roles: ['operator'], body: 'json' }),
   request: { body: jsonRequest(z.strictObject({ ...which, limit: z.int().min(1).max(1000).default(100) }), { scope: 'default' }) },
@@ -53,12 +38,7 @@ const retryMany = createRoute({
   },
 })
 
-const retry = createRoute({
-  method: 'post',
-  path: '/v1/dlq/{id}/retry',
-  operationId: 'retryDeadLetter',
-  tags,
-  summary: 'Retry a dead letter',
+const retry = route('post /v1/dlq/{id}/retry', 'retryDeadLetter', 'Retry a dead letter', {
   ...guard({ roles: ['operator'] }),
   request: { params: idPath },
   responses: {
@@ -67,12 +47,7 @@ const retry = createRoute({
   },
 })
 
-const discard = createRoute({
-  method: 'delete',
-  path: '/v1/dlq/{id}',
-  operationId: 'discardDeadLetter',
-  tags,
-  summary: 'Discard a dead letter',
+const discard = route('delete /v1/dlq/{id}', 'discardDeadLetter', 'Discard a dead letter', {
   description: 'Removes it from this list. The event stays in its scope as `dead_lettered`.',
   ...guard({ roles: ['operator'] }),
   request: { params: idPath },

@@ -1,20 +1,15 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import type { Env } from '../../env.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
-import { guard, json, open, problems, resource } from '../describe/describe.ts'
+import { guard, json, open, problems, resource, routes } from '../describe/describe.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, retentionReport } from './health-report.ts'
 import { probe } from './probe.ts'
 import { storeOf } from '../../store/store.ts'
 
-const tags = ['Health']
+const route = routes('Health')
 const part = z.object({ ok: z.boolean(), duration_ms: z.number(), error: z.string().nullable() })
 
-const alive = createRoute({
-  method: 'get',
-  path: '/health',
-  operationId: 'getHealth',
-  tags,
-  summary: 'Check that the Worker responds',
+const alive = route('get /health', 'getHealth', 'Check that the Worker responds', {
   ...open,
   responses: { 200: json(z.object({ status: z.literal('ok') }), 'It responds.') },
 })
@@ -28,23 +23,13 @@ const readiness = z.object({
     description: 'Checks that REFLEX_MODEL names a model and that its configuration is complete. No model is called.',
   }),
 })
-const ready = createRoute({
-  method: 'get',
-  path: '/health/ready',
-  operationId: 'getReadiness',
-  tags,
-  summary: 'Check that D1 and the queue are reachable and a model is configured',
+const ready = route('get /health/ready', 'getReadiness', 'Check that D1 and the queue are reachable and a model is configured', {
   ...open,
   responses: { 200: json(readiness, 'Ready.'), 503: json(readiness, 'Not ready; the failing part has an `error`.') },
 })
 
 const depth = z.object({ scope: z.string(), agent: z.string(), open: z.int() })
-const detailed = createRoute({
-  method: 'get',
-  path: '/health/detailed',
-  operationId: 'getDetailedHealth',
-  tags,
-  summary: 'The state of each part',
+const detailed = route('get /health/detailed', 'getDetailedHealth', 'The state of each part', {
   description: 'Depths and dead letters cover the scopes of the key, as last replicated to D1.',
   ...guard({ roles: ['viewer'] }),
   responses: {

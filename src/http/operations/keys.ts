@@ -1,46 +1,31 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { withIso } from '../../base/time.ts'
 import { createKey } from '../auth/key.ts'
 import { baseRoles, coversScope, key as listedKey, newKey, type Principal } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { deleteKey, findKey, insertKey, listKeys, type ListedKey } from '../../store/keys.ts'
-import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
+import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { byAge, listed, paged } from '../describe/paging.ts'
 import { forgetKey } from '../auth/key-source.ts'
 import { forbidden, invalid, notFound } from '../problems/refusals.ts'
 import { storeOf } from '../../store/store.ts'
 
-const tags = ['Keys']
+const route = routes('Keys')
 
-const create = createRoute({
-  method: 'post',
-  path: '/v1/keys',
-  operationId: 'createKey',
-  tags,
-  summary: 'Create a key',
+const create = route('post /v1/keys', 'createKey', 'Create a key', {
   description: 'The key is shown only once; only its hash is stored. The creating key must cover its scopes.',
   ...guard({ roles: ['admin'], body: 'json' }),
   request: { body: jsonRequest(newKey, { name: 'ci', roles: ['publisher'], scopes: ['team-a/*'] }) },
   responses: { 201: json(listedKey.omit({ created_at: true }).extend({ key: z.string() }), 'The key.'), ...problems(400, 413, 415) },
 })
 
-const list = createRoute({
-  method: 'get',
-  path: '/v1/keys',
-  operationId: 'listKeys',
-  tags,
-  summary: 'List keys, newest first',
+const list = route('get /v1/keys', 'listKeys', 'List keys, newest first', {
   ...guard({ roles: ['admin'] }),
   request: { query: byAge({}) },
   responses: { 200: json(paged(listedKey), 'A page, without the keys themselves.'), ...problems(400) },
 })
 
-const remove = createRoute({
-  method: 'delete',
-  path: '/v1/keys/{id}',
-  operationId: 'deleteKey',
-  tags,
-  summary: 'Delete a key',
+const remove = route('delete /v1/keys/{id}', 'deleteKey', 'Delete a key', {
   description:
     'Takes effect immediately at this location, and everywhere within 30 s. Sockets and streams opened with the key are closed within a minute of use.',
   ...guard({ roles: ['admin'] }),

@@ -1,21 +1,16 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { coversScope } from '../../contract/principal.ts'
 import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../reflexes/metrics.ts'
 import { metricsOf } from '../../store/reflex-metrics.ts'
-import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
+import { guard, json, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { reflexMetrics } from '../../contract/reflex-report.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
 import { storeOf } from '../../store/store.ts'
 
-const tags = ['Reflexes']
+const route = routes('Reflexes')
 const version = z.int()
 
-const ofReflex = createRoute({
-  method: 'get',
-  path: '/v1/reflexes/{ref}/metrics',
-  operationId: 'getReflexMetrics',
-  tags,
-  summary: 'Get the metrics of a reflex',
+const ofReflex = route('get /v1/reflexes/{ref}/metrics', 'getReflexMetrics', 'Get the metrics of a reflex', {
   description: 'By version and by scope, for the scopes that the key covers. With `id@version`, only that version. Updated within seconds.',
   ...guard({ roles: ['viewer'] }),
   request: { params: reflexPath },
@@ -33,12 +28,7 @@ const ofReflex = createRoute({
   },
 })
 
-const ofScope = createRoute({
-  method: 'get',
-  path: '/v1/scopes/{scope}/metrics',
-  operationId: 'getScopeMetrics',
-  tags,
-  summary: "Get the metrics of a scope's reflexes",
+const ofScope = route('get /v1/scopes/{scope}/metrics', 'getScopeMetrics', "Get the metrics of a scope's reflexes", {
   description: 'Current values, together with the counters of the scope.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath },

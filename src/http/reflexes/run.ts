@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { reflexRun } from '../../contract/reflex.ts'
 import { evaluation } from '../../contract/reflex-report.ts'
 import { scopeName } from '../../core/event.ts'
@@ -6,7 +6,7 @@ import { evaluateRecordings } from '../../reflexes/evaluation.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { sampleContext } from '../../reflexes/reflex-context.ts'
 import { runReflex } from '../../reflexes/run-reflex.ts'
-import { guard, json, jsonRequest, problems, resource } from '../describe/describe.ts'
+import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { demandCoverage } from '../problems/refusals.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
 import { timeWindow } from './time-window.ts'
@@ -14,14 +14,9 @@ import { storeOf } from '../../store/store.ts'
 
 /** Recordings per page. The scope limits a page by its bytes, too. */
 const PAGE = 100
-const tags = ['Reflexes']
+const route = routes('Reflexes')
 
-const run = createRoute({
-  method: 'post',
-  path: '/v1/reflexes/{ref}/run',
-  operationId: 'runReflex',
-  tags,
-  summary: 'Run a reflex without acting',
+const run = route('post /v1/reflexes/{ref}/run', 'runReflex', 'Run a reflex without acting', {
   description:
     'Runs it on a context of yours. Fields that you leave out come from a complete sample context. The context is limited to 64 kB. Faulty code is contained and ' +
     'reported in the response. The body is optional.',
@@ -35,12 +30,7 @@ const run = createRoute({
   responses: { 200: json(reflexRun, 'The result of the run.'), ...problems(400, 404, 413, 415) },
 })
 
-const evaluate = createRoute({
-  method: 'post',
-  path: '/v1/reflexes/{ref}/evaluate',
-  operationId: 'evaluateReflex',
-  tags,
-  summary: 'Evaluate a reflex on the history of a scope',
+const evaluate = route('post /v1/reflexes/{ref}/evaluate', 'evaluateReflex', 'Evaluate a reflex on the history of a scope', {
   description:
     'Runs it on the contexts of a scope within a window, without acting, and compares its actions with the decisions made at the time. A `window` is `10m`, `24h`, `7d` or `{"last_s": 600}`, ' +
     'at most 30 days.',

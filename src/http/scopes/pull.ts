@@ -1,24 +1,19 @@
 import { createHash } from 'node:crypto'
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { limits } from '../../base/limits.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
-import { guard, json, jsonRequest, jsonText, problems, resource, scopePath } from '../describe/describe.ts'
+import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { conflict } from '../problems/refusals.ts'
 import { event } from '../../contract/event-record.ts'
 import { wholeOrLost } from '../body/whole-or-lost.ts'
 import { warn } from '../../base/warn.ts'
 
-const tags = ['Pull loop']
+const route = routes('Pull loop')
 const token = z.string().min(1).max(256)
 const deliveries = z.array(z.object({ event, ack_token: z.string(), attempts: z.int() }))
 type Claimed = { deliveries: z.infer<typeof deliveries> }
 
-const claim = createRoute({
-  method: 'post',
-  path: '/v1/scopes/{scope}/claim',
-  operationId: 'claimEvents',
-  tags,
-  summary: 'Claim events',
+const claim = route('post /v1/scopes/{scope}/claim', 'claimEvents', 'Claim events', {
   description:
     'For scopes whose setting `consumer` is `pull`. Returns the oldest due events, each under a lease. An event that is not acknowledged before its lease expires goes to ' +
     'the next claim and counts as an attempt. A response holds at most 4 MB of events; the rest stays pending. ' +
@@ -45,12 +40,7 @@ const claim = createRoute({
   responses: { 200: json(z.object({ deliveries }), 'The claimed events; empty if none is due.'), ...problems(400, 409, 413, 415) },
 })
 
-const ack = createRoute({
-  method: 'post',
-  path: '/v1/scopes/{scope}/ack',
-  operationId: 'acknowledgeEvents',
-  tags,
-  summary: 'Acknowledge claimed events',
+const ack = route('post /v1/scopes/{scope}/ack', 'acknowledgeEvents', 'Acknowledge claimed events', {
   description: 'The events end as `completed`. A token that was already settled, or whose lease has expired, is stale and changes nothing.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
   request: {
@@ -65,12 +55,7 @@ const ack = createRoute({
   },
 })
 
-const nack = createRoute({
-  method: 'post',
-  path: '/v1/scopes/{scope}/nack',
-  operationId: 'rejectEvents',
-  tags,
-  summary: 'Reject a claimed event',
+const nack = route('post /v1/scopes/{scope}/nack', 'rejectEvents', 'Reject a claimed event', {
   description: 'It is retried with backoff, or becomes a dead letter once its attempts are used up.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'report' }),
   request: {

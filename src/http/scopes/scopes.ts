@@ -1,9 +1,9 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { eventRecord } from '../../contract/event-record.ts'
 import { limits } from '../../base/limits.ts'
 import { settingsPatch, type SettingsPatch } from '../../contract/settings/settings.ts'
 import { listScopes } from '../../store/scopes.ts'
-import { guard, json, jsonRequest, jsonText, problems, resource, scopePath } from '../describe/describe.ts'
+import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
 import { invalid, notFound } from '../problems/refusals.ts'
 import { described, plainSchema } from '../describe/plain-schema.ts'
@@ -12,37 +12,22 @@ import { contextView, scopeState, scopeSummary, settings } from '../../contract/
 import { logEntry } from '../../contract/log-entry.ts'
 import { storeOf } from '../../store/store.ts'
 
-const tags = ['Scopes']
+const route = routes('Scopes')
 
-const list = createRoute({
-  method: 'get',
-  path: '/v1/scopes',
-  operationId: 'listScopes',
-  tags,
-  summary: 'List scopes, by name',
+const list = route('get /v1/scopes', 'listScopes', 'List scopes, by name', {
   ...guard({ roles: ['viewer'] }),
   request: { query: z.object({ limit: pageLimit(1000), cursor: z.string().max(128).default('') }) },
   responses: { 200: json(paged(scopeSummary), 'A page.'), ...problems(400) },
 })
 
-const state = createRoute({
-  method: 'get',
-  path: '/v1/scopes/{scope}',
-  operationId: 'getScope',
-  tags,
-  summary: "Get a scope's state",
+const state = route('get /v1/scopes/{scope}', 'getScope', "Get a scope's state", {
   description: 'Inbox depths, the turn in flight, counters and settings. A scope without events is empty; it is never reported as missing.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath },
   responses: { 200: json(scopeState, 'The state.'), ...problems(400) },
 })
 
-const configure = createRoute({
-  method: 'patch',
-  path: '/v1/scopes/{scope}',
-  operationId: 'updateScopeSettings',
-  tags,
-  summary: "Change a scope's settings",
+const configure = route('patch /v1/scopes/{scope}', 'updateScopeSettings', "Change a scope's settings", {
   description:
     'A merge patch: only the given settings change; null restores the default. docs/settings.md describes each setting. ' +
     "Tools whose secret isn't allowed for their host (`REFLEX_TOOL_X_HOSTS`) are rejected.",
@@ -58,12 +43,7 @@ const configure = createRoute({
 })
 
 const place = z.coerce.number<string>().int().min(1)
-const context = createRoute({
-  method: 'get',
-  path: '/v1/scopes/{scope}/context',
-  operationId: 'getContext',
-  tags,
-  summary: 'Get the DecisionContext',
+const context = route('get /v1/scopes/{scope}/context', 'getContext', 'Get the DecisionContext', {
   description:
     'The working memory of the scope: the events since the last action, oldest first, and the scratch. A page holds the newest ' +
     '`limit` events, at most 4 MB; pass its `next_cursor` as `cursor` for older ones.',
@@ -79,12 +59,7 @@ const context = createRoute({
 })
 
 const seq = z.coerce.number<string>().int().min(0)
-const log = createRoute({
-  method: 'get',
-  path: '/v1/scopes/{scope}/log',
-  operationId: 'readLog',
-  tags,
-  summary: 'Read the log, oldest first',
+const log = route('get /v1/scopes/{scope}/log', 'readLog', 'Read the log, oldest first', {
   description: 'Everything the scope perceived, decided and did. `next_cursor` is the `after` of the next page; null at the current end.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: {
@@ -98,23 +73,13 @@ const log = createRoute({
   responses: { 200: json(paged(logEntry), 'A page.'), ...problems(400) },
 })
 
-const event = createRoute({
-  method: 'get',
-  path: '/v1/scopes/{scope}/events/{id}',
-  operationId: 'getScopeEvent',
-  tags,
-  summary: 'Get one event from the scope',
+const event = route('get /v1/scopes/{scope}/events/{id}', 'getScopeEvent', 'Get one event from the scope', {
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath.extend({ id: z.string().min(1).max(128) }) },
   responses: { 200: json(eventRecord, 'The event, its status and outcome.'), ...problems(400, 404) },
 })
 
-const cancel = createRoute({
-  method: 'post',
-  path: '/v1/scopes/{scope}/cancel',
-  operationId: 'cancelTurn',
-  tags,
-  summary: 'Stop the turn in flight',
+const cancel = route('post /v1/scopes/{scope}/cancel', 'cancelTurn', 'Stop the turn in flight', {
   description: 'Durable: the turn stays cancelled across a restart. Its events end as `cancelled`. The body is optional.',
   ...guard({ roles: ['operator'], scoped: true, body: 'optional' }),
   request: {

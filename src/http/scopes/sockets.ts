@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { issueTicket as signTicket, principalOf, ticketSecretOf, verifyTicket } from '../auth/ticket.ts'
 import { deciderOf, hasRole, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
@@ -6,20 +6,15 @@ import { randomHex } from '../../core/event.ts'
 import { keyDeleted, tooFarBehind, type Connect } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
 import { Problem } from '../../contract/problem.ts'
-import { guard, json, problems, resource, scopePath } from '../describe/describe.ts'
+import { guard, json, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { conflict, tooMany, unavailable } from '../problems/refusals.ts'
 
-const tags = ['Live']
+const route = routes('Live')
 const seq = z.coerce.number<string>().int().min(0).optional()
 const after = seq.describe('The last `seq` seen: newer log entries are sent first. Without it, only new entries are sent.')
 const ticket = z.string().optional().describe('A one-time ticket, in place of a key.')
 
-const socket = createRoute({
-  method: 'get',
-  path: '/v1/scopes/{scope}/ws',
-  operationId: 'openSocket',
-  tags,
-  summary: 'Open a WebSocket',
+const socket = route('get /v1/scopes/{scope}/ws', 'openSocket', 'Open a WebSocket', {
   description:
     'JSON in both directions. **In** (role publisher): an event, or `{"content": "…"}`, which is a `ws.message` of this connection; with the role operator also ' +
     '`{"type": "approve" or "reject", "approval_id", "reason"?}`. **Out**: `{"type": "ack", "id", "status"}` once an event is durable or a decision is recorded; `{"type": "error", "errors"}` for invalid input, after which the socket stays open; `{"type": "log", "entry"}` for ' +
@@ -46,12 +41,7 @@ const socket = createRoute({
   },
 })
 
-const stream = createRoute({
-  method: 'get',
-  path: '/v1/scopes/{scope}/stream',
-  operationId: 'streamLog',
-  tags,
-  summary: 'Follow the log as server-sent events',
+const stream = route('get /v1/scopes/{scope}/stream', 'streamLog', 'Follow the log as server-sent events', {
   description:
     'Each event is named `log`; its `id` is the `seq` and its data the entry. A `Last-Event-ID` header resumes the stream; an EventSource sends it automatically, even before the ' +
     'first entry, because the stream starts with the `id` of the position before it. A stream ends within about a minute after its key was deleted, or if nothing was read from it for a minute.',
@@ -63,12 +53,7 @@ const stream = createRoute({
   },
 })
 
-const issueTicket = createRoute({
-  method: 'post',
-  path: '/v1/scopes/{scope}/tickets',
-  operationId: 'createTicket',
-  tags,
-  summary: 'Get a one-time ticket',
+const issueTicket = route('post /v1/scopes/{scope}/tickets', 'createTicket', 'Get a one-time ticket', {
   description:
     'Valid for one connection to this scope, for 60 s, with the base roles of the requesting key. If that key is deleted, the connection is closed. ' +
     'The deployment signs it with `REFLEX_TICKET_SECRET` or a key derived from `REFLEX_ADMIN_KEY`; replacing that secret invalidates unused tickets. 409: neither is set.',

@@ -1,20 +1,15 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import type { Problem } from '../../contract/problem.ts'
 import { schedule, timer } from '../../contract/schedule.ts'
-import { guard, json, jsonRequest, problems, resource, scopePath } from '../describe/describe.ts'
+import { guard, json, jsonRequest, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { whole } from '../describe/paging.ts'
 import { conflict, invalid, notFound } from '../problems/refusals.ts'
 
-const tags = ['Timers']
+const route = routes('Timers')
 const name = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'a timer is named by 1 to 64 characters of A-Z a-z 0-9 . _ : and -')
 const timerPath = scopePath.extend({ name })
 
-const set = createRoute({
-  method: 'put',
-  path: '/v1/scopes/{scope}/timers/{name}',
-  operationId: 'putTimer',
-  tags,
-  summary: 'Set a timer',
+const set = route('put /v1/scopes/{scope}/timers/{name}', 'putTimer', 'Set a timer', {
   description:
     'Each tick is a `timer.tick` event. A timer ticks at an interval, by a cron expression in UTC, or once. Idempotent: setting the same schedule again changes nothing. ' +
     'Missed ticks are merged into one. While the inbox is full, ticks of a repeating timer are skipped and logged (`timer-skipped`).',
@@ -23,34 +18,19 @@ const set = createRoute({
   responses: { 200: json(timer, 'Updated, or unchanged.'), 201: json(timer, 'Created.'), ...problems(400, 409, 413, 415) },
 })
 
-const list = createRoute({
-  method: 'get',
-  path: '/v1/scopes/{scope}/timers',
-  operationId: 'listTimers',
-  tags,
-  summary: 'List timers, by name',
+const list = route('get /v1/scopes/{scope}/timers', 'listTimers', 'List timers, by name', {
   ...guard({ roles: ['operator'], scoped: true }),
   request: { params: scopePath },
   responses: { 200: json(whole(timer), 'All timers.'), ...problems(400) },
 })
 
-const get = createRoute({
-  method: 'get',
-  path: '/v1/scopes/{scope}/timers/{name}',
-  operationId: 'getTimer',
-  tags,
-  summary: 'Get a timer',
+const get = route('get /v1/scopes/{scope}/timers/{name}', 'getTimer', 'Get a timer', {
   ...guard({ roles: ['operator'], scoped: true }),
   request: { params: timerPath },
   responses: { 200: json(timer, 'The timer.'), ...problems(400, 404) },
 })
 
-const remove = createRoute({
-  method: 'delete',
-  path: '/v1/scopes/{scope}/timers/{name}',
-  operationId: 'deleteTimer',
-  tags,
-  summary: 'Remove a timer',
+const remove = route('delete /v1/scopes/{scope}/timers/{name}', 'deleteTimer', 'Remove a timer', {
   ...guard({ roles: ['operator'], scoped: true }),
   request: { params: timerPath },
   responses: { 204: { description: 'Removed.' }, ...problems(400, 404) },

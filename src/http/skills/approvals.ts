@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { withIso } from '../../base/time.ts'
 import { warn } from '../../base/warn.ts'
 import { approval, approvalStatus, decisionReason, type Approval } from '../../contract/approval.ts'
@@ -6,39 +6,27 @@ import { coversScope, hasRole, type Principal } from '../../contract/principal.t
 import { scopeName } from '../../core/event.ts'
 import type { Env } from '../../env.ts'
 import { decideApproval, findApproval, listApprovals } from '../../store/approvals.ts'
-import { guard, idPath, json, jsonRequest, problems, resource } from '../describe/describe.ts'
+import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { byAge, listed, paged } from '../describe/paging.ts'
 import { conflict, forbidden, notFound } from '../problems/refusals.ts'
 import { storeOf } from '../../store/store.ts'
 
-const tags = ['Approvals']
+const route = routes('Approvals')
 
-const list = createRoute({
-  method: 'get',
-  path: '/v1/approvals',
-  operationId: 'listApprovals',
-  tags,
-  summary: 'List approvals, newest first',
+const list = route('get /v1/approvals', 'listApprovals', 'List approvals, newest first', {
   description: 'Pending and decided approvals in the scopes that the key covers.',
   ...guard({ roles: ['operator'] }),
   request: { query: byAge({ status: approvalStatus.optional(), scope: scopeName.optional() }) },
   responses: { 200: json(paged(approval), 'A page.'), ...problems(400) },
 })
 
-const find = createRoute({
-  method: 'get',
-  path: '/v1/approvals/{id}',
-  operationId: 'getApproval',
-  tags,
-  summary: 'Get an approval',
+const find = route('get /v1/approvals/{id}', 'getApproval', 'Get an approval', {
   ...guard({ roles: ['operator'] }),
   request: { params: idPath },
   responses: { 200: json(approval, 'The approval.'), ...problems(400, 404) },
 })
 
 const decision = {
-  method: 'post' as const,
-  tags,
   ...guard({ roles: ['operator'], body: 'optional' }),
   request: {
     params: idPath,
@@ -47,21 +35,15 @@ const decision = {
   responses: { 200: json(approval, 'The updated approval.'), ...problems(400, 404, 409, 413, 415) },
 }
 
-const approve = createRoute({
+const approve = route('post /v1/approvals/{id}/approve', 'approveRun', 'Approve a run of a skill', {
   ...decision,
-  path: '/v1/approvals/{id}/approve',
-  operationId: 'approveRun',
-  summary: 'Approve a run of a skill',
   description:
     'Allows one run of that version with those inputs. The first decision wins; expired approvals cannot be decided. Four-eyes principle: the key that proposed the run ' +
     "cannot approve it, unless it has the role admin or the manifest's `policy.self_approval` allows it. Inactive versions cannot be approved. The body is optional.",
 })
 
-const reject = createRoute({
+const reject = route('post /v1/approvals/{id}/reject', 'rejectRun', 'Reject a run of a skill', {
   ...decision,
-  path: '/v1/approvals/{id}/reject',
-  operationId: 'rejectRun',
-  summary: 'Reject a run of a skill',
   description:
     "The skill does not run, and the scope's log records the reason. The proposer may reject it to withdraw it. The body is optional.",
 })

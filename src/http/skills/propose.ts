@@ -1,23 +1,18 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { baseRoles, hasRole } from '../../contract/principal.ts'
 import { bulletin, proposalResult, type Bulletin, type ProposalReport } from '../../contract/skill.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
 import { proposeSkillInput, type Proposal } from '../../skills/asp/parse.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { guard, json, jsonRequest, jsonText, problems, resource, scopePath } from '../describe/describe.ts'
+import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { described, plainSchema } from '../describe/plain-schema.ts'
 import { refuseInvalid } from '../problems/refuse-invalid.ts'
 
-const tags = ['Skills']
+const route = routes('Skills')
 const body = proposeSkillInput.extend({ dry_run: z.boolean().default(false).describe('Only evaluates the gate; nothing runs.') })
 
-const proposal = createRoute({
-  method: 'post',
-  path: '/v1/scopes/{scope}/skills/propose',
-  operationId: 'proposeSkill',
-  tags,
-  summary: 'Propose to run a skill',
+const proposal = route('post /v1/scopes/{scope}/skills/propose', 'proposeSkill', 'Propose to run a skill', {
   description:
     "The gate decides, based on the manifest, the scope's settings and the roles of the key: compat, preconditions, score, policy, in this order. An allowed proposal runs immediately, " +
     'and the response holds its result. A `traceparent` header sets the trace of the run; otherwise a new one is created. Use `trace_id` to find the run in the log.',
@@ -33,12 +28,7 @@ const proposal = createRoute({
   responses: { 200: json(proposalResult, 'The decision and the result.'), ...problems(400, 413, 415) },
 })
 
-const show = createRoute({
-  method: 'get',
-  path: '/v1/scopes/{scope}/bulletin',
-  operationId: 'getBulletin',
-  tags,
-  summary: 'Show the bulletin of skills a model would get',
+const show = route('get /v1/scopes/{scope}/bulletin', 'getBulletin', 'Show the bulletin of skills a model would get', {
   description:
     "At most five active skills that fit the scope and the conversation, best first, based on the scope's settings `project`, `env`, `toolset`, `repo` and `goal_labels` and on recently successful runs.",
   ...guard({ roles: ['viewer'], scoped: true }),
