@@ -21,7 +21,7 @@ export type ProblemOptions = {
   type: ProblemType
   title: string
   detail: string
-  errors?: FieldError[]
+  errors?: FieldError[] | undefined
   /** Members specific to this type of problem. */
   extension?: Record<string, unknown>
   headers?: Record<string, string>

@@ -2,8 +2,8 @@ import { createMiddleware } from 'hono/factory'
 import type { RouteEnv } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
 import { DEFAULT_SCOPE, scopeName } from '../../core/event.ts'
-import { Problem, type ProblemOptions, type ProblemType } from '../../contract/problem.ts'
-import { forbidden, tooMany } from '../problems/refusals.ts'
+import type { Problem } from '../../contract/problem.ts'
+import { forbidden, refusal, tooMany, unavailable } from '../problems/refusals.ts'
 import { authenticate, type Credentials, type Refusal } from './authenticate.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 
@@ -37,7 +37,7 @@ export const authenticated = (source: KeySource) =>
     })
     if (!outcome.ok) {
       await demandRate()
-      throw new Problem({ ...refusals[outcome.reason], detail: outcome.detail })
+      throw refused(outcome.reason, outcome.detail)
     }
     c.set('principal', outcome.principal)
     await next()
@@ -54,7 +54,7 @@ export const ticketed = (redeem: (env: Env, scope: string, ticket: string) => Pr
     if (!(await isWithinRate(c.env, addressKey('ticket', c.req.header('CF-Connecting-IP'))))) throw rateExceeded('this address')
     const scope = scopeName.safeParse(c.req.param('scope'))
     const principal = scope.success ? await redeem(c.env, scope.data, ticket) : null
-    if (!principal) throw new Problem({ ...unauthenticated('urn:reflex:problem:unauthenticated'), detail: BAD_TICKET })
+    if (!principal) throw refused('unknown', BAD_TICKET)
     c.set('principal', principal)
     await next()
   })
@@ -93,7 +93,7 @@ function covered(principal: Principal, name: string | undefined, detail: string)
   const parsed = scopeName.safeParse(name)
   if (!parsed.success) {
     const errors = parsed.error.issues.map(({ message }) => ({ path: 'scope', message }))
-    throw new Problem({ status: 400, type: 'urn:reflex:problem:invalid-scope', title: 'Invalid scope', detail, errors })
+    throw refusal('invalid-scope', detail, { errors })
   }
   if (!coversScope(principal, parsed.data)) throw forbidden(`The key ${principal.name} does not cover the scope ${parsed.data}.`)
   return parsed.data
@@ -123,14 +123,8 @@ async function isWithinRate(env: Env, key: string): Promise<boolean> {
 const rateExceeded = (who: string): Problem =>
   tooMany('too-many-requests', `Too many requests by ${who}. Try again in ${RATE_PERIOD_S} s.`, RATE_PERIOD_S)
 
-const refusals: Record<Refusal['reason'], Omit<ProblemOptions, 'detail'>> = {
-  no_key_configured: unauthenticated('urn:reflex:problem:no-key-configured'),
-  missing: unauthenticated('urn:reflex:problem:unauthenticated'),
-  malformed: unauthenticated('urn:reflex:problem:unauthenticated'),
-  unknown: unauthenticated('urn:reflex:problem:unauthenticated'),
-  unavailable: { status: 503, type: 'urn:reflex:problem:unavailable', title: 'Temporarily unavailable', headers: { 'Retry-After': '5' } },
-}
-
-function unauthenticated(type: ProblemType): Omit<ProblemOptions, 'detail'> {
-  return { status: 401, type, title: 'Not authenticated', headers: { 'WWW-Authenticate': 'Bearer' } }
+function refused(reason: Refusal['reason'], detail: string): Problem {
+  if (reason === 'unavailable') return unavailable(detail)
+  const kind = reason === 'no_key_configured' ? 'no-key-configured' : 'unauthenticated'
+  return refusal(kind, detail, { headers: { 'WWW-Authenticate': 'Bearer' } })
 }

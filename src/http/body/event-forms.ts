@@ -2,7 +2,8 @@ import { parseCloudEvent } from '../../events/cloud-event.ts'
 import { limits } from '../../base/limits.ts'
 import { type EventRules, type ParsedEvent, parseEvent } from '../../events/parse-event.ts'
 import { parseJson } from '../../base/parse-json.ts'
-import { Problem } from '../../contract/problem.ts'
+import type { Problem } from '../../contract/problem.ts'
+import { refusal } from '../problems/refusals.ts'
 
 /** One event of a body, not yet validated. `index` is null if the body is a single event. */
 export type Row = { index: number | null; line: number | null } & ({ ok: true; value: unknown } | { ok: false; message: string })
@@ -21,13 +22,9 @@ export function formOf(contentType: string | null): Form {
   const form = forms.get(media.trim())
   const charset = parameters.map((parameter) => /^\s*charset="?([^"\s]*)"?\s*$/.exec(parameter)?.[1]).find((name) => name !== undefined)
   if (form && (charset === undefined || ['utf-8', 'utf8', 'us-ascii'].includes(charset))) return form
-  throw new Problem({
-    status: 415,
-    type: 'urn:reflex:problem:unsupported-media-type',
-    title: 'Unsupported media type',
-    detail: `Send a Content-Type, in UTF-8, that is one of: ${[...forms.keys()].join(', ')}.`,
-    headers: { Accept: [...forms.keys()].join(', ') },
-  })
+  const accepted = [...forms.keys()].join(', ')
+  const detail = `Send a Content-Type, in UTF-8, that is one of: ${accepted}.`
+  throw refusal('unsupported-media-type', detail, { headers: { Accept: accepted } })
 }
 
 function oneOrMany(text: string): Row[] {
@@ -62,12 +59,11 @@ function whole(text: string): unknown {
 
 const single = (value: unknown): Row => ({ index: null, line: null, ok: true, value })
 const indexed = (values: unknown[]): Row[] => counted(values).map((value, index) => ({ index, line: null, ok: true, value }))
-const malformed = (detail: string): Problem =>
-  new Problem({ status: 400, type: 'urn:reflex:problem:malformed-body', title: 'Malformed body', detail })
+const malformed = (detail: string): Problem => refusal('malformed-body', detail)
 
 /** Checks the number of events before any of them is processed. */
 function counted<Item>(items: Item[]): Item[] {
   if (items.length > 0 && items.length <= limits.events_per_request) return items
   const detail = `A request carries 1 to ${limits.events_per_request} events; this one carries ${items.length}.`
-  throw new Problem({ status: 400, type: 'urn:reflex:problem:wrong-event-count', title: 'Wrong number of events', detail })
+  throw refusal('wrong-event-count', detail)
 }

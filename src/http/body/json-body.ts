@@ -3,10 +3,9 @@ import type { Env } from '../../env.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { parseJson } from '../../base/parse-json.ts'
-import { Problem } from '../../contract/problem.ts'
 import { deploymentHider, deploymentSecrets, secretHider } from '../../base/secrets.ts'
 import { readBody } from './read-body.ts'
-import { invalid } from '../problems/refusals.ts'
+import { invalid, refusal } from '../problems/refusals.ts'
 
 const JSON_TYPE = /^application\/json *(;|$)/i
 
@@ -37,16 +36,11 @@ export const reportBody = body({ hides: true })
 
 function check(type: string | undefined, text: string): void {
   if (!JSON_TYPE.test(type ?? '')) {
-    throw new Problem({
-      status: 415,
-      type: 'urn:reflex:problem:unsupported-media-type',
-      title: 'Unsupported media type',
-      detail: 'Send the body as JSON, with Content-Type: application/json.',
-      headers: { Accept: 'application/json' },
-    })
+    const detail = 'Send the body as JSON, with Content-Type: application/json.'
+    throw refusal('unsupported-media-type', detail, { headers: { Accept: 'application/json' } })
   }
   const parsed = parseJson(text)
-  if (!parsed.ok) throw malformed(text.trim() === '' ? 'The body is empty.' : `The body is not JSON: ${parsed.message}.`)
+  if (!parsed.ok) throw refusal('malformed-body', text.trim() === '' ? 'The body is empty.' : `The body is not JSON: ${parsed.message}.`)
   const json = checkJson(parsed.value)
   if (!json.ok) throw invalid(`The body is invalid: ${`${json.error.path} ${json.error.message}`.trim()}.`, [json.error])
 }
@@ -64,6 +58,3 @@ function refuseSecrets(env: Env, text: string): void {
     [],
   )
 }
-
-const malformed = (detail: string): Problem =>
-  new Problem({ status: 400, type: 'urn:reflex:problem:malformed-body', title: 'Malformed body', detail })

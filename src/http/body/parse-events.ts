@@ -2,7 +2,8 @@ import type { Context } from 'hono'
 import type { FieldError } from '../../base/check-json.ts'
 import { limits } from '../../base/limits.ts'
 import { deploymentHider } from '../../base/secrets.ts'
-import { Problem, type ProblemOptions } from '../../contract/problem.ts'
+import type { Problem } from '../../contract/problem.ts'
+import { refusal } from '../problems/refusals.ts'
 import type { Event } from '../../core/event.ts'
 import type { EventRules, ParsedEvent } from '../../events/parse-event.ts'
 import { traceIdOf } from '../../events/traceparent.ts'
@@ -30,7 +31,7 @@ function readRows(rows: Row[], form: Form, rules: EventRules): Event[] {
     if (parsed.ok) events.push(parsed.event)
     else failures.push({ reason: parsed.reason, errors: parsed.errors.map((error) => located(error, row)) })
   }
-  if (failures.length > 0) throw refusal(failures, rows.length, rules.types)
+  if (failures.length > 0) throw refused(failures, rows.length, rules.types)
   return events
 }
 
@@ -40,31 +41,19 @@ function located({ path, message }: FieldError, { index, line }: Row): FieldErro
   return { ...(index === null ? {} : { index }), path, message: line === null ? message : `line ${line}: ${message}` }
 }
 
-function refusal(failures: Failure[], count: number, types: readonly string[]): Problem {
+function refused(failures: Failure[], count: number, types: readonly string[]): Problem {
   const errors = failures.flatMap((failure) => failure.errors)
   const whole = count === 1 ? '' : ` ${failures.length} of ${count} events are invalid, so none was accepted.`
   const reasons = new Set(failures.map(({ reason }) => reason))
   if (reasons.has('too_large')) {
     const which = failures.filter(({ reason }) => reason === 'too_large').flatMap((failure) => failure.errors.map(place))
-    return new Problem({
-      ...kinds.too_large,
-      detail: `Too large: ${which.join(', ')}; at most ${limits.event_bytes} bytes each.${whole}`,
-      errors,
-    })
+    return refusal('event-too-large', `Too large: ${which.join(', ')}; at most ${limits.event_bytes} bytes each.${whole}`, { errors })
   }
-  if (reasons.size === 1 && reasons.has('unknown_type')) {
-    return new Problem({ ...kinds.unknown_type, detail: `The known types are: ${types.join(', ')}.${whole}`, errors })
-  }
-  const kind = reasons.size === 1 && reasons.has('malformed') ? kinds.malformed : kinds.invalid
-  return new Problem({ ...kind, detail: `${place(errors[0])}: ${errors[0]?.message ?? ''}.${whole}`, errors })
+  if (reasons.size === 1 && reasons.has('unknown_type'))
+    return refusal('unknown-type', `The known types are: ${types.join(', ')}.${whole}`, { errors })
+  const kind = reasons.size === 1 && reasons.has('malformed') ? 'malformed-body' : 'invalid-event'
+  return refusal(kind, `${place(errors[0])}: ${errors[0]?.message ?? ''}.${whole}`, { errors })
 }
-
-const kinds = {
-  malformed: { status: 400, type: 'urn:reflex:problem:malformed-body', title: 'Malformed body' },
-  invalid: { status: 400, type: 'urn:reflex:problem:invalid-event', title: 'Invalid event' },
-  unknown_type: { status: 400, type: 'urn:reflex:problem:unknown-type', title: 'Unknown event type' },
-  too_large: { status: 413, type: 'urn:reflex:problem:event-too-large', title: 'Event too large' },
-} satisfies Record<Failure['reason'], Omit<ProblemOptions, 'detail'>>
 
 function place(error: FieldError | undefined): string {
   const path = error?.path ?? ''

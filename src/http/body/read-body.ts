@@ -1,5 +1,5 @@
 import { limits } from '../../base/limits.ts'
-import { Problem } from '../../contract/problem.ts'
+import { refusal } from '../problems/refusals.ts'
 
 /** Bytes of an oversized body that are drained before the sender is cut off: Cloudflare's limit. */
 const MOST_DRAINED_BYTES = 100 * limits.body_bytes
@@ -13,12 +13,7 @@ export async function readBody(request: Request): Promise<string> {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(join(chunks))
   } catch {
-    throw new Problem({
-      status: 400,
-      type: 'urn:reflex:problem:invalid-utf8',
-      title: 'Not UTF-8',
-      detail: 'The body is not valid UTF-8. Send it uncompressed and in UTF-8.',
-    })
+    throw refusal('invalid-utf8', 'The body is not valid UTF-8. Send it uncompressed and in UTF-8.')
   }
 }
 
@@ -63,15 +58,7 @@ function join(chunks: Uint8Array[]): Uint8Array {
 }
 
 function cutShort(): never {
-  throw new Problem({
-    status: 400,
-    type: 'urn:reflex:problem:body-cut-short',
-    title: 'Body cut short',
-    detail: 'The body could not be read to its end.',
-  })
+  throw refusal('body-cut-short', 'The body could not be read to its end.')
 }
 
-function tooLarge(): Problem {
-  const detail = `A body takes at most ${limits.body_bytes} bytes. Send the events in several requests.`
-  return new Problem({ status: 413, type: 'urn:reflex:problem:body-too-large', title: 'Body too large', detail })
-}
+const tooLarge = () => refusal('body-too-large', `A body takes at most ${limits.body_bytes} bytes. Send the events in several requests.`)

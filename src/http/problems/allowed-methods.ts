@@ -1,6 +1,6 @@
 import type { Context, Env, Hono, Schema } from 'hono'
-import { Problem } from '../../contract/problem.ts'
 import { handleNotFound, problemResponse } from './problem.ts'
+import { refusal } from './refusals.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 const MOST_PARTS = 10
@@ -13,7 +13,10 @@ export const notFoundIn =
     const methodsOf = (path: string) =>
       METHODS.filter((method) => router.match(method, path)[0].some(([[, route]]) => route.method === method))
     const allowed = methodsOf(c.req.path)
-    if (allowed.length > 0) return problemResponse(wrongMethod(c, allowed.join(', ')))
+    if (allowed.length > 0) {
+      const detail = `${c.req.path} takes ${allowed.join(', ')}, not ${c.req.method}.`
+      return problemResponse(refusal('method-not-allowed', detail, { headers: { Allow: allowed.join(', ') } }))
+    }
     const meant = withScopeEncoded(c.req.path).find((path) => methodsOf(path).length > 0)
     return handleNotFound(c, meant && `A slash in the name of a scope is written %2F: ${meant}.`)
   }
@@ -25,15 +28,5 @@ function withScopeEncoded(path: string): string[] {
   return parts.slice(1, MOST_PARTS).map((_, index) => {
     const scope = parts.slice(0, index + 2).join('%2F')
     return `/v1/scopes/${[scope, ...parts.slice(index + 2)].join('/')}`
-  })
-}
-
-function wrongMethod({ req }: Context, allowed: string): Problem {
-  return new Problem({
-    status: 405,
-    type: 'urn:reflex:problem:method-not-allowed',
-    title: 'Method not allowed',
-    detail: `${req.path} takes ${allowed}, not ${req.method}.`,
-    headers: { Allow: allowed },
   })
 }

@@ -1,11 +1,9 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { Problem } from '../../contract/problem.ts'
+import { notFound, refusal } from './refusals.ts'
 import { isTransient } from '../../base/faults.ts'
 import { logError, warn } from '../../base/warn.ts'
-
-export type { FieldError } from '../../base/check-json.ts'
-export { fromZod, Problem, type ProblemOptions, type ProblemType } from '../../contract/problem.ts'
 
 /** RFC 9457. `instance` identifies one occurrence in the log. */
 export function problemResponse({ status, type, title, detail, errors, extension, headers }: Problem, instance?: string): Response {
@@ -31,24 +29,15 @@ export function handleError(error: Error, c: Context): Response {
 /** For app.notFound. */
 export function handleNotFound(c: Context, hint = 'The routes are described at /v1/docs.'): Response {
   const detail = `There is nothing at ${c.req.method} ${c.req.path}. ${hint}`
-  return answer(c, problemResponse(new Problem({ status: 404, type: 'urn:reflex:problem:not-found', title: 'Not found', detail })))
+  return answer(c, problemResponse(notFound(detail)))
 }
 
-const away = new Problem({
-  status: 503,
-  type: 'urn:reflex:problem:unavailable',
-  title: 'Temporarily unavailable',
-  detail:
-    'A part of the platform did not respond, or is being replaced. Try again; events that are sent again under the same ids are not duplicated.',
-  headers: { 'Retry-After': '1' },
-})
-
-const internal = new Problem({
-  status: 500,
-  type: 'urn:reflex:problem:internal',
-  title: 'Internal error',
-  detail: 'Internal error. Search the log for this `instance`.',
-})
+const away = refusal(
+  'unavailable',
+  'A part of the platform did not respond, or is being replaced. Try again; events that are sent again under the same ids are not duplicated.',
+  { headers: { 'Retry-After': '1' } },
+)
+const internal = refusal('internal', 'Internal error. Search the log for this `instance`.')
 
 function fromHttpException(error: HTTPException): Problem {
   const { status, message, res } = error

@@ -1,45 +1,56 @@
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { Event } from '../../core/event.ts'
-import { Problem } from '../../contract/problem.ts'
+import { Problem, type ProblemOptions } from '../../contract/problem.ts'
 import { type FieldError } from '../../base/check-json.ts'
 
-export const invalid = (detail: string, errors?: FieldError[]): Problem =>
-  new Problem({ status: 400, type: 'urn:reflex:problem:invalid-request', title: 'Invalid request', detail, ...(errors ? { errors } : {}) })
+const kinds = {
+  'body-cut-short': [400, 'Body cut short'],
+  'body-too-large': [413, 'Body too large'],
+  'event-too-large': [413, 'Event too large'],
+  forbidden: [403, 'Forbidden'],
+  'inbox-full': [429, 'Inbox full'],
+  internal: [500, 'Internal error'],
+  'invalid-event': [400, 'Invalid event'],
+  'invalid-request': [400, 'Invalid request'],
+  'invalid-scope': [400, 'Invalid scope'],
+  'invalid-utf8': [400, 'Not UTF-8'],
+  'malformed-body': [400, 'Malformed body'],
+  'method-not-allowed': [405, 'Method not allowed'],
+  'no-key-configured': [401, 'Not authenticated'],
+  'not-found': [404, 'Not found'],
+  'too-many-connections': [429, 'Too many connections'],
+  'too-many-requests': [429, 'Too many requests'],
+  unauthenticated: [401, 'Not authenticated'],
+  unavailable: [503, 'Temporarily unavailable'],
+  'unknown-type': [400, 'Unknown event type'],
+  'unsupported-media-type': [415, 'Unsupported media type'],
+  'upgrade-required': [426, 'Upgrade required'],
+  'wrong-event-count': [400, 'Wrong number of events'],
+} as const
+export type ProblemKind = keyof typeof kinds
 
-export const notFound = (detail: string): Problem =>
-  new Problem({ status: 404, type: 'urn:reflex:problem:not-found', title: 'Not found', detail })
+export function refusal(kind: ProblemKind, detail: string, more: Pick<ProblemOptions, 'errors' | 'extension' | 'headers'> = {}): Problem {
+  const [status, title] = kinds[kind]
+  return new Problem({ status, type: `urn:reflex:problem:${kind}`, title, detail, ...more })
+}
 
-export const forbidden = (detail: string, errors?: FieldError[]): Problem =>
-  new Problem({ status: 403, type: 'urn:reflex:problem:forbidden', title: 'Forbidden', detail, ...(errors ? { errors } : {}) })
-
+export const invalid = (detail: string, errors?: FieldError[]): Problem => refusal('invalid-request', detail, { errors })
+export const notFound = (detail: string): Problem => refusal('not-found', detail)
+export const forbidden = (detail: string, errors?: FieldError[]): Problem => refusal('forbidden', detail, { errors })
 export const conflict = (kind: string, detail: string): Problem =>
   new Problem({ status: 409, type: `urn:reflex:problem:${kind}`, title: 'Conflict', detail })
 
-const limits429 = {
-  'too-many-requests': 'Too many requests',
-  'too-many-connections': 'Too many connections',
-  'inbox-full': 'Inbox full',
-} as const
-
 /** A limit was reached; the caller may retry after `retry_s` seconds. */
-export const tooMany = (kind: keyof typeof limits429, detail: string, retry_s: number): Problem =>
-  new Problem({
-    status: 429,
-    type: `urn:reflex:problem:${kind}`,
-    title: limits429[kind],
-    detail,
-    headers: { 'Retry-After': String(retry_s) },
-  })
+export const tooMany = (kind: 'too-many-requests' | 'too-many-connections' | 'inbox-full', detail: string, retry_s: number): Problem =>
+  refusal(kind, detail, { headers: { 'Retry-After': String(retry_s) } })
 
 export function inboxFull(scope: string, { depth, limit }: { depth: number; limit: number }): Problem {
   const detail = `The inbox of ${scope} holds ${depth} of ${limit} events and has no room for these. None was accepted; send them again later.`
   return tooMany('inbox-full', detail, 5)
 }
 
-export function unavailable(detail: string, extension: Record<string, unknown> = {}): Problem {
-  const headers = { 'Retry-After': '5' }
-  return new Problem({ status: 503, type: 'urn:reflex:problem:unavailable', title: 'Temporarily unavailable', detail, extension, headers })
-}
+export const unavailable = (detail: string, extension: Record<string, unknown> = {}): Problem =>
+  refusal('unavailable', detail, { extension, headers: { 'Retry-After': '5' } })
 
 export function demandCoverage(principal: Principal, events: readonly Pick<Event, 'scope'>[]): void {
   const index = events.findIndex(({ scope }) => !coversScope(principal, scope))

@@ -5,9 +5,9 @@ import type { Env } from '../../env.ts'
 import { randomHex } from '../../core/event.ts'
 import { keyDeleted, tooFarBehind, type Connect } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
-import { Problem } from '../../contract/problem.ts'
+import type { Problem } from '../../contract/problem.ts'
 import { guard, json, problems, resource, routes, scopePath } from '../describe/describe.ts'
-import { conflict, tooMany, unavailable } from '../problems/refusals.ts'
+import { conflict, refusal, tooMany, unavailable } from '../problems/refusals.ts'
 
 const route = routes('Live')
 const seq = z.coerce.number<string>().int().min(0).optional()
@@ -134,10 +134,6 @@ function tooManyConnections(scope: string): Problem {
 }
 
 const upgradeRequired = (): Problem =>
-  new Problem({
-    status: 426,
-    type: 'urn:reflex:problem:upgrade-required',
-    title: 'Upgrade required',
-    detail: 'Connect with a WebSocket client. /stream serves the same as server-sent events.',
+  refusal('upgrade-required', 'Connect with a WebSocket client. /stream serves the same as server-sent events.', {
     headers: { Upgrade: 'websocket' },
   })

@@ -1,6 +1,6 @@
 import { byteLength } from '../../base/byte-length.ts'
 import type { Json } from '../../base/json.ts'
-import { fillKey, fillPlaces, placesIn as allPlacesIn, type Filler } from '../../base/template.ts'
+import { fillKey, fillPlaces, placesIn as allPlacesIn, textOf, type Filler } from '../../base/template.ts'
 import { parsePath, readPath, type Path } from './path.ts'
 
 /** The values of placeholders: an input by name, or a path that starts with a part of the blackboard or `inputs`. */
@@ -46,12 +46,12 @@ function resolving<Value>(scope: TemplateScope, root: string, work: (filler: Fil
     const value = found.value as Json
     const kind = value === null ? 'null' : Array.isArray(value) ? 'a list' : 'an object'
     if (!alone && typeof value === 'object') fail('not_text', `{{${place}}} is ${kind}, which cannot be part of a text`)
-    left -= byteLength(alone ? JSON.stringify(value) : String(value))
+    left -= byteLength(alone ? JSON.stringify(value) : textOf(value))
     if (left < 0) fail('too_large', `the inserted values take more than ${LARGEST} bytes`)
     return alone ? structuredClone(value) : value
   }
   try {
-    return { ok: true, value: work({ value: (text, at) => read(text, at, true), text: (text, at) => String(read(text, at, false)) }) }
+    return { ok: true, value: work({ value: (text, at) => read(text, at, true), text: (text, at) => textOf(read(text, at, false)) }) }
   } catch (error) {
     if (error instanceof Unfilled) return error.why
     throw error

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { builtInEvents, eventUnion } from '../../../../src/core/event.ts'
 import { type EventRules, readEvents } from '../../../../src/http/body/parse-events.ts'
-import { Problem } from '../../../../src/http/problems/problem.ts'
+import { Problem } from '../../../../src/contract/problem.ts'
 
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
 const rules: EventRules = {

@@ -2,7 +2,8 @@ import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { fromZod, handleError, handleNotFound, Problem } from '../../../../src/http/problems/problem.ts'
+import { fromZod, Problem } from '../../../../src/contract/problem.ts'
+import { handleError, handleNotFound } from '../../../../src/http/problems/problem.ts'
 
 const problem = {
   status: 400,
