@@ -4,7 +4,7 @@ CREATE TABLE `action_keys` (
 	`effect` text,
 	`at` integer NOT NULL,
 	PRIMARY KEY(`reflex_id`, `idempotence_key`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `artifacts` (
 	`kind` text NOT NULL,
@@ -12,14 +12,14 @@ CREATE TABLE `artifacts` (
 	`version` text NOT NULL,
 	`artifact` text NOT NULL,
 	PRIMARY KEY(`kind`, `id`, `version`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `done_keys` (
 	`hash` text PRIMARY KEY NOT NULL,
 	`output` text,
 	`output_bytes` integer NOT NULL,
 	`at` integer NOT NULL
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `done_keys_age` ON `done_keys` (`at`);--> statement-breakpoint
 CREATE TABLE `effects` (
@@ -37,7 +37,7 @@ CREATE TABLE `effects` (
 	`started_at` integer NOT NULL,
 	`ended_at` integer,
 	PRIMARY KEY(`owner`, `phase`, `place`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `effects_key` ON `effects` (`tool`,`idempotence_key`) WHERE idempotence_key IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `effects_open` ON `effects` (`started_at`) WHERE status = 'started';--> statement-breakpoint
@@ -70,7 +70,6 @@ CREATE TABLE `events` (
 CREATE INDEX `events_claim` ON `events` (`seq`,`due_at`) WHERE status = 'pending';--> statement-breakpoint
 CREATE INDEX `events_delayed` ON `events` (`due_at`) WHERE status = 'pending' AND due_at > 0;--> statement-breakpoint
 CREATE INDEX `events_lease` ON `events` (`ack_token`,`lease_until`) WHERE status = 'processing';--> statement-breakpoint
-CREATE INDEX `events_context` ON `events` (`seq`) WHERE in_context = 1;--> statement-breakpoint
 CREATE UNIQUE INDEX `events_id` ON `events` (`id`);--> statement-breakpoint
 CREATE TABLE `guard` (
 	`kind` text NOT NULL,
@@ -80,7 +79,7 @@ CREATE TABLE `guard` (
 	`at` integer NOT NULL,
 	`parked_at` integer,
 	PRIMARY KEY(`kind`, `id`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `jobs` (
 	`seq` integer PRIMARY KEY NOT NULL,
@@ -104,20 +103,20 @@ CREATE TABLE `outbox` (
 	`key` text NOT NULL,
 	`value` text NOT NULL,
 	PRIMARY KEY(`topic`, `key`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `parked_runs` (
 	`approval_id` text PRIMARY KEY NOT NULL,
 	`run` text NOT NULL,
 	`expires_at` integer NOT NULL,
 	`parked_at` integer NOT NULL
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `skill_outputs` (
 	`idempotence_key` text PRIMARY KEY NOT NULL,
 	`outputs` text NOT NULL,
 	`at` integer NOT NULL
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `skill_runs` (
 	`cause` text NOT NULL,
@@ -129,13 +128,13 @@ CREATE TABLE `skill_runs` (
 	`started_at` integer NOT NULL,
 	`ended_at` integer,
 	PRIMARY KEY(`cause`, `run_id`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `skill_runs_skill` ON `skill_runs` (`skill_id`,`started_at`);--> statement-breakpoint
 CREATE TABLE `state` (
 	`key` text PRIMARY KEY NOT NULL,
 	`value` text NOT NULL
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `timers` (
 	`name` text PRIMARY KEY NOT NULL,
@@ -143,7 +142,7 @@ CREATE TABLE `timers` (
 	`set_at` integer NOT NULL,
 	`next_at` integer NOT NULL,
 	`fired` integer DEFAULT 0 NOT NULL
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `trials` (
 	`seq` integer NOT NULL,
@@ -151,9 +150,9 @@ CREATE TABLE `trials` (
 	`version` integer NOT NULL,
 	`action` text NOT NULL,
 	PRIMARY KEY(`seq`, `reflex_id`, `version`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `used_tickets` (
 	`nonce` text PRIMARY KEY NOT NULL,
 	`expires_at` integer NOT NULL
-);
+) WITHOUT ROWID;

@@ -9,6 +9,7 @@ import { EventOutcomes } from './inbox/event-outcomes.ts'
 import { ScopeEventStore } from './inbox/event-store.ts'
 import { Pull } from './inbox/pull.ts'
 import { Settlement } from './inbox/settlement.ts'
+import { TurnRows } from './inbox/turn-rows.ts'
 import { Waiters } from './inbox/waiters.ts'
 import { UsedTickets } from './live/connections.ts'
 import { KeyCheck } from './live/key-check.ts'
@@ -55,7 +56,7 @@ function composeLanes(parts: Ground & Reflexes) {
   const done_keys = new DoneKeys(database)
   const journal = new EffectJournal({ database, done_keys })
   const effects = new EffectLane({ ...parts, journal, locks: new ScopedLocks() })
-  const turns = new Turns({ ...parts, ...access, settlement, effects })
+  const turns = new Turns({ ...parts, ...access, rows: new TurnRows(database), settlement, effects })
   const timers = new Timers(parts)
   const outcomes = new EventOutcomes({ ...parts, ...access, turns })
   alarm.source((at) => view.nextDue(at))

@@ -5,12 +5,13 @@ import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Database } from '../storage/database.ts'
+import type { ContextRows } from '../inbox/context-rows.ts'
 import type { Claimed, Stored } from '../inbox/event-row.ts'
 import type { Unit } from '../storage/unit.ts'
 
 export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
 
-type Parts = { database: Database; scope: string; created_at: number; now: () => number; limit: number }
+type Parts = { database: Database; rows: ContextRows; scope: string; created_at: number; now: () => number; limit: number }
 
 /** Considered events beyond the limit are dropped in steps of this size. */
 const TRIM_STEP = 100
@@ -23,6 +24,7 @@ const LONGEST_ACT = 1000
  */
 export class WorkingMemory {
   readonly #database: Database
+  readonly #rows: ContextRows
   readonly #scope: string
   readonly #created_at: number
   readonly #now: () => number
@@ -33,8 +35,9 @@ export class WorkingMemory {
   #size = 0
   #count = 0
 
-  constructor({ database, scope, created_at, now, limit }: Parts) {
+  constructor({ database, rows, scope, created_at, now, limit }: Parts) {
     this.#database = database
+    this.#rows = rows
     this.#scope = scope
     this.#created_at = created_at
     this.#now = now
@@ -94,10 +97,9 @@ export class WorkingMemory {
    * bytes.
    */
   page(limit: number, before = Number.MAX_SAFE_INTEGER): { events: Event[]; first: number; more: boolean } {
-    const rows = this.#newest(limit, before - 1, limits.page_bytes)
+    const rows = this.#rows.newest(limit, before - 1, limits.page_bytes)
     const first = rows[0]?.seq ?? 0
-    const older = this.#database.first('SELECT 1 FROM events WHERE in_context = 1 AND seq < ? LIMIT 1', first)
-    return { events: rows.map(({ event }) => event), first, more: older !== undefined }
+    return { events: rows.map(({ event }) => event), first, more: this.#rows.hasBefore(first) }
   }
 
   /** Copies the context for one turn, isolated from later events and other readers. */
@@ -110,22 +112,32 @@ export class WorkingMemory {
     return { context, seqs: [...seqs], scratch: structuredClone(scratch) }
   }
 
-  /** Drops the events that the turn saw, except those that still await an outcome. */
-  clear(unit: Unit, seqs: readonly number[]): number {
-    const gone = this.#drop(unit, 'seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
-    this.#live.last_action_at = unit.now
-    unit.write('last_action_at', this.#live.last_action_at)
-    return gone
+  /** How many events `clear` drops once those in `ending` have ended. */
+  clearable(seqs: readonly number[], ending: readonly number[]): number {
+    return this.#rows.removable(seqs, ending).length
   }
 
-  /** Drops ended events, so that later turns do not consider them. */
-  leave(unit: Unit, seqs: readonly number[]): void {
-    this.#drop(unit, 'seq IN (SELECT value FROM json_each(?))', JSON.stringify(seqs))
+  /** Drops the events that a turn saw, except those that still await an outcome. */
+  clear(unit: Unit, seqs: readonly number[]): void {
+    this.#drop(this.#rows.remove(unit, seqs))
+    this.#live.last_action_at = unit.now
+    unit.write('last_action_at', this.#live.last_action_at)
+  }
+
+  /** Follows events that ended in this unit. `leave`: later turns do not see them. */
+  ended(unit: Unit, seqs: readonly number[], leave: boolean): void {
+    this.#drop(this.#rows.left(seqs))
+    if (leave) this.#drop(this.#rows.remove(unit, seqs))
   }
 
   /** Drops considered events accepted before `before` (ms). */
   expire(unit: Unit, before: number): void {
-    this.#drop(unit, 'accepted_at < ?', before)
+    this.#drop(this.#rows.remove(unit, this.#rows.before(before)))
+  }
+
+  /** Ended events below it have left the context. */
+  get floor(): number {
+    return this.#rows.floor
   }
 
   /** Copies the context for filters and reflexes; a decision may change the copy. */
@@ -137,11 +149,7 @@ export class WorkingMemory {
   /** Drops the oldest considered events once the context exceeds its limit. */
   trim(unit: Unit): void {
     if (this.#count <= this.#limit + TRIM_STEP) return
-    const count = this.#drop(
-      unit,
-      `seq IN (SELECT seq FROM events WHERE in_context = 1 AND status NOT IN ('pending', 'processing') ORDER BY seq LIMIT ?)`,
-      this.#count - this.#limit,
-    )
+    const count = this.#drop(this.#rows.remove(unit, this.#rows.oldest(this.#count - this.#limit)))
     if (count > 0) unit.log({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: this.#limit })
   }
 
@@ -165,12 +173,9 @@ export class WorkingMemory {
     return acts
   }
 
-  #drop(unit: Unit, condition: string, parameter: string | number): number {
-    const rows = unit.all<{ seq: number }>(
-      `UPDATE events SET in_context = 0 WHERE in_context = 1 AND status NOT IN ('pending', 'processing') AND ${condition} RETURNING seq`,
-      parameter,
-    )
-    const gone = new Set(rows.map(({ seq }) => seq))
+  #drop(seqs: readonly number[]): number {
+    if (seqs.length === 0) return 0
+    const gone = new Set(seqs)
     this.#count -= gone.size
     const kept = this.#seqs.map((seq) => !gone.has(seq))
     this.#live.events = this.#live.events.filter((_, index) => kept[index])
@@ -178,13 +183,13 @@ export class WorkingMemory {
     this.#seqs = this.#seqs.filter((_, index) => kept[index])
     this.#size = this.#sizes.reduce((sum, size) => sum + size, 0)
     // Memory has room for older events again.
-    if (gone.size > 0 && this.#seqs.length < Math.min(this.#count, this.#limit)) this.#live = this.#load()
+    if (this.#seqs.length < Math.min(this.#count, this.#limit)) this.#live = this.#load()
     return gone.size
   }
 
   #load(): DecisionContext {
-    this.#count = this.#database.first<{ n: number }>('SELECT count(*) AS n FROM events WHERE in_context = 1')?.n ?? 0
-    const rows = this.#newest(this.#limit + 2 * TRIM_STEP, Number.MAX_SAFE_INTEGER)
+    this.#count = this.#rows.count()
+    const rows = this.#rows.newest(this.#limit + 2 * TRIM_STEP, Number.MAX_SAFE_INTEGER, limits.context_bytes)
     const events = rows.map(({ event }) => event)
     this.#seqs = rows.map(({ seq }) => seq)
     this.#sizes = rows.map(({ size }) => size)
@@ -208,25 +213,13 @@ export class WorkingMemory {
   /** The newest events up to `last`, from disk only if a backlog evicted them from memory. */
   #before(last: number): { seq: number; event: Event }[] {
     const end = this.#seqs.findLastIndex((seq) => seq <= last) + 1
-    if (end < this.#limit) return this.#newest(this.#limit, last)
+    if (end < this.#limit) return this.#rows.newest(this.#limit, last, limits.context_bytes)
     const first = end - this.#limit
     const { events } = this.#live
     return this.#seqs.slice(first, end).flatMap((seq, index) => {
       const event = events[first + index]
       return event ? [{ seq, event }] : []
     })
-  }
-
-  #newest(limit: number, upTo: number, bytes: number = limits.context_bytes): { seq: number; event: Event; size: number }[] {
-    return this.#database
-      .all<{ seq: number; payload: string }>(
-        `SELECT seq, payload FROM (SELECT seq, payload, sum(octet_length(payload)) OVER (ORDER BY seq DESC) AS bytes
-          FROM (SELECT seq, payload FROM events WHERE in_context = 1 AND seq <= ? ORDER BY seq DESC LIMIT ?)) WHERE bytes <= ? ORDER BY seq`,
-        upTo,
-        limit,
-        bytes,
-      )
-      .map(({ seq, payload }) => ({ seq, event: JSON.parse(payload) as Event, size: byteLength(payload) }))
   }
 }
 

@@ -1,31 +1,28 @@
 import type { Event } from '../../core/event.ts'
 import { eventStatements, type Backoff } from '../../core/event-statements.ts'
 import type { Outcome, OutcomeStatus } from '../../contract/event-record.ts'
-import { limits } from '../../base/limits.ts'
 import { hideInEvent } from '../../events/parse-event.ts'
 import type { SecretHider } from '../../base/secrets.ts'
 import { jsonChunks } from '../../base/byte-length.ts'
 import type { Database, Row } from '../storage/database.ts'
-import type { ParkedFor } from './parking.ts'
 import { insertRows, rowOf, updateRows, type Claimed, type Judged, type Stored } from './event-row.ts'
 import { eventHead } from '../log/spans.ts'
+import { turnToken, UNTIL_SETTLED } from './turn-rows.ts'
 import type { Unit } from '../storage/unit.ts'
 
-type Remembered = { find: (seq: number) => Event | undefined }
 /** `log_seq` is the log entry with the error's stack. */
 export type Failure = Backoff & { error: string; log_seq?: number }
-/** `parked`: the reason for waiting until `due_at`, at most `most_ms` in total. */
-export type End = { status: OutcomeStatus; outcome: Outcome; error?: string | null }
-type Release = { due_at: number; parked?: { reason: ParkedFor; now: number; most_ms?: number }; interrupted?: boolean }
+/**
+ * `attempts` counts an attempt whose claim was not written. `leaves`: the events leave the context,
+ * as all do that are cancelled or dead-lettered.
+ */
+export type End = { status: OutcomeStatus; outcome: Outcome; error?: string | null; attempts?: 0 | 1; leaves?: boolean }
 export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
 export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
 
-/** A lease without expiry: a turn's claim ends with the turn or at the object's next start. */
-export const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
 /** Tokens that only the scope itself may settle. */
 const OWN = /^(?:turn|reflex):/
-const turnToken = (turn_id: string): string => `turn:${turn_id}:`
 
 /**
  * The scope's durable EventStore: core's SQL statements in the scope's own transactions (G1, G3).
@@ -114,39 +111,6 @@ export class Inbox {
       .map(toStored)
   }
 
-  /**
-   * Claims the oldest due events that wait for a turn, up to `limit` and a size that the context
-   * can show. Reads only events that the memory lacks.
-   */
-  claimForTurn(unit: Unit, turn_id: string, { limit, memory }: { limit: number; memory: Remembered }): Claimed[] {
-    const rows = unit.all<{ seq: number; attempts: number }>(
-      `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = ?1 || seq, lease_until = ?2
-        WHERE seq IN (SELECT seq FROM (SELECT seq, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before
-          FROM (SELECT seq, payload FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ?3 ORDER BY seq LIMIT ?4)) WHERE before < ?5)
-        RETURNING seq, attempts`,
-      turnToken(turn_id),
-      UNTIL_SETTLED,
-      unit.now,
-      limit,
-      limits.context_bytes,
-    )
-    const read = this.#read(rows.map(({ seq }) => seq).filter((seq) => !memory.find(seq)))
-    return rows
-      .map(({ seq, attempts }) => ({ seq, attempts, event: memory.find(seq) ?? (JSON.parse(read.get(seq) ?? '') as Event) }))
-      .sort((left, right) => left.seq - right.seq)
-  }
-
-  nextForTurn(now: number): number | null {
-    const due = `SELECT seq FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ? ORDER BY seq LIMIT 1`
-    return this.#database.first<{ seq: number }>(due, now)?.seq ?? null
-  }
-
-  #read(seqs: readonly number[]): Map<number, string> {
-    const sql = 'SELECT seq, payload FROM events WHERE seq IN (SELECT value FROM json_each(?1))'
-    const rows = this.#database.allOf<{ seq: number; payload: string }>(seqs, sql)
-    return new Map(rows.map(({ seq, payload }) => [seq, payload]))
-  }
-
   claim(unit: Unit, request: { ack_token: string; lease_ms: number; limit: number; types?: readonly string[] | undefined }) {
     return unit
       .run(this.#statements.claim({ ...request, now: unit.now }))
@@ -161,15 +125,16 @@ export class Inbox {
   }
 
   /** Ends events without an outcome; each gets exactly one (G1). */
-  end(unit: Unit, seqs: readonly number[], { status, outcome, error = null }: End): Settled[] {
+  end(unit: Unit, seqs: readonly number[], { status, outcome, error = null, attempts = 0 }: End): Settled[] {
     const rows = unit.allOf<Settled>(
       seqs,
-      `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, ack_token = NULL, lease_until = NULL, parked = NULL, parked_at = NULL
+      `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, attempts = attempts + ?6, ack_token = NULL, lease_until = NULL, parked = NULL, parked_at = NULL
         WHERE seq IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing') RETURNING seq, id, trace_id, attempts`,
       status,
       JSON.stringify(outcome),
       error,
       unit.now,
+      attempts,
     )
     this.#open -= rows.length
     return rows.sort((left, right) => left.seq - right.seq)
@@ -208,25 +173,6 @@ export class Inbox {
     return this.#failed(unit, unit.run(statement), { error: String(statement.params[1]) })
   }
 
-  /** Releases a turn's events without counting the attempt. */
-  release(unit: Unit, turn_id: string, { due_at, parked, interrupted }: Release): Settled[] {
-    return unit.all<Settled>(
-      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = CASE WHEN ?4 THEN ?2 + (1000 << min(interruptions, 8))
-          ELSE min(?2, coalesce(CASE WHEN parked = ?3 THEN parked_at END, ?6, ?2) + ?7) END, parked = ?3,
-        parked_at = CASE WHEN ?3 IS NULL THEN NULL WHEN parked = ?3 THEN coalesce(parked_at, ?6) ELSE ?6 END,
-        interruptions = interruptions + ?4, turns = CASE WHEN EXISTS (SELECT 1 FROM effects WHERE owner = ?5) OR EXISTS (SELECT 1 FROM skill_runs WHERE cause = ?5) THEN json_insert(coalesce(turns, '[]'), '$[#]', ?5) ELSE turns END,
-        ack_token = NULL, lease_until = NULL
-        WHERE status = 'processing' AND ack_token >= ?1 AND ack_token < ?1 || ':' RETURNING seq, id, trace_id, attempts`,
-      turnToken(turn_id),
-      due_at,
-      parked?.reason ?? null,
-      interrupted ? 1 : 0,
-      turn_id,
-      parked?.now ?? null,
-      parked?.most_ms ?? UNTIL_SETTLED / 2,
-    )
-  }
-
   waiting(): number[] {
     return this.#database.all<{ seq: number }>(`SELECT seq FROM events WHERE status = 'pending' AND in_context = 1`).map(({ seq }) => seq)
   }
@@ -252,18 +198,19 @@ export class Inbox {
   }
 
   /**
-   * Deletes up to `limit` events that ended before `before` and have left the context, except those
-   * with the ids `kept`.
+   * Deletes up to `limit` events that were accepted before `before`, have ended and left the
+   * context, whose floor is `floor`, except those with the ids `kept`.
    */
-  forget(unit: Unit, before: number, limit: number, kept: readonly string[]): number {
+  forget(unit: Unit, before: number, limit: number, { kept, floor }: { kept: readonly string[]; floor: number }): number {
     unit.write('inbox_floor', this.#last)
     return unit.all(
       `DELETE FROM events WHERE seq IN (SELECT seq FROM events
         WHERE seq < coalesce((SELECT seq FROM events WHERE accepted_at >= ?1 ORDER BY seq LIMIT 1), ${UNTIL_SETTLED})
-        AND ended_at IS NOT NULL AND in_context = 0 AND id NOT IN (SELECT value FROM json_each(?3)) ORDER BY seq LIMIT ?2) RETURNING seq`,
+        AND ended_at IS NOT NULL AND (in_context = 0 OR seq < ?4) AND id NOT IN (SELECT value FROM json_each(?3)) ORDER BY seq LIMIT ?2) RETURNING seq`,
       before,
       limit,
       JSON.stringify(kept),
+      floor,
     ).length
   }
 

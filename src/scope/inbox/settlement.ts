@@ -35,13 +35,9 @@ export class Settlement {
   /** Records events that the inbox ended. */
   ended(unit: Unit, rows: readonly Settled[], how: End): void {
     const { memory, waiters, proving } = this.#parts
-    const { status, outcome } = how
-    if (status === 'cancelled' || status === 'dead_lettered') {
-      memory.leave(
-        unit,
-        rows.map(({ seq }) => seq),
-      )
-    }
+    const { status, outcome, leaves = false } = how
+    const seqs = rows.map(({ seq }) => seq)
+    memory.ended(unit, seqs, leaves || status === 'cancelled' || status === 'dead_lettered')
     if (outcome.by !== 'turn' && outcome.by !== 'reflex') proving.decided(unit, rows, null)
     unit.log(...endedEntries(rows, how))
     unit.count({ [status]: rows.length })
@@ -60,11 +56,11 @@ export class Settlement {
     if (rows.length === 0) return
     const { memory, waiters, proving } = this.#parts
     const dead = rows.filter(({ status }) => status === 'dead_lettered')
-    if (dead.length > 0)
-      memory.leave(
-        unit,
-        dead.map(({ seq }) => seq),
-      )
+    memory.ended(
+      unit,
+      dead.map(({ seq }) => seq),
+      true,
+    )
     proving.decided(unit, dead, null)
     unit.log(...failedEntries(rows, { by: 'failure', reason: error, ...(log_seq !== undefined && { log_seq }) }))
     unit.count({ dead_lettered: dead.length, retried: rows.length - dead.length })

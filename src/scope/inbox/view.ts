@@ -3,7 +3,7 @@ import type { EventRecord, EventStatus, Outcome } from '../../contract/event-rec
 import type { Depth } from '../../contract/scope.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Database, Row } from '../storage/database.ts'
-import { UNTIL_SETTLED } from './inbox.ts'
+import { UNTIL_SETTLED } from './turn-rows.ts'
 
 /** The state of an event without an outcome; times in ms. */
 export type OpenEvent = {

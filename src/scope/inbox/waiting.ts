@@ -3,7 +3,7 @@ import type { Waiting } from '../../contract/event-record.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Budget } from '../turns/budget.ts'
 import type { OpenEvent } from './view.ts'
-import { UNTIL_SETTLED } from './inbox.ts'
+import { UNTIL_SETTLED } from './turn-rows.ts'
 import type { ModelOutage } from '../turns/model-outage.ts'
 import type { Turns } from '../turns/turn-lane.ts'
 

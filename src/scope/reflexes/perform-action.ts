@@ -104,8 +104,7 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close }:
       if (status !== 'reused') proving.acted(ending, { id: reflex_id, version }, { ok, saves: true })
       if (ok) {
         const outcome: Outcome = { by: 'reflex', reflex_id, version, log_seq, ...(status === 'reused' && { reused: true }) }
-        settlement.end(ending, [seq], { status: 'completed', outcome })
-        if (consume) memory.leave(ending, [seq])
+        settlement.end(ending, [seq], { status: 'completed', outcome, leaves: consume })
       } else if (status === 'failed' && agent().trigger !== null) {
         inbox.unhold(ending, seq)
       } else {

@@ -158,7 +158,7 @@ export class Outbox {
   async #sendItems(topic: Topic): Promise<void> {
     const { database, topics } = this.#parts
     for (;;) {
-      const items = database.all<Item>('SELECT "key", value FROM outbox WHERE topic = ? ORDER BY rowid LIMIT ?', topic, MOST_ITEMS)
+      const items = database.all<Item>('SELECT "key", value FROM outbox WHERE topic = ? ORDER BY "key" LIMIT ?', topic, MOST_ITEMS)
       if (items.length === 0) return
       await topics[topic](items)
       for (const { key, value } of items) database.all('DELETE FROM outbox WHERE topic = ? AND "key" = ? AND value = ?', topic, key, value)

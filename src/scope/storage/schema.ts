@@ -23,7 +23,7 @@ export const events = sqliteTable(
     /** Place in the log of the context that reflexes saw. */
     chain_seq: integer(),
     ended_at: integer(),
-    /** 1 for the DecisionContext's events. */
+    /** 1 for the DecisionContext's events, as long as `context_floor` in `state` is not above them. */
     in_context: integer().notNull().default(0),
     outcome: text(),
     /** A JSON array: ids of the turns that considered the event without success. */
@@ -45,9 +45,6 @@ export const events = sqliteTable(
     index('events_lease')
       .on(table.ack_token, table.lease_until)
       .where(sql`status = 'processing'`),
-    index('events_context')
-      .on(table.seq)
-      .where(sql`in_context = 1`),
   ],
 )
 

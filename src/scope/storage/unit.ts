@@ -36,6 +36,25 @@ export type Unit = {
  */
 export type UnitOfWork = <Result>(work: (unit: Unit) => Result, of?: Work) => Result
 
+/** A write that waits in memory for the next unit of work, which makes it first. */
+export class Deferred {
+  #write: ((unit: Unit) => void) | null = null
+
+  put(write: (unit: Unit) => void): void {
+    this.#write = write
+  }
+
+  drop(): void {
+    this.#write = null
+  }
+
+  flush(unit: Unit): void {
+    const write = this.#write
+    this.#write = null
+    write?.(unit)
+  }
+}
+
 /** Changes buffered in memory until the unit writes them. */
 type Buffered = { changes: () => StateChange[] }
 type UnitParts = {
@@ -43,6 +62,7 @@ type UnitParts = {
   log: EntryWriter & { append(entries: readonly NewEntry[]): number; announce(): void }
   counters: Counters
   buffered: readonly Buffered[]
+  deferred: Pick<Deferred, 'flush'>
   guard: { failed(work: Work, error: unknown): void }
   alarm: Pick<Alarm, 'by'>
   /** Called after each commit. */
@@ -56,12 +76,13 @@ type UnitParts = {
  * nothing is written until the next request rebuilds it from disk. Expected failures are data.
  */
 export function unitOfWork(parts: UnitParts): UnitOfWork {
-  const { database, log, counters, buffered, guard, changed, reset, now } = parts
+  const { database, log, counters, buffered, deferred, guard, changed, reset, now } = parts
   let open: OpenUnit | null = null
   let failure: { error: unknown } | null = null
   let current: Work | undefined
   const commit = <Result>(unit: OpenUnit, work: (unit: Unit) => Result): Result =>
     database.transaction(() => {
+      if (unit.depth === 1) deferred.flush(unit)
       const made = work(unit)
       // A nested unit failed, and its error was caught on the way.
       if (failure) throw failure.error

@@ -3,6 +3,7 @@ import type { SecretHider } from '../../base/secrets.ts'
 import type { Env } from '../../env.ts'
 import { storeOf } from '../../store/store.ts'
 import { WorkingMemory } from '../context/working-memory.ts'
+import { ContextRows } from '../inbox/context-rows.ts'
 import { Inbox } from '../inbox/inbox.ts'
 import { InboxView } from '../inbox/view.ts'
 import { Jobs } from '../jobs.ts'
@@ -16,7 +17,7 @@ import { Alarm } from '../upkeep/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
 import { Counters } from './counters.ts'
 import type { Database } from './database.ts'
-import { unitOfWork } from './unit.ts'
+import { Deferred, unitOfWork } from './unit.ts'
 
 export type Host = {
   context: DurableObjectState
@@ -46,13 +47,14 @@ export function composeGround(host: Host) {
   const guard = new Guard({ database, now })
   const inbox = new Inbox(database, hider)
   const records = new Records(database)
-  const memory = new WorkingMemory({ ...host, now, limit: settings().context_limit })
+  const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), now, limit: settings().context_limit })
   const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count })
   const replica = new EventReplica({ database, log, db, now, scope: report, wake: () => alarm.next(), guard })
   const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf(db) })
   const changed = () => outbox.arm()
   const reset = (error: unknown) => dropObject(context, scope, error)
-  const unit = unitOfWork({ database, log, counters, buffered: [records], guard, alarm, changed, reset, now })
+  const deferred = new Deferred()
+  const unit = unitOfWork({ database, log, counters, buffered: [records], deferred, guard, alarm, changed, reset, now })
   return {
     ...host,
     now,
@@ -72,6 +74,7 @@ export function composeGround(host: Host) {
     memory,
     replica,
     outbox,
+    deferred,
     unit,
     jobs: new Jobs({ database, unit, guard, alarm, now }),
   }

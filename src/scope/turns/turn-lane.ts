@@ -5,12 +5,12 @@ import type { Alarm } from '../upkeep/alarm.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import { inBackground, mapStack, tellFailure } from '../log/failures.ts'
 import type { Ending, Turn } from './turn.ts'
+import { HEARTBEAT_MS, TurnClaims } from './claims.ts'
 import { TurnLedger, type LedgerParts } from './ledger.ts'
 import { endingOf, endingOfError, endingWithCalls } from './ending.ts'
 import { resultOf } from './turn-result.ts'
 import type { Unit } from '../storage/unit.ts'
 
-const HEARTBEAT_MS = 20_000
 /**
  * Minimum time between an interrupted turn's start and the next, so a burst interrupts few turns.
  */
@@ -31,6 +31,7 @@ export type Stopped = { turn: Turn; why: string }
 /** The turn lane: starts and stops turns, at most one at a time (G4). */
 export class Turns {
   readonly #parts: Parts
+  readonly #claims: TurnClaims
   readonly #ledger: TurnLedger
   #deps: (turn: Turn) => Promise<AgentDeps> = () => Promise.reject(new Error('no handler runs turns'))
   #current: Turn | null = null
@@ -47,7 +48,8 @@ export class Turns {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#ledger = new TurnLedger(parts)
+    this.#claims = new TurnClaims(parts)
+    this.#ledger = new TurnLedger(parts, this.#claims)
     parts.alarm.source((now) => (this.#current ? now + HEARTBEAT_MS : null))
     parts.alarm.source((now) => (this.#scheduled ? now + 1000 : null))
     parts.alarm.source((now) => this.debouncedUntil(now))
@@ -75,8 +77,8 @@ export class Turns {
     return window && Math.min(window.last + overlap.debounce.quiet_ms, window.first + overlap.debounce.max_ms)
   }
 
-  recover(unit: Unit, how: Parameters<TurnLedger['recover']>[1]): void {
-    this.#ledger.recover(unit, how)
+  recover(unit: Unit, how: Parameters<TurnClaims['recover']>[1]): void {
+    this.#claims.recover(unit, how)
   }
 
   /** Starts a turn if events are due, none is running and the debounce is over. */
@@ -152,7 +154,7 @@ export class Turns {
     this.#urgent = false
     if (this.#current) return
     if (this.#parts.guard.careful('turn')) return void this.#startOne()
-    const turn = this.#ledger.claim()
+    const turn = this.#claims.claim()
     if (turn) this.#begin(turn)
     else this.#parts.alarm.rearm()
   }
@@ -161,7 +163,7 @@ export class Turns {
     if (this.#starting) return
     this.#starting = true
     try {
-      const { turn, more } = await this.#ledger.claimOne()
+      const { turn, more } = await this.#claims.claimOne()
       this.#starting = false
       if (turn) this.#begin(turn)
       else if (more) this.consider()
@@ -174,8 +176,8 @@ export class Turns {
   #begin(turn: Turn): void {
     this.#current = turn
     this.#pauseStarts()
-    this.#parts.alarm.by(this.#parts.now() + HEARTBEAT_MS)
     inBackground(this.#run(turn))
+    setTimeout(() => this.#claims.hold(turn), 0)
   }
 
   async #run(turn: Turn): Promise<void> {
@@ -200,7 +202,7 @@ export class Turns {
     this.#current = null
     this.#interrupts = 0
     turn.stop(new Error('the turn has ended'))
-    this.#next()
+    this.#next(turn.held)
   }
 
   /** Removes the deployment's secrets and reports a failure to the Worker's log. */
@@ -229,9 +231,10 @@ export class Turns {
     turn.stop(new Error(why))
   }
 
-  #next(): void {
+  /** A turn that wrote no claim did not change the alarm. */
+  #next(changed = true): void {
     this.consider()
-    if (!this.busy) this.#parts.alarm.rearm()
+    if (changed && !this.busy) this.#parts.alarm.rearm()
   }
 
   /** The alarm is durable; the timer is exact while the object lives. */

@@ -1,7 +1,7 @@
 import type { Act } from '../../contract/reflex.ts'
 import type { ModelFault } from '../../base/faults.ts'
 import type { FailedCall } from '../../contract/event-record.ts'
-import type { EntryHead, TurnEnd, Usage } from '../../contract/log-entry.ts'
+import type { EntryHead, NewEntry, TurnEnd, Usage } from '../../contract/log-entry.ts'
 import type { Claimed } from '../inbox/event-row.ts'
 import type { Seen } from '../context/working-memory.ts'
 
@@ -10,6 +10,9 @@ export type Turn = {
   turn_id: string
   head: EntryHead
   since: number
+  started: NewEntry
+  /** True once the claim is written. */
+  held: boolean
   claimed: Claimed[]
   earlier_turns: string[]
   seen: Seen

@@ -1,6 +1,6 @@
 import { nextTick, type Schedule } from '../../contract/schedule.ts'
 import type { Database } from '../storage/database.ts'
-import { UNTIL_SETTLED } from '../inbox/inbox.ts'
+import { UNTIL_SETTLED } from '../inbox/turn-rows.ts'
 import type { Log } from '../log/log.ts'
 import type { ModelOutage } from '../turns/model-outage.ts'
 import { scopeHead } from '../log/spans.ts'

@@ -61,7 +61,7 @@ export class Retention {
     const kept = replica.unreplicated
     const gone = [
       // Events that D1 does not have yet are kept, and so is the log that names them.
-      kept === null ? 0 : inbox.forget(unit, before, BATCH, kept),
+      kept === null ? 0 : inbox.forget(unit, before, BATCH, { kept, floor: memory.floor }),
       log.forget(unit, before, BATCH, replica.mark),
       effects.journal.forget(unit, before, BATCH),
       action_keys.forget(unit, before, BATCH),

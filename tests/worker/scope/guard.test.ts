@@ -76,7 +76,7 @@ describe.each([
     const scope = freshScope()
     await stubOf(scope).configure({ overlap: { debounce: { quiet_ms: 60_000, max_ms: 60_000 } } }, 'test')
     const ids = await send(stubOf(scope), note(scope, 'a'), note(scope, 'poison'), note(scope, 'b'))
-    await poison(scope, 'UPDATE OF ack_token ON events', `NEW.ack_token LIKE 'turn:%' AND NEW.payload LIKE '%poison%'`)
+    await poison(scope, 'UPDATE OF attempts ON events', `NEW.attempts > OLD.attempts AND NEW.payload LIKE '%poison%'`)
     await stubOf(scope).configure({ overlap: 'queue' }, 'test')
     await between(scope)
     expect(await parkedIn(scope, 'turn')).toMatchObject({ id: '2', deaths: 5 })
