@@ -59,111 +59,132 @@ const PING_MS = 20_000
  * Follows a scope and sends events to it over any number of connections: no entry is missed and no
  * event is accepted twice.
  */
-export function connectScope(options: ConnectOptions): Connection {
-  const { base_url, scope, connection_id, onEntry, onDelta, onError, onOpen } = options
-  const outgoing = new Outgoing()
-  let last_seq = options.after ?? null
-  let heard = true
-  let opened = false
-  let closed: Error | undefined
+export const connectScope = (options: ConnectOptions): Connection => new ScopeConnection(options)
 
-  const socket = new ReconnectingWebSocket(address, null, {
-    minReconnectionDelay: 250 + Math.random() * 250,
-    maxReconnectionDelay: 10_000,
-    reconnectionDelayGrowFactor: 1.7,
-    connectionTimeout: 10_000,
-    shouldReconnectOnClose: ({ code }) => !isFinal(code),
-  })
-  socket.addEventListener('message', ({ data }) => {
-    heard = true
-    if (data === 'pong') return
-    const frame: Frame = JSON.parse(String(data))
-    receive(frame)
-  })
-  socket.addEventListener('error', ({ message }) => onError?.(new Error(message || `the connection to ${scope} failed`)))
-  socket.addEventListener('close', ({ code, reason }) => {
-    if (!isFinal(code)) return
-    const error = new Error(`the connection to ${scope} was ended: ${reason}`)
-    close(error)
-    onError?.(error)
-  })
-  const pulse = setInterval(beat, PING_MS)
+class ScopeConnection implements Connection {
+  readonly #options: ConnectOptions
+  readonly #outgoing = new Outgoing()
+  readonly #socket: ReconnectingWebSocket
+  readonly #pulse: ReturnType<typeof setInterval>
+  #last_seq: number | null
+  #heard = true
+  #opened = false
+  #closed: Error | undefined
 
-  /** With a deleted key each attempt would end the same way. */
-  function isFinal(code: number): boolean {
-    return code === keyDeleted.code && 'key' in options
+  constructor(options: ConnectOptions) {
+    this.#options = options
+    this.#last_seq = options.after ?? null
+    this.#socket = new ReconnectingWebSocket(() => this.#address(), null, {
+      minReconnectionDelay: 250 + Math.random() * 250,
+      maxReconnectionDelay: 10_000,
+      reconnectionDelayGrowFactor: 1.7,
+      connectionTimeout: 10_000,
+      shouldReconnectOnClose: ({ code }) => !this.#isFinal(code),
+    })
+    this.#listen()
+    this.#pulse = setInterval(() => this.#beat(), PING_MS)
   }
 
-  async function address(): Promise<string> {
-    heard = true
-    opened = false
+  get last_seq(): number | null {
+    return this.#last_seq
+  }
+
+  send(event: EventInput | { content: string; id?: string }): Promise<Ack> {
+    const id = event.id ?? uuidv7()
+    if (this.#closed) return Promise.reject(this.#closed)
+    const text = JSON.stringify({ ...event, id })
+    const { answered, known } = this.#outgoing.add(id, text)
+    // Otherwise it is sent with the next connection.
+    if (!known && this.#opened && this.#isOpen) this.#socket.send(text)
+    return answered
+  }
+
+  close(): void {
+    this.#end(new Error('the connection was closed before this was acknowledged'))
+  }
+
+  #listen(): void {
+    const { scope, onError } = this.#options
+    this.#socket.addEventListener('message', ({ data }) => {
+      this.#heard = true
+      if (data === 'pong') return
+      const frame: Frame = JSON.parse(String(data))
+      this.#receive(frame)
+    })
+    this.#socket.addEventListener('error', ({ message }) => onError?.(new Error(message || `the connection to ${scope} failed`)))
+    this.#socket.addEventListener('close', ({ code, reason }) => {
+      if (!this.#isFinal(code)) return
+      const error = new Error(`the connection to ${scope} was ended: ${reason}`)
+      this.#end(error)
+      onError?.(error)
+    })
+  }
+
+  /** With a deleted key each attempt would end the same way. */
+  #isFinal(code: number): boolean {
+    return code === keyDeleted.code && 'key' in this.#options
+  }
+
+  async #address(): Promise<string> {
+    const { base_url, scope, connection_id, ...credential } = this.#options
+    this.#heard = true
+    this.#opened = false
     try {
-      const ticket = 'ticket' in options ? await options.ticket() : await askTicket(base_url, scope, options.key)
-      return socketAddress(base_url, scope, { ticket, connection_id, after: last_seq === null ? undefined : String(last_seq) })
+      const ticket = 'ticket' in credential ? await credential.ticket() : await askTicket(base_url, scope, credential.key)
+      return socketAddress(base_url, scope, { ticket, connection_id, after: this.#last_seq === null ? undefined : String(this.#last_seq) })
     } catch (error) {
-      if (error instanceof TicketRefused) close(error)
+      if (error instanceof TicketRefused) this.#end(error)
       throw error
     }
   }
 
-  function receive(frame: Frame): void {
+  #receive(frame: Frame): void {
+    const { onEntry, onDelta, onError, onOpen } = this.#options
     switch (frame.type) {
       case 'open':
         // Only now the resume position is known: an event sent earlier could be handled and logged
         // unheard.
-        last_seq ??= frame.seq
-        opened = true
-        for (const text of outgoing.texts) socket.send(text)
+        this.#last_seq ??= frame.seq
+        this.#opened = true
+        for (const text of this.#outgoing.texts) this.#socket.send(text)
         return onOpen?.()
       case 'log':
-        if (last_seq !== null && frame.entry.seq <= last_seq) return
-        last_seq = frame.entry.seq
+        if (this.#last_seq !== null && frame.entry.seq <= this.#last_seq) return
+        this.#last_seq = frame.entry.seq
         return onEntry?.(frame.entry)
       case 'mark':
         // Sent back after everything before it was read: the scope sends only a limited amount
         // ahead.
-        socket.send(JSON.stringify(frame))
+        this.#socket.send(JSON.stringify(frame))
         return
       case 'ack':
-        return outgoing.acknowledged({ id: frame.id, status: frame.status })
+        return this.#outgoing.acknowledged({ id: frame.id, status: frame.status })
       case 'delta':
         return onDelta?.(deltaOf(frame))
       case 'error': {
         const error = new Error(frame.errors.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; '))
-        if (!outgoing.refused(error, frame.id)) onError?.(error)
+        if (!this.#outgoing.refused(error, frame.id)) onError?.(error)
       }
     }
   }
 
+  get #isOpen(): boolean {
+    return this.#socket.readyState === this.#socket.OPEN
+  }
+
   /** A connection can be dead without being closed: if no ping is answered, open a new one. */
-  function beat(): void {
-    if (socket.readyState !== socket.OPEN) return
-    if (!heard) return socket.reconnect()
-    heard = false
-    socket.send('ping')
+  #beat(): void {
+    if (!this.#isOpen) return
+    if (!this.#heard) return this.#socket.reconnect()
+    this.#heard = false
+    this.#socket.send('ping')
   }
 
-  function close(reason = new Error('the connection was closed before this was acknowledged')): void {
-    clearInterval(pulse)
-    closed = reason
-    socket.close()
-    outgoing.abandon(reason)
-  }
-
-  return {
-    send(event) {
-      const id = event.id ?? uuidv7()
-      if (closed) return Promise.reject(closed)
-      const text = JSON.stringify({ ...event, id })
-      const { answered, known } = outgoing.add(id, text)
-      // Otherwise it is sent with the next connection.
-      if (!known && opened && socket.readyState === socket.OPEN) socket.send(text)
-      return answered
-    },
-    close: () => close(),
-    get last_seq() {
-      return last_seq
-    },
+  #end(reason: Error): void {
+    clearInterval(this.#pulse)
+    this.#closed = reason
+    this.#socket.close()
+    this.#outgoing.abandon(reason)
   }
 }
 

@@ -22,71 +22,37 @@ export const sent = (state: DemoState, lines: number): DemoState => ({
   lines: { ...state.lines, sent: state.lines.sent + lines },
 })
 
+type Step<Kind extends EntryKind> = (state: DemoState, scope: string, entry: Entry<Kind>) => DemoState
+
+const countSkills = (state: DemoState, _scope: string, entry: Parameters<typeof countSkill>[1]): DemoState => ({
+  ...state,
+  skills: countSkill(state.skills, entry),
+})
+
+/** Other kinds of entries change nothing. */
+const steps: { [Kind in EntryKind]?: Step<Kind> } = {
+  'event-accepted': (state, scope) => add(state, scope, 'accepted'),
+  'event-ended': endEvent,
+  'event-retried': (state, scope, entry) => ({
+    ...add(state, scope, 'retried'),
+    retries: [...state.retries, failureOf(scope, entry)].slice(-MOST_KEPT),
+  }),
+  'turn-started': startTurn,
+  'turn-ended': endTurn,
+  'model-called': (state, _scope, entry) => callModel(state, entry),
+  'effect-started': (state, _scope, entry) => startEffect(state, entry),
+  'effect-ended': endEffect,
+  'reflex-fired': (state, _scope, entry) => runReflex(state, entry),
+  'reflex-passed': (state, _scope, entry) => runReflex(state, entry),
+  'approval-requested': countSkills,
+  'skill-applied': countSkills,
+  'skill-decided': countSkills,
+  'skill-refused': countSkills,
+}
+
 function apply(state: DemoState, scope: string, entry: LogEntry): DemoState {
-  switch (entry.kind) {
-    case 'event-accepted':
-      return add(state, scope, 'accepted')
-    case 'event-ended':
-      return endEvent(state, scope, entry)
-    case 'event-retried':
-      return { ...add(state, scope, 'retried'), retries: [...state.retries, failureOf(scope, entry)].slice(-MOST_KEPT) }
-    case 'turn-started':
-      return startTurn(state, scope, entry)
-    case 'turn-ended':
-      return endTurn(state, scope, entry)
-    case 'model-called':
-      return callModel(state, entry)
-    case 'effect-started':
-      return startEffect(state, entry)
-    case 'effect-ended':
-      return endEffect(state, scope, entry)
-    case 'reflex-fired':
-    case 'reflex-passed':
-      return runReflex(state, entry)
-    case 'approval-requested':
-    case 'skill-applied':
-    case 'skill-decided':
-    case 'skill-refused':
-      return { ...state, skills: countSkill(state.skills, entry) }
-    case 'action-ended':
-    case 'approval-decided':
-    case 'blackboard-changed':
-    case 'blackboard-seeded':
-    case 'bulletin-built':
-    case 'call-received':
-    case 'skill-compensation-ended':
-    case 'skill-guard-evaluated':
-    case 'skill-resumed':
-    case 'skill-reused':
-    case 'skill-slots-parsed':
-    case 'skill-started':
-    case 'skill-step-ended':
-    case 'skills-degraded':
-    case 'skills-restored':
-    case 'context-trimmed':
-    case 'clock-corrected':
-    case 'event-claimed':
-    case 'event-discarded':
-    case 'event-reopened':
-    case 'event-returned':
-    case 'filter-failed':
-    case 'model-lost':
-    case 'model-restored':
-    case 'reflex-compared':
-    case 'reflex-moved':
-    case 'reflex-overruled':
-    case 'reply-sent':
-    case 'scratch-set':
-    case 'settings-changed':
-    case 'timer-removed':
-    case 'timer-skipped':
-    case 'timer-set':
-    case 'turn-cancelled':
-    case 'work-parked':
-      return state
-    default:
-      return state
-  }
+  const step = steps[entry.kind] as Step<EntryKind> | undefined
+  return step?.(state, scope, entry) ?? state
 }
 
 function endEvent(state: DemoState, scope: string, entry: Entry<'event-ended'>): DemoState {

@@ -10,15 +10,14 @@ import type { Accepted, ClaimRequest, OperatorCall, ProposalCaller, ScopeApi, Wa
 import type { ContextView, ScopeState } from '../contract/scope.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
-import type { JsonFields } from '../base/json.ts'
 import { compose, type Collaborators } from './wiring.ts'
 import { openConnection } from './live/connections.ts'
 import { Database } from './storage/database.ts'
 import { CALLER } from './upkeep/guard.ts'
 import { isLaid, laySchema } from './storage/lay-schema.ts'
-import { OwnWork } from './effects/own-work.ts'
-import type { SessionFor } from './skills/sessions.ts'
-import { eventHead, scopeHead } from './log/spans.ts'
+import { OwnWork } from './upkeep/own-work.ts'
+import { eventHead } from './log/spans.ts'
+import { contextOf, stateOf } from './state.ts'
 
 /**
  * One scope: the unit of state and serialization. Delegates each call to its owner, in one unit.
@@ -56,38 +55,11 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async state(): Promise<ScopeState> {
-    const { view, counters, turns, store, log, sockets, outbox, guard, memory, budget, outage, secret_settings, now } = this.#parts
-    const turn = turns.current
-    return {
-      scope: this.#name,
-      agent: store.agent.name,
-      settings: await secret_settings.settled(store.settings),
-      inbox: view.depth(now()),
-      context: { events: memory.count },
-      counters: counters.counts,
-      turn: turn && { turn_id: turn.turn_id, since: new Date(turn.since).toISOString(), events: turn.claimed.length },
-      llm_tokens_remaining: budget.remaining(),
-      waiting_for_model: outage.state,
-      sockets: sockets.count,
-      outbox: { waiting: outbox.waiting, last_error: outbox.lastError },
-      parked: guard.list(),
-      last_seq: log.last,
-    }
+    return stateOf(this.#parts)
   }
 
   async context(limit: number, before?: number): Promise<ContextView> {
-    const { memory } = this.#parts
-    const { created_at, last_action_at, scratch } = memory.live
-    const { events, first, more } = memory.page(limit, before)
-    return {
-      scope: this.#name,
-      created_at: new Date(created_at).toISOString(),
-      last_action_at: last_action_at === null ? null : new Date(last_action_at).toISOString(),
-      events,
-      count: memory.count,
-      scratch,
-      next_cursor: more ? String(first) : null,
-    }
+    return contextOf(this.#parts, limit, before)
   }
 
   async readLog(after: number, limit: number, before?: number): Promise<{ entries: string[]; last_seq: number }> {
@@ -121,17 +93,8 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     return { scope: this.#name, counters: this.#parts.counters.counts, reflexes: this.#parts.records.all() }
   }
 
-  async propose(
-    proposal: { skill_id: string; inputs: Record<string, unknown>; why: string },
-    { name, key_id, from, roles, dry_run, trace }: ProposalCaller,
-  ) {
-    const { unit, skills } = this.#parts
-    const head = scopeHead(trace)
-    const inputs = proposal.inputs as JsonFields
-    unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'skill', name: proposal.skill_id, by: name }))
-    const request = { from, proposer: { name, key_id }, roles, text: proposal.why, dry_run }
-    const owner = { head, causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
-    return JSON.stringify(await skills.propose({ ...proposal, inputs }, request, owner))
+  async propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, caller: ProposalCaller) {
+    return JSON.stringify(await this.#parts.operator_calls.propose(proposal, caller))
   }
 
   async bulletin(text: string) {

@@ -62,19 +62,31 @@ export function createReflex(config: ReflexConfig): Reflex {
   const host = new Host(config, { storage, registry })
   const turnFor = (session: SkillSession) => new ModelTurn({ session, roles: config.roles ?? [], ...turnOptions(config) })
 
-  const waiting = () => {
-    const [kept, expired] = [storage.approvals.waiting(), host.now()]
-    for (const run of kept) if (run.expires_at <= expired) storage.approvals.remove(run.approval_id)
-    return kept.filter(({ expires_at }) => expires_at > expired)
+  const { wrap, wrapModel, wrapTools } = wrappersOf({ config, host, turnFor })
+  return {
+    wrap,
+    wrapModel,
+    wrapTools: (tools) => wrapTools(tools),
+    registry,
+    session: (options) => host.session(options),
+    turn: (options) => turnFor(host.session(options)),
+    approvals: approvalsOf(storage, host),
+    async resume(options = {}) {
+      const results: ProposalResult[] = []
+      for (const record of storage.runs.unfinished()) {
+        results.push(await host.session({ ...options, trace_id: record.trace_id }).resume(record))
+      }
+      for (const run of storage.approvals.approved()) results.push(await runApproved({ storage, host }, run, options))
+      return results
+    },
+    log: storage.log,
+    close: () => storage.close(),
   }
-  const isWaiting = (id: string) => waiting().some(({ approval_id }) => approval_id === id)
-  const runApproved = async (run: ApprovedRun, options: SessionOptions) => {
-    const result = await host.session({ ...options, trace_id: run.trace_id }).runApproved(run)
-    // One that was refused has no run that would have taken it out.
-    storage.approvals.remove(run.approval_id)
-    return result
-  }
+}
 
+type WrapParts = { config: ReflexConfig; host: Host; turnFor: (session: SkillSession) => ModelTurn }
+
+function wrappersOf({ config, host, turnFor }: WrapParts) {
   const wrapTools = <Tools extends ToolSet>(tools: Tools, trace_id = host.newId()): Tools =>
     proxyTools(tools, { caller: host.caller(trace_id), policies: config.tool_policies ?? {} })
 
@@ -98,32 +110,31 @@ export function createReflex(config: ReflexConfig): Reflex {
     })
   }) as Wrap
 
-  return {
-    wrap,
-    wrapModel,
-    wrapTools: (tools) => wrapTools(tools),
-    registry,
-    session: (options) => host.session(options),
-    turn: (options) => turnFor(host.session(options)),
-    approvals: {
-      list: waiting,
-      async approve(approval_id, options = {}) {
-        const run = isWaiting(approval_id) ? storage.approvals.approve(approval_id) : null
-        return run ? runApproved(run, options) : null
-      },
-      reject: (approval_id) => isWaiting(approval_id) && storage.approvals.remove(approval_id),
-    },
-    async resume(options = {}) {
-      const results: ProposalResult[] = []
-      for (const record of storage.runs.unfinished()) {
-        results.push(await host.session({ ...options, trace_id: record.trace_id }).resume(record))
-      }
-      for (const run of storage.approvals.approved()) results.push(await runApproved(run, options))
-      return results
-    },
-    log: storage.log,
-    close: () => storage.close(),
+  return { wrap, wrapModel, wrapTools }
+}
+
+function approvalsOf(storage: Storage, host: Host): Approvals {
+  const waiting = () => {
+    const [kept, expired] = [storage.approvals.waiting(), host.now()]
+    for (const run of kept) if (run.expires_at <= expired) storage.approvals.remove(run.approval_id)
+    return kept.filter(({ expires_at }) => expires_at > expired)
   }
+  const isWaiting = (id: string) => waiting().some(({ approval_id }) => approval_id === id)
+  return {
+    list: waiting,
+    async approve(approval_id, options = {}) {
+      const run = isWaiting(approval_id) ? storage.approvals.approve(approval_id) : null
+      return run ? runApproved({ storage, host }, run, options) : null
+    },
+    reject: (approval_id) => isWaiting(approval_id) && storage.approvals.remove(approval_id),
+  }
+}
+
+async function runApproved({ storage, host }: { storage: Storage; host: Host }, run: ApprovedRun, options: SessionOptions) {
+  const result = await host.session({ ...options, trace_id: run.trace_id }).runApproved(run)
+  // A refused one has no run that would have removed it.
+  storage.approvals.remove(run.approval_id)
+  return result
 }
 
 function storageOf({ storage = 'memory' }: ReflexConfig): Storage {

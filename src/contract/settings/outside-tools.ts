@@ -72,9 +72,40 @@ export type McpServerSetting = z.infer<typeof mcpServerSetting>
 
 const named = (items: readonly { name: string }[]): boolean => new Set(items.map(({ name }) => name)).size === items.length
 
-export const httpTools = z.array(httpToolSetting).max(50).refine(named, 'must not contain a name twice')
-export const mcpServers = z.array(mcpServerSetting).max(5).refine(named, 'must not contain a name twice')
+const httpTools = z.array(httpToolSetting).max(50).refine(named, 'must not contain a name twice')
+const mcpServers = z.array(mcpServerSetting).max(5).refine(named, 'must not contain a name twice')
 
 function hasOne(headers: object, names: ReadonlySet<string>): boolean {
   return Object.keys(headers).some((name) => names.has(name.toLowerCase()))
+}
+
+/** The settings of tools outside the deployment. */
+export const outsideTools = {
+  allowed_hosts: z
+    .array(
+      z.string().regex(/^(?:\*\.)?[a-z0-9.-]{1,253}(?::\d{1,5})?$/, 'a host is a lower-case name, optionally after `*.` or before a port'),
+    )
+    .max(100)
+    .meta({
+      description: 'Hosts that HTTP and MCP tools may reach: `api.example.com`, or `*.example.com` for its subdomains.',
+      examples: [['api.example.com', '*.acme.dev']],
+    }),
+  http_tools: httpTools.meta({
+    description: 'Tools that send one HTTP request to one of `allowed_hosts`. See docs/outside-tools.md.',
+    examples: [
+      [
+        {
+          name: 'http.tickets.open',
+          description: 'Opens a ticket',
+          method: 'POST',
+          url: 'https://tickets.example.com/v2/tickets',
+          body: { title: '{{title}}' },
+        },
+      ],
+    ],
+  }),
+  mcp_servers: mcpServers.meta({
+    description: 'MCP servers on `allowed_hosts` whose tools the scope may use under the names `mcp.NAME.TOOL`.',
+    examples: [[{ name: 'files', url: 'https://mcp.acme.dev/mcp' }]],
+  }),
 }

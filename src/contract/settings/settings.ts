@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { blackboard, blackboardLayers } from './blackboard.ts'
 import { limits } from '../../base/limits.ts'
-import { httpTools, mcpServers } from './outside-tools.ts'
+import { outsideTools } from './outside-tools.ts'
 import { reflexReference } from '../reflex.ts'
 import { defaultRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './retry.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
@@ -25,9 +25,9 @@ const tokenBudget = z.strictObject({
   per: z.enum(['hour', 'day', 'total']).meta({ description: 'Hours and days are in UTC.' }),
 })
 
-/** The metadata of each setting is also the API description and docs/settings.md. */
 const days = (most: number) => z.number().positive().max(most)
 
+/** The metadata of each setting is also the API description and docs/settings.md. */
 const fields = {
   agent: z
     .string()
@@ -144,41 +144,6 @@ const fields = {
       description: 'The reflexes that run on each event before a model, in this order. The first one that returns an action decides.',
       examples: [[{ id: 'greet', cooldown_s: 10 }]],
     }),
-  project: z
-    .string()
-    .min(1)
-    .max(200)
-    .meta({
-      description: "The project of the scope's agent. Skills whose manifest names another `compat.project` are rejected.",
-      examples: ['acme/shop'],
-    }),
-  env: z.union([z.string().min(1).max(64), z.array(z.string().min(1).max(64)).max(16)]).meta({
-    description: 'The environment or environments to compare with `compat.env` of skills.',
-    examples: ['staging'],
-  }),
-  toolset: z
-    .string()
-    .min(1)
-    .max(64)
-    .meta({
-      description: 'The toolset to compare with `compat.toolset` of skills.',
-      examples: ['kubernetes'],
-    }),
-  repo: z
-    .string()
-    .min(1)
-    .max(300)
-    .meta({
-      description: 'The repository to compare with `compat.repo` of skills.',
-      examples: ['github.com/acme/shop'],
-    }),
-  goal_labels: z
-    .array(z.string().trim().min(1).max(64))
-    .max(50)
-    .meta({
-      description: 'Labels of the current goal. A skill with one of them scores higher at the gate.',
-      examples: [['defence']],
-    }),
   ...skillSettings,
   blackboard: blackboard.meta({
     description: "The initial blackboard of each turn: values for skills' expressions and templates.",
@@ -190,33 +155,7 @@ const fields = {
       'How a model proposes a skill or asks for missing input. `asp`: by blocks in its text. `tools`: by the tools `propose_skill` and `clarify`.',
     examples: ['tools'],
   }),
-  allowed_hosts: z
-    .array(
-      z.string().regex(/^(?:\*\.)?[a-z0-9.-]{1,253}(?::\d{1,5})?$/, 'a host is a lower-case name, optionally after `*.` or before a port'),
-    )
-    .max(100)
-    .meta({
-      description: 'Hosts that HTTP and MCP tools may reach: `api.example.com`, or `*.example.com` for its subdomains.',
-      examples: [['api.example.com', '*.acme.dev']],
-    }),
-  http_tools: httpTools.meta({
-    description: 'Tools that send one HTTP request to one of `allowed_hosts`. See docs/outside-tools.md.',
-    examples: [
-      [
-        {
-          name: 'http.tickets.open',
-          description: 'Opens a ticket',
-          method: 'POST',
-          url: 'https://tickets.example.com/v2/tickets',
-          body: { title: '{{title}}' },
-        },
-      ],
-    ],
-  }),
-  mcp_servers: mcpServers.meta({
-    description: 'MCP servers on `allowed_hosts` whose tools the scope may use under the names `mcp.NAME.TOOL`.',
-    examples: [[{ name: 'files', url: 'https://mcp.acme.dev/mcp' }]],
-  }),
+  ...outsideTools,
   parameters: z.record(z.string().min(1).max(64), z.json()).meta({
     description: "Parameters for the agent's tools and trigger.",
     examples: [{ threshold: 5 }],

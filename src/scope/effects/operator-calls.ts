@@ -1,26 +1,32 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
-import type { OperatorCall } from '../../contract/scope-api.ts'
+import type { OperatorCall, ProposalCaller } from '../../contract/scope-api.ts'
 import type { Refused } from '../../base/result.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { EffectLane } from './effect-lane.ts'
 import { isPlatformFault } from '../../base/faults.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Proving } from '../reflexes/shadow.ts'
+import type { SkillProposal } from '../../skills/session/ports.ts'
+import type { ProposalResult } from '../../skills/session/result.ts'
+import type { JsonFields } from '../../base/json.ts'
+import type { SessionFor, Skills } from '../skills/sessions.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 
 type Parts = {
   effects: EffectLane
   proving: Proving
+  skills: Skills
   unit: UnitOfWork
   agent: () => Agent
   settings: () => Settings
 }
 
 /**
- * Tool calls by operators: effects like any other, in the lane, journalled and logged, even if the
- * setting `tools` withholds the tool from the model. The caller gives the key, so that a call that
- * a crash cut off can be repeated.
+ * Calls from outside: proposals of skills, and tool calls by operators. A tool call is an effect
+ * like any other, in the lane, journalled and logged, even if the setting `tools` withholds the
+ * tool from the model. The caller gives the key, so that a call that a crash cut off can be
+ * repeated.
  */
 export class OperatorCalls {
   readonly #parts: Parts
@@ -50,5 +56,17 @@ export class OperatorCalls {
     const { undoes } = definition
     if (undoes) unit((unit) => proving.undone(unit, { tool, undoes }, input, { turn_id: null, who: by }))
     return { ok: true }
+  }
+
+  async propose(
+    { skill_id, inputs, why }: Pick<SkillProposal, 'skill_id' | 'why'> & { inputs: Record<string, unknown> },
+    { name, key_id, from, roles, dry_run, trace }: ProposalCaller,
+  ): Promise<ProposalResult> {
+    const { unit, skills } = this.#parts
+    const head = scopeHead(trace)
+    unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'skill', name: skill_id, by: name }))
+    const request = { from, proposer: { name, key_id }, roles, text: why, dry_run }
+    const owner = { head, causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
+    return skills.propose({ skill_id, inputs: inputs as JsonFields, why }, request, owner)
   }
 }

@@ -11,7 +11,6 @@ import type { Toolbox } from '../effects/toolbox.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import { actOf } from './acts.ts'
 import { shownOf } from './reflex-context.ts'
-import type { Unit } from '../storage/unit.ts'
 
 const MOST_COUNTED = 1000
 const PAGE_BYTES = 1_000_000
@@ -39,15 +38,6 @@ export class Recordings {
 
   constructor(parts: Parts) {
     this.#parts = parts
-  }
-
-  /** Notes where in the log the contexts of these events begin. */
-  note(unit: Unit, places: readonly { seq: number; chain_seq: number }[]): void {
-    if (places.length === 0) return
-    unit.all(
-      `UPDATE events SET chain_seq = noted.value->>'chain_seq' FROM json_each(?) AS noted WHERE events.seq = noted.value->>'seq'`,
-      JSON.stringify(places),
-    )
   }
 
   /**

@@ -11,6 +11,7 @@ import type { Sockets } from '../live/sockets.ts'
 import { childHead } from '../log/spans.ts'
 import type { Proving } from '../reflexes/shadow.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
+import type { UnitOfWork } from '../storage/unit.ts'
 import { turnModel, type ModelParts } from './turn-model.ts'
 import type { Turn } from './turn.ts'
 import { storeOf } from '../../store/store.ts'
@@ -76,13 +77,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     settings: settings(),
     fetch: (input, init) => fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal }),
     tools: toolSet(toolbox, call),
-    reply: (content) => {
-      signal.throwIfAborted()
-      demandText(content)
-      if (!fitsBytes(content, limits.result_bytes)) throw new RangeError(`a reply takes at most ${limits.result_bytes} bytes in UTF-8`)
-      turn.acts.push({ act: 'reply', content })
-      unit((unit) => unit.log({ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }))
-    },
+    reply: (content) => reply(unit, turn, content),
     stream: (delta) => {
       signal.throwIfAborted()
       sockets.stream({ turn_id, content: delta })
@@ -91,6 +86,14 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
   // Create the model on first use: an agent that calls no model needs no model settings.
   let model: LanguageModelV4 | undefined
   return Object.defineProperty(deps, 'model', { enumerable: true, get: () => (model ??= turnModel(parts, turn)) }) as AgentDeps
+}
+
+function reply(unit: UnitOfWork, { signal, acts, head, turn_id }: Turn, content: string): void {
+  signal.throwIfAborted()
+  demandText(content)
+  if (!fitsBytes(content, limits.result_bytes)) throw new RangeError(`a reply takes at most ${limits.result_bytes} bytes in UTF-8`)
+  acts.push({ act: 'reply', content })
+  unit((unit) => unit.log({ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }))
 }
 
 /** Checks at run time, since values from a model or a tool often have type `any`. */

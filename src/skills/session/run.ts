@@ -2,14 +2,14 @@ import { evaluate, type ExpressionScope } from '../cel/expression.ts'
 import { probeSession } from '../cel/probes.ts'
 import type { Mask } from '../gate/mask.ts'
 import type { Json } from '../../base/json.ts'
-import type { Manifest } from '../manifest/manifest.ts'
-import type { CompiledPlan } from '../plan/compile.ts'
+import { hashManifest, type Manifest } from '../manifest/manifest.ts'
+import { compilePlan, type CompiledPlan } from '../plan/compile.ts'
 import { runPlan } from '../runner/run-plan.ts'
 import type { RunEntry, RunnerPorts, RunResult } from '../runner/ports.ts'
 import type { SessionContext } from './context.ts'
-import { maskFor } from './decide.ts'
-import type { RunRecord } from './ports.ts'
-import type { ProposalResult } from './result.ts'
+import { maskFor, type Case, type Decided } from './decide.ts'
+import type { FoundSkill, RunRecord } from './ports.ts'
+import { reportOf, type ProposalResult } from './result.ts'
 
 /**
  * Runs a plan whose record is kept, to its end, which is kept in one write with its result and what
@@ -81,4 +81,39 @@ function runnerPorts(
       return evaluation
     },
   }
+}
+
+/** The record of a run that a session begins. */
+export function recordOf(
+  { ports, blackboard, settings }: SessionContext,
+  { proposal_id, skill, manifest_hash, request, approval }: Case,
+  { decision, enforced, inputs }: Decided,
+): RunRecord {
+  const { id: skill_id, version } = skill.manifest
+  return {
+    run_id: ports.newId(),
+    proposal_id,
+    skill_id,
+    version,
+    manifest_hash,
+    inputs,
+    blackboard,
+    from: request.from,
+    decision: reportOf(decision, enforced),
+    approval_id: approval?.approval_id ?? null,
+    trace_id: settings.trace_id,
+    started_at: ports.now(),
+  }
+}
+
+/** The plan of a recorded run, if its skill is unchanged. */
+export async function compiledAgain(
+  { skill_id, version, manifest_hash, inputs, blackboard }: RunRecord,
+  skill: FoundSkill | null,
+): Promise<{ ok: true; plan: CompiledPlan } | { ok: false; detail: string }> {
+  const name = `${skill_id}@${version}`
+  if (!skill) return { ok: false, detail: `the run cannot be resumed: there is no skill ${name} any more` }
+  if ((await hashManifest(skill.manifest)) !== manifest_hash)
+    return { ok: false, detail: `the run cannot be resumed: ${name} is another one` }
+  return compilePlan(skill.manifest, inputs, blackboard)
 }

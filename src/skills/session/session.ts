@@ -9,10 +9,10 @@ import { compilePlan, type CompiledPlan } from '../plan/compile.ts'
 import type { RunResult } from '../runner/ports.ts'
 import { differenceFrom, park } from './approval.ts'
 import { DEEPEST_CHAIN, MOST_PROPOSALS, SessionContext, type SessionSettings } from './context.ts'
-import { deliberate, maskFor, type Case, type Decided } from './decide.ts'
+import { deliberate, maskFor, type Case } from './decide.ts'
 import type { ApprovedRun, FoundSkill, RunRecord, SessionPorts, SkillUsage, ProposalRequest, SkillProposal } from './ports.ts'
 import { answer, ranAs, reportOf, unreached, type ProposalHead, type ProposalResult } from './result.ts'
-import { runRecorded } from './run.ts'
+import { compiledAgain, recordOf, runRecorded } from './run.ts'
 
 /** A session as a model's turn uses it. */
 export type ProposalSession = {
@@ -188,7 +188,7 @@ export class SkillSession implements ProposalSession {
     if (request.dry_run) return answer(head, { status: 'ok', decision, steps: plannedSteps(compiled.plan) })
     // Another session may have begun it since: no wait lies between this look and `begin`.
     if (!sameJson(decided.usage, this.#usageOf(skill))) return this.#decideAndRun({ ...proposed, inputs: decided.inputs })
-    const record = this.#recordOf(proposed, decided)
+    const record = recordOf(this.#context, proposed, decided)
     await this.#context.ports.runs.begin(record)
     return this.#run(head, record, { plan: compiled.plan, signal: request.signal })
   }
@@ -200,25 +200,6 @@ export class SkillSession implements ProposalSession {
 
   #headOf({ proposal_id, skill: { manifest } }: Case): ProposalHead {
     return { proposal_id, skill_id: manifest.id, version: manifest.version, trace_id: this.trace_id }
-  }
-
-  #recordOf({ proposal_id, skill, manifest_hash, request, approval }: Case, { decision, enforced, inputs }: Decided): RunRecord {
-    const { id: skill_id, version } = skill.manifest
-    const { ports, blackboard } = this.#context
-    return {
-      run_id: ports.newId(),
-      proposal_id,
-      skill_id,
-      version,
-      manifest_hash,
-      inputs,
-      blackboard,
-      from: request.from,
-      decision: reportOf(decision, enforced),
-      approval_id: approval?.approval_id ?? null,
-      trace_id: this.trace_id,
-      started_at: ports.now(),
-    }
   }
 
   async #run(
@@ -246,14 +227,3 @@ export class SkillSession implements ProposalSession {
 
 const plannedSteps = ({ steps }: CompiledPlan): ProposalResult['steps'] =>
   steps.map(({ index, tool }) => ({ index, tool, status: 'planned', duration_ms: 0 }))
-
-async function compiledAgain(
-  { skill_id, version, manifest_hash, inputs, blackboard }: RunRecord,
-  skill: FoundSkill | null,
-): Promise<{ ok: true; plan: CompiledPlan } | { ok: false; detail: string }> {
-  const name = `${skill_id}@${version}`
-  if (!skill) return { ok: false, detail: `the run cannot be resumed: there is no skill ${name} any more` }
-  if ((await hashManifest(skill.manifest)) !== manifest_hash)
-    return { ok: false, detail: `the run cannot be resumed: ${name} is another one` }
-  return compilePlan(skill.manifest, inputs, blackboard)
-}

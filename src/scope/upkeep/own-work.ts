@@ -1,39 +1,19 @@
 import type { Collaborators } from '../wiring.ts'
-import { correctClock } from '../upkeep/clock-correction.ts'
-import { MOST_DEATHS, together } from '../upkeep/guard.ts'
+import { correctClock } from './clock-correction.ts'
+import { MOST_DEATHS, together } from './guard.ts'
 
 /** Retry interval of parked retention work, which has no reset. */
 const DAY_MS = 86_400_000
-
-type Parts = Pick<
-  Collaborators,
-  | 'database'
-  | 'log'
-  | 'outage'
-  | 'guard'
-  | 'store'
-  | 'unit'
-  | 'turns'
-  | 'effects'
-  | 'jobs'
-  | 'loop'
-  | 'timers'
-  | 'pull'
-  | 'retention'
-  | 'alarm'
-  | 'inbox'
-  | 'now'
->
 
 /**
  * Guards the work that the object begins by itself, on waking and at its alarm, so that work which
  * repeatedly crashes the object is parked.
  */
 export class OwnWork {
-  readonly #parts: Parts
+  readonly #parts: Collaborators
   #watched = false
 
-  constructor(parts: Parts) {
+  constructor(parts: Collaborators) {
     this.#parts = parts
   }
 
