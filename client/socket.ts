@@ -59,9 +59,18 @@ const PING_MS = 20_000
  * Follows a scope and sends events to it over any number of connections: no entry is missed and no
  * event is accepted twice.
  */
-export const connectScope = (options: ConnectOptions): Connection => new ScopeConnection(options)
+export function connectScope(options: ConnectOptions): Connection {
+  const connection = new ScopeConnection(options)
+  return {
+    send: (event) => connection.send(event),
+    close: () => connection.close(),
+    get last_seq() {
+      return connection.last_seq
+    },
+  }
+}
 
-class ScopeConnection implements Connection {
+class ScopeConnection {
   readonly #options: ConnectOptions
   readonly #outgoing = new Outgoing()
   readonly #socket: ReconnectingWebSocket
