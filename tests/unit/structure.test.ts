@@ -62,6 +62,19 @@ describe('the house', () => {
   })
 })
 
+describe('the tables of a scope', () => {
+  test('are written by one folder each', () => {
+    const written = /\b(?:INTO|UPDATE|DELETE FROM) "?([a-z_]+)"?/g
+    const writers = new Map<string, Set<string>>()
+    for (const file of files.filter((name) => name.startsWith('scope/'))) {
+      for (const [, table = ''] of readFileSync(path.join('src', file), 'utf8').matchAll(written))
+        writers.set(table, (writers.get(table) ?? new Set()).add(path.dirname(file)))
+    }
+    expect([...writers.keys()]).toEqual(expect.arrayContaining(['events', 'effects', 'jobs', 'log', 'state']))
+    expect([...writers].filter(([, folders]) => folders.size > 1)).toEqual([])
+  })
+})
+
 /** Strongly connected components of the import graph, types included (Tarjan). */
 function circlesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const place = new Map<string, number>()

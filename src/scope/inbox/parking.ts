@@ -1,8 +1,6 @@
 import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
-
-/** The resource that a parked event waits for. */
-export type ParkedFor = 'budget' | 'model'
+import { UNTIL_SETTLED, type ParkedFor } from './turn-rows.ts'
 
 /** Events released because a turn could not call its model; `Inbox.release` parks them. */
 export class Parking {
@@ -30,5 +28,19 @@ export class Parking {
       before,
     )
     return rows.map(({ seq }) => seq)
+  }
+
+  /** Corrects times that a fast clock left too far in the future. */
+  correct(unit: Unit, ahead_ms: number): void {
+    const { now } = unit
+    const earlier = (column: string) => `${column} = max(?1, ${column} - ?2)`
+    unit.all(`UPDATE events SET ${earlier('due_at')} WHERE status = 'pending' AND due_at > ?1`, now, ahead_ms)
+    unit.all(
+      `UPDATE events SET ${earlier('lease_until')} WHERE status = 'processing' AND lease_until > ?1 AND lease_until < ?3`,
+      now,
+      ahead_ms,
+      UNTIL_SETTLED,
+    )
+    unit.all(`UPDATE events SET parked_at = ?1 WHERE status IN ('pending', 'processing') AND parked_at > ?1`, now)
   }
 }

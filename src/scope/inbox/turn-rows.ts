@@ -1,7 +1,6 @@
 import type { Event } from '../../core/event.ts'
 import { limits } from '../../base/limits.ts'
 import type { Database } from '../storage/database.ts'
-import type { ParkedFor } from './parking.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Claimed } from './event-row.ts'
 
@@ -9,6 +8,8 @@ type Remembered = { find: (seq: number) => Event | undefined }
 /** An event that waits for a turn, and the turns that considered it without success. */
 export type Due = Claimed & { earlier_turns: string[] }
 /** `parked`: the reason for waiting until `due_at`, at most `most_ms` in total. */
+/** The resource that a parked event waits for. */
+export type ParkedFor = 'budget' | 'model'
 type Release = { due_at: number; parked?: { reason: ParkedFor; now: number; most_ms?: number }; interrupted?: boolean }
 
 /** A lease without expiry: a turn's claim ends with the turn or at the object's next start. */

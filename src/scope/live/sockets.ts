@@ -16,8 +16,8 @@ type Entry = { seq: number; text: string }
 type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
 
 /**
- * Hibernating WebSockets. Every socket gets every log entry as it is written. `SocketMessages` reads
- * what they send.
+ * Hibernating WebSockets. Every socket gets every log entry as it is written. `SocketMessages`
+ * handles the messages of clients.
  */
 export class Sockets {
   readonly #parts: Parts

@@ -37,7 +37,7 @@ export function composeReflexes(parts: Ground) {
 
 type Parts = Ground & Reflexes & { budget: Budget; turns: { readonly current: { since: number } | null } }
 
-/** What decisions depend on. The sandbox is created when the first reflex runs. */
+/** The inputs of decisions. The sandbox is created when the first reflex runs. */
 export function composeSituation(parts: Parts): (now: number, fuel: number) => Situation {
   const { scope, agents, agent, settings, memory, programs, records, toolbox, action_keys } = parts
   const contexts = new ReflexContexts(parts)

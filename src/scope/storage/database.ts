@@ -112,6 +112,10 @@ export class Database {
     this.all('INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2', key, JSON.stringify(value))
   }
 
+  remove(key: string): void {
+    this.all('DELETE FROM state WHERE key = ?', key)
+  }
+
   writeAll(changes: readonly StateChange[]): void {
     const write = `INSERT INTO state (key, value) SELECT value->>0, value->1 FROM json_each(?) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value`
     for (const chunk of jsonChunks(changes.map((change) => JSON.stringify(change)))) this.all(write, chunk)

@@ -58,7 +58,7 @@ export class Guard {
   rested(): void {
     if (this.#wakes === 0) return
     this.#wakes = 0
-    this.#parts.database.all(`DELETE FROM state WHERE key = 'wakes'`)
+    this.#parts.database.remove('wakes')
   }
 
   /** True if work of this kind must run piece by piece, each counted before it begins. */
@@ -104,7 +104,7 @@ export class Guard {
   diedOf(): WorkKind | null {
     const { database } = this.#parts
     const kind = database.read<WorkKind | null>('died_of', null)
-    if (kind !== null) database.all(`DELETE FROM state WHERE key = 'died_of'`)
+    if (kind !== null) database.remove('died_of')
     return kind
   }
 

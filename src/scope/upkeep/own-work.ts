@@ -1,7 +1,10 @@
 import type { Collaborators } from '../wiring.ts'
-import { correctClock } from './clock-correction.ts'
+import { scopeHead } from '../log/spans.ts'
+import type { Unit } from '../storage/unit.ts'
 import { MOST_DEATHS, together } from './guard.ts'
 
+/** Tolerated difference between the clocks of two machines; smaller errors pass as quickly. */
+const TOLERATED_MS = 60_000
 /** Retry interval of parked retention work, which has no reset. */
 const DAY_MS = 86_400_000
 
@@ -41,7 +44,7 @@ export class OwnWork {
   forgetWhatIsOld(): void {
     const { guard, unit, pull, retention, now } = this.#parts
     unit((unit) => {
-      correctClock(unit, this.#parts)
+      this.#correctClock(unit)
       pull.expire(unit)
     })
     const work = together('retention')
@@ -85,11 +88,27 @@ export class OwnWork {
     const cause = guard.diedOf()
     const blamed = cause === null || cause === 'turn' || cause === 'recovery'
     unit((unit) => {
-      correctClock(unit, this.#parts)
+      this.#correctClock(unit)
       effects.recover(unit, quiet)
       turns.recover(unit, { quiet, blamed })
     }, work)
     guard.done(work)
+  }
+
+  /**
+   * Corrects times that a fast clock left too far in the future: retries, leases and timers. The
+   * newest log entry shows by how much it was ahead.
+   */
+  #correctClock(unit: Unit): void {
+    const { log, parking, outage, timers } = this.#parts
+    const newest = log.newest()
+    if (newest === null || newest <= unit.now + TOLERATED_MS) return
+    const ahead_ms = newest - unit.now
+    parking.correct(unit, ahead_ms)
+    outage.moved(unit, ahead_ms)
+    timers.correct(unit)
+    // Its time becomes the newest, so nothing is corrected twice.
+    unit.log({ ...scopeHead(), kind: 'clock-corrected', ahead_ms })
   }
 
   #isOpen(): boolean {

@@ -111,6 +111,17 @@ export class Timers {
     })
   }
 
+  /** Corrects ticks that a fast clock left too far in the future; a fixed time stays. */
+  correct(unit: Unit): void {
+    const { now } = unit
+    for (const row of this.#database.all<TimerRow>('SELECT * FROM timers')) {
+      const schedule = JSON.parse(row.schedule) as Schedule
+      const set_at = Math.min(row.set_at, now)
+      const next = 'at' in schedule ? null : nextTick(schedule, now, set_at)
+      if (next !== null && next < row.next_at) unit.all('UPDATE timers SET next_at = ?, set_at = ? WHERE name = ?', next, set_at, row.name)
+    }
+  }
+
   #skip(unit: Unit, { name, next_at }: TimerRow): [] {
     const entry = { timer_name: name, due_at: new Date(next_at).toISOString(), reason: 'the inbox is full' }
     unit.log({ ...scopeHead(), kind: 'timer-skipped', ...entry })

@@ -30,7 +30,8 @@ function started(): Guard {
     return row ? JSON.parse(String(row['value'])) : otherwise
   }
   const write = (key: string, value: unknown) => void all('INSERT OR REPLACE INTO state VALUES (?, ?)', key, JSON.stringify(value))
-  const database = { laid: true, all, read, write, sync: async () => void (flushed += 1) }
+  const remove = (key: string) => void all('DELETE FROM state WHERE key = ?', key)
+  const database = { laid: true, all, read, write, remove, sync: async () => void (flushed += 1) }
   return new Guard({ database: database as unknown as Database, now: () => 1000 })
 }
 
