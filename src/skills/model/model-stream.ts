@@ -7,23 +7,10 @@ import type { Rounds } from './rounds.ts'
  * up aborts `left`: then nothing more is called.
  */
 export async function streamRounds(model: LanguageModelV4, rounds: Rounds, left: AbortController): Promise<LanguageModelV4StreamResult> {
-  try {
+  return rounds.call.attempt(async () => {
     const first = await model.doStream(rounds.next())
-    return { ...first, stream: streamOf(watched(allParts({ model, rounds, first: first.stream }), rounds), left) }
-  } catch (error) {
-    rounds.failed()
-    throw error
-  }
-}
-
-async function* watched<Part>(parts: AsyncGenerator<Part>, rounds: Rounds): AsyncGenerator<Part> {
-  let whole = false
-  try {
-    yield* parts
-    whole = true
-  } finally {
-    if (!whole) rounds.failed()
-  }
+    return { ...first, stream: streamOf(rounds.call.watched(allParts({ model, rounds, first: first.stream })), left) }
+  })
 }
 
 type Streaming = { model: LanguageModelV4; rounds: Rounds; first: ReadableStream<LanguageModelV4StreamPart> }

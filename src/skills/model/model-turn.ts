@@ -1,7 +1,9 @@
+import type { Question } from '../plan/slots.ts'
 import type { ProposalSession } from '../session/session.ts'
 import type { Exchange } from './prompt.ts'
 import { guided, type Protocol } from './protocol.ts'
-import type { SkillReport } from './settle-intents.ts'
+import type { Intent } from './intents.ts'
+import { settleIntents, type Reply, type SkillReport } from './settle-intents.ts'
 
 export type ModelTurnOptions = {
   session: ProposalSession
@@ -71,5 +73,90 @@ export class ModelTurn {
   ended({ failed }: { failed: boolean }): void {
     this.#failed_at = failed ? this.#now : null
     if (!failed) this.unfinished = null
+  }
+}
+
+const MOST_ROUNDS = 4
+
+/** One call of the wrapped model: its rounds and their proposals, whatever the form of its messages. */
+export class TurnCall {
+  readonly reports: SkillReport[] = []
+  #rounds = 0
+  readonly #turn: ModelTurn
+  readonly #text: string
+  readonly #signal: AbortSignal | undefined
+
+  constructor(turn: ModelTurn, { text, signal }: { text: string; signal: AbortSignal | undefined }) {
+    this.#turn = turn
+    this.#text = turn.options.text ?? text
+    this.#signal = signal
+  }
+
+  /** Begins a round. Returns the bulletin for the first one. */
+  begin(): string {
+    this.#signal?.throwIfAborted()
+    return this.#rounds === 0 ? this.#turn.bulletin(this.#text) : ''
+  }
+
+  /** The model answered. `calls` are its tool calls that the caller has to bring back. */
+  answered(calls: readonly string[]): void {
+    this.#rounds += 1
+    this.#turn.answered()
+    for (const id of calls) this.#turn.calls.add(id)
+  }
+
+  get isLastRound(): boolean {
+    return this.#rounds >= (this.#turn.options.max_rounds ?? MOST_ROUNDS)
+  }
+
+  /** Refuses the proposals of the last round. Returns the visible text, with a note if there is nothing else. */
+  cutOff(visible: string, { silent }: { silent: boolean }): string {
+    const reason = `not acted upon: the answer took ${this.#rounds} rounds already`
+    this.report({ kind: 'problem', skill_id: '', status: 'refused', reason })
+    return visible.trim() === '' && silent ? `${visible}I stopped after ${this.#rounds} rounds of skills without an answer.` : visible
+  }
+
+  clarify(questions: Question[]): void {
+    this.report({ kind: 'clarify', questions })
+  }
+
+  async settle(intents: readonly Intent[]): Promise<Reply[]> {
+    const { session, roles, goal_labels, entity_types } = this.#turn.options
+    const situation = { ...(goal_labels ? { goal_labels } : {}), ...(entity_types ? { entity_types } : {}) }
+    const request = { from: 'model', roles, text: this.#text, signal: this.#signal, ...situation } as const
+    const { replies, reports } = await settleIntents(intents, { session, request })
+    for (const report of reports) this.report(report)
+    return replies
+  }
+
+  report(report: SkillReport): void {
+    this.reports.push(report)
+    this.#turn.options.onReport?.(report)
+  }
+
+  ended<End>(end: End): End {
+    this.#turn.ended({ failed: false })
+    return end
+  }
+
+  /** Marks the call as failed if the work fails. */
+  async attempt<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work()
+    } catch (error) {
+      this.#turn.ended({ failed: true })
+      throw error
+    }
+  }
+
+  /** Marks the call as failed if its stream fails, or is left before its end. */
+  async *watched<Part>(parts: AsyncGenerator<Part>): AsyncGenerator<Part> {
+    let whole = false
+    try {
+      yield* parts
+      whole = true
+    } finally {
+      if (!whole) this.#turn.ended({ failed: true })
+    }
   }
 }

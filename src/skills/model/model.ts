@@ -25,7 +25,10 @@ export function modelForTurns(model: LanguageModelV4, turnOf: TurnOf): LanguageM
     model,
     middleware: {
       specificationVersion: 'v4',
-      wrapGenerate: async ({ params }) => generateRounds(model, new Rounds(await turnOf(params), params)),
+      wrapGenerate: async ({ params }) => {
+        const rounds = new Rounds(await turnOf(params), params)
+        return rounds.call.attempt(() => allRounds(model, rounds))
+      },
       wrapStream: async ({ params }) => {
         const left = new AbortController()
         const abortSignal = params.abortSignal ? AbortSignal.any([params.abortSignal, left.signal]) : left.signal
@@ -34,15 +37,6 @@ export function modelForTurns(model: LanguageModelV4, turnOf: TurnOf): LanguageM
     },
   })
   return markWrapped(wrapped)
-}
-
-async function generateRounds(model: LanguageModelV4, rounds: Rounds): Promise<LanguageModelV4GenerateResult> {
-  try {
-    return await allRounds(model, rounds)
-  } catch (error) {
-    rounds.failed()
-    throw error
-  }
 }
 
 async function allRounds(model: LanguageModelV4, rounds: Rounds): Promise<LanguageModelV4GenerateResult> {

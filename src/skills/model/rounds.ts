@@ -8,7 +8,7 @@ import type {
 } from '@ai-sdk/provider'
 import type { Question } from '../plan/slots.ts'
 import { isOwnCall, questionsOf, questionsText, readCall, readText, type Intent, type ReadText } from './intents.ts'
-import type { ModelTurn } from './model-turn.ts'
+import { TurnCall, type ModelTurn } from './model-turn.ts'
 import {
   assistantMessages,
   holdsBulletin,
@@ -20,10 +20,8 @@ import {
   withoutForgeries,
 } from './prompt.ts'
 import { isPassive, withNativeTools } from './protocol.ts'
-import { settleIntents, shownReports, type SkillReport } from './settle-intents.ts'
+import { shownReports } from './settle-intents.ts'
 import { usageSum } from './usage-sum.ts'
-
-export const MOST_ROUNDS = 4
 
 type RoundAnswer = { content: readonly LanguageModelV4Content[]; finish: LanguageModelV4FinishReason; usage: LanguageModelV4Usage }
 
@@ -46,17 +44,14 @@ export class Rounds {
   readonly #params: LanguageModelV4CallOptions
   readonly #passive: boolean
   readonly #usages: LanguageModelV4Usage[] = []
-  readonly #reports: SkillReport[] = []
+  readonly call: TurnCall
 
   constructor(turn: ModelTurn, params: LanguageModelV4CallOptions) {
     if (holdsBulletin(params.prompt)) throw new Error('the model is wrapped twice: its prompt already holds a skill bulletin')
     this.#turn = turn
     this.#passive = isPassive(params, this.#protocol)
     this.#params = this.#passive ? params : withoutForgeries(params)
-  }
-
-  get first(): boolean {
-    return this.#usages.length === 0
+    this.call = new TurnCall(turn, { text: userText(this.#params.prompt), signal: params.abortSignal })
   }
 
   get usage(): LanguageModelV4Usage {
@@ -77,13 +72,8 @@ export class Rounds {
     this.#params.abortSignal?.throwIfAborted()
     if (this.#passive) return this.#params
     const params = this.#protocol === 'tools' ? withNativeTools(this.#params) : this.#params
-    const bulletin = this.first ? this.#turn.bulletin(this.#text) : ''
+    const bulletin = this.call.begin()
     return { ...params, prompt: withBulletin(withExchanges(params.prompt, this.#turn.exchanges), bulletin) }
-  }
-
-  /** The call did not come to its end. */
-  failed(): void {
-    this.#turn.ended({ failed: true })
   }
 
   /** An answer that broke off: nothing is acted upon. */
@@ -94,31 +84,26 @@ export class Rounds {
 
   async ended(answer: RoundAnswer): Promise<RoundEnd> {
     this.#usages.push(answer.usage)
-    this.#turn.answered()
-    for (const { toolCallId } of this.#othersIn(answer.content)) this.#turn.calls.add(toolCallId)
+    this.call.answered(this.#othersIn(answer.content).map(({ toolCallId }) => toolCallId))
     const { finish } = answer
     const read = this.#read(answer)
     const end: RoundEnd = { visible: read.visible, cut_at: read.cut_at, finish, again: false }
-    if (read.intents.length === 0 || isBroken(finish)) return this.#last(end)
+    if (read.intents.length === 0 || isBroken(finish)) return this.call.ended(end)
     const questions = questionsOf(read.intents)
-    if (questions) return this.#last(this.#clarified(read, { answer, questions }))
-    if (this.#usages.length >= (this.#turn.options.max_rounds ?? MOST_ROUNDS)) return this.#last(this.#cutOff(end, answer))
+    if (questions) return this.call.ended(this.#clarified(read, { answer, questions }))
+    if (this.call.isLastRound) return this.call.ended(this.#cutOff(end, answer))
     const again = await this.#settle(read.intents, answer)
-    return again ? { ...end, again } : this.#last({ ...end, finish: { ...finish, unified: 'tool-calls' } })
+    return again ? { ...end, again } : this.call.ended({ ...end, finish: { ...finish, unified: 'tool-calls' } })
   }
 
   /** The outcomes of the answer's proposals, beside the provider's own metadata. */
   metadata(own: SharedV4ProviderMetadata | undefined): { providerMetadata?: SharedV4ProviderMetadata } {
-    if (this.#reports.length === 0) return own ? { providerMetadata: own } : {}
-    return { providerMetadata: { ...own, reflex: shownReports(this.#reports) } }
+    if (this.call.reports.length === 0) return own ? { providerMetadata: own } : {}
+    return { providerMetadata: { ...own, reflex: shownReports(this.call.reports) } }
   }
 
   get #protocol() {
     return this.#turn.options.protocol ?? 'asp'
-  }
-
-  get #text(): string {
-    return this.#turn.options.text ?? userText(this.#params.prompt)
   }
 
   #read({ content }: RoundAnswer): ReadText {
@@ -142,12 +127,8 @@ export class Rounds {
 
   /** The model is called again, unless the caller has tool calls to bring back first. */
   async #settle(intents: readonly Intent[], { content }: RoundAnswer): Promise<boolean> {
-    const { session, roles, goal_labels, entity_types } = this.#turn.options
-    const { abortSignal: signal, prompt } = this.#params
-    const situation = { ...(goal_labels ? { goal_labels } : {}), ...(entity_types ? { entity_types } : {}) }
-    const request = { from: 'model', roles, text: this.#text, signal, ...situation } as const
-    const { replies, reports } = await settleIntents(intents, { session, request })
-    for (const report of reports) this.#report(report)
+    const { prompt } = this.#params
+    const replies = await this.call.settle(intents)
     const calls = this.#ownCalls(content)
     const isOwn = (call: LanguageModelV4ToolCall) => this.isOwn(call)
     const answered = replyMessages(replies, new Map(calls.map(({ toolCallId, toolName }) => [toolCallId, toolName])))
@@ -159,7 +140,7 @@ export class Rounds {
 
   #clarified({ visible, cut_at }: ReadText, { answer, questions }: { answer: RoundAnswer; questions: Question[] }): RoundEnd {
     const { content, finish } = answer
-    this.#report({ kind: 'clarify', questions })
+    this.call.clarify(questions)
     const calls = this.#ownCalls(content)
     if (calls.length === 0) return { visible, cut_at, finish, again: false }
     const others = this.#hasOthers(content)
@@ -168,23 +149,9 @@ export class Rounds {
   }
 
   #cutOff({ visible, cut_at, finish }: RoundEnd, { content }: RoundAnswer): RoundEnd {
-    const rounds = this.#usages.length
-    const reason = `not acted upon: the answer took ${rounds} rounds already`
-    this.#report({ kind: 'problem', skill_id: '', status: 'refused', reason })
     const others = this.#hasOthers(content)
-    const note = visible.trim() === '' && !others ? `I stopped after ${rounds} rounds of skills without an answer.` : ''
     const unified = this.#ownCalls(content).length > 0 && !others ? 'stop' : finish.unified
-    return { visible: `${visible}${note}`, cut_at, finish: { ...finish, unified }, again: false }
-  }
-
-  #last(end: RoundEnd): RoundEnd {
-    this.#turn.ended({ failed: false })
-    return end
-  }
-
-  #report(report: SkillReport): void {
-    this.#reports.push(report)
-    this.#turn.options.onReport?.(report)
+    return { visible: this.call.cutOff(visible, { silent: !others }), cut_at, finish: { ...finish, unified }, again: false }
   }
 }
 

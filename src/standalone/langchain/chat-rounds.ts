@@ -2,9 +2,8 @@ import { type BaseMessage, HumanMessage } from '@langchain/core/messages'
 import { bulletinsIn } from '../../skills/bulletin/bulletin.ts'
 import { isJsonFields } from '../../base/json.ts'
 import { questionsOf, readText, type ReadText } from '../../skills/model/intents.ts'
-import type { ModelTurn } from '../../skills/model/model-turn.ts'
-import { MOST_ROUNDS } from '../../skills/model/rounds.ts'
-import { settleIntents, shownReports, type SkillReport } from '../../skills/model/settle-intents.ts'
+import { TurnCall, type ModelTurn } from '../../skills/model/model-turn.ts'
+import { shownReports } from '../../skills/model/settle-intents.ts'
 import { callIds, hasToolCalls, isSystem, type Reply, userTextOf, withoutForgeries, withSystemText } from './chat-messages.ts'
 
 /**
@@ -19,55 +18,44 @@ const METADATA = 'reflex'
 /** The rounds of one call of a chat model: the same as `Rounds`, over LangChain's messages. */
 export class ChatRounds {
   readonly #turn: ModelTurn
-  readonly #text: string
-  readonly #signal: AbortSignal | undefined
+  readonly call: TurnCall
   readonly #asked: readonly BaseMessage[]
   /**
    * The number of the caller's messages, which distinguishes a repeated call from the turn's next
    * call.
    */
   readonly #over: number
-  readonly #reports: SkillReport[] = []
   /**
    * The caller's messages do not hold these. An earlier try of the same call may have left some.
    */
   readonly #exchanged: BaseMessage[]
   readonly #results: string[]
-  #rounds = 0
 
   constructor(turn: ModelTurn, messages: readonly BaseMessage[], signal: AbortSignal | undefined) {
     if (messages.some((message) => isSystem(message) && bulletinsIn(message.text) > 0)) {
       throw new Error('the model is wrapped twice: its messages already hold a skill bulletin')
     }
     this.#turn = turn
-    this.#signal = signal
     this.#over = messages.length
     this.#asked = withEarlierResults(withoutForgeries(messages))
-    this.#text = turn.options.text ?? userTextOf(messages)
+    this.call = new TurnCall(turn, { text: userTextOf(messages), signal })
     const left = turn.unfinished?.over === messages.length ? turn.unfinished : null
     this.#exchanged = left ? [...(left.messages as BaseMessage[])] : []
     this.#results = left ? [...left.results] : []
   }
 
-  /** The call did not come to its end. */
-  failed(): void {
-    this.#turn.ended({ failed: true })
-  }
-
   next(): BaseMessage[] {
-    this.#signal?.throwIfAborted()
-    return withSystemText([...this.#asked, ...this.#exchanged], this.#rounds === 0 ? this.#turn.bulletin(this.#text) : '')
+    const bulletin = this.call.begin()
+    return withSystemText([...this.#asked, ...this.#exchanged], bulletin)
   }
 
   async ended(reply: Reply): Promise<ChatRoundEnd> {
-    this.#rounds += 1
-    this.#turn.answered()
-    for (const id of callIds(reply)) this.#turn.calls.add(id)
+    this.call.answered(callIds(reply))
     const read = readText(reply.text)
     const questions = questionsOf(read.intents)
-    if (questions) this.#report({ kind: 'clarify', questions })
+    if (questions) this.call.clarify(questions)
     if (read.intents.length === 0 || questions) return this.#last(read.visible)
-    if (this.#rounds >= (this.#turn.options.max_rounds ?? MOST_ROUNDS)) return this.#last(this.#cutOff(read, reply))
+    if (this.call.isLastRound) return this.#last(this.call.cutOff(read.visible, { silent: !hasToolCalls(reply) }))
     await this.#settle(read, reply)
     return hasToolCalls(reply) ? this.#last(read.visible) : { visible: read.visible, again: true }
   }
@@ -78,9 +66,9 @@ export class ChatRounds {
    * model, also in another process that has loaded the messages.
    */
   metadata(reply: Reply): Record<string, unknown> {
-    if (this.#reports.length === 0 && this.#results.length === 0) return {}
+    if (this.call.reports.length === 0 && this.#results.length === 0) return {}
     const results = hasToolCalls(reply) && this.#results.length > 0 ? { results: this.#results.join('\n') } : {}
-    return { [METADATA]: { ...shownReports(this.#reports), ...results } }
+    return { [METADATA]: { ...shownReports(this.call.reports), ...results } }
   }
 
   /**
@@ -88,32 +76,15 @@ export class ChatRounds {
    * a failure does not run it twice.
    */
   async #settle({ intents }: ReadText, reply: Reply): Promise<void> {
-    const { session, roles, goal_labels, entity_types } = this.#turn.options
-    const situation = { ...(goal_labels ? { goal_labels } : {}), ...(entity_types ? { entity_types } : {}) }
-    const request = { from: 'model', roles, text: this.#text, signal: this.#signal, ...situation } as const
-    const { replies, reports } = await settleIntents(intents, { session, request })
-    for (const report of reports) this.#report(report)
+    const replies = await this.call.settle(intents)
     const result = replies.map(({ text }) => text).join('\n')
     this.#results.push(result)
     this.#exchanged.push(reply, new HumanMessage(result))
     this.#turn.unfinished = { over: this.#over, messages: this.#exchanged, results: this.#results }
   }
 
-  #cutOff({ visible }: ReadText, reply: Reply): string {
-    const reason = `not acted upon: the answer took ${this.#rounds} rounds already`
-    this.#report({ kind: 'problem', skill_id: '', status: 'refused', reason })
-    const silent = visible.trim() === '' && !hasToolCalls(reply)
-    return silent ? `${visible}I stopped after ${this.#rounds} rounds of skills without an answer.` : visible
-  }
-
   #last(visible: string): ChatRoundEnd {
-    this.#turn.ended({ failed: false })
-    return { visible, again: false }
-  }
-
-  #report(report: SkillReport): void {
-    this.#reports.push(report)
-    this.#turn.options.onReport?.(report)
+    return this.call.ended({ visible, again: false })
   }
 }
 

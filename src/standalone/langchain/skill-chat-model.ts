@@ -134,13 +134,8 @@ export class SkillChatModel extends BaseChatModel {
     return streamRounds(rounds, () => open(rounds.next()))
   }
 
-  async #answer(rounds: ChatRounds, options: Parsed): Promise<Reply> {
-    try {
-      return await this.#allRounds(rounds, options)
-    } catch (error) {
-      rounds.failed()
-      throw error
-    }
+  #answer(rounds: ChatRounds, options: Parsed): Promise<Reply> {
+    return rounds.call.attempt(() => this.#allRounds(rounds, options))
   }
 
   async #allRounds(rounds: ChatRounds, options: Parsed): Promise<Reply> {

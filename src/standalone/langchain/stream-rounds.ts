@@ -11,15 +11,8 @@ type OpenStream = () => Promise<AsyncIterable<Reply>>
  * The rounds of one call as one stream. A reader that leaves before its end leaves a call that
  * failed.
  */
-export async function* streamRounds(rounds: ChatRounds, open: OpenStream): AsyncGenerator<AIMessageChunk> {
-  let whole = false
-  try {
-    yield* allRounds(rounds, open)
-    whole = true
-  } finally {
-    if (!whole) rounds.failed()
-  }
-}
+export const streamRounds = (rounds: ChatRounds, open: OpenStream): AsyncGenerator<AIMessageChunk> =>
+  rounds.call.watched(allRounds(rounds, open))
 
 async function* allRounds(rounds: ChatRounds, open: OpenStream): AsyncGenerator<AIMessageChunk> {
   let before: Passed = { id: undefined, said: '', indexes: 0 }
