@@ -1,5 +1,3 @@
-import { sha256 } from './hash.ts'
-
 export type Json = null | boolean | number | string | Json[] | JsonFields
 export type JsonFields = { [name: string]: Json }
 
@@ -7,6 +5,12 @@ export const isJsonFields = (value: unknown): value is JsonFields => typeof valu
 
 /** Deep equality of JSON values, independent of the order of keys. */
 export const sameJson = (left: unknown, right: unknown): boolean => left === right || canonicalJson(left) === canonicalJson(right)
+
+/** SHA-256 as 64 hex digits, by Web Crypto, which runs anywhere but is asynchronous. */
+export async function sha256(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
 
 /** SHA-256 of the canonical JSON. */
 export const hashJson = (value: unknown): Promise<string> => sha256(canonicalJson(value))

@@ -1,4 +1,5 @@
 import { jsonValue, mapJson } from './json.ts'
+import { oncePer } from './once-per.ts'
 
 /**
  * Prefix of secrets that tools may use. Settings may name no others, so that an operator of one
@@ -62,16 +63,8 @@ export function deploymentSecrets(env: object): { name: string; value: string }[
 const isSecretVariable = (name: string): boolean =>
   name.startsWith(TOOL_SECRET_PREFIX) ? !name.endsWith(TOOL_SECRET_HOSTS) : SECRET_NAME.test(name)
 
-const hiders = new WeakMap<object, SecretHider>()
-
 /** The hider of all secrets of the deployment, created once per isolate. */
-export function deploymentHider(env: object): SecretHider {
-  const known = hiders.get(env)
-  if (known) return known
-  const hider = secretHider(deploymentSecrets(env).map(({ value }) => value))
-  hiders.set(env, hider)
-  return hider
-}
+export const deploymentHider = oncePer((env: object): SecretHider => secretHider(deploymentSecrets(env).map(({ value }) => value)))
 
 /**
  * Masks the message and stack of an error in place: handlers rely on its class and other fields.

@@ -34,19 +34,13 @@ export function meter(model: LanguageModelV4, options: MeterOptions): LanguageMo
       specificationVersion: 'v4',
       async wrapGenerate({ doGenerate, params }) {
         const record = await begin(model, options, params)
-        const result = await Promise.resolve(doGenerate()).catch((error: unknown) => {
-          record({ content: [], error, taken: params.abortSignal?.aborted ?? false })
-          throw error
-        })
+        const result = await recorded(doGenerate, record, params)
         record({ content: result.content, usage: result.usage, finish: result.finishReason, taken: true })
         return result
       },
       async wrapStream({ doStream, params }) {
         const record = await begin(model, options, params)
-        const result = await Promise.resolve(doStream()).catch((error: unknown) => {
-          record({ content: [], error, taken: params.abortSignal?.aborted ?? false })
-          throw error
-        })
+        const result = await recorded(doStream, record, params)
         return { ...result, stream: recordedStream(result.stream, record, params.abortSignal) }
       },
     },
@@ -61,6 +55,20 @@ async function begin(model: LanguageModelV4, options: MeterOptions, { prompt }: 
   if (!answer.ok) throw new ModelRefused(answer)
   const started = now()
   return (answer: Answer) => record(modelCall({ model: name, prompt, prompt_hash, duration_ms: now() - started }, answer))
+}
+
+/** Records a call that fails before it answers. */
+async function recorded<Result>(
+  work: () => PromiseLike<Result>,
+  record: (answer: Answer) => void,
+  { abortSignal }: LanguageModelV4CallOptions,
+): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    record({ content: [], error, taken: abortSignal?.aborted ?? false })
+    throw error
+  }
 }
 
 type Finish = { usage: LanguageModelV4Usage; finishReason: LanguageModelV4FinishReason }

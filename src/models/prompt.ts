@@ -1,6 +1,6 @@
 import type { LanguageModelV4Prompt, LanguageModelV4Content, LanguageModelV4Message } from '@ai-sdk/provider'
 import { estimateTokenCount } from 'tokenx'
-import { sha256 } from '../base/hash.ts'
+import { sha256 } from '../base/json.ts'
 
 /** SHA-256 of the prompt as JSON. A replay uses it to find the recorded response. */
 export const promptHash = (prompt: LanguageModelV4Prompt): Promise<string> => sha256(JSON.stringify(prompt))

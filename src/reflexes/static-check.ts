@@ -1,5 +1,5 @@
 import { parse, type AnyNode, type FunctionDeclaration, type Position, type Program, type Token } from 'acorn'
-import { sha256 } from '../base/hash.ts'
+import { sha256 } from '../base/json.ts'
 import { sandboxLimits } from './sandbox.ts'
 import { byteLength } from '../base/byte-length.ts'
 

@@ -1,6 +1,7 @@
 import type { ToolSet } from 'ai'
 import type { Seeds } from '../skills/plan/blackboard.ts'
 import type { Probes } from '../skills/cel/probes.ts'
+import { placeOf } from '../skills/gate/compat.ts'
 import type { Place } from '../skills/gate/decision.ts'
 import type { PolicyMode } from '../skills/session/ports.ts'
 import type { ParseRequest } from '../skills/plan/slots.ts'
@@ -51,9 +52,4 @@ export type ReflexConfig = {
 }
 
 /** Where the agent runs. */
-export const placeIn = ({ project, compat = {} }: ReflexConfig): Place => ({
-  project,
-  env: compat.env ?? [],
-  toolset: compat.toolset ?? null,
-  repo: compat.repo ?? null,
-})
+export const placeIn = ({ project, compat = {} }: ReflexConfig): Place => placeOf({ ...compat, project })

@@ -70,8 +70,14 @@ export class SkillRegistry {
   }
 
   index(): SkillIndex {
-    this.#index ??= new SkillIndex(newestOf(this.list().filter((skill) => this.#rank(skill) === FITS)))
+    this.#index ??= new SkillIndex(this.#newest())
     return this.#index
+  }
+
+  /** A proposal names an id, so only the newest version that fits is shown. */
+  #newest(): FoundSkill[] {
+    const fitting = Map.groupBy(this.#skills.values(), ({ manifest }) => manifest.id)
+    return [...fitting.keys()].flatMap((id) => this.find(id) ?? []).filter((skill) => this.#rank(skill) === FITS)
   }
 
   secretPaths(): string[] {
@@ -95,13 +101,3 @@ const nameOf = ({ id, version }: Manifest): string => `${id}@${version}`
 
 /** The rank of an active version that fits here. */
 const FITS = 0
-
-/** A proposal names an id, so that of its versions only the newest is shown. */
-function newestOf(skills: readonly FoundSkill[]): FoundSkill[] {
-  const newest = new Map<string, FoundSkill>()
-  for (const skill of skills) {
-    const known = newest.get(skill.manifest.id)
-    if (!known || compareVersions(skill.manifest.version, known.manifest.version) > 0) newest.set(skill.manifest.id, skill)
-  }
-  return [...newest.values()]
-}

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import type { ReflexVersion } from '../../src/contract/reflex.ts'
-import { sha256 } from '../../src/base/hash.ts'
+import { sha256 } from '../../src/base/json.ts'
 import { registerReflex, type NewReflex } from '../../src/artifacts/kinds.ts'
 import type { Registered } from '../../src/artifacts/registry.ts'
 import { call, type Answer } from './http.ts'

@@ -1,4 +1,4 @@
-import { sha256 } from '../../base/hash.ts'
+import { sha256 } from '../../base/json.ts'
 import { randomHex } from '../../core/event.ts'
 import { toBase64Url } from './base64url.ts'
 

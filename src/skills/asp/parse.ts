@@ -96,7 +96,7 @@ const contents: Record<Tag, (value: unknown) => Content> = {
   },
 }
 
-const detailOf = (error: z.ZodError): string =>
+export const detailOf = (error: z.ZodError): string =>
   fromZod(error)
     .slice(0, 3)
     .map(({ path, message }) => (path === '' ? message : `${path}: ${message}`))

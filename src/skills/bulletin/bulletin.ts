@@ -3,6 +3,7 @@ import type { Bulletin } from '../../contract/skill.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { Blackboard } from '../plan/blackboard.ts'
 import { parsePath, readPath } from '../plan/path.ts'
+import { oncePer } from '../../base/once-per.ts'
 import { cuesOf, scoreOf } from './score.ts'
 import type { SkillIndex, Situation } from './skill-index.ts'
 
@@ -51,16 +52,8 @@ type Card = { skill_id: string; version: string; text: string; tokens: number; s
 
 const CARD_TOKENS = 120
 
-const cards = new WeakMap<Manifest, Card>()
-
-/** A manifest never changes, so that its card is made once. */
-export function cardFor(manifest: Manifest): Card {
-  const known = cards.get(manifest)
-  if (known) return known
-  const card = fittingCard(manifest)
-  cards.set(manifest, card)
-  return card
-}
+/** A manifest never changes, so its card is made once. */
+export const cardFor = oncePer((manifest: Manifest): Card => fittingCard(manifest))
 
 /**
  * The first that fits: the whole card, with ever less of the description, without it, with ever

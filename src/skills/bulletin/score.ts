@@ -1,3 +1,4 @@
+import { oncePer } from '../../base/once-per.ts'
 import { fold, holdsKeyword, tokenText, tokensOf, type TokenText } from './keyword.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 
@@ -58,21 +59,15 @@ export function tauOf(manifest: Manifest, default_ratio: number = DEFAULT_TAU_RA
 type CueWords = { goal_labels: Word<string>[]; entity_types: Word<string>[]; keywords: Word<readonly string[]>[] }
 type Word<Form> = { written: string; form: Form }
 
-const known = new WeakMap<Manifest, CueWords>()
-
-/** Manifests never change, so that this is done once for each. */
-export function wordsOf(manifest: Manifest): CueWords {
-  const before = known.get(manifest)
-  if (before) return before
+/** Manifests never change, so their cues are prepared once. */
+export const wordsOf = oncePer((manifest: Manifest): CueWords => {
   const { goal_labels, entity_types, keywords_any } = manifest.activation
-  const words: CueWords = {
+  return {
     goal_labels: goal_labels.map((written) => ({ written, form: fold(written) })),
     entity_types: entity_types.map((written) => ({ written, form: fold(written) })),
     keywords: keywords_any.map((written) => ({ written, form: tokensOf(written) })),
   }
-  known.set(manifest, words)
-  return words
-}
+})
 
 const matching = <Form>(words: readonly Word<Form>[], hits: (form: Form) => boolean): string[] =>
   words.filter(({ form }) => hits(form)).map(({ written }) => written)

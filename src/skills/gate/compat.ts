@@ -35,11 +35,12 @@ function listOf(value: string | readonly string[] | null | undefined): readonly 
   return typeof value === 'string' ? [value] : value
 }
 
+type PlaceSettings = Partial<Pick<Settings, 'project' | 'toolset' | 'repo'> & { env: string | readonly string[] | undefined }>
+
 /**
  * Where a scope's agent works, by its settings. What they do not name is not known, and fits no
  * skill that asks for it.
  */
-export function placeOf({ project, env, toolset, repo }: Partial<Pick<Settings, 'project' | 'env' | 'toolset' | 'repo'>>): Place {
-  const envs = typeof env === 'string' ? [env] : (env ?? [])
-  return { project: project ?? null, env: envs, toolset: toolset ?? null, repo: repo ?? null }
+export function placeOf({ project, env, toolset, repo }: PlaceSettings): Place {
+  return { project: project ?? null, env: listOf(env), toolset: toolset ?? null, repo: repo ?? null }
 }

@@ -1,22 +1,20 @@
 import { holdsReference } from '../plan/secret-reference.ts'
 import { evaluate } from '../cel/expression.ts'
 import type { Check, GateRequest, Need, StageOutcome, Verdict } from './decision.ts'
-import { inWords, shownValues, type Facts } from './preconditions.ts'
+import { combined, inWords, outcome, shownValues, type Facts } from './preconditions.ts'
 import { sensitiveIn } from './sensitive.ts'
 
 type PolicyOutcome = StageOutcome & { verdict: Extract<Verdict, 'allow' | 'deny' | 'needs_approval' | 'needs_promotion'> }
 
 /** Denials win: promotion or approval is requested only if nothing denies. */
 export function policyOutcome(request: GateRequest, facts: Facts): PolicyOutcome {
-  const parts = [
+  const { checks, needs } = combined([
     rolesOutcome(request),
     sensitiveOutcome(request, facts),
     residencyOutcome(request),
     deniedOutcome(request, facts),
     stateOutcome(request),
-  ]
-  const checks = parts.flatMap((part) => part.checks)
-  const needs = parts.flatMap((part) => part.needs)
+  ])
   if (needs.length > 0) return { verdict: 'deny', checks, needs }
   if (request.state === 'candidate') {
     const message = 'promote this version: it is a candidate'
@@ -92,7 +90,7 @@ function deniedOutcome({ manifest: { policy } }: GateRequest, facts: Facts): Sta
       needs: [{ need: 'not_denied', expression, values, message: `Denied by the policy: ${expression} ${why}` }],
     })
   })
-  return { checks: outcomes.flatMap(({ checks }) => checks), needs: outcomes.flatMap(({ needs }) => needs) }
+  return combined(outcomes)
 }
 
 function stateOutcome({ state }: GateRequest): StageOutcome {
@@ -121,8 +119,3 @@ function approvalOutcome({ manifest: { policy }, approved = false }: GateRequest
   }
   return { verdict: 'allow', checks, needs: [] }
 }
-
-const outcome = ({ check, detail, needs }: { check: string; detail: string; needs: Need[] }): StageOutcome => ({
-  checks: [{ check, passed: needs.length === 0, detail }],
-  needs,
-})

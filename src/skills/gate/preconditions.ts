@@ -20,8 +20,19 @@ export function preconditionsOutcome(request: GateRequest, facts: Facts): StageO
     paceOutcome(request),
     invariantsOutcome(request, facts),
   ]
-  return { checks: parts.flatMap(({ checks }) => checks), needs: parts.flatMap(({ needs }) => needs) }
+  return combined(parts)
 }
+
+/** One check, which passes if nothing is needed. */
+export const outcome = ({ check, detail, needs }: { check: string; detail: string; needs: Need[] }): StageOutcome => ({
+  checks: [{ check, passed: needs.length === 0, detail }],
+  needs,
+})
+
+export const combined = (parts: readonly StageOutcome[]): StageOutcome => ({
+  checks: parts.flatMap(({ checks }) => checks),
+  needs: parts.flatMap(({ needs }) => needs),
+})
 
 function slotsOutcome({ manifest }: GateRequest, { bound, mask }: Facts): StageOutcome {
   const needs: Need[] = [
@@ -45,7 +56,7 @@ function slotsOutcome({ manifest }: GateRequest, { bound, mask }: Facts): StageO
     }),
   ]
   const detail = needs.map(({ message }) => message).join('; ') || `all of ${Object.keys(bound.inputs).length} inputs fit`
-  return { checks: [{ check: 'slots', passed: needs.length === 0, detail }], needs }
+  return outcome({ check: 'slots', detail, needs })
 }
 
 function toolsOutcome({ manifest: { preconditions, plan }, tools, absent_tools = {} }: GateRequest): StageOutcome {
@@ -55,7 +66,7 @@ function toolsOutcome({ manifest: { preconditions, plan }, tools, absent_tools =
   const why = (tool: string) => (Object.hasOwn(absent_tools, tool) ? `: ${absent_tools[tool]}` : '')
   const needs = absent.map((tool): Need => ({ need: 'tool', tool, message: `the tool ${tool} must be available${why(tool)}` }))
   const detail = absent.length === 0 ? 'all tools are available' : `not available: ${absent.join(', ')}`
-  return { checks: [{ check: 'tools', passed: absent.length === 0, detail }], needs }
+  return outcome({ check: 'tools', detail, needs })
 }
 
 /** A required slot that is missing is reported once, as a slot. */
@@ -68,7 +79,7 @@ function dataOutcome({ manifest, blackboard }: GateRequest, { bound }: Facts): S
   })
   const needs = absent.map((path): Need => ({ need: 'data', path, message: `${path} must have a value` }))
   const detail = absent.length === 0 ? 'all data is there' : `no value: ${absent.join(', ')}`
-  return { checks: [{ check: 'data', passed: absent.length === 0, detail }], needs }
+  return outcome({ check: 'data', detail, needs })
 }
 
 function paceOutcome({ manifest: { activation }, last_run_at, running, now }: GateRequest): StageOutcome {
@@ -95,14 +106,13 @@ function invariantsOutcome({ manifest }: GateRequest, facts: Facts): StageOutcom
     if (waitsForSlot(expression, facts))
       return { checks: [{ check, passed: false, detail: 'open: it reads a slot that is missing' }], needs: [] }
     const evaluation = evaluate(expression, facts.scope, facts.session)
-    if (evaluation.ok && evaluation.value) return { checks: [{ check, passed: true, detail: 'holds' }], needs: [] }
+    if (evaluation.ok && evaluation.value) return outcome({ check, detail: 'holds', needs: [] })
     const values = shownValues(expression, facts)
     const why = evaluation.ok ? `does not hold: ${inWords(values)}` : `cannot be evaluated: ${facts.mask.text(evaluation.detail)}`
     const message = evaluation.ok ? `Precondition failed: ${expression}. ${inWords(values)}` : `Precondition ${expression} ${why}`
-    const need: Need = { need: 'invariant', expression, values, message }
-    return { checks: [{ check, passed: false, detail: why }], needs: [need] }
+    return outcome({ check, detail: why, needs: [{ need: 'invariant', expression, values, message }] })
   })
-  return { checks: outcomes.flatMap(({ checks }) => checks), needs: outcomes.flatMap(({ needs }) => needs) }
+  return combined(outcomes)
 }
 
 function waitsForSlot(expression: string, { bound }: Facts): boolean {

@@ -1,8 +1,6 @@
 import type { LanguageModelV4ToolCall } from '@ai-sdk/provider'
-import type { z } from 'zod'
 import { parseJson } from '../../base/parse-json.ts'
-import { fromZod } from '../../contract/problem.ts'
-import { clarifyInput, parseAsp, proposeSkillInput, type AspBlock } from '../asp/parse.ts'
+import { clarifyInput, detailOf, parseAsp, proposeSkillInput, type AspBlock } from '../asp/parse.ts'
 import type { SkillProposal } from '../session/ports.ts'
 import type { Question } from '../plan/slots.ts'
 
@@ -89,9 +87,3 @@ export function readCall({ toolCallId: call_id, toolName, input }: LanguageModel
   const parsed = proposeSkillInput.safeParse(json.value)
   return parsed.success ? { call_id, kind: 'propose', proposal: parsed.data } : malformed(detailOf(parsed.error))
 }
-
-const detailOf = (error: z.ZodError): string =>
-  fromZod(error)
-    .slice(0, 3)
-    .map(({ path, message }) => `${path} ${message}`.trim())
-    .join('; ')

@@ -4,21 +4,11 @@ import type { LanguageModelV4Usage } from '@ai-sdk/provider'
 export function usageSum(usages: readonly LanguageModelV4Usage[]): LanguageModelV4Usage {
   const [only, ...more] = usages
   if (only && more.length === 0) return only
-  const inputs = usages.map(({ inputTokens }) => inputTokens)
-  const outputs = usages.map(({ outputTokens }) => outputTokens)
-  return {
-    inputTokens: {
-      total: sum(inputs.map(({ total }) => total)),
-      noCache: sum(inputs.map(({ noCache }) => noCache)),
-      cacheRead: sum(inputs.map(({ cacheRead }) => cacheRead)),
-      cacheWrite: sum(inputs.map(({ cacheWrite }) => cacheWrite)),
-    },
-    outputTokens: {
-      total: sum(outputs.map(({ total }) => total)),
-      text: sum(outputs.map(({ text }) => text)),
-      reasoning: sum(outputs.map(({ reasoning }) => reasoning)),
-    },
+  const sums = <Counts extends object>(all: readonly Counts[]): Counts => {
+    const names = [...new Set(all.flatMap((counts) => Object.keys(counts)))] as (keyof Counts)[]
+    return Object.fromEntries(names.map((name) => [name, sum(all.map((counts) => counts[name] as number | undefined))])) as Counts
   }
+  return { inputTokens: sums(usages.map((usage) => usage.inputTokens)), outputTokens: sums(usages.map((usage) => usage.outputTokens)) }
 }
 
 function sum(counts: readonly (number | undefined)[]): number | undefined {

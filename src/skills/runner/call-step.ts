@@ -1,4 +1,4 @@
-import { sha256 } from '../../base/hash.ts'
+import { sha256 } from '../../base/json.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isRetryable } from '../../base/faults.ts'

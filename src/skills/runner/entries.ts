@@ -1,3 +1,4 @@
+import { oncePer } from '../../base/once-per.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
 import { maskOf, type Mask } from '../gate/mask.ts'
@@ -40,13 +41,5 @@ export function endEntry(entries: Entries, result: RunResult): RunEntry {
   return entries('skill-applied', { status, reason, detail, outputs, cost_usd, duration_ms: latency_ms })
 }
 
-const masks = new WeakMap<CompiledPlan, Mask>()
-
 /** Made once per plan: preparing its patterns takes longer than one step's log entry. */
-export function planMask(plan: CompiledPlan): Mask {
-  const known = masks.get(plan)
-  if (known) return known
-  const mask = maskOf(plan.manifest, plan.inputs)
-  masks.set(plan, mask)
-  return mask
-}
+export const planMask = oncePer((plan: CompiledPlan): Mask => maskOf(plan.manifest, plan.inputs))

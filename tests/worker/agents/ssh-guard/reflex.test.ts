@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { beforeEach, expect, test } from 'vitest'
 import { withDefaults, type Event } from '../../../../src/core/event.ts'
-import { sha256 } from '../../../../src/base/hash.ts'
+import { sha256 } from '../../../../src/base/json.ts'
 import { createVersion, freshId } from '../../../support/reflexes.ts'
 import { crash, entriesOf, evict, freshScope, sendAndSettle, stubOf } from '../../../support/scopes.ts'
 

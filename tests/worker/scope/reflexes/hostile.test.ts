@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { sha256 } from '../../../../src/base/hash.ts'
+import { sha256 } from '../../../../src/base/json.ts'
 import { hostilePrograms } from '../../../support/hostile-programs.ts'
 import { createVersion } from '../../../support/reflexes.ts'
 import { entriesOf, freshScope, note, sendAndSettle, stubOf } from '../../../support/scopes.ts'
