@@ -7,12 +7,13 @@ import {
   type ArtifactKind,
   type NewArtifact,
   type Stage,
+  type Owner,
 } from '../contract/artifact.ts'
 import type { Page } from '../contract/scope-api.ts'
 import type { Refused } from '../base/result.ts'
 import { findOwner, listArtifacts, listVersions, selectVersion, type ArtifactQuery, type VersionRow } from '../store/artifacts.ts'
 import { insertVersion, updateStage, type Quota } from '../store/change-artifacts.ts'
-import { isSameOwner, refusalOf, type Contributor } from './owner.ts'
+import { matchesScope } from '../contract/scope-pattern.ts'
 
 export const MOST_VERSIONS = 1000
 
@@ -153,3 +154,23 @@ const isSame = (found: Artifact, { hash, description }: Pick<Artifact, 'hash' | 
 const noRoom = (kind: ArtifactKind, { id, version, owner }: ArtifactHead, { versions, bytes }: Quota): string =>
   `${id}@${version} is not activated: ${owner} may have at most ${versions} active versions, ${bytes} bytes in all. ` +
   `Deprecate one that is no longer needed, by POST /v1/${kind}s/ID@VERSION/state {"state": "deprecated"}, then activate this one.`
+
+/**
+ * `may_take_over`: an admin may add versions to another owner's artifact, which keeps its owner.
+ */
+type Contributor = Owner & { may_take_over?: boolean | undefined }
+
+/**
+ * The reason a contributor may not add a version to `what`. Even an admin must cover its scopes.
+ */
+function refusalOf(what: string, { owner_id, scopes, may_take_over = false }: Contributor, owner: Owner): string | null {
+  if (owner.owner_id !== owner_id && !may_take_over) return `The ${what} belongs to ${nameOf(owner)}. Copy it, or use another id.`
+  const beyond = owner.scopes.find((pattern) => !scopes.some((own) => matchesScope(own, pattern)))
+  return beyond === undefined ? null : `The ${what} may act in ${beyond}, which this key does not cover. Copy it, or use another id.`
+}
+
+/** Names of keys are not unique. */
+const nameOf = ({ owner, owner_id }: Owner): string => (owner === owner_id ? owner : `another key, ${owner}`)
+
+const isSameOwner = (one: Owner, other: Owner): boolean =>
+  one.owner_id === other.owner_id && JSON.stringify(one.scopes) === JSON.stringify(other.scopes)

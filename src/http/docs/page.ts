@@ -1,6 +1,4 @@
-import { curlCommand } from './curl.ts'
 import type { Document } from './document.ts'
-import { html, inline, prose, type Html } from './markup.ts'
 import { operationGroups, type Answer, type Group, type Media, type Operation, type Parameter } from './operations.ts'
 import { limitsText, referenceName, schemaText, type Schema } from './schema-text.ts'
 import { style } from './style.ts'
@@ -143,3 +141,55 @@ function linked(text: string): Html[] {
 }
 
 const shapeLink = (name: string): Html => html`<a href="#shape-${name}">${name}</a>`
+
+/** Names in a path, as an example would have them. */
+const samples: Record<string, string> = { scope: 'default', id: '01a1fd07-7a9e-763b-9352-18e70e5f5083', name: 'daily', ref: 'greet' }
+
+/** A command that calls an operation, with `$URL` for the address and `$KEY` for the key. */
+function curlCommand({ method, path, open, parameters, body, streams }: Operation): string {
+  const [type, example] = Object.entries(body?.content ?? {}).map(([type, media]) => [type, media.example] as const)[0] ?? []
+  const address = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => samples[name] ?? name)
+  const lines = [
+    `curl ${streams ? '-N ' : ''}${method === 'get' ? '' : `-X ${method.toUpperCase()} `}"$URL${address}${queryOf(parameters)}"`,
+    open ? '' : '-H "Authorization: Bearer $KEY"',
+    type === undefined ? '' : `-H "Content-Type: ${type}"`,
+    example === undefined ? '' : `-d '${typeof example === 'string' ? example : JSON.stringify(example)}'`,
+  ]
+  return lines.filter((line) => line !== '').join(' \\\n  ')
+}
+
+function queryOf(parameters: readonly Parameter[]): string {
+  const given = parameters.filter(({ in: place, example }) => place === 'query' && example !== undefined)
+  return given.length === 0 ? '' : `?${given.map(({ name, example }) => `${name}=${String(example)}`).join('&')}`
+}
+
+/** HTML that is safe to be put into a page. */
+type Html = { html: string }
+type Piece = Html | string | number | undefined | readonly Html[]
+
+/** Text is escaped, HTML is not. */
+function html(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
+  return { html: strings.reduce((text, string, index) => text + markup(pieces[index - 1]) + string) }
+}
+
+function markup(piece: Piece): string {
+  if (piece === undefined) return ''
+  if (typeof piece !== 'object') return escape(String(piece))
+  return 'html' in piece ? piece.html : piece.map((one) => one.html).join('')
+}
+
+/** Renders the Markdown of descriptions: `code`, **strong** and blank lines between paragraphs. */
+function prose(text: string | undefined): readonly Html[] {
+  if (!text) return []
+  return text.split('\n\n').map((paragraph) => html`<p>${inline(paragraph)}</p>`)
+}
+
+function inline(text: string): Html {
+  const marked = escape(text)
+    .replaceAll(/`([^`]+)`/g, '<code>$1</code>')
+    .replaceAll(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')
+  return { html: marked }
+}
+
+const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const escape = (text: string): string => text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? character)

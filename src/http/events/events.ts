@@ -8,7 +8,6 @@ import { guard, instant, json, problemJson, problems, resource, routes } from '.
 import { paged, pageLimit } from '../describe/paging.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules, readEvents } from '../body/parse-events.ts'
-import { ndjson } from './ndjson.ts'
 import { demandCoverage, notFound, unavailable } from '../problems/refusals.ts'
 import { storeOf } from '../../store/store.ts'
 
@@ -122,4 +121,33 @@ function receiptOf({ id, scope, meta }: Event, known: Map<string, string>): Even
   const first = known.get(key)
   if (first === undefined) known.set(key, meta.trace_id)
   return { id, scope, trace_id: first ?? meta.trace_id, status: first === undefined ? 'queued' : 'duplicate' }
+}
+
+/** Enough for a reader, little enough to hold. */
+const CHUNK_CHARACTERS = 64_000
+
+/** Streams values as lines of JSON, at the reader's pace. */
+function ndjson(values: AsyncGenerator): Response {
+  const encoder = new TextEncoder()
+  const stream = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { text, done } = await nextLines(values)
+      if (text !== '') controller.enqueue(encoder.encode(text))
+      if (done) controller.close()
+    },
+    async cancel() {
+      await values.return(undefined)
+    },
+  })
+  return new Response(stream, { headers: { 'Content-Type': 'application/x-ndjson' } })
+}
+
+async function nextLines(values: AsyncGenerator): Promise<{ text: string; done: boolean }> {
+  let text = ''
+  while (text.length < CHUNK_CHARACTERS) {
+    const next = await values.next()
+    if (next.done) return { text, done: true }
+    text += `${JSON.stringify(next.value)}\n`
+  }
+  return { text, done: false }
 }

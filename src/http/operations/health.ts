@@ -3,8 +3,9 @@ import type { Env } from '../../env.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { guard, json, open, problems, resource, routes } from '../describe/describe.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, retentionReport } from './health-report.ts'
-import { probe } from './probe.ts'
 import { storeOf } from '../../store/store.ts'
+import { TooLate, withDeadline } from '../../base/deadline.ts'
+import { messageOf } from '../../base/error-text.ts'
 
 const route = routes('Health')
 const part = z.object({ ok: z.boolean(), duration_ms: z.number(), error: z.string().nullable() })
@@ -130,4 +131,18 @@ async function parts(env: Env) {
   const error = modelProblem(modelName(env), env)
   const model = { ok: error === null, error }
   return { ok: database.ok && queue.ok && model.ok, parts: { database, queue, model } }
+}
+
+const PATIENCE_MS = 1000
+
+type Probed = { ok: boolean; duration_ms: number; error: string | null }
+
+/** Checks that a dependency responds, with a short time limit. */
+async function probe(ask: () => Promise<unknown>): Promise<Probed> {
+  const begun = performance.now()
+  const error = await withDeadline(async () => ask(), { timeout_ms: PATIENCE_MS, what: 'the response' }).then(
+    () => null,
+    (failure: unknown) => (failure instanceof TooLate ? `no response within ${PATIENCE_MS} ms` : messageOf(failure)),
+  )
+  return { ok: error === null, duration_ms: Math.round(performance.now() - begun), error }
 }

@@ -1,7 +1,9 @@
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { Event } from '../../core/event.ts'
-import { Problem, type ProblemOptions } from '../../contract/problem.ts'
-import { type FieldError } from '../../base/check-json.ts'
+import { Problem, type ProblemOptions, fromZod } from '../../contract/problem.ts'
+import type { FieldError } from '../../base/check-json.ts'
+import type { z } from '@hono/zod-openapi'
+import type { ValidationTargets } from 'hono'
 
 const kinds = {
   'body-cut-short': [400, 'Body cut short'],
@@ -59,4 +61,15 @@ export function demandCoverage(principal: Principal, events: readonly Pick<Event
   const detail = `The key ${principal.name} does not cover the scope ${scope}.`
   const errors = [{ ...(events.length > 1 ? { index } : {}), path: 'scope', message: 'is not covered by the key' }]
   throw forbidden(detail, errors)
+}
+
+type Judged<Output> = { target: keyof ValidationTargets } & ({ success: true; data: Output } | { success: false; error: z.ZodError })
+
+/** The hook of every route: what does not fit its schema is refused, naming each place. */
+export function refuseInvalid<Output>(judged: Judged<Output>): Output {
+  if (judged.success) return judged.data
+  const errors = fromZod(judged.error)
+  const where = { json: 'body', query: 'query', param: 'path', header: 'header', cookie: 'cookie', form: 'form' }[judged.target]
+  const { path = '', message = '' } = errors[0] ?? {}
+  throw invalid(`The ${where} is not valid: ${path === '' ? '' : `${path}: `}${message}.`, errors)
 }

@@ -5,7 +5,6 @@ import type { ScopeApi } from '../../contract/scope-api.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { conflict } from '../problems/refusals.ts'
 import { event } from '../../contract/event-record.ts'
-import { wholeOrLost } from '../body/whole-or-lost.ts'
 import { warn } from '../../base/warn.ts'
 
 const route = routes('Pull loop')
@@ -109,4 +108,23 @@ async function returnClaim(stub: ScopeApi, { scope, claim_id, why }: { scope: st
   } catch (error) {
     warn({ message: 'failed to return a claim; its lease will expire', scope, error })
   }
+}
+
+const CHUNK_BYTES = 64 * 1024
+
+/** Sends a text; calls `lost` if the connection breaks first, unless network buffers hide it. */
+function wholeOrLost(text: string, lost: () => void): ReadableStream<Uint8Array> {
+  const bytes = new TextEncoder().encode(text)
+  let taken = 0
+  return new ReadableStream(
+    {
+      pull(controller) {
+        controller.enqueue(bytes.subarray(taken, taken + CHUNK_BYTES))
+        taken += CHUNK_BYTES
+        if (taken >= bytes.length) controller.close()
+      },
+      cancel: lost,
+    },
+    { highWaterMark: 0 },
+  )
 }

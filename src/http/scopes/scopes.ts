@@ -7,7 +7,7 @@ import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePa
 import { paged, pageLimit } from '../describe/paging.ts'
 import { invalid, notFound } from '../problems/refusals.ts'
 import { described, plainSchema } from '../describe/plain-schema.ts'
-import { refuseInvalid } from '../problems/refuse-invalid.ts'
+import { refuseInvalid } from '../problems/refusals.ts'
 import { contextView, scopeState, scopeSummary, settings } from '../../contract/scope.ts'
 import { logEntry } from '../../contract/log-entry.ts'
 import { storeOf } from '../../store/store.ts'

@@ -7,7 +7,7 @@ import { proposeSkillInput, type Proposal } from '../../skills/asp/parse.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { described, plainSchema } from '../describe/plain-schema.ts'
-import { refuseInvalid } from '../problems/refuse-invalid.ts'
+import { refuseInvalid } from '../problems/refusals.ts'
 
 const route = routes('Skills')
 const body = proposeSkillInput.extend({ dry_run: z.boolean().default(false).describe('Only evaluates the gate; nothing runs.') })

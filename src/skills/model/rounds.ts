@@ -21,7 +21,6 @@ import {
 } from './prompt.ts'
 import { isPassive, withNativeTools } from './protocol.ts'
 import { shownReports } from './settle-intents.ts'
-import { usageSum } from './usage-sum.ts'
 
 type RoundAnswer = { content: readonly LanguageModelV4Content[]; finish: LanguageModelV4FinishReason; usage: LanguageModelV4Usage }
 
@@ -164,3 +163,19 @@ const isBroken = ({ unified }: LanguageModelV4FinishReason): boolean =>
 
 /** Between what two rounds said. */
 export const seam = (before: string, after: string): string => (before === '' || after === '' || /\s$/.test(before) ? '' : '\n\n')
+
+/** The usage of several calls together; a count is unknown only if no call reports it. */
+function usageSum(usages: readonly LanguageModelV4Usage[]): LanguageModelV4Usage {
+  const [only, ...more] = usages
+  if (only && more.length === 0) return only
+  const sums = <Counts extends object>(all: readonly Counts[]): Counts => {
+    const names = [...new Set(all.flatMap((counts) => Object.keys(counts)))] as (keyof Counts)[]
+    return Object.fromEntries(names.map((name) => [name, sum(all.map((counts) => counts[name] as number | undefined))])) as Counts
+  }
+  return { inputTokens: sums(usages.map((usage) => usage.inputTokens)), outputTokens: sums(usages.map((usage) => usage.outputTokens)) }
+}
+
+function sum(counts: readonly (number | undefined)[]): number | undefined {
+  const known = counts.filter((count) => count !== undefined)
+  return known.length === 0 ? undefined : known.reduce((total, count) => total + count, 0)
+}

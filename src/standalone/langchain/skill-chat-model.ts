@@ -7,11 +7,12 @@ import { RunnableBinding, type Runnable, type RunnableConfig } from '@langchain/
 import { seam } from '../../skills/model/rounds.ts'
 import type { TurnFinder } from '../turn-finder.ts'
 import { markWrapped, refuseWrapped } from '../../skills/model/wrapped.ts'
-import { changed, contentWithText, type Reply, usageOf } from './chat-messages.ts'
+import { changed, contentWithText, type Reply, usageOf, callIds, isSystem, isUser } from './chat-messages.ts'
 import { ChatRounds } from './chat-rounds.ts'
 import { plainTools } from './tools.ts'
 import { streamRounds } from './stream-rounds.ts'
-import { turnOf } from './turn-of.ts'
+import { hashJson } from '../../base/json.ts'
+import type { ModelTurn } from '../../skills/model/model-turn.ts'
 
 type Parsed = SkillChatModel['ParsedCallOptions']
 
@@ -208,3 +209,14 @@ const tokensOf = ({ input_tokens, output_tokens, total_tokens }: UsageMetadata) 
   completionTokens: output_tokens,
   totalTokens: total_tokens,
 })
+
+/**
+ * The turn that a call belongs to, by what was said up to the last message of a user and by the
+ * tool calls since.
+ */
+async function turnOf(finder: TurnFinder, messages: readonly BaseMessage[]): Promise<ModelTurn> {
+  const said = messages.findLastIndex(isUser)
+  const spoken = messages.slice(0, said + 1).filter((message) => !isSystem(message))
+  const key = await hashJson(spoken.map((message) => [message.getType(), message.text]))
+  return finder.find(key, { begins: said === messages.length - 1, calls: messages.slice(said + 1).flatMap(callIds) })
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { costOf } from '../../../src/models/prices.ts'
+import { costOf } from '../../../src/models/model-call.ts'
 
 const million = { input_tokens: 1_000_000, output_tokens: 1_000_000 }
 
