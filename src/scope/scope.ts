@@ -190,7 +190,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     // An empty scope has no work, and D1 should not hear of it.
     if (!this.#parts.database.laid) return { wake_at: null }
     this.#parts.outbox.hurry()
-    await this.alarm()
+    await this.#runDueWork()
     return { wake_at: this.#parts.alarm.next() }
   }
 
@@ -211,19 +211,20 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     this.#parts.socket_messages.closed(socket)
   }
 
-  /** Runs all due work. Sets the next alarm first, so that failed work is retried. */
   override async alarm(): Promise<void> {
-    const { alarm, loop, turns, outbox, upkeep, jobs, parked } = this.#parts
-    alarm.woke()
+    this.#parts.alarm.fired()
+    await this.#runDueWork()
+  }
+
+  async #runDueWork(): Promise<void> {
+    const { alarm, loop, turns, outbox, upkeep, jobs, parked, unit } = this.#parts
     this.#own.forgetWhatIsOld()
     await this.#own.tick()
     loop.perceiveWaiting()
     turns.consider()
-    // Run in the background: D1 may be slow, and would delay the next alarm.
-    if (outbox.due) this.ctx.waitUntil(outbox.flush(this.#parts.unit))
-    if (upkeep.due) this.ctx.waitUntil(upkeep.run())
-    if (parked.due) this.ctx.waitUntil(parked.poll())
     jobs.wake()
+    const background = [outbox.due && outbox.flush(unit), upkeep.due && upkeep.run(), parked.due && parked.poll()]
+    await alarm.cover(Promise.all(background))
     alarm.rearm()
   }
 

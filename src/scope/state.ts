@@ -11,7 +11,7 @@ export async function stateOf(parts: Collaborators): Promise<ScopeState> {
     inbox: view.depth(now()),
     context: { events: memory.count },
     counters: counters.counts,
-    turn: turn && { turn_id: turn.turn_id, since: new Date(turn.since).toISOString(), events: turn.claimed.length },
+    turn: turn?.held ? { turn_id: turn.turn_id, since: new Date(turn.since).toISOString(), events: turn.claimed.length } : null,
     llm_tokens_remaining: budget.remaining(),
     waiting_for_model: outage.state,
     sockets: sockets.count,

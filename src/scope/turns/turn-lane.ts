@@ -50,7 +50,7 @@ export class Turns {
     this.#parts = parts
     this.#claims = new TurnClaims(parts)
     this.#ledger = new TurnLedger(parts, this.#claims)
-    parts.alarm.source((now) => (this.#current ? now + HEARTBEAT_MS : null))
+    parts.alarm.source((now) => (this.#current?.held ? now + HEARTBEAT_MS : null))
     parts.alarm.source((now) => (this.#scheduled ? now + 1000 : null))
     parts.alarm.source((now) => this.debouncedUntil(now))
   }

@@ -1,8 +1,12 @@
+import { withinTime } from '../../base/deadline.ts'
+
 /** Returns the time at which a source of work is due, or null. */
 export type Due = (now: number) => number | null
 
-/** Retry delay if the alarm's own work fails. */
+/** When work that the object may not survive is retried. */
 const SAFETY_MS = 30_000
+/** Longest time that an alarm waits for its background work, which delays the next alarm. */
+const SLOW_MS = 500
 
 /** The only writer of the object's alarm: sets it to the earliest due time. */
 export class Alarm {
@@ -10,6 +14,7 @@ export class Alarm {
   readonly #now: () => number
   readonly #laid: () => boolean
   readonly #sources: Due[] = []
+  readonly #safeties = new Set<number>()
   #at: number | null = null
   #rearmed: () => void = () => {}
 
@@ -42,9 +47,23 @@ export class Alarm {
     this.#set(at)
   }
 
-  /** Sets a safety alarm on waking, in case later work fails. */
-  woke(): void {
-    this.#set(this.#now() + SAFETY_MS)
+  /**
+   * The alarm fired. Until its handler returns, the platform repeats it if the object dies, so no
+   * other alarm is needed.
+   */
+  fired(): void {
+    this.#at = null
+  }
+
+  /** Waits for background work of the alarm. If it is slow, an alarm of its own covers it. */
+  async cover(work: Promise<unknown>): Promise<void> {
+    const within = await withinTime(() => work, { timeout_ms: SLOW_MS })
+    if (within.ended === 'threw') throw within.error
+    if (within.ended !== 'timeout') return
+    const at = this.#now() + SAFETY_MS
+    this.#safeties.add(at)
+    this.by(at)
+    void work.finally(() => this.#safeties.delete(at)).catch(() => {})
   }
 
   /** Sets the alarm to the next due time, or clears it. */
@@ -57,7 +76,7 @@ export class Alarm {
   /** The earliest due time, never in the past. */
   next(): number | null {
     const now = this.#now()
-    const times = this.#sources.map((due) => due(now)).filter((at) => at !== null)
+    const times = [...this.#sources.map((due) => due(now)).filter((at) => at !== null), ...this.#safeties]
     return times.length > 0 ? Math.max(now, Math.min(...times)) : null
   }
 
