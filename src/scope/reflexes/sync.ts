@@ -1,6 +1,4 @@
 import { reflexes as registry } from '../../artifacts/kinds.ts'
-import { notifyScopes } from '../../artifacts/notify.ts'
-import { withDeadline } from '../../base/deadline.ts'
 import { warn } from '../../base/warn.ts'
 import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
 import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
@@ -10,6 +8,7 @@ import { readFeed, setUses } from '../../store/artifact-feed.ts'
 import { tellReflexMetrics } from '../../store/reflex-metrics.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
 import { ArtifactCopy } from '../replication/artifact-copy.ts'
+import type { Outbox, ReflexMove } from '../replication/outbox.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit, UnitOfWork } from '../storage/unit.ts'
 import type { ReflexVersions } from './versions.ts'
@@ -23,7 +22,6 @@ const TIMEOUT_MS = 15_000
 /** The first events wait no longer than this for the chain. */
 const READY_MS = 1000
 
-type Move = { id: string; version: number; from: ReflexState; state: ReflexState; reason: string }
 type Parts = {
   scope: string
   env: Env
@@ -32,29 +30,27 @@ type Parts = {
   records: Records
   settings: () => Settings
   unit: UnitOfWork
+  outbox: Outbox
   alarm: Alarm
   now: () => number
 }
 
 /**
- * Synchronizes the chain with D1: resolves the chain's references and reports uses, moves and
- * metrics. Durable state: the moves that D1 lacks. If D1 is unavailable, the chain keeps its
- * versions and this retries.
+ * Synchronizes the chain with D1: resolves the chain's references, and reports uses, moves and
+ * metrics through the outbox. If D1 is unavailable, the chain keeps its versions and this retries.
  */
 export class ReflexSync {
   readonly #parts: Parts
   readonly #copy: ArtifactCopy
-  #moves: Move[]
   #read_at = 0
   #due: number | null = null
   /** A report before an eviction may have been lost, so each object reports once. */
-  #uses_reported = false
+  #uses_reported: boolean
 
   constructor(parts: Parts) {
     this.#parts = parts
-    const { env, database, alarm, settings } = parts
-    this.#moves = database.read<Move[]>('reflex_moves', [])
-    if (this.#moves.length > 0) this.#due = parts.now()
+    const { env, alarm, outbox, settings } = parts
+    this.#uses_reported = settings().reflexes.length === 0
     const subscription = () => ({ kind: 'reflex' as const, references: settings().reflexes.map(({ id, version }) => ({ id, version })) })
     this.#copy = new ArtifactCopy({
       ...parts,
@@ -65,14 +61,20 @@ export class ReflexSync {
     })
     this.#copy.load()
     alarm.source(() => this.#due)
+    outbox.source(() => this.#reportUses())
+    outbox.source(() => this.#reportMetrics())
   }
 
   moved(unit: Unit, { id, version, state: from }: ReflexVersion, state: ReflexState, reason: string): void {
-    this.#moves.push({ id, version, from, state, reason })
-    unit.write('reflex_moves', this.#moves)
-    this.#copy.move(unit, { id, version: String(version) }, state, reason)
+    const { outbox } = this.#parts
+    const of = { id, version: String(version) }
+    // Several moves that D1 lacks are reported as one.
+    const lacking = outbox.get<ReflexMove>('reflex-moves', nameOf(of))
+    outbox.put(unit, 'reflex-moves', nameOf(of), { id, version, from: lacking?.from ?? from, state, reason } satisfies ReflexMove)
+    this.#copy.move(unit, of, state, reason)
+    // Another change of its state may have come first.
     this.#due = unit.now
-    unit.wakeBy(this.#due)
+    unit.wakeBy(unit.now)
   }
 
   get due(): boolean {
@@ -109,32 +111,30 @@ export class ReflexSync {
   async rechained(): Promise<void> {
     this.#uses_reported = false
     await this.refresh()
-    await this.#reportUses()
+    await this.#reportUses().catch((error: unknown) => warn({ message: 'failed to report the reflexes in use; will retry', error }))
   }
 
+  /** If D1 fails, the outbox retries. */
   async #reportUses(): Promise<void> {
+    if (this.#uses_reported) return
     const { env, scope, settings } = this.#parts
+    this.#uses_reported = true
     try {
-      const ids = Array.from(new Set(settings().reflexes.map(({ id }) => id)))
-      await setUses(storeOf(env), scope, ids)
-      this.#uses_reported = true
+      await setUses(storeOf(env), scope, Array.from(new Set(settings().reflexes.map(({ id }) => id))))
     } catch (error) {
-      this.#retry('failed to report to D1 which reflexes are used here; will retry', error)
+      this.#uses_reported = false
+      throw error
     }
   }
 
-  /** Runs all due work, from the alarm. */
+  /** Polls, from the alarm. */
   async run(): Promise<void> {
     this.#due = null
-    const { settings } = this.#parts
-    await this.#reportMoves()
-    if (settings().reflexes.length > 0) await this.refresh()
-    if (!this.#uses_reported) await this.#reportUses()
+    if (this.#parts.settings().reflexes.length > 0) await this.refresh()
     this.#parts.alarm.rearm()
   }
 
-  /** Sends changed metrics to D1, with the outbox. */
-  async tellSums(): Promise<void> {
+  async #reportMetrics(): Promise<void> {
     const { records, env, scope, now } = this.#parts
     const names = Array.from(records.untold)
     if (names.length === 0) return
@@ -157,22 +157,8 @@ export class ReflexSync {
 
   /** This scope's decisions hold until D1 knows them, unless another change came first. */
   #withMove(artifact: Artifact): Artifact {
-    const move = this.#moves.findLast(({ id, version }) => id === artifact.id && String(version) === artifact.version)
+    const move = this.#parts.outbox.get<ReflexMove>('reflex-moves', nameOf(artifact))
     return move && artifact.state === move.from ? { ...artifact, state: move.state, state_reason: move.reason } : artifact
-  }
-
-  async #reportMoves(): Promise<void> {
-    const { env, scope, unit, now } = this.#parts
-    for (const move of this.#moves) {
-      try {
-        await registry.setState(storeOf(env), { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() })
-        await withDeadline(() => notifyScopes(env, move.id, scope), { timeout_ms: TIMEOUT_MS, what: 'notifying scopes' })
-      } catch (error) {
-        return this.#retry('failed to report a state change of a reflex to D1; will retry', error)
-      }
-      this.#moves = this.#moves.filter((one) => one !== move)
-      unit((work) => work.write('reflex_moves', this.#moves))
-    }
   }
 
   #retry(message: string, error: unknown): void {
@@ -182,3 +168,5 @@ export class ReflexSync {
     alarm.by(this.#due)
   }
 }
+
+const nameOf = ({ id, version }: { id: string; version: string }): string => `${id}@${version}`

@@ -17,10 +17,9 @@ export type Reflexes = ReturnType<typeof composeReflexes>
 
 /** Wires the chain of reflexes, its trials and the tools that its actions may call. */
 export function composeReflexes(parts: Ground) {
-  const { scope, database, settings, outbox, unit } = parts
+  const { scope, database, settings, unit } = parts
   const programs = new ReflexVersions(database, scope, settings)
   const upkeep = new ReflexSync({ ...parts, versions: programs })
-  outbox.source(() => upkeep.tellSums())
   const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools(parts) })
   const proving = new Proving({ ...parts, programs, toolbox, upkeep })
   return {

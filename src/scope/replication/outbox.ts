@@ -1,7 +1,12 @@
+import { reflexes } from '../../artifacts/kinds.ts'
+import { notifyScopes } from '../../artifacts/notify.ts'
 import type { ApprovalRequest } from '../../contract/approval.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
+import type { ReflexState } from '../../contract/reflex.ts'
+import type { Env } from '../../env.ts'
 import { insertApproval, recordApprovedRuns } from '../../store/approvals.ts'
+import { storeOf } from '../../store/store.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
 import type { Database } from '../storage/database.ts'
 import type { EventReplica } from './event-replica.ts'
@@ -13,21 +18,33 @@ const LONGEST_PAUSE_MS = 30_000
 const MOST_ITEMS = 50
 
 /** Topics of the table `outbox`, whose rows are kept until D1 has them. Events have no topic. */
-export type Topic = 'approvals' | 'approved-runs'
+export type Topic = 'approvals' | 'approved-runs' | 'reflex-moves'
+/** A version's new state, if D1 has it in the state `from`. */
+export type ReflexMove = { id: string; version: number; from: ReflexState; state: ReflexState; reason: string }
 type Item = { key: string; value: string }
 type Topics = Record<Topic, (items: readonly Item[]) => Promise<void>>
 
 /** Writes each topic to D1. The writes are idempotent. */
-export const topicsOf = (db: D1Database): Topics => ({
-  approvals: async (items) => {
-    for (const { value } of items) await insertApproval(db, JSON.parse(value) as ApprovalRequest)
-  },
-  'approved-runs': (items) =>
-    recordApprovedRuns(
-      db,
-      items.map(({ key, value }) => ({ approval_id: key, run: value })),
-    ),
-})
+export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: () => number }): Topics {
+  const db = storeOf(env)
+  return {
+    approvals: async (items) => {
+      for (const { value } of items) await insertApproval(db, JSON.parse(value) as ApprovalRequest)
+    },
+    'approved-runs': (items) =>
+      recordApprovedRuns(
+        db,
+        items.map(({ key, value }) => ({ approval_id: key, run: value })),
+      ),
+    'reflex-moves': async (items) => {
+      for (const { value } of items) {
+        const move = JSON.parse(value) as ReflexMove
+        await reflexes.setState(db, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() })
+        await notifyScopes(env, move.id, scope)
+      }
+    },
+  }
+}
 
 type Parts = {
   database: Database
@@ -91,8 +108,10 @@ export class Outbox {
     this.#soon()
   }
 
-  has(topic: Topic, key: string): boolean {
-    return this.#parts.database.first('SELECT 1 AS one FROM outbox WHERE topic = ? AND "key" = ?', topic, key) !== undefined
+  /** The value that waits under the key. */
+  get<Value>(topic: Topic, key: string): Value | undefined {
+    const row = this.#parts.database.first<{ value: string }>('SELECT value FROM outbox WHERE topic = ? AND "key" = ?', topic, key)
+    return row && (JSON.parse(row.value) as Value)
   }
 
   /** Makes all pending changes due now, for the sweep. */

@@ -26,7 +26,7 @@ type ApprovalParts = {
   env: Env
   database: Database
   jobs: Jobs
-  outbox: Pick<Outbox, 'put' | 'has' | 'push'>
+  outbox: Pick<Outbox, 'put' | 'get' | 'push'>
   unit: UnitOfWork
   log: Log
   alarm: Alarm
@@ -164,6 +164,6 @@ export class ParkedRuns {
     const { outbox, now } = this.#parts
     if (approval)
       return approval.status === 'pending' ? null : { status: approval.status, by: approval.decided_by, reason: approval.reason }
-    return expires_at <= now() && !outbox.has('approvals', approval_id) ? { status: 'expired', by: null, reason: null } : null
+    return expires_at <= now() && outbox.get('approvals', approval_id) === undefined ? { status: 'expired', by: null, reason: null } : null
   }
 }

@@ -50,7 +50,7 @@ export function composeGround(host: Host) {
   const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), now, limit: settings().context_limit })
   const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count })
   const replica = new EventReplica({ database, log, db, now, scope: report, wake: () => alarm.next(), guard })
-  const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf(db) })
+  const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
   const changed = () => outbox.arm()
   const reset = (error: unknown) => dropObject(context, scope, error)
   const deferred = new Deferred()
