@@ -26,6 +26,6 @@ export const greeter = defineAgent({
       maxRetries: 0, // a turn that fails is retried as a whole
     })
     if (text !== '') deps.reply(text)
-    return { text } // a result clears what was seen; null keeps it and waits for more
+    return { text } // a result removes the events from the context; null keeps them
   },
 })
