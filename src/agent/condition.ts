@@ -21,9 +21,7 @@ export function conditionError(expression: string): string | null {
   return compiled.ok ? null : compiled.detail
 }
 
-/**
- * True if the condition holds. Throws if it cannot be evaluated: a failing condition never holds.
- */
+/** True if the condition holds. Throws if it cannot be evaluated. */
 export function holds<E extends Event>(expression: string, context: DecisionContext<E>): boolean {
   const compiled = compileCondition(expression)
   if (!compiled.ok) throw new Error(`the condition "${expression}" is wrong: ${compiled.detail}`)

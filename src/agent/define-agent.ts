@@ -20,17 +20,11 @@ export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
   /** 1 on the first attempt. */
   attempt: number
   now: () => number
-  /**
-   * The agent's tools in the AI SDK's form. Each call is an effect: gated by the settings,
-   * serialised and journalled.
-   */
+  /** The agent's tools for the AI SDK. Each call is a journalled effect. */
   tools: ToolSet
   /** Calls a tool directly. Throws if it fails or if this scope may not use it. */
   call: (tool: string, input: unknown) => Promise<unknown>
-  /**
-   * True if the same call, by the tool's idempotency key, was carried out or waits in the effect
-   * lane: a reflex may have been faster. False once it was undone or has failed.
-   */
+  /** True if the same call was carried out or is waiting: a reflex may have been faster. */
   done: (tool: string, input: unknown) => boolean
   /** Sends a complete answer to all listeners and writes it to the log. */
   reply: (content: string) => void
@@ -41,9 +35,7 @@ export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
 /** Variables of every API route: the caller, whose key was checked, and the deployment's agents. */
 export type RouteEnv = { Bindings: Env; Variables: { principal: Principal; scope: string; agents: AgentRegistry } }
 
-/**
- * Returns a JSON result, or null if there was nothing to do. A forgotten `return` is a type error.
- */
+/** Returns a JSON result, or null if there was nothing to do. */
 export type Trigger<E extends Event> = (
   context: DecisionContext<E>,
   deps: AgentDeps<E>,
@@ -59,14 +51,11 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
   /** System 2. An agent without a trigger only perceives. */
   trigger?: Trigger<AgentEvent<Schemas>>
   tools?: Record<string, ToolDefinition>
-  /**
-   * True if the agent may write reflexes and change its own chain. The scope's setting `tools`
-   * takes precedence.
-   */
+  /** True if the agent may write reflexes. The setting `tools` takes precedence. */
   writes_reflexes?: boolean
   /**
-   * Functions that skill expressions may call by name, such as `deploy_window('staging')`.
-   * Synchronous, JSON in and out; the log records their results.
+   * Functions for skill expressions, such as `deploy_window('staging')`. Synchronous, JSON in and
+   * out.
    */
   probes?: Readonly<Record<string, (...args: never[]) => unknown>>
   settings?: Partial<Omit<Settings, 'agent' | 'retry'>> & { retry?: Partial<RetrySettings> }
@@ -81,9 +70,7 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
 type BuiltIn = z.infer<(typeof builtInEvents)[number]>
 export type AgentEvent<Schemas extends readonly EventSchema[]> = BuiltIn | z.infer<Schemas[number]>
 
-/**
- * An agent as scopes run it. Its event types are erased: they were checked where it was defined.
- */
+/** An agent as scopes run it. Its event types are erased. */
 export type Agent = Omit<AgentDefinition, 'filters' | 'trigger' | 'tools'> & {
   filters: readonly Filter[]
   trigger: Trigger<Event> | null

@@ -3,9 +3,8 @@ import { holds } from './condition.ts'
 import { defineAgent } from './define-agent.ts'
 
 /**
- * The agent that settings alone drive: `instructions` is the system prompt, `when` the condition
- * for a turn, `tools` the tools it may use. Without instructions it perceives and never calls a
- * model.
+ * The agent that settings alone drive: `instructions`, `when` and `tools`. Without instructions it
+ * never calls a model.
  */
 export const prompted = defineAgent({
   name: 'prompted',
@@ -21,8 +20,7 @@ export const prompted = defineAgent({
       tools: deps.tools,
       stopWhen: isStepCount(8),
       abortSignal: deps.signal,
-      // A failed turn is retried as a whole, with growing pauses; retries within the turn would
-      // multiply.
+      // The turn is retried as a whole; retries within it would multiply.
       maxRetries: 0,
     })
     // A model that spent all its steps on tools has not answered.

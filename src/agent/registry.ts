@@ -7,9 +7,8 @@ import { prompted } from './prompted.ts'
 export type { AgentRegistry } from './define-agent.ts'
 
 /**
- * The agents of a deployment and the event types that they know. Throws where two of them clash or
- * where a filter names a type that nobody defines: the deployment would start, and the wrong
- * agent, or none, would see the events.
+ * The agents and event types of a deployment. Throws if two agents clash or a filter names an
+ * unknown type.
  */
 export function buildRegistry(listed: readonly Agent[]): AgentRegistry {
   // It serves the scopes that no other agent serves, so it is always there.

@@ -3,10 +3,7 @@ import type { ArtifactChanges } from '../contract/artifact.ts'
 /** A copy's subscription, and the revision it has reached. */
 export type Position = { of: string; revision: number }
 
-/**
- * Keeps a copy of artifacts current with the registry's feed. `of` names the subscription: for a
- * different one the copy starts over. `apply` receives each page that is not stale.
- */
+/** Keeps a copy of artifacts current with the feed. A new subscription `of` starts over. */
 export class Follower {
   readonly #apply: (page: ArtifactChanges, at: Position) => void
   #at: Position = { of: '', revision: 0 }

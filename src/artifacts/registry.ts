@@ -53,10 +53,7 @@ export type StateChange<Word, Number> = {
 type Query<Word> = Omit<ArtifactQuery, 'state'> & { state?: Word | undefined }
 type Summary<Word, Number> = Omit<VersionRow, 'version' | 'state'> & { version: Number; state: Word }
 
-/**
- * The versions of one kind of artifact in D1. A version is immutable except for its state; the key
- * that registered the first version owns them all.
- */
+/** The versions of one kind of artifact in D1, owned by the key that registered the first one. */
 export class Registry<Word extends string, Number extends Name, Head extends Named<Word, Number>, Version> {
   readonly #rules: Kind<Word, Number, Head, Version>
 
@@ -155,14 +152,10 @@ const noRoom = (kind: ArtifactKind, { id, version, owner }: ArtifactHead, { vers
   `${id}@${version} is not activated: ${owner} may have at most ${versions} active versions, ${bytes} bytes in all. ` +
   `Deprecate one that is no longer needed, by POST /v1/${kind}s/ID@VERSION/state {"state": "deprecated"}, then activate this one.`
 
-/**
- * `may_take_over`: an admin may add versions to another owner's artifact, which keeps its owner.
- */
+/** `may_take_over`: an admin may add versions to another owner's artifact. */
 type Contributor = Owner & { may_take_over?: boolean | undefined }
 
-/**
- * The reason a contributor may not add a version to `what`. Even an admin must cover its scopes.
- */
+/** The reason a contributor may not add a version. Even an admin must cover its scopes. */
 function refusalOf(what: string, { owner_id, scopes, may_take_over = false }: Contributor, owner: Owner): string | null {
   if (owner.owner_id !== owner_id && !may_take_over) return `The ${what} belongs to ${nameOf(owner)}. Copy it, or use another id.`
   const beyond = owner.scopes.find((pattern) => !scopes.some((own) => matchesScope(own, pattern)))

@@ -14,10 +14,7 @@ export function fitsBytes(text: string, bytes: number): boolean {
   return text.length <= bytes && (text.length * 3 <= bytes || byteLength(text) <= bytes)
 }
 
-/**
- * Joins JSON texts into JSON arrays of at most `most` bytes, each one SQL parameter or message. A
- * larger text gets an array of its own.
- */
+/** Joins JSON texts into arrays of at most `most` bytes. A larger text gets its own array. */
 export function jsonChunks(texts: readonly string[], most: number = limits.sql_json_bytes): string[] {
   const chunks: string[] = []
   let chunk: string[] = []

@@ -16,10 +16,7 @@ const LONGEST_ESCAPE = 6
 export type Fields = Record<string, unknown>
 type Flaw = { path: PropertyKey[]; message: string }
 
-/**
- * Rejects values that JSON.parse accepts but schemas or the storage reject or alter: deep nesting,
- * `__proto__`, numbers beyond a double, lone surrogates. `max_bytes` bounds the size as JSON.
- */
+/** Rejects JSON that schemas or the storage would reject or alter. `max_bytes` bounds its size. */
 export function checkJson(value: unknown): Result<{ max_bytes: number }, { error: FieldError }> {
   const found = weigh(value, 1)
   return typeof found === 'number' ? { ok: true, max_bytes: found } : { ok: false, error: fieldError(found.path, found.message) }

@@ -17,15 +17,10 @@ type TimeLimit = {
   stopped?: (ended: 'timeout' | 'aborted') => unknown
 }
 
-/**
- * Created once: an abort reason with a stack per call costs more than the rest of this function.
- */
+/** Created once: a stack per call costs more than the rest of this function. */
 const OVER = new Error('the work is over')
 
-/**
- * Runs `work` until it ends, its time is up or `signal` aborts; in the latter cases its own signal
- * aborts, and the rest of its work is ignored.
- */
+/** Runs `work` until it ends, times out or `signal` aborts. Its own signal then aborts. */
 export async function withinTime<Value>(
   work: (signal: AbortSignal) => Promise<Value>,
   { timeout_ms, wait = waitFor, signal, stopped = (ended) => new Error(`the step was stopped: ${ended}`) }: TimeLimit,

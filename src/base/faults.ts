@@ -24,10 +24,7 @@ const DEEPEST = 8
 const LONGEST_TEXT = 1000
 /** 4xx statuses that are temporary. */
 const BUSY = new Set([408, 409, 425, 429])
-/**
- * Statuses of a gateway that received no response from the server; the last three are Cloudflare's.
- * 521 and 523 mean that the server was not reached, and 500 and 503 come from the server itself.
- */
+/** Statuses of a gateway without a response from the server; the last three are Cloudflare's. */
 export const NO_ANSWER: ReadonlySet<number> = new Set([502, 504, 520, 522, 524])
 
 /** Names of errors that only a model provider's client throws. */
@@ -41,9 +38,7 @@ const CONNECTION_CODES =
   /^(?:ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_\w+|Connection(?:Refused|Closed)|FailedToOpenSocket)$/
 const TIMEOUTS = new Set(['TimeoutError', 'HeadersTimeoutError', 'ConnectTimeoutError', 'BodyTimeoutError'])
 
-/**
- * Messages of Cloudflare's runtime in full, so that similar ones of an application do not match.
- */
+/** The full messages of Cloudflare's runtime. */
 const PLATFORM_FAULTS = [
   LOST_CONNECTION,
   /^(?:Error: )?Durable Object reset because its code was updated\.?$/,
@@ -76,17 +71,15 @@ export function* causesOf(error: unknown, seen = new Set<unknown>(), depth = 0):
 export const isPlatformFault = (error: unknown): boolean =>
   messagesOf(error).some((message) => PLATFORM_FAULTS.some((fault) => fault.test(message)))
 
-/**
- * True if the same request may succeed later. Stubs of objects say so in fields, D1 in the message.
- */
+/** True if the same request may succeed later, by an error's fields or D1's message. */
 export function isTransient(error: unknown): boolean {
   if (isPlatformFault(error) || messagesOf(error).some((message) => D1_AWAY.test(message))) return true
   return Array.from(causesOf(error)).some(({ retryable, overloaded }) => retryable === true || overloaded === true)
 }
 
 /**
- * True if a repeated tool call may succeed, by the error's own flag or its HTTP status. Repeating a
- * call that may have taken effect is safe only with a key.
+ * True if a repeated tool call may succeed, by the error's flag or HTTP status. Calls that may have
+ * taken effect need a key.
  */
 export function isRetryable(error: unknown, { keyed = false }: { keyed?: boolean } = {}): boolean {
   if (typeof error !== 'object' || error === null) return false
@@ -100,9 +93,8 @@ export function isRetryable(error: unknown, { keyed = false }: { keyed?: boolean
 }
 
 /**
- * The model provider's fault in a thrown value, or null. `asked`: thrown by the model call itself,
- * so a failed connection is the provider's; otherwise only errors specific to a provider's client
- * count.
+ * The provider's fault in an error, or null. `asked`: thrown by the model call itself, so that a
+ * failed connection is the provider's too.
  */
 export function modelFaultOf(error: unknown, { now, asked = false }: { now: number; asked?: boolean }): ModelFault | null {
   for (const thrown of causesOf(error)) {

@@ -51,9 +51,8 @@ type Visit = (value: unknown, path: Path, parent: unknown) => unknown
 type Walk = { name?: (name: string) => string; deepest?: number }
 
 /**
- * Maps a JSON value, outermost first: a value for which `visit` returns another one is replaced,
- * else its parts are visited. Unchanged parts stay the same objects, and instances of classes are
- * not entered. `path` changes during the walk.
+ * Maps a JSON value, outermost first. Parts of a value that `visit` returns unchanged are visited
+ * too. Unchanged parts stay the same objects; class instances are not entered.
  */
 export function mapJson(root: unknown, visit: Visit, { name: rename = (name) => name, deepest = 64 }: Walk = {}): unknown {
   const path: (string | number)[] = []

@@ -1,10 +1,7 @@
 import { jsonValue, mapJson } from './json.ts'
 import { oncePer } from './once-per.ts'
 
-/**
- * Prefix of secrets that tools may use. Settings may name no others, so that an operator of one
- * scope cannot send other secrets of the deployment to a host.
- */
+/** Prefix of secrets for tools. Settings may name no others. */
 export const TOOL_SECRET_PREFIX = 'REFLEX_TOOL_'
 /** Suffix of the variable that lists the hosts a secret may be sent to. */
 export const TOOL_SECRET_HOSTS = '_HOSTS'
@@ -18,9 +15,8 @@ const SPECIAL = /[$()*+.?[\\\]^{|}/-]/g
 const SECRET_NAME = /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i
 
 /**
- * Masks secrets by value: whole, word by word (`Bearer` and its token), percent-encoded, in base64
- * at any offset, and within JSON. `traces/redact.ts` masks by field name and
- * `skills/gate/sensitive.ts` by the value's format; neither knows the values.
+ * Masks secrets by value: whole, by word, percent-encoded, in base64 and within JSON.
+ * `traces/redact.ts` masks by field name, `skills/gate/sensitive.ts` by format.
  */
 export type SecretHider = {
   /** True if the text, which may be JSON, contains a secret. */
@@ -66,9 +62,7 @@ const isSecretVariable = (name: string): boolean =>
 /** The hider of all secrets of the deployment, created once per isolate. */
 export const deploymentHider = oncePer((env: object): SecretHider => secretHider(deploymentSecrets(env).map(({ value }) => value)))
 
-/**
- * Masks the message and stack of an error in place: handlers rely on its class and other fields.
- */
+/** Masks an error in place: handlers rely on its class and fields. */
 export function hideInError(error: unknown, hider: SecretHider): void {
   if (!(error instanceof Error)) return
   if (hider.finds(error.message)) error.message = hider.text(error.message)

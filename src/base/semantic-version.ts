@@ -1,9 +1,8 @@
 const VERSION = /^(\d+)\.(\d+)\.(\d+)(?:-([^+]+))?(?:\+.+)?$/
 
 /**
- * A sort key that orders by code unit as semantic versions rank: 1.9.0 before 1.10.0, and
- * 1.0.0-rc.1 before 1.0.0. Build metadata does not rank but keeps keys distinct. Separators sort
- * below all characters of a version, so a prefix sorts first.
+ * A key that sorts as semantic versions rank: 1.9.0 before 1.10.0, 1.0.0-rc.1 before 1.0.0. Build
+ * metadata keeps keys distinct.
  */
 export function precedenceOf(version: string): string {
   const [, major, minor, patch, prerelease] = VERSION.exec(version) ?? []

@@ -41,11 +41,9 @@ export function fillKey(template: string, filler: Filler): string {
 export const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 /**
- * Builds an idempotency key from the literal texts of a template and the values between them.
- * Different lists of values never give the same key, since a hostile value must not make an effect
- * count as done. A single value is inserted as it is. Several values are encoded so that their ends
- * can be recognised: `%` and the first characters of the texts between them are percent-encoded,
- * and `:` separates adjacent values. There is one more literal than there are values.
+ * Builds an idempotency key from literals and the values between them. Different lists of values
+ * give different keys, so that a hostile value cannot forge one: `%` and the first character of
+ * each literal are percent-encoded in values, and `:` separates adjacent values.
  */
 export function keyText(literals: readonly string[], values: readonly string[]): string {
   const [first = '', ...following] = literals

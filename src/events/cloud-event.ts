@@ -4,10 +4,7 @@ import { traceIdOf } from './traceparent.ts'
 
 const envelope = ['id', 'type', 'scope', 'source', 'timestamp', 'meta'] as const
 
-/**
- * Parses a CloudEvents 1.0 JSON envelope: `subject` is the scope, and the fields of `data` become
- * those of the type. Extension attributes are dropped.
- */
+/** Parses a CloudEvents 1.0 envelope: `subject` is the scope, `data` has the type's fields. */
 export function parseCloudEvent(value: unknown, rules: EventRules): ParsedEvent {
   if (!isFields(value)) return invalid([fieldError([], 'a CloudEvent is a JSON object')])
   const flaws = flawsOf(value)

@@ -15,8 +15,8 @@ const RETRY_S = 2
 const FULL_S = 30
 
 /**
- * Consumes the queue of events: one call per scope of the batch, then an acknowledgement or a retry
- * per message. It never throws, which would redeliver accepted messages.
+ * Delivers a batch with one call per scope, then acknowledges or retries each message. Never
+ * throws.
  */
 export async function consumeEvents(batch: MessageBatch, env: Env): Promise<void> {
   const parsed = batch.messages.map((message) => ({ message, body: readMessage(message.body) }))
@@ -73,10 +73,7 @@ async function deliverTogether(env: Env, scope: string, group: readonly Parsed[]
   return returned
 }
 
-/**
- * Splits the message until the events that fail are alone. The inbox then has the others, and drops
- * their duplicates when the message is redelivered.
- */
+/** Splits the message until the failing events are alone. Redelivered duplicates are dropped. */
 async function deliverAlone(env: Env, scope: string, one: Parsed): Promise<Returned[]> {
   let calls = MOST_CALLS
   const take = async (events: readonly Event[]): Promise<Taken> => {

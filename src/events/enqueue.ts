@@ -22,8 +22,8 @@ let recent = new Map<string, string>()
 let older = new Map<string, string>()
 
 /**
- * Sends events through the queue, which must accept all of them before the request is answered. D1
- * records them as well, so that the sweep finds what the queue loses.
+ * Sends events through the queue before the request is answered. D1 also records them, so that the
+ * sweep finds lost ones.
  */
 export async function enqueue(
   env: Env,
@@ -92,9 +92,7 @@ function remember(events: readonly Event[]): Map<string, string> {
   return known
 }
 
-/**
- * Arms the sweeper before the response, in case the process dies right after. True if it is armed.
- */
+/** Arms the sweeper before the response, in case the process dies. True if it is armed. */
 async function arm(env: Env, now: number): Promise<boolean> {
   if (now - armedAt < ARM_EVERY_MS) return true
   try {

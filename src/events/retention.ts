@@ -40,8 +40,8 @@ type Step = (name: string, work: () => Promise<number>) => Promise<number>
 type Asked = { now: number; step: Step; retention: readonly RetentionStep[] }
 
 /**
- * Deletes expired rows from D1 in bounded batches, until none is left or the time budget is spent.
- * Each table is a step of its own. Dead letters, versions and keys are never deleted here.
+ * Deletes expired rows in bounded batches until the time budget is spent. Dead letters, versions
+ * and keys are kept.
  */
 export async function forgetOld(env: Env, { now, step, retention }: Asked): Promise<Forgotten> {
   const db = storeOf(env)

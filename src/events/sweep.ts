@@ -38,9 +38,8 @@ export async function sweep(
 }
 
 /**
- * Drops batches that the log has in full, and resends overdue ones that the queue no longer holds.
- * While the queue delivers, it still holds whatever was sent after the newest batch that arrived;
- * if nothing arrived since the last sweep, it is empty or stalled.
+ * Drops batches that the log has, and resends overdue ones that the queue lost. While the queue
+ * delivers, batches newer than the newest one that arrived are still in it.
  */
 async function sendAgain(env: Env, now: number): Promise<number> {
   const late: string[] = []

@@ -9,10 +9,7 @@ import { storeOf } from '../store/store.ts'
 /** How long a sweeper keeps sweeping after it was armed, even if it finds nothing. */
 const ARMED_MS = 120_000
 
-/**
- * Sweeps by its own alarm, because the local server runs no cron and loses its queue in a crash.
- * The queue path arms it before it responds; it stops once nothing is queued.
- */
+/** Sweeps by its own alarm: the local server runs no cron and loses its queue in a crash. */
 export class SweeperObject extends DurableObject<Env> implements SweeperApi {
   readonly #retention: readonly RetentionStep[]
 

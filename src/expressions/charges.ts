@@ -5,19 +5,14 @@ export type Charge = (operands: readonly unknown[]) => void
 
 /** A node of the expression, evaluated once. */
 export const NODE = 100
-/**
- * An error, which `||` and quantifiers may swallow: it takes a stack and a picture of the source.
- */
+/** An error takes a stack and a picture of the source. */
 export const ERROR = 20_000
 /** A value of JSON that is converted. */
 export const CONVERTED = 200
 const ITEM = 60
 /** Of a list that is looked through for a value of another kind or length. */
 const PASSED = 20
-/**
- * Of texts that JavaScript goes through character by character, with an object or a conversion for
- * each.
- */
+/** Texts that JavaScript reads by character, with an allocation for each. */
 const SLOW_CHARACTER = 16
 /** Of a text that is joined: it is copied when somebody looks at it. */
 const COPIED_CHARACTER = 2
@@ -43,10 +38,7 @@ export function weigh(value: unknown): void {
   } else if (typeof value === 'object' && value !== null) weighFields(value)
 }
 
-/**
- * A map that the expression itself writes out is a plain object. Objects of CEL's own, such as a
- * timestamp, have no fields.
- */
+/** A map literal is a plain object. CEL's own objects have no fields. */
 function weighFields(value: object): void {
   for (const [name, inner] of Object.entries(value)) {
     spend(name.length)
@@ -85,10 +77,7 @@ const anyText: Charge = (operands) => {
   for (const operand of operands) spend(lengthOf(operand))
 }
 
-/**
- * The library's pattern for durations goes back over the digits, from each start and for each
- * length: the cube of the text.
- */
+/** The library's pattern for durations takes the cube of the text's length. */
 const duration: Charge = ([text]) => spend(lengthOf(text) ** 3)
 
 /** JSON there and back, checked, copied, compared with a record and searched for secrets. */
@@ -139,8 +128,5 @@ export const METHODS: Readonly<Record<string, Charge>> = {
   endsWith: ([, part]) => spend(lengthOf(part)),
 }
 
-/**
- * The variable of an iteration takes each item of a list, or each name of a map, which is copied
- * first.
- */
+/** Iterates the items of a list, or a copy of the names of a map. */
 export const iteration = (iterable: unknown): void => spend(ITEM * sizeOf(iterable))

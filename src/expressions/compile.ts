@@ -14,10 +14,7 @@ const LONGEST_SOURCE = 2000
 /** Each is registered with the library once for every number of arguments. */
 const MOST_FUNCTIONS = 16
 
-/**
- * Parses, bounds and checks an expression that must give a bool, and has it pay for its work.
- * `environment` is the set-up with variables of its own.
- */
+/** Compiles a bounded and metered bool expression. `environment` adds variables. */
 export function compile(source: string, environment?: Environment): Compiled {
   if (source.length > LONGEST_SOURCE) return invalid(`the expression has ${source.length} characters; ${LONGEST_SOURCE} are allowed`)
   try {
@@ -54,10 +51,7 @@ export function run(
   }
 }
 
-/**
- * `granted` is what was left of the decision's work, where that was less than one evaluation may
- * do.
- */
+/** `granted`: the rest of the decision's work, if less than one evaluation may do. */
 export const overBudget = (granted: number): Extract<Ran, { ok: false }> => ({
   ok: false,
   reason: 'over_budget',

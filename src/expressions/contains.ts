@@ -7,11 +7,7 @@ const CANDIDATE = 50
 /** How many steps are paid for at once. */
 const STRIDE = 4096
 
-/**
- * `String.includes` is quadratic for some texts and says nothing of it. This is Horspool's search,
- * which counts its steps: the text is looked at each `part.length` characters or so for ordinary
- * texts, and what it takes for others is paid for as it is done.
- */
+/** Horspool's search with counted steps: `String.includes` is quadratic for some texts. */
 export function contains(text: string, part: string): boolean {
   const { length } = part
   if (length <= 1) {
@@ -34,10 +30,7 @@ export function contains(text: string, part: string): boolean {
   return false
 }
 
-/**
- * The distance to the next occurrence of a character in the part. Characters that share a slot
- * share the shorter distance.
- */
+/** The distance to a character's next occurrence in the part. Slots keep the shortest one. */
 function shiftsOf(part: string): Uint32Array {
   const shifts = new Uint32Array(TABLE).fill(part.length)
   for (let index = 0; index < part.length - 1; index++) shifts[part.charCodeAt(index) % TABLE] = part.length - 1 - index

@@ -3,10 +3,7 @@ import { Environment } from '@marcbachmann/cel-js'
 /** Functions of the host that expressions may call by name. */
 export type Host = { call(name: string, args: readonly unknown[]): unknown }
 
-/**
- * An invariant, a guard, a policy and an agent's condition are short. What they do is bounded by
- * `work.ts`.
- */
+/** Bounds the length; `work.ts` bounds the work. */
 const limits = { maxAstNodes: 200, maxDepth: 24, maxListElements: 50, maxMapEntries: 20, maxCallArguments: 8 }
 
 const arithmetic = {
@@ -30,10 +27,7 @@ function baseEnvironment(): Environment {
 /** The one set-up of CEL: whatever an expression is for, it starts from this. */
 export const base = baseEnvironment()
 
-/**
- * Evaluation is synchronous, so that one variable tells the functions on whose behalf they are
- * called.
- */
+/** Evaluation is synchronous, so one variable holds the current host. */
 let current: Host | null = null
 
 export function withHost<Result>(host: Host | null, evaluate: () => Result): Result {
@@ -46,10 +40,7 @@ export function withHost<Result>(host: Host | null, evaluate: () => Result): Res
   }
 }
 
-/**
- * An environment in which each of `names` is a function with any number of arguments that calls the
- * current host.
- */
+/** An environment in which each of `names` is a function that calls the current host. */
 export function environmentWith(names: ReadonlySet<string>): Environment {
   if (names.size === 0) return base
   const environment = base.clone()

@@ -3,10 +3,7 @@ import { chargeHost, ERROR, FUNCTIONS, iteration, METHODS, NODE, OPERATORS, type
 import { contains } from './contains.ts'
 import { spend, WorkSpent } from './work.ts'
 
-/**
- * The functions that the library's type checker leaves in a node: `handle` receives the operands,
- * `evaluate` evaluates them first.
- */
+/** Functions in the library's checked nodes: `handle` gets values, `evaluate` gets nodes. */
 type Handle = (this: void, ...parts: unknown[]) => unknown
 type Evaluate = (this: void, ...parts: unknown[]) => unknown
 type Checked = {
@@ -39,9 +36,8 @@ const CONSTANT = new Set([
 ])
 
 /**
- * Charges each node of a checked expression before it works. The library has no hook for that and
- * refuses to register its operators a second time, so the functions that its checker has put into
- * the nodes are wrapped. An unknown kind of node is refused.
+ * Charges each node before it works, by wrapping the functions in the checked nodes: the library
+ * has no hook. Unknown kinds of nodes are refused.
  */
 export function meter(checked: ASTNode): void {
   wrap(checked as unknown as Checked, new Set())
@@ -124,9 +120,7 @@ const containing =
     return typeof text === 'string' && typeof part === 'string' ? contains(text, part) : handle(operands, ...rest)
   }
 
-/**
- * The nodes among a node's arguments, which are nodes, lists and records of them, and plain values.
- */
+/** The nodes among arguments, which may be nodes, lists or records of them, or plain values. */
 function childrenOf(args: unknown): Checked[] {
   if (isNode(args)) return [args]
   if (Array.isArray(args)) return args.flatMap(childrenOf)

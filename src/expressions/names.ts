@@ -4,17 +4,11 @@ import { FUNCTIONS as CHARGED } from './charges.ts'
 
 type Path = readonly string[]
 
-/**
- * The paths that an expression reads (each the longest that is written out), the functions it
- * calls, and the first construct that is not allowed.
- */
+/** The paths that an expression reads, its functions, and the first forbidden construct. */
 export type NamesOf = { paths: Path[]; functions: Set<string>; refused: string | null }
 
 const ITERATING: readonly string[] = whenIterations
-/**
- * Iterations within iterations, and `cel.bind` and `map` that double a text, spend any budget; the
- * work of a regular expression cannot be counted.
- */
+/** Nested iterations spend any budget, and a regular expression's work cannot be counted. */
 const REFUSED = new Set(['map', 'bind', 'matches', 'split', 'join', 'bytes', 'json', 'block'])
 const METHODS: readonly string[] = [...ITERATING, 'size', 'startsWith', 'endsWith', 'contains', 'lowerAscii', 'upperAscii', 'trim']
 /** Each but `has` has its charge: one without would be taken for the host's. */
@@ -60,10 +54,7 @@ function walkMethod([name, receiver, args]: [string, ASTNode, ASTNode[]], found:
   for (const child of rest) walk(child, found, variable?.op === 'id' ? variable.args : bound)
 }
 
-/**
- * `a.b["c"]` as its parts, as far as they are written out; a number may be an index or a key, and
- * ends the path.
- */
+/** `a.b["c"]` as its parts. A number ends the path. */
 function pathOf(node: ASTNode): string[] | null {
   if (node.op === 'id') return [node.args]
   if (node.op === '.') {

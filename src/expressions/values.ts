@@ -14,16 +14,10 @@ export class TooLarge extends Error {
   override readonly name = 'TooLarge'
 }
 
-/**
- * JSON as CEL knows it: whole numbers are its integers, objects are maps, so that no name leads to
- * a prototype.
- */
+/** JSON as CEL values: whole numbers become integers, objects become maps. */
 export const toCel = (value: unknown): unknown => converter().convert(value)
 
-/**
- * Converts one value after the other, within the limits for all of them together. `values` is how
- * many it has converted.
- */
+/** Converts values within shared limits. `values` counts them. */
 export function converter(): { convert: (value: unknown) => unknown; values: () => number } {
   const left = { nodes: MOST_NODES, text: MOST_TEXT }
   const take = (characters: number): void => {

@@ -23,10 +23,7 @@ export type MeterOptions = {
   name?: string
 }
 
-/**
- * The same model, which asks before each call and records each one. Throws ModelRefused when the
- * answer is no.
- */
+/** Asks before each call and records it. Throws ModelRefused if the call is not allowed. */
 export function meter(model: LanguageModelV4, options: MeterOptions): LanguageModelV4 {
   return wrapLanguageModel({
     model,

@@ -5,9 +5,8 @@ import { ModelFailed } from './model-errors.ts'
 import { estimateContentTokens, estimatePromptTokens } from './prompt.ts'
 
 /**
- * One call of a model, as the log keeps it. Tokens are the provider's, or estimates where it
- * reported none (an aborted stream, a server without usage); a call that the provider refused
- * counts none. `content` holds the text and tool-call parts as answered, for replay.
+ * One call of a model, as logged. Tokens are estimates if the provider reported none, and 0 if it
+ * refused the call. `content` has the text and tool-call parts, for replay.
  */
 export type ModelCall = {
   model: string
@@ -25,8 +24,8 @@ export type ModelCall = {
 }
 
 /**
- * The facts known when a call has ended. `taken`: the provider accepted the prompt and will charge
- * for it.
+ * The facts known when a call has ended. `taken`: the provider accepted, and charges for, the
+ * prompt.
  */
 export type Answer = {
   content: LanguageModelV4Content[]
@@ -75,24 +74,15 @@ function messageOf(error: unknown): string {
   return typeof error === 'string' ? error : (JSON.stringify(error) ?? String(error))
 }
 
-/**
- * USD per million tokens, input then output, as `npm run prices` wrote them: the standard rate,
- * without discounts for cached input and batches, so that a cost errs on the high side.
- */
+/** USD per million input and output tokens, at the standard rate without discounts. */
 const PRICES = new Map(Object.entries(prices))
 
 const LONGEST_FIRST = [...PRICES.keys()].toSorted((left, right) => right.length - left.length)
 
-/**
- * The suffixes that leave a model the same: a date or `latest`. Others (`-pro`, `-fast`) name
- * another model with its own price, and an unknown price is better than a wrong one.
- */
+/** Suffixes of the same model. Others (`-pro`, `-fast`) are models with their own prices. */
 const SAME_MODEL = /^(-\d{4}-\d{2}-\d{2}|-\d{4}|-\d{8}|-latest)?$/
 
-/**
- * USD for one call, or null if the model's price is unknown; the offline model costs 0. Accepts
- * names with and without the provider's prefix.
- */
+/** USD for one call; null if the price is unknown. The provider's prefix is optional. */
 export function costOf(model: string, tokens: { input_tokens: number; output_tokens: number }): number | null {
   if (model === 'offline') return 0
   const name = withoutProvider(model)

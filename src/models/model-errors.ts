@@ -1,9 +1,6 @@
 import { tellFault, type ModelFault, causesOf } from '../base/faults.ts'
 
-/**
- * Thrown in the place of what the provider's client threw, once it is known whose fault it is. A
- * plain Error, so that the AI SDK does not retry it: the scope does, for all of its events at once.
- */
+/** Replaces the client's error. A plain Error, so that the scope retries, not the AI SDK. */
 export class ModelFailed extends Error {
   override readonly name = 'ModelFailed'
   readonly fault: ModelFault
@@ -19,16 +16,10 @@ export class ModelMisconfigured extends Error {
   override readonly name = 'ModelMisconfigured'
 }
 
-/**
- * Why a model may not be called now: the scope's budget is spent, or its provider is not available.
- * `until` is milliseconds since the epoch, null when no time will lift it.
- */
+/** The reason that a model may not be called now. `until` is in ms; null if no time lifts it. */
 export type Refusal = { ok: false; reason: 'budget' | 'outage'; until: number | null; detail: string }
 
-/**
- * Thrown instead of calling a model. A plain Error, so that the AI SDK doesn't retry it; its fields
- * are own properties, so that they survive RPC.
- */
+/** A plain Error, so that the AI SDK does not retry it. Its fields survive RPC. */
 export class ModelRefused extends Error {
   override readonly name = 'ModelRefused'
   readonly reason: Refusal['reason']
@@ -47,10 +38,7 @@ export function isModelRefused(error: unknown): boolean {
   return findModelRefused(error) !== null
 }
 
-/**
- * The refusal inside whatever the AI SDK or RPC made of it: by name, for neither keeps the
- * prototype for sure.
- */
+/** The refusal inside an error, by name: neither RPC nor the AI SDK keeps the prototype. */
 export function findModelRefused(error: unknown): ModelRefused | null {
   for (const thrown of causesOf(error)) if (isNamedRefusal(thrown)) return thrown
   return null

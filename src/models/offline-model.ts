@@ -14,10 +14,7 @@ import { promptHash, estimateContentTokens, estimatePromptTokens } from './promp
 export { OFFLINE_PREFIX, type OfflineAnswer, type OfflineRule } from './offline-rules.ts'
 export type { OfflineRequest } from './offline-rules.ts'
 
-/**
- * Answers by rules, without a network, and says so in every text. The same prompt gets the same
- * answer, ids included.
- */
+/** Answers by rules without a network, and says so. Equal prompts get equal answers. */
 export class OfflineModel implements LanguageModelV4 {
   readonly specificationVersion = 'v4'
   readonly provider = 'offline'
@@ -49,8 +46,7 @@ export class OfflineModel implements LanguageModelV4 {
   }
 }
 
-// A tool call's id comes from the prompt, which grows with every step: so it is unique in its
-// conversation, and the same in a replay.
+// The id comes from the prompt, so it is unique in its conversation and stable in a replay.
 function contentOf({ text, tool }: OfflineAnswer, id: string): (LanguageModelV4Text | LanguageModelV4ToolCall)[] {
   return [
     ...(text === undefined ? [] : [{ type: 'text' as const, text }]),
@@ -69,10 +65,7 @@ function usageOf(input: number, output: number): LanguageModelV4Usage {
 
 const WORDS_A_DELTA = /(?:\S+\s*|\s+){1,3}/g
 
-/**
- * A generated answer as a model would have streamed it, a few words at a time; fails when the
- * signal does.
- */
+/** Streams a generated answer, a few words at a time. */
 export function streamOf(
   result: LanguageModelV4GenerateResult,
   signal: AbortSignal | undefined,

@@ -19,8 +19,7 @@ export function answerOffline(rules: readonly OfflineRule[], request: OfflineReq
 }
 
 /**
- * For structured output: the first rule's tool call or JSON object. No prefix, which would break
- * the JSON. Throws when no rule has one.
+ * For structured output, without the prefix. Throws if no rule has a JSON object or a tool call.
  */
 export function answerOfflineAsJson(rules: readonly OfflineRule[], request: OfflineRequest): OfflineAnswer {
   const answer = firstAnswer(rules, request, ({ text, tool }) => tool !== undefined || isJsonObject(text))
@@ -101,10 +100,7 @@ const MAX_COUNTS = 5
 const MAX_QUOTE = 120
 const COUNT = /^[\s*-]*([\w.:/@][\w .:/@-]{0,60}?)\s*[:=]\s*(\d+)\s*$/
 
-/**
- * A summary that needs no understanding: the last tool result, or the request's size, counts, and
- * first and last line.
- */
+/** A summary without a model: the last tool result, or the request's size and counts. */
 export function extract({ text, last_tool_result }: OfflineRequest): string {
   if (last_tool_result) return `The tool ${last_tool_result.tool} answered ${quote(JSON.stringify(last_tool_result.output) ?? 'nothing')}.`
   const lines = text.split('\n').filter((line) => line.trim() !== '')

@@ -5,10 +5,7 @@ import { sha256 } from '../base/json.ts'
 /** SHA-256 of the prompt as JSON. A replay uses it to find the recorded response. */
 export const promptHash = (prompt: LanguageModelV4Prompt): Promise<string> => sha256(JSON.stringify(prompt))
 
-/**
- * An estimate, for calls whose provider reported no usage. Files count nothing: their cost is the
- * provider's own business.
- */
+/** Estimates the tokens if the provider reported none. Files are not counted. */
 export function estimatePromptTokens(prompt: LanguageModelV4Prompt): number {
   return estimateTokenCount(prompt.flatMap(messageText).join('\n'))
 }

@@ -17,10 +17,7 @@ const FORMS =
 /** The deployment's name of its model. */
 export const modelName = ({ REFLEX_MODEL = 'offline' }: { REFLEX_MODEL?: string }): string => REFLEX_MODEL
 
-/**
- * Tells what is wrong with a model's name, or what is missing in the deployment, and what to set
- * where; null where nothing is. Holds no secret.
- */
+/** Describes what is wrong with a model's name or configuration, without secrets; or null. */
 export function modelProblem(name: string, env: ModelEnv): string | null {
   try {
     resolveModel(name, env)
@@ -59,8 +56,7 @@ function openAICompatible(name: string, model: string, env: ModelEnv): LanguageM
     const where = 'Run `wrangler secret put OPENAI_COMPATIBLE_API_KEY`, or put it into .dev.vars for the local server'
     throw unusable(name, `the secret OPENAI_COMPATIBLE_API_KEY is missing. ${where}; a server that asks for no key takes any value.`)
   }
-  // Without includeUsage a stream reports no tokens, and without structured outputs the model never
-  // sees the schema.
+  // Without these options, streams report no tokens and the model never sees the schema.
   return createOpenAICompatible({ name: 'openai-compatible', baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true })(model)
 }
 

@@ -3,10 +3,7 @@ import type { LanguageModelV4Content, LanguageModelV4StreamPart, SharedV4Provide
 type Written = Extract<LanguageModelV4Content, { type: 'text' | 'reasoning' }>
 type WrittenPart = { id: string; delta?: string; providerMetadata?: SharedV4ProviderMetadata }
 
-/**
- * Joins a stream's deltas into the content that `doGenerate` would have returned, in order, with
- * the providers' metadata, which some providers require in the next prompt.
- */
+/** Joins a stream's deltas into the content of `doGenerate`, with the providers' metadata. */
 export class StreamContent {
   readonly parts: LanguageModelV4Content[] = []
   readonly #open = new Map<string, Written>()

@@ -9,9 +9,8 @@ type StreamWatcher<Part> = {
 }
 
 /**
- * The same stream, with each part and the one end reported. Not a TransformStream: that receives
- * neither the source's failure nor, on every runtime, the reader's cancel. It listens to the signal
- * too, because a reader that aborts may just stop reading.
+ * Reports each part and the one end of a stream. A TransformStream does not see the source's
+ * failure or, on every runtime, a cancel. Readers that abort may just stop reading.
  */
 export function watchStream<Part>(
   source: ReadableStream<Part>,

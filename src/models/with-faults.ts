@@ -11,10 +11,7 @@ type FaultOptions = {
   hide: (text: string) => string
 }
 
-/**
- * The same model, but it fails with ModelFailed where the failure is the provider's fault.
- * A call that its own signal stopped fails with the signal's reason, as before.
- */
+/** Fails with ModelFailed if it is the provider's fault. An aborted call fails with its reason. */
 export function withFaults(model: LanguageModelV4, options: FaultOptions): LanguageModelV4 {
   return wrapLanguageModel({
     model,

@@ -2,10 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Action } from '../contract/action.ts'
 import { type Act, type CallKeys, type Decision, sameSkill, skillAct } from '../contract/reflex.ts'
 
-/**
- * True if the decision contains the same act, null if the action is of a kind that cannot be
- * compared. `keys` identify the call if the action is one.
- */
+/** True if the decision contains the same act; null if the action cannot be compared. */
 export function agreement(action: Action, { acts }: Decision, keys: CallKeys | null): boolean | null {
   switch (action.action_type) {
     case 'call_tool':
@@ -47,9 +44,7 @@ const isAct =
     act.act === kind
 
 /**
- * Two replies agree where they differ only in case, spacing, quotes, emphasis marks, punctuation
- * that ends or surrounds a word, or the encoding of their characters. Question marks, signs of
- * numbers and whatever stands within a word count.
+ * Replies agree if they differ only in case, spacing, quotes, emphasis or surrounding punctuation.
  */
 const normalText = (text: string): string =>
   text

@@ -40,10 +40,7 @@ export class ContextJson {
     return new ContextJson(new Map(this.#fields).set(name, json))
   }
 
-  /**
-   * For a program that reads few of the fields: `text` is whole but for the large ones, whose JSON
-   * follows by itself, names and values in turns. A 0 keeps such a field's place.
-   */
+  /** `text` without the large fields, whose names and JSON follow in `late`. */
   get parts(): { text: string; late: readonly string[] } {
     const late: string[] = []
     const early = new Map<string, string>()

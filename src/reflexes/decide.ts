@@ -90,10 +90,9 @@ export type Decision = {
 }
 
 /**
- * Decides on events in order of acceptance: the agent's filters, then the chain of reflexes, whose
- * first valid action wins, and its permits. Pure, so that it runs without a scope. Each decision is
- * made as if those before it were applied already. It ends early after a decision that demotes a
- * reflex: the caller applies the decisions and asks again for the rest, with the remaining fuel.
+ * Decides on events in order: the agent's filters, then the chain of reflexes, whose first valid
+ * action wins, and its permits. Pure. Ends early after a decision that demotes a reflex: the caller
+ * applies the decisions and asks again for the rest.
  */
 export function decide(events: readonly Perceived[], situation: Situation): { decisions: Decision[]; fuel: number } {
   const batch = new Batch(situation)

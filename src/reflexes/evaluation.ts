@@ -64,10 +64,7 @@ export class Evaluation {
 /** In all, for one evaluation. */
 const evaluationLimits = { contexts: 5000, fuel: 400_000_000 } as const
 
-/**
- * Recordings as JSON text, oldest first; `next` is the `after` of the next page, or null on the
- * last page.
- */
+/** Recordings as JSON texts, oldest first; `next` is null on the last page. */
 export type RecordingPage = { recordings: string[]; next: number | null }
 type Options = {
   sandbox: Sandbox
@@ -78,10 +75,7 @@ type Options = {
   limits?: { contexts: number; fuel: number }
 }
 
-/**
- * Runs a reflex on a scope's recordings, without acting. `truncated`: a limit ended it before the
- * last one.
- */
+/** Runs a reflex on recordings, without acting. `truncated`: a limit ended it early. */
 export async function evaluateRecordings({ sandbox, program, identify, read, limits = evaluationLimits }: Options) {
   const evaluation = new Evaluation()
   let left: { contexts: number; fuel: number } = { ...limits }

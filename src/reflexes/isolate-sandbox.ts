@@ -3,10 +3,7 @@ import { QuickJsSandbox } from './quickjs-sandbox.ts'
 
 let shared: QuickJsSandbox | null = null
 
-/**
- * One for all scopes of this isolate: no run leaves a trace in it, and a program that many scopes
- * use is compiled once.
- */
+/** Shared by all scopes of an isolate: runs leave no trace, and programs are compiled once. */
 export function isolateSandbox(): QuickJsSandbox {
   shared ??= new QuickJsSandbox(wasm)
   return shared

@@ -4,9 +4,8 @@ import { emptyMetrics } from './metrics.ts'
 import type { Run } from './sandbox.ts'
 
 /**
- * Wald's sequential probability ratio test on compared fires in shadow: it decides between a reflex
- * that agrees `poor` of the time or less and one that agrees `good` of the time or more. It may be
- * looked at after each comparison without raising its error rates, which a fixed share may not.
+ * Wald's sequential probability ratio test on compared fires: `poor` against `good` agreement. It
+ * may be evaluated after each comparison without raising its error rates.
  */
 const PROMOTION = { poor: 0.95, good: 0.99, error_rate: 0.05, failed_runs: 0.01 } as const
 /** Limits beyond which an active reflex is demoted: a number of failures and a share of runs. */
@@ -57,9 +56,7 @@ export function promotable(metrics: ReflexMetrics): Promotable {
   return missing.length === 0 ? { ok: true } : { ok: false, missing }
 }
 
-/**
- * The reason to demote a reflex, by its metrics since it became active; null if it may stay active.
- */
+/** The reason to demote a reflex, or null. */
 export function shouldDemote(metrics: Pick<ReflexMetrics, 'runs' | 'passed' | 'acted' | 'failed' | 'overruled'>): string | null {
   const { runs, acted, failed, overruled } = metrics
   const failures = failedRuns(metrics)

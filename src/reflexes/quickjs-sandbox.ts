@@ -51,10 +51,7 @@ export class QuickJsSandbox implements Sandbox {
 /** A program as it was compiled, or why it could not be. */
 export type Prepared = { code: string; compiled: Compiled } | { code: string; compiled: null; failure: Answer }
 
-/**
- * Beyond this size the least recently run programs are dropped, and compiled again when they are
- * next needed.
- */
+/** Beyond this size the least recently used programs are dropped. */
 const MOST_BYTES = 16 * 1024 * 1024
 const OVERHEAD = 1024
 
@@ -139,10 +136,7 @@ function firedWith(json: string): Outcome {
   return failed('limit', `the action takes ${bytes} bytes as JSON; ${sandboxLimits.output_bytes} are allowed`)
 }
 
-/**
- * An error takes one line: `TypeError: not a function (line 3)`. The realm sends QuickJS's stack
- * after it.
- */
+/** Shortens an error to one line: `TypeError: not a function (line 3)`. */
 function withLine(text: string): string {
   const [message = '', ...stack] = text.split('\n')
   const line = /\breflex:(\d+)/.exec(stack.join('\n'))?.[1]

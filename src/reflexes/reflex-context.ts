@@ -1,9 +1,7 @@
 import type { Action } from '../contract/action.ts'
 import type { Event } from '../core/event.ts'
 
-/**
- * The number of events that the scope perceived within a time window, the current event included.
- */
+/** The events that the scope perceived within a time window, including the current one. */
 export type WindowCounts = { total: number; by_type: Record<string, number>; by_source: Record<string, number> }
 
 /** An earlier action of the reflex itself, newest last. */
@@ -14,10 +12,7 @@ type PendingPurchase = { deal_id: string; artifact_id: string; price: number; bu
 /** A contract that another agent proposes. Empty until there is a market. */
 type PendingContract = { contract_id: string; proposer: string; terms: string }
 
-/**
- * All that a reflex sees, as plain JSON. It is a copy: changing it changes nothing. What decides
- * the same comes out the same.
- */
+/** A copy of all that a reflex sees, as plain JSON. */
 export type ReflexContext = {
   /** The agent that serves the scope. */
   agent_id: string
@@ -77,10 +72,7 @@ export const sampleContext: ReflexContext = {
   thinking: null,
 }
 
-/**
- * The sample context as it would be for an event with these fields: a reflex for a type of its own
- * can be tried on that.
- */
+/** The sample context with these fields in its event. */
 export function sampleWith(fields: Record<string, unknown>): ReflexContext {
   const event = { ...sampleContext.event, ...fields }
   const counts = { total: 1, by_type: { [event.type]: 1 }, by_source: { [event.source]: 1 } }

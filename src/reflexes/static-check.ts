@@ -50,10 +50,7 @@ const NO_TYPESCRIPT = 'This looks like TypeScript, which is not accepted: leave 
 const TYPE_WORD = /^(?:as|satisfies|type|interface|enum|namespace|declare|abstract|implements|public|private|protected|readonly|is)\b/
 const TYPE_SIGN = /^(?::|<\w|\?\s*[:)]|![.;)[])/
 
-/**
- * A guess from where the parser gave up: at a sign that only a type has there, or at or after one
- * of TypeScript's own words.
- */
+/** Guesses by the place where the parser gave up. */
 function isTypeScript(code: string, position: number): boolean {
   const word = /[\w$]+\s*$/.exec(code.slice(0, position))?.[0] ?? ''
   return TYPE_SIGN.test(code.slice(position)) || TYPE_WORD.test(code.slice(position)) || TYPE_WORD.test(word)
@@ -112,9 +109,7 @@ function reasonAgainst(node: AnyNode): string | null {
 
 const NO_ASYNC = 'nothing in a reflex is asynchronous'
 
-/**
- * All nodes in the source's order. It keeps its own stack: nesting must not use up the engine's.
- */
+/** All nodes in source order. Not recursive: deep nesting would overflow the stack. */
 function nodesOf(program: Program): AnyNode[] {
   const nodes: AnyNode[] = []
   const waiting: AnyNode[] = [program]

@@ -11,10 +11,7 @@ export type AnyAgent = ToolLoopAgent<any, any, any, any>
 type Settings = ToolLoopAgentSettings<never, ToolSet>
 type Prepared = { model: LanguageModel; tools?: ToolSet; toolApproval?: unknown; prepareStep?: (step: unknown) => unknown }
 
-/**
- * An agent of the same interface, each of whose calls is a turn with skills. Throws where it is
- * wrapped already.
- */
+/** Wraps an agent: each of its calls is a turn with skills. Throws if it is already wrapped. */
 export function wrapAgent<Wrapped extends AnyAgent>(agent: Wrapped, begin: (model: LanguageModelV4, tools: ToolSet) => AgentTurn): Wrapped {
   refuseWrapped(agent, 'the agent')
   const settings = settingsOf(agent)

@@ -27,8 +27,8 @@ export type ReflexConfig = {
   goal_labels?: readonly string[]
   entity_types?: readonly string[]
   /**
-   * Manifests as JSON, or `{manifest, state}`; active unless it is said otherwise. One that is
-   * invalid, or changes a version that is there, throws.
+   * Manifests as JSON, or `{manifest, state}`; active by default. Throws for an invalid or changed
+   * one.
    */
   skills?: readonly unknown[]
   probes?: Probes
@@ -37,10 +37,7 @@ export type ReflexConfig = {
   /** For plans only; no model sees them. Their names may have dots. */
   tools?: ToolSet
   tool_policies?: ToolPolicies
-  /**
-   * Answers pinned parsers. Unless given, the wrapped model does, where it is the one that the
-   * parser names.
-   */
+  /** Answers pinned parsers. Defaults to the wrapped model, if a parser is pinned to it. */
   ask?: (request: ParseRequest, signal: AbortSignal | undefined) => Promise<string>
   protocol?: Protocol
   /** Model calls for one call of the wrapped model. */

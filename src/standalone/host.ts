@@ -24,10 +24,7 @@ export type SessionOptions = {
   trace_id?: string
 }
 
-/**
- * A model that proposes again and again must not fill the storage, nor the list that a person
- * reads.
- */
+/** Limits the storage and the list of approvals. */
 const MOST_WAITING = 100
 
 /** Where sessions live outside of a scope: it gives them their ports. */
@@ -169,10 +166,7 @@ const isSameRun = (one: ParkedRun, other: ParkedRun): boolean =>
 
 const chain = new AsyncLocalStorage<readonly string[]>()
 
-/**
- * The skills within which the current code runs, outermost first: a tool may start a turn of its
- * own.
- */
+/** The skills that the current code runs in, outermost first: a tool may start a turn. */
 const skillChain = (): readonly string[] => chain.getStore() ?? []
 
 const withinSkills = <Result>(skills: readonly string[], work: () => Result): Result => chain.run(skills, work)

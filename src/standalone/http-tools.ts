@@ -4,10 +4,7 @@ import { sendHttp, type HttpToolDefinition, type HttpToolOptions } from '../tool
 import { slotsIn } from '../tools/slot-text.ts'
 import type { ReflexToolOptions } from './tool-proxy.ts'
 
-/**
- * The tools by their names, for `wrap` or the AI SDK. Throws where a definition has a slot in its
- * host.
- */
+/** The tools by name. Throws if a definition has a slot in its host. */
 export function httpTools(definitions: readonly HttpToolDefinition[], options: HttpToolOptions): Record<string, Tool> {
   return Object.fromEntries(definitions.map((definition) => [definition.name, httpTool(definition, options)]))
 }

@@ -17,10 +17,7 @@ import { proxyTools } from './tool-proxy.ts'
 import { TurnFinder } from './turn-finder.ts'
 
 export type Reflex = {
-  /**
-   * The one line: the same agent, or the same model and tools, with skills. `tools` are for plans,
-   * too.
-   */
+  /** Wraps an agent, or a model and its tools. Plans may use the tools too. */
   wrap: Wrap
   wrapModel(model: LanguageModel, options?: { tools?: ToolSet; session?: SkillSession }): LanguageModelV4
   wrapTools<Tools extends ToolSet>(tools: Tools): Tools
@@ -30,19 +27,13 @@ export type Reflex = {
   /** The parameters of a model call in a session's turn; for adapters. */
   turn(options?: SessionOptions): ModelTurn
   approvals: Approvals
-  /**
-   * Brings the runs to their ends whose process died, and begins those that were approved and had
-   * not begun. Call it once, as the process begins.
-   */
+  /** Resumes interrupted runs and starts approved ones. Call it once at startup. */
   resume(options?: SessionOptions): Promise<ProposalResult[]>
   log: LogStore
   close(): void
 }
 
-/**
- * Waiting approvals that have not expired. `approve` returns null, and `reject` false, if the id
- * does not wait or was decided before.
- */
+/** `approve` returns null and `reject` false if the id is not waiting. */
 type Approvals = {
   list(): readonly ApprovedRun[]
   approve(approval_id: string, options?: SessionOptions): Promise<ProposalResult | null>

@@ -47,10 +47,7 @@ export class SkillRegistry {
     return { ok: false, reason: 'conflict', status: 409, errors: [{ path: 'version', message }] }
   }
 
-  /**
-   * Without a version: the newest active one that fits here, else the newest active one, else the
-   * newest that is not deprecated, else the newest.
-   */
+  /** Without a version: the newest active one that fits, else active, else candidate, else any. */
   find(id: string, version?: string): FoundSkill | null {
     if (version !== undefined) return this.#skills.get(`${id}@${version}`) ?? null
     const [best] = this.list()

@@ -10,10 +10,7 @@ export type LogStore = {
   entries(query?: { trace_id?: string; after?: number; limit?: number }): readonly LogEntry[]
 }
 
-/**
- * JSON values by kind and key, in the order in which their keys were first put. `owner` groups
- * values of a kind.
- */
+/** JSON values by kind and key, in insertion order. `owner` groups values. */
 export type Rows = {
   get<Value>(kind: Kind, key: string): Value | undefined
   put(kind: Kind, key: string, value: unknown, owner?: string): void
@@ -77,10 +74,7 @@ export const sqlLog = (sql: Pick<Sql, 'all'>): LogStore => ({
       .map(({ seq, entry }) => ({ ...(JSON.parse(String(entry)) as LogEntry), seq: Number(seq) })),
 })
 
-/**
- * For where there is no SQLite. The values are kept as JSON, so that both kinds of rows return the
- * same.
- */
+/** Rows without SQLite. Values are kept as JSON, as in SQLite. */
 export function memoryRows(): Rows {
   const rows = new Map<string, { kind: Kind; owner: string; value: string }>()
   const nameOf = (kind: Kind, key: string) => `${kind} ${key}`

@@ -24,9 +24,8 @@ export type RunStore = Omit<RunsPort, 'end'> & {
 }
 
 /**
- * Parked runs. An approved run is kept until `runs.begin` has stored its record, which removes it
- * in the same transaction: a process that died before that finds the approval again, and one that
- * died later resumes the run.
+ * Parked runs. `runs.begin` removes an approved run in the transaction that stores its record, so
+ * that a crash before finds the approval and a crash after resumes the run.
  */
 export type ApprovalStore = {
   put(run: ApprovedRun): void
@@ -40,9 +39,7 @@ export type ApprovalStore = {
   remove(approval_id: string): boolean
 }
 
-/**
- * Where Reflex keeps its state outside of a scope: in memory, or in a file with `reflex/wrap/node`.
- */
+/** State outside of a scope: in memory, or in a file with `reflex/wrap/node`. */
 export type Storage = {
   skills: { all(): readonly StoredSkill[]; put(skill: StoredSkill): void }
   journal: JournalStore
@@ -56,10 +53,7 @@ export type Storage = {
 type Usage = { skill_id: string; last_run_at: number; succeeded: boolean | null }
 type Approval = { run: ApprovedRun; approved: boolean }
 
-/**
- * The whole storage over rows of JSON. `log` is separate, since its writes need not be durable at
- * once.
- */
+/** A storage over rows of JSON. `log` is separate, since its writes may be lost in a crash. */
 export function storageOver(rows: Rows, log: LogStore, close: () => void = () => {}): Storage {
   return {
     skills: {

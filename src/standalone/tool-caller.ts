@@ -10,15 +10,12 @@ import { ToolLogValues, type Redaction } from './tool-log.ts'
 export type ToolPolicy = {
   timeout_ms?: number
   /**
-   * `max_attempts` counts the first one; the wait doubles each time. Only what is retryable is
-   * tried again, a timeout only under a key.
+   * `max_attempts` includes the first one; the pause doubles. Timeouts need a key to be retried.
    */
   retry?: { max_attempts: number; backoff_ms: number }
   /** Beside the redaction of all tools. */
   redact?: readonly string[]
-  /**
-   * Names an effect that happens once: the same key again is answered with the last good output.
-   */
+  /** Names an effect that happens once: a repeated key returns the last good output. */
   idempotence_key?: (input: unknown) => string | null
   cost_usd?: number | ((input: unknown, output: unknown) => number)
 }
@@ -57,10 +54,7 @@ export class ToolTimeout extends Error {
   override readonly name = 'ToolTimeout'
 }
 
-/**
- * Calls tools: in time, again where that helps, once per key, and with an entry in the log for each
- * call.
- */
+/** Calls tools with a timeout, retries, idempotency keys and a log entry for each call. */
 export class ToolCaller {
   readonly #ports: ToolCallerPorts
   readonly #keys: ScopedLocks

@@ -3,10 +3,7 @@ import { hashJson, jsonText, mapJson, type Json } from '../base/json.ts'
 import { normalName, redactor } from '../traces/redact.ts'
 
 export type Redaction = {
-  /**
-   * Names of fields, at any depth, whose values the log has as hashes only. Names match whatever
-   * their case, `_` and `-`.
-   */
+  /** Fields, at any depth, that are logged as hashes. Names ignore case, `_` and `-`. */
   fields?: readonly string[]
   /** Goes into the hashes, so that short values cannot be guessed from them. */
   salt?: string
@@ -16,10 +13,7 @@ const MOST_LOGGED = 10_000
 const SHORTEST = 4
 const redactSecrets = redactor()
 
-/**
- * The values of one tool call for the log, without the named fields, and its texts without the
- * values of those fields.
- */
+/** The values of one tool call for the log. The values of named fields are hashed or hidden. */
 export class ToolLogValues {
   readonly #fields: ReadonlySet<string>
   readonly #salt: string

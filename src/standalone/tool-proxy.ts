@@ -3,20 +3,14 @@ import type { Json } from '../base/json.ts'
 import type { ToolCaller, ToolPolicy, Used } from './tool-caller.ts'
 import { markWrapped, refuseWrapped } from '../skills/model/wrapped.ts'
 
-/**
- * The options that a tool receives in addition to the AI SDK's own: the key that identifies its
- * effect.
- */
+/** The options of a tool, with its idempotency key. */
 export type ReflexToolOptions = ToolExecutionOptions<unknown> & { idempotence_key?: string | null }
 
 type Tool = ToolSet[string]
 
 export type ToolPolicies = Readonly<Record<string, ToolPolicy>>
 
-/**
- * The same tools, each call timed, bounded and logged. Tools that the client or the provider
- * executes stay as they are.
- */
+/** The same tools with timeouts, retries and logs. Tools without `execute` stay as they are. */
 export function proxyTools<Tools extends ToolSet>(
   tools: Tools,
   { caller, policies = {} }: { caller: ToolCaller; policies?: ToolPolicies },
@@ -42,17 +36,13 @@ function proxyTool(name: string, tool: Tool, { caller, policy }: { caller: ToolC
 /** Why a plan cannot call a tool; null where it can. */
 export function whyNotForPlans(name: string, tool: Tool | undefined): string | null {
   if (!tool?.execute) return `a plan cannot call ${name}: the tool does not exist`
-  // A person would have to be asked, and a plan cannot: its manifest says by `needs_approval_if`
-  // when one is.
+  // A plan cannot ask a person: its manifest does, by `needs_approval_if`.
   return tool.needsApproval ? `the tool ${name} needs an approval of its own, which a plan cannot give` : null
 }
 
 type PlanCall = { signal: AbortSignal; call_id: string; idempotence_key: string | null; hide?: (value: Json) => Json }
 
-/**
- * A plan's call of a tool: the plan has its own timeouts, retries and keys, and its arguments are
- * checked as a model's are.
- */
+/** Calls a tool for a plan, which has its own timeouts, retries and keys. */
 export async function callForPlan(
   caller: ToolCaller,
   { name, tool, policy, input }: { name: string; tool: Tool | undefined; policy: ToolPolicy; input: unknown },

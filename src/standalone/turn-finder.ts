@@ -5,9 +5,8 @@ import type { ModelTurn } from '../skills/model/model-turn.ts'
 const MOST_TURNS = 100
 
 /**
- * Finds the turn of a model call: a prompt that ends with a user's message begins a turn, and a
- * prompt that continues from the same message, with tool calls and their results, belongs to it. So
- * does the repetition of a call that failed.
+ * Finds the turn of a model call. A prompt that ends with a user message begins a turn; one that
+ * continues from it with tool calls belongs to it, as does a repeated call.
  */
 export class TurnFinder {
   readonly #begin: () => ModelTurn
@@ -25,8 +24,8 @@ export class TurnFinder {
   }
 
   /**
-   * `key` is of all that was said up to the last message of a user, `calls` are the tool calls
-   * since: they tell turns apart that began with the same words.
+   * `key`: the text up to the last user message. `calls`: the tool calls since, which tell turns
+   * with equal words apart.
    */
   find(key: string, { begins, calls }: { begins: boolean; calls: readonly string[] }): ModelTurn {
     const same = this.#turns.filter((one) => one.key === key).map(({ turn }) => turn)

@@ -58,9 +58,8 @@ type Decision = { id: string; status: 'approved' | 'rejected'; by: Decider; reas
 export type DecisionTaken = { ok: true; approval: Approval } | Refused<'not_found' | 'decided' | 'expired' | 'own' | 'skill_inactive'>
 
 /**
- * The first decision wins; expired approvals cannot be decided. A proposer may approve only as an
- * admin or if the manifest allows it, but may always reject, to withdraw. An inactive version can
- * only be rejected.
+ * The first decision wins. A proposer may approve only as an admin or if the manifest allows it.
+ * Inactive versions can only be rejected.
  */
 export async function decideApproval(db: D1Database, { id, status, by, reason, now }: Decision): Promise<DecisionTaken> {
   const may = status === 'rejected' ? undefined : and(isActive(), by.is_admin ? undefined : not(isOwnOf(by)))

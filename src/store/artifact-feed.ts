@@ -9,9 +9,8 @@ import { artifactPatterns, artifacts, artifactVersions, reflexUses } from './sch
 const PAGE = 50
 
 /**
- * The artifacts of a subscription that changed since a revision; since 0, all of them. A version
- * that changes while pages are read comes again at the end. Where nothing changed, this reads one
- * row; otherwise only what the scope's owners have or the scope refers to.
+ * The artifacts of a subscription that changed since a revision; all of them since 0. An unchanged
+ * feed costs one row.
  */
 export async function readFeed(db: D1Database, of: Subscription, since_revision: number, limit = PAGE): Promise<ArtifactChanges> {
   const latest = revisionIn(await newest(db))

@@ -8,8 +8,8 @@ import { artifactPatterns, artifacts, artifactVersions } from './schema.ts'
 const LAST = '\u007F'
 
 /**
- * The owners' patterns that match a scope, or overlap with a key's patterns. The index narrows them
- * by prefix; GLOB cannot compare two patterns, nor use one of more than 50 bytes.
+ * The owners' patterns that match a scope or overlap with a key's. An index narrows them by prefix,
+ * since GLOB cannot compare two patterns.
  */
 export async function ownersPatterns(db: D1Database, wanted: readonly string[]): Promise<string[]> {
   const rows = await drizzle(db)
@@ -54,9 +54,7 @@ export const insertPatterns = (db: D1Database, kind: ArtifactKind, id: string) =
     )
     .onConflictDoNothing()
 
-/**
- * Patterns whose prefix extends this one's, or that end in `*` and whose prefix this one extends.
- */
+/** Patterns whose prefix extends this one's, or that are extended by it. */
 function prefixCondition(wanted: string): SQL | undefined {
   const prefix = prefixOf(wanted)
   const shorter = Array.from({ length: prefix.length + 1 }, (_, length) => prefix.slice(0, length))

@@ -100,8 +100,8 @@ export async function listArtifacts(
 const contains = (column: SQL, text: string): SQL => sql`instr(lower(${column}), lower(${text})) > 0`
 
 /**
- * The versions that references stand for now, in one query, in no order: a pinned version in any
- * state; without a version the newest active one, and the newest in shadow if that is newer.
+ * The versions that references stand for now: a pinned one in any state, else the newest active
+ * one, and the newest in shadow if that is newer.
  */
 export function selectReferenced(db: D1Database, kind: ArtifactKind, references: readonly Reference[]) {
   const list = references.map(({ id, version }) => [id, version === undefined ? null : precedenceOfCount(version)])

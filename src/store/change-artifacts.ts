@@ -8,9 +8,8 @@ import { artifacts, artifactVersions } from './schema.ts'
 const nextRevision = sql`(SELECT coalesce(max(revision), 0) + 1 FROM artifact_versions)`
 
 /**
- * Inserts a version in one transaction, if the artifact belongs to `owner` (or is new) and has
- * fewer than `most` versions. `found` is the version with that name afterwards; if the registry
- * counts, it is the newest one, and one with equal content and description inserts nothing.
+ * Inserts a version in one transaction, if `owner` owns the artifact and it has fewer than `most`.
+ * `found` is the version afterwards: of that name, or the newest if the registry counts.
  */
 export async function insertVersion(
   db: D1Database,

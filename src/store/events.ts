@@ -36,9 +36,7 @@ export type EventFilter = {
 type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?: boolean }
 type Row = { key: string; status: EventStatus; attempts: number; error: string | null; payload: string }
 
-/**
- * A page of the event log by time, newest first unless `rising`. Events in the queue are `queued`.
- */
+/** A page of the event log by time, newest first unless `rising`. */
 export async function listEvents(db: D1Database, page: Page): Promise<{ items: LoggedEvent[]; next_cursor: string | null }> {
   const wanted = statements(page)
   const { results } = await db

@@ -22,10 +22,7 @@ export const bytesOf = (...columns: (Column | SQL)[]): SQL<number> =>
     sql` + `,
   )})`
 
-/**
- * The keys of a page of at most `limit` rows and a page's bytes, plus one more row if there is one,
- * which shows that the list continues. Only the rows of the page are loaded.
- */
+/** The keys of a page of limited rows and bytes, and one more if the list continues. */
 export function keysOfPage({ from, where, key, at, bytes, limit, rising = false }: List): SQL {
   const way = sql.raw(rising ? 'ASC' : 'DESC')
   const order = at ? sql`${at} ${way}, ${key} ${way}` : sql`${key} ${way}`

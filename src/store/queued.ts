@@ -2,8 +2,8 @@ import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../base/byte-length.ts'
 
 /**
- * Ids of both event tables begin with a time in ms; the lower 21 bits tell rows of one millisecond
- * apart. They exceed a JavaScript number's precision and are passed as text.
+ * Ids of both event tables begin with a time in ms. They exceed a number's precision, so they are
+ * text.
  */
 const BITS = 21
 export const seqAt = (ms: number): string => String(BigInt(Math.max(0, Math.floor(ms))) << BigInt(BITS))
@@ -53,10 +53,7 @@ export const isKnown = (event: string): string =>
 const LOOKED_AT_ROWS = 2000
 const LOOKED_AT_BYTES = 16_000_000
 
-/**
- * SQL for queued events that the log does not have; `key` is their future place in its order. Only
- * batches that contain the parameter `text` are read.
- */
+/** SQL for queued events that the log lacks. Only batches that contain `text` are read. */
 export const inFlight = (text?: string): string => `SELECT (filed << ${BITS}) + ${2 ** (BITS - 1)} + place AS key, scope, type,
     'queued' AS status, octet_length(queued) AS bytes, queued
   FROM (SELECT found.key AS place, found.value AS queued, found.value->>'scope' AS scope, found.value->>'type' AS type,
@@ -110,9 +107,7 @@ export async function postponeBatches(db: D1Database, ids: readonly string[], du
   await db.prepare(`UPDATE queued SET due_at = max(due_at, ?2) WHERE id IN ${LISTED}`).bind(JSON.stringify(ids), due_at).run()
 }
 
-/**
- * Postpones batches that were sent again at `now`, by twice as long each time, from `wait_ms` on.
- */
+/** Postpones batches that were resent, twice as long each time. */
 export async function markSentAgain(
   db: D1Database,
   ids: readonly string[],

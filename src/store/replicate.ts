@@ -17,9 +17,7 @@ export type Report = {
 }
 export type ScopeReport = { scope: string; agent: string; open: number; wake_at: number | null; updated_at: number; parked: number }
 
-/**
- * Writes events' states, and the scope's row unless it is written. Stale reports change nothing.
- */
+/** Writes events' states and the scope's row. Stale reports change nothing. */
 export async function replicateEvents(
   db: D1Database,
   reports: readonly Report[],

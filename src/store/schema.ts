@@ -6,9 +6,8 @@ import type { ReflexMetrics } from '../contract/reflex-report.ts'
 import { skillSharing } from '../contract/skill.ts'
 
 /**
- * The log of events, replicated from the scopes. `seq` begins with the time an event is filed under
- * (see `filedAt`), so that the table itself is in order of time. `revision` grows with each change
- * of an event: stale reports never overwrite newer ones. `payload` is the event as JSON.
+ * The log of events, replicated from the scopes. `seq` begins with the time an event is filed
+ * under. A higher `revision` overwrites a lower one.
  */
 export const events = sqliteTable(
   'events',
@@ -37,8 +36,7 @@ export const events = sqliteTable(
 )
 
 /**
- * Events in the queue, a row per sent batch. The sweep deletes a row once `events` has all its
- * events, and resends missing ones after `due_at`. `id` begins with the time of sending.
+ * Sent batches. The sweep deletes a row once `events` has its events, and resends after `due_at`.
  */
 export const queued = sqliteTable('queued', {
   id: integer().primaryKey(),
@@ -106,9 +104,8 @@ export const artifacts = sqliteTable(
 )
 
 /**
- * The patterns of `artifacts.scopes`, one row each, for kinds that reach scopes by their owner: a
- * scope or a key finds its artifacts without reading those of others. `prefix` is the pattern up to
- * its first `*`.
+ * The patterns of `artifacts.scopes`, one row each, so that lookups read only matching rows.
+ * `prefix` is the pattern up to its first `*`.
  */
 export const artifactPatterns = sqliteTable(
   'artifact_patterns',
@@ -120,10 +117,7 @@ export const artifactPatterns = sqliteTable(
   ],
 )
 
-/**
- * Only the state of a version changes. `precedence` sorts as the versions do. `revision` counts
- * changes that concern scopes, over all artifacts: it is that of the last change, or 0.
- */
+/** `precedence` sorts as versions do. `revision` is that of the last change, over all artifacts. */
 export const artifactVersions = sqliteTable(
   'artifact_versions',
   {

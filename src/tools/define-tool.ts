@@ -21,47 +21,30 @@ export type ToolCall = {
 export type ToolDefinition<Input = unknown> = {
   description: string
   input: z.ZodType<Input>
-  /**
-   * The schema that a model sees, if `input` is not complete: that of a server which validates the
-   * input itself.
-   */
+  /** The schema for models if `input` is incomplete, as for tools of MCP servers. */
   shown_input?: Schema
   /**
-   * Names an effect that must happen once, for as long as the scope's `idempotence_days`. With a
-   * key, a call that ended is answered from the journal and a lost one runs again under the same
-   * key.
+   * Names an effect that must happen once within `idempotence_days`. A completed call is answered
+   * from the journal, and a lost one runs again under the same key.
    */
   idempotence_key?: (input: Input, scope: string) => string
   timeout_ms?: number
   /**
-   * It takes back what `tool` did with the same values of the fields `match`, which may then be
-   * done again: so that tool's idempotency key is made of these fields alone. Where a reflex had
-   * done it, the reflex was overruled.
+   * Undoes `tool` for equal values of the fields `match`, of which that tool's key must consist.
+   * Undoing a reflex's call overrules the reflex.
    */
   undoes?: { tool: string; match: readonly string[] }
-  /**
-   * It only looks: nothing is kept of it but the log, and a call that a crash cuts off is simply
-   * made again.
-   */
+  /** Only reads: its output is not kept, and a call that a crash cut off is repeated. */
   repeatable?: boolean
-  /**
-   * Only the steps of skills may call it, so that the gate stands before each call: no model, no
-   * trigger and no reflex.
-   */
+  /** Only steps of skills may call it, so that the gate decides on each call. */
   plans_only?: boolean
-  /**
-   * Why these secrets of the deployment may not stand in its input; null where they may. A tool
-   * without this is given none.
-   */
+  /** The reason these secrets may not be in its input, or null. Without it, no secret may. */
   secret_refusal?: (env: Env, names: readonly string[]) => string | null
   /** Throws where the effect did not happen, and CutOff where it may have. */
   execute: (input: Input, call: ToolCall) => Promise<unknown>
 }
 
-/**
- * A tool as the effect lane runs it: the same for the model's calls, a trigger's own and a
- * reflex's.
- */
+/** A tool as the effect lane runs it, for models, triggers and reflexes. */
 export function defineTool<Input>(definition: ToolDefinition<Input>): ToolDefinition {
   // The lane calls it only with what `input` has parsed, so that its own type of input can be
   // forgotten here.
@@ -72,9 +55,8 @@ export function defineTool<Input>(definition: ToolDefinition<Input>): ToolDefini
 const LONGEST = 64
 
 /**
- * The names by which a model knows tools: providers take letters, digits, `_` and `-`, at most 64,
- * so that `http.tickets.open` is shown as `http_tickets_open`. Where two would be the same, the
- * later one is numbered.
+ * The names for models: letters, digits, `_` and `-`, at most 64, so that `http.tickets.open`
+ * becomes `http_tickets_open`. Equal names are numbered.
  */
 export function shownNames(names: readonly string[]): string[] {
   const taken = new Set<string>()

@@ -9,8 +9,8 @@ type GuardedFetch = {
 }
 
 /**
- * Fetches from hosts only that are allowed, and to which each secret may be sent. A redirect is
- * followed on the same origin alone, so that neither headers nor a body get anywhere else.
+ * Fetches only from allowed hosts, to which each secret may be sent. Follows redirects on the same
+ * origin only.
  */
 export async function guardedFetch(address: string | URL, init: RequestInit, guard: GuardedFetch): Promise<Response> {
   let request: RequestInit = { ...init, redirect: 'manual' }
@@ -24,8 +24,7 @@ export async function guardedFetch(address: string | URL, init: RequestInit, gua
     const next = allowed(URL.parse(location, target.href)?.href ?? location, guard)
     if (next.origin !== target.origin)
       throw new Error(`${target.host} redirects to ${next.host}: redirects to other hosts are not followed`)
-    // As browsers do: after a POST a see-other is fetched, and a permanent or a temporary one
-    // repeats the request.
+    // As in browsers: a 303 is fetched with GET; 307 and 308 repeat the request.
     if (response.status < 307 && request.method !== 'GET') request = withoutBody(request)
     target = next
   }
@@ -51,9 +50,8 @@ const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 type CheckedUrl = { ok: true; url: URL } | { ok: false; reason: string }
 
 /**
- * An address that may be called: its host is in the list, by its whole name (`api.example.com`,
- * with its port where it has one) or as a part of a domain (`*.example.com`), and its scheme is
- * https; http only for the machine itself.
+ * Checks that an address is https (http on this machine) and its host is in the list: by name
+ * (`api.example.com`), with its port, or as `*.example.com`.
  */
 export function checkUrl(address: string | URL, allowed_hosts: readonly string[]): CheckedUrl {
   const url = URL.parse(String(address))

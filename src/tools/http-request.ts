@@ -8,10 +8,7 @@ import { readResponse } from './response-body.ts'
 import { fillSlots, fillUrl } from './slot-text.ts'
 import { secretValues } from './tool-secrets.ts'
 
-/**
- * A tool that is one HTTP request. `{{slots}}` stand for the input's fields: encoded in the
- * address, as they are in a header or a body.
- */
+/** A tool that is one HTTP request. `{{slots}}` are fields of the input, encoded in the address. */
 export type HttpToolDefinition = {
   name: string
   description: string
@@ -27,9 +24,7 @@ export type HttpToolDefinition = {
   input?: z.ZodType<JsonFields>
   timeout_ms?: number | undefined
   max_response_bytes?: number | undefined
-  /**
-   * It only looks, whatever its method: what goes wrong on the way has failed. A GET always does.
-   */
+  /** Only reads, whatever its method: an error means that it failed. A GET always only reads. */
   repeatable?: boolean | undefined
 }
 
@@ -37,9 +32,7 @@ export type HttpToolOptions = {
   allowed_hosts: readonly string[]
   /** Looks a secret up by its name; what it gives goes into the request and nowhere else. */
   secret?: (name: string) => string | undefined
-  /**
-   * The hosts that a secret may be sent to, of those that are allowed; all of them unless given.
-   */
+  /** The hosts that a secret may be sent to; by default all allowed hosts. */
   secret_hosts?: (name: string) => readonly string[]
   fetch?: typeof fetch
 }
@@ -48,10 +41,7 @@ type HttpCall = {
   input: JsonFields
   signal?: AbortSignal | undefined
   idempotence_key?: string | null | undefined
-  /**
-   * The names of the secrets whose values stand in the input: a redirect takes them to no host that
-   * they are not for.
-   */
+  /** Secrets in the input: a redirect sends them to no other host. */
   secrets?: readonly string[] | undefined
 }
 
@@ -71,9 +61,8 @@ export class HttpToolError extends Error {
 }
 
 /**
- * Makes the request, and gives what was answered: JSON where it says so. A secret that the other
- * side sends back is not in it. Throws HttpToolError where the answer is an error, and CutOff where
- * it is not known whether what was asked for has happened.
+ * Sends the request and returns the response, with its secrets masked. Throws HttpToolError for an
+ * error response, and CutOff if the effect may have happened.
  */
 export async function sendHttp(definition: HttpToolDefinition, options: HttpToolOptions, call: HttpCall): Promise<unknown> {
   const { name, timeout_ms = HTTP_TIMEOUT_MS } = definition

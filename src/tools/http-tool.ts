@@ -15,8 +15,7 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
     input: z.strictObject(Object.fromEntries(Array.from(slots, (slot) => [slot, z.string()]))),
     repeatable,
     plans_only,
-    // The effect lane's own limit, so that what it cuts off is known to have been: it may have
-    // happened.
+    // The lane's own limit, so that a timeout counts as an effect that may have happened.
     timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
     ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => fillKeySlots(key, input) }),
     secret_refusal: (env, names) => argumentsRefusal(env, setting, names),

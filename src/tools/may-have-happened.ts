@@ -1,15 +1,9 @@
 import { NO_ANSWER } from '../base/faults.ts'
 
-/**
- * Codes of Node for connections that were never made. A Worker's `fetch` does not distinguish them
- * from connections that broke.
- */
+/** Node's codes for connections that were never made. A Worker's `fetch` has none. */
 const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
 
-/**
- * True if a server that answers with this status may have executed the request. A redirect that
- * repeats the request (307, 308) has not.
- */
+/** True if a server with this status may have executed the request. 307 and 308 have not. */
 export const answerLeavesOpen = (status: number): boolean => (status < 400 ? status !== 307 && status !== 308 : NO_ANSWER.has(status))
 
 /** True if a request that failed with this error may have reached the server. */
@@ -18,10 +12,7 @@ export function mayHaveBeenSent(error: unknown): boolean {
   return !(typeof cause === 'object' && cause !== null && 'code' in cause && NOT_CONNECTED.has(String(cause.code)))
 }
 
-/**
- * A `fetch` that knows whether what it was to change may have been: from when the request is sent
- * until an answer says that it was not.
- */
+/** A `fetch` that knows if a change may have happened. */
 export function followed(send: typeof fetch): { fetch: typeof fetch; mayHaveHappened: () => boolean } {
   let open = false
   const following = async (target: string, init: RequestInit = {}): Promise<Response> => {
@@ -42,8 +33,8 @@ export function followed(send: typeof fetch): { fetch: typeof fetch; mayHaveHapp
 }
 
 /**
- * Thrown by a tool's call that was cut off by something else than the plan, such as the tool's own
- * time limit or a lost connection: the effect may have happened.
+ * Thrown if a call was cut off, by its own timeout or a lost connection: the effect may have
+ * happened.
  */
 export class CutOff extends Error {
   override readonly name = 'CutOff'

@@ -22,10 +22,7 @@ type McpSession = {
 /** Takes the secrets that a server was asked with out of what it says. */
 export type Hide = (value: unknown) => unknown
 
-/**
- * Connects to a server, lets `work` use its tools, by the names that the server gives them, and
- * leaves it, whatever happens. Stops with the signal.
- */
+/** Connects to a server, lets `work` use its tools, and disconnects. */
 export async function withMcpServer<Result>(
   setting: McpServerSetting,
   { env, fetch: send, allowed_hosts, signal, secrets: named = [] }: McpSession,

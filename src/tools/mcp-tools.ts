@@ -27,9 +27,8 @@ const TIMEOUT_MS = 15_000
 const MOST_BYTES = 4 * 1024 * 1024
 
 /**
- * The tools of an MCP server, and the way to leave it. Nothing is asked of a host that is not
- * allowed, whatever the server says. A call throws CutOff where it is not known whether what was
- * asked for has happened.
+ * The tools of an MCP server, from allowed hosts only. Calls throw CutOff if the effect may have
+ * happened.
  */
 export async function mcpTools(
   { url, type = 'http', headers = {}, prefix = '', timeout_ms = TIMEOUT_MS }: McpServer,
@@ -69,10 +68,7 @@ function tellingCutOff(tool: ToolSet[string]): ToolSet[string] {
   return { ...tool, execute: telling }
 }
 
-/**
- * True if a failed call may have been executed: neither the protocol nor the HTTP status says that
- * it was not.
- */
+/** True if a failed call may have been executed, by the protocol's error or the HTTP status. */
 function mayHaveHappened(error: unknown): boolean {
   if (!MCPClientError.isInstance(error)) return mayHaveBeenSent(error)
   return error.code === undefined && (error.statusCode === undefined || answerLeavesOpen(error.statusCode))

@@ -1,9 +1,6 @@
 import { parseJson } from '../base/parse-json.ts'
 
-/**
- * A response's body up to a limit: JSON where its type says so, else text. Throws where it is
- * larger.
- */
+/** Reads a limited body: JSON if the Content-Type says so, else text. */
 export async function readResponse(response: Response, max_bytes: number): Promise<unknown> {
   const text = await readText(response, max_bytes)
   const type = response.headers.get('content-type') ?? ''
@@ -26,10 +23,7 @@ async function readText(response: Response, max_bytes: number): Promise<string> 
   return text + decoder.decode()
 }
 
-/**
- * The same response, whose body breaks off with an error where it is longer than allowed: nothing
- * larger is ever in memory.
- */
+/** Fails the body with an error once it exceeds the limit. */
 export function limitBody(response: Response, max_bytes: number): Response {
   if (!response.body) return response
   let bytes = 0

@@ -8,10 +8,7 @@ export const argumentsHash = (input: unknown): string =>
     .update(JSON.stringify(input) ?? 'undefined')
     .digest('hex')
 
-/**
- * Identifies a call as the effect lane does: by the tool's own key, and by its arguments. Null if
- * they do not fit.
- */
+/** Identifies a call by the tool's key and its arguments; null if the arguments are invalid. */
 export function callKeys(tool: ToolDefinition, args: unknown, scope: string): CallKeys | null {
   const parsed = tool.input.safeParse(args)
   if (!parsed.success) return null

@@ -6,18 +6,13 @@ import { checkUrl } from './guarded-fetch.ts'
 
 type Declared = Pick<HttpToolSetting | McpServerSetting, 'name' | 'url' | 'secret_headers'>
 
-/**
- * A secret of the deployment that tools may use, by its name; what is for nobody else is not there.
- */
+/** A secret for tools, by name. Other secrets are not found. */
 export function secretOf(env: Env, name: string): string | undefined {
   const secret: unknown = isForTools(name) ? env[name] : undefined
   return typeof secret === 'string' ? secret : undefined
 }
 
-/**
- * The hosts that a secret may be sent to. The deployment says so beside it, not the settings:
- * whoever operates a scope could name a host of theirs there.
- */
+/** The hosts that a secret may be sent to. Only the deployment, not the settings, names them. */
 export function secretHosts(env: Env, name: string): string[] {
   // A variable of wrangler.toml may also be a list, or anything else that TOML can say.
   const said: unknown = isForTools(name) ? env[`${name}${TOOL_SECRET_HOSTS}`] : undefined
@@ -59,10 +54,7 @@ const isForTools = (name: string): name is `REFLEX_TOOL_${string}` =>
 
 type Lookup = { name: string; secret: (name: string) => string | undefined }
 
-/**
- * The values of headers that hold secrets. Throws where one is not set or can be no header, and
- * never says what it holds.
- */
+/** The values of secret headers. Throws, without the value, if one is missing or invalid. */
 export function secretValues(secret_headers: Readonly<Record<string, string>>, { name, secret }: Lookup): Record<string, string> {
   return Object.fromEntries(
     Object.entries(secret_headers).map(([header, key]) => {

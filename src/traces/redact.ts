@@ -1,10 +1,7 @@
 import { mapJson } from '../base/json.ts'
 
 const DEEPEST = 31
-/**
- * Names that are remembered: events choose them, so that there is no end to them, nor to their
- * length.
- */
+/** Bounds the cache: events choose the names. */
 const MOST_NAMES = 5000
 const LONGEST_NAME = 64
 /** Names match whatever their case, `_` and `-`. */
@@ -25,15 +22,12 @@ const secretFields = [
   'client_secret',
 ]
 
-/**
- * Gives a JSON value without what must not be logged: the same value where it holds nothing of the
- * kind, else a copy of what differs.
- */
+/** Masks a JSON value. Unchanged values are returned as they are. */
 type Redact = (value: unknown) => unknown
 
 /**
- * Hides the values of the usual secret fields and of `fields`, also in a pair such as `{key:
- * 'token', value: …}`. Names match whatever their case, `_` and `-`: `apiKey` is `api_key`.
+ * Masks the usual secret fields and `fields`, also in pairs such as `{key: 'token', value: …}`.
+ * Names ignore case, `_` and `-`.
  */
 export function redactor(fields: Iterable<string> = []): Redact {
   const hidden = new Set([...secretFields, ...fields].map(normalName))

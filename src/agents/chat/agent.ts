@@ -4,9 +4,7 @@ import { chatOffline } from './offline.ts'
 import { reflexNote } from './reflexes.ts'
 import { defineAgent, type AgentDeps } from '../../agent/define-agent.ts'
 
-/**
- * The history is written to the log on every turn, so only the last messages are kept, truncated.
- */
+/** The log has the whole history on every turn, so it is truncated. */
 const MOST_MESSAGES = 20
 const MOST_CHARS = 600
 const MOST_ANSWERED = 100
@@ -20,9 +18,8 @@ const said = z.object({ role: z.enum(['user', 'assistant']), content: z.string()
 const memory = z.object({ history: z.array(said).default([]), answered: z.array(z.string()).default([]) })
 
 /**
- * Answers each `ws.message` of the scopes `chat/*`, streaming, and remembers the conversation. All
- * clients of the scope receive every answer. Questions that repeat become reflexes, which answer
- * without a model.
+ * Answers each `ws.message` in `chat/*` as a stream to all clients, and remembers the conversation.
+ * Repeated questions become reflexes.
  */
 export const chat = defineAgent({
   name: 'chat',
@@ -45,8 +42,7 @@ export const chat = defineAgent({
       replies.push(reply)
       history.push({ role: 'user', content: cut(content) }, { role: 'assistant', content: cut(reply) })
     }
-    // Replies are sent at the end: a turn that fails on the second message is retried and would
-    // repeat its first answer.
+    // Sent at the end: a turn that fails on the second message would repeat the first answer.
     for (const reply of replies) deps.reply(reply)
     context.scratch['history'] = history.slice(-MOST_MESSAGES)
     context.scratch['answered'] = [...answered, ...messages.map(({ id }) => id)].slice(-MOST_ANSWERED)

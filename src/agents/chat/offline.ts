@@ -6,10 +6,7 @@ import { answeringReflex, knownOf, sameQuestion, shortHash, type Known } from '.
 const LONGEST_QUESTION = 300
 const LONGEST_SHOWN = 600
 
-/**
- * Runs without a model: echoes the question, and turns a repeated question into a reflex, tool by
- * tool, as a model would.
- */
+/** Without a model: echoes the question, and turns a repeated one into a reflex. */
 export function chatOffline(request: OfflineRequest): OfflineAnswer {
   const answer = answerTo(request.text)
   const known = knownOf(request.system)
@@ -36,8 +33,8 @@ function isAskedAgain({ messages, text }: OfflineRequest): boolean {
 }
 
 /**
- * The next of three steps: dry-run the reflex on recent events, write it, add it to the chain. Null
- * when the reflex exists or a step failed.
+ * The next step: dry-run the reflex, write it, add it to the chain. Null if it exists or a step
+ * failed.
  */
 function nextTool(
   { text, last_tool_result: last }: OfflineRequest,

@@ -3,22 +3,13 @@ import { z } from 'zod'
 import { reflexReference } from '../../contract/reflex.ts'
 import type { AgentDeps } from '../../agent/define-agent.ts'
 
-/**
- * Begins the instruction line that carries, as JSON, the facts a model needs to write reflexes
- * here.
- */
+/** Begins the line with the facts, as JSON, that a model needs to write reflexes here. */
 export const REFLEXES = 'REFLEXES'
-/**
- * `chain` is the value that update_agent_config replaces as a whole. All scopes share reflex ids;
- * those that begin with `prefix` belong to this scope.
- */
+/** `chain` is replaced as a whole. Ids that begin with `prefix` belong to this scope. */
 const known = z.object({ prefix: z.string(), chain: z.array(reflexReference) })
 export type Known = z.infer<typeof known>
 
-/**
- * Guidance for a chat that may write reflexes, in addition to the general guidance; empty if it may
- * not.
- */
+/** Additional guidance for a chat that may write reflexes, or an empty text. */
 export function reflexNote({ tools, scope, settings }: AgentDeps): string {
   if (!('write_reflex' in tools)) return ''
   const facts: Known = { prefix: `chat-${shortHash(scope)}-`, chain: settings.reflexes }

@@ -21,10 +21,7 @@ export function deployWindow(environment: unknown, now: Date): Window {
 /** `REGISTRY/REPOSITORY:TAG` or `…@sha256:DIGEST`: the last part identifies the version. */
 const PINNED = /(?::(?!latest$)[\w.-]+|@sha256:[0-9a-f]{64})$/
 
-/**
- * An image whose tag can move is a high risk: nobody could say which version runs, or roll back to
- * it.
- */
+/** An image whose tag can move is a high risk: it cannot be rolled back. */
 export function riskScan(args: unknown): 'high' | 'low' {
   const image = typeof args === 'object' && args !== null && 'image_tag' in args ? args.image_tag : null
   const name = typeof image === 'string' ? (image.split('/').at(-1) ?? '') : ''
@@ -42,10 +39,8 @@ const said = z.object({ role: z.enum(['user', 'assistant']), content: z.string()
 const memory = z.object({ history: z.array(said).default([]) })
 
 /**
- * Deploys software on request in the scopes `deploy/*`. The agent has no tools: it acts only
- * through skills registered over the API, which the model proposes and the gate decides on. Their
- * steps are HTTP tools of the scope's settings; their conditions use the probes below.
- * examples/deploy/ shows it at work.
+ * Deploys software on request in `deploy/*`. It acts only through registered skills, whose steps
+ * are HTTP tools of the scope's settings. See examples/deploy/.
  */
 export const deploy = defineAgent({
   name: 'deploy',

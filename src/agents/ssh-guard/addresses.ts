@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * True for loopback, private (RFC 1918, RFC 4193), link-local, unspecified and multicast addresses:
- * blocking one would lock the operator out.
+ * True for private, loopback, link-local, unspecified and multicast addresses: blocking one would
+ * lock the operator out.
  */
 export function isPrivateAddress(address: string): boolean {
   const literal = address.includes(':') ? `[${address}]` : address

@@ -52,9 +52,8 @@ export const sshGuard = defineAgent({
   name: 'ssh-guard',
   scopes: ['ssh/*'],
   events: [logLine],
-  // Only sshd's own messages about logins that name an address. PAM and `input_userauth_request`
-  // repeat them, the former with a host name that the attacker may own; sessions, port scans and
-  // other programs are not logins.
+  // Only sshd's own messages about logins. PAM repeats them with a host name that the attacker may
+  // own.
   filters: [(event) => event.type === 'log.line' && sshLineOf(event) !== null],
   tools: {
     block: blockAddress,
@@ -67,8 +66,7 @@ export const sshGuard = defineAgent({
     unblock_network: unblockNetwork,
   },
   probes: { is_private_network: isPrivateNetwork },
-  // Retries outlast an outage of D1 or of the webhook of some minutes; a long list of addresses
-  // takes a model a while.
+  // Retries outlast a short outage of D1 or the webhook; long lists take a model a while.
   settings: { max_attempts: 9, turn_timeout_ms: 120_000 },
   offline: [{ name: 'block the listed addresses', answer: guardOffline }],
   routes: sshGuardRoutes,
@@ -79,8 +77,7 @@ export const sshGuard = defineAgent({
     const { traces: carried, attackers, networks: shown } = memory.parse(context.scratch)
     const lines = context.ofType('log.line')
     const traces = unique([...carried, ...tracesOf(lines)])
-    // The journal also has blocks by a reflex. D1 would list a block before the webhook has
-    // received it.
+    // The journal has blocks by reflexes too, and only once the webhook received them.
     const isBlocked = (address: string) => deps.done('block', { address, reason: 'whatever it is' })
     const bursting = burstingAddresses(traces, threshold)
     const blocked = new Set(bursting.filter(isBlocked))
@@ -109,15 +106,13 @@ export const sshGuard = defineAgent({
       maxRetries: 0,
     })
     const [failed] = guard.failed
-    // The whole turn is retried later; the journal then answers for the addresses that are already
-    // blocked.
+    // The turn is retried; the journal then answers for the blocked addresses.
     if (failed)
       throw new Error(`${failed[0]} could not be ${returned.includes(failed[0]) ? 'un' : ''}blocked: ${String(failed[1])}`, {
         cause: failed[1],
       })
     if (summary !== '') deps.reply(summary)
-    // The result clears the events; addresses that were not considered must still count if their
-    // attacks continue.
+    // The result clears the events, but unconsidered addresses must still count.
     context.scratch['attackers'] = known
     context.scratch['networks'] = [...shown, ...networks.map(({ network }) => network)].slice(-MOST_ATTACKERS)
     context.scratch['traces'] = remember(traces.filter(({ address }) => !addresses.includes(address) && !blocked.has(address)))
@@ -142,8 +137,8 @@ function near(traces: readonly Trace[], latest: string | undefined, window_s: nu
 }
 
 /**
- * Only parsed and checked addresses enter the prompt. User names are the attacker's own words: they
- * enter as JSON strings, truncated, so that they can neither end the line nor fill it.
+ * Only checked addresses enter the prompt as they are. User names are an attacker's words, so they
+ * enter as truncated JSON strings.
  */
 function promptOf({ bursts, networks }: { bursts: readonly Burst[]; networks: readonly AttackingNetwork[] }, threshold: Threshold): string {
   const returned = bursts.filter(({ blocked }) => blocked).length

@@ -10,9 +10,7 @@ export const blockInput = z.object({
 })
 export const unblockInput = z.object({ address: address.describe('the blocked address') })
 
-/**
- * Blocks an address for a scope. It also undoes `unblock`, so that the address can be freed again.
- */
+/** Blocks an address for a scope. Undoes `unblock`. */
 export const blockAddress = defineTool({
   description: 'Blocks an address that attacks, so that it can no longer connect.',
   input: blockInput,
@@ -20,8 +18,7 @@ export const blockAddress = defineTool({
   undoes: { tool: 'unblock', match: ['address'] },
   timeout_ms: 10_000,
   async execute({ address, reason }, call) {
-    // Thrown, not returned: the journal would repeat a returned refusal even after the scope allows
-    // the call.
+    // Thrown: the journal would repeat a returned refusal after the scope allows the call.
     if (call.parameters['allow_private'] !== true && isPrivateAddress(address))
       throw new Error(`${address} is a private address: it is not blocked`)
     return { blocked: true, address, ...(await addBlock({ address, reason }, call)) }
@@ -50,16 +47,10 @@ const network = z
 const networkInput = z.object({ network, reason: z.string().trim().min(1).max(500) })
 const unblockNetworkInput = z.object({ network })
 
-/**
- * Parses `203.0.113.0/24` by its first address. Throws for any other text, so that a policy which
- * calls it denies.
- */
+/** Parses `203.0.113.0/24` by its first address. Throws otherwise, so that a policy denies. */
 export const isPrivateNetwork = (text: string): boolean => isPrivateAddress(network.parse(text).slice(0, -'/24'.length))
 
-/**
- * Blocks a whole network, as `blockAddress` blocks one address. Only a skill's plan may call it:
- * the skill's policy names who has to approve.
- */
+/** Blocks a network. Only a skill's plan may call it, so its policy names the approvers. */
 export const blockNetwork = defineTool({
   description: 'Blocks a whole network.',
   input: networkInput,

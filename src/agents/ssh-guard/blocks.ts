@@ -9,9 +9,7 @@ import { storeOf } from '../../store/store.ts'
 
 export type Block = typeof blocks.$inferSelect
 
-/**
- * `patterns` are the scopes that the caller may see; `before` is the last row of the previous page.
- */
+/** `patterns`: the scopes that the caller may see. `before`: the last row of the previous page. */
 export type BlockQuery = {
   patterns: readonly string[]
   scope?: string | undefined
@@ -40,9 +38,8 @@ type Blocked = { address: string; reason: string }
 type Call = Pick<ToolCall, 'env' | 'fetch' | 'scope' | 'signal' | 'now'>
 
 /**
- * A block is a row in D1, which a firewall can read, and a call of the webhook if one is set. Both
- * may be repeated: the insertion is idempotent, and the webhook recognises a repetition by its
- * Idempotency-Key. The key includes the row's time: a block after an unblock is a new one.
+ * A row in D1 and a call of the webhook, both idempotent. The webhook's key includes the row's
+ * time, so that a block after an unblock is a new one.
  */
 export async function addBlock({ address, reason }: Blocked, { env, fetch, scope, signal, now }: Call): Promise<{ reported: boolean }> {
   const webhook = webhookAt('BLOCK_WEBHOOK_URL', env.BLOCK_WEBHOOK_URL)
@@ -58,8 +55,8 @@ export async function addBlock({ address, reason }: Blocked, { env, fetch, scope
 }
 
 /**
- * The webhook is called before the row is deleted: after a crash in between, the retry finds the
- * row and calls it again with the same key. Returns null if there is no such block.
+ * Calls the webhook before it deletes the row, so that a retry finds the row. Null if there is no
+ * block.
  */
 export async function liftBlock(address: string, { env, fetch, scope, signal }: Omit<Call, 'now'>): Promise<{ reported: boolean } | null> {
   const webhook = webhookAt('BLOCK_WEBHOOK_URL', env.BLOCK_WEBHOOK_URL)

@@ -31,28 +31,20 @@ export function sshLineOf({ line, program }: Pick<LogLine, 'line' | 'program'>):
   return parseSshMessage(header?.message ?? line)
 }
 
-/**
- * Lines that incriminate their address. `break-in` is excluded: it reports untidy DNS, and
- * attackers show in other lines.
- */
+/** `break-in` is excluded: it reports untidy DNS. */
 const HOSTILE: ReadonlySet<SshLine['kind']> = new Set(['failed', 'invalid-user', 'too-many', 'left'])
 
 export function tracesOf(lines: readonly LogLine[]): Trace[] {
   return lines.flatMap((event) => {
     const parsed = sshLineOf(event)
     if (!parsed || !HOSTILE.has(parsed.kind)) return []
-    // Each connection has its own process. Lines without a process are taken as one connection, so
-    // that only refused passwords count.
+    // Lines without a process count as one connection.
     const connection = `${event.host}[${parseSyslog(event.line)?.pid ?? event.pid ?? ''}]`
     return [{ id: event.id, at: Date.parse(event.timestamp), address: parsed.address, connection, times: parsed.times }]
   })
 }
 
-/**
- * Returns the addresses that failed often enough, by the events' own times, so that a replayed log
- * gives the same result. Any time span counts, not only the latest: the number of lines in one turn
- * does not matter.
- */
+/** The addresses that failed often enough within any window, by the events' own times. */
 export function burstingAddresses(traces: readonly Trace[], { failures, window_s }: Threshold): string[] {
   const byAddress = Map.groupBy(triesOf(traces), ({ address }) => address)
   const reached = (tries: readonly Trace[]) => mostWithin(tries, window_s * 1000) >= failures
@@ -69,10 +61,7 @@ export function loginsOf(lines: readonly LogLine[], traces: readonly Trace[]): s
   return Array.from(new Set(logins))
 }
 
-/**
- * One attempt leaves several lines. A connection counts its refused passwords; a connection that
- * only named a user counts once.
- */
+/** A connection counts its refused passwords, or 1 if it only named a user. */
 function triesOf(traces: readonly Trace[]): Trace[] {
   const byConnection = Map.groupBy(traces, ({ connection, address }) => `${connection} ${address}`)
   return Array.from(byConnection.values()).flatMap((lines) => {
@@ -99,10 +88,7 @@ function mostWithin(tries: readonly Trace[], window_ms: number): number {
 const MOST_USERS = 8
 const MOST_USER_CHARS = 32
 
-/**
- * Collects the facts about a bursting address: its attempts, including carried ones, and the other
- * lines of this turn about it.
- */
+/** Collects an address's attempts, including carried ones, and its other lines of this turn. */
 export function burstOf(address: string, traces: readonly Trace[], lines: readonly LogLine[]): Omit<Burst, 'blocked'> {
   const tries = triesOf(traces.filter((one) => one.address === address))
   const times = tries.map(({ at }) => at).sort((left, right) => left - right)

@@ -16,10 +16,7 @@ const address = z.union([z.ipv4(), z.ipv6()])
 const text = z.string().trim().min(1)
 const evidence = z.array(z.string().max(MOST_LINE)).max(MOST_LINES)
 
-/**
- * Collects the latest lines about the addresses in the scope's memory. They contain strangers'
- * text: they are for people and are shown to no model.
- */
+/** Collects the latest lines about addresses, for people. They contain strangers' text. */
 export const collectEvidence = defineTool({
   description: 'Collects the log lines about some addresses.',
   input: z.object({ addresses: z.array(address).min(1).max(50) }),
@@ -36,10 +33,7 @@ export const collectEvidence = defineTool({
   },
 })
 
-/**
- * Opens a ticket: a call of the ticket system if one is set, then a row in D1. The id derives from
- * the run's key, so that a repeated call names the same ticket in both.
- */
+/** Opens a ticket by webhook and in D1. The id derives from the run's key, so it is idempotent. */
 export const openTicket = defineTool({
   description: 'Opens a ticket for people to look at.',
   input: z.object({ title: text.max(200), details: text.max(2500), evidence }),
@@ -55,8 +49,7 @@ export const openTicket = defineTool({
         .bind(scope, id, title, details, JSON.stringify(evidence), now())
         .run()
     } catch (error) {
-      // The ticket system already has the ticket: failing here would report it as unopened, and
-      // nobody would close it.
+      // The ticket system has the ticket: an error here would report it as unopened.
       if (!desk) throw error
       warn({ message: 'a ticket is not among the incidents of D1', scope, id, error })
     }
@@ -64,10 +57,7 @@ export const openTicket = defineTool({
   },
 })
 
-/**
- * Closes the ticket if the rest of the plan fails, so that no ticket stays open that nobody was
- * notified of.
- */
+/** Closes the ticket if the rest of the plan fails. */
 export const closeTicket = defineTool({
   description: 'Closes a ticket.',
   input: z.object({ ticket: text.max(64), reason: text.max(500) }),

@@ -7,9 +7,7 @@ import { incidents } from './tables.ts'
 export type Incident = typeof incidents.$inferSelect
 export const incidentStates = ['open', 'closed'] as const
 
-/**
- * `patterns` are the scopes that the caller may see; `before` is the last row of the previous page.
- */
+/** `patterns`: the scopes that the caller may see. `before`: the last row of the previous page. */
 export type IncidentQuery = {
   patterns: readonly string[]
   scope?: string | undefined
@@ -30,18 +28,13 @@ export async function listIncidents(db: D1Database, { patterns, scope, state, be
   return readPage(db, { from: incidents, where, key: incidents.id, at: incidents.opened_at, bytes, limit })
 }
 
-/**
- * Finds an incident by its id, which derives from its scope and run and is unique across scopes.
- */
+/** Finds an incident by its id, which is unique across scopes. */
 export async function findIncident(db: D1Database, id: string): Promise<Incident | null> {
   const row = await drizzle(db).select().from(incidents).where(eq(incidents.id, id)).get()
   return row ?? null
 }
 
-/**
- * Deletes at most `limit` incidents that were closed before `before` (ms) and returns how many.
- * Open incidents are never deleted.
- */
+/** Deletes at most `limit` closed incidents older than `before`, and returns their number. */
 export async function forgetIncidents(db: D1Database, before: number, limit: number): Promise<number> {
   const { meta } = await db
     .prepare('DELETE FROM incidents WHERE (scope, id) IN (SELECT scope, id FROM incidents WHERE closed_at < ?1 LIMIT ?2)')

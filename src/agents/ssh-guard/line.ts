@@ -21,9 +21,8 @@ const DAY_MS = 86_400_000
 const MOST_YEARS = 8
 
 /**
- * Converts a header's time to ISO, or null. Without a year it takes the latest date that is at most
- * a day in the future; without a zone it takes UTC. An old log may get a wrong year, but the
- * intervals within it stay right.
+ * Converts a header's time to ISO, or null. Defaults: UTC, and the latest year that is at most a
+ * day in the future.
  */
 export function syslogTime(time: string, now: number): string | null {
   const [, name = '', day, clock] = /^([A-Z][a-z]{2}) ([ \d]\d) (\d\d:\d\d:\d\d)$/.exec(time) ?? []
@@ -39,9 +38,8 @@ export function syslogTime(time: string, now: number): string | null {
 }
 
 /**
- * An attacker chooses user names and disconnect messages: "root from 192.0.2.1 port 22 ssh2" is a
- * valid user name. Each pattern therefore spans the whole message with a greedy `.*` for the user:
- * the last address is the one that sshd wrote. A client's own message follows the address.
+ * Attackers choose user names such as "root from 192.0.2.1 port 22 ssh2", so each pattern spans the
+ * whole message with a greedy user: the last address is sshd's.
  */
 const FORMS: readonly (readonly [SshKind, RegExp])[] = [
   ['failed', /^Failed (?<method>\S+) for (?:invalid user )?(?<user>.*) from (?<address>\S+) port \d+(?: ssh\d)?(?:: .*)?$/],
@@ -85,10 +83,7 @@ export function parseSshMessage(message: string): SshLine | null {
   return null
 }
 
-/**
- * A line of a host's log as written, or only its message if the sender has split off `program` and
- * `pid`.
- */
+/** A log line of a host, whole or without the `program` and `pid` that the sender split off. */
 export const logLine = eventType('log.line', {
   host: z.string().min(1).max(255),
   line: z.string().min(1).max(8192),

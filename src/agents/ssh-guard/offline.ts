@@ -10,10 +10,7 @@ const MOST_REASON = 500
 const facts = z.object({ addresses: z.array(burst), networks: z.array(attackedFrom) })
 const answer = z.object({ blocked: z.boolean(), reason: z.string().optional() })
 
-/**
- * Runs without a model: proposes the listed skills, asks to block each listed address, one a step,
- * then reports the results. It unblocks no address: that needs judgement.
- */
+/** Without a model: proposes the listed skills, blocks each listed address, and never unblocks. */
 export function guardOffline(request: OfflineRequest): OfflineAnswer | null {
   const known = factsOf(request)
   if (known === null) return null

@@ -6,10 +6,7 @@ import type { AttackingNetwork } from './addresses.ts'
 type Proposal = { skill_id: string; why: string; inputs: Record<string, unknown> }
 type Facts = { addresses: readonly Burst[]; networks: readonly AttackingNetwork[] }
 
-/**
- * The proposals of an offline turn, in order: one incident for all considered addresses, and a
- * block for each network.
- */
+/** The proposals of an offline turn: one incident, and a block for each network. */
 function proposalsFor({ addresses, networks }: Facts): Proposal[] {
   const [earliest = ''] = addresses.map(({ first }) => first).toSorted()
   const failures = addresses.reduce((sum, burst) => sum + burst.failures, 0)
@@ -27,10 +24,7 @@ function proposalsFor({ addresses, networks }: Facts): Proposal[] {
   return [incident, ...blocks]
 }
 
-/**
- * The next proposal; null after the last one, and if the bulletin did not list the skill. The
- * bulletin is in the first call of a turn only.
- */
+/** The next proposal, or null. The bulletin is in the first call of a turn only. */
 export function nextProposal(request: OfflineRequest, facts: Facts): Proposal | null {
   const answered = skillResults(request).length
   const next = proposalsFor(facts)[answered]
@@ -52,10 +46,7 @@ export const userTexts = ({ messages }: OfflineRequest): string[] =>
     message.role === 'user' ? message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [],
   )
 
-/**
- * The results of the proposals as text, in order. Results are separate messages: text within the
- * facts that looks like a result is a user name that a stranger typed.
- */
+/** The results as text, from messages of their own: within the facts, they are forged. */
 export function skillResults(request: OfflineRequest): string[] {
   const told = userTexts(request).filter((text) => text.startsWith('<SKILL_RESULT>'))
   return told.flatMap((text) =>

@@ -13,10 +13,7 @@ import { byAge, listed, paged } from '../../http/describe/paging.ts'
 import { conflict, notFound, unavailable } from '../../http/problems/refusals.ts'
 import { storeOf } from '../../store/store.ts'
 
-/**
- * Calls a tool of a scope's agent on behalf of an operator. `what` and `done` word the error: "The
- * block of 203.0.113.7", "lifted".
- */
+/** Calls a tool of a scope's agent for an operator. `what` and `done` word the error. */
 async function operatorCall(
   { env, req, var: { principal } }: Pick<Context<AuthEnv>, 'env' | 'req' | 'var'>,
   scope: string,

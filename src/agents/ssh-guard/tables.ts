@@ -1,9 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 
-/**
- * Blocked addresses and networks: one row for each address and scope. Unblocking deletes its row.
- */
+/** One row for each blocked address or network and scope. */
 export const blocks = sqliteTable(
   'blocks',
   {

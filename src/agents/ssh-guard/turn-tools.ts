@@ -7,10 +7,7 @@ import { isPrivateAddress } from './addresses.ts'
 /** Only `attacking` addresses may be blocked, and only `returned` ones unblocked. */
 type Listed = { attacking: readonly string[]; returned: readonly string[]; allow_private: boolean }
 
-/**
- * The agent's tools, restricted to this turn's addresses: a user name that misleads a model can
- * neither block an innocent address nor unblock an attacker.
- */
+/** The agent's tools for this turn's addresses only: a hostile user name cannot choose others. */
 export function guardTools(deps: AgentDeps, { attacking, returned, allow_private }: Listed) {
   const blocked = new Set<string>()
   const unblocked = new Set<string>()

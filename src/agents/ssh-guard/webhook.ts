@@ -11,10 +11,7 @@ declare module '../../env.ts' {
   }
 }
 
-/**
- * Parses a webhook's URL; null if none is set. Errors name only the host: the path of a webhook is
- * often its password.
- */
+/** Parses a webhook's URL, or null. Errors name only the host: the path may be a password. */
 export function webhookAt(name: string, url: string | undefined): URL | null {
   if (!url) return null
   const parsed = URL.parse(url)

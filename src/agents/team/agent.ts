@@ -24,10 +24,7 @@ const roles = {
 } as const
 type Role = keyof typeof roles
 
-/**
- * Several agents work on one `team.task`, each with its own instruction for the scope's model; the
- * task's `pattern` selects how they cooperate.
- */
+/** Several agents work on one `team.task`; its `pattern` selects how they cooperate. */
 export const team = defineAgent({
   name: 'team',
   scopes: ['team/*'],

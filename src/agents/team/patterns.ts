@@ -1,10 +1,7 @@
 import { modelFaultOf } from '../../base/faults.ts'
 import { isModelRefused } from '../../models/model-errors.ts'
 
-/**
- * Cooperation patterns in plain promises. A worker is any async function of an input and a signal,
- * so patterns nest: a worker may be a team, a retry or a timeout.
- */
+/** Patterns in plain promises. They nest: a worker may be a team, a retry or a timeout. */
 export type Worker<Input = string, Output = string> = (input: Input, signal: AbortSignal) => Promise<Output>
 
 /** Each worker receives the output of the previous one. */
@@ -33,10 +30,7 @@ export const firstToComplete =
 
 type Supervision = { plan: Worker<string, string[]>; work: Worker; conclude: Worker<string[]> }
 
-/**
- * The supervisor divides the task, a worker does each part, and the supervisor concludes from the
- * parts.
- */
+/** The supervisor divides the task, workers do the parts, and the supervisor concludes. */
 export const supervised =
   ({ plan, work, conclude }: Supervision): Worker =>
   async (input, signal) => {
@@ -55,10 +49,7 @@ export const withTimeout =
 
 type Retry = { attempts: number; base_ms: number; sleep?: (ms: number, signal: AbortSignal) => Promise<void> }
 
-/**
- * Retries after a failure with exponential pauses, but not after an abort or if no model may be
- * called.
- */
+/** Retries with exponential pauses, except after an abort or a refused model call. */
 export const withRetry =
   <Input, Output>({ attempts, base_ms, sleep = rest }: Retry, worker: Worker<Input, Output>): Worker<Input, Output> =>
   async (input, signal) => {
@@ -87,9 +78,7 @@ export const withFallback =
     }
   }
 
-/**
- * Runs work that ends with its quickest or its first failing part, and stops the remaining parts.
- */
+/** Ends with the first part that ends or fails, and stops the others. */
 async function stoppingOthers<Output>(signal: AbortSignal, run: (shared: AbortSignal) => Promise<Output>): Promise<Output> {
   const done = new AbortController()
   try {
@@ -99,10 +88,7 @@ async function stoppingOthers<Output>(signal: AbortSignal, run: (shared: AbortSi
   }
 }
 
-/**
- * A refusal of model calls takes precedence over other errors: the scope then waits for its budget
- * instead of counting a failure.
- */
+/** A refused model call takes precedence, so that the scope waits for its budget. */
 function noneCompleted(error: unknown): never {
   const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
   throw errors.find(isModelRefused) ?? new Error(`no worker completed: ${errors.map(String).join('; ')}`, { cause: error })

@@ -4,11 +4,7 @@ import { hashKey, parseKey, sameHash } from './key.ts'
 export type KeyRecord = { id: string; name: string; roles: string[]; scopes: string[]; hash: string }
 /** Throws if the lookup fails. */
 export type KeyLookup = (id: string) => Promise<KeyRecord | null>
-/**
- * `any_key` tells if there is any key at all: it only makes the refusal of an unconfigured
- * deployment more helpful. `before_look` is called before the database is asked about an id, or
- * about any key; it throws where too much was asked already.
- */
+/** `any_key` only improves an error. `before_look` throws if D1 was asked too often. */
 export type Credentials = {
   admin_key: string | undefined
   keys: KeyLookup

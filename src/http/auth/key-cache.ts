@@ -14,9 +14,8 @@ export type KeyCache = { find: KeyLookup; knows: (id: string) => boolean; forget
 type Known = { record: KeyRecord; read_at: number; ask_at: number }
 
 /**
- * Caches keys per isolate: D1 is queried once per key in 30 s, and may be unavailable for 10
- * minutes, during which a deleted key stays valid. Lookups are not shared, because on Workers a
- * request must not wait for another one's I/O.
+ * Caches keys per isolate for 30 s, or 10 minutes while D1 is unavailable. Lookups are not shared:
+ * a request must not wait for another one's I/O.
  */
 export function createKeyCache(lookup: KeyLookup, now: () => number): KeyCache {
   const known = new Map<string, Known>()

@@ -15,8 +15,8 @@ export type KeySource = (env: Env) => Pick<Credentials, 'keys' | 'any_key'> & { 
 const RATE_PERIOD_S = 10
 
 /**
- * Upholds G7: sets `principal`, or rejects. A redeemed ticket counts as a key. Rate-limits the
- * address, once per request, before it queries D1 for a key that is new to this isolate.
+ * Upholds G7: sets `principal`, or rejects. Rate-limits the address before it queries D1 for an
+ * unknown key.
  */
 export const authenticated = (source: KeySource) =>
   createMiddleware<AuthEnv>(async (c, next) => {
@@ -43,10 +43,7 @@ export const authenticated = (source: KeySource) =>
     await next()
   })
 
-/**
- * Sets `principal` from `?ticket=`, for browsers, which cannot set headers. A key in the header
- * takes precedence. Verifying costs a signature, so attempts are rate-limited by address.
- */
+/** Sets `principal` from `?ticket=`, for browsers. A key in the header takes precedence. */
 export const ticketed = (redeem: (env: Env, scope: string, ticket: string) => Promise<Principal | null>) =>
   createMiddleware<AuthEnv>(async (c, next) => {
     const ticket = c.req.query('ticket')

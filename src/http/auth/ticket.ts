@@ -21,9 +21,7 @@ const ticketClaims = z.strictObject({
 })
 export type TicketClaims = z.infer<typeof ticketClaims>
 
-/**
- * `null` where the deployment has no secret to sign with: no ticket is issued or accepted there.
- */
+/** Null if the deployment has no secret to sign with. */
 export type TicketSecret = string | null
 
 /** A secret of its own where there is one, else the admin key. */
@@ -33,10 +31,7 @@ export function ticketSecretOf(env: { REFLEX_TICKET_SECRET?: string; REFLEX_ADMI
 
 type Issue = { scope: string; principal: Principal; nonce: string; now: number }
 
-/**
- * Only the base roles go into a ticket: no other role matters to a socket or a stream, and a URL
- * has little room.
- */
+/** Only the base roles matter to a connection, and a URL has little room. */
 export async function issueTicket(
   secret: string,
   { scope, principal, nonce, now }: Issue,
@@ -66,10 +61,7 @@ export const principalOf = ({ scope, key_id, name, roles }: TicketClaims): Princ
 
 let derived: { secret: string; key: CryptoKey } | undefined
 
-/**
- * Derived, so that the signatures reveal nothing that is of use elsewhere. Kept for the life of the
- * isolate.
- */
+/** Derived, so that signatures reveal nothing about the secret. Cached per isolate. */
 async function signingKey(secret: string): Promise<CryptoKey> {
   if (derived?.secret === secret) return derived.key
   const material = await crypto.subtle.importKey('raw', new TextEncoder().encode(secret), 'HKDF', false, ['deriveKey'])

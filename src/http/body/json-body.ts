@@ -10,9 +10,8 @@ import { invalid, refusal } from '../problems/refusals.ts'
 const JSON_TYPE = /^application\/json *(;|$)/i
 
 /**
- * Reads and checks a JSON body before the route's schema validates it. Hono's own validator treats
- * other types as `{}`, has no size limit, and does not locate malformed JSON. Values that no schema
- * should handle, such as endless nesting, are rejected here.
+ * Reads and checks a JSON body before the route's schema. Hono's validator accepts other types as
+ * `{}`, has no size limit, and does not locate errors.
  */
 const body = ({ optional = false, hides = false }: { optional?: boolean; hides?: boolean }) =>
   createMiddleware<AuthEnv>(async (c, next) => {
@@ -45,10 +44,7 @@ function check(type: string | undefined, text: string): void {
   if (!json.ok) throw invalid(`The body is invalid: ${`${json.error.path} ${json.error.message}`.trim()}.`, [json.error])
 }
 
-/**
- * Rejects secrets, because people's input is stored and shown. Events are masked instead, since
- * their senders often do not control the content.
- */
+/** Rejects secrets in what people send. Events are masked instead. */
 function refuseSecrets(env: Env, text: string): void {
   if (!deploymentHider(env).finds(text)) return
   const named = deploymentSecrets(env).find(({ value }) => secretHider([value]).finds(text))

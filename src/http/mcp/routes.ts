@@ -56,9 +56,8 @@ export const mcpRoutes = resource().openapi(mcp, async (c) => {
 type Trying = <Result>(work: () => Promise<Result>) => Promise<Result>
 
 /**
- * Answers one message with its own server, since there are no sessions. Errors within `trying`,
- * except protocol errors, are rethrown and handled as on any other route: the SDK would respond 200
- * and expose the message.
+ * Answers one message with its own server. Errors within `trying` are handled as on any other
+ * route: the SDK would respond 200 and expose them.
  */
 async function answerOnce(serverFor: (trying: Trying) => Server, request: Request, parsedBody: unknown): Promise<Response> {
   const failures: unknown[] = []

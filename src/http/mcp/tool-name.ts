@@ -7,9 +7,8 @@ const HASH = 24
 const MARK = '___'
 
 /**
- * The tool name of a skill. `a.b_c` becomes `a__b_c`, which `idOf` reverses. An id that is too
- * long, or has adjacent dots and underscores, is truncated and gets a hash after three underscores,
- * which no other name contains.
+ * `a.b_c` becomes `a__b_c`, which `idOf` reverses. Other ids are truncated and get a hash after
+ * three underscores.
  */
 export async function toolName(id: string): Promise<string> {
   const plain = id.replaceAll('.', '__')

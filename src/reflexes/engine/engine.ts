@@ -8,9 +8,7 @@ type Stop = 'fuel' | 'clock' | 'depth' | 'memory' | 'broken'
 /** `answer`: what the realm said of it. */
 export type Ending = { kind: 'answer'; text: string } | { kind: Stop } | { kind: 'too_large'; what: string; bytes: number }
 export type Answer = { ending: Ending; fuel: number }
-/**
- * A compiled reflex: what its definition changed in the memory, and where its function lies there.
- */
+/** A compiled reflex: its changes to the memory, and the place of its function. */
 export type Compiled = { image: MemoryImage; reflex: number }
 type Limits = Omit<typeof sandboxLimits, 'fuel' | 'output_bytes'> & { fuel: number; now: () => number }
 
@@ -54,10 +52,7 @@ export class Engine {
     return this.#memory.bytes.length + this.#realm.size
   }
 
-  /**
-   * Evaluates a program's source up to its function; what fails is an answer of the realm's, or an
-   * ending.
-   */
+  /** Compiles a program. Errors are answers of the realm or endings. */
   compile(code: string): Answer & { compiled: Compiled | null } {
     this.#memory.restore(this.#realm)
     const { code_bytes, data_bytes, compile_fuel } = this.#limits
@@ -118,10 +113,7 @@ export class Engine {
     return this.#module.depth.value < 0 ? 'depth' : null
   }
 
-  /**
-   * An interrupted run ends as an error, and so does one without memory, where QuickJS may have
-   * none left for an Error and throws null.
-   */
+  /** An error without a value: QuickJS throws null if it has no memory for an Error. */
   #named(ending: Ending): Ending {
     if (this.#late) return { kind: 'clock' }
     return this.#full && ending.kind === 'answer' && ending.text.startsWith('error ') ? { kind: 'memory' } : ending
@@ -138,10 +130,7 @@ export class Engine {
     return failure ?? this.#textOf(value)
   }
 
-  /**
-   * Asks the realm what was thrown; that may run the thrown object's own code, on what is left of
-   * the fuel.
-   */
+  /** Describes a thrown value, which may run its code on the remaining fuel. */
   #failureOf(value: number): Ending | null {
     const error = this.#errorIn(value)
     if (error === 0) return null
@@ -160,10 +149,7 @@ export class Engine {
     return { kind: 'answer', text: this.#decoder.decode(bytes.subarray(start, bytes.indexOf(0, start))) }
   }
 
-  /**
-   * Puts text there, with a zero behind it; `whole` is false where it takes more bytes than there
-   * is room for.
-   */
+  /** Writes zero-terminated text. `whole` is false if it does not fit. */
   #put(text: string, at: number, room = text.length): { end: number; whole: boolean } {
     const { read, written } = this.#encoder.encodeInto(text, this.#memory.bytes.subarray(at, at + room))
     this.#memory.bytes[at + written] = 0
@@ -174,8 +160,8 @@ export class Engine {
 /** JS_EVAL_FLAG_STRICT: also what stood outside of the function below would be strict code. */
 const STRICT = 1 << 3
 /**
- * The reflex's own names are a function's, so that they don't meet the realm's. On one line with
- * the code, whose lines keep their numbers.
+ * A function's scope, so that the reflex's names do not clash with the realm's. One line, to keep
+ * line numbers.
  */
 const BEFORE = "(function () { 'use strict'; "
 const AFTER = "\n;return typeof reflex === 'function' ? reflex : undefined })()"

@@ -1,24 +1,15 @@
 /** Bytes that lie at an address. */
 type Patch = { at: number; bytes: Uint8Array }
 
-/**
- * All that QuickJS's memory holds at one moment: to put it back is to undo whatever has happened
- * since.
- */
+/** The content of QuickJS's memory at one moment. */
 export type MemoryImage = { patches: readonly Patch[]; heap_end: number; size: number }
 
-/**
- * Where the module keeps what: static data up to `static_end`, then the stack, then from
- * `heap_start` the heap, whose end it notes.
- */
+/** The layout: static data, the stack, then the heap from `heap_start`. */
 export type Layout = { static_end: number; heap_start: number; heap_end_at: number }
 
 const BLOCK = 1024
 
-/**
- * A module's memory, of a size that never changes. Its stack is not part of an image: between runs
- * it holds nothing.
- */
+/** A module's memory of fixed size. The stack is not part of an image. */
 export class ImagedMemory {
   readonly bytes: Uint8Array
   readonly #words: Int32Array
@@ -45,10 +36,7 @@ export class ImagedMemory {
     return this.#image([...base.patches.flatMap((patch) => this.#changedIn(patch)), this.#copy(base.heap_end, this.heapEnd)])
   }
 
-  /**
-   * Later images lie over earlier ones. What was allocated beyond the last one's heap is zero
-   * again, as it was before.
-   */
+  /** Restores images, later ones over earlier ones. The rest of the heap is zeroed. */
   restore(...images: readonly [MemoryImage, ...MemoryImage[]]): void {
     const { heapEnd } = this
     for (const { patches } of images) for (const { at, bytes } of patches) this.bytes.set(bytes, at)

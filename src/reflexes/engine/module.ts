@@ -13,10 +13,7 @@ const constants = ['context', 'run', 'describe', 'undefined', 'input', 'argument
 const layout = ['static_end', 'heap_start', 'heap_end_at'] as const
 type Addresses = Record<(typeof constants)[number], Address>
 
-/**
- * sandbox.wasm at work: QuickJS's functions, the addresses of what lies in its memory, its counter
- * and its stack.
- */
+/** QuickJS's functions and addresses, its fuel counter and its stack. */
 export type EngineModule = {
   functions: Functions
   addresses: Addresses
@@ -27,16 +24,10 @@ export type EngineModule = {
   stack_pointer: { value: number }
 }
 
-/**
- * `interrupt` is asked now and then whether the run should stop; `full` hears that there was no
- * memory left, for it never grows.
- */
+/** `interrupt` decides if the run stops; `full` reports that the memory is full. */
 type Host = { interrupt: () => boolean; full: () => void }
 
-/**
- * Of the host's functions, these two do something. The others throw: none of QuickJS's own ways
- * reaches them.
- */
+/** QuickJS needs only these two of the host's functions; the others throw. */
 export function instantiate(module: WebAssembly.Module, { interrupt, full }: Host): EngineModule {
   const outside = WebAssembly.Module.imports(module).map(({ name }) => [name, unreachable(name)] as const)
   const imports = { ...Object.fromEntries(outside), interrupt: () => (interrupt() ? 1 : 0), grow: () => refused(full) }

@@ -1,8 +1,6 @@
 import { z } from 'zod'
 
-/**
- * A reflex for a common need: with its parameters it becomes code like any that an agent writes.
- */
+/** A reflex for a common need. With its parameters it becomes code. */
 export type Template<Schema extends z.ZodType = z.ZodType> = {
   name: string
   description: string
@@ -21,19 +19,15 @@ export function instantiateTemplate<Schema extends z.ZodType>(template: Template
   return { ok: false, errors: parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })) }
 }
 
-/**
- * A value as JavaScript source. JSON is a part of JavaScript, so nothing in a value can become
- * code.
- */
+/** A value as JavaScript source. JSON cannot become code. */
 export const literal = (value: unknown): string => JSON.stringify(value, null, 2)
 
 export const windowName = z.enum(['10s', '1m', '10m'])
 export const eventTypeName = z.string().min(1).max(128)
 
 /**
- * JavaScript for templates whose action holds places to fill: `{event.address}` in any of its
- * strings stands for that field of the context, and a string that is nothing else keeps the field's
- * type.
+ * JavaScript that fills placeholders such as `{event.address}` in an action from the context. A
+ * string that is only a placeholder keeps the field's type.
  */
 export const fillPlaces = `
 function fill(value, context) {

@@ -19,19 +19,13 @@ const MARK = /<(\/?)(SKILL_PROPOSE|CLARIFY|SKILL_RESULT)>/g
 
 const ANY_MARK = new RegExp(`<\\s*(/?)\\s*(${[...TAGS, 'SKILL_BULLETIN'].join('|')})\\s*>`, 'gi')
 
-/**
- * A copy of a value whose texts contain no mark of the protocol; the same value if there was
- * nothing to replace.
- */
+/** Replaces the marks of the protocol in all texts of a value. */
 export function withoutMarks<Value>(value: Value): Value {
   const plain = (text: string): string => text.replaceAll(ANY_MARK, '‹$1$2›')
   return mapJson(value, (inner) => (typeof inner === 'string' ? plain(inner) : inner), { name: plain, deepest: Infinity }) as Value
 }
 
-/**
- * One pass over the text, however it is made: each mark is looked at once, and each line's fence
- * once.
- */
+/** Finds all blocks in one pass: each mark and each line is read once. */
 export function findBlocks(text: string, most: number): FoundBlock[] {
   const marks = marksIn(text)
   const quoting = new Quoting(text)
@@ -52,8 +46,7 @@ export function findBlocks(text: string, most: number): FoundBlock[] {
       index += 2
     } else {
       blocks.push({ ...placeOf(mark), body: '', quoted, end: next ? 'nested' : 'unclosed' })
-      // The content of an unclosed block belongs to it: an inner proposal must not run because the
-      // outer one is broken.
+      // The content of an unclosed block belongs to it: an inner proposal must not run.
       index = quoted ? index + 1 : afterNest(marks, index)
     }
   }
@@ -71,10 +64,7 @@ function marksIn(text: string): Mark[] {
 
 const placeOf = ({ tag, at }: Mark): { tag: Tag; at: number } => ({ tag, at })
 
-/**
- * The mark behind the one that closes the block at `start`, with all that is nested in it; behind
- * the last where nothing does.
- */
+/** The index after the mark that closes the block at `start`, with all nested blocks. */
 function afterNest(marks: readonly Mark[], start: number): number {
   let depth = 0
   for (let index = start; index < marks.length; index++) {

@@ -15,8 +15,7 @@ type ResultMessage = {
 }
 
 /**
- * The message to the model, at most 50 tokens: outputs and reason are shortened, then outputs are
- * left out and that is said, at last the id is cut.
+ * The result for the model in at most 50 tokens: outputs and reason are shortened, then omitted.
  */
 export function formatResult({ skill_id, status, outputs = {}, reason = '' }: ResultMessage): string {
   const reasons = reason === '' ? [''] : [400, 200, 120, 80, 40, 20].map((length) => cut(reason, length))

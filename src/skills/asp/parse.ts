@@ -32,10 +32,7 @@ export type AspBlock = { at: number } & (
   | { kind: 'clarify'; questions: Question[] }
   /** A result in a model's own text is made up: results are the runner's to give. */
   | { kind: 'result'; skill_id: string; status: string }
-  /**
-   * Well-formed or not, it stands in a code fence, in code within a line or in a quoted line: it is
-   * talked about, not meant.
-   */
+  /** In a code fence, in inline code or in a quoted line: mentioned, not meant. */
   | { kind: 'quoted'; tag: Tag; excerpt: string }
   | { kind: 'malformed'; tag: Tag; problem: Problem; detail: string; excerpt: string }
 )
@@ -44,10 +41,7 @@ const BLOCK_CHARACTERS = 64_000
 const MOST_BLOCKS = 32
 const EXCERPT = 120
 
-/**
- * The protocol's blocks in a model's text, in order, whatever is around them. Tolerant about where
- * they stand, strict about what is in them.
- */
+/** Parses the blocks in a model's text, in order. Their place is free, their content is strict. */
 export function parseAsp(text: string): AspBlock[] {
   const blocks = findBlocks(text, MOST_BLOCKS)
   return blocks.map((block) => parseBlock(block, text))

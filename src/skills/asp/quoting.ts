@@ -2,9 +2,8 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})/
 const QUOTED_LINE = /^ {0,3}>/
 
 /**
- * Decides for places in ascending order if they are quoted: within a code fence (an unclosed fence
- * extends to the end), within code between backticks on one line, or in a line that begins with
- * `>`. Each character is read once.
+ * Decides, for ascending positions, if they are in a code fence, in inline code or in a line that
+ * begins with `>`. Each character is read once.
  */
 export class Quoting {
   readonly #text: string
@@ -30,10 +29,7 @@ export class Quoting {
     return this.#isQuotedLine() || (this.#ticks % 2 === 1 && this.#tickFrom(at) < this.#end)
   }
 
-  /**
-   * The text before `at` is a block, with fences and quotes of its own, unless the block itself is
-   * in a fence.
-   */
+  /** Skips a block, whose own fences and quotes do not count outside of it. */
   skipTo(at: number): void {
     if (this.#fence !== null) return
     if (this.#end < at) {

@@ -26,10 +26,7 @@ export type BulletinRequest = Situation & {
   k?: number | undefined
 }
 
-/**
- * The skills that fit the place and the text best, by the gate's own score; ties are ordered by
- * `rank`.
- */
+/** Builds the bulletin of the best-scoring skills. `rank` breaks ties. */
 export function buildBulletin({ index, recent_success, goal = NO_GOAL, k = MOST_CARDS, ...situation }: BulletinRequest): Bulletin {
   const cues = cuesOf(situation)
   const scored = index
@@ -55,10 +52,7 @@ const CARD_TOKENS = 120
 /** A manifest never changes, so its card is made once. */
 export const cardFor = oncePer((manifest: Manifest): Card => fittingCard(manifest))
 
-/**
- * The first that fits: the whole card, with ever less of the description, without it, with ever
- * fewer inputs, and the id alone.
- */
+/** The first form that fits: shorter descriptions first, then fewer inputs, then the id alone. */
 function fittingCard(manifest: Manifest): Card {
   const { id, version } = manifest
   for (const [index, text] of shorterAndShorter(manifest).entries()) {
@@ -108,10 +102,7 @@ function cardText(
 const plain = (text: string): string => text.replaceAll('<', '‹').replaceAll('>', '›').replaceAll(/\s+/g, ' ').trim()
 
 export type Goal = {
-  /**
-   * Effects still to be reached, as manifests name them: `updated:appservice_image`,
-   * `work.endpoint`.
-   */
+  /** Effects to reach, as manifests name them: `updated:appservice_image`, `work.endpoint`. */
   unmet_postconditions: readonly string[]
   /** How often each skill, by id, came next in the past. Advice only: it breaks ties. */
   transition_prior?: ReadonlyMap<string, number>
@@ -130,10 +121,7 @@ export function goalOf(
   return { unmet_postconditions: postconditions.filter((postcondition) => !isMet(postcondition)), transition_prior }
 }
 
-/**
- * Skills that the gate allows, best first: what reaches most of the goal, then what usually comes
- * next, then by id and version.
- */
+/** Sorts by the number of goals reached, then by the prior of transitions, then by name. */
 export function rank<Candidate extends { manifest: Manifest }>(
   candidates: readonly Candidate[],
   { unmet_postconditions, transition_prior }: Goal,

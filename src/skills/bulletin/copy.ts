@@ -26,8 +26,7 @@ export class SkillCopy {
   }
 
   /**
-   * The named version; otherwise the newest compatible one. If none is compatible, the newest of
-   * all, so that the gate reports the reason.
+   * The named version; else the newest compatible one; else the newest, so that the gate explains.
    */
   find(place: Place, id: string, version?: string): Manifest | null {
     if (version !== undefined) return this.#held.get(`${id}@${version}`) ?? null

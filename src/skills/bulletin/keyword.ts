@@ -1,7 +1,4 @@
-/**
- * Maximum length of the text that is scanned: cues are near the request, and the gate must finish
- * within a millisecond.
- */
+/** Longest text that is scanned, so that the gate ends within a millisecond. */
 const LONGEST_TEXT = 20_000
 
 /** Words, and the single characters of the scripts that put no space between words. */
@@ -27,10 +24,7 @@ export function tokenText(text: string): TokenText {
   return { tokens, places }
 }
 
-/**
- * True if the words of a keyword are adjacent in the text: whole words, case-insensitive, whatever
- * separates them.
- */
+/** True if the words of a keyword are adjacent in the text. Case-insensitive, whole words only. */
 export function holdsKeyword({ tokens, places }: TokenText, keyword: readonly string[]): boolean {
   const [first] = keyword
   if (first === undefined) return false

@@ -18,10 +18,7 @@ export const cuesOf = (said: { text: string; goal_labels: readonly string[]; ent
   entity_types: new Set(said.entity_types.map(fold)),
 })
 
-/**
- * The sum of the weights of the cues that hit. Weights are never negative, so that one more hit
- * never lowers it.
- */
+/** The sum of the weights of all cues that hit. Weights are not negative. */
 export function scoreOf(manifest: Manifest, cues: Cues, recent_success: boolean): Score {
   const { score_weights: weights } = manifest.activation
   const words = wordsOf(manifest)

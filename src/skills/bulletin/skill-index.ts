@@ -19,9 +19,8 @@ type Bucket = {
 }
 
 /**
- * The active skills by where they may run and by their cues, so that a decision among thousands
- * looks at those that could fire and no others: what it finds is what a scan finds for which the
- * compat fits and at least one goal label, keyword or entity type hits.
+ * The active skills by place and by cue, so that a decision among thousands looks at few. It finds
+ * what a scan for compatible skills with at least one matching cue would find.
  */
 export class SkillIndex {
   /** By repo, then by the whole compat; the skills that name no repo are under null. */

@@ -51,9 +51,7 @@ export function evaluate(source: string, scope: ExpressionScope, probes: ProbeSe
   return { ok: false, reason: 'not_bool', detail: `the expression gives a ${typeof ran.value}, not true or false` }
 }
 
-/**
- * Drops the library's picture of the source: the text becomes part of sentences, also in prompts.
- */
+/** Drops the library's picture of the source: the text goes into sentences and prompts. */
 const inOneLine = <Result extends { ok: true } | { ok: false; detail: string }>(result: Result): Result =>
   result.ok ? result : { ...result, detail: result.detail.split('\n', 1)[0] ?? '' }
 
@@ -71,10 +69,7 @@ function readVariables(paths: readonly Path[], scope: ExpressionScope, work: Wor
   }
 }
 
-/**
- * The paths that the expression reads with their values, for an explanation; undefined if there is
- * no value.
- */
+/** The paths that an expression reads, with their values. A missing value is undefined. */
 export function valuesRead(source: string, scope: ExpressionScope): { path: string; value: unknown }[] {
   const known = compileExpression(source)
   if (!known.ok) return []
@@ -85,10 +80,7 @@ export function valuesRead(source: string, scope: ExpressionScope): { path: stri
   })
 }
 
-/**
- * Only what is read, each at its path: a large blackboard costs an expression that looks at one
- * field of it nothing.
- */
+/** Converts only the paths that are read: the size of the blackboard does not matter. */
 function variablesOf(paths: readonly Path[], scope: ExpressionScope, convert: (value: unknown) => unknown): Map<string, unknown> {
   const found = paths.flatMap(([root = '', ...rest]) =>
     deepest(rootOf(root, scope), rest).map((there) => ({ ...there, path: [root, ...there.path] })),

@@ -3,10 +3,7 @@ import { canonicalJson, type Json } from '../../base/json.ts'
 import { fromCel, toCel } from '../../expressions/values.ts'
 import { DECISION_WORK, type Work } from '../../expressions/work.ts'
 
-/**
- * A function of the host that expressions may call by name: synchronous, JSON in and out. Whatever
- * it throws fails the expression.
- */
+/** A synchronous function of the host that expressions may call, JSON in and out. It may throw. */
 type Probe = (...args: Json[]) => unknown
 export type Probes = Readonly<Record<string, Probe>>
 
@@ -18,16 +15,12 @@ type ProbeOptions = {
   probes?: Probes | undefined
   /** A replay's: these calls are answered in their order and no probe is called. */
   recorded?: readonly ProbeCall[] | undefined
-  /**
-   * Takes out of what is recorded what must not be in it. An expression, too, gets a result without
-   * it: else a replay would decide otherwise.
-   */
+  /** Masks what is recorded. The expression gets the masked result too, as a replay will. */
   hide?: ((value: Json) => Json) | undefined
 }
 
 /**
- * The probes of one decision, and the work that all its expressions may do together. `calls` grows
- * as they are called.
+ * The probes of one decision and the work that its expressions share. `calls` records the calls.
  */
 export type ProbeSession = { readonly calls: ProbeCall[]; readonly work: Work; call(name: string, args: readonly unknown[]): unknown }
 

@@ -5,8 +5,7 @@ import type { Check, Need, Place, StageOutcome } from './decision.ts'
 const FIELDS = ['env', 'toolset', 'repo', 'project'] as const
 
 /**
- * Checks that a skill may run in this place. A field that it does not name is not checked; if there
- * are several envs, each must be one of the skill's.
+ * Checks that a skill may run in this place. Fields that the skill does not name are not checked.
  */
 export function compatOutcome({ compat }: Manifest, place: Place): StageOutcome {
   const checks: Check[] = []
@@ -38,8 +37,7 @@ function listOf(value: string | readonly string[] | null | undefined): readonly 
 type PlaceSettings = Partial<Pick<Settings, 'project' | 'toolset' | 'repo'> & { env: string | readonly string[] | undefined }>
 
 /**
- * Where a scope's agent works, by its settings. What they do not name is not known, and fits no
- * skill that asks for it.
+ * The place of a scope's agent, by its settings. An unknown field fits no skill that requires it.
  */
 export function placeOf({ project, env, toolset, repo }: PlaceSettings): Place {
   return { project: project ?? null, env: listOf(env), toolset: toolset ?? null, repo: repo ?? null }

@@ -8,10 +8,7 @@ import type { ScoreComponent, ScoreName } from '../bulletin/score.ts'
 import type { Question } from '../plan/slots.ts'
 import type { Sensitive } from './sensitive.ts'
 
-/**
- * Where an agent runs. A field that is null or empty is unknown, and matches no skill that asks for
- * it.
- */
+/** Where an agent runs. An unknown field is null or empty, and fits no skill that requires it. */
 export type Place = { env: readonly string[]; toolset: string | null; repo: string | null; project: string | null }
 
 /** All that a decision is made from: the same request gives the same decision. Times in ms. */
@@ -49,20 +46,14 @@ export type GateRequest = {
 export const STAGES = ['compat', 'preconditions', 'score', 'policy'] as const
 export type Stage = (typeof STAGES)[number]
 
-/**
- * `refused`: a stage before the policy failed. `clarify`: nothing is wrong but that slots are
- * missing.
- */
+/** `refused`: a stage before the policy failed. `clarify`: only slots are missing. */
 export type Verdict = 'allow' | 'deny' | 'needs_approval' | 'needs_promotion' | 'refused' | 'clarify'
 
 /** One thing that was looked at. */
 export type Check = { check: string; passed: boolean; detail: string }
 export type StageResult = { stage: Stage; status: 'passed' | 'failed' | 'not_reached'; checks: Check[] }
 
-/**
- * A change that would let the stage pass. It contains no values of secret slots and nothing that
- * looks like a secret.
- */
+/** A change that would let the stage pass. It contains no secret. */
 export type Need = { message: string } & (
   | { need: 'compat'; field: keyof Place }
   | { need: 'json' }

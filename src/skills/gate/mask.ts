@@ -11,10 +11,7 @@ const LONGEST_MASKED = 20_000
 
 export type Mask = { value(value: Json): Json; text(text: string): string }
 
-/**
- * Hides the values of secret inputs, and values that look like secrets, in everything that is shown
- * or recorded about a decision or a run.
- */
+/** Masks the values of secret inputs, and values that look like secrets, in logs and reports. */
 export function maskOf(manifest: Manifest, inputs: JsonFields): Mask {
   const secrets = manifest.signature.inputs.filter(({ secret }) => secret).flatMap(({ name }) => leavesOf(inputs[name] ?? null))
   const hider = secretHider(secrets, SHORTEST)
@@ -32,10 +29,7 @@ export function maskOf(manifest: Manifest, inputs: JsonFields): Mask {
   return { value, text }
 }
 
-/**
- * For a sentence: a value that is masked and short. One that is far too long for that is not gone
- * through, for each expression that reads it.
- */
+/** A masked value as part of a sentence. Very long values are not walked. */
 export function shownValue(mask: Mask, value: unknown): string {
   if (value === undefined) return '(nothing)'
   if (roomBeside(value, LONGEST_MASKED) < 0) return `(more than ${LONGEST_MASKED} characters)`

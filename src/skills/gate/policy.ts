@@ -41,10 +41,7 @@ function rolesOutcome({ manifest: { policy }, roles }: GateRequest): StageOutcom
   return outcome({ check: 'roles', detail: message, needs: [{ need: 'role', any_of: [...allowed], message }] })
 }
 
-/**
- * A model's inputs have been in its context, and a plan's inputs are recorded: a secret may only
- * enter by a binding.
- */
+/** A model has seen its inputs and plans record theirs: secrets may only come from bindings. */
 function sensitiveOutcome({ manifest, inputs_from }: GateRequest, { bound }: Facts): StageOutcome {
   const emails = manifest.policy.pii === 'deny'
   const needs = manifest.signature.inputs.flatMap(({ name, secret }): Need[] => {

@@ -8,10 +8,7 @@ import { shownValue, type Mask } from './mask.ts'
 
 export type Facts = { bound: BoundInputs; scope: ExpressionScope; session: ProbeSession; mask: Mask }
 
-/**
- * Slots, tools, data, cooldown, concurrency and invariants. All are checked, so that all failures
- * are reported at once.
- */
+/** Checks slots, tools, data, pace and invariants, and reports all failures at once. */
 export function preconditionsOutcome(request: GateRequest, facts: Facts): StageOutcome {
   const parts = [
     slotsOutcome(request, facts),

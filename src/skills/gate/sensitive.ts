@@ -4,8 +4,7 @@ import { findJson, type Json } from '../../base/json.ts'
 export type Sensitive = 'private_key' | 'token' | 'password' | 'card_number' | 'email' | 'secret_reference'
 
 /**
- * The kind of secret that any part of the value looks like; e-mail addresses count only if `emails`
- * is set.
+ * The kind of secret that any part of the value looks like. Checks for e-mails if `emails` is set.
  */
 export function sensitiveIn(value: Json, { emails }: { emails: boolean }): Sensitive | null {
   return findJson(value, (inner, path): Sensitive | null => {
@@ -22,10 +21,7 @@ const ASSIGNMENT =
 const IN_URL = /:\/\/[^\s/:@]{1,128}:[^\s/:@]{1,128}@/
 const BEARER = /\bbearer\s{1,3}[\w.~+/-]{16}/i
 
-/**
- * Tokens by the beginnings that their issuers gave them so that they can be recognised. Each is
- * matched against one word, from its start.
- */
+/** Tokens by the prefixes that their issuers chose. Each pattern matches one whole word. */
 const TOKENS: readonly RegExp[] = [
   /^(?:AKIA|ASIA)[0-9A-Z]{16}$/,
   /^gh[opusr]_[A-Za-z0-9]{20,}$/,
@@ -65,9 +61,7 @@ function holdsCardNumber(text: string): boolean {
   })
 }
 
-/**
- * By the issuers' ranges and Luhn's check digit: one in ten numbers has the right digit by chance.
- */
+/** By the issuers' ranges and Luhn's digit, which one in ten numbers has by chance. */
 const ISSUED =
   /^(?:4\d{12}(?:\d{3})?(?:\d{3})?|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d)\d{12}|35\d{14})$/
 

@@ -13,16 +13,12 @@ export type CheckOptions = {
   /** The functions that expressions may call. */
   probes: readonly string[]
   /**
-   * The names in `env` that an expression may start with. Where they are not known, such a name is
-   * decided when it is evaluated.
+   * Names in `env` that an expression may start with; null if they are unknown until evaluation.
    */
   env_names?: readonly string[] | null
 }
 
-/**
- * Checks that the parts of a manifest fit together, which the schema cannot. Returns all errors,
- * each with its path.
- */
+/** Checks that the parts of a manifest fit together. Returns all errors with their paths. */
 export function checkManifest(manifest: Manifest, options: CheckOptions): ManifestCheck {
   const errors = [
     ...signatureErrors(manifest),
@@ -94,10 +90,7 @@ function repeated(names: readonly string[], path: string): FieldError[] {
   )
 }
 
-/**
- * Checks that each placeholder in arguments, in the idempotency key and in the results can be
- * filled.
- */
+/** Checks that each placeholder can be filled. */
 function templateErrors(manifest: Manifest): FieldError[] {
   const { plan } = manifest
   const count = plan.steps.length
@@ -178,9 +171,7 @@ export function expressionsOf({ preconditions, policy, plan }: Manifest): { path
   ]
 }
 
-/**
- * Checks that external effects can be repeated and undone, and that outputs are declared as writes.
- */
+/** Checks that external effects can be repeated and undone, and that outputs are declared. */
 function effectErrors({ plan, effects, signature }: Manifest): FieldError[] {
   const errors: FieldError[] = []
   if (effects.external.length > 0 && plan.idempotence_key === undefined) {

@@ -98,10 +98,7 @@ const argumentsOfTool = z.record(z.string().min(1).max(128), z.json())
 const timeout_ms = z.int().min(1).max(600_000)
 
 const step = z.strictObject({
-  /**
-   * Names the step for compensation and for templates (`{{work.steps.NAME.…}}`); else its index
-   * does.
-   */
+  /** The name for compensation and templates (`{{work.steps.NAME.…}}`); defaults to the index. */
   name: slotName.optional(),
   tool: toolName,
   args: argumentsOfTool.default({}),
@@ -159,10 +156,7 @@ export const signature = z.strictObject({
   blackboard_bindings: z.strictObject({ inputs: bindings.default({}), outputs: bindings.default({}) }).prefault({}),
 })
 
-/**
- * A capability manifest: everything about one version of a skill, which never changes. What has a
- * default may be left out.
- */
+/** One immutable version of a skill. Fields with a default may be omitted. */
 export const manifestSchema = z.strictObject({
   id: skillId,
   version: skillVersion,

@@ -1,8 +1,6 @@
 import { z } from 'zod'
 
-/**
- * The blackboard's parts and what else an expression may start with: no input may hide one of them.
- */
+/** The names that an expression may start with. No input may have one of them. */
 export const ROOTS = ['ctx', 'env', 'work', 'policy', 'inputs', 'args'] as const
 
 /** Of a skill's inputs as an MCP client sees them, the one that is for the gate. */

@@ -3,10 +3,7 @@ import type { ParseRequest } from '../plan/slots.ts'
 
 type Asked = { model: LanguageModelV4 | undefined; name?: string; signal: AbortSignal | undefined }
 
-/**
- * Asks the model that a parser is pinned to, by its id or by its `name` here, for its whole answer.
- * Throws where this is another model, or none.
- */
+/** Asks the model that a parser is pinned to, by its id or `name`. Throws for any other model. */
 export async function askParser({ model, name, signal }: Asked, request: ParseRequest): Promise<string> {
   if (!model || (request.model !== model.modelId && request.model !== name)) {
     throw new Error(`the parser is pinned to the model ${request.model}, and no such model is here`)

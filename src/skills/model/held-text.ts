@@ -5,9 +5,8 @@ const MARK = new RegExp(MARKS.join('|'), 'g')
 const LONGEST = Math.max(...MARKS.map((mark) => mark.length))
 
 /**
- * A text as it streams in: what cannot be part of a block passes at once, wherever the pieces are
- * cut. From the first mark on everything is held: only the whole answer tells whether it is quoted,
- * and what is said after a proposal is said without its result.
+ * A streamed text that is passed on up to the first mark of a block. The rest is held until the
+ * answer is whole, which shows if the mark is quoted.
  */
 export class HeldText {
   #whole = ''

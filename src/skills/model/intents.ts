@@ -4,9 +4,7 @@ import { clarifyInput, detailOf, parseAsp, proposeSkillInput, type AspBlock } fr
 import type { SkillProposal } from '../session/ports.ts'
 import type { Question } from '../plan/slots.ts'
 
-/**
- * A request to Reflex in a model's answer; `call_id` is that of the native tool call that made it.
- */
+/** A request in a model's answer. `call_id` is set for native tool calls. */
 export type Intent = { call_id: string | null } & (
   | { kind: 'propose'; proposal: SkillProposal }
   | { kind: 'clarify'; questions: Question[] }
@@ -14,10 +12,7 @@ export type Intent = { call_id: string | null } & (
   | { kind: 'problem'; skill_id: string; status: 'malformed' | 'refused'; reason: string }
 )
 
-/**
- * `visible` is what of the text is the caller's: up to the first block that is acted upon, or all
- * of it, with questions in words.
- */
+/** `visible` is the part of the text for the caller, up to the first block that is acted upon. */
 export type ReadText = { intents: Intent[]; visible: string; cut_at: number }
 
 /** The assistant's own new text, and nothing else, is ever read so. */

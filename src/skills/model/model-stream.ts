@@ -2,10 +2,7 @@ import type { LanguageModelV4, LanguageModelV4StreamPart, LanguageModelV4StreamR
 import { RoundStream, type FinishPart } from './round-stream.ts'
 import type { Rounds } from './rounds.ts'
 
-/**
- * The rounds as one stream: it begins when the model's own does, and ends once. A reader that gives
- * up aborts `left`: then nothing more is called.
- */
+/** All rounds as one stream. A reader that leaves aborts `left`, which ends the rounds. */
 export async function streamRounds(model: LanguageModelV4, rounds: Rounds, left: AbortController): Promise<LanguageModelV4StreamResult> {
   return rounds.call.attempt(async () => {
     const first = await model.doStream(rounds.next())

@@ -25,18 +25,14 @@ type Unfinished = { over: number; messages: readonly unknown[]; results: readonl
 /** As long as a provider may ask to wait before a call is repeated. */
 const REPEATED_MS = 60_000
 
-/**
- * The state that a turn's model calls share: the session, whose bulletin one of them receives, and
- * the exchanges that the caller does not know.
- */
+/** The state that a turn's model calls share: the session, and exchanges unknown to the caller. */
 export class ModelTurn {
   readonly options: ModelTurnOptions
   readonly exchanges: Exchange[] = []
   /** The tool calls that the caller was given to bring back. */
   readonly calls = new Set<string>()
   /**
-   * The messages that a call had exchanged with its model before it failed, with the number of the
-   * caller's messages: the repeated call continues from there.
+   * The exchanges of a failed call, by its number of messages: the repeated call continues there.
    */
   unfinished: Unfinished | null = null
   #pending: string | null = null
@@ -47,10 +43,7 @@ export class ModelTurn {
     this.options = options
   }
 
-  /**
-   * The last call of the model did not come to its end a short while ago: the next one is its
-   * repetition. Later it is somebody else's with the same words.
-   */
+  /** The last call failed recently, so the next one with the same words is its repetition. */
   get failed(): boolean {
     return this.#failed_at !== null && this.#now - this.#failed_at < REPEATED_MS
   }
@@ -78,7 +71,7 @@ export class ModelTurn {
 
 const MOST_ROUNDS = 4
 
-/** One call of the wrapped model: its rounds and their proposals, whatever the form of its messages. */
+/** The rounds of one call of the wrapped model and their proposals. */
 export class TurnCall {
   readonly reports: SkillReport[] = []
   #rounds = 0
@@ -109,7 +102,7 @@ export class TurnCall {
     return this.#rounds >= (this.#turn.options.max_rounds ?? MOST_ROUNDS)
   }
 
-  /** Refuses the proposals of the last round. Returns the visible text, with a note if there is nothing else. */
+  /** Refuses the proposals of the last round. Adds a note to the text if there is nothing else. */
   cutOff(visible: string, { silent }: { silent: boolean }): string {
     const reason = `not acted upon: the answer took ${this.#rounds} rounds already`
     this.report({ kind: 'problem', skill_id: '', status: 'refused', reason })

@@ -15,9 +15,9 @@ export function modelForSession(model: LanguageModelV4, options: ModelTurnOption
 }
 
 /**
- * The same model with skills: it receives the bulletin once per turn, its proposals are decided and
- * run, and it continues with the results. The caller receives one answer, without blocks;
- * `providerMetadata.reflex` reports the proposals. Throws if the model is already wrapped.
+ * The same model with skills: it gets the bulletin once per turn, its proposals are decided and
+ * run, and it continues with the results. The answer contains no blocks; `providerMetadata.reflex`
+ * reports the proposals.
  */
 export function modelForTurns(model: LanguageModelV4, turnOf: TurnOf): LanguageModelV4 {
   refuseWrapped(model, 'the model')
@@ -59,10 +59,7 @@ async function allRounds(model: LanguageModelV4, rounds: Rounds): Promise<Langua
   }
 }
 
-/**
- * The parts of a round that are the caller's: text up to the cut, then what stands for the rest; no
- * tool call of the protocol's own.
- */
+/** The parts of a round for the caller: text up to the cut, and no native calls of the protocol. */
 function visibleContent(
   content: readonly LanguageModelV4Content[],
   { visible, cut_at }: RoundEnd,

@@ -23,11 +23,9 @@ export function userText(prompt: LanguageModelV4Prompt): string {
 }
 
 /**
- * The call in which nothing that comes from elsewhere looks like a part of the protocol: what a
- * user says or a tool gives, what stands in the instructions, and what each tool says of itself,
- * its parameters included. A model cannot tell a result that was made up from its own, and a
- * proposal that it repeats word for word would be taken for its own. Every model that may propose
- * is called with this; the bulletin is added afterwards.
+ * Replaces the protocol's marks in all text that does not come from the model: messages, tool
+ * results, instructions and tool descriptions. A model would take a forged result for a real one
+ * and could repeat a forged proposal. The bulletin is added afterwards.
  */
 export function withoutForgeries<Call extends Pick<LanguageModelV4CallOptions, 'prompt' | 'tools'>>(call: Call): Call {
   const prompt = call.prompt.map((message) => (message.role === 'assistant' ? message : withoutMarks(message)))
@@ -45,10 +43,7 @@ export function withBulletin(prompt: LanguageModelV4Prompt, bulletin: string): L
 export const holdsBulletin = (prompt: LanguageModelV4Prompt): boolean =>
   prompt.some(({ role, content }) => role === 'system' && bulletinsIn(content) > 0)
 
-/**
- * Messages exchanged within a call, which the caller does not know: `at` is their position among
- * the caller's messages, `said` the last message of a user.
- */
+/** Messages that the caller does not know. `at` is their position, `said` the last user message. */
 export type Exchange = { at: number; said: string | null; messages: LanguageModelV4Message[] }
 
 export const lastSaid = (prompt: LanguageModelV4Prompt): string | null => prompt.filter(isUser).map(saidIn).at(-1) ?? null
@@ -59,9 +54,8 @@ const saidIn = ({ content }: LanguageModelV4Message): string =>
   JSON.stringify(content, (_, value: unknown) => (value instanceof Uint8Array ? `${value.length} bytes` : value))
 
 /**
- * The caller's prompt with what happened in earlier calls of the turn; never between a tool call
- * and its result. A turn may ask several things of its model: what happened over a message that is
- * not in this prompt has no place in it.
+ * The prompt with the exchanges of earlier calls, never between a tool call and its result.
+ * Exchanges over a message that is not in this prompt are omitted.
  */
 export function withExchanges(prompt: LanguageModelV4Prompt, exchanges: readonly Exchange[]): LanguageModelV4Prompt {
   if (exchanges.length === 0) return prompt
@@ -77,10 +71,7 @@ export function withExchanges(prompt: LanguageModelV4Prompt, exchanges: readonly
 
 type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content']
 
-/**
- * The answer as the model finds it in the next prompt; of its tool calls only Reflex's own, for the
- * others are the caller's to bring back.
- */
+/** The answer as part of the next prompt, with only Reflex's own tool calls. */
 export function assistantMessages(
   content: readonly LanguageModelV4Content[],
   isOwn: (call: LanguageModelV4ToolCall) => boolean,
@@ -98,8 +89,7 @@ export function assistantMessages(
 }
 
 /**
- * The replies as the model finds them: tool results to its native calls, else one message. Some
- * providers refuse a system message at this place.
+ * The replies as tool results, or else as a user message: some providers refuse a system message.
  */
 export function replyMessages(replies: readonly Reply[], toolNames: ReadonlyMap<string, string>): LanguageModelV4Message[] {
   const results = replies.filter(({ call_id }) => call_id !== null)

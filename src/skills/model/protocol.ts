@@ -25,10 +25,7 @@ const nativeTools: LanguageModelV4FunctionTool[] = [
   { type: 'function', name: CLARIFY_TOOL, description: 'Asks the user for what a skill needs', inputSchema: schemaOf(clarifyInput) },
 ]
 
-/**
- * The call with the two native tools beside the caller's own. Throws where the caller has tools of
- * these names.
- */
+/** Adds the two native tools. Throws if the caller's tools have their names. */
 export function withNativeTools(params: LanguageModelV4CallOptions): LanguageModelV4CallOptions {
   const { tools = [], toolChoice } = params
   const taken = tools.find(({ name }) => isOwnCall({ toolName: name }))

@@ -9,8 +9,7 @@ type TextDelta = Extract<LanguageModelV4StreamPart, { type: 'text-delta' }>
 type TextEnd = Extract<LanguageModelV4StreamPart, { type: 'text-end' }>
 
 /**
- * One round's stream on its way to the caller: text as far as it may pass, and all else at once but
- * what is the protocol's own.
+ * Streams one round to the caller: text as far as it may pass, without the protocol's own parts.
  */
 export class RoundStream {
   finish: FinishPart | null = null

@@ -24,10 +24,7 @@ import { shownReports } from './settle-intents.ts'
 
 type RoundAnswer = { content: readonly LanguageModelV4Content[]; finish: LanguageModelV4FinishReason; usage: LanguageModelV4Usage }
 
-/**
- * How a round ended: what of its text is the caller's, up to where it is as the model wrote it, and
- * whether the model is to be called again.
- */
+/** `visible` is the text for the caller, `cut_at` the end of the model's text in it. */
 export type RoundEnd = { visible: string; cut_at: number; finish: LanguageModelV4FinishReason; again: boolean }
 
 /**

@@ -31,10 +31,7 @@ export type Reply = { call_id: string | null; text: string }
 
 export type Settled = { replies: Reply[]; reports: SkillReport[] }
 
-/**
- * Acts on an answer's intents: the first proposal is decided on and run, every further one is
- * refused. Each intent has one reply.
- */
+/** Runs the first proposal and refuses all further ones. Each intent gets one reply. */
 export async function settleIntents(
   intents: readonly Intent[],
   { session, request }: { session: ProposalSession; request: ProposalRequest },

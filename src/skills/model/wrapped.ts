@@ -1,7 +1,4 @@
-/**
- * Objects that Reflex has wrapped: a second wrapper would repeat the bulletin and run each proposal
- * twice.
- */
+/** Wrapping twice would repeat the bulletin and run each proposal twice. */
 const wrapped = new WeakSet<object>()
 
 export function markWrapped<Thing extends object>(thing: Thing): Thing {

@@ -32,10 +32,7 @@ const BLACKBOARD_BYTES = 256_000
 
 export const emptyBlackboard = (): Blackboard => ({ ctx: {}, env: {}, work: {}, policy: {} })
 
-/**
- * Later sources replace what earlier ones say, one top-level name at a time; `sources` names whose
- * each `ctx.name` is.
- */
+/** Merges the sources by top-level name; later sources win. `sources` names the source of each. */
 export function seedBlackboard({ settings = {}, agent_state = {}, probes = {}, override = {} }: Seeds): Seeded {
   const layers: [BlackboardSource, Partial<Blackboard>][] = [
     ['settings', settings],
@@ -76,10 +73,7 @@ export type Change = { path: string; change: 'added' | 'changed' | 'removed'; be
 
 const MOST_CHANGES = 100
 
-/**
- * Each change at its deepest path; where these are more than a hundred, each top-level name that
- * changed, or else each part. Nothing is left out.
- */
+/** The changes at their deepest paths; above a hundred changes, by top-level name or by part. */
 export function diff(before: Blackboard, after: Blackboard): Change[] {
   for (const depth of [16, 2]) {
     const changes = changesOf(before, after, { path: [], depth })
@@ -111,10 +105,7 @@ export type Written =
   | { ok: true; blackboard: Blackboard }
   | { ok: false; reason: 'not_a_path' | 'not_writable' | 'not_json' | 'too_large'; detail: string }
 
-/**
- * A new blackboard with the value at `path`, which is under `work` or one of `bound`: the paths
- * that a manifest binds its outputs to.
- */
+/** Writes a value under `work`, or to a path in `bound`, to which the manifest binds an output. */
 export function writeBlackboard(blackboard: Blackboard, path: string, value: Json, bound: readonly string[] = []): Written {
   const parts = parsePath(path)
   if (!parts || parts.length < 2 || !(PARTS as readonly string[]).includes(parts[0] ?? ''))

@@ -7,10 +7,7 @@ import { writeBlackboard, type Blackboard } from './blackboard.ts'
 import { bindInputs, fitsType } from './inputs.ts'
 import { resolveKey, resolveTemplate, type TemplateScope } from './template.ts'
 
-/**
- * A plan for one run: its inputs are bound and its key is known; arguments stay templates until
- * their step, for earlier steps may give them.
- */
+/** A plan for one run, with its inputs and key. Arguments stay templates until their step. */
 export type CompiledPlan = {
   manifest: Manifest
   inputs: JsonFields
@@ -83,9 +80,7 @@ export function guardScope(plan: CompiledPlan, outputs: StepOutputs, resolved: R
 
 type Mapped = { ok: true; outputs: JsonFields; blackboard: Blackboard } | { ok: false; detail: string }
 
-/**
- * The outputs of a run whose steps are done, and the blackboard with those that are bound to it.
- */
+/** Maps the steps' outputs to the plan's outputs, and writes the bound ones to the blackboard. */
 export function resultMap(plan: CompiledPlan, outputs: StepOutputs): Mapped {
   const resolved = resolveTemplate(plan.manifest.plan.result_map, templateScope(plan, outputs), 'plan.result_map')
   if (!resolved.ok) return { ok: false, detail: resolved.detail }

@@ -4,10 +4,7 @@ import type { Blackboard } from './blackboard.ts'
 import { parsePath, readPath } from './path.ts'
 import { isSecretReference } from './secret-reference.ts'
 
-/**
- * The source of the inputs: a model, by its proposal or an answer, or the caller of the API, such
- * as an agent's code or a user.
- */
+/** `caller`: the API, such as an agent's code or a user. */
 export type InputSource = 'model' | 'caller'
 
 export type BoundInputs = {
@@ -48,10 +45,7 @@ const isNamedSecret = ({ input: { secret }, value, from }: { input: Input; value
 
 const isRequired = (manifest: Manifest, { name, required }: Input): boolean => required || manifest.activation.required_slots.includes(name)
 
-/**
- * The names of the required inputs that have to be given: the blackboard has no value of their
- * type.
- */
+/** The required inputs for which the blackboard has no value of their type. */
 export function neededInputs(manifest: Manifest, blackboard: Blackboard): string[] {
   const { missing, wrong } = bindInputs(manifest, {}, blackboard)
   const lacking = new Set([...missing, ...wrong])
@@ -72,8 +66,5 @@ const fits: Record<ValueType, (value: Json) => boolean> = {
   object: (value) => isJsonFields(value),
 }
 
-/**
- * True if a value has a type that a manifest names. Nothing is converted: a number in a text does
- * not count as a number.
- */
+/** True if the value has the type. Nothing is converted: a number in a text is not a number. */
 export const fitsType = (type: ValueType, value: Json): boolean => fits[type](value)

@@ -7,10 +7,7 @@ export function parsePath(text: string): string[] | null {
 
 const pathText = (path: Path): string => path.join('.')
 
-/**
- * The value at `path`. Only own properties count: no path leads to a prototype. `at` is the first
- * part that does not exist.
- */
+/** The value at `path`, by own properties only. `at` is the first part that does not exist. */
 export function readPath(root: unknown, path: Path): { found: true; value: unknown } | { found: false; at: string } {
   let value = root
   for (const [index, name] of path.entries()) {

@@ -3,10 +3,7 @@ import { secretName } from '../../contract/settings/outside-tools.ts'
 import { findJson, mapJson, type JsonFields } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 
-/**
- * Names a secret of the deployment in the place of its value, which stands nowhere but in the call
- * of a step's tool.
- */
+/** Names a secret of the deployment. Its value is filled in only for the call of a step's tool. */
 type SecretReference = { secret: string }
 
 export const isSecretReference = (value: unknown): value is SecretReference =>
@@ -15,10 +12,7 @@ export const isSecretReference = (value: unknown): value is SecretReference =>
 /** True if any part of the value names a secret. */
 export const holdsReference = (value: unknown): boolean => findJson(value, (inner) => isSecretReference(inner) || null) !== null
 
-/**
- * The secrets that a run may use: those that its secret inputs name. They come from the
- * blackboard's seeds alone.
- */
+/** The secrets that a run's secret inputs name. They come only from the blackboard's seeds. */
 export function secretsOf({ signature }: Manifest, inputs: JsonFields): string[] {
   const named = signature.inputs.filter(({ secret }) => secret).map(({ name }) => inputs[name])
   return named.flatMap((value) => (isSecretReference(value) ? [value.secret] : []))

@@ -42,9 +42,7 @@ const schemaFor = ({ name, type }: Input): JsonFields => ({
 /** Longer texts are cut: the prompt has to be the same for the same text, and to fit. */
 const LONGEST_TEXT = 8000
 
-/**
- * The pinned prompt for one slot: the same manifest, text and known inputs give the same prompt.
- */
+/** The prompt for one slot: the same manifest, text and inputs always give the same prompt. */
 export function parseRequest(parser: Parser, input: Input, { text, inputs }: { text: string; inputs: JsonFields }): ParseRequest {
   const known = parser.inputs
     .filter((name) => name !== 'raw_text' && Object.hasOwn(inputs, name))
@@ -65,9 +63,7 @@ type ParsedSlot = { ok: true; value: Json } | { ok: false; reason: 'not_json' | 
 
 const LONGEST_ANSWER = 16_000
 
-/**
- * A parser's answer, strictly: JSON with exactly the slot, of its type. Anything else is no value.
- */
+/** Parses a parser's answer: JSON with exactly the slot, of its type. */
 export function parseSlotAnswer(input: Input, answer: string): ParsedSlot {
   const fields = answer.length > LONGEST_ANSWER ? null : jsonValue(answer)
   if (!fields || !isJsonFields(fields) || !checkJson(fields).ok)
@@ -95,10 +91,7 @@ type FillRequest = {
   ask: (request: ParseRequest) => Promise<string>
 }
 
-/**
- * Fills the missing slots that have a pinned parser; what is still missing comes back as questions.
- * Never guesses.
- */
+/** Fills the missing slots that have a pinned parser. The rest becomes questions. */
 export async function fillSlots({ manifest, given, blackboard, text, ask }: FillRequest): Promise<FilledSlots> {
   const inputs: JsonFields = { ...given }
   const attempts: SlotAttempt[] = []

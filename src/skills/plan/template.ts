@@ -3,7 +3,7 @@ import type { Json } from '../../base/json.ts'
 import { fillKey, fillPlaces, placesIn as allPlacesIn, textOf, type Filler } from '../../base/template.ts'
 import { parsePath, readPath, type Path } from './path.ts'
 
-/** The values of placeholders: an input by name, or a path that starts with a part of the blackboard or `inputs`. */
+/** The values of placeholders. A path starts with a part of the blackboard or `inputs`. */
 export type TemplateScope = { inputs: unknown; ctx: unknown; env: unknown; work: unknown; policy: unknown }
 /** `path` is null if the text in the braces is not a path; `at` is the path of the string. */
 export type Place = { place: string; path: Path | null; at: string }
@@ -15,7 +15,7 @@ const LARGEST = 1_000_000
 
 export const placesIn = (value: unknown): Place[] => allPlacesIn(value).map(({ place, at }) => ({ ...placeOf(place), at }))
 
-/** A copy of the value with its placeholders filled. Within a longer text only texts, numbers and booleans fit. */
+/** Fills the placeholders of a value. Longer texts may contain no lists and objects. */
 export const resolveTemplate = (value: Json, scope: TemplateScope, at = ''): Resolved<Json> =>
   resolving(scope, at, (filler) => fillPlaces(value, filler))
 

@@ -25,8 +25,8 @@ type StepCall = {
 }
 
 /**
- * Calls a tool until it ends well, may not be tried again, or the time is up. What was cut off may
- * have happened: it is tried again only under a key, by which the tool knows it.
+ * Calls a tool until it succeeds, may not be retried, or the time is up. A call that was cut off
+ * may have happened, so it is retried only with a key.
  */
 export async function callStep(call: StepCall): Promise<StepEnd> {
   const { ports, max_attempts, backoff_ms } = call

@@ -5,17 +5,11 @@ import { compensationEntry, type Entries } from './entries.ts'
 import type { CompensationReport, JournalEntry, Run, RunEntry, StepEnd } from './ports.ts'
 import { hiderOf, keyFor, notBegun } from './run-step.ts'
 
-/**
- * Effects that may have happened must be undone: also steps that were cut off, and steps that
- * succeeded with an unusable output.
- */
+/** True if the effect must be undone: also if it was cut off or its output was unusable. */
 export const mayHaveHappened = ({ status, reason }: StepEnd): boolean =>
   status === 'ok' || status === 'timeout' || status === 'unknown' || reason === 'output'
 
-/**
- * Undoes the effects that may have happened, newest step first, then those of the plan as a whole.
- * A failure is reported, and the rest continues.
- */
+/** Undoes effects, newest step first, then those of the plan. A failure does not stop the rest. */
 export async function compensate(
   run: Run,
   { ends, outputs, entries, told }: { ends: readonly StepEnd[]; outputs: StepOutputs; entries: readonly JournalEntry[]; told: Entries },

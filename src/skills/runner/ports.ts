@@ -5,15 +5,11 @@ import type { CompiledPlan } from '../plan/compile.ts'
 
 export type Phase = 'step' | 'compensation'
 
-/**
- * A tool's output as it is stored. An output that is too large is known by its hash only and cannot
- * be used in templates.
- */
+/** A tool's output as stored. If it is too large, only its hash is kept. */
 export type RecordedOutput = { kind: 'json'; value: Json } | { kind: 'too_large'; sha256: string; bytes: number }
 
 /**
- * `failed`: it says that it did not happen, or was not begun. `timeout`: it was cut off and may
- * have happened. `unknown`: the process died while it ran.
+ * `failed`: it did not happen. `timeout`: it may have. `unknown`: the process died while it ran.
  */
 export type StepStatus = 'ok' | 'skipped' | 'failed' | 'timeout' | 'unknown'
 export type StepReason = 'tool' | 'timeout' | 'output' | 'guard' | 'template' | 'budget_cost' | 'budget_latency' | 'cancelled' | 'lost'
@@ -29,16 +25,10 @@ export type StepEnd = {
 }
 
 export type StepBegin = { phase: Phase; index: number; tool: string; idempotence_key: string | null; at: number }
-/**
- * One step or compensation of a run; `begun` is null where it ended without being begun, `end`
- * where its end was not written.
- */
+/** `begun` is null if it ended before it began, `end` if its end was not written. */
 export type JournalEntry = { phase: Phase; index: number; begun: StepBegin | null; end: StepEnd | null }
 
-/**
- * Durable before it resolves. A second `begin` or `end` of the same phase and index replaces the
- * first. `told` is logged with the end: both or none.
- */
+/** Durable when it resolves. Repeated writes replace. `told` is logged together with the end. */
 export type Journal<Told = RunEntry> = {
   load(run_id: string): Promise<readonly JournalEntry[]>
   begin(run_id: string, begin: StepBegin): Promise<void>
@@ -57,10 +47,7 @@ export type ToolOptions = {
 
 export type RunnerPorts = {
   journal: Journal
-  /**
-   * Throws where the effect did not happen, and CutOff where it may have. It should stop when the
-   * signal aborts; it is not waited for then.
-   */
+  /** Throws if the effect did not happen, and CutOff if it may have. Not awaited after an abort. */
   callTool(tool: string, args: JsonFields, options: ToolOptions): Promise<{ output: unknown; cost_usd: number }>
   evaluate(expression: string, scope: ExpressionScope): Evaluation
   /** The outputs that the key was last remembered with; null where it never was. */
@@ -77,10 +64,7 @@ export type RunnerPorts = {
   log(entry: RunEntry): void
 }
 
-/**
- * The outputs of an earlier run under the same key; null where they are not kept any more, as
- * `detail` says.
- */
+/** The outputs of an earlier run with the same key; null if they were deleted, see `detail`. */
 export type LastGood = { outputs: JsonFields | null; detail: string | null }
 
 export type RunEntry = { kind: string; run_id: string; skill_id: string; version: string } & JsonFields
@@ -94,9 +78,8 @@ export type Run = {
 }
 
 /**
- * `reused`: nothing ran, the key has good outputs. `failed`: nothing happened. `partial_failure`:
- * something did or may have, and compensation was run. `unknown`: the same, and of one step it is
- * not known because the process died.
+ * `reused`: nothing ran. `failed`: nothing happened. `partial_failure`: something may have happened
+ * and was compensated. `unknown`: the same, and the process died during a step.
  */
 export type RunStatus = 'ok' | 'reused' | 'failed' | 'partial_failure' | 'unknown'
 
@@ -112,10 +95,7 @@ export type RunResult = {
   blackboard: Blackboard
   writes: Change[]
   cost_usd: number
-  /**
-   * Of the time that the run was at work: what lies between a crash and the resumption does not
-   * count.
-   */
+  /** Working time: the time between a crash and the resumption does not count. */
   latency_ms: number
   steps: StepReport[]
   compensation: CompensationReport[]

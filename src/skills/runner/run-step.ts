@@ -39,8 +39,7 @@ async function call(
 type Prepared = { ok: true; args: JsonFields } | { ok: false; end: StepEnd }
 
 /**
- * All that can stop a step before it begins. One that was begun may have happened: no guard and no
- * budget can undo that any more.
+ * Checks before a step begins. A begun step may have happened, so guards and budgets are skipped.
  */
 function prepare(run: Run, step: CompiledStep, { progress, begun }: { progress: Progress; begun: boolean }): Prepared {
   const { plan, ports } = run
@@ -85,9 +84,6 @@ export function hiderOf({ plan }: Run): (value: Json) => Json {
   return (value) => mask.value(value)
 }
 
-/**
- * The key of one step in one run: a resumed run repeats it, another run does not, for what an
- * earlier one did may have been undone.
- */
+/** The key of a step in one run. Other runs use other keys, since this run may be undone. */
 export const keyFor = ({ plan, run_id }: Run, name: string): string | null =>
   plan.idempotence_key === null ? null : `${plan.idempotence_key}:${run_id}:${name}`

@@ -88,10 +88,7 @@ function hiddenChange({ path, change, before, after }: Change, hide: (path: stri
   return { path, change, before: hide(path, before), after: hide(path, after) }
 }
 
-/**
- * Hides the values at these paths, except references to secrets of the deployment: their names are
- * public.
- */
+/** Masks the values at these paths, except for references to secrets, whose names are public. */
 export function withoutSecrets(value: Json, path: string, secret_paths: readonly string[]): Json {
   if (secret_paths.length === 0) return value
   return mapJson(value, (inner, within) => {

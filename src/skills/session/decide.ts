@@ -30,10 +30,7 @@ export type Decided = {
   unparsed: string[]
 }
 
-/**
- * The gate; where nothing but slots is missing that a pinned parser may fill, the parsers and the
- * gate again. Each decision is logged.
- */
+/** Asks the gate; if only parsable slots are missing, asks the parsers and then the gate again. */
 export async function deliberate(context: SessionContext, proposed: Case): Promise<Decided> {
   const first = decideOnce(context, proposed)
   const { decision } = first
@@ -93,8 +90,7 @@ function absences({ preconditions, plan }: Manifest, tools: readonly string[], p
 }
 
 /**
- * All that it was decided from, but the manifest and the blackboard, which are named by hash and by
- * revision.
+ * Logs the request and the decision. The manifest and blackboard are named by hash and revision.
  */
 function logDecision(
   context: SessionContext,

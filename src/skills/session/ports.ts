@@ -22,10 +22,7 @@ type SkillRegistryPort = {
   recentSuccess(): ReadonlySet<string>
   /** Runs of each skill, by id, that followed the last skill; absent if the host does not count. */
   transitions?(): ReadonlyMap<string, number>
-  /**
-   * Answered from memory, and as `runs.begin` and `runs.end` left it: a decision that it has
-   * overtaken is made again.
-   */
+  /** From memory, in step with `runs.begin` and `runs.end`: a stale decision is made again. */
   usage(id: string): SkillUsage
 }
 
@@ -35,10 +32,7 @@ type ProposedBy = 'model' | 'caller' | 'reflex'
 /** The key that brought the proposal. */
 type Proposer = { name: string; key_id: string }
 
-/**
- * A run that waits for a person. Values of secret inputs are not in it: they come from the
- * blackboard again when it is run.
- */
+/** A run that waits for a person. Secret inputs are omitted and read from the blackboard later. */
 export type ParkedRun = {
   proposal_id: string
   skill_id: string
@@ -65,10 +59,7 @@ export type ParkedRun = {
 }
 export type ApprovedRun = ParkedRun & { approval_id: string }
 
-/**
- * All that a run is resumed from, beside its journal. It holds values of secret inputs: it is for
- * the storage, not for a log.
- */
+/** The state to resume a run from, with secret inputs: never log it. */
 export type RunRecord = {
   run_id: string
   proposal_id: string
@@ -95,15 +86,11 @@ export type RunsPort = {
 }
 export type RunEnd = { skill_id: string; status: RunStatus; cancelled: boolean; ended_at: number; result: ProposalResult }
 
-/**
- * `chain` are the skills within which this one runs, itself the last: what a tool starts in its
- * turn belongs there.
- */
+/** `chain`: the skills that this one runs in, itself last. */
 export type RunIdentity = { run_id: string; skill_id: string; version: string; trace_id: string; chain: readonly string[] }
 
 /**
- * The part of the runner's ports that the host provides; the session adds the run's end, the clock,
- * the probes and the log.
+ * The ports of the host. The session adds the end of the run, the clock, the probes and the log.
  */
 export type HostRunnerPorts = Omit<RunnerPorts, 'journal' | 'ended' | 'evaluate' | 'now' | 'log'> & { journal: Journal<SessionEntry> }
 
@@ -118,19 +105,13 @@ export type SessionPorts = {
   approvals: { park(run: ParkedRun, told: (approval_id: string) => SessionEntry): Promise<Parked> }
   /** The names of the tools that plans may call. */
   tools(): readonly string[]
-  /**
-   * Why a tool is not among them, and what would have to be set; null where the host has no more to
-   * say.
-   */
+  /** The reason that a tool is not available, or null if the host knows none. */
   absence?(tool: string): string | null
   probes: Probes
   /** Calls the model that a pinned parser names, at temperature 0, and gives its whole answer. */
   ask(request: ParseRequest, signal: AbortSignal | undefined): Promise<string>
   log(entry: SessionEntry): void
-  /**
-   * Takes out of what is logged what must not be in it; what a manifest calls secret is taken out
-   * anyway.
-   */
+  /** Masks what is logged. Values that a manifest declares secret are masked anyway. */
   redact(value: Json): Json
   now(): number
   newId(): string
@@ -145,10 +126,7 @@ export type ProposalRequest = {
   proposer?: Proposer
   /** Every role of whoever the turn is for, those that another one implies included. */
   roles: readonly string[]
-  /**
-   * The text of the request, in which keywords are searched and which pinned parsers read. Never a
-   * model's text.
-   */
+  /** The text for keywords and parsers. It never comes from a model. */
   text: string
   goal_labels?: readonly string[]
   entity_types?: readonly string[]
@@ -159,8 +137,7 @@ export type ProposalRequest = {
 }
 
 /**
- * `observe`: what the policy would refuse is logged and runs. Secrets in the wrong place and
- * deprecated versions are refused all the same.
+ * `observe`: refusals of the policy are only logged, except for secrets and deprecated versions.
  */
 export type PolicyMode = 'enforce' | 'observe'
 

@@ -4,18 +4,12 @@ import type { JsonFields } from '../../base/json.ts'
 import type { CompensationReport, RunResult, RunStatus, StepStatus } from '../runner/ports.ts'
 import type { Question } from '../plan/slots.ts'
 
-/**
- * `failed`: it ran and nothing happened. `unknown`: the process died while it ran, or its effect
- * can no longer be determined.
- */
+/** `failed`: nothing happened. `unknown`: the effect cannot be determined. */
 export type ProposalStatus = 'ok' | 'refused' | 'clarify' | 'needs_approval' | 'partial_failure' | 'failed' | 'unknown'
 
 type StageReport = { stage: Stage; verdict: 'passed' | 'failed' | 'not_reached'; reason: string | null; checks: Check[] }
 
-/**
- * The gate's decision as the proposer receives it. `enforced` is false if the policy was only
- * observed.
- */
+/** The decision as the proposer receives it. `enforced` is false if it was only observed. */
 export type DecisionReport = {
   verdict: Verdict
   stages: StageReport[]

@@ -11,10 +11,7 @@ import { maskFor, type Case, type Decided } from './decide.ts'
 import type { FoundSkill, RunRecord } from './ports.ts'
 import { reportOf, type ProposalResult } from './result.ts'
 
-/**
- * Runs a plan whose record is kept, to its end, which is kept in one write with its result and what
- * it wrote to the blackboard.
- */
+/** Runs a recorded plan. Its end, result and writes are stored in one write. */
 export async function runRecorded(
   context: SessionContext,
   record: RunRecord,

@@ -54,10 +54,7 @@ export class SkillSession implements ProposalSession {
     return this.#context.settings.trace_id
   }
 
-  /**
-   * For the system prompt of the turn's first model call; '' where no skill fits, and each further
-   * time.
-   */
+  /** The bulletin for the system prompt; empty if no skill fits, or if it was given before. */
   bulletin(text: string): string {
     if (this.#told) return ''
     this.#told = true
@@ -90,9 +87,7 @@ export class SkillSession implements ProposalSession {
     return { ...result, dry_run }
   }
 
-  /**
-   * Runs what somebody approved, if it is still what it was; all but the approval is decided again.
-   */
+  /** Runs an approved proposal if it is unchanged. Everything but the approval is checked again. */
   async runApproved(approval: ApprovedRun, { signal }: { signal?: AbortSignal } = {}): Promise<ProposalResult> {
     const { skill_id, version, inputs, why, approval_id, recent_success } = approval
     return this.#alone(skill_id, { is_free: false, counts: false }, async (head) => {
@@ -116,10 +111,7 @@ export class SkillSession implements ProposalSession {
     })
   }
 
-  /**
-   * Brings a run to its end whose process died: what is in its journal is not done again. `give_up`
-   * says why it ends as `unknown`, with nothing more done.
-   */
+  /** Resumes a run from its journal. With `give_up`, it ends as `unknown` with that reason. */
   async resume(record: RunRecord, { signal, give_up }: { signal?: AbortSignal; give_up?: string } = {}): Promise<ProposalResult> {
     const { skill_id, version, run_id } = record
     return this.#alone(skill_id, { is_free: false, counts: false }, async ({ trace_id }) => {
@@ -135,10 +127,7 @@ export class SkillSession implements ProposalSession {
     })
   }
 
-  /**
-   * One at a time: a second proposal that comes meanwhile is from a tool of the first, or from an
-   * answer that holds several.
-   */
+  /** Admits one proposal at a time: a skill's tools must not propose while it runs. */
   async #alone(
     skill_id: string,
     { is_free, counts }: { is_free: boolean; counts: boolean },

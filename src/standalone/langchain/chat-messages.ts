@@ -21,9 +21,7 @@ export const userTextOf = (messages: readonly BaseMessage[]): string =>
     .map(({ text }) => text)
     .join('\n')
 
-/**
- * The messages with more text in their system prompt; its other parts, such as cache marks, stay.
- */
+/** Appends text to the system prompt. Its other parts, such as cache marks, are kept. */
 export function withSystemText(messages: readonly BaseMessage[], text: string): BaseMessage[] {
   if (text === '') return [...messages]
   const [first, ...rest] = messages
@@ -33,10 +31,7 @@ export function withSystemText(messages: readonly BaseMessage[], text: string): 
   return [withContent(first, longer), ...rest]
 }
 
-/**
- * The messages in which no text that comes from elsewhere looks like a part of the protocol; the
- * bulletin is added afterwards.
- */
+/** Replaces the protocol's marks in all messages but the assistant's. */
 export const withoutForgeries = (messages: readonly BaseMessage[]): BaseMessage[] =>
   messages.map((message) => {
     if (isAssistant(message)) return message
@@ -89,9 +84,7 @@ export function contentWithText(content: Content, text: string): Content {
   return at < 0 && text !== '' ? [{ type: 'text', text }, ...parts] : parts
 }
 
-/**
- * The content with the indexes of its parts moved: a stream's reader joins parts of equal indexes.
- */
+/** Moves the indexes of the parts: readers of a stream join parts with equal indexes. */
 export const withMovedIndexes = (content: Content, by: number): Content =>
   Array.isArray(content) && by > 0
     ? content.map((part) => ('index' in part && typeof part['index'] === 'number' ? { ...part, index: part['index'] + by } : part))

@@ -6,10 +6,7 @@ import { TurnCall, type ModelTurn } from '../../skills/model/model-turn.ts'
 import { shownReports } from '../../skills/model/settle-intents.ts'
 import { callIds, hasToolCalls, isSystem, type Reply, userTextOf, withoutForgeries, withSystemText } from './chat-messages.ts'
 
-/**
- * `visible` is the part of the round's text that the caller gets; `again` says that the model is to
- * be called again.
- */
+/** `visible`: the text for the caller. `again`: the model must be called again. */
 type ChatRoundEnd = { visible: string; again: boolean }
 
 /** The field of an answer's `response_metadata` that tells of its proposals. */
@@ -20,14 +17,9 @@ export class ChatRounds {
   readonly #turn: ModelTurn
   readonly call: TurnCall
   readonly #asked: readonly BaseMessage[]
-  /**
-   * The number of the caller's messages, which distinguishes a repeated call from the turn's next
-   * call.
-   */
+  /** The number of the caller's messages identifies a repeated call. */
   readonly #over: number
-  /**
-   * The caller's messages do not hold these. An earlier try of the same call may have left some.
-   */
+  /** Messages that the caller does not know, including those of an earlier try. */
   readonly #exchanged: BaseMessage[]
   readonly #results: string[]
 
@@ -61,9 +53,8 @@ export class ChatRounds {
   }
 
   /**
-   * The outcomes of the proposals, for the answer's `response_metadata`. If the caller has tool
-   * calls to bring back, the results of skills are included: the next call passes them to the
-   * model, also in another process that has loaded the messages.
+   * The outcomes for the answer's `response_metadata`. If the caller has tool calls to bring back,
+   * the results of skills are included, so that the next call, in any process, has them.
    */
   metadata(reply: Reply): Record<string, unknown> {
     if (this.call.reports.length === 0 && this.#results.length === 0) return {}
@@ -71,10 +62,7 @@ export class ChatRounds {
     return { [METADATA]: { ...shownReports(this.call.reports), ...results } }
   }
 
-  /**
-   * The exchange is stored in the turn before the model is called again, so that a repetition after
-   * a failure does not run it twice.
-   */
+  /** Stored before the next call, so that a repetition after a failure runs nothing twice. */
   async #settle({ intents }: ReadText, reply: Reply): Promise<void> {
     const replies = await this.call.settle(intents)
     const result = replies.map(({ text }) => text).join('\n')
@@ -88,10 +76,7 @@ export class ChatRounds {
   }
 }
 
-/**
- * The results that earlier answers carry go behind the tool results that follow these answers:
- * never between a call and its result.
- */
+/** Inserts the results of earlier answers after the tool results that follow them. */
 function withEarlierResults(messages: readonly BaseMessage[]): BaseMessage[] {
   const whole: BaseMessage[] = []
   let waiting: BaseMessage[] = []

@@ -8,16 +8,12 @@ import { planTools, type ChainTool } from './tools.ts'
 export { SkillChatModel, type Tooled } from './skill-chat-model.ts'
 export type { ChainTool } from './tools.ts'
 
-/**
- * A chat model, or one with tools or options bound to it. `tools` are what plans may call; no model
- * sees them.
- */
+/** A chat model, possibly with bound tools. `tools` are for plans only. */
 export type ChainParts<Model> = { model: Model; tools?: readonly ChainTool[] }
 
 /**
- * A chat model of LangChain that has skills, to be composed as any other. Its model proposes by
- * blocks in its text, whatever the protocol of the Reflex. Throws where the model is wrapped
- * already, or is not a chat model.
+ * A LangChain chat model with skills. It always uses the protocol `asp`. Throws if the model is
+ * already wrapped or is not a chat model.
  */
 export function wrapLangChain(reflex: Reflex, parts: ChainParts<BaseChatModel>): SkillChatModel
 export function wrapLangChain(reflex: Reflex, parts: ChainParts<Tooled>): Tooled
@@ -27,9 +23,8 @@ export function wrapLangChain(reflex: Reflex, { model, tools = [] }: ChainParts<
 }
 
 /**
- * The graph that `graph` builds around the chat model that it is given: the user's model with
- * skills. A graph that stands already keeps its model to itself, and nobody can give it skills
- * without writing the protocol into its state: it is refused.
+ * The graph that `graph` builds around the model with skills. A graph that is already built cannot
+ * be given skills, and is refused.
  */
 export function wrapLangGraph<Graph>(
   reflex: Reflex,

@@ -18,16 +18,12 @@ type Parsed = SkillChatModel['ParsedCallOptions']
 
 export type Tooled = Runnable<BaseLanguageModelInput, AIMessageChunk, BaseChatModelCallOptions>
 
-/**
- * The runnable config of a call, such as its tags, which LangChain takes out of the options before
- * it calls a model.
- */
+/** The config of a call, such as its tags, which LangChain removes from the options. */
 const CONFIG = Symbol('config')
 
 /**
- * A chat model of LangChain that has skills: each of its calls is one or more calls of the user's
- * model. To LangChain it is one run with one answer, whose callbacks see no part of the protocol.
- * The rounds are runs of the user's model, seen by that model's own callbacks only.
+ * A chat model with skills. LangChain sees one run with one answer; the rounds are runs of the
+ * user's model, visible only to that model's callbacks.
  */
 export class SkillChatModel extends BaseChatModel {
   /** The user's model. */
@@ -35,8 +31,7 @@ export class SkillChatModel extends BaseChatModel {
   readonly #finder: TurnFinder
 
   constructor(inner: BaseChatModel, finder: TurnFinder) {
-    // No cache: an answer out of it would tell of an effect that did not happen. The user's model
-    // keeps its own.
+    // No cache: a cached answer would report effects that did not happen.
     super({ cache: false })
     this.inner = inner
     this.#finder = finder
@@ -101,8 +96,7 @@ export class SkillChatModel extends BaseChatModel {
   }
 
   /**
-   * As the user's model does it, by tool calls or by JSON. Where it binds a tool for the answer,
-   * skills may run before that; an answer in JSON is data and proposes nothing.
+   * If the model binds a tool for the answer, skills may run first. JSON answers propose nothing.
    */
   override withStructuredOutput = ((...args: Parameters<BaseChatModel['withStructuredOutput']>) => {
     const { inner } = this
@@ -155,10 +149,7 @@ export class SkillChatModel extends BaseChatModel {
   }
 }
 
-/**
- * The same model, or the same binding around it, with skills. Throws where there is not a chat model
- * to give them to.
- */
+/** Wraps a model or its binding. Throws if it is not a chat model. */
 export function withSkills(model: unknown, finder: TurnFinder): Tooled {
   refuseWrapped(model, 'the chat model')
   if (isChatModel(model)) return new SkillChatModel(model, finder)
@@ -183,20 +174,14 @@ function nameOf(model: unknown): string {
   return name === 'Object' ? 'A plain object' : name
 }
 
-/**
- * The answer is JSON by the provider's own means: LangChain notes that of the call, and OpenAI's
- * callers say it by themselves.
- */
+/** True if the provider returns JSON, by LangChain's note or by OpenAI's option. */
 function givesData(options: Parsed): boolean {
   const { response_format } = options as { response_format?: { type?: unknown } }
   const method = options.ls_structured_output_format?.kwargs.method ?? ''
   return /json/i.test(`${String(response_format?.type)} ${method}`)
 }
 
-/**
- * Callbacks of the call are not passed on: they have this run, and would see the protocol in the
- * tokens of the model's own.
- */
+/** The call's callbacks are not passed on: they would see the protocol in the tokens. */
 function innerOptions(options: Parsed): Partial<BaseChatModelCallOptions> {
   const { [CONFIG]: config = {}, promptIndex: _, ...own } = options as Parsed & { [CONFIG]?: RunnableConfig; promptIndex?: number }
   const { tags, metadata, configurable } = config
@@ -210,10 +195,7 @@ const tokensOf = ({ input_tokens, output_tokens, total_tokens }: UsageMetadata) 
   totalTokens: total_tokens,
 })
 
-/**
- * The turn that a call belongs to, by what was said up to the last message of a user and by the
- * tool calls since.
- */
+/** Finds the turn by the text up to the last user message, and the tool calls since. */
 async function turnOf(finder: TurnFinder, messages: readonly BaseMessage[]): Promise<ModelTurn> {
   const said = messages.findLastIndex(isUser)
   const spoken = messages.slice(0, said + 1).filter((message) => !isSystem(message))

@@ -7,10 +7,7 @@ import type { ChatRounds } from './chat-rounds.ts'
 /** Opens the model's stream over what `rounds.next()` gives. */
 type OpenStream = () => Promise<AsyncIterable<Reply>>
 
-/**
- * The rounds of one call as one stream. A reader that leaves before its end leaves a call that
- * failed.
- */
+/** All rounds as one stream. A reader that leaves early fails the call. */
 export const streamRounds = (rounds: ChatRounds, open: OpenStream): AsyncGenerator<AIMessageChunk> =>
   rounds.call.watched(allRounds(rounds, open))
 
@@ -31,16 +28,12 @@ async function* allRounds(rounds: ChatRounds, open: OpenStream): AsyncGenerator<
   }
 }
 
-/**
- * The output so far: all text, the id of its message, and the number of indexes that its parts
- * used.
- */
+/** The output so far: its text, message id and number of part indexes. */
 type Passed = { id: string | undefined; said: string; indexes: number }
 
 /**
- * One round's stream on its way to the caller: text as far as it may pass, and all else at once but
- * the `response_metadata`. A reader adds pieces up, and would add the metadata of several rounds up
- * to nonsense: only those of the last round are given, behind its end.
+ * Streams one round: text as far as it may pass, and everything else at once. Only the last round's
+ * `response_metadata` are sent, because readers add them up.
  */
 class StreamedRound {
   readonly #held = new HeldText()

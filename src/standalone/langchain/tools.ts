@@ -3,10 +3,7 @@ import { convertToOpenAITool } from '@langchain/core/utils/function_calling'
 import { dynamicTool, jsonSchema, type ToolSet } from 'ai'
 import { withoutMarks } from '../../skills/asp/blocks.ts'
 
-/**
- * The tools as a model sees them: nothing in their descriptions and parameters looks like a part of
- * the protocol. A tool without such text stays the same object, for providers know their own forms.
- */
+/** Replaces the protocol's marks in the tools. Others stay the same objects. */
 export const plainTools = (tools: BindToolsInput[]): BindToolsInput[] => tools.map(plainTool)
 
 function plainTool(bound: BindToolsInput): BindToolsInput {

@@ -4,10 +4,7 @@ import { createReflex as create, type Reflex } from '../reflex.ts'
 import { SCHEMA, sqlLog, sqlRows, type Sql } from '../rows.ts'
 import { storageOver, type Storage } from '../storage.ts'
 
-/**
- * As in `reflex/wrap`, with `storage: {file}`: keeps skills, runs, outputs and the log in that
- * SQLite file.
- */
+/** As in `reflex/wrap`, with `storage: {file}` for one SQLite file. */
 export function createReflex({
   storage = 'memory',
   ...config
@@ -15,10 +12,7 @@ export function createReflex({
   return create({ ...config, storage: typeof storage === 'object' && 'file' in storage ? fileStorage(storage.file) : storage })
 }
 
-/**
- * One SQLite file, from which a killed process continues. A write is on disk when it returns; a log
- * entry is with the operating system, which survives the process and costs much less.
- */
+/** One SQLite file that survives a killed process. Log entries are not synced at once. */
 export function fileStorage(file: string): Storage {
   const [durable, log] = [opened(file, 'FULL'), opened(file, 'NORMAL')]
   return storageOver(sqlRows(sqlOf(durable)), sqlLog(sqlOf(log)), () => {
