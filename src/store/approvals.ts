@@ -3,8 +3,7 @@ import { drizzle } from 'drizzle-orm/d1'
 import { iso } from '../base/time.ts'
 import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../contract/approval.ts'
 import type { Refused } from '../base/result.ts'
-import { within } from './events.ts'
-import { olderThan, type Place, bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
+import { listByAge, type AgeQuery, type PageOf } from './page-by-bytes.ts'
 import { approvals, artifactVersions } from './schema.ts'
 
 /** Idempotent: a decision made in the meantime stays. */
@@ -28,29 +27,13 @@ export async function findApprovals(db: D1Database, ids: readonly string[], now:
   return rows.map((row) => asOf(row, now))
 }
 
-/** `patterns`: the scopes that may be seen. `before`: the last item of the previous page. */
-export type ApprovalQuery = {
-  patterns: readonly string[]
-  status?: ApprovalStatus | undefined
-  scope?: string | undefined
-  before?: Place | undefined
-  limit: number
-  now: number
-}
-
 /** A page, newest first. */
 export async function listApprovals(
   db: D1Database,
-  { patterns, status, scope, before, limit, now }: ApprovalQuery,
+  { status, now, ...query }: AgeQuery & { status?: ApprovalStatus | undefined; now: number },
 ): Promise<PageOf<Approval>> {
-  const where = and(
-    within(approvals.scope, patterns),
-    status === undefined ? undefined : isAt(status, now),
-    scope === undefined ? undefined : eq(approvals.scope, scope),
-    olderThan(before, approvals.created_at, approvals.id),
-  )
-  const bytes = bytesOf(approvals.inputs, approvals.why, approvals.reason, approvals.run)
-  const { items, more } = await readPage(db, { from: approvals, where, key: approvals.id, at: approvals.created_at, bytes, limit })
+  const list = { from: approvals, at: approvals.created_at, long: [approvals.inputs, approvals.why, approvals.reason, approvals.run] }
+  const { items, more } = await listByAge(db, list, query, status && isAt(status, now))
   return { items: items.map((row) => asOf(row, now)), more }
 }
 

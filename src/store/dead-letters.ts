@@ -1,10 +1,9 @@
-import { and, eq, type SQL } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../base/byte-length.ts'
-import { within } from './events.ts'
 import { insertEvents } from './queued.ts'
-import { olderThan, type Place, bytesOf, readPage, type PageOf } from './page-by-bytes.ts'
+import { listByAge, type AgeQuery, type PageOf } from './page-by-bytes.ts'
 import { deadLetters } from './schema.ts'
 
 export type DeadLetter = typeof deadLetters.$inferSelect
@@ -48,28 +47,12 @@ const NOTE_EVENTS = `${insertEvents(`SELECT key AS place, value->>'payload' AS e
   FROM json_each(?1) WHERE value->>'payload'->>'timestamp' IS NOT NULL AND value->>'payload'->'meta'->>'trace_id' IS NOT NULL`)}
   ON CONFLICT DO NOTHING`
 
-export type DeadLetterQuery = {
-  patterns: readonly string[]
-  scope?: string | undefined
-  type?: string | undefined
-  before?: Place | undefined
-  limit: number
-}
+export type DeadLetterQuery = AgeQuery & { type?: string | undefined }
 
 /** A page, newest first. Letters without a scope are for keys that cover every scope. */
-export async function listDeadLetters(
-  db: D1Database,
-  { patterns, scope, type, before, limit }: DeadLetterQuery,
-): Promise<PageOf<DeadLetter>> {
-  const conditions: (SQL | undefined)[] = [
-    within(deadLetters.scope, patterns),
-    scope === undefined ? undefined : eq(deadLetters.scope, scope),
-    type === undefined ? undefined : eq(deadLetters.type, type),
-    olderThan(before, deadLetters.dead_lettered_at, deadLetters.id),
-  ]
-  const where = and(...conditions)
-  const bytes = bytesOf(deadLetters.payload, deadLetters.error, deadLetters.stack)
-  return readPage(db, { from: deadLetters, where, key: deadLetters.id, at: deadLetters.dead_lettered_at, bytes, limit })
+export function listDeadLetters(db: D1Database, { type, ...query }: DeadLetterQuery): Promise<PageOf<DeadLetter>> {
+  const list = { from: deadLetters, at: deadLetters.dead_lettered_at, long: [deadLetters.payload, deadLetters.error, deadLetters.stack] }
+  return listByAge(db, list, query, type === undefined ? undefined : eq(deadLetters.type, type))
 }
 
 export async function findDeadLetter(db: D1Database, id: string): Promise<DeadLetter | null> {

@@ -1,11 +1,12 @@
 import { desc, getTableColumns, inArray, sql, type Column, type SQL, type Table, and, eq, lt, or } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
+import type { AnySQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { limits } from '../base/limits.ts'
+import { within } from './events.ts'
 
 /** The rows of a list ordered by `at`, if given, then by `key`: both falling unless `rising`. */
-type List<From extends Table | SQL = Table | SQL> = {
-  from: From
+type List = {
+  from: Table | SQL
   where: SQL | undefined
   key: Column
   at?: Column
@@ -41,17 +42,25 @@ export function pageOf<Row extends { bytes: number }>(rows: readonly Row[], limi
   return { items: items.map(({ bytes: _bytes, ...row }) => row), more }
 }
 
-/** A page of a table's whole rows, newest first. */
-export async function readPage<From extends SQLiteTable>(
+/** `patterns`: the scopes that the caller may see. `before`: the last row of the previous page. */
+export type AgeQuery = { patterns: readonly string[]; scope?: string | undefined; before?: Place | undefined; limit: number }
+type Scoped = SQLiteTable & Record<'id' | 'scope', AnySQLiteColumn>
+
+/** A page of a table's rows, newest first. `long`: the columns that decide a row's size. */
+export async function listByAge<From extends Scoped>(
   db: D1Database,
-  list: List<From> & { at: Column },
+  { from, at, long }: { from: From; at: Column; long: Column[] },
+  { patterns, scope, before, limit }: AgeQuery,
+  condition?: SQL,
 ): Promise<PageOf<From['$inferSelect']>> {
-  const { from, key, at, bytes, limit } = list
+  const inScope = scope === undefined ? undefined : eq(from.scope, scope)
+  const where = and(within(from.scope, patterns), inScope, condition, olderThan(before, at, from.id))
+  const bytes = bytesOf(...long)
   const rows = await drizzle(db)
     .select({ ...getTableColumns<SQLiteTable>(from), bytes })
     .from<SQLiteTable>(from)
-    .where(inArray(key, keysOfPage(list)))
-    .orderBy(desc(at), desc(key))
+    .where(inArray(from.id, keysOfPage({ from, where, key: from.id, at, bytes, limit })))
+    .orderBy(desc(at), desc(from.id))
   return pageOf(rows as (From['$inferSelect'] & { bytes: number })[], limit)
 }
 

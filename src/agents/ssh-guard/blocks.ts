@@ -1,32 +1,16 @@
-import { and, eq } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { blocks } from './tables.ts'
 import { tellWebhook, webhookAt } from './webhook.ts'
-import { within } from '../../store/events.ts'
-import { type Place, olderThan, type PageOf, bytesOf, readPage } from '../../store/page-by-bytes.ts'
+import { listByAge, type AgeQuery, type PageOf } from '../../store/page-by-bytes.ts'
 import type { ToolCall } from '../../tools/define-tool.ts'
 import { storeOf } from '../../store/store.ts'
 
 export type Block = typeof blocks.$inferSelect
 
-/** `patterns`: the scopes that the caller may see. `before`: the last row of the previous page. */
-export type BlockQuery = {
-  patterns: readonly string[]
-  scope?: string | undefined
-  before?: Place | undefined
-  limit: number
-}
-
 /** Returns a page, newest first. */
-export async function listBlocks(db: D1Database, { patterns, scope, before, limit }: BlockQuery): Promise<PageOf<Block>> {
-  const where = and(
-    within(blocks.scope, patterns),
-    scope === undefined ? undefined : eq(blocks.scope, scope),
-    olderThan(before, blocks.blocked_at, blocks.id),
-  )
-  const bytes = bytesOf(blocks.reason)
-  return readPage(db, { from: blocks, where, key: blocks.id, at: blocks.blocked_at, bytes, limit })
-}
+export const listBlocks = (db: D1Database, query: AgeQuery): Promise<PageOf<Block>> =>
+  listByAge(db, { from: blocks, at: blocks.blocked_at, long: [blocks.reason] }, query)
 
 export async function findBlock(db: D1Database, id: string): Promise<Block | null> {
   const row = await drizzle(db).select().from(blocks).where(eq(blocks.id, id)).get()

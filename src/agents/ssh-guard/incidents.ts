@@ -1,31 +1,17 @@
-import { and, eq, isNotNull, isNull } from 'drizzle-orm'
+import { eq, isNotNull, isNull } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { within } from '../../store/events.ts'
-import { olderThan, type Place, bytesOf, readPage, type PageOf } from '../../store/page-by-bytes.ts'
+import { listByAge, type AgeQuery, type PageOf } from '../../store/page-by-bytes.ts'
 import { incidents } from './tables.ts'
 
 export type Incident = typeof incidents.$inferSelect
 export const incidentStates = ['open', 'closed'] as const
 
-/** `patterns`: the scopes that the caller may see. `before`: the last row of the previous page. */
-export type IncidentQuery = {
-  patterns: readonly string[]
-  scope?: string | undefined
-  state?: (typeof incidentStates)[number] | undefined
-  before?: Place | undefined
-  limit: number
-}
+type IncidentQuery = AgeQuery & { state?: (typeof incidentStates)[number] | undefined }
 
 /** Returns a page, newest first. */
-export async function listIncidents(db: D1Database, { patterns, scope, state, before, limit }: IncidentQuery): Promise<PageOf<Incident>> {
-  const where = and(
-    within(incidents.scope, patterns),
-    scope === undefined ? undefined : eq(incidents.scope, scope),
-    state === undefined ? undefined : state === 'open' ? isNull(incidents.closed_at) : isNotNull(incidents.closed_at),
-    olderThan(before, incidents.opened_at, incidents.id),
-  )
-  const bytes = bytesOf(incidents.title, incidents.details, incidents.evidence)
-  return readPage(db, { from: incidents, where, key: incidents.id, at: incidents.opened_at, bytes, limit })
+export function listIncidents(db: D1Database, { state, ...query }: IncidentQuery): Promise<PageOf<Incident>> {
+  const list = { from: incidents, at: incidents.opened_at, long: [incidents.title, incidents.details, incidents.evidence] }
+  return listByAge(db, list, query, state && (state === 'open' ? isNull(incidents.closed_at) : isNotNull(incidents.closed_at)))
 }
 
 /** Finds an incident by its id, which is unique across scopes. */
