@@ -224,7 +224,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     turns.consider()
     jobs.wake()
     const background = [outbox.due && outbox.flush(unit), upkeep.due && upkeep.run(), parked.due && parked.poll()]
-    await alarm.cover(Promise.all(background))
+    await alarm.cover(Promise.all(background.filter((work) => work !== false)))
     alarm.rearm()
   }
 

@@ -1,16 +1,9 @@
-import { ScopedLocks } from '../core/scoped-locks.ts'
 import { isolateSandbox } from '../reflexes/isolate-sandbox.ts'
 import { existingKeys } from '../store/keys.ts'
-import { DoneKeys } from './effects/done-keys.ts'
-import { EffectJournal } from './effects/effect-journal.ts'
-import { EffectLane } from './effects/effect-lane.ts'
+import { composeLanes } from './effects/wiring.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
-import { EventOutcomes } from './inbox/event-outcomes.ts'
 import { ScopeEventStore } from './inbox/event-store.ts'
 import { Pull } from './inbox/pull.ts'
-import { Settlement } from './inbox/settlement.ts'
-import { TurnRows } from './inbox/turn-rows.ts'
-import { Waiters } from './inbox/waiters.ts'
 import { UsedTickets } from './live/connections.ts'
 import { KeyCheck } from './live/key-check.ts'
 import { SocketMessages } from './live/socket-messages.ts'
@@ -20,15 +13,12 @@ import { Loop } from './loop.ts'
 import { Actions } from './reflexes/actions.ts'
 import { handleActions } from './reflexes/perform-action.ts'
 import { reflexTools } from './reflexes/tools.ts'
-import { composeReflexes, composeSituation, type Reflexes } from './reflexes/wiring.ts'
+import { composeReflexes, composeSituation } from './reflexes/wiring.ts'
 import { Configuration } from './settings/change.ts'
-import { composeSkills } from './skills/wiring.ts'
-import { composeGround, type Ground, type Host } from './storage/wiring.ts'
+import { composeSkills, type Skilled } from './skills/wiring.ts'
+import { composeGround, type Host } from './storage/wiring.ts'
 import { turnDeps } from './turns/deps.ts'
-import { composeModelAccess } from './turns/model-access.ts'
-import { Turns } from './turns/turn-lane.ts'
 import { Retention } from './upkeep/retention.ts'
-import { Timers } from './upkeep/timers.ts'
 
 export type Collaborators = ReturnType<typeof compose>
 
@@ -46,25 +36,6 @@ export function compose(host: Host) {
   const looped = { ...live, ...composeLoop(live) }
   return { ...looped, ...composeEntrances(looped) }
 }
-
-/** Wires the lanes of effects and turns, and how their ends settle events. */
-function composeLanes(parts: Ground & Reflexes) {
-  const { database, alarm, view } = parts
-  const access = composeModelAccess(parts)
-  const waiters = new Waiters()
-  const settlement = new Settlement({ ...parts, waiters })
-  const done_keys = new DoneKeys(database)
-  const journal = new EffectJournal({ database, done_keys })
-  const effects = new EffectLane({ ...parts, journal, locks: new ScopedLocks() })
-  const turns = new Turns({ ...parts, ...access, rows: new TurnRows(database), settlement, effects })
-  const timers = new Timers(parts)
-  const outcomes = new EventOutcomes({ ...parts, ...access, turns })
-  alarm.source((at) => view.nextDue(at))
-  alarm.source(() => timers.nextDue())
-  return { ...access, waiters, settlement, done_keys, effects, turns, timers, outcomes }
-}
-type Lanes = Ground & Reflexes & ReturnType<typeof composeLanes>
-type Skilled = Lanes & ReturnType<typeof composeSkills>
 
 /** Wires the connections that clients keep open. */
 function composeLive(parts: Skilled) {

@@ -1,40 +1,27 @@
 import { v7 as uuidv7 } from 'uuid'
 import { argumentsHash } from '../../tools/tool-keys.ts'
-import type { Env } from '../../env.ts'
 import type { ScopedLocks } from '../../core/scoped-locks.ts'
 import type { EntryHead, NewEntry } from '../../contract/log-entry.ts'
 import { hideInError } from '../../base/secrets.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
 import type { Json } from '../../base/json.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import type { StepEnd } from '../../skills/runner/ports.ts'
 import { withDeadline } from '../../base/deadline.ts'
-import type { ActionKeys } from '../reflexes/action-keys.ts'
-import type { Log } from '../log/log.ts'
 import { fillSecrets, type Filled } from './secret-arguments.ts'
 import { childHead, scopeHead } from '../log/spans.ts'
 import { toolFailure } from '../log/failures.ts'
-import type { Unit, UnitOfWork } from '../storage/unit.ts'
+import type { Unit } from '../storage/unit.ts'
 import { effectInput, effectKey, effectWork, succeeded, type EffectPlace, type EffectRequest, type EffectResult } from './effect.ts'
 import { effectId, type EffectJournal, type RecordedEffect } from './effect-journal.ts'
-import type { Toolbox } from './toolbox.ts'
 import { releaseUndone } from './undo.ts'
+import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** Maximum time that an aborted tool may keep the lane. */
 const GRACE_MS = 2000
 
-type LaneParts = {
-  scope: string
-  env: Env
-  settings: () => Settings
+type LaneParts = Pick<Reflexes, 'scope' | 'env' | 'settings' | 'action_keys' | 'log' | 'unit' | 'toolbox' | 'fetch' | 'now'> & {
   journal: EffectJournal
-  action_keys: ActionKeys
-  log: Log
   locks: ScopedLocks
-  unit: UnitOfWork
-  toolbox: Pick<Toolbox, 'all'>
-  fetch: typeof fetch
-  now: () => number
 }
 /** `input` is as it is logged; if it names secrets, `filled` is what the tool is called with. */
 type ReadyRequest = EffectRequest & { filled: Filled }

@@ -1,25 +1,16 @@
-import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { OperatorCall, ProposalCaller } from '../../contract/scope-api.ts'
 import type { Refused } from '../../base/result.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
-import type { EffectLane } from './effect-lane.ts'
 import { isPlatformFault } from '../../base/faults.ts'
 import { scopeHead } from '../log/spans.ts'
-import type { Proving } from '../reflexes/shadow.ts'
 import type { SkillProposal } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import type { JsonFields } from '../../base/json.ts'
 import type { SessionFor, Skills } from '../skills/sessions.ts'
-import type { UnitOfWork } from '../storage/unit.ts'
+import type { Lanes } from './wiring.ts'
 
-type Parts = {
-  effects: EffectLane
-  proving: Proving
+type Parts = Pick<Lanes, 'effects' | 'proving' | 'unit' | 'agent' | 'settings'> & {
   skills: Skills
-  unit: UnitOfWork
-  agent: () => Agent
-  settings: () => Settings
 }
 
 /**

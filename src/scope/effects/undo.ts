@@ -1,14 +1,10 @@
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import type { Unit } from '../storage/unit.ts'
-import type { ActionKeys } from '../reflexes/action-keys.ts'
 import type { EffectJournal } from './effect-journal.ts'
-import type { Toolbox } from './toolbox.ts'
+import type { Reflexes } from '../reflexes/wiring.ts'
 
-export type UndoParts = {
-  scope: string
+export type UndoParts = Pick<Reflexes, 'scope' | 'action_keys' | 'toolbox'> & {
   journal: EffectJournal
-  action_keys: ActionKeys
-  toolbox: Pick<Toolbox, 'all'>
 }
 
 /**

@@ -1,12 +1,13 @@
-import type { Env } from '../../env.ts'
 import { SqlEventStore, type Receipt } from '../../core/event-store.ts'
 import type { Event } from '../../core/event.ts'
-import type { Database } from '../storage/database.ts'
 import type { Loop } from '../loop.ts'
 import type { Pull } from './pull.ts'
-import type { UnitOfWork } from '../storage/unit.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = { env: Env; scope: string; database: Database; loop: Loop; pull: Pull; unit: UnitOfWork }
+type Parts = Pick<Lanes, 'env' | 'scope' | 'database' | 'unit'> & {
+  loop: Loop
+  pull: Pull
+}
 
 /**
  * The EventStore of a trigger. Published events are accepted like any other, here or in the scope

@@ -1,18 +1,13 @@
 import type { Delivery } from '../../core/event-store.ts'
 import type { ClaimRequest } from '../../contract/scope-api.ts'
 import type { Refused } from '../../base/result.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
-import type { Inbox, Settled } from './inbox.ts'
-import type { Settlement } from './settlement.ts'
+import type { Settled } from './inbox.ts'
 import { eventHead, headOf } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Event } from '../../core/event.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = {
-  inbox: Inbox
-  settlement: Settlement
-  settings: () => Settings
-}
+type Parts = Pick<Lanes, 'inbox' | 'settlement' | 'settings'>
 
 /** The pull API: an external consumer claims events under a lease and settles them by token. */
 export class Pull {

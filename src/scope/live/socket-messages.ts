@@ -1,9 +1,7 @@
-import type { AgentRegistry } from '../../agent/registry.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import type { FieldError } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
-import type { SecretHider } from '../../base/secrets.ts'
 import type { ApprovalDecision, Decider } from '../../contract/approval.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
@@ -14,16 +12,13 @@ import { MessageRate, SocketBatches, type Message } from './socket-batches.ts'
 import type { Attachment } from './socket-feed.ts'
 import { readMark, readSocketInput } from './socket-input.ts'
 import type { Sockets } from './sockets.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = {
-  scope: string
+type Parts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now'> & {
   sockets: Pick<Sockets, 'feed'>
   key_check: Pick<KeyCheck, 'used'>
-  agents: Pick<AgentRegistry, 'eventSchema' | 'eventTypes'>
-  hider: SecretHider
   accept: (events: Event[]) => Accepted
   decisions: Pick<Decisions, 'take'>
-  now: () => number
 }
 
 /**

@@ -1,16 +1,11 @@
 import { keyDeleted, type Connect } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
-import type { SecretHider } from '../../base/secrets.ts'
-import type { Log } from '../log/log.ts'
 import type { KeyCheck } from './key-check.ts'
 import { SocketFeed, type Attachment } from './socket-feed.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = {
-  context: DurableObjectState
-  log: Log
-  hider: SecretHider
+type Parts = Pick<Lanes, 'context' | 'log' | 'hider' | 'now'> & {
   key_check: Pick<KeyCheck, 'used' | 'watch'>
-  now: () => number
 }
 type Entry = { seq: number; text: string }
 type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }

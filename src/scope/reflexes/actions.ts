@@ -2,12 +2,11 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Action } from '../../contract/action.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Fire, LaneWork } from '../../reflexes/decide.ts'
-import type { Toolbox } from '../effects/toolbox.ts'
 import type { Stored } from '../inbox/event-row.ts'
-import type { JobKind, Jobs } from '../jobs.ts'
+import type { JobKind } from '../jobs.ts'
 import { childHead, headOf } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
-import type { ActionKeys } from './action-keys.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
 /** An action as stored in its job. */
 export type LaneAction = {
@@ -23,7 +22,7 @@ export type LaneAction = {
   consume: boolean
 }
 
-type Parts = { action_keys: ActionKeys; toolbox: Toolbox; jobs: Jobs }
+type Parts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs'>
 
 /**
  * Queues reflex actions. An action that changes only this scope is applied in the unit that accepts

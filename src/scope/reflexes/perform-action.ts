@@ -1,27 +1,18 @@
-import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isPlatformFault } from '../../base/faults.ts'
 import type { Outcome } from '../../contract/event-record.ts'
 import type { ActionEnd } from '../../contract/log-entry.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
 import type { Event } from '../../core/event.ts'
 import type { LaneWork } from '../../reflexes/decide.ts'
 import type { SkillProposal } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import type { WorkingMemory } from '../context/working-memory.ts'
-import type { EffectLane, HeldEffect } from '../effects/effect-lane.ts'
-import type { Toolbox } from '../effects/toolbox.ts'
-import type { Inbox } from '../inbox/inbox.ts'
-import type { Settlement } from '../inbox/settlement.ts'
-import type { Job, Jobs } from '../jobs.ts'
+import type { HeldEffect } from '../effects/effect-lane.ts'
+import type { Job } from '../jobs.ts'
 import type { SessionFor } from '../skills/sessions.ts'
-import type { Database } from '../storage/database.ts'
-import type { UnitOfWork } from '../storage/unit.ts'
-import { MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
-import type { ActionKeys } from './action-keys.ts'
+import { MOST_DEATHS } from '../upkeep/guard.ts'
 import { kindOf, type LaneAction } from './actions.ts'
-import type { Proving } from './shadow.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
 /** Maximum number of skill plans that run concurrently, at most one per skill. */
 const PLANS_AT_ONCE = 5
@@ -31,21 +22,7 @@ const AGAIN_MS = 2000
 /** `close` writes the effect's end in the unit that ends the action. */
 type Performed = { status: ActionEnd; error: string | null; close?: HeldEffect['close'] }
 
-type Parts = {
-  action_keys: ActionKeys
-  database: Database
-  effects: EffectLane
-  toolbox: Toolbox
-  jobs: Jobs
-  guard: Guard
-  inbox: Inbox
-  memory: WorkingMemory
-  settlement: Settlement
-  proving: Proving
-  turns: { consider(): void }
-  unit: UnitOfWork
-  agent: () => Agent
-  settings: () => Settings
+type Parts = Lanes & {
   accept: (events: readonly Event[]) => Accepted
   /** `text` is the event's text, which is searched for keywords. */
   propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>

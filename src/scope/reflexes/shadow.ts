@@ -1,4 +1,3 @@
-import type { Agent } from '../../agent/define-agent.ts'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import type { Action } from '../../contract/action.ts'
 import type { Decision, ReflexState, ReflexVersion } from '../../contract/reflex.ts'
@@ -6,25 +5,18 @@ import { agreement } from '../../reflexes/agreement.ts'
 import { countRun } from '../../reflexes/metrics.ts'
 import { promotable, proofOf, countTrial, demotionOf } from '../../reflexes/promotion.ts'
 import type { Step } from '../../reflexes/decide.ts'
-import type { Counters } from '../storage/counters.ts'
-import type { Database } from '../storage/database.ts'
 import type { Stored } from '../inbox/event-row.ts'
-import type { Log } from '../log/log.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../log/spans.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
 import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
 import type { ReflexSync } from './sync.ts'
 import type { Unit } from '../storage/unit.ts'
+import type { Ground } from '../storage/wiring.ts'
 
-type Parts = {
-  database: Database
+type Parts = Pick<Ground, 'database' | 'records' | 'counters' | 'agent' | 'log'> & {
   programs: ReflexVersions
-  records: Records
-  counters: Counters
   toolbox: Toolbox
-  agent: () => Agent
-  log: Log
   upkeep: Pick<ReflexSync, 'moved'>
 }
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }

@@ -2,18 +2,14 @@ import { reflexes as registry } from '../../artifacts/kinds.ts'
 import { warn } from '../../base/warn.ts'
 import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
 import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
-import type { Env } from '../../env.ts'
 import { readFeed, setUses } from '../../store/artifact-feed.ts'
 import { tellReflexMetrics } from '../../store/reflex-metrics.ts'
-import type { Alarm } from '../upkeep/alarm.ts'
 import { ArtifactCopy } from '../replication/artifact-copy.ts'
-import type { Outbox, ReflexMove } from '../replication/outbox.ts'
-import type { Database } from '../storage/database.ts'
-import type { Unit, UnitOfWork } from '../storage/unit.ts'
+import type { ReflexMove } from '../replication/outbox.ts'
+import type { Unit } from '../storage/unit.ts'
 import type { ReflexVersions } from './versions.ts'
-import type { Records } from './stats.ts'
 import { storeOf } from '../../store/store.ts'
+import type { Ground } from '../storage/wiring.ts'
 
 /** Maximum age of the versions in ms when events arrive, in case a notification was lost. */
 const STALE_MS = 60_000
@@ -22,17 +18,8 @@ const TIMEOUT_MS = 15_000
 /** The first events wait no longer than this for the chain. */
 const READY_MS = 1000
 
-type Parts = {
-  scope: string
-  env: Env
-  database: Database
+type Parts = Pick<Ground, 'scope' | 'env' | 'database' | 'records' | 'settings' | 'unit' | 'outbox' | 'alarm' | 'now'> & {
   versions: ReflexVersions
-  records: Records
-  settings: () => Settings
-  unit: UnitOfWork
-  outbox: Outbox
-  alarm: Alarm
-  now: () => number
 }
 
 /**

@@ -1,24 +1,17 @@
 import { z } from 'zod'
-import type { Agent } from '../../agent/define-agent.ts'
 import { reflexes as registry, registerReflex } from '../../artifacts/kinds.ts'
 import { agentOwner, reflexId, reflexReference, reflexVersionNumber, type ReflexVersion } from '../../contract/reflex.ts'
 import type { Refused } from '../../base/result.ts'
 import type { Settings, SettingsPatch } from '../../contract/settings/settings.ts'
-import type { Env } from '../../env.ts'
 import { presentMetrics } from '../../reflexes/metrics.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import { dryRun, runReflex } from '../../reflexes/run-reflex.ts'
 import type { Sandbox } from '../../reflexes/sandbox.ts'
 import { checkReflex } from '../../reflexes/static-check.ts'
 import { defineTool, type ToolDefinition } from '../../tools/define-tool.ts'
-import type { UnitOfWork } from '../storage/unit.ts'
 import type { reflexToolNames } from './guidance.ts'
-import type { OwnedReflexes, ReflexVersions } from './versions.ts'
-import type { Recordings } from './recordings.ts'
-import type { Proving } from './shadow.ts'
-import type { Records } from './stats.ts'
-import type { ReflexSync } from './sync.ts'
 import { storeOf } from '../../store/store.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
 /** Maximum number of reflexes that a scope's agent owns. */
 const MOST_OWNED = 100
@@ -27,21 +20,13 @@ const MOST_TRIED = 100
 const MOST_FUEL = 20_000_000
 const HOURS = 24
 
-type Parts = {
-  scope: string
-  env: Env
-  owned: OwnedReflexes
-  unit: UnitOfWork
-  agent: () => Agent
-  programs: ReflexVersions
-  proving: Proving
-  records: Records
-  recordings: Recordings
-  upkeep: ReflexSync
+type Parts = Pick<
+  Lanes,
+  'scope' | 'env' | 'owned' | 'unit' | 'agent' | 'programs' | 'proving' | 'records' | 'recordings' | 'upkeep' | 'now'
+> & {
   sandbox: () => Sandbox
   configure: (patch: SettingsPatch, by: string) => Promise<{ ok: true; settings: Settings } | Refused<'invalid'>>
   turn_id: () => string | null
-  now: () => number
 }
 export type ReflexTools = Record<(typeof reflexToolNames)[number], ToolDefinition>
 

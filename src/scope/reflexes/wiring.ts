@@ -13,7 +13,7 @@ import { Proving } from './shadow.ts'
 import { ReflexSync } from './sync.ts'
 import { OwnedReflexes, ReflexVersions } from './versions.ts'
 
-export type Reflexes = ReturnType<typeof composeReflexes>
+export type Reflexes = Ground & ReturnType<typeof composeReflexes>
 
 /** Wires the chain of reflexes, its trials and the tools that its actions may call. */
 export function composeReflexes(parts: Ground) {
@@ -34,7 +34,7 @@ export function composeReflexes(parts: Ground) {
   }
 }
 
-type Parts = Ground & Reflexes & { budget: Budget; turns: { readonly current: { since: number } | null } }
+type Parts = Reflexes & { budget: Budget; turns: { readonly current: { since: number } | null } }
 
 /** The inputs of decisions. The sandbox is created when the first reflex runs. */
 export function composeSituation(parts: Parts): (now: number, fuel: number) => Situation {

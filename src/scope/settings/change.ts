@@ -1,36 +1,18 @@
 import type { Refused } from '../../base/result.ts'
 import type { Settings, SettingsPatch } from '../../contract/settings/settings.ts'
-import type { Alarm } from '../upkeep/alarm.ts'
-import type { Guard } from '../upkeep/guard.ts'
-import type { Log } from '../log/log.ts'
-import type { ModelOutage } from '../turns/model-outage.ts'
-import type { Parking } from '../inbox/parking.ts'
 import type { Loop } from '../loop.ts'
 import type { SettingsStore } from './settings-store.ts'
 import type { SecretSettings } from '../skills/secret-settings.ts'
 import { scopeHead } from '../log/spans.ts'
-import type { ReflexVersions } from '../reflexes/versions.ts'
-import type { ReflexSync } from '../reflexes/sync.ts'
-import type { Windows } from '../reflexes/event-counts.ts'
-import type { Turns } from '../turns/turn-lane.ts'
-import type { WorkingMemory } from '../context/working-memory.ts'
-import type { Unit, UnitOfWork } from '../storage/unit.ts'
+import type { Unit } from '../storage/unit.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = {
-  guard: Guard
+type Parts = Pick<
+  Lanes,
+  'guard' | 'store' | 'unit' | 'log' | 'memory' | 'parking' | 'outage' | 'turns' | 'programs' | 'upkeep' | 'windows' | 'alarm'
+> & {
   secret_settings: SecretSettings
-  store: SettingsStore
-  unit: UnitOfWork
-  log: Log
-  memory: WorkingMemory
-  parking: Parking
-  outage: ModelOutage
   loop: Loop
-  turns: Turns
-  programs: ReflexVersions
-  upkeep: ReflexSync
-  windows: Windows
-  alarm: Alarm
 }
 
 /** Changes the settings and applies the consequences. */

@@ -1,17 +1,11 @@
-import type { Agent } from '../../agent/define-agent.ts'
 import { warn } from '../../base/warn.ts'
 import type { Approval, ApprovalRequest } from '../../contract/approval.ts'
-import type { Env } from '../../env.ts'
 import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
 import { findApprovals } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
-import type { Alarm } from '../upkeep/alarm.ts'
-import type { Database } from '../storage/database.ts'
-import type { Jobs } from '../jobs.ts'
-import type { Log } from '../log/log.ts'
-import type { Outbox } from '../replication/outbox.ts'
 import { scopeHead } from '../log/spans.ts'
-import type { Unit, UnitOfWork } from '../storage/unit.ts'
+import type { Unit } from '../storage/unit.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
 /** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
@@ -21,18 +15,7 @@ const MOST_WAITING = 100
 
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null }
-type ApprovalParts = {
-  scope: string
-  env: Env
-  database: Database
-  jobs: Jobs
-  outbox: Pick<Outbox, 'put' | 'get' | 'push'>
-  unit: UnitOfWork
-  log: Log
-  alarm: Alarm
-  agent: () => Agent
-  now: () => number
-}
+type ApprovalParts = Pick<Lanes, 'scope' | 'env' | 'database' | 'jobs' | 'outbox' | 'unit' | 'log' | 'alarm' | 'agent' | 'now'>
 
 /**
  * Runs that wait for an approval: first a row here, then the question in D1, where exactly one

@@ -3,29 +3,18 @@ import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isPlatformFault } from '../../base/faults.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
-import type { Agent } from '../../agent/define-agent.ts'
 import { PROBE_TTL_S, type BlackboardProbe } from '../../contract/settings/blackboard.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
 import { seedBlackboard, type Blackboard, type Seeded } from '../../skills/plan/blackboard.ts'
 import { holdsReference } from '../../skills/plan/secret-reference.ts'
-import type { WorkingMemory } from '../context/working-memory.ts'
-import type { EffectLane } from '../effects/effect-lane.ts'
-import type { Toolbox } from '../effects/toolbox.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
 /** How long a tool may take to answer a probe: the turn waits for it. */
 const PROBE_TIMEOUT_MS = 5000
 const STATE_BYTES = 16_000
 const PROBE_BYTES = 16_000
 
-type Parts = {
-  agent: () => Agent
-  settings: () => Settings
-  memory: WorkingMemory
-  effects: EffectLane
-  toolbox: Toolbox
-  now: () => number
-}
+type Parts = Pick<Lanes, 'agent' | 'settings' | 'memory' | 'effects' | 'toolbox' | 'now'>
 type Known = { of: string; at: number; answer: Answer }
 type Answer = { ok: true; value: Json } | { ok: false; error: string }
 

@@ -1,13 +1,15 @@
 import { ADMIN_KEY_ID } from '../../contract/principal.ts'
-import type { Env } from '../../env.ts'
 import { decided, type ApprovalDecision, type Decider } from '../../contract/approval.ts'
 import { decideApproval, findApproval } from '../../store/approvals.ts'
 import { findKey } from '../../store/keys.ts'
 import type { ParkedRuns } from './approvals.ts'
 import { warn } from '../../base/warn.ts'
 import { storeOf } from '../../store/store.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = { scope: string; env: Env; parked: Pick<ParkedRuns, 'poll'>; now: () => number }
+type Parts = Pick<Lanes, 'scope' | 'env' | 'now'> & {
+  parked: Pick<ParkedRuns, 'poll'>
+}
 export type DecisionAnswer = { ok: true; status: 'approved' | 'rejected' } | { ok: false; message: string }
 
 /**

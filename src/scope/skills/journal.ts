@@ -4,22 +4,13 @@ import type { Journal, JournalEntry, Phase, RunnerPorts, StepBegin, StepEnd } fr
 import type { RunIdentity, SessionEntry } from '../../skills/session/ports.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
-import type { Database } from '../storage/database.ts'
 import { ownerOfRun, type EffectPlace } from '../effects/effect.ts'
-import type { EffectLane, HeldEffect } from '../effects/effect-lane.ts'
-import type { Toolbox } from '../effects/toolbox.ts'
-import type { Guard, Work } from '../upkeep/guard.ts'
-import type { Jobs } from '../jobs.ts'
-import type { Unit, UnitOfWork } from '../storage/unit.ts'
+import type { HeldEffect } from '../effects/effect-lane.ts'
+import type { Work } from '../upkeep/guard.ts'
+import type { Unit } from '../storage/unit.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
-type JournalParts = {
-  database: Database
-  effects: EffectLane
-  toolbox: Toolbox
-  guard: Guard
-  jobs: Jobs
-  unit: UnitOfWork
-}
+type JournalParts = Pick<Lanes, 'database' | 'effects' | 'toolbox' | 'guard' | 'jobs' | 'unit'>
 type JournalledRun = { run: RunIdentity; head: EntryHead; append: (unit: Unit, entry: SessionEntry) => void }
 
 /**

@@ -1,26 +1,20 @@
 import type { ApprovedRun, ParkedRun } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import { MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
-import type { Job, Jobs } from '../jobs.ts'
+import { MOST_DEATHS } from '../upkeep/guard.ts'
+import type { Job } from '../jobs.ts'
 import { scopeHead } from '../log/spans.ts'
-import type { UnitOfWork } from '../storage/unit.ts'
-import type { Outbox } from '../replication/outbox.ts'
 import { notRun, type OpenRun, type SkillRuns } from './runs.ts'
 import type { Skills } from './sessions.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
 /** Retry interval of an approved run that waits for another run. */
 const WAIT_MS = 60_000
 /** Gate checks that pass by themselves over time. */
 const PACE = new Set(['cooldown', 'concurrency'])
 
-type RunJobParts = {
-  jobs: Jobs
+type RunJobParts = Pick<Lanes, 'jobs' | 'outbox' | 'guard' | 'unit' | 'now'> & {
   skills: Skills
   runs: SkillRuns
-  outbox: Pick<Outbox, 'put'>
-  guard: Guard
-  unit: UnitOfWork
-  now: () => number
 }
 
 /** Resumes runs after a crash, and starts approved runs. */

@@ -2,13 +2,10 @@ import { type JsonFields, isJsonFields, type Json } from '../../base/json.ts'
 import type { LastGood } from '../../skills/runner/ports.ts'
 import type { RunRecord, RunsPort, SessionEntry, SkillUsage } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import type { Database } from '../storage/database.ts'
-import type { DoneKeys, DoneRow } from '../effects/done-keys.ts'
-import type { Guard } from '../upkeep/guard.ts'
-import type { Jobs } from '../jobs.ts'
-import type { Unit, UnitOfWork } from '../storage/unit.ts'
-import type { Outbox } from '../replication/outbox.ts'
+import type { DoneRow } from '../effects/done-keys.ts'
+import type { Unit } from '../storage/unit.ts'
 import type { ApprovalRun } from '../../contract/approval.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
 /** The runs in which transitions between skills are counted. */
 const RECENT_RUNS = 200
@@ -26,7 +23,7 @@ export type RunAsker = {
 /** A run's job: the state to resume from, with its steps in the effect journal. */
 export type OpenRun = { record: RunRecord; cause: string }
 
-type RunParts = { database: Database; done_keys: DoneKeys; outbox: Pick<Outbox, 'put'>; jobs: Jobs; unit: UnitOfWork; guard: Guard }
+type RunParts = Pick<Lanes, 'database' | 'done_keys' | 'outbox' | 'jobs' | 'unit' | 'guard'>
 
 /**
  * The runs of skills. A row and a job are written before the first step; the run's end, its result

@@ -2,7 +2,6 @@ import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { Json } from '../../base/json.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 import type { Act } from '../../contract/reflex.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
 import type { Event } from '../../core/event.ts'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { placeOf } from '../../skills/gate/compat.ts'
@@ -17,11 +16,6 @@ import type {
 } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { SkillSession } from '../../skills/session/session.ts'
-import type { Database } from '../storage/database.ts'
-import type { EffectLane } from '../effects/effect-lane.ts'
-import type { Toolbox } from '../effects/toolbox.ts'
-import type { Guard } from '../upkeep/guard.ts'
-import type { Jobs } from '../jobs.ts'
 import { childHead } from '../log/spans.ts'
 import type { CountedParts } from '../turns/metered-model.ts'
 import type { Unit } from '../storage/unit.ts'
@@ -32,6 +26,7 @@ import type { RunAsker, SkillRuns } from './runs.ts'
 import { ScopeSession } from './scope-session.ts'
 import type { SkillCache } from './skill-cache.ts'
 import { slotModel } from './slot-model.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
 /** The owner of a session: its place in the log, and what it may use. `model` is the turn's. */
 export type SessionFor = {
@@ -45,19 +40,13 @@ export type SessionFor = {
   /** The turn's acts; each skill run adds one. */
   acts?: Act[]
 }
-type Parts = CountedParts & {
-  scope: string
-  database: Database
-  guard: Guard
-  effects: EffectLane
-  toolbox: Toolbox
-  shelf: SkillCache
-  runs: SkillRuns
-  jobs: Jobs
-  parked: ParkedRuns
-  layers: BlackboardLayers
-  settings: () => Settings
-}
+type Parts = CountedParts &
+  Pick<Lanes, 'scope' | 'database' | 'guard' | 'effects' | 'toolbox' | 'jobs' | 'settings'> & {
+    shelf: SkillCache
+    runs: SkillRuns
+    parked: ParkedRuns
+    layers: BlackboardLayers
+  }
 
 /**
  * Gated skills in a scope. Each turn, action or call that may propose one has its own session over

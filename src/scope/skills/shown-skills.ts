@@ -1,6 +1,5 @@
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
 import { emptyBlackboard } from '../../skills/plan/blackboard.ts'
 import { buildBulletin, goalOf } from '../../skills/bulletin/bulletin.ts'
 import { type Bulletin } from '../../contract/skill.ts'
@@ -10,8 +9,13 @@ import { placeOf } from '../../skills/gate/compat.ts'
 import type { BlackboardLayers } from './blackboard-layers.ts'
 import type { SkillRuns } from './runs.ts'
 import type { SkillCache } from './skill-cache.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = { shelf: SkillCache; layers: BlackboardLayers; runs: SkillRuns; settings: () => Settings }
+type Parts = Pick<Lanes, 'settings'> & {
+  shelf: SkillCache
+  layers: BlackboardLayers
+  runs: SkillRuns
+}
 export type ShownSkill = {
   manifest: Manifest
   /** Required inputs that the scope's blackboard does not provide. */

@@ -2,8 +2,6 @@ import { skills as registry } from '../../artifacts/kinds.ts'
 import { TooLate, withDeadline } from '../../base/deadline.ts'
 import { warn } from '../../base/warn.ts'
 import type { SkillEntryKind } from '../../contract/log-entry.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
-import type { Env } from '../../env.ts'
 import { SkillCopy } from '../../skills/bulletin/copy.ts'
 import { SkillIndex } from '../../skills/bulletin/skill-index.ts'
 import { placeOf } from '../../skills/gate/compat.ts'
@@ -13,10 +11,9 @@ import type { FoundSkill } from '../../skills/session/ports.ts'
 import { readFeed } from '../../store/artifact-feed.ts'
 import { runnableIn } from '../../store/artifact-patterns.ts'
 import { ArtifactCopy } from '../replication/artifact-copy.ts'
-import type { Database } from '../storage/database.ts'
 import { scopeHead } from '../log/spans.ts'
-import type { UnitOfWork } from '../storage/unit.ts'
 import { storeOf } from '../../store/store.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
 /**
  * The age in ms up to which a model's turn uses the cache without polling. API calls always poll.
@@ -26,14 +23,7 @@ const TIMEOUT_MS = 5000
 /** Pause after a timeout, so that actions and turns do not wait for D1 one after the other. */
 const STALLED_MS = 10_000
 
-type Parts = {
-  scope: string
-  env: Env
-  database: Database
-  unit: UnitOfWork
-  settings: () => Settings
-  now: () => number
-}
+type Parts = Pick<Lanes, 'scope' | 'env' | 'database' | 'unit' | 'settings' | 'now'>
 
 /**
  * The active skills that this scope may show and run. The cache keeps serving while D1, the control

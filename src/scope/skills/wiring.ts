@@ -1,39 +1,18 @@
-import type { WorkingMemory } from '../context/working-memory.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
-import type { Alarm } from '../upkeep/alarm.ts'
-import type { CountedParts } from '../turns/metered-model.ts'
-import type { Database } from '../storage/database.ts'
-import type { DoneKeys } from '../effects/done-keys.ts'
-import type { EffectLane } from '../effects/effect-lane.ts'
-import type { Guard } from '../upkeep/guard.ts'
-import type { Toolbox } from '../effects/toolbox.ts'
-import type { Jobs } from '../jobs.ts'
+import type { Lanes } from '../effects/wiring.ts'
 import { BlackboardLayers } from './blackboard-layers.ts'
 import { Decisions } from './decisions.ts'
 import { ParkedRuns } from './approvals.ts'
 import { handleRuns } from './run-jobs.ts'
-import type { Outbox } from '../replication/outbox.ts'
 import { SkillRuns } from './runs.ts'
 import { SecretSettings } from './secret-settings.ts'
 import { SkillCache } from './skill-cache.ts'
 import { SkillViews } from './shown-skills.ts'
 import { Skills } from './sessions.ts'
 
-type Parts = CountedParts & {
-  scope: string
-  guard: Guard
-  database: Database
-  done_keys: DoneKeys
-  outbox: Outbox
-  effects: EffectLane
-  jobs: Jobs
-  toolbox: Toolbox
-  alarm: Alarm
-  memory: WorkingMemory
-  settings: () => Settings
-}
+export type Skilled = Lanes & ReturnType<typeof composeSkills>
 
-export function composeSkills(parts: Parts) {
+/** Wires the gated skills. */
+export function composeSkills(parts: Lanes) {
   const shelf = new SkillCache(parts)
   const runs = new SkillRuns(parts)
   const parked = new ParkedRuns(parts)

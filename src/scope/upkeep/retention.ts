@@ -1,32 +1,17 @@
-import type { Settings } from '../../contract/settings/settings.ts'
-import type { DoneKeys } from '../effects/done-keys.ts'
-import type { EffectLane } from '../effects/effect-lane.ts'
-import { together, type Guard } from './guard.ts'
-import type { Inbox } from '../inbox/inbox.ts'
-import type { Counters } from '../storage/counters.ts'
-import type { Log } from '../log/log.ts'
-import type { EventReplica } from '../replication/event-replica.ts'
+import { together } from './guard.ts'
 import type { SkillRuns } from '../skills/runs.ts'
-import type { ActionKeys } from '../reflexes/action-keys.ts'
-import type { WorkingMemory } from '../context/working-memory.ts'
 import type { Unit } from '../storage/unit.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 const BATCH = 1000
 
-type Parts = {
-  guard: Guard
-  inbox: Inbox
-  memory: WorkingMemory
-  log: Log
-  counters: Counters
-  effects: EffectLane
-  done_keys: DoneKeys
-  action_keys: ActionKeys
-  replica: Pick<EventReplica, 'mark' | 'unreplicated'>
+type Parts = Pick<
+  Lanes,
+  'guard' | 'inbox' | 'memory' | 'log' | 'counters' | 'effects' | 'done_keys' | 'action_keys' | 'replica' | 'settings'
+> & {
   runs: SkillRuns
-  settings: () => Settings
 }
 
 /**
