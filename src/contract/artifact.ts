@@ -2,9 +2,8 @@ import type { Provenance } from './reflex.ts'
 import type { SkillProvenance, SkillSharing } from './skill.ts'
 
 /**
- * The kinds of versioned artifacts. `counted`: the registry numbers versions; otherwise the content
- * declares a semantic version. `by_owner`: a version reaches the scopes its owner covers; otherwise
- * those that refer to it. A new kind adds a line here and its rules in `artifacts/`.
+ * The kinds of versioned artifacts. `counted`: the registry numbers versions. `by_owner`: a version
+ * reaches the scopes its owner covers, not those that refer to it.
  */
 export const artifactKinds = {
   reflex: { counted: true, by_owner: false },
@@ -54,8 +53,7 @@ export type Subscription = { kind: ArtifactKind; scope: string } | { kind: Artif
 export type ArtifactChange = { id: string; version: string; artifact: Artifact | null }
 
 /**
- * A page of a subscription's changes, in order, up to `revision`. `more`: request the next page.
- * `whole`: the page is complete, so empty the copy first. `restart`: likewise, because the registry
- * is older than the copy, as after a restored backup.
+ * A page of a subscription's changes, up to `revision`. `whole`: empty the copy first. `restart`:
+ * likewise, because the registry is older than the copy.
  */
 export type ArtifactChanges = { changes: ArtifactChange[]; revision: number; more: boolean; whole?: boolean; restart?: boolean }

@@ -6,9 +6,7 @@ import type { FailedCall, Outcome, OutcomeStatus } from './event-record.ts'
 import type { WorkKind } from './scope.ts'
 import type { Schedule } from './schedule.ts'
 
-/**
- * The common fields of log entries. Trace and span ids are hexadecimal, as in W3C trace context.
- */
+/** The common fields of log entries. Ids are hexadecimal, as in W3C trace context. */
 const head = {
   trace_id: z.string(),
   span_id: z
@@ -103,10 +101,7 @@ export type EntryBody =
       idempotence_key: string | null
     }
   | { kind: 'reply-sent'; turn_id: string | null; reflex_id: string | null; content: string }
-  /**
-   * `context` is null if the previous entry, of another reflex, has it under the same
-   * `context_hash`. In the `state` `shadow` the action is not carried out.
-   */
+  /** `context` is null if the previous entry has it under the same `context_hash`. */
   | ({ kind: 'reflex-fired'; action: Action } & ReflexRunEntry)
   | ({ kind: 'reflex-passed'; reason: PassReason; error: string | null; detail?: string } & ReflexRunEntry)
   /** The outcome of a reflex's action that took the effect lane. */
@@ -149,9 +144,8 @@ type ReflexRunEntry = {
   duration_us: number
 }
 /**
- * `refused`: this scope does not allow the action. `cooldown`, `rate`: limits of the chain.
- * `suspended`: it failed too often here. `fuel`: the events of this call used up the fuel.
- * `too_large`: the event and scratch exceed the input limit.
+ * `refused`: not allowed here. `cooldown`, `rate`: the chain's limits. `suspended`: it failed too
+ * often. `fuel`: the call's fuel is used up. `too_large`: the input limit.
  */
 export type PassReason =
   | 'null'
@@ -167,10 +161,7 @@ export type PassReason =
   | 'too_large'
 export type ActionEnd = 'ok' | 'failed' | 'unknown' | 'reused'
 
-/**
- * Kinds of entries of skill sessions: decisions of the gate with their inputs, the steps of runs,
- * the blackboard. The session defines their fields.
- */
+/** Kinds of entries of skill sessions, which define their fields. */
 export const skillEntryKinds = [
   'bulletin-built',
   'blackboard-seeded',

@@ -6,9 +6,7 @@ const count = z.int()
 const percentiles = z.object({ p50: count, p90: count, p99: count, max: z.number() })
 export type Percentiles = z.infer<typeof percentiles>
 
-/**
- * A histogram in buckets that grow by 2^(1/8): percentiles to about 4 %. Empty ones are omitted.
- */
+/** A histogram in buckets that grow by 2^(1/8), which give percentiles to about 4 %. */
 export type Histogram = { buckets: Record<string, number>; count: number; max: number }
 
 /** Counters of one version of a reflex, in one scope or several. */

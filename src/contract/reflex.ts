@@ -127,8 +127,8 @@ export function skillName(written: string): { id: string; version: string | unde
 export type Decision = { by: 'turn' | 'reflex'; acts: Act[] }
 
 /**
- * An event as a reflex saw or would have seen it, with the decision; null while that is open.
- * `rebuilt`: nothing was recorded, so scratch, thinking and recent actions are empty.
+ * An event with a reflex's context and the decision, or null while it is open. `rebuilt`: nothing
+ * was recorded, so scratch, thinking and recent actions are empty.
  */
 export type Recording = {
   seq: number

@@ -30,10 +30,7 @@ export const timer = z
   .meta({ id: 'Timer' })
 export type Timer = z.infer<typeof timer>
 
-/**
- * The first tick after `after` (ms), or null. Ticks of `every_s` stay on the grid of `anchor`, when
- * the timer was set: a late wake-up neither drifts nor replays missed ticks.
- */
+/** The first tick after `after` (ms), or null. Ticks of `every_s` stay on the grid of `anchor`. */
 export function nextTick(schedule: Schedule, after: number, anchor: number): number | null {
   if ('at' in schedule) {
     const at = Date.parse(schedule.at)

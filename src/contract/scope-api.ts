@@ -21,10 +21,7 @@ export type Page<Item> = { items: Item[]; next_cursor: string | null }
 /** A request's place in its caller's trace: the trace, and the caller's span if there is one. */
 export type TraceContext = { trace_id: string; parent_id: string | null }
 
-/**
- * The authenticated client of a socket or stream, in the header `x-reflex-connect`. `decides_as` is
- * null if the key may not decide on approvals.
- */
+/** The client of a socket or stream, in the header `x-reflex-connect`. */
 export type Connect = {
   connection_id: string
   key_id: string
@@ -34,9 +31,7 @@ export type Connect = {
   after: number | null
 }
 
-/**
- * Close codes for clients. `keyDeleted`: do not reconnect. `tooFarBehind`: the client is too slow.
- */
+/** Close codes. `keyDeleted`: do not reconnect. `tooFarBehind`: the client is too slow. */
 export const keyDeleted = { code: 4401, reason: 'the key that opened this socket was deleted' } as const
 export const tooFarBehind = {
   code: 4008,
@@ -56,10 +51,7 @@ export type ProposalCaller = {
   trace?: TraceContext | undefined
 }
 
-/**
- * The RPC interface of a Scope object. Expected outcomes are data with a `reason`; errors are bugs
- * or infrastructure failures. Log entries are JSON text, which routes pass on unparsed.
- */
+/** The RPC interface of a Scope. Expected outcomes are data. Log entries are JSON text. */
 export interface ScopeApi {
   accept(events: Event[], via: Via): Promise<Accepted>
   /** Waits at most `timeout_ms` for the outcomes of the events. */
@@ -96,9 +88,7 @@ export interface ScopeApi {
   /** The identity of each tool call, as for the scope's effects. */
   identify(calls: ToolCall[]): Promise<(CallKeys | null)[]>
   metrics(): Promise<ScopeMetrics>
-  /**
-   * Runs a proposal if allowed; returns a ProposalResult as JSON. Models get and send no secrets.
-   */
+  /** Runs a proposal if allowed; returns a ProposalResult as JSON. */
   propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, by: ProposalCaller): Promise<string>
   /** The bulletin that a model would get for this text, as JSON. */
   bulletin(text: string): Promise<string>

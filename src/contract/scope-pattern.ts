@@ -17,9 +17,8 @@ export const patternMatchesSql = (subject: string): string => `CASE
     ELSE ${subject} = value END`
 
 /**
- * True if the pattern matches the scope; `*` matches any characters, also `/`. The leftmost match
- * of each piece suffices, without backtracking. Another pattern matches as text only if it is no
- * wider.
+ * True if the pattern matches the scope; `*` matches any characters. Another pattern matches as
+ * text only if it is no wider.
  */
 export function matchesScope(pattern: string, scope: string): boolean {
   const [first = '', ...pieces] = pattern.split('*')
@@ -49,9 +48,7 @@ export function overlaps(left: string, right: string): boolean {
   return bothOpen || shareText(left, right)
 }
 
-/**
- * Dynamic programming: cell j of row i is true if the first i and j characters match a common text.
- */
+/** Dynamic programming: cell j of row i is true if the prefixes match a common text. */
 function shareText(left: string, right: string): boolean {
   let above: boolean[] = []
   for (let i = 0; i <= left.length; i++) {

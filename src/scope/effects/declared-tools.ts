@@ -17,8 +17,8 @@ const OUTSIDE = /^(http|mcp)\./
 const MCP = /^mcp\.([^.]+)\.(.+)$/
 
 /**
- * The tools that a scope's settings declare: `http.NAME` and `mcp.SERVER.TOOL`. No request goes to
- * a host that `allowed_hosts` does not name, or with a secret that is not for that host.
+ * The tools of the settings: `http.NAME` and `mcp.SERVER.TOOL`. Requests go only to allowed hosts,
+ * with secrets for these hosts.
  */
 export class DeclaredTools {
   readonly #parts: Parts
@@ -36,9 +36,7 @@ export class DeclaredTools {
     await this.#servers.ready()
   }
 
-  /**
-   * The tools known to be callable. Cached for the current settings and the servers' current lists.
-   */
+  /** The tools known to be callable. Cached for the settings and the servers' lists. */
   available(): Readonly<Record<string, ToolDefinition>> {
     const settings = this.#parts.settings()
     const { revision } = this.#servers
@@ -57,10 +55,7 @@ export class DeclaredTools {
     return Object.fromEntries(found.flatMap(([name, tool]) => (tool?.ok ? [[name, tool.definition]] : [])))
   }
 
-  /**
-   * Null if the name is not a declared tool's. A call to a server that has not listed its tools yet
-   * asks it.
-   */
+  /** Null for other names. Queries a server that has not listed its tools yet. */
   find(name: string): FoundTool | null {
     if (!OUTSIDE.test(name)) return null
     const { http_tools, mcp_servers } = this.#parts.settings()
@@ -88,9 +83,7 @@ export class DeclaredTools {
     return checked.ok ? secretRefusal(this.#parts.env, declared) : `${checked.reason}; see the setting allowed_hosts`
   }
 
-  /**
-   * Cached for the current settings: a schema is costly, and reflexes look tools up at every event.
-   */
+  /** Cached for the current settings: a schema is costly. */
   #httpTool(name: string): FoundTool {
     const settings = this.#parts.settings()
     if (this.#http?.of !== settings) {

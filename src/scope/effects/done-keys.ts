@@ -14,9 +14,8 @@ const KEPT_BYTES = 256
 const HASH_CHARACTERS = 22
 
 /**
- * Idempotency keys that outlive their journal rows: an effect with a key happens once for as long
- * as the scope promises (`idempotence_days`), which is longer than it retains its log. A row holds
- * only the key's hash, because keys may contain personal data.
+ * Idempotency keys that outlive their journal rows, for `idempotence_days`. Rows hold only hashes,
+ * because keys may contain personal data.
  */
 export class DoneKeys {
   readonly #database: Database

@@ -18,8 +18,8 @@ const ID = `owner || '/' || CASE phase WHEN 'call' THEN '' ELSE phase || '/' END
 export const effectId = ({ owner, phase, place }: EffectPlace): string => `${owner}/${phase === 'call' ? '' : `${phase}/`}${place}`
 
 /**
- * The journal of effects and of the steps of plans: one row each, written before a tool is called
- * and when it has ended (G8). `step` is a step's own end, written with its effect's.
+ * The journal of effects and of plan steps: a row is written before and after each call (G8).
+ * `step` is a step's own end.
  */
 export class EffectJournal {
   readonly #database: Database
@@ -106,10 +106,7 @@ export class EffectJournal {
     return this.byKey(tool, key)?.status === 'ok'
   }
 
-  /**
-   * Calls without a key and with the same arguments: of earlier turns, and those of this turn whose
-   * end is unknown.
-   */
+  /** Calls without a key and with equal arguments, of earlier turns or with an unknown end. */
   sameCalls(call: { owner: string; earlier: readonly string[]; tool: string; arguments_hash: string }): RecordedEffect[] {
     const sql = `SELECT ${ID} AS id, status, output, error FROM effects WHERE owner IN (SELECT value FROM json_each(?1) UNION ALL SELECT ?2)
         AND phase = 'call' AND tool = ?3 AND arguments_hash = ?4 AND idempotence_key IS NULL

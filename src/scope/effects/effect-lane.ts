@@ -56,9 +56,7 @@ export class EffectLane {
     this.journal = parts.journal
   }
 
-  /**
-   * Runs a tool, or answers from the journal. Throws if the input is invalid or the tool throws.
-   */
+  /** Runs a tool, or answers from the journal. Throws for invalid input, and if the tool throws. */
   async run(request: EffectRequest): Promise<unknown> {
     const held = await this.hold(request)
     this.#parts.unit((unit) => held.close(unit), effectWork(request))

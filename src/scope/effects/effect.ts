@@ -10,10 +10,7 @@ import type { Work } from '../upkeep/guard.ts'
 
 /** `call`: a tool that a turn, a reflex or an operator called. */
 export type EffectPhase = 'call' | Phase
-/**
- * The key of an effect in the journal. `owner` is its turn, its reflex's action, its run or its
- * operator call.
- */
+/** The key of an effect. `owner` is its turn, action, run or operator call. */
 export type EffectPlace = { owner: string; phase: EffectPhase; place: number }
 
 export type EffectRequest = {
@@ -46,10 +43,7 @@ export function effectWork({ turn_id, cause, step }: Pick<EffectRequest, 'turn_i
   return turn_id !== null && 'by' in cause && cause.by.startsWith('reflex:') ? { kind: 'action', id: turn_id } : undefined
 }
 
-/**
- * The input as the tool's schema parses it. Throws if it does not fit, or is too large to be
- * journalled.
- */
+/** The parsed input. Throws if it is invalid, or too large for the journal. */
 export function effectInput({ tool, definition, input }: Pick<EffectRequest, 'tool' | 'definition' | 'input'>): unknown {
   const parsed = definition.input.safeParse(input)
   if (!parsed.success) throw new TypeError(`tool ${tool} was called with bad input: ${z.prettifyError(parsed.error)}`)
@@ -72,9 +66,7 @@ export function effectKey(
 /** How an effect ended, as the journal and the log record it. */
 export type EffectResult = { status: EffectEnd; output: unknown; error: string | null; stack?: string | null }
 
-/**
- * An effect that succeeded. An output that cannot be recorded is noted; the effect did not fail.
- */
+/** An effect that succeeded, even if its output cannot be recorded. */
 export function succeeded(output: unknown): EffectResult {
   try {
     const text = JSON.stringify(output ?? null)

@@ -20,10 +20,7 @@ export type McpCatalogue = { ok: true; tools: ReadonlyMap<string, McpTool> } | {
 type Parts = { env: Env; settings: () => Settings; fetch: typeof fetch; now: () => number }
 type Known = { catalogue: McpCatalogue; until: number; asked: string }
 
-/**
- * The tools of the scope's MCP servers. A stale list is queried when tools may be needed, with a
- * time limit. Lists are in memory only.
- */
+/** The tools of the scope's MCP servers. Stale lists are queried with a time limit. */
 export class McpServers {
   readonly #parts: Parts
   readonly #known = new Map<string, Known>()

@@ -14,10 +14,8 @@ type Parts = Pick<Lanes, 'effects' | 'proving' | 'unit' | 'agent' | 'settings'> 
 }
 
 /**
- * Calls from outside: proposals of skills, and tool calls by operators. A tool call is an effect
- * like any other, in the lane, journalled and logged, even if the setting `tools` withholds the
- * tool from the model. The caller gives the key, so that a call that a crash cut off can be
- * repeated.
+ * Calls from outside: proposals of skills, and tool calls by operators, which are effects even if
+ * the model may not call the tool. The caller gives the key.
  */
 export class OperatorCalls {
   readonly #parts: Parts

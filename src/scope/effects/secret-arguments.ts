@@ -5,16 +5,12 @@ import { namedIn, withSecrets } from '../../skills/plan/secret-reference.ts'
 import { secretOf } from '../../tools/tool-secrets.ts'
 
 type Called = { tool: string; definition: ToolDefinition; input: unknown; secrets?: readonly string[] | undefined }
-/**
- * `names`: the secrets in the input. `hider` removes all known secrets from the output, and these
- * at any length.
- */
+/** `names`: the secrets in the input. `hider` masks them at any length, and all known secrets. */
 export type Filled = { input: unknown; names: readonly string[]; hider: SecretHider }
 
 /**
- * Fills in the values of the secrets that the input names. Throws if the tool may not have one: a
- * secret goes only to the hosts that the deployment names for it, so the tool must declare its
- * hosts.
+ * Fills in the secrets that the input names. Throws if the tool may not have one: it must declare
+ * its hosts.
  */
 export function fillSecrets(env: Env, { tool, definition, input, secrets = [] }: Called): Filled {
   const known = deploymentHider(env)

@@ -9,8 +9,7 @@ type Tools = Readonly<Record<string, ToolDefinition>>
 type Parts = { scope: string; agent: () => Agent; settings: () => Settings; outside: DeclaredTools }
 
 /**
- * The tools that this scope may use, in turns, reflexes and plans: the agent's, those that the
- * settings declare, and the scope's own if they are granted. All others are refused.
+ * The tools that this scope may use: the agent's, those of the settings, and its own if granted.
  */
 export class Toolbox {
   readonly #parts: Parts
@@ -35,10 +34,7 @@ export class Toolbox {
     return { ...this.#own, ...outside.available(), ...agent().tools }
   }
 
-  /**
-   * Identifies a call, for comparing calls, whether the scope may make it or not. Does not need the
-   * list of an MCP server: its tools take any fields.
-   */
+  /** Identifies a call, even if the scope may not make it. */
   readonly keyOf: KeyOf = (name, args) => {
     const { scope, outside, agent } = this.#parts
     const tools = { ...this.#own, ...agent().tools }

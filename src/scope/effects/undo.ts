@@ -8,8 +8,8 @@ export type UndoParts = Pick<Reflexes, 'scope' | 'action_keys' | 'toolbox'> & {
 }
 
 /**
- * Lets an undone effect happen again by releasing its key in the journal and in reflexes' action
- * keys. Effects of unknown outcome keep their key. Called in the unit that ends the undo tool.
+ * Releases the key of an undone effect, so that it may happen again. Called in the unit that ends
+ * the undo tool. Effects of unknown outcome keep their key.
  */
 export function releaseUndone(
   unit: Unit,

@@ -14,10 +14,7 @@ export function openConnection(request: Request, { sockets, streams }: { sockets
   return request.headers.get('upgrade')?.toLowerCase() === 'websocket' ? sockets.connect(connect) : streams.open(connect)
 }
 
-/**
- * Tickets of this scope that were used and have not expired. The Worker verifies a ticket first. A
- * ticket works once because its nonce can be inserted once.
- */
+/** Used, unexpired tickets. A ticket works once because its nonce can be inserted once. */
 export class UsedTickets {
   /** The object's own clock decides when a nonce is dropped and from when on it is refused. */
   use(unit: Unit, nonce: string, expires_at: number): { ok: true } | Refused<'used' | 'too_many'> {

@@ -15,10 +15,8 @@ type Parts = {
 }
 
 /**
- * Closes connections soon after their key is deleted. While connections are in use, it queries D1
- * for all of their keys, in the background and at most once a minute. It needs no alarm: nothing is
- * sent or received while the object sleeps. Keys are created and deleted but never changed, so it
- * is enough to check that they exist.
+ * Closes connections soon after their key is deleted: while they are in use, checks at most once a
+ * minute that their keys exist. Keys never change.
  */
 export class KeyCheck {
   readonly #parts: Parts

@@ -1,10 +1,7 @@
 import type { Event } from '../../core/event.ts'
 import { limits } from '../../base/limits.ts'
 
-/**
- * A message that a socket sent. Messages of a socket are answered in the order in which they
- * arrived.
- */
+/** A message of a socket. Each socket is answered in order. */
 export type Message<Socket> = { socket: Socket; bytes: number } & ({ kind: 'event'; event: Event } | { kind: 'other'; answer: () => void })
 /** Handles messages in one write. */
 type Take<Socket> = (messages: readonly Message<Socket>[]) => void
@@ -20,11 +17,8 @@ const GATHER_MS = 3
 const ALONE = { of_one: 2, of_all: 8 } as const
 
 /**
- * Batches the messages of bursts, fairly among sockets. A message that arrives alone is handled at
- * once. The runtime delivers the messages that it has before it runs timers, so messages that
- * arrive before a timer of 0 ms fires are a burst: they are gathered and handled together, a share
- * of each socket in turn. A client that waits for each acknowledgement before it sends again is
- * never delayed.
+ * Batches the messages of bursts, fairly among sockets. A lone message is handled at once. The
+ * runtime delivers its messages before timers, so messages before a timer of 0 ms are a burst.
  */
 export class SocketBatches<Socket> {
   readonly #take: Take<Socket>
@@ -69,9 +63,7 @@ export class SocketBatches<Socket> {
     this.#count += 1
   }
 
-  /**
-   * The timer fired: handles the rest. If there was nothing left, the next message is alone again.
-   */
+  /** The timer fired: handles the rest. If nothing is left, the next message is alone again. */
   #ended(): void {
     const batch = this.#gathered()
     this.#heard = batch.length > 0 ? new Map() : null
@@ -80,9 +72,7 @@ export class SocketBatches<Socket> {
     this.#take(batch)
   }
 
-  /**
-   * Takes a share of each socket in turn, round by round, until nothing is left or a batch is full.
-   */
+  /** Takes a share of each socket in turn, until nothing is left or a batch is full. */
   #gathered(): Message<Socket>[] {
     const batch: Message<Socket>[] = []
     let room = BATCH_BYTES

@@ -4,10 +4,9 @@ import { type Connect, tooFarBehind } from '../../contract/scope-api.ts'
 import type { Log } from '../log/log.ts'
 
 /**
- * The state of a socket, kept across hibernation. `cursor` is the `seq` of the last entry sent, and
- * set only while the socket catches up with the log. `live_after` is the last entry it no longer
- * needs. `sent`, `marked` and `read` count bytes: sent in all, up to the last mark, and up to the
- * last mark that came back. `closing`: closed by us, with unread data that the runtime still keeps.
+ * The state of a socket across hibernation. `cursor` is the last `seq` sent during catch-up.
+ * `live_after` is the last entry it does not need. `sent`, `marked` and `read` count bytes: in all,
+ * up to the last mark, and up to the last returned mark.
  */
 export type Attachment = Omit<Connect, 'after'> & {
   cursor: number | null
@@ -21,18 +20,14 @@ type Entry = { seq: number; text: string }
 type Parts = { log: Log; now: () => number }
 
 const PAGE = 500
-/**
- * How long to wait for a mark from a client that has never sent one back, and from one that has.
- */
+/** How long to wait for a mark, from a client that never returned one and from one that has. */
 const PATIENCE_MS = { unknown: 5000, known: 30_000 } as const
 const CHECK_MS = 1000
 
 /**
- * Sends to sockets at the pace of their clients. The runtime buffers everything that is sent and
- * does not report how much was read, so a client that does not read would fill the memory. A mark
- * follows every 64 kB, and the client sends it back. A socket with too much unread data waits for
- * its mark, then catches up from the log. If no mark arrives, the socket is closed; its client can
- * resume.
+ * Sends at the pace of the clients. The runtime buffers without a limit, so a mark that the client
+ * returns follows every 64 kB. A socket with too much unread data waits for its mark, then catches
+ * up from the log. Without a mark it is closed and may resume.
  */
 export class SocketFeed {
   readonly #parts: Parts
@@ -132,10 +127,7 @@ export class SocketFeed {
     }
   }
 
-  /**
-   * Page by page, yielding to other work. The socket is live once it has reached the end of the
-   * log.
-   */
+  /** Page by page, yielding to other work. At the end of the log the socket is live. */
   async #catchUp(socket: WebSocket): Promise<void> {
     if (this.#catching.has(socket)) return
     this.#catching.add(socket)
@@ -185,9 +177,7 @@ export class SocketFeed {
     }
   }
 
-  /**
-   * The socket counts as a connection until it has closed: until then its unread data takes memory.
-   */
+  /** The socket counts until it has closed: its unread data takes memory. */
   #close(socket: WebSocket, attachment: Attachment): void {
     this.#stalled.delete(socket)
     attachment.closing = true

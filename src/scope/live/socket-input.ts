@@ -26,10 +26,7 @@ export type SocketInput =
 
 const refused = (message: string): SocketInput => ({ ok: false, id: null, errors: [{ path: '', message }] })
 
-/**
- * Parses a message of a client: an event, `{"content": "…"}` (a `ws.message` of its connection) or
- * a decision on an approval. It never throws.
- */
+/** Parses a message: an event, `{"content": "…"}` or a decision on an approval. Never throws. */
 export function readSocketInput(message: string | ArrayBuffer, connection_id: string, rules: EventRules): SocketInput {
   if (typeof message !== 'string') return refused('binary messages are not understood: send JSON as text')
   if (!fitsBytes(message, limits.body_bytes)) return refused(`a message is at most ${limits.body_bytes} bytes; this one has more`)

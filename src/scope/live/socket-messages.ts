@@ -21,10 +21,7 @@ type Parts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now'> & {
   decisions: Pick<Decisions, 'take'>
 }
 
-/**
- * Messages from sockets, answered in order. An acknowledgement means that the event is durable: the
- * object's output gate holds it until the write is on disk.
- */
+/** Messages from sockets. Acknowledged events are durable: the output gate holds the answer. */
 export class SocketMessages {
   readonly #parts: Parts
   readonly #batches = new SocketBatches<WebSocket>((messages) => this.#take(messages))
@@ -53,9 +50,7 @@ export class SocketMessages {
     return { union: agents.eventSchema, types: agents.eventTypes, defaults: { now: now(), source }, scope, secrets: hider }
   }
 
-  /**
-   * Errors are answered in order, too: a client may need the order to match them to its messages.
-   */
+  /** Errors are answered in order, too, so that clients can match them. */
   #read(socket: WebSocket, attachment: Attachment, message: string | ArrayBuffer): Message<WebSocket> {
     const { connection_id, source, may_send, decides_as } = attachment
     const other = (answer: () => void) => ({ socket, bytes: 0, kind: 'other' as const, answer })
@@ -92,9 +87,7 @@ export class SocketMessages {
     }
   }
 
-  /**
-   * Accepts all in one write. If that fails, accepts each alone, so only faulty ones are refused.
-   */
+  /** Accepts all in one write, or each alone if that fails. */
   #accept(events: Event[]): Answer[] {
     if (events.length === 0) return []
     try {

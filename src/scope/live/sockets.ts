@@ -10,10 +10,7 @@ type Parts = Pick<Lanes, 'context' | 'log' | 'hider' | 'now'> & {
 type Entry = { seq: number; text: string }
 type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
 
-/**
- * Hibernating WebSockets. Every socket gets every log entry as it is written. `SocketMessages`
- * handles the messages of clients.
- */
+/** Hibernating WebSockets. Every socket gets every log entry. */
 export class Sockets {
   readonly #parts: Parts
   /** Sends to each socket at its client's pace. */

@@ -14,10 +14,9 @@ type Reader = { key_id: string; given_at: number | null; end: () => void; drop: 
 type Parts = { log: Log; key_check: Pick<KeyCheck, 'used' | 'watch'>; now: () => number }
 
 /**
- * The log as server-sent events. Each reader has a cursor and takes the next page when it has room,
- * so that a slow reader delays only itself. A reader that reconnects resumes after its
- * `Last-Event-ID`. The platform does not always report that a reader has gone, so one that takes
- * nothing for a minute is dropped together with its buffer.
+ * The log as server-sent events. Each reader has a cursor and takes pages at its own pace, and
+ * resumes after its `Last-Event-ID`. A reader that takes nothing for a minute is dropped: the
+ * platform does not always report that it has gone.
  */
 export class Streams {
   readonly #log: Log

@@ -22,10 +22,9 @@ type Parts = {
 type Mark = Position & { complete: boolean }
 
 /**
- * The scope's copy of the artifacts of one kind that it may use: active ones within its reach, and
- * those that it refers to. Stored with the registry's revision, so that a restarted object has them
- * while D1 is unavailable. Page and revision share a transaction: after a crash, later changes are
- * read again.
+ * The scope's copy of the artifacts of one kind that it may use. Stored with the registry's
+ * revision, in one transaction per page, so that a restarted object has them while D1 is
+ * unavailable.
  */
 export class ArtifactCopy {
   readonly #parts: Parts

@@ -171,9 +171,8 @@ export class EventReplica {
   }
 
   /**
-   * If D1 accepts a report without events, it rejects one of these: they are sent in halves,
-   * immediately, until that one is alone. It is retried a few times and then parked. Returns true
-   * if the first event is parked; throws if nothing can be sent now.
+   * D1 rejects one of these: sends halves until it is alone. It is retried a few times, then
+   * parked. Returns true if the first one is parked; throws if nothing can be sent.
    */
   async #isFound(some: readonly Sized[], error: unknown, unit: UnitOfWork): Promise<boolean> {
     const { db, guard, scope, now } = this.#parts

@@ -119,10 +119,7 @@ export class Outbox {
     if (!this.#flushing) this.#due = this.#parts.now()
   }
 
-  /**
-   * Replicates the pending items of this topic immediately. Returns false if D1 failed; the items
-   * are then retried with the rest.
-   */
+  /** Replicates a topic immediately. False if D1 failed; the items are retried with the rest. */
   async push(topic: Topic): Promise<boolean> {
     try {
       await this.#sendItems(topic)

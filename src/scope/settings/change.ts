@@ -48,8 +48,7 @@ export class Configuration {
     })
     if (!changed.ok) return changed
     memory.resize(changed.settings.context_limit)
-    // Update the chain before the response, so that it sees the next event. Another agent may have
-    // its own chain.
+    // Updates the chain before the response, so that it sees the next event.
     if (patch.reflexes !== undefined || JSON.stringify(changed.settings.reflexes) !== before) {
       windows.forget()
       await upkeep.rechained()

@@ -24,10 +24,7 @@ export class SettingsStore {
   #set: SettingsPatch
   #agent: Agent
   #settings: Settings
-  /**
-   * Stored settings that are no longer valid, and why. Their defaults apply until they are set
-   * again.
-   */
+  /** Stored settings that are no longer valid, and why. Their defaults apply. */
   readonly unusable: ReadonlyMap<string, string>
 
   constructor({ database, scope, env, agents }: { database: Database; scope: string; env: Env; agents: AgentRegistry }) {
@@ -89,10 +86,7 @@ export class SettingsStore {
     return null
   }
 
-  /**
-   * Drops stored settings that a newer schema or agent rejects; failing would make them
-   * uncorrectable.
-   */
+  /** Drops invalid stored settings: failing would make them uncorrectable. */
   #usable(kept: SettingsPatch): { set: SettingsPatch; unusable: Map<string, string> } {
     const unusable = new Map<string, string>()
     if (this.#flaw(kept) === null) return { set: kept, unusable }

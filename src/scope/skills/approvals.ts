@@ -41,9 +41,7 @@ export class ParkedRuns {
     return this.#poll_at !== null && this.#poll_at <= this.#parts.now()
   }
 
-  /**
-   * Reuses the request of the same key or agent. `record` is called in the unit that parks the run.
-   */
+  /** Reuses the request of the same key or agent. `record` is called in the unit that parks. */
   async park(run: ParkedRun, record: (unit: Unit, approval_id: string) => void): Promise<Parked> {
     const { unit } = this.#parts
     const earlier = this.#same(run)

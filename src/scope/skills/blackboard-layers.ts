@@ -19,10 +19,9 @@ type Known = { of: string; at: number; answer: Answer }
 type Answer = { ok: true; value: Json } | { ok: false; error: string }
 
 /**
- * The layers of a scope's blackboard: the setting `blackboard`, the scratch's exported keys, the
- * probes. A later layer replaces names of an earlier one. A value that cannot be used is left out
- * with its reason, so that a condition on it refuses instead of reading an old value. Answers of
- * probes are kept in memory only: an evicted scope asks again.
+ * The layers of a scope's blackboard: the setting, exported keys of the scratch, and probes; later
+ * layers win. Unusable values are omitted with their reason. Answers of probes are kept in memory
+ * only.
  */
 export class BlackboardLayers {
   readonly #parts: Parts

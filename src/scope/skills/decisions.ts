@@ -12,9 +12,7 @@ type Parts = Pick<Lanes, 'scope' | 'env' | 'now'> & {
 }
 export type DecisionAnswer = { ok: true; status: 'approved' | 'rejected' } | { ok: false; message: string }
 
-/**
- * Decisions on approvals that arrive over this scope's sockets. As over HTTP, they are taken in D1.
- */
+/** Decisions on approvals from this scope's sockets. They are taken in D1, as over HTTP. */
 export class Decisions {
   readonly #parts: Parts
 

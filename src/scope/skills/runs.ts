@@ -10,10 +10,7 @@ import type { Lanes } from '../effects/wiring.ts'
 /** The runs in which transitions between skills are counted. */
 const RECENT_RUNS = 200
 
-/**
- * The asker of a run: the turn, the reflex's action, the approval or the call. The same asker gets
- * the same run.
- */
+/** The asker of a run: a turn, an action, an approval or a call. It gets its run once. */
 export type RunAsker = {
   cause: string
   inputs_hash: string
@@ -60,10 +57,7 @@ export class SkillRuns {
     }
   }
 
-  /**
-   * An earlier run for one of these causes, with the same inputs; `result` is null until it has
-   * ended.
-   */
+  /** An earlier run for one of these causes. `result` is null until it has ended. */
   earlier(skill_id: string, causes: readonly string[], inputs_hash: string): { run_id: string; result: ProposalResult | null } | null {
     const sql = `SELECT run_id, result FROM skill_runs WHERE cause IN (SELECT value FROM json_each(?)) AND skill_id = ? AND inputs_hash = ?
         ORDER BY started_at LIMIT 1`

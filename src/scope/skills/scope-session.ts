@@ -9,10 +9,7 @@ import type { RunAsker, SkillRuns } from './runs.ts'
 type AskerParts = {
   runs: SkillRuns
   jobs: Jobs
-  /**
-   * The turn, action or call that the session is for, and its earlier attempts: their runs are not
-   * repeated.
-   */
+  /** The session's turn, action or call, and its earlier attempts. */
   causes: readonly string[]
   /** The asker under which the next run is recorded. */
   asker: RunAsker
@@ -21,8 +18,7 @@ type AskerParts = {
 }
 
 /**
- * A session for an asker that may repeat itself: the same proposal gets the same run. When the
- * asker ends, its run is stopped.
+ * A session for an asker that may repeat a proposal: it gets the same run. Its end stops the run.
  */
 export class ScopeSession {
   readonly #session: SkillSession

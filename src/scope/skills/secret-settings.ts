@@ -9,14 +9,12 @@ import type { SkillCache } from './skill-cache.ts'
 /** The settings, or a patch of them. */
 type Held = { blackboard?: SettingsPatch['blackboard'] }
 
-/**
- * Log entries with a blackboard, which may be older than the skill that has a secret at a place.
- */
+/** Log entries with a blackboard, which may be older than a skill's secret paths. */
 const TELLING = new Set(['settings-changed', 'blackboard-seeded'])
 
 /**
- * Blackboard paths from which active skills take secret inputs. A setting must name the secret
- * there, as `{"secret": "REFLEX_TOOL_X"}`: a plain value is refused, and an existing one is hidden.
+ * Blackboard paths from which active skills take secret inputs. Settings must name a secret there,
+ * as `{"secret": "REFLEX_TOOL_X"}`.
  */
 export class SecretSettings {
   readonly #shelf: SkillCache
@@ -41,10 +39,7 @@ export class SecretSettings {
     return null
   }
 
-  /**
-   * Returns the settings without secrets. Refreshes the skill cache only if there is something to
-   * hide.
-   */
+  /** The settings without secrets. Refreshes the skill cache only if needed. */
   async settled<Settings extends Held>(settings: Settings): Promise<Settings> {
     if (Object.keys(settings.blackboard ?? {}).length > 0) await this.#shelf.catchUp({ at_once: false })
     return this.shown(settings)

@@ -48,10 +48,7 @@ type Parts = CountedParts &
     layers: BlackboardLayers
   }
 
-/**
- * Gated skills in a scope. Each turn, action or call that may propose one has its own session over
- * the scope's registry, journal and effect lane.
- */
+/** Gated skills in a scope. Each turn, action or call has its own session. */
 export class Skills {
   readonly #parts: Parts
   readonly #keys = new ScopedLocks()
@@ -66,10 +63,7 @@ export class Skills {
     return Array.isArray(roles) ? roles.map(String) : ['agent']
   }
 
-  /**
-   * True if a skill fits this scope. If none does, a turn has no session and logs nothing about
-   * skills.
-   */
+  /** True if a skill fits this scope. If not, a turn has no session. */
   async any(): Promise<boolean> {
     await this.#parts.shelf.catchUp({ at_once: false })
     return this.#parts.shelf.index().size > 0

@@ -15,9 +15,7 @@ import { scopeHead } from '../log/spans.ts'
 import { storeOf } from '../../store/store.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-/**
- * The age in ms up to which a model's turn uses the cache without polling. API calls always poll.
- */
+/** The age in ms up to which a turn uses the cache without polling. */
 const FRESH_MS = 2000
 const TIMEOUT_MS = 5000
 /** Pause after a timeout, so that actions and turns do not wait for D1 one after the other. */
@@ -26,9 +24,8 @@ const STALLED_MS = 10_000
 type Parts = Pick<Lanes, 'scope' | 'env' | 'database' | 'unit' | 'settings' | 'now'>
 
 /**
- * The active skills that this scope may show and run. The cache keeps serving while D1, the control
- * plane, is away, also after an eviction; the log records the start and the end of that. Versions
- * that it lacks cannot be decided on meanwhile.
+ * The active skills that this scope may use. The cache serves them while D1 is unavailable, also
+ * after an eviction; the log records the start and the end of that.
  */
 export class SkillCache {
   readonly #parts: Parts

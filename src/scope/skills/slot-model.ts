@@ -10,10 +10,7 @@ import { withDeadline } from '../../base/deadline.ts'
 /** Time limit, since the proposer waits. After it, the slot becomes a question. */
 const TIMEOUT_MS = 10_000
 
-/**
- * Answers pinned parsers, with the turn's model or else with the scope's, in the same budget and
- * log.
- */
+/** Answers pinned parsers with the turn's or the scope's model, in the same budget and log. */
 export function slotModel(
   parts: CountedParts & { env: Env },
   { head, model, signal }: { head: EntryHead; model: LanguageModelV4 | undefined; signal: AbortSignal | undefined },

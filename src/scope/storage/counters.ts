@@ -10,10 +10,7 @@ export type EntryWriter = { readonly last: number; write(counts: string | null):
 const KEY = 'counters'
 const UNITS_PER_SNAPSHOT = 100
 
-/**
- * Counts since the scope exists. Each unit writes its counts with its entries of the log. The sums
- * are written seldom: after a restart they are the last snapshot and the rows of the log behind it.
- */
+/** Sums since the scope exists: the last snapshot, and the counts of the log after it. */
 export class Counters {
   readonly #counts: Counts
   #changes: Partial<Counts> = {}

@@ -11,16 +11,12 @@ export type Row = Record<string, string | number | null>
 /** `lay` creates the schema and the scope's initial rows. */
 type Schema = { laid: boolean; lay: () => void }
 
-/**
- * Statements without effect on empty tables. Their aggregates return no row instead of zero or
- * null.
- */
+/** Statements without effect on empty tables. Their aggregates return no row instead of zero. */
 const NEEDS_ROWS = /^\s*(?:SELECT|UPDATE|DELETE)\b/
 
 /**
- * A scope's SQLite. Synchronous, so that a task's statements are seen and committed together. Bound
- * text is stripped of the deployment's secrets. The first insertion creates the schema: an object
- * that was only read stores nothing.
+ * A scope's SQLite. Synchronous, so that a task's statements are committed together. Masks secrets
+ * in bound text. The first insertion creates the schema.
  */
 export class Database {
   readonly #storage: DurableObjectStorage
@@ -68,10 +64,7 @@ export class Database {
     return typeof param === 'string' ? this.#hider.text(param) : param
   }
 
-  /**
-   * Runs `sql` once per chunk of `values`, read from `json_each(?1)`, and joins the rows; `params`
-   * follow as ?2, ?3 … A SQL parameter holds about 2 MB, and a list may be longer.
-   */
+  /** Runs `sql` per chunk of `values`, read from `json_each(?1)`, since a parameter holds 2 MB. */
   allOf<Shape extends object = Row>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]): Shape[] {
     const chunks = jsonChunks(values.map((value) => JSON.stringify(value)))
     return chunks.flatMap((chunk) => this.all<Shape>(sql, chunk, ...params))

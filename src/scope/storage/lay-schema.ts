@@ -8,8 +8,8 @@ export const isLaid = ({ sql }: DurableObjectStorage): boolean =>
   sql.exec(`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'state'`).toArray().length > 0
 
 /**
- * Migrates the schema synchronously: drizzle's migrator is asynchronous in its type only. The
- * tables are checked, since its rejection would arrive too late.
+ * Migrates the schema. Drizzle's migrator is asynchronous in its type only, so the tables are
+ * checked.
  */
 export function laySchema(storage: DurableObjectStorage): void {
   migrate(drizzle(storage), migrations).catch((error: unknown) => {

@@ -49,8 +49,7 @@ export const events = sqliteTable(
 )
 
 /**
- * The append-only record of what the scope saw, decided and did: a row per unit of work. `entries`
- * is a JSON array of the entries, `seq` the number of the first. `counts` is what the unit counted.
+ * The log: a row per unit of work. `entries` is a JSON array, `seq` the number of the first entry.
  */
 export const log = sqliteTable('log', {
   seq: integer().primaryKey(),
@@ -96,9 +95,7 @@ export const effects = sqliteTable(
   ],
 )
 
-/**
- * Crash counts of work, and its parking time. `id` is unique per kind; `*` is all work of the kind.
- */
+/** Crash counts of work, and its parking time. `*` is all work of the kind. */
 export const guard = sqliteTable(
   'guard',
   {
@@ -145,10 +142,7 @@ export const jobs = sqliteTable('jobs', {
   due_at: integer().notNull().default(0),
 })
 
-/**
- * Idempotency keys of executed reflex actions. `effect` is the tool call whose undo releases the
- * key.
- */
+/** Keys of executed reflex actions. `effect` is the tool call whose undo releases the key. */
 export const actionKeys = sqliteTable(
   'action_keys',
   { reflex_id: text().notNull(), idempotence_key: text().notNull(), effect: text(), at: integer().notNull() },
@@ -162,10 +156,7 @@ export const trials = sqliteTable(
   (table) => [primaryKey({ columns: [table.seq, table.reflex_id, table.version] })],
 )
 
-/**
- * Skill runs: a row is inserted before the first step and updated with the result. Until then, its
- * job holds the state to resume from.
- */
+/** Skill runs, inserted before the first step. A job holds the state to resume from. */
 export const skillRuns = sqliteTable(
   'skill_runs',
   {
@@ -189,10 +180,7 @@ export const skillOutputs = sqliteTable('skill_outputs', {
   at: integer().notNull(),
 })
 
-/**
- * Keys of deleted journal rows, which must be known for longer. `output` is null if it was too
- * long.
- */
+/** Keys of deleted journal rows. `output` is null if it was too long. */
 export const doneKeys = sqliteTable(
   'done_keys',
   { hash: text().primaryKey(), output: text(), output_bytes: integer().notNull(), at: integer().notNull() },

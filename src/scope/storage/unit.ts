@@ -7,10 +7,7 @@ import type { Database, Row, StateChange } from './database.ts'
 
 export type Work = { kind: WorkKind; id: string }
 
-/**
- * An open unit of work: one transaction. A method that must run in a transaction takes the unit as
- * its first parameter, and writes only through it.
- */
+/** An open transaction. Methods that must run in one take it as their first parameter. */
 export type Unit = {
   /** The unit's time, in ms. */
   readonly now: number
@@ -30,10 +27,7 @@ export type Unit = {
   wakeBy: (at: number) => void
 }
 
-/**
- * Runs synchronous work in one transaction. A failure counts against `of`. A nested unit joins the
- * outer one and its `of`.
- */
+/** Runs synchronous work in one transaction. A failure counts against `of`. Nested units join. */
 export type UnitOfWork = <Result>(work: (unit: Unit) => Result, of?: Work) => Result
 
 /** A write that waits in memory for the next unit of work, which makes it first. */
@@ -72,8 +66,7 @@ type UnitParts = {
 }
 
 /**
- * Creates the unit of work. If work throws, memory and disk differ: `reset` drops the object, and
- * nothing is written until the next request rebuilds it from disk. Expected failures are data.
+ * Creates the unit of work. If work throws, memory and disk differ, so `reset` drops the object.
  */
 export function unitOfWork(parts: UnitParts): UnitOfWork {
   const { database, log, counters, buffered, deferred, guard, changed, reset, now } = parts

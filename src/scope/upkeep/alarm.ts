@@ -18,9 +18,7 @@ export class Alarm {
   #at: number | null = null
   #rearmed: () => void = () => {}
 
-  /**
-   * `laid` is true once the scope has stored data. Before that, an alarm would only create storage.
-   */
+  /** `laid`: the scope has stored data. Before that, an alarm would only create storage. */
   constructor(storage: DurableObjectStorage, { now, laid }: { now: () => number; laid: () => boolean }) {
     this.#storage = storage
     this.#now = now
@@ -47,10 +45,7 @@ export class Alarm {
     this.#set(at)
   }
 
-  /**
-   * The alarm fired. Until its handler returns, the platform repeats it if the object dies, so no
-   * other alarm is needed.
-   */
+  /** Until the handler returns, the platform repeats the alarm, so no other one is needed. */
   fired(): void {
     this.#at = null
   }
@@ -83,8 +78,7 @@ export class Alarm {
   #set(at: number | null): void {
     if (!this.#laid()) return
     this.#at = at
-    // Not awaited: the write joins the current transaction, and a storage failure resets the
-    // object.
+    // Not awaited: the write joins the transaction, and a failure resets the object.
     void (at === null ? this.#storage.deleteAlarm() : this.#storage.setAlarm(at))
   }
 }

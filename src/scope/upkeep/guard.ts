@@ -12,9 +12,7 @@ export const MOST_DEATHS = 5
 const MOST_WAKES = 2
 /** Work that a caller asked for: the response reports the failure, and nothing repeats it. */
 export const CALLER: Work = { kind: 'request', id: '' }
-/**
- * All work of a kind that runs together. After a crash it runs piece by piece, to find the cause.
- */
+/** All work of a kind. After a crash it runs piece by piece, to find the cause. */
 export const together = (kind: WorkKind): Work => ({ kind, id: TOGETHER })
 
 const TOGETHER = '*'

@@ -8,10 +8,7 @@ const TOLERATED_MS = 60_000
 /** Retry interval of parked retention work, which has no reset. */
 const DAY_MS = 86_400_000
 
-/**
- * Guards the work that the object begins by itself, on waking and at its alarm, so that work which
- * repeatedly crashes the object is parked.
- */
+/** Guards the object's own work, on waking and at its alarm, so that crashing work is parked. */
 export class OwnWork {
   readonly #parts: Collaborators
   #watched = false
@@ -95,10 +92,7 @@ export class OwnWork {
     guard.done(work)
   }
 
-  /**
-   * Corrects times that a fast clock left too far in the future: retries, leases and timers. The
-   * newest log entry shows by how much it was ahead.
-   */
+  /** Corrects times from a fast clock. The newest log entry shows how far it was ahead. */
   #correctClock(unit: Unit): void {
     const { log, parking, outage, timers } = this.#parts
     const newest = log.newest()

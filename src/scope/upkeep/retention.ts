@@ -15,8 +15,8 @@ type Parts = Pick<
 }
 
 /**
- * Deletes data past retention in small steps, at most once an hour. Duplicates of an event are
- * recognized until its id is deleted (G3).
+ * Deletes old data in small steps, at most once an hour. An event's id recognizes duplicates (G3)
+ * until then.
  */
 export class Retention {
   readonly #parts: Parts

@@ -7,16 +7,14 @@ import type { Guard } from './guard.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 
-/**
- * Excludes timers that were parked because their ticks crashed the scope; setting one releases it.
- */
+/** Excludes parked timers, whose ticks crashed the scope. Setting one releases it. */
 const NOT_PARKED = `name NOT IN (SELECT id FROM guard WHERE kind = 'timer' AND parked_at IS NOT NULL)`
 
 type TimerRow = { name: string; schedule: string; set_at: number; next_at: number; fired: number }
 
 /**
- * The scope's timers. A tick's event id contains the timer and its due time, so a tick repeated
- * after a crash is a duplicate (G3).
+ * The scope's timers. A tick's event id contains its due time, so a repeated one is a duplicate
+ * (G3).
  */
 export class Timers {
   readonly #database: Database
@@ -94,8 +92,8 @@ export class Timers {
   }
 
   /**
-   * Returns due ticks and advances their timers. Ticks missed during sleep become one. If the inbox
-   * is `full`, only final ticks are returned; the others are skipped.
+   * Returns due ticks and advances their timers. Missed ticks become one. If the inbox is `full`,
+   * only final ticks are returned.
    */
   due(unit: Unit, full: boolean, name?: string): Event[] {
     const { now } = unit
