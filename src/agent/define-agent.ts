@@ -43,9 +43,7 @@ export type Trigger<E extends Event> = (
 
 export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly EventSchema[]> = {
   name: string
-  /** Patterns of the scopes that the agent serves, such as `ssh/*`. */
   scopes: readonly string[]
-  /** Event types in addition to the built-in ones. */
   events?: Schemas
   filters?: readonly Filter<AgentEvent<Schemas>>[]
   /** System 2. An agent without a trigger only perceives. */
@@ -59,9 +57,7 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
    */
   probes?: Readonly<Record<string, (...args: never[]) => unknown>>
   settings?: Partial<Omit<Settings, 'agent' | 'retry'>> & { retry?: Partial<RetrySettings> }
-  /** The offline model's answers to this agent's prompts. */
   offline?: readonly OfflineRule[]
-  /** Additional API routes, behind the API's authentication. */
   routes?: OpenAPIHono<RouteEnv>
   /** Steps of the sweep that delete old rows from the agent's tables in D1. */
   retention?: readonly RetentionStep[]
@@ -85,7 +81,6 @@ export function defineAgent<const Schemas extends readonly EventSchema[] = []>(d
   return { ...definition, filters, trigger, tools } as unknown as Agent
 }
 
-/** The agents of a deployment and the event types that they define. */
 export type AgentRegistry = {
   agents: readonly Agent[]
   eventTypes: readonly string[]

@@ -16,7 +16,6 @@ export class Follower {
     return this.#at.revision
   }
 
-  /** Continues from a stored copy. */
   resume(at: Position): void {
     this.#at = at
   }
@@ -34,7 +33,6 @@ export class Follower {
     }
   }
 
-  /** Ignores stale responses. */
   #take(page: ArtifactChanges, of: string): void {
     const { revision, restart = false } = page
     if (of === this.#at.of && revision < this.#at.revision && !restart) return

@@ -44,7 +44,6 @@ export type NewSkill = Registration & Pick<SkillVersion, 'manifest' | 'provenanc
 export const registerReflex = (db: D1Database, { code, ...draft }: NewReflex): Promise<Registered<ReflexVersion>> =>
   reflexes.register(db, { ...draft, content: code, sharing: 'org' })
 
-/** Registers a skill as a candidate. */
 export function registerSkill(db: D1Database, { manifest, ...draft }: NewSkill): Promise<Registered<SkillVersion>> {
   const { id, version, description = '', scope: sharing = 'project' } = manifest
   const named = { name: version, precedence: precedenceOf(version) }

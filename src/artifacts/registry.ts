@@ -121,7 +121,6 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
     }
   }
 
-  /** The version in the format of the kind's contract. */
   present(row: Artifact): Version {
     const { content: _content, ...head } = row
     return this.#rules.whole(this.#rules.head(this.#named(head)), row)

@@ -77,7 +77,6 @@ async function settled<Value>(work: (signal: AbortSignal) => Promise<Value>, sig
   }
 }
 
-/** Rejects with the signal's reason once that aborts. */
 export function waitFor(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error)

@@ -16,17 +16,13 @@ export const limits = {
   claim: 1000,
   wait_ms: 30_000,
   result_bytes: 256_000,
-  /** The arguments of one effect or step, as JSON. */
   arguments_bytes: 256_000,
   /** One log entry: larger fields are replaced by their size and hash. */
   log_entry_bytes: 1_000_000,
-  /** Inputs of a proposal. */
   inputs_bytes: 1_000_000,
   /** Ids listed in a log entry. */
   listed_ids: 100,
-  /** All settings of a scope together. */
   settings_bytes: 64_000,
-  /** Reflexes in a scope's chain. */
   chain_length: 100,
   timers_per_scope: 100,
   /** Tickets used in one scope per minute. */

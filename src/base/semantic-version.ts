@@ -11,7 +11,6 @@ export function precedenceOf(version: string): string {
   return `${[major, minor, patch].map(number).join('')}${rank} ${version}`
 }
 
-/** Compares by precedence, lowest first. */
 export function compareVersions(left: string, right: string): number {
   const [one, other] = [precedenceOf(left), precedenceOf(right)]
   return one < other ? -1 : Number(one > other)

@@ -1,4 +1,3 @@
-/** Formats a time in ms as ISO 8601 in UTC. */
 export const iso = (ms: number): string => new Date(ms).toISOString()
 
 /** A wire shape as stored: its `Times` are numbers of ms. */

@@ -19,7 +19,6 @@ function actionType<const Type extends string, Shape extends z.ZodRawShape>(type
   return z.strictObject({ action_type: z.literal(type), ...shape, ...options })
 }
 
-/** An action that a reflex or a turn requests. */
 export const actionSchema = z.discriminatedUnion('action_type', [
   actionType('call_tool', { tool: name, args: fields }),
   actionType('emit_event', { event: z.looseObject({ type: name }) }),

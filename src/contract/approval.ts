@@ -33,7 +33,6 @@ const run = z
   .meta({ id: 'ApprovalRun', description: 'The run that followed, with a delay of about a second; null until it has started.' })
 export type ApprovalRun = InMs<z.infer<typeof run>, 'ended_at'>
 
-/** A request to run a skill with these inputs. */
 export const approval = z
   .object({
     id: z.string(),
@@ -61,12 +60,10 @@ export const approval = z
 export type Approval = InMs<Omit<z.infer<typeof approval>, 'run'>, 'created_at' | 'expires_at' | 'decided_at'> & { run: ApprovalRun | null }
 export type ApprovalRequest = Omit<Approval, 'status' | 'decided_by' | 'decided_at' | 'reason' | 'run'>
 
-/** The person or program that decides. */
 export type Decider = { key_id: string; name: string; is_admin: boolean }
 
 export const decisionReason = z.string().min(1).max(1000)
 
-/** A decision as it arrives over a socket. */
 export const approvalDecision = z.strictObject({
   type: z.enum(['approve', 'reject']),
   approval_id: z.string().min(1).max(128),

@@ -83,7 +83,6 @@ const status = z.enum(eventStatuses)
 const attempts = z.int().describe('Number of attempts so far.')
 const error = z.string().nullable()
 
-/** An event in its scope. */
 export const eventRecord = z
   .object({
     event,
@@ -108,7 +107,6 @@ const eventOutcome = z.object({
   outcome: outcome.nullable(),
   shortened: z.literal(true).optional().describe('The response was full: `result` and `action` are omitted, and long texts are truncated.'),
 })
-/** An event's outcome, without the event. */
 export type EventOutcome = Omit<z.infer<typeof eventOutcome>, 'scope'> & { waiting: Waiting | null }
 
 export const outcomes = z.object({ accepted: z.int(), events: z.array(eventOutcome) }).meta({ id: 'Outcomes' })

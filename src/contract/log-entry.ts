@@ -186,6 +186,5 @@ export type SkillEntryKind = (typeof skillEntryKinds)[number]
 
 export type Via = 'http' | 'queue' | 'socket' | 'timer' | 'agent' | 'reflex'
 export type LogEntry = { seq: number; at: string } & EntryHead & EntryBody
-/** An entry without its position in the log. */
 export type NewEntry = EntryHead & EntryBody
 export type EntryKind = EntryBody['kind']

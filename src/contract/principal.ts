@@ -28,7 +28,6 @@ export const newKey = z.strictObject({
 })
 export const key = z.object({ ...newKey.shape, id: z.string(), created_at: z.iso.datetime() }).meta({ id: 'Key' })
 
-/** The authenticated caller: what its key allows. */
 export const principal = z.object({
   key_id: z.string().min(1),
   name: keyName,

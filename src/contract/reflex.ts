@@ -67,7 +67,6 @@ export const agentOwner = (scope: string): string => `${AGENT}${scope}`
 /** The scope whose agent owns it; null if a key does. */
 export const scopeOfOwner = (owner_id: string): string | null => (owner_id.startsWith(AGENT) ? owner_id.slice(AGENT.length) : null)
 
-/** An entry of a scope's chain. */
 export const reflexReference = z.strictObject({
   id: reflexId,
   version: reflexVersionNumber.optional().describe('Unset: follows the reflex, whichever version is active or in shadow.'),

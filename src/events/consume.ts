@@ -101,7 +101,6 @@ async function accept(env: Env, scope: string, events: readonly Event[]): Promis
   }
 }
 
-/** Acknowledges an accepted message, or schedules its retry. */
 function settle(one: Parsed, taken: Taken): Returned[] {
   if (taken === 'accepted') {
     one.message.ack()

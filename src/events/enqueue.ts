@@ -76,7 +76,6 @@ async function sendBatch(env: Env, group: readonly QueueMessage[]): Promise<Even
   }
 }
 
-/** Returns the traces of events that this isolate sent before. */
 function remember(events: readonly Event[]): Map<string, string> {
   const known = new Map<string, string>()
   for (const { scope, id } of events) {

@@ -43,7 +43,6 @@ const MOST_MESSAGES = 100
 /** The limit of one `sendBatch`, less its envelope. */
 const MOST_BYTES = 240_000
 
-/** Groups messages for `sendBatch`. */
 export function grouped(packed: readonly Packed[]): QueueMessage[][] {
   const groups: QueueMessage[][] = []
   let bytes = Number.POSITIVE_INFINITY

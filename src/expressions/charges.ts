@@ -3,11 +3,9 @@ import { spend } from './work.ts'
 /** The cost of one operation or function in addition to its node, by its operands. */
 export type Charge = (operands: readonly unknown[]) => void
 
-/** A node of the expression, evaluated once. */
 export const NODE = 100
 /** An error takes a stack and a picture of the source. */
 export const ERROR = 20_000
-/** A value of JSON that is converted. */
 export const CONVERTED = 200
 const ITEM = 60
 /** Of a list that is looked through for a value of another kind or length. */

@@ -24,7 +24,6 @@ function baseEnvironment(): Environment {
   return environment
 }
 
-/** The one set-up of CEL: whatever an expression is for, it starts from this. */
 export const base = baseEnvironment()
 
 /** Evaluation is synchronous, so one variable holds the current host. */

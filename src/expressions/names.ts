@@ -66,7 +66,6 @@ function pathOf(node: ASTNode): string[] | null {
   return before ? [...before, node.args[1].args] : null
 }
 
-/** The node and all nodes below it. */
 export const nodesIn = (node: ASTNode): ASTNode[] => [node, ...childrenOf(node.args).flatMap(nodesIn)]
 
 /** The nodes among a node's arguments, which are nodes, lists of them and plain values. */

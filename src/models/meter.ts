@@ -17,7 +17,6 @@ export type MeterOptions = {
   allow: () => { ok: true } | Refusal
   /** Told of each call once it has ended, failed and aborted ones included; not of refused ones. */
   record: (call: ModelCall) => void
-  /** Milliseconds since the epoch. */
   now?: () => number
   /** The name to record and to price by; the model's own id unless given. */
   name?: string
@@ -54,7 +53,6 @@ async function begin(model: LanguageModelV4, options: MeterOptions, { prompt }: 
   return (answer: Answer) => record(modelCall({ model: name, prompt, prompt_hash, duration_ms: now() - started }, answer))
 }
 
-/** Records a call that fails before it answers. */
 async function recorded<Result>(
   work: () => PromiseLike<Result>,
   record: (answer: Answer) => void,

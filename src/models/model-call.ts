@@ -19,7 +19,6 @@ export type ModelCall = {
   finish_reason: LanguageModelV4FinishReason['unified'] | null
   content: unknown[]
   error: string | null
-  /** The provider's, where that is why it failed. */
   fault?: ModelFault
 }
 

@@ -65,7 +65,6 @@ function usageOf(input: number, output: number): LanguageModelV4Usage {
 
 const WORDS_A_DELTA = /(?:\S+\s*|\s+){1,3}/g
 
-/** Streams a generated answer, a few words at a time. */
 export function streamOf(
   result: LanguageModelV4GenerateResult,
   signal: AbortSignal | undefined,

@@ -53,13 +53,10 @@ function firstAnswer(
 
 const isJsonObject = (text = ''): boolean => isJsonFields(jsonValue(text))
 
-/** A model call as an offline rule sees it. */
 export type OfflineRequest = {
   system: string
-  /** The last user message's text. */
   text: string
   messages: LanguageModelV4Prompt
-  /** Names of the tools that the call offers. */
   tools: string[]
   /** The result of the last tool call since the last user message; absent if there was none. */
   last_tool_result?: { tool: string; output: unknown }

@@ -5,7 +5,6 @@ import { ModelFailed } from './model-errors.ts'
 import { watchStream } from './watch-stream.ts'
 
 type FaultOptions = {
-  /** Milliseconds since the epoch. */
   now: () => number
   /** Takes secrets out of the provider's text. */
   hide: (text: string) => string

@@ -13,7 +13,6 @@ export class ContextJson {
     this.#text = text
   }
 
-  /** All of it. */
   get text(): string {
     return (this.#text ??= textOf(this.#fields))
   }

@@ -7,7 +7,6 @@ import type { ReflexContext } from './reflex-context.ts'
 import { runReflex } from './run-reflex.ts'
 import type { Program, Sandbox } from './sandbox.ts'
 
-/** Maximum number of errors and of disagreements in a report. */
 const MOST_TOLD = 5
 
 /** Holds what a reflex does on recorded contexts against what was decided then. */

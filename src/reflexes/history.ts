@@ -28,7 +28,6 @@ export class History {
     return new History(this.#record)
   }
 
-  /** The newest last. */
   recent(now: number): RecentAction[] {
     const ago = (at: string) => Math.max(0, (now - Date.parse(at)) / 1000)
     return this.#record.fires.map(({ at, event_id, action }) => ({ at, seconds_ago: ago(at), event_id, action }))

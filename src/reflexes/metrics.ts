@@ -58,7 +58,6 @@ const BELOW_ONE = -1
 
 export const emptyHistogram = (): Histogram => ({ buckets: {}, count: 0, max: 0 })
 
-/** Changes the histogram. */
 export function countSample(histogram: Histogram, value: number): void {
   const bucket = value < 1 ? BELOW_ONE : Math.floor(Math.log2(value) * BUCKETS_PER_DOUBLING)
   histogram.buckets[bucket] = (histogram.buckets[bucket] ?? 0) + 1

@@ -56,7 +56,6 @@ export function promotable(metrics: ReflexMetrics): Promotable {
   return missing.length === 0 ? { ok: true } : { ok: false, missing }
 }
 
-/** The reason to demote a reflex, or null. */
 export function shouldDemote(metrics: Pick<ReflexMetrics, 'runs' | 'passed' | 'acted' | 'failed' | 'overruled'>): string | null {
   const { runs, acted, failed, overruled } = metrics
   const failures = failedRuns(metrics)

@@ -14,7 +14,6 @@ type PendingContract = { contract_id: string; proposer: string; terms: string }
 
 /** A copy of all that a reflex sees, as plain JSON. */
 export type ReflexContext = {
-  /** The agent that serves the scope. */
   agent_id: string
   /** The position of the current event among those that the scope accepted. */
   tick: number

@@ -50,7 +50,6 @@ const NO_TYPESCRIPT = 'This looks like TypeScript, which is not accepted: leave 
 const TYPE_WORD = /^(?:as|satisfies|type|interface|enum|namespace|declare|abstract|implements|public|private|protected|readonly|is)\b/
 const TYPE_SIGN = /^(?::|<\w|\?\s*[:)]|![.;)[])/
 
-/** Guesses by the place where the parser gave up. */
 function isTypeScript(code: string, position: number): boolean {
   const word = /[\w$]+\s*$/.exec(code.slice(0, position))?.[0] ?? ''
   return TYPE_SIGN.test(code.slice(position)) || TYPE_WORD.test(code.slice(position)) || TYPE_WORD.test(word)

@@ -3,7 +3,6 @@ import { type LanguageModel, ToolLoopAgent, type ToolLoopAgentSettings, type Too
 import { languageModel } from '../skills/model/language-model.ts'
 import { markWrapped, refuseWrapped } from '../skills/model/wrapped.ts'
 
-/** The model and tools of one call of `generate` or `stream`: a turn. */
 type AgentTurn = { model: (model: LanguageModelV4) => LanguageModelV4; tools: <Tools extends ToolSet>(tools: Tools) => Tools }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- an agent of any options, tools, context and output, as the SDK's own types take it

@@ -32,7 +32,6 @@ export type ReflexConfig = {
    */
   skills?: readonly unknown[]
   probes?: Probes
-  /** The initial values of each turn's blackboard. */
   blackboard?: Omit<Seeds, 'override'>
   /** For plans only; no model sees them. Their names may have dots. */
   tools?: ToolSet
@@ -48,5 +47,4 @@ export type ReflexConfig = {
   newId?: () => string
 }
 
-/** Where the agent runs. */
 export const placeIn = ({ project, compat = {} }: ReflexConfig): Place => placeOf({ ...compat, project })

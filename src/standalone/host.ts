@@ -19,7 +19,6 @@ export type SessionOptions = {
   blackboard?: Partial<Blackboard>
   /** Tools that plans may call, in addition to those of the config. */
   tools?: ToolSet
-  /** Answers pinned parsers. */
   model?: LanguageModelV4 | undefined
   trace_id?: string
 }
@@ -48,7 +47,6 @@ export class Host {
     return (this.#config.newId ?? (() => crypto.randomUUID()))()
   }
 
-  /** Starts a turn. Throws if its blackboard cannot be seeded. */
   session({ blackboard = {}, tools = {}, model, trace_id = this.newId() }: SessionOptions = {}): SkillSession {
     const seeded = seedBlackboard({ ...this.#config.blackboard, override: blackboard })
     if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)

@@ -24,7 +24,6 @@ export type Reflex = {
   registry: SkillRegistry
   /** A turn by hand. */
   session(options?: SessionOptions): SkillSession
-  /** The parameters of a model call in a session's turn; for adapters. */
   turn(options?: SessionOptions): ModelTurn
   approvals: Approvals
   /** Resumes interrupted runs and starts approved ones. Call it once at startup. */

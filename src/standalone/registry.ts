@@ -12,12 +12,10 @@ import type { Storage } from './storage.ts'
 
 type Registered =
   | { ok: true; outcome: 'created' | 'unchanged'; skill: FoundSkill }
-  /** The fields that are wrong. */
   | { ok: false; reason: 'invalid'; status: 400; errors: { path: string; message: string }[] }
   /** This version is there with another content; versions never change. */
   | { ok: false; reason: 'conflict'; status: 409; errors: { path: string; message: string }[] }
 
-/** The skills that a process knows. A version never changes; only its state does. */
 export class SkillRegistry {
   readonly #storage: Storage['skills']
   readonly #probes: readonly string[]
@@ -25,7 +23,6 @@ export class SkillRegistry {
   readonly #skills = new Map<string, FoundSkill>()
   #index: SkillIndex | null = null
 
-  /** `place` is where the agent runs. */
   constructor(storage: Storage['skills'], { probes, place }: { probes: readonly string[]; place: Place }) {
     this.#storage = storage
     this.#probes = probes

@@ -100,7 +100,6 @@ export function memoryRows(): Rows {
 
 const MOST_ENTRIES = 10_000
 
-/** Keeps the newest entries. */
 export function memoryLog(): LogStore {
   let seq = 0
   let entries: LogEntry[] = []

@@ -7,7 +7,6 @@ import { memoryLog, memoryRows, type LogStore, type Rows } from './rows.ts'
 
 export type StoredSkill = { manifest: Manifest; state: SkillState }
 
-/** Outputs of tools and plans by idempotency key. */
 export type OutputStore = { get(key: string): Promise<Json | undefined>; put(key: string, output: Json): Promise<void> }
 
 /** The log entry of a step's end is not written here: the log is a store of its own. */
@@ -31,9 +30,7 @@ export type ApprovalStore = {
   put(run: ApprovedRun): void
   /** Returns a waiting run once, then null. */
   approve(approval_id: string): ApprovedRun | null
-  /** Runs without a decision. */
   waiting(): readonly ApprovedRun[]
-  /** Approved runs that have not begun. */
   approved(): readonly ApprovedRun[]
   /** Returns false if the run does not exist. */
   remove(approval_id: string): boolean

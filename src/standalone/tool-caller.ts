@@ -13,7 +13,6 @@ export type ToolPolicy = {
    * `max_attempts` includes the first one; the pause doubles. Timeouts need a key to be retried.
    */
   retry?: { max_attempts: number; backoff_ms: number }
-  /** Beside the redaction of all tools. */
   redact?: readonly string[]
   /** Names an effect that happens once: a repeated key returns the last good output. */
   idempotence_key?: (input: unknown) => string | null
@@ -38,7 +37,6 @@ type ToolUse = {
   signal: AbortSignal | undefined
   /** Told to the tool, for what it calls in its turn; not looked up where the policy gives none. */
   key: string | null
-  /** Takes out of the log what must not be in it. */
   hide?: (value: Json) => Json
   work: (signal: AbortSignal, idempotence_key: string | null) => Promise<unknown>
 }

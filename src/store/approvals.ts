@@ -72,7 +72,6 @@ function whyNot(
   return { reason: 'skill_inactive', detail }
 }
 
-/** `run` is the JSON of an ApprovalRun. */
 export type RunReport = { approval_id: string; run: string }
 
 /** Records the runs of approvals. An ended run stays: later reports are stale. */

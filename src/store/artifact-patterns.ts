@@ -34,12 +34,10 @@ export const patternsSeenBy = async (db: D1Database, scopes: readonly string[]):
 export const readable = (patterns: readonly string[] | null, sharing: Column | SQL = artifactVersions.sharing): SQL =>
   patterns === null ? sql`true` : sql`(${sharing} = 'org' OR ${ownedWithin(patterns)})`
 
-/** True for the versions that a key may read. */
 export async function readableBy(db: D1Database, scopes: readonly string[]): Promise<SQL> {
   return readable(await patternsSeenBy(db, scopes))
 }
 
-/** True for the versions that a scope may show and run. */
 export async function runnableIn(db: D1Database, scope: string): Promise<SQL> {
   return ownedWithin(await ownersPatterns(db, [scope]))
 }

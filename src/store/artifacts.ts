@@ -37,7 +37,6 @@ export const selectVersion = (
 
 export type VersionRow = Pick<ArtifactHead, 'version' | 'hash' | 'state' | 'state_reason' | 'state_at' | 'created_at'>
 
-/** Newest first. */
 export async function listVersions(db: D1Database, ref: Ref, visible?: SQL): Promise<VersionRow[]> {
   const { version, hash, state, state_reason, state_at, created_at } = artifactVersions
   return drizzle(db)

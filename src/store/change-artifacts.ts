@@ -55,7 +55,6 @@ const declared = ({ kind, id }: NewArtifact, { name, precedence }: { name: strin
   same: sql`false`,
 })
 
-/** The limit of one owner's active versions. */
 export type Quota = { versions: number; bytes: number }
 export type StageChange = {
   kind: ArtifactKind

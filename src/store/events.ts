@@ -25,7 +25,6 @@ export type LoggedEvent = {
   event: Event
 }
 export type EventFilter = {
-  /** The scopes that the caller may see. */
   patterns: readonly string[]
   scope?: string | undefined
   types?: readonly string[] | undefined
@@ -127,7 +126,6 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
 export const coveredBy = (patterns: string, scope = 'scope'): string =>
   `EXISTS (SELECT 1 FROM json_each(${patterns}) WHERE ${patternMatchesSql(scope)})`
 
-/** The scopes that one of the patterns matches. */
 export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQL | undefined {
   if (patterns.includes('*')) return undefined
   const matches = sql.raw(patternMatchesSql(`"${getTableName(column.table)}"."${column.name}"`))

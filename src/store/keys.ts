@@ -15,7 +15,6 @@ export async function findKey(database: D1Database, id: string): Promise<KeyRow 
   return (await drizzle(database).select().from(keys).where(eq(keys.id, id)).get()) ?? null
 }
 
-/** The ids that are keys. */
 export async function existingKeys(database: D1Database, ids: readonly string[]): Promise<Set<string>> {
   const rows = await drizzle(database)
     .select({ id: keys.id })
@@ -40,7 +39,6 @@ export async function listKeys(database: D1Database, page: KeyQuery): Promise<Pa
   return pageOf(rows, limit)
 }
 
-/** True if the key existed. */
 export async function deleteKey(database: D1Database, id: string): Promise<boolean> {
   return (await drizzle(database).delete(keys).where(eq(keys.id, id)).returning({ id: keys.id })).length > 0
 }

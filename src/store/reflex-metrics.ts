@@ -21,7 +21,6 @@ const UPSERT = `INSERT INTO reflex_metrics (reflex_id, version, scope, metrics, 
   ON CONFLICT (reflex_id, version, scope) DO UPDATE SET metrics = excluded.metrics, updated_at = excluded.updated_at
   WHERE excluded.updated_at >= reflex_metrics.updated_at`
 
-/** Deletes metrics without a report since `before`. */
 export async function forgetReflexMetrics(db: D1Database, before: number, limit: number): Promise<number> {
   const sql = 'DELETE FROM reflex_metrics WHERE rowid IN (SELECT rowid FROM reflex_metrics WHERE updated_at < ?1 LIMIT ?2)'
   return (await db.prepare(sql).bind(before, limit).run()).meta.changes

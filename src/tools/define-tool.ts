@@ -7,9 +7,7 @@ export type ToolCall = {
   env: Env
   fetch: typeof fetch
   scope: string
-  /** The scope's `parameters` setting. */
   parameters: Settings['parameters']
-  /** Aborts on cancel, preemption and timeout. */
   signal: AbortSignal
   /** Hand it on to what the tool calls, so that a repeated call is recognised there. */
   idempotence_key: string | null

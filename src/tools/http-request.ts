@@ -49,7 +49,6 @@ export const HTTP_TIMEOUT_MS = 15_000
 const MOST_BYTES = 1024 * 1024
 const SHOWN = 500
 
-/** Thrown where the other side answers with an error. */
 export class HttpToolError extends Error {
   override readonly name = 'HttpToolError'
   readonly status: number

@@ -55,7 +55,6 @@ export async function withMcpServer<Result>(
   }
 }
 
-/** Calls one tool of a server. An answer that says that it is an error is one. */
 export async function callMcpTool(setting: McpServerSetting, tool: string, input: unknown, session: McpSession): Promise<unknown> {
   return withMcpServer(setting, session, async (tools, hide) => {
     const execute = Object.hasOwn(tools, tool) ? tools[tool]?.execute : undefined

@@ -4,7 +4,6 @@ import { fillKey, fillPlaces, fillText, placesIn, textOf, type Filler } from '..
 const NAME = /^\s*(\w+)\s*$/
 const nameOf = (place: string): string | undefined => NAME.exec(place)?.[1]
 
-/** The names of the slots in the strings of a JSON value. */
 export const slotsIn = (value: Json): string[] => placesIn(value).flatMap(({ place }) => nameOf(place) ?? [])
 
 export const fillSlots = (value: Json, fields: JsonFields): Json => fillPlaces(value, slotsOf(fields))

@@ -38,7 +38,6 @@ export function secretRefusal(env: Env, { url, secret_headers = {} }: Declared):
 export const argumentsRefusal = (env: Env, { name, url }: Pick<Declared, 'name' | 'url'>, names: readonly string[]): string | null =>
   secretRefusal(env, { name, url, secret_headers: Object.fromEntries(names.map((secret) => [secret, secret])) })
 
-/** The same of all that a patch declares, and at which place of it. */
 export function patchRefusal(env: Env, { http_tools, mcp_servers }: SettingsPatch): string | null {
   for (const [setting, declared] of Object.entries({ http_tools, mcp_servers })) {
     for (const one of declared ?? []) {

@@ -24,7 +24,6 @@ export function knownOf(instructions: string): Known | null {
   return line === undefined ? null : known.parse(JSON.parse(line.slice(REFLEXES.length)))
 }
 
-/** Eight hex digits that identify a text. */
 export const shortHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
 
 /** Normalises spacing and case, so that the same question compares equal. */

@@ -25,7 +25,6 @@ export const blockAddress = defineTool({
   },
 })
 
-/** Unblocks an address. */
 export const unblockAddress = defineTool({
   description: 'Unblocks an address that turned out to be harmless.',
   input: unblockInput,

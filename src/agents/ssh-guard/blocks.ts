@@ -8,7 +8,6 @@ import { storeOf } from '../../store/store.ts'
 
 export type Block = typeof blocks.$inferSelect
 
-/** Returns a page, newest first. */
 export const listBlocks = (db: D1Database, query: AgeQuery): Promise<PageOf<Block>> =>
   listByAge(db, { from: blocks, at: blocks.blocked_at, long: [blocks.reason] }, query)
 
@@ -17,7 +16,6 @@ export async function findBlock(db: D1Database, id: string): Promise<Block | nul
   return row ?? null
 }
 
-/** An address or a network. */
 type Blocked = { address: string; reason: string }
 type Call = Pick<ToolCall, 'env' | 'fetch' | 'scope' | 'signal' | 'now'>
 

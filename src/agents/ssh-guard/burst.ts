@@ -15,7 +15,6 @@ export const burst = z.object({
   logins: z.number(),
   first: z.string(),
   last: z.string(),
-  /** True if the address is already blocked. */
   blocked: z.boolean(),
 })
 export type Burst = z.infer<typeof burst>

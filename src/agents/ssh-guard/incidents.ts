@@ -8,7 +8,6 @@ export const incidentStates = ['open', 'closed'] as const
 
 type IncidentQuery = AgeQuery & { state?: (typeof incidentStates)[number] | undefined }
 
-/** Returns a page, newest first. */
 export function listIncidents(db: D1Database, { state, ...query }: IncidentQuery): Promise<PageOf<Incident>> {
   const list = { from: incidents, at: incidents.opened_at, long: [incidents.title, incidents.details, incidents.evidence] }
   return listByAge(db, list, query, state && (state === 'open' ? isNull(incidents.closed_at) : isNotNull(incidents.closed_at)))

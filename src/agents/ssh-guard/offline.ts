@@ -4,7 +4,6 @@ import { burst, type Burst } from './burst.ts'
 import { nextProposal, skillResults, userTexts } from './proposals.ts'
 import { attackedFrom } from './addresses.ts'
 
-/** Begins the prompt line that carries the facts as JSON. */
 export const FACTS = 'FACTS'
 const MOST_REASON = 500
 const facts = z.object({ addresses: z.array(burst), networks: z.array(attackedFrom) })
@@ -40,7 +39,6 @@ function factsOf(request: OfflineRequest): z.infer<typeof facts> | null {
   return line === undefined ? null : facts.parse(JSON.parse(line.slice(FACTS.length)))
 }
 
-/** The results of the `block` calls, in their order. */
 function toolAnswers({ messages }: OfflineRequest): string[] {
   const results = messages.flatMap((message) => (message.role === 'tool' ? message.content : []))
   return results.flatMap((part) => {

@@ -4,7 +4,6 @@ import { isModelRefused } from '../../models/model-errors.ts'
 /** Patterns in plain promises. They nest: a worker may be a team, a retry or a timeout. */
 export type Worker<Input = string, Output = string> = (input: Input, signal: AbortSignal) => Promise<Output>
 
-/** Each worker receives the output of the previous one. */
 export const sequential =
   (...workers: Worker[]): Worker =>
   async (input, signal) => {

@@ -3,7 +3,6 @@ import { z } from 'zod'
 const anyFields = z.record(z.string().min(1).max(128), z.json())
 const roles = z.array(z.string().min(1).max(64), 'must be a list of roles, such as ["operator"]').max(32)
 
-/** The initial blackboard of a turn. */
 export const blackboard = z
   .strictObject({
     ctx: anyFields.meta({ description: 'Facts about the situation.' }),
@@ -43,7 +42,6 @@ export const blackboardProbe = z
   .refine(({ tool, probe }) => (tool === undefined) !== (probe === undefined), 'names either a tool or a probe')
 export type BlackboardProbe = z.infer<typeof blackboardProbe>
 
-/** The settings of the blackboard's further layers. */
 export const blackboardLayers = {
   blackboard_scratch: z
     .array(name)

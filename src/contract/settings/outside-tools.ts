@@ -3,7 +3,6 @@ import { TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
 
 const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'must be the name of a header')
-/** The name of a secret that tools may use. */
 export const secretName = z
   .string()
   .regex(/^REFLEX_TOOL_[A-Z0-9_]{1,64}$/, `must be the name of a secret that begins with ${TOOL_SECRET_PREFIX}`)

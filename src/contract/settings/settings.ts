@@ -162,10 +162,8 @@ const fields = {
   }),
 }
 
-/** The schema of each setting by its name. */
 export const settingFields: Readonly<Record<string, z.ZodType>> = fields
 
-/** The settings of a scope with its agent's defaults. */
 export const settings = z.strictObject(fields).partial({
   agent: true,
   instructions: true,

@@ -1,4 +1,3 @@
-/** Base64 for URLs, without padding. */
 export const toBase64Url = (bytes: Uint8Array): string =>
   btoa(String.fromCodePoint(...bytes))
     .replaceAll('+', '-')

@@ -10,7 +10,6 @@ const ANY_KEY_MS = 5000
 let cache: KeyCache | undefined
 let any: { until: number; found: boolean } | undefined
 
-/** Keys from D1, remembered by this isolate. */
 export const keySource: KeySource = (env: Env) => {
   cache ??= createKeyCache((id) => findKey(storeOf(env), id), Date.now)
   return { keys: cache.find, knows: cache.knows, any_key: () => isAnyKey(env) }

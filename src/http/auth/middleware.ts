@@ -65,7 +65,6 @@ export const requires = (...roles: readonly string[]) =>
     await next()
   })
 
-/** Any of the roles is enough. */
 export function demandRole(principal: Principal, ...roles: readonly string[]): void {
   if (roles.some((role) => hasRole(principal, role))) return
   throw forbidden(`This needs the role ${roles.join(' or ')}; the key ${principal.name} has: ${principal.roles.join(', ') || 'none'}.`)
@@ -80,7 +79,6 @@ export const scopeParam = createMiddleware<AuthEnv>(async (c, next) => {
   await next()
 })
 
-/** Sets `scope` from `?scope=`, or to the default scope. */
 export const scopeQuery = createMiddleware<AuthEnv>(async (c, next) => {
   c.set('scope', covered(c.var.principal, c.req.query('scope') ?? DEFAULT_SCOPE, 'The scope in the query is not valid.'))
   await next()
@@ -103,7 +101,6 @@ export const rateLimited = createMiddleware<AuthEnv>(async (c, next) => {
   await next()
 })
 
-/** Rate-limits one address on routes without a key. */
 export const addressLimited = createMiddleware<AuthEnv>(async (c, next) => {
   const key = addressKey('open', c.req.header('CF-Connecting-IP'))
   if (!(await isWithinRate(c.env, key))) throw rateExceeded('this address')

@@ -2,7 +2,6 @@ import type { AgentRegistry } from '../../agent/registry.ts'
 import { limits } from '../../base/limits.ts'
 import { described, plainSchema } from '../describe/plain-schema.ts'
 
-/** Fields that a sender may omit. */
 const filled = new Set(['id', 'scope', 'source', 'timestamp', 'meta'])
 
 /** An event as it is sent: only its type and the required fields of that type are mandatory. */
@@ -17,7 +16,6 @@ export type EventInput = {
 }
 type Meta = { trace_id: string; correlation_id: string | null; causation_id: string | null }
 
-/** Schemas of events as they are sent, one per known type. */
 export function eventShapes({ eventSchema }: Pick<AgentRegistry, 'eventSchema'>): Record<'EventInput' | 'CloudEvent', object> {
   const { oneOf = [] } = plainSchema(eventSchema)
   const types = oneOf.map(({ properties = {}, required = [] }) => ({

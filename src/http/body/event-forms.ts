@@ -16,7 +16,6 @@ const forms: ReadonlyMap<string, Form> = new Map([
   ['application/cloudevents-batch+json', { rows: many, parse: parseCloudEvent }],
 ])
 
-/** Selects the format of a body by its Content-Type. */
 export function formOf(contentType: string | null): Form {
   const [media = '', ...parameters] = (contentType ?? '').toLowerCase().split(';')
   const form = forms.get(media.trim())

@@ -28,7 +28,6 @@ const body = ({ optional = false, hides = false }: { optional?: boolean; hides?:
   })
 
 export const jsonBody = body({})
-/** An optional body, `{}` by default. */
 export const optionalJsonBody = body({ optional: true })
 /** A report by a machine, such as an error text: secrets are masked instead of rejected. */
 export const reportBody = body({ hides: true })

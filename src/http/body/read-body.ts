@@ -4,7 +4,6 @@ import { refusal } from '../problems/refusals.ts'
 /** Bytes of an oversized body that are drained before the sender is cut off: Cloudflare's limit. */
 const MOST_DRAINED_BYTES = 100 * limits.body_bytes
 
-/** Reads a body as text, up to the limit. */
 export async function readBody(request: Request): Promise<string> {
   if (Number(request.headers.get('Content-Length')) > limits.body_bytes) throw tooLarge()
   const chunks = request.body ? await readChunks(request.body) : []

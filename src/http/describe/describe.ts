@@ -77,7 +77,6 @@ export const instant = z.iso
   .datetime({ offset: true, error: 'a time is ISO 8601 with its zone, such as 2026-11-21T05:00:00Z' })
   .transform((time) => new Date(time).toISOString())
 
-/** A response whose body is JSON text already. */
 export function jsonText<Body>(text: string | ReadableStream<Uint8Array>): Response & TypedResponse<JSONParsed<Body>, 200, 'json'>
 export function jsonText(text: string | ReadableStream<Uint8Array>): Response {
   return new Response(text, { headers: { 'Content-Type': 'application/json' } })

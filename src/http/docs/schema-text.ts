@@ -1,4 +1,3 @@
-/** The part of JSON Schema that the document uses. */
 export type Schema = {
   $ref?: string
   type?: string | string[]
@@ -39,7 +38,6 @@ export function schemaText(schema: Schema, indent = ''): string {
 
 export const referenceName = ($ref: string): string => $ref.split('/').at(-1) ?? $ref
 
-/** Constraints of a value beyond its type. */
 export function limitsText({
   minimum,
   maximum,

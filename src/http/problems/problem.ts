@@ -26,7 +26,6 @@ export function handleError(error: Error, c: Context): Response {
   return answer(c, problemResponse(internal, instance))
 }
 
-/** For app.notFound. */
 export function handleNotFound(c: Context, hint = 'The routes are described at /v1/docs.'): Response {
   const detail = `There is nothing at ${c.req.method} ${c.req.path}. ${hint}`
   return answer(c, problemResponse(notFound(detail)))

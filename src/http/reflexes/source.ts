@@ -21,7 +21,6 @@ export const plainText = (longest: number) =>
     .max(longest)
     .refine((text) => text.isWellFormed() && !text.includes('\0'), 'contains a lone surrogate or a NUL')
 
-/** Code, or a template and its parameters. */
 export const sourceFields = {
   code: plainText(sandboxLimits.code_bytes)
     .optional()

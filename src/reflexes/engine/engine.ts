@@ -47,7 +47,6 @@ export class Engine {
     this.#stack = this.#module.stack_pointer.value
   }
 
-  /** All that it holds. */
   get bytes(): number {
     return this.#memory.bytes.length + this.#realm.size
   }

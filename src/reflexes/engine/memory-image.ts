@@ -25,7 +25,6 @@ export class ImagedMemory {
     return this.#words[this.#layout.heap_end_at / 4] ?? 0
   }
 
-  /** The whole memory. */
   take(): MemoryImage {
     const { static_end, heap_start } = this.#layout
     return this.#image([this.#copy(0, static_end), this.#copy(heap_start, this.heapEnd)])

@@ -34,7 +34,6 @@ export type EffectRequest = {
   hide?: (value: Json) => Json
 }
 
-/** The owner of a run's effects. */
 export const ownerOfRun = (run_id: string): string => `run:${run_id}`
 
 /** The work that a failure of this effect is counted against: its run or its reflex's action. */

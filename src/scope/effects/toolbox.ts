@@ -19,7 +19,6 @@ export class Toolbox {
     this.#parts = parts
   }
 
-  /** Adds the scope's own tools. */
   offer(own: Tools): void {
     this.#own = own
   }
@@ -53,7 +52,6 @@ export class Toolbox {
     return named.filter((name) => declared.includes(name) || Object.hasOwn(tools, name) || outside.find(name) === null)
   }
 
-  /** For a step of a skill. */
   forPlan(name: string): FoundTool {
     const { settings, outside, agent } = this.#parts
     const tools = { ...this.#own, ...agent().tools }
@@ -63,7 +61,6 @@ export class Toolbox {
     return definition ? { ok: true, definition } : this.#refused(name)
   }
 
-  /** For a model, a trigger or a reflex. */
   find(name: string): FoundTool {
     const found = this.forPlan(name)
     if (!found.ok || found.definition.plans_only !== true) return found

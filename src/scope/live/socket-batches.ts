@@ -3,13 +3,11 @@ import { limits } from '../../base/limits.ts'
 
 /** A message of a socket. Each socket is answered in order. */
 export type Message<Socket> = { socket: Socket; bytes: number } & ({ kind: 'event'; event: Event } | { kind: 'other'; answer: () => void })
-/** Handles messages in one write. */
 type Take<Socket> = (messages: readonly Message<Socket>[]) => void
 type Waiting<Socket> = { messages: Message<Socket>[]; bytes: number }
 
 /** The most messages of one socket in a round, so that the others do not wait for it. */
 const SHARE = 16
-/** The most messages of all sockets in one write. */
 const BATCH = 64
 const BATCH_BYTES = 1_000_000
 const GATHER_MS = 3

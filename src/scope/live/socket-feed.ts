@@ -45,7 +45,6 @@ export class SocketFeed {
     return this.#attachments.size
   }
 
-  /** The ids of the sockets' keys. */
   get keys(): string[] {
     return Array.from(this.#attachments.values(), ({ key_id }) => key_id)
   }

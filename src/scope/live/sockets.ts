@@ -55,7 +55,6 @@ export class Sockets {
     return new Response(null, { status: 101, webSocket: client })
   }
 
-  /** Closes the sockets of deleted keys. */
   end(keys: ReadonlySet<string>): void {
     this.feed.end(keys, keyDeleted)
   }

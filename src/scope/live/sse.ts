@@ -36,7 +36,6 @@ export class Streams {
     })
   }
 
-  /** The ids of the readers' keys. */
   get keys(): string[] {
     return Array.from(this.#readers, ({ key_id }) => key_id)
   }
@@ -86,7 +85,6 @@ export class Streams {
     })
   }
 
-  /** Ends the streams of deleted keys. */
   end(keys: ReadonlySet<string>): void {
     for (const reader of this.#readers) {
       if (!keys.has(reader.key_id)) continue

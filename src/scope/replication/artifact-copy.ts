@@ -12,7 +12,6 @@ type Parts = {
   database: Database
   unit: UnitOfWork
   subscription: () => Subscription
-  /** Reads a page of the registry's feed. */
   read: (subscription: Subscription, since_revision: number) => Promise<ArtifactChanges>
   /** Holds a page in memory and returns the part to store. The page from disk is `whole`. */
   apply: (page: ArtifactChanges) => ArtifactChanges

@@ -108,7 +108,6 @@ export class Outbox {
     this.#soon()
   }
 
-  /** The value that waits under the key. */
   get<Value>(topic: Topic, key: string): Value | undefined {
     const row = this.#parts.database.first<{ value: string }>('SELECT value FROM outbox WHERE topic = ? AND "key" = ?', topic, key)
     return row && (JSON.parse(row.value) as Value)

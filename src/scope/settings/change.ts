@@ -15,7 +15,6 @@ type Parts = Pick<
   loop: Loop
 }
 
-/** Changes the settings and applies the consequences. */
 export class Configuration {
   readonly #parts: Parts
 

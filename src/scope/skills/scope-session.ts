@@ -13,7 +13,6 @@ type AskerParts = {
   causes: readonly string[]
   /** The asker under which the next run is recorded. */
   asker: RunAsker
-  /** The acts of the session's turn. */
   acts: Act[] | undefined
 }
 

@@ -32,7 +32,6 @@ import type { Lanes } from '../effects/wiring.ts'
 export type SessionFor = {
   head: EntryHead
   causes: readonly [string, ...string[]]
-  /** Stops its runs. */
   signal?: AbortSignal
   model?: LanguageModelV4
   /** The events it acts on: their `entity_types` are cues of skills. */

@@ -85,7 +85,6 @@ export class SkillCache {
     return this.#loaded.newestFor(placeOf(this.#parts.settings()))
   }
 
-  /** An index of `shown`. */
   index(): SkillIndex {
     const skills = this.#loaded
     const place = placeOf(this.#parts.settings())

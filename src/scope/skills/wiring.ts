@@ -11,7 +11,6 @@ import { Skills } from './sessions.ts'
 
 export type Skilled = Lanes & ReturnType<typeof composeSkills>
 
-/** Wires the gated skills. */
 export function composeSkills(parts: Lanes) {
   const shelf = new SkillCache(parts)
   const runs = new SkillRuns(parts)

@@ -85,7 +85,6 @@ export class Database {
     return this.#storage.sync()
   }
 
-  /** Rolls back if `work` throws. */
   transaction<Result>(work: () => Result): Result {
     const laid = this.#laid
     try {

@@ -3,7 +3,6 @@ import { migrate } from 'drizzle-orm/durable-sqlite/migrator'
 import migrations from '../../../migrations/scope/migrations.js'
 import { logError } from '../../base/warn.ts'
 
-/** True once the schema exists. */
 export const isLaid = ({ sql }: DurableObjectStorage): boolean =>
   sql.exec(`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'state'`).toArray().length > 0
 

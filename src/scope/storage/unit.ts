@@ -9,7 +9,6 @@ export type Work = { kind: WorkKind; id: string }
 
 /** An open transaction. Methods that must run in one take it as their first parameter. */
 export type Unit = {
-  /** The unit's time, in ms. */
   readonly now: number
   all: <Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]) => Shape[]
   first: <Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]) => Shape | undefined
@@ -59,7 +58,6 @@ type UnitParts = {
   deferred: Pick<Deferred, 'flush'>
   guard: { failed(work: Work, error: unknown): void }
   alarm: Pick<Alarm, 'by'>
-  /** Called after each commit. */
   changed: () => void
   reset: (error: unknown) => void
   now: () => number
@@ -119,7 +117,6 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
 
 class OpenUnit implements Unit {
   readonly now: number
-  /** Depth of nesting; 0 after the unit ends. */
   depth = 0
   readonly #parts: Pick<UnitParts, 'database' | 'log' | 'counters' | 'alarm'>
 

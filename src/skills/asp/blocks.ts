@@ -4,7 +4,6 @@ import { Quoting } from './quoting.ts'
 export const TAGS = ['SKILL_PROPOSE', 'CLARIFY', 'SKILL_RESULT'] as const
 export type Tag = (typeof TAGS)[number]
 
-/** A block as it was found: what is in it is nobody's concern here. */
 export type FoundBlock = {
   tag: Tag
   at: number

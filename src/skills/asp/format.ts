@@ -10,7 +10,6 @@ type ResultMessage = {
   /** `ok`, `reused`, `partial_failure`, `deny`, … */
   status: string
   outputs?: JsonFields
-  /** Why it is not ok. */
   reason?: string
 }
 
@@ -41,7 +40,6 @@ export function formatResult({ skill_id, status, outputs = {}, reason = '' }: Re
 export const formatMalformed = ({ tag, detail }: Pick<Extract<AspBlock, { kind: 'malformed' }>, 'tag' | 'detail'>): string =>
   formatResult({ skill_id: '', status: 'malformed', reason: `${tag}: ${detail}` })
 
-/** Questions, to a model or a user. */
 export const formatClarify = (questions: readonly Question[]): string =>
   block('CLARIFY', { questions: questions.map(({ slot, question }) => ({ slot, question })) })
 

@@ -7,7 +7,6 @@ import { oncePer } from '../../base/once-per.ts'
 import { cuesOf, scoreOf } from './score.ts'
 import type { SkillIndex, Situation } from './skill-index.ts'
 
-/** The document's own words. */
 export const GUIDANCE =
   'To use a skill, include <SKILL_PROPOSE>{json}</SKILL_PROPOSE>. If info is missing, reply with <CLARIFY>{json}</CLARIFY>.'
 
@@ -18,9 +17,7 @@ const CLOSING = '</SKILL_BULLETIN>'
 
 export type BulletinRequest = Situation & {
   index: SkillIndex
-  /** Ids of the skills whose last run went well. */
   recent_success: ReadonlySet<string>
-  /** Breaks ties of the score. */
   goal?: Goal
   /** Maximum number of cards, up to five. */
   k?: number | undefined

@@ -4,7 +4,6 @@ import { isCompatible } from '../gate/compat.ts'
 import type { Place } from '../gate/decision.ts'
 import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
 
-/** The active skills of a scope. */
 export class SkillCopy {
   readonly #held = new Map<string, Manifest>()
   #unreadable: string[] = []
@@ -18,7 +17,6 @@ export class SkillCopy {
     return [...this.#held.values()]
   }
 
-  /** The newest active version of each skill that is compatible with that place, by id. */
   newestFor(place: Place): Manifest[] {
     const fitting = this.manifests.filter(({ compat }) => isCompatible(compat, place))
     const newest = [...Map.groupBy(fitting, ({ id }) => id).values()].flatMap((versions) => newestOf(versions) ?? [])

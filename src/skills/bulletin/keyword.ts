@@ -10,7 +10,6 @@ export const fold = (text: string): string => text.normalize('NFKC').toLowerCase
 
 export const tokensOf = (text: string): string[] => fold(text.slice(0, LONGEST_TEXT)).match(TOKEN) ?? []
 
-/** A text made ready for any number of keywords. */
 export type TokenText = { tokens: readonly string[]; places: ReadonlyMap<string, readonly number[]> }
 
 export function tokenText(text: string): TokenText {

@@ -7,7 +7,6 @@ export type ScoreName = 'goal_label' | 'keyword_hit' | 'entity_type' | 'recent_s
 export type ScoreComponent = { name: ScoreName; weight: number; hit: boolean; matched: string[] }
 export type Score = { score: number; components: ScoreComponent[] }
 
-/** The text and labels of a situation, prepared once for any number of skills. */
 export type Cues = { text: TokenText; goal_labels: ReadonlySet<string>; entity_types: ReadonlySet<string> }
 
 const DEFAULT_TAU_RATIO = 0.85
@@ -34,7 +33,6 @@ export function scoreOf(manifest: Manifest, cues: Cues, recent_success: boolean)
   return { score: components.reduce((sum, { weight, hit }) => sum + (hit ? weight : 0), 0), components }
 }
 
-/** The maximum that the manifest's cues can score. */
 export function maximumScore({ activation }: Manifest): number {
   const { score_weights: weights, goal_labels, keywords_any, entity_types } = activation
   const possible = [
@@ -52,7 +50,6 @@ export function tauOf(manifest: Manifest, default_ratio: number = DEFAULT_TAU_RA
   return manifest.activation.tau ?? default_ratio * maximumScore(manifest)
 }
 
-/** A manifest's cues as they are compared. */
 type CueWords = { goal_labels: Word<string>[]; entity_types: Word<string>[]; keywords: Word<readonly string[]>[] }
 type Word<Form> = { written: string; form: Form }
 

@@ -9,7 +9,6 @@ import { cuesOf, wordsOf, type Cues } from './score.ts'
 export type IndexedSkill = { manifest: Manifest; state: SkillState }
 export type Situation = { text: string; goal_labels: readonly string[]; entity_types: readonly string[]; compat: Place }
 
-/** The skills of one compat, by each of their cues. */
 type Bucket = {
   compat: Compat
   goal_labels: Map<string, Manifest[]>
@@ -33,7 +32,6 @@ export class SkillIndex {
     this.size = active.length
   }
 
-  /** In the order of their ids and versions. */
   candidates(situation: Situation): Manifest[] {
     return this.candidatesFor(cuesOf(situation), situation.compat)
   }

@@ -15,24 +15,19 @@ export type Place = { env: readonly string[]; toolset: string | null; repo: stri
 export type GateRequest = {
   manifest: Manifest
   state: SkillState
-  /** Where the skill would run. */
   compat: Place
   inputs: JsonFields
   inputs_from: InputSource
-  /** The text of the request, in which keywords are searched. */
   text: string
   goal_labels: readonly string[]
   entity_types: readonly string[]
   blackboard: Blackboard
-  /** The tools that are there. */
   tools: readonly string[]
-  /** Why a tool is not there, where the host can say. */
   absent_tools?: Readonly<Record<string, string>>
   recent_success: boolean
   /** Every role of the caller, those that another one implies included. */
   roles: readonly string[]
   last_run_at: number | null
-  /** Runs of this skill that have not ended. */
   running: number
   /** Someone who may has approved this run. */
   approved?: boolean
@@ -49,7 +44,6 @@ export type Stage = (typeof STAGES)[number]
 /** `refused`: a stage before the policy failed. `clarify`: only slots are missing. */
 export type Verdict = 'allow' | 'deny' | 'needs_approval' | 'needs_promotion' | 'refused' | 'clarify'
 
-/** One thing that was looked at. */
 export type Check = { check: string; passed: boolean; detail: string }
 export type StageResult = { stage: Stage; status: 'passed' | 'failed' | 'not_reached'; checks: Check[] }
 
@@ -84,18 +78,15 @@ export type GateDecision = {
   /** The stage that it stopped at; null where it is allowed. */
   stage: Stage | null
   reason: string
-  /** All four, in order. */
   stages: StageResult[]
   /** Null where this stage was not reached. */
   score: { score: number; tau: number; components: ScoreComponent[] } | null
   needs: Need[]
-  /** The needs in words. */
   to_pass: string[]
   /** Where the verdict is `clarify`: what to ask, for each missing slot. */
   questions: Question[]
   /** Those of the missing slots that a pinned parser may fill. */
   parsable: string[]
-  /** Calls of probes with their results, for the log. */
   probes: ProbeCall[]
   decided_at: number
 }

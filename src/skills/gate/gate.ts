@@ -126,7 +126,6 @@ function scoreOutcome(request: GateRequest): ScoreOutcome {
 
 const MOST_WORDS = 5
 
-/** A hint for the proposer, in the manifest's own words. */
 function hintOf({ activation: { keywords_any, goal_labels, entity_types } }: Manifest, cues: readonly ScoreName[]): string {
   const ways: Partial<Record<ScoreName, string>> = {
     ...(keywords_any.length > 0 && { keyword_hit: `use a keyword in \`why\` (${some(keywords_any)})` }),

@@ -1,6 +1,5 @@
 import { findJson, type Json } from '../../base/json.ts'
 
-/** Kinds of values that must not be in inputs. */
 export type Sensitive = 'private_key' | 'token' | 'password' | 'card_number' | 'email' | 'secret_reference'
 
 /**

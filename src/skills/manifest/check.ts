@@ -10,7 +10,6 @@ type ManifestCheck = { ok: true } | { ok: false; errors: FieldError[] }
 export type CheckOptions = {
   /** The tools that there are; null where that is not known. */
   tools: readonly string[] | null
-  /** The functions that expressions may call. */
   probes: readonly string[]
   /**
    * Names in `env` that an expression may start with; null if they are unknown until evaluation.
@@ -90,7 +89,6 @@ function repeated(names: readonly string[], path: string): FieldError[] {
   )
 }
 
-/** Checks that each placeholder can be filled. */
 function templateErrors(manifest: Manifest): FieldError[] {
   const { plan } = manifest
   const count = plan.steps.length
@@ -132,7 +130,6 @@ function wrongWith(
   return `{{${place}}}: there is no earlier step called ${step ?? '(nothing)'}`
 }
 
-/** Checks that the named tools exist. */
 function toolErrors({ plan, preconditions }: Manifest, tools: readonly string[] | null): FieldError[] {
   if (tools === null) return []
   const named = [
@@ -203,7 +200,6 @@ function stepErrors({ steps, compensation }: Manifest['plan']): FieldError[] {
   return [...twice, ...unknown]
 }
 
-/** Checks that the cues can reach the threshold. */
 function activationErrors(manifest: Manifest): FieldError[] {
   const maximum = maximumScore(manifest)
   if (maximum === 0) {

@@ -126,7 +126,6 @@ export const plan = z.strictObject({
   budget: z.strictObject({ max_cost_usd: z.number().min(0).max(10_000), max_latency_ms: z.int().min(1).max(3_600_000) }),
   steps: z.array(step).min(1).max(64),
   compensation: z.array(compensation).max(64).default([]),
-  /** Templates for the outputs, by name. */
   result_map: z.record(slotName, z.json()).default({}),
 })
 
@@ -162,7 +161,6 @@ export const manifestSchema = z.strictObject({
   version: skillVersion,
   owner: label,
   scope: z.enum(['project', 'org']).default('project'),
-  /** The description that the model sees. */
   description: description.optional(),
   compat: compat.prefault({}),
   signature: signature.prefault({}),

@@ -44,5 +44,4 @@ export const blackboardPath = z
   .string()
   .max(256)
   .regex(/^(?:ctx|env|work|policy)(?:\.[\w-]+){1,15}$/, 'is a path on the blackboard, such as work.image_tag')
-/** CEL; `expression.ts` bounds what it may be made of. */
 export const expressionText = z.string().trim().min(1).max(2000)

@@ -70,7 +70,6 @@ export const CLARIFY_TOOL = 'clarify'
 
 export const isOwnCall = ({ toolName }: { toolName: string }): boolean => toolName === PROPOSE_TOOL || toolName === CLARIFY_TOOL
 
-/** A call of one of the protocol's two native tools. */
 export function readCall({ toolCallId: call_id, toolName, input }: LanguageModelV4ToolCall): Intent {
   const malformed = (reason: string): Intent => ({ call_id, kind: 'problem', skill_id: '', status: 'malformed', reason })
   const json = parseJson(input)

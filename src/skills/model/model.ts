@@ -5,10 +5,8 @@ import { streamRounds } from './model-stream.ts'
 import { Rounds, seam, textOf, type RoundEnd } from './rounds.ts'
 import { markWrapped, refuseWrapped } from './wrapped.ts'
 
-/** Gives the turn that a call belongs to. */
 type TurnOf = (params: LanguageModelV4CallOptions) => ModelTurn | Promise<ModelTurn>
 
-/** The model with the skills of one session, for one turn. */
 export function modelForSession(model: LanguageModelV4, options: ModelTurnOptions): LanguageModelV4 {
   const turn = new ModelTurn(options)
   return modelForTurns(model, () => turn)

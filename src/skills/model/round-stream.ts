@@ -37,7 +37,6 @@ export class RoundStream {
     return this.#parts.parts
   }
 
-  /** All text that the caller was given so far. */
   get said(): string {
     return this.#said
   }

@@ -58,12 +58,10 @@ export class Rounds {
     return this.#protocol === 'tools' && isOwnCall(call)
   }
 
-  /** True if text can contain proposals. */
   get readsText(): boolean {
     return this.#protocol === 'asp' && !this.#passive
   }
 
-  /** The parameters of the next call of the model. */
   next(): LanguageModelV4CallOptions {
     this.#params.abortSignal?.throwIfAborted()
     if (this.#passive) return this.#params
@@ -158,7 +156,6 @@ export const textOf = (content: readonly LanguageModelV4Content[]): string =>
 const isBroken = ({ unified }: LanguageModelV4FinishReason): boolean =>
   unified === 'error' || unified === 'content-filter' || unified === 'interrupted'
 
-/** Between what two rounds said. */
 export const seam = (before: string, after: string): string => (before === '' || after === '' || /\s$/.test(before) ? '' : '\n\n')
 
 /** The usage of several calls together; a count is unknown only if no call reports it. */

@@ -5,13 +5,11 @@ import type { ProposalResult } from '../session/result.ts'
 import type { Question } from '../plan/slots.ts'
 import type { Intent } from './intents.ts'
 
-/** The outcome of one intent, for the caller's own code. */
 export type SkillReport =
   | { kind: 'proposal'; result: ProposalResult }
   | { kind: 'clarify'; questions: Question[] }
   | { kind: 'problem'; skill_id: string; status: 'malformed' | 'refused'; reason: string }
 
-/** The reports as the caller finds them in the metadata of an answer. */
 export function shownReports(reports: readonly SkillReport[]): { proposals: ShownProposal[]; questions: Question[] } {
   const proposals = reports.flatMap((report) => (report.kind === 'clarify' ? [] : [shownProposal(report)]))
   return { proposals, questions: reports.flatMap((report) => (report.kind === 'clarify' ? report.questions : [])) }
@@ -26,7 +24,6 @@ function shownProposal(report: Exclude<SkillReport, { kind: 'clarify' }>): Shown
   return { proposal_id, skill_id, status, reason, approval_id, run_id }
 }
 
-/** The reply to one intent, as the model receives it. */
 export type Reply = { call_id: string | null; text: string }
 
 export type Settled = { replies: Reply[]; reports: SkillReport[] }

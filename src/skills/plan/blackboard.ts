@@ -12,10 +12,8 @@ export type Part = (typeof PARTS)[number]
 type BlackboardSource = 'settings' | 'agent_state' | 'probes' | 'override'
 
 export type Seeds = {
-  /** The scope's own, lowest. */
   settings?: Partial<Blackboard>
   agent_state?: Partial<Blackboard>
-  /** Results of probes of the environment; they become `env`. */
   probes?: JsonFields
   /** The caller's values, which win; the values that they replace are reported. */
   override?: Partial<Blackboard>

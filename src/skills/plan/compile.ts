@@ -91,7 +91,6 @@ export function resultMap(plan: CompiledPlan, outputs: StepOutputs): Mapped {
   return writeOutputs(plan, results)
 }
 
-/** Writes outputs to where the manifest binds them. */
 export function writeOutputs({ manifest, blackboard }: CompiledPlan, outputs: JsonFields): Mapped {
   const bindings = Object.entries(manifest.signature.blackboard_bindings.outputs)
   const paths = bindings.map(([, path]) => path)

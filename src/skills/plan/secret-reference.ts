@@ -9,7 +9,6 @@ type SecretReference = { secret: string }
 export const isSecretReference = (value: unknown): value is SecretReference =>
   isFields(value) && Object.keys(value).length === 1 && secretName.safeParse(value['secret']).success
 
-/** True if any part of the value names a secret. */
 export const holdsReference = (value: unknown): boolean => findJson(value, (inner) => isSecretReference(inner) || null) !== null
 
 /** The secrets that a run's secret inputs name. They come only from the blackboard's seeds. */
@@ -18,7 +17,6 @@ export function secretsOf({ signature }: Manifest, inputs: JsonFields): string[]
   return named.flatMap((value) => (isSecretReference(value) ? [value.secret] : []))
 }
 
-/** The arguments with the values of these secrets in the place of their names. */
 export const withSecrets = (value: unknown, secrets: ReadonlyMap<string, string>): unknown =>
   mapJson(value, (inner) => (isSecretReference(inner) ? (secrets.get(inner.secret) ?? inner) : inner))
 

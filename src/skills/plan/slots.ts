@@ -7,7 +7,6 @@ import { bindInputs, fitsType } from './inputs.ts'
 
 export type Question = { slot: string; question: string }
 
-/** The question for a slot that nobody filled. */
 export function questionFor({ name, type, description }: Input): Question {
   return { slot: name, question: description ? `What is ${name} (${type})? ${description}` : `What is ${name} (${type})?` }
 }

@@ -5,7 +5,6 @@ import { maskOf, type Mask } from '../gate/mask.ts'
 import type { CompiledCompensation, CompiledStep, CompiledPlan } from '../plan/compile.ts'
 import type { Run, RunEntry, RunResult, StepEnd } from './ports.ts'
 
-/** Makes the log entries of a run, without the values of secret inputs. */
 export type Entries = (kind: string, fields: JsonFields) => RunEntry
 
 /** A log is read by people; the whole outputs are in the journal. */

@@ -60,7 +60,6 @@ export type RunnerPorts = {
   now(): number
   /** Resolves after that many ms; rejects when the signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>
-  /** Logs an entry about a run, which contains no values of secret inputs. */
   log(entry: RunEntry): void
 }
 

@@ -78,7 +78,6 @@ export const notBegun = (status: StepStatus, reason: StepReason, error: string |
 
 const LOST = notBegun('unknown', 'lost', 'the process died while the step ran, and it has no idempotency key: it is not run again')
 
-/** For what hosts log of a tool call. */
 export function hiderOf({ plan }: Run): (value: Json) => Json {
   const mask = planMask(plan)
   return (value) => mask.value(value)

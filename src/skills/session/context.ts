@@ -11,13 +11,11 @@ export const DEEPEST_CHAIN = 3
 
 export type SessionSettings = {
   trace_id: string
-  /** Where the agent runs. */
   place: Place
   /** From `seedBlackboard`; it is logged as the session begins, and never seeded again. */
   seeded: Pick<Extract<Seeded, { ok: true }>, 'blackboard' | 'sources' | 'overridden'> & SeedNotes
   goal_labels?: readonly string[]
   entity_types?: readonly string[]
-  /** Cards in the bulletin. */
   k_cards?: number | undefined
   /** Effects that the work is to reach, as manifests name them: they break ties between skills. */
   goal_postconditions?: readonly string[] | undefined
@@ -31,7 +29,6 @@ export type SessionSettings = {
   secret_paths?: readonly string[]
 }
 
-/** The state that a session's parts share: its ports, its settings and the one blackboard. */
 export class SessionContext {
   readonly ports: SessionPorts
   readonly settings: SessionSettings
@@ -76,7 +73,6 @@ export class SessionContext {
   }
 }
 
-/** Where a manifest's secret inputs are bound to. */
 export function secretPathsOf({ signature: { inputs, blackboard_bindings } }: Manifest): string[] {
   return inputs.flatMap(({ name, secret }) => {
     const path = Object.hasOwn(blackboard_bindings.inputs, name) ? blackboard_bindings.inputs[name] : undefined

@@ -8,7 +8,6 @@ import { fillSlots } from '../plan/slots.ts'
 import type { SessionContext } from './context.ts'
 import { isEnforced, type FoundSkill, type SkillUsage, type ProposalRequest } from './ports.ts'
 
-/** One proposal of a skill that there is. */
 export type Case = {
   proposal_id: string
   skill: FoundSkill
@@ -81,7 +80,6 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
   }
 }
 
-/** The host's reasons why tools are unavailable. */
 function absences({ preconditions, plan }: Manifest, tools: readonly string[], ports: SessionContext['ports']): Record<string, string> {
   const there = new Set(tools)
   const named = new Set([...preconditions.tools_available, ...[...plan.steps, ...plan.compensation].map(({ tool }) => tool)])

@@ -18,7 +18,6 @@ type SkillRegistryPort = {
   index(): SkillIndex
   /** Without a version, the one that a proposal of the id means. */
   find(id: string, version?: string): FoundSkill | null | Promise<FoundSkill | null>
-  /** Ids of the skills whose last run went well. */
   recentSuccess(): ReadonlySet<string>
   /** Runs of each skill, by id, that followed the last skill; absent if the host does not count. */
   transitions?(): ReadonlyMap<string, number>
@@ -29,7 +28,6 @@ type SkillRegistryPort = {
 /** The proposer. A reflex's proposals are logged like a model's: neither may give a secret. */
 type ProposedBy = 'model' | 'caller' | 'reflex'
 
-/** The key that brought the proposal. */
 type Proposer = { name: string; key_id: string }
 
 /** A run that waits for a person. Secret inputs are omitted and read from the blackboard later. */
@@ -46,7 +44,6 @@ export type ParkedRun = {
   reason: string
   from: ProposedBy
   proposer: Proposer | null
-  /** By the manifest's policy. */
   self_approval: boolean
   roles: string[]
   text: string
@@ -103,7 +100,6 @@ export type SessionPorts = {
   runs: RunsPort
   /** That it was asked for is logged with it: both or none. */
   approvals: { park(run: ParkedRun, told: (approval_id: string) => SessionEntry): Promise<Parked> }
-  /** The names of the tools that plans may call. */
   tools(): readonly string[]
   /** The reason that a tool is not available, or null if the host knows none. */
   absence?(tool: string): string | null
@@ -117,7 +113,6 @@ export type SessionPorts = {
   newId(): string
 }
 
-/** `skill_id` may name a version: `deploy.container@1.3.0`. */
 export type SkillProposal = { skill_id: string; inputs: JsonFields; why: string }
 
 export type ProposalRequest = {

@@ -22,14 +22,12 @@ export type DecisionReport = {
 /** `planned`: of a dry run, which runs nothing. */
 type StepSummary = { index: number; tool: string; status: StepStatus | 'planned'; duration_ms: number }
 
-/** The one answer to one proposal. */
 export type ProposalResult = {
   proposal_id: string
   skill_id: string
   /** Null if the skill does not exist. */
   version: string | null
   status: ProposalStatus
-  /** Why it is not ok, in words. */
   reason: string | null
   outputs: JsonFields
   questions: Question[]
@@ -57,7 +55,6 @@ export function reportOf(decision: GateDecision, enforced: boolean): DecisionRep
   return { verdict, stages, score: score?.score ?? null, tau: score?.tau ?? null, to_pass, enforced }
 }
 
-/** Refused before the gate was asked. */
 export function unreached(to_pass: string): DecisionReport {
   const stages = STAGES.map((stage): StageReport => ({ stage, verdict: 'not_reached', reason: null, checks: [] }))
   return { verdict: 'refused', stages, score: null, tau: null, to_pass: [to_pass], enforced: true }

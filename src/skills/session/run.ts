@@ -80,7 +80,6 @@ function runnerPorts(
   }
 }
 
-/** The record of a run that a session begins. */
 export function recordOf(
   { ports, blackboard, settings }: SessionContext,
   { proposal_id, skill, manifest_hash, request, approval }: Case,

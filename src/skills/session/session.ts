@@ -14,7 +14,6 @@ import type { ApprovedRun, FoundSkill, RunRecord, SessionPorts, SkillUsage, Prop
 import { answer, ranAs, reportOf, unreached, type ProposalHead, type ProposalResult } from './result.ts'
 import { compiledAgain, recordOf, runRecorded } from './run.ts'
 
-/** A session as a model's turn uses it. */
 export type ProposalSession = {
   bulletin: (text: string) => string
   propose: (proposal: SkillProposal, request: ProposalRequest) => Promise<ProposalResult>
@@ -38,7 +37,6 @@ export class SkillSession implements ProposalSession {
   readonly #context: SessionContext
   #told = false
   #proposals = 0
-  /** The skill whose proposal is being decided or run. */
   #current: string | null = null
 
   constructor(settings: SessionSettings, ports: SessionPorts) {

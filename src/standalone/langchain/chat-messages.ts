@@ -2,7 +2,6 @@ import { AIMessage, AIMessageChunk, type BaseMessage, SystemMessage, type UsageM
 import { withoutMarks } from '../../skills/asp/blocks.ts'
 import { isJsonFields } from '../../base/json.ts'
 
-/** A model's answer: whole, or a piece of a stream. */
 export type Reply = AIMessage | AIMessageChunk
 export type Content = BaseMessage['content']
 
@@ -12,7 +11,6 @@ export const isSystem = (message: BaseMessage): boolean => message.getType() ===
 
 const MOST_MESSAGES = 6
 
-/** The last messages of the users as one text, the newest first. */
 export const userTextOf = (messages: readonly BaseMessage[]): string =>
   messages
     .filter(isUser)
@@ -98,7 +96,6 @@ export const indexesIn = (content: Content): number =>
 
 export const hasToolCalls = ({ tool_calls }: Reply): boolean => (tool_calls ?? []).length > 0
 
-/** The ids of the tool calls in a message. */
 export const callIds = (message: BaseMessage): string[] => {
   const { tool_calls = [] } = message as { tool_calls?: readonly unknown[] }
   return tool_calls.flatMap((call) => (isJsonFields(call) && typeof call['id'] === 'string' ? [call['id']] : []))

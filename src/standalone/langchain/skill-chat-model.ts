@@ -26,7 +26,6 @@ const CONFIG = Symbol('config')
  * user's model, visible only to that model's callbacks.
  */
 export class SkillChatModel extends BaseChatModel {
-  /** The user's model. */
   readonly inner: BaseChatModel
   readonly #finder: TurnFinder
 

@@ -48,7 +48,6 @@ class StreamedRound {
     this.#said = before.said
   }
 
-  /** The answer as the model gave it. */
   get whole(): AIMessageChunk {
     return this.#whole ?? new AIMessageChunk('')
   }
