@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { canonicalJson } from '../base/json.ts'
-import { action } from './action.ts'
+import { action, type Action } from './action.ts'
 import type { InMs } from '../base/time.ts'
 
 const time = z.iso.datetime()
@@ -143,3 +143,26 @@ export type CallKeys = { idempotence_key: string | null; arguments_hash: string 
 /** Null if there is no such tool, or if it rejects the arguments. */
 export type KeyOf = (tool: string, args: unknown) => CallKeys | null
 export type ToolCall = { tool: string; args: unknown }
+
+export function actOf(action: Action, identify: KeyOf): Act {
+  switch (action.action_type) {
+    case 'call_tool': {
+      const named = identify(action.tool, action.args)
+      return named ? { act: 'call_tool', tool: action.tool, ...named } : { act: 'other', action_type: action.action_type }
+    }
+    case 'emit_event':
+      return { act: 'emit_event', event_type: action.event.type }
+    case 'reply':
+      return { act: 'reply', content: action.content }
+    case 'set_scratch':
+      return { act: 'set_scratch', key: action.key, value: action.value }
+    case 'run_skill':
+      return skillAct(action.skill_id, action.inputs)
+    case 'write_artifact':
+    case 'invoke_artifact':
+    case 'cancel_turn':
+    case 'escalate':
+      break
+  }
+  return { act: 'other', action_type: action.action_type }
+}

@@ -4,6 +4,8 @@ import type { Database } from '../storage/database.ts'
 import type { DoneKeys, DoneRow } from './done-keys.ts'
 import type { Unit } from '../storage/unit.ts'
 import { ownerOfRun, type EffectPlace, type EffectResult } from './effect.ts'
+import type { ToolDefinition } from '../../tools/define-tool.ts'
+import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** `unknown`: it may have happened. `repeated`: it was unknown and ran again under its key. */
 type RowStatus = 'started' | 'ok' | 'failed' | 'unknown' | 'repeated' | 'skipped' | 'timeout'
@@ -170,4 +172,26 @@ function stepColumns({ output, ...end }: StepEnd): { step: string; output: strin
 function stepEnd(step: string, output: string | null): StepEnd {
   const end = { output: null, ...(JSON.parse(step) as Partial<StepEnd>) } as StepEnd
   return output === null || end.output !== null ? end : { ...end, output: { kind: 'json', value: JSON.parse(output) as Json } }
+}
+
+export type UndoParts = Pick<Reflexes, 'scope' | 'action_keys' | 'toolbox'> & {
+  journal: EffectJournal
+}
+
+/**
+ * Releases the key of an undone effect, so that it may happen again. Called in the unit that ends
+ * the undo tool. Effects of unknown outcome keep their key.
+ */
+export function releaseUndone(
+  unit: Unit,
+  { scope, journal, toolbox, action_keys }: UndoParts,
+  { undoes }: ToolDefinition,
+  input: unknown,
+): void {
+  const undone = undoes && toolbox.all[undoes.tool]
+  if (!undoes || !undone?.idempotence_key) return
+  const fields = Object.entries(input as Record<string, unknown>).filter(([name]) => undoes.match.includes(name))
+  const key = undone.idempotence_key(Object.fromEntries(fields), scope)
+  journal.releaseKey(unit, undoes.tool, key)
+  action_keys.release(unit, undoes.tool, key)
 }

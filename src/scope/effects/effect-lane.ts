@@ -7,13 +7,21 @@ import type { Json } from '../../base/json.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import type { StepEnd } from '../../skills/runner/ports.ts'
 import { withDeadline } from '../../base/deadline.ts'
-import { fillSecrets, type Filled } from './secret-arguments.ts'
+import {
+  fillSecrets,
+  type Filled,
+  effectInput,
+  effectKey,
+  effectWork,
+  succeeded,
+  type EffectPlace,
+  type EffectRequest,
+  type EffectResult,
+} from './effect.ts'
 import { childHead, scopeHead } from '../log/spans.ts'
 import { toolFailure } from '../log/failures.ts'
 import type { Unit } from '../storage/unit.ts'
-import { effectInput, effectKey, effectWork, succeeded, type EffectPlace, type EffectRequest, type EffectResult } from './effect.ts'
-import { effectId, type EffectJournal, type RecordedEffect } from './effect-journal.ts'
-import { releaseUndone } from './undo.ts'
+import { effectId, type EffectJournal, type RecordedEffect, releaseUndone } from './effect-journal.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** Maximum time that an aborted tool may keep the lane. */

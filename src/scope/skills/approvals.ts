@@ -1,11 +1,13 @@
 import { warn } from '../../base/warn.ts'
-import type { Approval, ApprovalRequest } from '../../contract/approval.ts'
+import { type Approval, type ApprovalRequest, decided, type ApprovalDecision, type Decider } from '../../contract/approval.ts'
 import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
-import { findApprovals } from '../../store/approvals.ts'
+import { findApprovals, decideApproval, findApproval } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
+import { ADMIN_KEY_ID } from '../../contract/principal.ts'
+import { findKey } from '../../store/keys.ts'
 
 /** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
@@ -146,5 +148,44 @@ export class ParkedRuns {
     if (approval)
       return approval.status === 'pending' ? null : { status: approval.status, by: approval.decided_by, reason: approval.reason }
     return expires_at <= now() && outbox.get('approvals', approval_id) === undefined ? { status: 'expired', by: null, reason: null } : null
+  }
+}
+
+type Parts = Pick<Lanes, 'scope' | 'env' | 'now'> & {
+  parked: Pick<ParkedRuns, 'poll'>
+}
+export type DecisionAnswer = { ok: true; status: 'approved' | 'rejected' } | { ok: false; message: string }
+
+/** Decisions on approvals from this scope's sockets. They are taken in D1, as over HTTP. */
+export class Decisions {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** The log entry follows the answer, and the run follows both. */
+  async take({ type, approval_id, reason }: ApprovalDecision, by: Decider): Promise<DecisionAnswer> {
+    const { scope, parked } = this.#parts
+    const decision = { id: approval_id, status: decided[type], reason: reason ?? null }
+    try {
+      const answer = await this.#decide(decision, by)
+      if (answer.ok) void parked.poll()
+      return answer
+    } catch (error) {
+      warn({ message: 'failed to record a decision', scope, error })
+      return { ok: false, message: 'the database is not responding; the decision may or may not have been recorded: send it again' }
+    }
+  }
+
+  async #decide(decision: { id: string; status: 'approved' | 'rejected'; reason: string | null }, by: Decider): Promise<DecisionAnswer> {
+    const { scope, env, now } = this.#parts
+    // A socket outlives its key for a minute or so.
+    if (by.key_id !== ADMIN_KEY_ID && !(await findKey(storeOf(env), by.key_id)))
+      return { ok: false, message: 'the key of this socket was deleted' }
+    const found = await findApproval(storeOf(env), decision.id, now())
+    if (found?.scope !== scope) return { ok: false, message: `there is no approval ${decision.id} in this scope` }
+    const taken = await decideApproval(storeOf(env), { ...decision, by, now: now() })
+    return taken.ok ? { ok: true, status: decision.status } : { ok: false, message: taken.detail }
   }
 }

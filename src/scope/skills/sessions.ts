@@ -17,7 +17,7 @@ import type {
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { SkillSession } from '../../skills/session/session.ts'
 import { childHead } from '../log/spans.ts'
-import type { CountedParts } from '../turns/metered-model.ts'
+import { type CountedParts, countedModel } from '../turns/metered-model.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { ParkedRuns } from './approvals.ts'
 import type { BlackboardLayers } from './blackboard-layers.ts'
@@ -25,8 +25,11 @@ import { StepJournal } from './journal.ts'
 import type { RunAsker, SkillRuns } from './runs.ts'
 import { ScopeSession } from './scope-session.ts'
 import type { SkillCache } from './skill-cache.ts'
-import { slotModel } from './slot-model.ts'
 import type { Lanes } from '../effects/wiring.ts'
+import type { Env } from '../../env.ts'
+import { askParser } from '../../skills/model/ask-parser.ts'
+import { modelName } from '../../models/resolve-model.ts'
+import { withDeadline } from '../../base/deadline.ts'
 
 /** The owner of a session: its place in the log, and what it may use. `model` is the turn's. */
 export type SessionFor = {
@@ -159,4 +162,25 @@ const MOST_ENTITY_TYPES = 64
 function entityTypesIn(events: readonly Event[]): string[] {
   const named = events.flatMap((event) => ('entity_types' in event && Array.isArray(event.entity_types) ? event.entity_types : []))
   return [...new Set(named.filter((name) => typeof name === 'string'))].slice(0, MOST_ENTITY_TYPES)
+}
+
+/** Time limit, since the proposer waits. After it, the slot becomes a question. */
+const TIMEOUT_MS = 10_000
+
+/** Answers pinned parsers with the turn's or the scope's model, in the same budget and log. */
+export function slotModel(
+  parts: CountedParts & { env: Env },
+  { head, model, signal }: { head: EntryHead; model: LanguageModelV4 | undefined; signal: AbortSignal | undefined },
+): SessionPorts['ask'] {
+  const name = modelName(parts.env)
+  return (request, stopped) => {
+    const both = [signal, stopped].filter((one) => one !== undefined)
+    return withDeadline(
+      (within) => {
+        const asked = model ?? countedModel(parts, { turn_id: null, head, signal: within })
+        return askParser({ model: asked, name, signal: within }, request)
+      },
+      { ...(both.length > 0 && { signal: AbortSignal.any(both) }), timeout_ms: TIMEOUT_MS, what: `the parser's model` },
+    )
+  }
 }

@@ -1,7 +1,6 @@
 import type { Lanes } from '../effects/wiring.ts'
 import { BlackboardLayers } from './blackboard-layers.ts'
-import { Decisions } from './decisions.ts'
-import { ParkedRuns } from './approvals.ts'
+import { Decisions, ParkedRuns } from './approvals.ts'
 import { handleRuns } from './run-jobs.ts'
 import { SkillRuns } from './runs.ts'
 import { SecretSettings } from './secret-settings.ts'
