@@ -1,3 +1,4 @@
+import type { Refused } from '../base/result.ts'
 import type { Environment, ParseResult } from '@marcbachmann/cel-js'
 import { messageOf } from '../base/error-text.ts'
 import { environmentWith, withHost, type Host } from './environment.ts'
@@ -7,8 +8,8 @@ import { DECISION_WORK, EVALUATION_WORK, isSpent, onAccount, type Work } from '.
 
 export type Expression = { source: string; paths: NamesOf['paths']; functions: ReadonlySet<string>; run: ParseResult }
 /** `detail` ends with a picture of the source if the library draws one. */
-export type Compiled = { ok: true; expression: Expression } | { ok: false; reason: 'invalid'; detail: string }
-export type Ran = { ok: true; value: unknown } | { ok: false; reason: 'failed' | 'over_budget'; detail: string }
+export type Compiled = { ok: true; expression: Expression } | Refused<'invalid'>
+export type Ran = { ok: true; value: unknown } | Refused<'failed' | 'over_budget'>
 
 const LONGEST_SOURCE = 2000
 /** Each is registered with the library once for every number of arguments. */
@@ -61,7 +62,7 @@ export const overBudget = (granted: number): Extract<Ran, { ok: false }> => ({
       : `the expression takes more than the ${EVALUATION_WORK} units of work that are allowed: let it look at less text and shorter lists`,
 })
 
-const invalid = (detail: string): { ok: false; reason: 'invalid'; detail: string } => ({ ok: false, reason: 'invalid', detail })
+const invalid = (detail: string): Refused<'invalid'> => ({ ok: false, reason: 'invalid', detail })
 
 /** Compiles a source once; the most recently compiled `most` are kept. */
 export function compileOnce(most: number, compile: (source: string) => Compiled): (source: string) => Compiled {

@@ -1,3 +1,4 @@
+import type { Result } from '../../base/result.ts'
 import { z } from 'zod'
 import { defineTool, type ToolDefinition } from '../../tools/define-tool.ts'
 import type { Env } from '../../env.ts'
@@ -11,7 +12,7 @@ import { asSchema, type Schema } from 'ai'
 import { messageOf } from '../../base/error-text.ts'
 import { withDeadline } from '../../base/deadline.ts'
 
-export type FoundTool = { ok: true; definition: ToolDefinition } | { ok: false; detail: string }
+export type FoundTool = Result<{ definition: ToolDefinition }>
 
 type Parts = { scope: string; env: Env; settings: () => Settings; fetch: typeof fetch; now: () => number }
 

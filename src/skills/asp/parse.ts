@@ -1,3 +1,4 @@
+import type { Result } from '../../base/result.ts'
 import { z } from 'zod'
 import { checkJson } from '../../base/check-json.ts'
 import { fromZod } from '../../contract/problem.ts'
@@ -72,7 +73,7 @@ const endings: Record<Exclude<FoundBlock['end'], 'closed'>, (tag: Tag) => string
 }
 
 type WithoutPlace<Block> = Block extends unknown ? Omit<Block, 'at'> : never
-type Content = { ok: true; block: WithoutPlace<AspBlock> } | { ok: false; detail: string }
+type Content = Result<{ block: WithoutPlace<AspBlock> }>
 
 const contents: Record<Tag, (value: unknown) => Content> = {
   SKILL_PROPOSE: (value) => {

@@ -1,3 +1,4 @@
+import type { Refused } from '../../base/result.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isJsonFields } from '../../base/json.ts'
 import { CONVERTED } from '../../expressions/charges.ts'
@@ -29,9 +30,7 @@ export type ExpressionScope = {
   args?: unknown
 }
 
-export type Evaluation =
-  | { ok: true; value: boolean }
-  | { ok: false; reason: 'invalid' | 'failed' | 'not_bool' | 'too_large' | 'over_budget'; detail: string }
+export type Evaluation = { ok: true; value: boolean } | Refused<'invalid' | 'failed' | 'not_bool' | 'too_large' | 'over_budget'>
 
 const MOST_COMPILED = 2000
 
@@ -55,7 +54,7 @@ export function evaluate(source: string, scope: ExpressionScope, probes: ProbeSe
 const inOneLine = <Result extends { ok: true } | { ok: false; detail: string }>(result: Result): Result =>
   result.ok ? result : { ...result, detail: result.detail.split('\n', 1)[0] ?? '' }
 
-type Read = { ok: true; variables: Map<string, unknown> } | { ok: false; reason: 'too_large' | 'failed'; detail: string }
+type Read = { ok: true; variables: Map<string, unknown> } | Refused<'too_large' | 'failed'>
 
 function readVariables(paths: readonly Path[], scope: ExpressionScope, work: Work): Read {
   const { convert, values } = converter()

@@ -1,3 +1,4 @@
+import type { Refused } from '../../base/result.ts'
 import { byteLength, fitsBytes } from '../../base/byte-length.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { isJsonFields, sameJson, type Json, type JsonFields } from '../../base/json.ts'
@@ -24,7 +25,7 @@ export type SeedNotes = { ages_ms?: Record<string, number>; omitted?: Record<str
 
 export type Seeded =
   | ({ ok: true; blackboard: Blackboard; sources: Record<string, BlackboardSource>; overridden: Change[] } & SeedNotes)
-  | { ok: false; reason: 'not_json' | 'too_large'; detail: string }
+  | Refused<'not_json' | 'too_large'>
 
 const BLACKBOARD_BYTES = 256_000
 
@@ -99,9 +100,7 @@ function changesOf(before: JsonFields, after: JsonFields, { path, depth }: { pat
 /** Only such a name can stand in a path. */
 const isPlain = (name: string): boolean => PLAIN_NAME.test(name)
 
-export type Written =
-  | { ok: true; blackboard: Blackboard }
-  | { ok: false; reason: 'not_a_path' | 'not_writable' | 'not_json' | 'too_large'; detail: string }
+export type Written = { ok: true; blackboard: Blackboard } | Refused<'not_a_path' | 'not_writable' | 'not_json' | 'too_large'>
 
 /** Writes a value under `work`, or to a path in `bound`, to which the manifest binds an output. */
 export function writeBlackboard(blackboard: Blackboard, path: string, value: Json, bound: readonly string[] = []): Written {

@@ -1,3 +1,4 @@
+import type { Refused, Result } from '../../base/result.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
@@ -24,7 +25,7 @@ export type CompiledStep = Step & { index: number; name: string }
 /** `undoes` is the index of a step, or null for the plan as a whole. */
 export type CompiledCompensation = Compensation & { index: number; undoes: number | null }
 
-type CompiledResult = { ok: true; plan: CompiledPlan } | { ok: false; reason: 'missing_input' | 'bad_key' | 'bad_step'; detail: string }
+type CompiledResult = { ok: true; plan: CompiledPlan } | Refused<'missing_input' | 'bad_key' | 'bad_step'>
 
 const LONGEST_KEY = 300
 
@@ -40,10 +41,7 @@ export function compilePlan(manifest: Manifest, given: JsonFields, blackboard: B
   return { ok: true, plan: { manifest, inputs, blackboard, idempotence_key: key.key, budget: manifest.plan.budget, steps, compensation } }
 }
 
-function keyOf(
-  manifest: Manifest,
-  scope: TemplateScope,
-): { ok: true; key: string | null } | { ok: false; reason: 'bad_key'; detail: string } {
+function keyOf(manifest: Manifest, scope: TemplateScope): { ok: true; key: string | null } | Refused<'bad_key'> {
   const template = manifest.plan.idempotence_key
   if (template === undefined) return { ok: true, key: null }
   const resolved = resolveKey(template, scope, 'plan.idempotence_key')
@@ -61,7 +59,7 @@ function undoneBy({ step }: Compensation, steps: readonly CompiledStep[]): numbe
 /** The outputs of the steps so far, by the names of the steps and by their indices. */
 export type StepOutputs = Readonly<Record<string, Json>>
 
-type ResolvedStep = { ok: true; args: JsonFields } | { ok: false; detail: string }
+type ResolvedStep = Result<{ args: JsonFields }>
 
 /** The arguments of a step or a compensation, now that what they need is there. */
 export function resolveStep({ args }: Pick<Step, 'args'>, plan: CompiledPlan, outputs: StepOutputs): ResolvedStep {
@@ -78,7 +76,7 @@ export function guardScope(plan: CompiledPlan, outputs: StepOutputs, resolved: R
   return { ctx, env, work, policy, inputs: plan.inputs, args: resolved.ok ? resolved.args : undefined }
 }
 
-type Mapped = { ok: true; outputs: JsonFields; blackboard: Blackboard } | { ok: false; detail: string }
+type Mapped = Result<{ outputs: JsonFields; blackboard: Blackboard }>
 
 /** Maps the steps' outputs to the plan's outputs, and writes the bound ones to the blackboard. */
 export function resultMap(plan: CompiledPlan, outputs: StepOutputs): Mapped {

@@ -1,3 +1,4 @@
+import type { Refused } from '../../base/result.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isJsonFields, jsonValue, type Json, type JsonFields } from '../../base/json.ts'
@@ -58,7 +59,7 @@ export function parseRequest(parser: Parser, input: Input, { text, inputs }: { t
   return { model: parser.model, temperature: 0, prompt_ref: parser.prompt_ref ?? null, prompt: prompt.join('\n'), schema: schemaFor(input) }
 }
 
-type ParsedSlot = { ok: true; value: Json } | { ok: false; reason: 'not_json' | 'not_said' | 'wrong_type'; detail: string }
+type ParsedSlot = { ok: true; value: Json } | Refused<'not_json' | 'not_said' | 'wrong_type'>
 
 const LONGEST_ANSWER = 16_000
 

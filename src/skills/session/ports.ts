@@ -1,3 +1,4 @@
+import type { Result } from '../../base/result.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
 import type { SkillState } from '../../contract/skill.ts'
 import type { SkillIndex } from '../bulletin/skill-index.ts'
@@ -73,7 +74,7 @@ export type RunRecord = {
 }
 
 /** The id of the question; one that is asked already keeps its own. */
-export type Parked = { ok: true; approval_id: string; asked_before: boolean } | { ok: false; detail: string }
+export type Parked = Result<{ approval_id: string; asked_before: boolean }>
 
 export type RunsPort = {
   /** Durable when it resolves; what `usage` answers counts it as soon as it is called. */

@@ -1,3 +1,4 @@
+import type { Result } from '../../base/result.ts'
 import { evaluate, type ExpressionScope } from '../cel/expression.ts'
 import { probeSession } from '../cel/probes.ts'
 import type { Mask } from '../gate/mask.ts'
@@ -106,7 +107,7 @@ export function recordOf(
 export async function compiledAgain(
   { skill_id, version, manifest_hash, inputs, blackboard }: RunRecord,
   skill: FoundSkill | null,
-): Promise<{ ok: true; plan: CompiledPlan } | { ok: false; detail: string }> {
+): Promise<Result<{ plan: CompiledPlan }>> {
   const name = `${skill_id}@${version}`
   if (!skill) return { ok: false, detail: `the run cannot be resumed: there is no skill ${name} any more` }
   if ((await hashManifest(skill.manifest)) !== manifest_hash)
