@@ -50,16 +50,10 @@ export class Host {
   session({ blackboard = {}, tools = {}, model, trace_id = this.newId() }: SessionOptions = {}): SkillSession {
     const seeded = seedBlackboard({ ...this.#config.blackboard, override: blackboard })
     if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)
-    const { goal_labels = [], entity_types = [], k_cards, tau, policy_mode } = this.#config
+    const { goal_labels, entity_types, k_cards, tau, policy_mode } = this.#config
     const place = placeIn(this.#config)
-    const limits = {
-      ...(k_cards === undefined ? {} : { k_cards }),
-      ...(tau === undefined ? {} : { tau }),
-      ...(policy_mode ? { policy_mode } : {}),
-    }
-    const ancestors = skillChain()
-    const secret_paths = this.#registry.secretPaths()
-    const settings = { trace_id, place, seeded, goal_labels, entity_types, ancestors, secret_paths, ...limits }
+    const [ancestors, secret_paths] = [chain.getStore() ?? [], this.#registry.secretPaths()]
+    const settings = { trace_id, place, seeded, goal_labels, entity_types, k_cards, tau, policy_mode, ancestors, secret_paths }
     return new SkillSession(settings, this.#ports({ trace_id, model, tools: { ...this.#config.tools, ...tools } }))
   }
 
@@ -107,7 +101,7 @@ export class Host {
     }
   }
 
-  #runner({ chain }: RunIdentity, { tools, caller }: { tools: ToolSet; caller: ToolCaller }): HostRunnerPorts {
+  #runner(run: RunIdentity, { tools, caller }: { tools: ToolSet; caller: ToolCaller }): HostRunnerPorts {
     const { journal, outputs } = this.#storage
     return {
       journal: {
@@ -119,7 +113,7 @@ export class Host {
         },
       },
       callTool: (name, input, { signal, idempotence_key, hide }) =>
-        withinSkills(chain, () =>
+        chain.run(run.chain, () =>
           callForPlan(
             caller,
             { name, tool: Object.hasOwn(tools, name) ? tools[name] : undefined, policy: this.#config.tool_policies?.[name] ?? {}, input },
@@ -162,9 +156,5 @@ export class Host {
 const isSameRun = (one: ParkedRun, other: ParkedRun): boolean =>
   one.skill_id === other.skill_id && one.manifest_hash === other.manifest_hash && one.inputs_hash === other.inputs_hash
 
-const chain = new AsyncLocalStorage<readonly string[]>()
-
 /** The skills that the current code runs in, outermost first: a tool may start a turn. */
-const skillChain = (): readonly string[] => chain.getStore() ?? []
-
-const withinSkills = <Result>(skills: readonly string[], work: () => Result): Result => chain.run(skills, work)
+const chain = new AsyncLocalStorage<readonly string[]>()

@@ -50,7 +50,9 @@ export function createReflex(config: ReflexConfig): Reflex {
   const registry = new SkillRegistry(storage.skills, { probes: Object.keys(config.probes ?? {}), place: placeIn(config) })
   for (const skill of config.skills ?? []) registerOrThrow(registry, skill)
   const host = new Host(config, { storage, registry })
-  const turnFor = (session: SkillSession) => new ModelTurn({ session, roles: config.roles ?? [], ...turnOptions(config) })
+  const { roles = [], goal_labels, entity_types, protocol, max_rounds, now, onReport } = config
+  const turnFor = (session: SkillSession) =>
+    new ModelTurn({ session, roles, goal_labels, entity_types, protocol, max_rounds, now, onReport })
 
   const { wrap, wrapModel, wrapTools } = wrappersOf({ config, host, turnFor })
   return {
@@ -133,23 +135,9 @@ function storageOf({ storage = 'memory' }: ReflexConfig): Storage {
   throw new TypeError('a file is a storage in Node only: import createReflex from reflex/wrap/node')
 }
 
-function turnOptions({ goal_labels, entity_types, protocol, max_rounds, now, onReport }: ReflexConfig) {
-  return {
-    ...(goal_labels ? { goal_labels } : {}),
-    ...(entity_types ? { entity_types } : {}),
-    ...(protocol ? { protocol } : {}),
-    ...(max_rounds === undefined ? {} : { max_rounds }),
-    ...(now ? { now } : {}),
-    onReport,
-  }
-}
-
 function registerOrThrow(registry: SkillRegistry, skill: unknown): void {
-  const withState = skill as { manifest?: unknown; state?: SkillState }
-  const registered =
-    withState.manifest === undefined
-      ? registry.register(skill)
-      : registry.register(withState.manifest, withState.state ? { state: withState.state } : {})
+  const { manifest, state } = skill as { manifest?: unknown; state?: SkillState }
+  const registered = manifest === undefined ? registry.register(skill) : registry.register(manifest, { state })
   if (registered.ok) return
   throw new TypeError(`a skill is ${registered.reason}: ${registered.errors.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
 }

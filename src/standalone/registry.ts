@@ -31,7 +31,7 @@ export class SkillRegistry {
   }
 
   /** Takes a manifest from JSON. What is there already keeps its state. */
-  register(input: unknown, { state = 'active' }: { state?: SkillState } = {}): Registered {
+  register(input: unknown, { state = 'active' }: { state?: SkillState | undefined } = {}): Registered {
     const parsed = parseManifest(input)
     if (!parsed.ok) return { ok: false, reason: 'invalid', status: 400, errors: parsed.errors }
     const { manifest } = parsed

@@ -9,14 +9,14 @@ export type ModelTurnOptions = {
   session: ProposalSession
   /** Every role of whoever the turn is for. */
   roles: readonly string[]
-  goal_labels?: readonly string[]
-  entity_types?: readonly string[]
+  goal_labels?: readonly string[] | undefined
+  entity_types?: readonly string[] | undefined
   /** The text by which skills are found; the users' messages unless given. */
   text?: string
-  protocol?: Protocol
+  protocol?: Protocol | undefined
   /** Model calls for one call of the wrapped model. */
-  max_rounds?: number
-  now?: () => number
+  max_rounds?: number | undefined
+  now?: (() => number) | undefined
   onReport?: ((report: SkillReport) => void) | undefined
 }
 
@@ -115,8 +115,7 @@ export class TurnCall {
 
   async settle(intents: readonly Intent[]): Promise<Reply[]> {
     const { session, roles, goal_labels, entity_types } = this.#turn.options
-    const situation = { ...(goal_labels ? { goal_labels } : {}), ...(entity_types ? { entity_types } : {}) }
-    const request = { from: 'model', roles, text: this.#text, signal: this.#signal, ...situation } as const
+    const request = { from: 'model', roles, text: this.#text, signal: this.#signal, goal_labels, entity_types } as const
     const { replies, reports } = await settleIntents(intents, { session, request })
     for (const report of reports) this.report(report)
     return replies

@@ -14,8 +14,8 @@ export type SessionSettings = {
   place: Place
   /** From `seedBlackboard`; it is logged as the session begins, and never seeded again. */
   seeded: Pick<Extract<Seeded, { ok: true }>, 'blackboard' | 'sources' | 'overridden'> & SeedNotes
-  goal_labels?: readonly string[]
-  entity_types?: readonly string[]
+  goal_labels?: readonly string[] | undefined
+  entity_types?: readonly string[] | undefined
   k_cards?: number | undefined
   /** Effects that the work is to reach, as manifests name them: they break ties between skills. */
   goal_postconditions?: readonly string[] | undefined

@@ -124,8 +124,8 @@ export type ProposalRequest = {
   roles: readonly string[]
   /** The text for keywords and parsers. It never comes from a model. */
   text: string
-  goal_labels?: readonly string[]
-  entity_types?: readonly string[]
+  goal_labels?: readonly string[] | undefined
+  entity_types?: readonly string[] | undefined
   /** Decides, and that is all: nothing runs or waits, and no model is asked. */
   dry_run?: boolean
   /** Stops the current run, which is then compensated. */
