@@ -1,22 +1,16 @@
-import type { Agent } from '../agent/define-agent.ts'
 import { parseAction, type Action } from '../contract/action.ts'
 import type { Outcome } from '../contract/event-record.ts'
 import type { NewEntry, Via } from '../contract/log-entry.ts'
 import { historyOf, type Decision, type Fire, type Step } from '../reflexes/decide.ts'
-import type { WorkingMemory } from './context/working-memory.ts'
-import type { Toolbox } from './effects/toolbox.ts'
 import type { Judged } from './inbox/event-row.ts'
-import type { Inbox } from './inbox/inbox.ts'
-import type { Settlement } from './inbox/settlement.ts'
 import type { Log } from './log/log.ts'
 import type { Actions } from './reflexes/actions.ts'
 import { actOf } from '../contract/reflex.ts'
-import type { Proving } from './reflexes/shadow.ts'
-import type { Records } from './reflexes/stats.ts'
 import { tellFailure } from './log/failures.ts'
 import { childHead, headOf, scopeHead } from './log/spans.ts'
-import type { Stopped, Turns } from './turns/turn-lane.ts'
+import type { Stopped } from './turns/turn-lane.ts'
 import type { Unit } from './storage/unit.ts'
+import type { Lanes } from './effects/wiring.ts'
 
 /** Work to do after decisions commit. */
 export type Next =
@@ -25,18 +19,11 @@ export type Next =
   | ({ do: 'stop-turn' } & Stopped)
   | { do: 'say'; content: string; event_id: string }
 
-export type ApplyParts = {
-  scope: string
-  inbox: Inbox
-  memory: WorkingMemory
-  log: Log
-  records: Records
-  proving: Proving
-  settlement: Settlement
+export type ApplyParts = Pick<
+  Lanes,
+  'scope' | 'inbox' | 'memory' | 'log' | 'records' | 'proving' | 'settlement' | 'turns' | 'toolbox' | 'agent'
+> & {
   actions: Actions
-  turns: Pick<Turns, 'cancel' | 'preempt'>
-  toolbox: Toolbox
-  agent: () => Agent
 }
 /**
  * `via` is null for events that are already stored. `no_turn` says why no turn will consider

@@ -1,31 +1,22 @@
 import type { Via } from '../contract/log-entry.ts'
 import type { Accepted } from '../contract/scope-api.ts'
-import type { Settings } from '../contract/settings/settings.ts'
 import type { Event } from '../core/event.ts'
 import { decide, FUEL_PER_BATCH, type Situation } from '../reflexes/decide.ts'
 import { apply, type ApplyParts, type Next } from './apply.ts'
-import { CALLER, together, type Guard, type Work } from './upkeep/guard.ts'
+import { CALLER, together, type Work } from './upkeep/guard.ts'
 import type { Stored } from './inbox/event-row.ts'
 import { perceiveOneByOne } from './inbox/perceive-one-by-one.ts'
-import type { InboxView } from './inbox/view.ts'
-import type { Jobs } from './jobs.ts'
 import type { Sockets } from './live/sockets.ts'
-import type { ReflexSync } from './reflexes/sync.ts'
 import type { Turns } from './turns/turn-lane.ts'
-import type { Unit, UnitOfWork } from './storage/unit.ts'
+import type { Unit } from './storage/unit.ts'
+import type { Lanes } from './effects/wiring.ts'
 
-type LoopParts = Omit<ApplyParts, 'turns'> & {
-  guard: Guard
-  view: InboxView
-  turns: Turns
-  jobs: Pick<Jobs, 'run'>
-  upkeep: Pick<ReflexSync, 'touch'>
-  sockets: Pick<Sockets, 'reply'>
-  situation: (now: number, fuel: number) => Situation
-  settings: () => Settings
-  unit: UnitOfWork
-  now: () => number
-}
+type LoopParts = Omit<ApplyParts, 'turns'> &
+  Pick<Lanes, 'guard' | 'view' | 'jobs' | 'upkeep' | 'settings' | 'unit' | 'now'> & {
+    turns: Turns
+    sockets: Pick<Sockets, 'reply'>
+    situation: (now: number, fuel: number) => Situation
+  }
 
 const PERCEIVE_BATCH = 1000
 

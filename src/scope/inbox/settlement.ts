@@ -1,20 +1,13 @@
-import type { Settings } from '../../contract/settings/settings.ts'
-import type { End, Failed, Failure, Inbox, Settled } from './inbox.ts'
-import type { WorkingMemory } from '../context/working-memory.ts'
+import type { End, Failed, Failure, Settled } from './inbox.ts'
 import type { Waiters } from './waiters.ts'
-import type { Proving } from '../reflexes/shadow.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Outcome } from '../../contract/event-record.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
 import { eventHead } from '../log/spans.ts'
+import type { Reflexes } from '../reflexes/wiring.ts'
 
-type Parts = {
-  inbox: Inbox
-  memory: WorkingMemory
+type Parts = Pick<Reflexes, 'inbox' | 'memory' | 'settings' | 'random' | 'proving'> & {
   waiters: Waiters
-  settings: () => Settings
-  random: () => number
-  proving: Pick<Proving, 'decided'>
 }
 
 /** Ends or requeues events: writes storage, the log and counters, and notifies waiters (G1). */

@@ -1,38 +1,25 @@
 import { v7 as uuidv7 } from 'uuid'
-import type { Agent } from '../../agent/define-agent.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
 import { newSpanId } from '../../core/event.ts'
-import { toRanges, type WorkingMemory } from '../context/working-memory.ts'
-import type { Database } from '../storage/database.ts'
+import { toRanges } from '../context/working-memory.ts'
 import type { EffectLane } from '../effects/effect-lane.ts'
-import { together, type Guard, type Work } from '../upkeep/guard.ts'
+import { together, type Work } from '../upkeep/guard.ts'
 import type { Settlement } from '../inbox/settlement.ts'
 import type { Due, TurnRows } from '../inbox/turn-rows.ts'
-import type { InboxView } from '../inbox/view.ts'
-import type { Log } from '../log/log.ts'
 import { turnHead } from '../log/spans.ts'
-import type { Deferred, Unit, UnitOfWork } from '../storage/unit.ts'
+import type { Deferred, Unit } from '../storage/unit.ts'
 import { nothingYet, noUsage, type Turn, type TurnRecord } from './turn.ts'
+import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** Longest time between alarms during a turn. */
 export const HEARTBEAT_MS = 20_000
 /** An event that was in this many turns during which the object died is assumed to cause it. */
 const MOST_INTERRUPTIONS = 10
 
-export type ClaimParts = {
-  database: Database
+export type ClaimParts = Pick<Reflexes, 'database' | 'view' | 'guard' | 'memory' | 'log' | 'unit' | 'agent' | 'settings' | 'now'> & {
   rows: TurnRows
-  view: InboxView
-  guard: Guard
-  memory: WorkingMemory
-  log: Log
   settlement: Settlement
   effects: EffectLane
   deferred: Deferred
-  unit: UnitOfWork
-  agent: () => Agent
-  settings: () => Settings
-  now: () => number
 }
 
 /**

@@ -4,28 +4,24 @@ import type { AgentDeps } from '../../agent/define-agent.ts'
 import type { EventStore } from '../../core/event-store.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
-import type { EffectLane } from '../effects/effect-lane.ts'
 import { FailedCalls } from '../effects/failed-calls.ts'
 import { shownNames } from '../../tools/define-tool.ts'
 import type { Sockets } from '../live/sockets.ts'
 import { childHead } from '../log/spans.ts'
-import type { Proving } from '../reflexes/shadow.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 import { turnModel, type ModelParts } from './turn-model.ts'
 import type { Turn } from './turn.ts'
 import { storeOf } from '../../store/store.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = ModelParts & {
-  scope: string
-  store: EventStore
-  effects: EffectLane
-  sockets: Sockets
-  toolbox: Toolbox
-  proving: Proving
-  /** True if a reflex's call under this key waits for the effect lane. */
-  waits: (tool: string, key: string) => boolean
-}
+type Parts = ModelParts &
+  Pick<Lanes, 'scope' | 'effects' | 'toolbox' | 'proving'> & {
+    store: EventStore
+    sockets: Sockets
+    /** True if a reflex's call under this key waits for the effect lane. */
+    waits: (tool: string, key: string) => boolean
+  }
 
 /**
  * Builds the trigger's dependencies. After the turn ends, its signal is aborted and they do

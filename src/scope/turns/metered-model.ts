@@ -1,31 +1,17 @@
 import { jsonValue } from '../../base/json.ts'
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
-import type { Agent } from '../../agent/define-agent.ts'
-import type { Env } from '../../env.ts'
 import { meter } from '../../models/meter.ts'
 import type { ModelCall } from '../../models/model-call.ts'
 import { modelName, resolveModel } from '../../models/resolve-model.ts'
 import { withFaults } from '../../models/with-faults.ts'
 import type { EntryHead, Usage } from '../../contract/log-entry.ts'
-import type { Budget } from './budget.ts'
-import type { Log } from '../log/log.ts'
-import type { ModelOutage } from './model-outage.ts'
 import { childHead } from '../log/spans.ts'
 import type { ModelWitness } from './turn.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
-import type { UnitOfWork } from '../storage/unit.ts'
+import type { Lanes } from '../effects/wiring.ts'
 
-export type CountedParts = {
-  env: Env
-  agent: () => Agent
-  budget: Budget
-  outage: ModelOutage
-  hide: (text: string) => string
-  log: Log
-  unit: UnitOfWork
-  now: () => number
-}
+export type CountedParts = Pick<Lanes, 'env' | 'agent' | 'budget' | 'outage' | 'hide' | 'log' | 'unit' | 'now'>
 
 /**
  * The purpose of a model call: a turn, which records its usage and the provider's state, or other

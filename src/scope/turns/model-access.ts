@@ -1,17 +1,9 @@
-import type { SecretHider } from '../../base/secrets.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
 import { Budget } from './budget.ts'
-import type { Database } from '../storage/database.ts'
 import { ModelOutage } from './model-outage.ts'
 import { Parking } from '../inbox/parking.ts'
+import type { Ground } from '../storage/wiring.ts'
 
-type Parts = {
-  database: Database
-  hider: SecretHider
-  settings: () => Settings
-  now: () => number
-  random: () => number
-}
+type Parts = Pick<Ground, 'database' | 'hider' | 'settings' | 'now' | 'random'>
 
 /**
  * Wires the parts that control model calls: the budget, the provider's outage and waiting events.

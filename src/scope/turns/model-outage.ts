@@ -3,20 +3,16 @@ import { tellFault, type ModelFault } from '../../base/faults.ts'
 import type { Refusal } from '../../models/model-errors.ts'
 import type { ModelWait } from '../../contract/scope.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
-import type { Database } from '../storage/database.ts'
 import type { Parking } from '../inbox/parking.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
+import type { Ground } from '../storage/wiring.ts'
 
 /** Times in ms. `tries` counts turns that failed to reach the model. */
 type Outage = { since: number; tries: number; ask_at: number; detail: string }
 
-type Parts = {
-  database: Database
+type Parts = Pick<Ground, 'database' | 'settings' | 'now' | 'random'> & {
   parking: Parking
-  settings: () => Settings
-  now: () => number
-  random: () => number
 }
 
 const KEY = 'model_outage'

@@ -1,7 +1,5 @@
 import type { AgentDeps } from '../../agent/define-agent.ts'
-import type { Env } from '../../env.ts'
 import { messageOf } from '../../base/error-text.ts'
-import type { Alarm } from '../upkeep/alarm.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import { inBackground, mapStack, tellFailure } from '../log/failures.ts'
 import type { Ending, Turn } from './turn.ts'
@@ -10,6 +8,7 @@ import { TurnLedger, type LedgerParts } from './ledger.ts'
 import { endingOf, endingOfError, endingWithCalls } from './ending.ts'
 import { resultOf } from './turn-result.ts'
 import type { Unit } from '../storage/unit.ts'
+import type { Reflexes } from '../reflexes/wiring.ts'
 
 /**
  * Minimum time between an interrupted turn's start and the next, so a burst interrupts few turns.
@@ -18,12 +17,10 @@ const INTERRUPT_GAP_MS = 20
 /** Maximum number of interruptions in a row. */
 const MOST_INTERRUPTS = 10
 
-type Parts = LedgerParts & {
-  scope: string
-  env: Env
-  hide: (text: string) => string
-  alarm: Alarm
-}
+type Parts = LedgerParts &
+  Pick<Reflexes, 'scope' | 'env' | 'alarm'> & {
+    hide: (text: string) => string
+  }
 
 /** A turn that has ended on disk, and whose trigger must be stopped. */
 export type Stopped = { turn: Turn; why: string }
