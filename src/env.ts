@@ -1,5 +1,5 @@
 import type { Event } from './core/event.ts'
-import type { ScopeApi } from './contract/scope-api.ts'
+import type { KeyedOutput, KeyHolder, ScopeApi, WorkState } from './contract/scope-api.ts'
 
 /** A queue message: events of one scope. `batch` is the id of the row in D1 for one `sendBatch`. */
 export type QueueMessage = { scope: string; events: Event[]; batch?: string }
@@ -9,12 +9,26 @@ export interface SweeperApi {
   arm(): Promise<void>
 }
 
+/** `held`: other work holds the key. `unknown`: its scope did not respond. */
+export type KeyClaim = { state: 'granted' | 'held' | 'unknown' } | ({ state: 'done' } & KeyedOutput)
+
+/** The object of one deployment-wide idempotency key. */
+export interface GlobalKeyApi {
+  /** Waits at most `wait_ms` for other work under the key. Idempotent. */
+  claim(holder: KeyHolder, options: { wait_ms: number; keep_ms: number }): Promise<KeyClaim>
+  /** Records the end of the holder's work. Ignored if `holder` does not hold the key. */
+  settle(holder: KeyHolder, state: WorkState): Promise<void>
+  /** Frees the key after an undo. `id` makes the release idempotent. */
+  release(id: string): Promise<void>
+}
+
 /** A Durable Object namespace. The runtime's own type is too deep for methods with JSON types. */
 type Namespace<Api> = { getByName: (name: string) => Api & Pick<Fetcher, 'fetch'> }
 
 export interface Env {
   SCOPE: Namespace<ScopeApi>
   SWEEPER: Namespace<SweeperApi>
+  GLOBAL_KEYS: Namespace<GlobalKeyApi>
   DB: D1Database
   EVENTS: Queue<QueueMessage>
   RATE_LIMIT?: RateLimit

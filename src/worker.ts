@@ -5,6 +5,7 @@ import { consumeDeadLetters, consumeEvents } from './events/consume.ts'
 import { sweep } from './events/sweep.ts'
 import { SweeperObject } from './events/sweeper.ts'
 import { createApp } from './http/app.ts'
+import { GlobalKeyObject } from './scope/effects/global-key-object.ts'
 import { ScopeObject } from './scope/scope.ts'
 
 /** The handlers and Durable Object classes of a deployment. Throws if two agents conflict. */
@@ -35,5 +36,5 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }) {
     },
   } satisfies ExportedHandler<Env>
 
-  return { Scope, Sweeper, app, handlers }
+  return { Scope, Sweeper, GlobalKey: GlobalKeyObject, app, handlers }
 }

@@ -51,6 +51,14 @@ export type ProposalCaller = {
   trace?: TraceContext | undefined
 }
 
+/** Work that holds a deployment-wide idempotency key: an effect by its journal row, or a run. */
+export type KeyedWork = { kind: 'effect'; owner: string; phase: string; place: number } | { kind: 'run'; run_id: string }
+export type KeyHolder = KeyedWork & { scope: string }
+/** `output` is JSON, or null if it is too long to be kept. */
+export type KeyedOutput = { output: string | null; output_bytes: number; at: number }
+/** `free`: the work did not succeed and does not run, so that other work may take its key. */
+export type WorkState = { state: 'running' } | { state: 'free' } | ({ state: 'done' } & KeyedOutput)
+
 /** The RPC interface of a Scope. Expected outcomes are data. Log entries are JSON text. */
 export interface ScopeApi {
   accept(events: Event[], via: Via): Promise<Accepted>
@@ -100,6 +108,8 @@ export interface ScopeApi {
   approvalDecided(id: string): Promise<void>
   /** Calls a tool of the agent. `failed`: it failed, or its outcome is unknown. */
   callTool(call: OperatorCall, by: string): Promise<Result<object, Refused<'no_tool' | 'failed'>>>
+  /** The state of work that holds a deployment-wide key, as this scope's journal has it. */
+  workState(work: KeyedWork): Promise<WorkState>
   /** Consumes a ticket that the Worker has verified. */
   useTicket(nonce: string, expires_at: number): Promise<Result<object, Refused<'used' | 'too_many'>>>
   /** Recovers from a lost alarm; returns the next wake-up time in ms. */

@@ -6,7 +6,7 @@ import { limits } from '../base/limits.ts'
 import type { Via } from '../contract/log-entry.ts'
 import type { ToolCall } from '../contract/reflex.ts'
 import type { Schedule } from '../contract/schedule.ts'
-import type { Accepted, ClaimRequest, OperatorCall, ProposalCaller, ScopeApi, Waited } from '../contract/scope-api.ts'
+import type { Accepted, ClaimRequest, KeyedWork, OperatorCall, ProposalCaller, ScopeApi, Waited } from '../contract/scope-api.ts'
 import type { ContextView, ScopeState } from '../contract/scope.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
@@ -49,8 +49,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
 
   async outcomes(ids: string[], timeout_ms: number): Promise<Waited> {
     const { view, waiters, outcomes } = this.#parts
-    const done = view.settled(ids)
-    const settled = await waiters.wait(new Set(ids.filter((id) => !done.has(id))), Math.min(timeout_ms, limits.wait_ms))
+    const settled = await waiters.wait(view.open(ids), Math.min(timeout_ms, limits.wait_ms))
     return { settled, records: outcomes.of(ids) }
   }
 
@@ -75,9 +74,8 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async reflexesChanged(ids: string[]) {
-    const { programs, upkeep, unit } = this.#parts
-    unit((unit) => programs.resume(unit, ids))
-    await upkeep.refresh()
+    this.#parts.unit((unit) => this.#parts.programs.resume(unit, ids))
+    await this.#parts.upkeep.refresh()
   }
 
   async recordings(request: { since: number; after: number; limit: number }) {
@@ -85,8 +83,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async identify(calls: ToolCall[]) {
-    const { toolbox } = this.#parts
-    return calls.map(({ tool, args }) => toolbox.keyOf(tool, args))
+    return calls.map(({ tool, args }) => this.#parts.toolbox.keyOf(tool, args))
   }
 
   async metrics() {
@@ -118,9 +115,8 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async giveBack(claim_id: string, why: string) {
-    const { unit, pull, alarm } = this.#parts
-    const returned = unit((unit) => pull.giveBack(unit, claim_id, why))
-    alarm.rearm()
+    const returned = this.#parts.unit((unit) => this.#parts.pull.giveBack(unit, claim_id, why))
+    this.#parts.alarm.rearm()
     return returned
   }
 
@@ -180,6 +176,10 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
 
   async callTool(call: OperatorCall, by: string) {
     return this.#parts.operator_calls.call(call, by)
+  }
+
+  async workState(work: KeyedWork) {
+    return this.#parts.runs.stateOf(work)
   }
 
   async useTicket(nonce: string, expires_at: number) {

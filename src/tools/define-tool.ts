@@ -24,6 +24,7 @@ export type ToolDefinition<Input = unknown> = {
   /**
    * Names an effect that must happen once within `idempotence_days`. A completed call is answered
    * from the journal, and a lost one runs again under the same key.
+   * A key with the prefix `global:` holds in all scopes of the deployment.
    */
   idempotence_key?: (input: Input, scope: string) => string
   timeout_ms?: number

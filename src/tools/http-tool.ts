@@ -4,6 +4,7 @@ import type { HttpToolSetting } from '../contract/settings/outside-tools.ts'
 import type { JsonFields } from '../base/json.ts'
 import { HTTP_TIMEOUT_MS, sendHttp } from './http-request.ts'
 import { fillKeySlots, slotsIn } from './slot-text.ts'
+import { undeclaredGlobal } from './tool-keys.ts'
 import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
 
 /** A scope's HTTP tool as the effect lane runs it. Each slot is a text that must be there. */
@@ -17,7 +18,7 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
     plans_only,
     // The lane's own limit, so that a timeout counts as an effect that may have happened.
     timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
-    ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => fillKeySlots(key, input) }),
+    ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => keyOf(key, input) }),
     secret_refusal: (env, names) => argumentsRefusal(env, setting, names),
     execute: (input, { env, fetch, signal, idempotence_key, secrets }) => {
       const secret = (name: string) => secretOf(env, name)
@@ -25,4 +26,11 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
       return sendHttp(setting, { allowed_hosts, secret, secret_hosts, fetch }, { input, signal, idempotence_key, secrets })
     },
   })
+}
+
+function keyOf(template: string, input: JsonFields): string {
+  const key = fillKeySlots(template, input)
+  const refusal = undeclaredGlobal(template, key)
+  if (refusal !== null) throw new TypeError(refusal)
+  return key
 }

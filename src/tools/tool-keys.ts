@@ -2,6 +2,17 @@ import { createHash } from 'node:crypto'
 import type { CallKeys } from '../contract/reflex.ts'
 import type { ToolDefinition } from './define-tool.ts'
 
+/** A key that a tool or a plan declares with this prefix holds in all scopes of the deployment. */
+const GLOBAL = 'global:'
+export const isGlobalKey = (key: string): boolean => key.startsWith(GLOBAL)
+
+/**
+ * The reason why a key may not be used, or null: only its template declares that a key is
+ * deployment-wide, never a value in it.
+ */
+export const undeclaredGlobal = (template: string, key: string): string | null =>
+  isGlobalKey(key) && !isGlobalKey(template) ? `a value must not turn an idempotency key into a deployment-wide one (${GLOBAL})` : null
+
 /** SHA-256 of a tool's arguments as its schema has parsed them. */
 export const argumentsHash = (input: unknown): string =>
   createHash('sha256')

@@ -10,5 +10,5 @@ import { chainedAgent, doorkeeper, perceivingAgent, testAgent } from './test-age
 /** The deployment of the worker tests: scripted agents beside the real ones. */
 const own = [testAgent, perceivingAgent, chainedAgent, { ...greeter, offline: [doorkeeper] }, triage]
 const worker = reflex({ agents: [...own, sshGuard, chat, team, deploy] })
-export const { Scope, Sweeper, app } = worker
+export const { Scope, Sweeper, GlobalKey, app } = worker
 export default worker.handlers

@@ -53,7 +53,7 @@ export const httpToolSetting = z
     max_response_bytes: z.int().min(1).max(1_048_576).optional(),
     idempotence_key: z.string().min(1).max(400).refine(slotsOnly, NO_SLOT).optional().meta({
       description:
-        'Identifies an effect that must happen once in this scope, such as `refund:{{order}}`. Omit it for steps of plans that are undone and repeated: a plan has its own key.',
+        'Identifies an effect that must happen once in this scope, such as `refund:{{order}}`, or with the prefix `global:` once in the deployment. Omit it for steps of plans that are undone and repeated: a plan has its own key.',
     }),
     repeatable: z.boolean().optional().meta({ description: 'It has no side effects: a call that a crash interrupts is repeated.' }),
   })

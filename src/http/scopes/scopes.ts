@@ -5,7 +5,9 @@ import { settingsPatch, type SettingsPatch } from '../../contract/settings/setti
 import { listScopes } from '../../store/scopes.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
-import { invalid, notFound } from '../problems/refusals.ts'
+import { forbidden, invalid, notFound } from '../problems/refusals.ts'
+import { coversScope, type Principal } from '../../contract/principal.ts'
+import { isGlobalKey } from '../../tools/tool-keys.ts'
 import { described, plainSchema } from '../describe/plain-schema.ts'
 import { refuseInvalid } from '../problems/refusals.ts'
 import { contextView, scopeState, scopeSummary, settings } from '../../contract/scope.ts'
@@ -108,6 +110,7 @@ export const scopeRoutes = resource()
   .openapi(configure, async (c) => {
     const { scope, principal } = c.var
     const patch = refuseInvalid({ target: 'json', ...settingsPatch.safeParse(await c.req.json()) })
+    refuseGlobalKeys(principal, patch)
     const changed = await c.env.SCOPE.getByName(scope).configure(patch, principal.name, principal.key_id)
     if (!changed.ok) throw invalid(changed.detail)
     return c.json({ scope, settings: changed.settings }, 200)
@@ -138,3 +141,10 @@ export const scopeRoutes = resource()
 
 const placed = z.object({ seq: z.int() })
 type LogPage = { items: z.infer<typeof logEntry>[]; next_cursor: string | null }
+
+/** A tool with a deployment-wide key affects scopes of other keys. */
+function refuseGlobalKeys(principal: Principal, { http_tools }: SettingsPatch): void {
+  const found = http_tools?.find(({ idempotence_key }) => idempotence_key !== undefined && isGlobalKey(idempotence_key))
+  if (!found || coversScope(principal, '*')) return
+  throw forbidden(`The deployment-wide idempotency key of ${found.name} can be set only by a key that covers all scopes.`)
+}

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { byteLength } from '../../base/byte-length.ts'
+import type { KeyedOutput } from '../../contract/scope-api.ts'
 import type { Database } from '../storage/database.ts'
 
 /** An effect's key belongs to its tool. A plan's key is unique by itself. */
-type Of = { kind: 'effect'; tool: string } | { kind: 'plan' }
+export type Of = { kind: 'effect'; tool: string } | { kind: 'plan' }
 /** `detail` explains an output that is missing. */
 export type DoneBefore = { id: string; output: string | null; detail: string | null }
 export type DoneRow = { idempotence_key: string; output: string | null; at: number }
@@ -28,19 +29,13 @@ export class DoneKeys {
     const sql = 'SELECT output, output_bytes, at FROM done_keys WHERE hash = ?'
     const row = this.#database.first<{ output: string | null; output_bytes: number; at: number }>(sql, hashOf(of, key))
     if (!row) return undefined
-    const { output, output_bytes, at } = row
-    const when = `it was done at ${new Date(at).toISOString()} under this key`
-    const detail = output === null ? `${when}; its output of ${output_bytes} bytes is older than the scope retains it` : null
-    return { id: hashOf(of, key), output, detail }
+    return doneBefore(hashOf(of, key), row, 'is older than the scope retains it')
   }
 
   /** Call it in the unit that deletes the keys from the journal. */
   keep(of: Of, rows: readonly DoneRow[]): void {
     if (rows.length === 0) return
-    const kept = rows.map(({ idempotence_key, output, at }) => {
-      const output_bytes = byteLength(output ?? 'null')
-      return { hash: hashOf(of, idempotence_key), output: output_bytes <= KEPT_BYTES ? (output ?? 'null') : null, output_bytes, at }
-    })
+    const kept = rows.map(({ idempotence_key, output, at }) => ({ hash: hashOf(of, idempotence_key), ...keptOutput(output, at) }))
     const sql = `INSERT OR REPLACE INTO done_keys (hash, output, output_bytes, at)
         SELECT value->>'hash', value->>'output', value->>'output_bytes', value->>'at' FROM json_each(?)`
     this.#database.all(sql, JSON.stringify(kept))
@@ -61,7 +56,19 @@ export class DoneKeys {
   }
 }
 
-function hashOf(of: Of, key: string): string {
+/** A short output is kept with its key; of a long one, only the length. */
+export function keptOutput(output: string | null, at: number): KeyedOutput {
+  const output_bytes = byteLength(output ?? 'null')
+  return { output: output_bytes <= KEPT_BYTES ? (output ?? 'null') : null, output_bytes, at }
+}
+
+/** `missing` explains an output that was not kept. */
+export function doneBefore(id: string, { output, output_bytes, at }: KeyedOutput, missing: string): DoneBefore {
+  const when = `it was done at ${new Date(at).toISOString()} under this key`
+  return { id, output, detail: output === null ? `${when}; its output of ${output_bytes} bytes ${missing}` : null }
+}
+
+export function hashOf(of: Of, key: string): string {
   const text = JSON.stringify([of.kind, of.kind === 'effect' ? of.tool : '', key])
   return createHash('sha256').update(text).digest('base64url').slice(0, HASH_CHARACTERS)
 }

@@ -1,10 +1,12 @@
 import type { JournalEntry, Phase, StepEnd } from '../../skills/runner/ports.ts'
 import type { Json } from '../../base/json.ts'
 import type { Database } from '../storage/database.ts'
-import type { DoneKeys, DoneRow } from './done-keys.ts'
+import type { WorkState } from '../../contract/scope-api.ts'
+import { keptOutput, type DoneKeys, type DoneRow } from './done-keys.ts'
 import type { Unit } from '../storage/unit.ts'
 import { ownerOfRun, type EffectPlace, type EffectResult } from './effect.ts'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
+import { isGlobalKey } from '../../tools/tool-keys.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** `unknown`: it may have happened. `repeated`: it was unknown and ran again under its key. */
@@ -103,6 +105,20 @@ export class EffectJournal {
     return before && { id: before.id, status: 'ok', output: before.output, error: before.detail }
   }
 
+  /** The state of an effect that holds a deployment-wide key. One that was undone has no key. */
+  stateOf({ owner, phase, place }: Pick<EffectPlace, 'owner' | 'place'> & { phase: string }): WorkState {
+    const sql = `SELECT status, idempotence_key, output, ended_at FROM effects WHERE owner = ? AND phase = ? AND place = ?`
+    const row = this.#database.first<{ status: RowStatus; idempotence_key: string | null; output: string | null; ended_at: number | null }>(
+      sql,
+      owner,
+      phase,
+      place,
+    )
+    if (row?.status === 'started') return { state: 'running' }
+    const is_done = row?.status === 'ok' && row.idempotence_key !== null
+    return is_done ? { state: 'done', ...keptOutput(row.output, row.ended_at ?? 0) } : { state: 'free' }
+  }
+
   /** True if a call under this key would be answered from the journal. */
   isDone(tool: string, key: string): boolean {
     return this.byKey(tool, key)?.status === 'ok'
@@ -176,6 +192,7 @@ function stepEnd(step: string, output: string | null): StepEnd {
 
 export type UndoParts = Pick<Reflexes, 'scope' | 'action_keys' | 'toolbox'> & {
   journal: EffectJournal
+  global_keys: { release: (unit: Unit, of: { kind: 'effect'; tool: string }, key: string) => void }
 }
 
 /**
@@ -184,7 +201,7 @@ export type UndoParts = Pick<Reflexes, 'scope' | 'action_keys' | 'toolbox'> & {
  */
 export function releaseUndone(
   unit: Unit,
-  { scope, journal, toolbox, action_keys }: UndoParts,
+  { scope, journal, toolbox, action_keys, global_keys }: UndoParts,
   { undoes }: ToolDefinition,
   input: unknown,
 ): void {
@@ -192,6 +209,7 @@ export function releaseUndone(
   if (!undoes || !undone?.idempotence_key) return
   const fields = Object.entries(input as Record<string, unknown>).filter(([name]) => undoes.match.includes(name))
   const key = undone.idempotence_key(Object.fromEntries(fields), scope)
+  if (isGlobalKey(key)) global_keys.release(unit, { kind: 'effect', tool: undoes.tool }, key)
   journal.releaseKey(unit, undoes.tool, key)
   action_keys.release(unit, undoes.tool, key)
 }

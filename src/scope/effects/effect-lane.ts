@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid'
-import { argumentsHash } from '../../tools/tool-keys.ts'
+import { argumentsHash, isGlobalKey } from '../../tools/tool-keys.ts'
 import type { ScopedLocks } from '../../core/scoped-locks.ts'
 import type { EntryHead, NewEntry } from '../../contract/log-entry.ts'
 import { hideInError } from '../../base/secrets.ts'
@@ -17,11 +17,13 @@ import {
   type EffectPlace,
   type EffectRequest,
   type EffectResult,
+  type HeldEffect,
 } from './effect.ts'
 import { childHead, scopeHead } from '../log/spans.ts'
 import { toolFailure } from '../log/failures.ts'
 import type { Unit } from '../storage/unit.ts'
 import { effectId, type EffectJournal, type RecordedEffect, releaseUndone } from './effect-journal.ts'
+import type { GlobalKeys } from './global-keys.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** Maximum time that an aborted tool may keep the lane. */
@@ -29,22 +31,13 @@ const GRACE_MS = 2000
 
 type LaneParts = Pick<Reflexes, 'scope' | 'env' | 'settings' | 'action_keys' | 'log' | 'unit' | 'toolbox' | 'fetch' | 'now'> & {
   journal: EffectJournal
+  global_keys: GlobalKeys
   locks: ScopedLocks
 }
 /** `input` is as it is logged; if it names secrets, `filled` is what the tool is called with. */
 type ReadyRequest = EffectRequest & { filled: Filled }
 /** An effect in the lane. `place` is null if it has no journal row. */
 type BegunEffect = { id: string; place: EffectPlace | null; key: string | null; head: EntryHead; started: number }
-
-/** An ended effect whose end is not written yet. It keeps the lane until it is closed. */
-export type HeldEffect = {
-  result: EffectResult
-  output: unknown
-  /** Set if the tool threw. */
-  thrown?: { error: unknown }
-  /** Writes the effect's end together with its step's end. */
-  close: (unit: Unit, step?: StepEnd) => void
-}
 
 /**
  * The effect lane: one effect of this scope at a time (G4), each journalled before and after (G8).
@@ -122,31 +115,34 @@ export class EffectLane {
 
   async #inLane(request: ReadyRequest, leave: () => void): Promise<HeldEffect> {
     request.signal.throwIfAborted()
-    const { journal, scope, unit, now } = this.#parts
+    const { journal, global_keys, scope, unit, now } = this.#parts
     const { tool } = request
     const key = effectKey(request, scope)
     const arguments_hash = argumentsHash(request.input)
-    const earlier = key === null ? this.#earlier(request, arguments_hash) : journal.byKey(tool, key)
+    const place = this.#placeOf(request)
+    const claimed = key !== null && place && request.definition.idempotence_key && isGlobalKey(key) ? { key, place } : null
+    const own = () => (key === null ? this.#earlier(request, arguments_hash) : journal.byKey(tool, key))
+    const earlier = claimed ? await global_keys.claimEffect(request, claimed, journal) : own()
     if (earlier?.status === 'ok') return this.#reuse(request, earlier, { key, leave })
     if (earlier?.status === 'unknown' && key === null) {
       throw new Error(`effect ${tool} may have happened in an earlier attempt and has no idempotency key: it is not repeated`)
     }
     const head = childHead(request.head)
     const started = now()
-    const begun = unit((begin) => this.#begin(begin, request, { key, arguments_hash, head, started }), effectWork(request))
+    const begun = unit((begin) => this.#begin(begin, request, { place, key, arguments_hash, head, started }), effectWork(request))
     const called = await this.#call(request, key)
     return { ...called, close: (end, step) => (this.#end(end, request, { begun, result: called.result, step }), leave()) }
   }
 
-  #begin(
-    unit: Unit,
-    request: ReadyRequest,
-    effect: { key: string | null; arguments_hash: string; head: EntryHead; started: number },
-  ): BegunEffect {
+  /** The effect's journal row. A call that only reads has none. */
+  #placeOf({ step, definition, turn_id }: ReadyRequest): EffectPlace | null {
+    return step ?? (definition.repeatable ? null : this.#parts.journal.nextPlace(turn_id ?? `call:${uuidv7()}`))
+  }
+
+  #begin(unit: Unit, request: ReadyRequest, effect: Omit<BegunEffect, 'id'> & { arguments_hash: string }): BegunEffect {
     const { journal, log } = this.#parts
-    const { tool, cause, turn_id, input, definition, step } = request
-    const place = step ?? (definition.repeatable ? null : journal.nextPlace(turn_id ?? `call:${uuidv7()}`))
-    const { key, arguments_hash, head, started } = effect
+    const { tool, cause, input } = request
+    const { place, key, arguments_hash, head, started } = effect
     const id = place ? effectId(place) : uuidv7()
     const shown = log.clean(hidden(input, request))
     const log_seq = unit.log({ ...head, kind: 'effect-started', effect_id: id, tool, input: shown, idempotence_key: key, cause })
@@ -187,12 +183,13 @@ export class EffectLane {
     request: ReadyRequest,
     { begun, result, step }: { begun: BegunEffect; result: EffectResult; step: StepEnd | undefined },
   ): void {
-    const { journal, toolbox, scope, action_keys } = this.#parts
+    const { journal, global_keys } = this.#parts
     const { place, head, started } = begun
     if (place) journal.end(unit, place, result, step)
     unit.count({ effects: 1, effects_failed: result.status === 'ok' ? 0 : 1 })
     unit.log({ ...head, duration_ms: unit.now - started, ...this.#endEntry(request, begun, result) })
-    if (result.status === 'ok') releaseUndone(unit, { scope, journal, toolbox, action_keys }, request.definition, request.input)
+    if (place) global_keys.settleEffect(place, result, unit.now)
+    if (result.status === 'ok') releaseUndone(unit, this.#parts, request.definition, request.input)
   }
 
   #reuse(

@@ -5,7 +5,8 @@ import { limits } from '../../base/limits.ts'
 import type { Cause, EffectEnd, EntryHead } from '../../contract/log-entry.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { Json } from '../../base/json.ts'
-import type { Phase } from '../../skills/runner/ports.ts'
+import type { Phase, StepEnd } from '../../skills/runner/ports.ts'
+import type { Unit } from '../storage/unit.ts'
 import type { Work } from '../upkeep/guard.ts'
 import type { Env } from '../../env.ts'
 import { deploymentHider, secretHider, type SecretHider } from '../../base/secrets.ts'
@@ -64,6 +65,16 @@ export function effectKey(
   const key: unknown = definition.idempotence_key(input, scope)
   if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotence_key) return key
   throw new TypeError(`the idempotency key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)
+}
+
+/** An ended effect whose end is not written yet. It keeps the lane until it is closed. */
+export type HeldEffect = {
+  result: EffectResult
+  output: unknown
+  /** Set if the tool threw. */
+  thrown?: { error: unknown }
+  /** Writes the effect's end together with its step's end. */
+  close: (unit: Unit, step?: StepEnd) => void
 }
 
 /** How an effect ended, as the journal and the log record it. */

@@ -10,6 +10,7 @@ import { Timers } from '../upkeep/timers.ts'
 import { DoneKeys } from './done-keys.ts'
 import { EffectJournal } from './effect-journal.ts'
 import { EffectLane } from './effect-lane.ts'
+import { GlobalKeys } from './global-keys.ts'
 
 export type Lanes = Reflexes & ReturnType<typeof composeLanes>
 
@@ -21,11 +22,12 @@ export function composeLanes(parts: Reflexes) {
   const settlement = new Settlement({ ...parts, waiters })
   const done_keys = new DoneKeys(database)
   const journal = new EffectJournal({ database, done_keys })
-  const effects = new EffectLane({ ...parts, journal, locks: new ScopedLocks() })
+  const global_keys = new GlobalKeys(parts)
+  const effects = new EffectLane({ ...parts, journal, global_keys, locks: new ScopedLocks() })
   const turns = new Turns({ ...parts, ...access, rows: new TurnRows(database), settlement, effects })
   const timers = new Timers(parts)
   const outcomes = new EventOutcomes({ ...parts, ...access, turns })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
-  return { ...access, waiters, settlement, done_keys, effects, turns, timers, outcomes }
+  return { ...access, waiters, settlement, done_keys, global_keys, effects, turns, timers, outcomes }
 }

@@ -43,14 +43,13 @@ export class InboxView {
     }
   }
 
-  /** Returns the ids that have an outcome or are unknown. */
-  settled(ids: readonly string[]): Set<string> {
+  /** Returns the ids of events without an outcome. */
+  open(ids: readonly string[]): Set<string> {
     const open = this.#database.allOf<{ id: string }>(
       ids,
       `SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing')`,
     )
-    const waiting = new Set(open.map(({ id }) => id))
-    return new Set(ids.filter((id) => !waiting.has(id)))
+    return new Set(open.map(({ id }) => id))
   }
 
   depth(now: number): Depth {

@@ -17,14 +17,14 @@ const GATHER_MS = 800
 const LONGEST_PAUSE_MS = 30_000
 const MOST_ITEMS = 50
 
-/** Topics of the table `outbox`, whose rows are kept until D1 has them. Events have no topic. */
-export type Topic = 'approvals' | 'approved-runs' | 'reflex-moves'
+/** Topics of the table `outbox`, whose rows are kept until they are sent. Events have no topic. */
+export type Topic = 'approvals' | 'approved-runs' | 'reflex-moves' | 'released-keys'
 /** A version's new state, if D1 has it in the state `from`. */
 export type ReflexMove = { id: string; version: number; from: ReflexState; state: ReflexState; reason: string }
 type Item = { key: string; value: string }
 type Topics = Record<Topic, (items: readonly Item[]) => Promise<void>>
 
-/** Writes each topic to D1. The writes are idempotent. */
+/** Writes each topic to D1 or to its objects. The writes are idempotent. */
 export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: () => number }): Topics {
   const db = storeOf(env)
   return {
@@ -42,6 +42,9 @@ export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: ()
         await reflexes.setState(db, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() })
         await notifyScopes(env, move.id, scope)
       }
+    },
+    'released-keys': async (items) => {
+      for (const { key, value } of items) await env.GLOBAL_KEYS.getByName(key).release(JSON.parse(value) as string)
     },
   }
 }

@@ -2,7 +2,10 @@ import { type JsonFields, isJsonFields, type Json } from '../../base/json.ts'
 import type { LastGood } from '../../skills/runner/ports.ts'
 import type { RunRecord, RunsPort, SessionEntry, SkillUsage } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import type { DoneRow } from '../effects/done-keys.ts'
+import type { KeyedWork, WorkState } from '../../contract/scope-api.ts'
+import { isGlobalKey } from '../../tools/tool-keys.ts'
+import { keptOutput, type DoneBefore, type DoneRow } from '../effects/done-keys.ts'
+import { KeyNotFree } from '../effects/global-keys.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { ApprovalRun } from '../../contract/approval.ts'
 import type { Lanes } from '../effects/wiring.ts'
@@ -20,7 +23,7 @@ export type RunAsker = {
 /** A run's job: the state to resume from, with its steps in the effect journal. */
 export type OpenRun = { record: RunRecord; cause: string }
 
-type RunParts = Pick<Lanes, 'database' | 'done_keys' | 'outbox' | 'jobs' | 'unit' | 'guard'>
+type RunParts = Pick<Lanes, 'database' | 'done_keys' | 'global_keys' | 'effects' | 'outbox' | 'jobs' | 'unit' | 'guard'>
 
 /**
  * The runs of skills. A row and a job are written before the first step; the run's end, its result
@@ -45,7 +48,7 @@ export class SkillRuns {
         this.#parts.unit((unit) => this.#begin(unit, record, asker), { kind: 'run', id: run_id })
       },
       end: async (run_id, end, entries) => {
-        const { unit, guard, jobs } = this.#parts
+        const { unit, guard, jobs, global_keys } = this.#parts
         const work = { kind: 'run', id: run_id } as const
         unit((ending) => {
           this.#end(ending, run_id, end, entries[0])
@@ -53,6 +56,7 @@ export class SkillRuns {
           guard.done(work)
         }, work)
         jobs.release('run', run_id)
+        global_keys.settle({ kind: 'run', run_id }, stateAfter(end.status, end.result, end.ended_at))
       },
     }
   }
@@ -68,6 +72,20 @@ export class SkillRuns {
   isStopping(cause: string, run_id: string): boolean {
     const sql = `SELECT 1 AS one FROM skill_runs WHERE cause = ? AND run_id = ? AND status = 'stopping'`
     return this.#parts.database.first(sql, cause, run_id) !== undefined
+  }
+
+  /** The state of a run, or of an effect, that holds a deployment-wide key. */
+  stateOf(work: KeyedWork): WorkState {
+    if (this.#parts.global_keys.holds(work)) return { state: 'running' }
+    return work.kind === 'effect' ? this.#parts.effects.journal.stateOf(work) : this.#stateOfRun(work.run_id)
+  }
+
+  #stateOfRun(run_id: string): WorkState {
+    const sql = 'SELECT status, result, ended_at FROM skill_runs WHERE run_id = ?'
+    const row = this.#parts.database.first<{ status: string; result: string | null; ended_at: number | null }>(sql, run_id)
+    if (!row) return { state: 'free' }
+    if (row.result === null || row.ended_at === null) return { state: 'running' }
+    return stateAfter(row.status, JSON.parse(row.result) as ProposalResult, row.ended_at)
   }
 
   usage(skill_id: string): SkillUsage {
@@ -94,15 +112,28 @@ export class SkillRuns {
     return new Map(rows.map(({ skill_id, times }) => [skill_id, times]))
   }
 
-  lastGood(idempotence_key: string): LastGood | null {
-    const { database, done_keys } = this.#parts
+  /** Claims a deployment-wide key for the run. Other keys are the scope's own. */
+  async lastGood(
+    { run_id, skill_id }: { run_id: string; skill_id: string },
+    idempotence_key: string,
+  ): Promise<LastGood | { not_free: string } | null> {
+    const { database, done_keys, global_keys } = this.#parts
+    if (isGlobalPlan(skill_id, idempotence_key)) {
+      try {
+        return goodOf(await global_keys.claim({ kind: 'plan' }, idempotence_key, { kind: 'run', run_id }))
+      } catch (error) {
+        if (error instanceof KeyNotFree) return { not_free: error.message }
+        throw error
+      }
+    }
     const row = database.first<{ outputs: string }>('SELECT outputs FROM skill_outputs WHERE idempotence_key = ?', idempotence_key)
     if (row) return { outputs: JSON.parse(row.outputs) as JsonFields, detail: null }
-    const before = done_keys.find({ kind: 'plan' }, idempotence_key)
-    return before ? { outputs: before.output === null ? null : (JSON.parse(before.output) as JsonFields), detail: before.detail } : null
+    return goodOf(done_keys.find({ kind: 'plan' }, idempotence_key) ?? null)
   }
 
-  remember(idempotence_key: string, outputs: JsonFields): void {
+  remember(skill_id: string, idempotence_key: string, outputs: JsonFields): void {
+    // The object of a deployment-wide key keeps its outputs.
+    if (isGlobalPlan(skill_id, idempotence_key)) return
     const sql =
       'INSERT INTO skill_outputs (idempotence_key, outputs, at) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET outputs = ?2, at = ?3'
     this.#parts.unit((unit) => unit.all(sql, idempotence_key, JSON.stringify(outputs), unit.now))
@@ -146,6 +177,15 @@ export class SkillRuns {
     this.#parts.unit((unit) => unit.all(sql, cause, run_id))
   }
 }
+
+/** A plan's key begins with its skill's id, then the text that the manifest declares. */
+const isGlobalPlan = (skill_id: string, key: string): boolean => isGlobalKey(key.slice(skill_id.length + 1))
+
+const goodOf = (before: DoneBefore | null): LastGood | null =>
+  before && { outputs: before.output === null ? null : (JSON.parse(before.output) as JsonFields), detail: before.detail }
+
+const stateAfter = (status: string, { outputs }: ProposalResult, at: number): WorkState =>
+  status === 'ok' ? { state: 'done', ...keptOutput(JSON.stringify(outputs), at) } : { state: 'free' }
 
 /** How an approved run stands, for D1, where whoever approved it looks. */
 export const begunRun = (run_id: string): ApprovalRun => ({ ...nothing, run_id, status: 'running' })

@@ -141,12 +141,13 @@ export class Skills {
 
   #runner(run: RunIdentity, { head, append }: { head: EntryHead; append: (unit: Unit, entry: SessionEntry) => void }): HostRunnerPorts {
     const { runs } = this.#parts
+    const { run_id, skill_id } = run
     const journal = new StepJournal(this.#parts, { run, head, append })
     return {
       journal,
       callTool: journal.call,
-      lastGood: async (key) => runs.lastGood(key),
-      remember: async (key, outputs) => runs.remember(key, outputs),
+      lastGood: (key) => runs.lastGood({ run_id, skill_id }, key),
+      remember: async (key, outputs) => runs.remember(skill_id, key, outputs),
       alone: (key, work) => this.#keys.run(key, work),
       wait: (ms, signal) => {
         journal.flush()

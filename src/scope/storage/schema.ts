@@ -23,7 +23,7 @@ export const events = sqliteTable(
     /** Place in the log of the context that reflexes saw. */
     chain_seq: integer(),
     ended_at: integer(),
-    /** 1 for the DecisionContext's events, as long as `context_floor` in `state` is not above them. */
+    /** 1 for the DecisionContext's events, unless `context_floor` in `state` is above them. */
     in_context: integer().notNull().default(0),
     outcome: text(),
     /** A JSON array: ids of the turns that considered the event without success. */

@@ -77,7 +77,7 @@ export class TurnClaims {
     if (!turn.held && !turn.signal.aborted) this.#parts.unit(() => {}, together('turn'))
   }
 
-  /** In the unit that ends the turn: writes `turn-started` if the claim is not written, and never will be. */
+  /** In the unit that ends the turn: writes `turn-started` if the claim was not written. */
   end(unit: Unit, turn: Turn): { attempts: 0 | 1 } {
     if (turn.held) return { attempts: 0 }
     unit.log(turn.started)

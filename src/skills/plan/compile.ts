@@ -1,4 +1,5 @@
 import type { Refused, Result } from '../../base/result.ts'
+import { undeclaredGlobal } from '../../tools/tool-keys.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
@@ -47,6 +48,8 @@ function keyOf(manifest: Manifest, scope: TemplateScope): { ok: true; key: strin
   const resolved = resolveKey(template, scope, 'plan.idempotence_key')
   if (!resolved.ok) return { ok: false, reason: 'bad_key', detail: resolved.detail }
   const text = resolved.value
+  const refusal = undeclaredGlobal(template, text)
+  if (refusal !== null) return { ok: false, reason: 'bad_key', detail: `plan.idempotence_key: ${refusal}` }
   if (text.length <= LONGEST_KEY) return { ok: true, key: `${manifest.id}:${text}` }
   return { ok: false, reason: 'bad_key', detail: `plan.idempotence_key has ${text.length} characters; ${LONGEST_KEY} are allowed` }
 }

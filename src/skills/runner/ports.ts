@@ -50,8 +50,11 @@ export type RunnerPorts = {
   /** Throws if the effect did not happen, and CutOff if it may have. Not awaited after an abort. */
   callTool(tool: string, args: JsonFields, options: ToolOptions): Promise<{ output: unknown; cost_usd: number }>
   evaluate(expression: string, scope: ExpressionScope): Evaluation
-  /** The outputs that the key was last remembered with; null where it never was. */
-  lastGood(idempotence_key: string): Promise<LastGood | null>
+  /**
+   * The outputs that were last remembered under the key, or null. `not_free`: other work holds the
+   * key, so that the plan must not run.
+   */
+  lastGood(idempotence_key: string): Promise<LastGood | { not_free: string } | null>
   remember(idempotence_key: string, outputs: JsonFields): Promise<void>
   /** The run's end and its log entry, durable as a whole before it resolves. */
   ended(result: RunResult, told: RunEntry): Promise<void>
@@ -88,7 +91,7 @@ export type CompensationReport = { index: number; undoes: string | null; tool: s
 export type RunResult = {
   status: RunStatus
   /** Why it is neither `ok` nor `reused`. */
-  reason: StepReason | 'result' | null
+  reason: StepReason | 'result' | 'key' | null
   detail: string | null
   outputs: JsonFields
   blackboard: Blackboard

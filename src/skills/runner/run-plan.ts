@@ -1,6 +1,6 @@
 import { diff } from '../plan/blackboard.ts'
 import type { Json } from '../../base/json.ts'
-import { resultMap, writeOutputs, type CompiledStep } from '../plan/compile.ts'
+import { resultMap, writeOutputs, type CompiledPlan, type CompiledStep } from '../plan/compile.ts'
 import { compensate, mayHaveHappened } from './compensate.ts'
 import { endEntry, entriesOf, type Entries } from './entries.ts'
 import type { CompensationReport, JournalEntry, Run, RunResult, RunStatus, StepEnd } from './ports.ts'
@@ -47,12 +47,32 @@ async function lastGood({ plan, ports }: Run): Promise<RunResult | null> {
   if (plan.idempotence_key === null) return null
   const good = await ports.lastGood(plan.idempotence_key)
   if (good === null) return null
+  if ('not_free' in good) return notRun(plan, good.not_free)
   const { outputs, detail } = good
   const written = outputs === null ? null : writeOutputs(plan, outputs)
   const blackboard = written?.ok ? written.blackboard : plan.blackboard
-  const none = { reason: null, detail, cost_usd: 0, latency_ms: 0, steps: [], compensation: [] }
-  return { status: 'reused', outputs: outputs ?? {}, blackboard, writes: diff(plan.blackboard, blackboard), ...none }
+  return {
+    ...NOTHING,
+    status: 'reused',
+    reason: null,
+    detail,
+    outputs: outputs ?? {},
+    blackboard,
+    writes: diff(plan.blackboard, blackboard),
+  }
 }
+
+const NOTHING = { cost_usd: 0, latency_ms: 0, steps: [], compensation: [] }
+
+const notRun = ({ blackboard }: CompiledPlan, detail: string): RunResult => ({
+  ...NOTHING,
+  status: 'failed',
+  reason: 'key',
+  detail,
+  outputs: {},
+  blackboard,
+  writes: [],
+})
 
 type State = { ends: StepEnd[]; outputs: Record<string, Json>; failed: StepEnd | null; spent_ms: () => number }
 

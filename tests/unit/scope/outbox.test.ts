@@ -14,7 +14,7 @@ function outboxOf(source: () => Promise<void>) {
     alarm: part<Alarm>({ source: (next: Due) => void (due = next), by: () => {}, rearm: () => {} }),
     now: () => 5000,
     events: { waiting: 0, send: async () => {}, resetBackoff: () => {}, onChange: (hook) => void (changed = hook) },
-    topics: { approvals: async () => {}, 'approved-runs': async () => {}, 'reflex-moves': async () => {} },
+    topics: { approvals: async () => {}, 'approved-runs': async () => {}, 'reflex-moves': async () => {}, 'released-keys': async () => {} },
   })
   outbox.source(source)
   return { outbox, change: () => changed(), due: () => due(5000) }

@@ -23,6 +23,12 @@ describe('a compiled plan', () => {
   test.each([
     ['a missing input', {}, { app_name: 'pay' }, 'missing_input'],
     ['a key that cannot be filled', { 'plan.idempotence_key': '{{work.x}}' }, inputs, 'bad_key'],
+    [
+      'a key that only a value makes deployment-wide',
+      { 'plan.idempotence_key': '{{image_tag}}' },
+      { ...inputs, image_tag: 'global:1' },
+      'bad_key',
+    ],
     ['a key that is too long', {}, { ...inputs, image_tag: 'x'.repeat(300) }, 'bad_key'],
     ['a compensation of no step', { 'plan.compensation.0.step': 'x' }, inputs, 'bad_step'],
   ])('is not made of %s', (_, changes, given, reason) => {

@@ -130,7 +130,12 @@ describe('an agent that may change itself', () => {
     }))
     const [record] = await sendAndSettle(stubOf(scope), note(scope, 'think'))
     expect(record).toMatchObject({
-      outcome: { result: { tools: ['act', 'act_once', 'act_deaf', 'act_quickly'], answer: expect.stringContaining('not allowed') } },
+      outcome: {
+        result: {
+          tools: ['act', 'act_once', 'act_global', 'undo_global', 'act_deaf', 'act_quickly'],
+          answer: expect.stringContaining('not allowed'),
+        },
+      },
     })
   })
 
