@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { setting } from './setting.ts'
 
 const anyFields = z.record(z.string().min(1).max(128), z.json())
 const roles = z.array(z.string().min(1).max(64), 'must be a list of roles, such as ["operator"]').max(32)
@@ -43,14 +44,11 @@ export const blackboardProbe = z
 export type BlackboardProbe = z.infer<typeof blackboardProbe>
 
 export const blackboardLayers = {
-  blackboard_scratch: z
-    .array(name)
-    .max(50)
-    .meta({
-      description:
-        'Keys of the scratch that the blackboard of each turn begins with, as `ctx.KEY`: they replace those of `blackboard`. At most 16 kB of JSON in all.',
-      examples: [['open_ticket']],
-    }),
+  blackboard_scratch: setting(
+    z.array(name).max(50),
+    'Keys of the scratch that the blackboard of each turn begins with, as `ctx.KEY`: they replace those of `blackboard`. At most 16 kB of JSON in all.',
+    ['open_ticket'],
+  ),
   blackboard_probes: z
     .array(blackboardProbe)
     .max(8)

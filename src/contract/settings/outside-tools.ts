@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
+import { setting } from './setting.ts'
 
 const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'must be the name of a header')
 export const secretName = z
@@ -80,29 +81,26 @@ function hasOne(headers: object, names: ReadonlySet<string>): boolean {
 
 /** The settings of tools outside the deployment. */
 export const outsideTools = {
-  allowed_hosts: z
-    .array(
-      z.string().regex(/^(?:\*\.)?[a-z0-9.-]{1,253}(?::\d{1,5})?$/, 'a host is a lower-case name, optionally after `*.` or before a port'),
-    )
-    .max(100)
-    .meta({
-      description: 'Hosts that HTTP and MCP tools may reach: `api.example.com`, or `*.example.com` for its subdomains.',
-      examples: [['api.example.com', '*.acme.dev']],
-    }),
-  http_tools: httpTools.meta({
-    description: 'Tools that send one HTTP request to one of `allowed_hosts`. See docs/outside-tools.md.',
-    examples: [
-      [
-        {
-          name: 'http.tickets.open',
-          description: 'Opens a ticket',
-          method: 'POST',
-          url: 'https://tickets.example.com/v2/tickets',
-          body: { title: '{{title}}' },
-        },
-      ],
-    ],
-  }),
+  allowed_hosts: setting(
+    z
+      .array(
+        z
+          .string()
+          .regex(/^(?:\*\.)?[a-z0-9.-]{1,253}(?::\d{1,5})?$/, 'a host is a lower-case name, optionally after `*.` or before a port'),
+      )
+      .max(100),
+    'Hosts that HTTP and MCP tools may reach: `api.example.com`, or `*.example.com` for its subdomains.',
+    ['api.example.com', '*.acme.dev'],
+  ),
+  http_tools: setting(httpTools, 'Tools that send one HTTP request to one of `allowed_hosts`. See docs/outside-tools.md.', [
+    {
+      name: 'http.tickets.open',
+      description: 'Opens a ticket',
+      method: 'POST',
+      url: 'https://tickets.example.com/v2/tickets',
+      body: { title: '{{title}}' },
+    },
+  ]),
   mcp_servers: mcpServers.meta({
     description: 'MCP servers on `allowed_hosts` whose tools the scope may use under the names `mcp.NAME.TOOL`.',
     examples: [[{ name: 'files', url: 'https://mcp.acme.dev/mcp' }]],

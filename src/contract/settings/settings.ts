@@ -7,6 +7,7 @@ import { defaultRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, re
 import { fitsBytes } from '../../base/byte-length.ts'
 import { skillSettings } from './skill-settings.ts'
 import { whenFunctions, whenWindows } from './when.ts'
+import { setting } from './setting.ts'
 
 const WHEN = Object.keys(whenWindows)
 
@@ -29,132 +30,106 @@ const days = (most: number) => z.number().positive().max(most)
 
 /** The metadata of each setting is also the API description and docs/settings.md. */
 const fields = {
-  agent: z
-    .string()
-    .min(1)
-    .max(64)
-    .meta({
-      description: 'The agent that serves this scope, by name. Unset: the first agent whose pattern matches the scope.',
-      examples: ['prompted'],
-    }),
-  consumer: z.enum(['turn', 'pull']).meta({
-    description: '`turn`: the agent handles events in turns. `pull`: an external consumer claims, acknowledges and rejects them.',
-    examples: ['pull'],
-  }),
-  overlap: overlap.meta({
-    description:
-      'Handling of events that arrive during a turn. `queue`: the next turn considers them. `interrupt`: the turn is aborted and restarted ' +
+  agent: setting(
+    z.string().min(1).max(64),
+    'The agent that serves this scope, by name. Unset: the first agent whose pattern matches the scope.',
+    'prompted',
+  ),
+  consumer: setting(
+    z.enum(['turn', 'pull']),
+    '`turn`: the agent handles events in turns. `pull`: an external consumer claims, acknowledges and rejects them.',
+    'pull',
+  ),
+  overlap: setting(
+    overlap,
+    'Handling of events that arrive during a turn. `queue`: the next turn considers them. `interrupt`: the turn is aborted and restarted ' +
       'with all events. `drop`: they join the context without a turn. `debounce`: a turn waits for a quiet period and considers all events until then.',
-    examples: [{ debounce: { quiet_ms: 2000, max_ms: 10_000 } }],
-  }),
-  max_attempts: retrySettings.shape.max_attempts.meta({
-    description:
-      'Maximum number of attempts before an event becomes a dead letter. Short for `retry.max_attempts`: the latest change wins.',
-    examples: [5],
-  }),
-  retry: retrySettings.meta({
-    description:
-      'How failures are retried, and how long events wait for an unavailable model provider. A patch changes only the fields it contains.',
-    examples: [{ max_attempts: 5, backoff_ms: 500, max_backoff_ms: 60_000, model_outage_s: 3600 }],
-  }),
+    { debounce: { quiet_ms: 2000, max_ms: 10_000 } },
+  ),
+  max_attempts: setting(
+    retrySettings.shape.max_attempts,
+    'Maximum number of attempts before an event becomes a dead letter. Short for `retry.max_attempts`: the latest change wins.',
+    5,
+  ),
+  retry: setting(
+    retrySettings,
+    'How failures are retried, and how long events wait for an unavailable model provider. A patch changes only the fields it contains.',
+    { max_attempts: 5, backoff_ms: 500, max_backoff_ms: 60_000, model_outage_s: 3600 },
+  ),
   on_tool_error: onToolError,
-  turn_timeout_ms: z
-    .int()
-    .min(10)
-    .max(600_000)
-    .meta({
-      description: 'Maximum duration of a turn. A longer turn is aborted and its events are retried.',
-      examples: [120_000],
-    }),
-  effect_timeout_ms: z
-    .int()
-    .min(10)
-    .max(600_000)
-    .meta({
-      description: 'Maximum duration of a tool call, unless the tool has its own `timeout_ms`.',
-      examples: [10_000],
-    }),
-  context_limit: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .meta({
-      description: 'Maximum number of considered events in the DecisionContext. The oldest leave first.',
-      examples: [200],
-    }),
-  inbox_limit: z
-    .int()
-    .min(1)
-    .max(1_000_000)
-    .meta({
-      description: 'Maximum number of events without an outcome. Further events are rejected with 429.',
-      examples: [10_000],
-    }),
-  retention_days: days(365).meta({
-    description:
-      'Retention of events with an outcome, the log and the effect journal. Duplicate event ids are recognised for the same time.',
-    examples: [30],
-  }),
-  idempotence_days: days(36_500).meta({
-    description:
-      'Retention of the idempotency keys of successful effects and plans, at least `retention_days`: until then none is repeated. ' +
+  turn_timeout_ms: setting(
+    z.int().min(10).max(600_000),
+    'Maximum duration of a turn. A longer turn is aborted and its events are retried.',
+    120_000,
+  ),
+  effect_timeout_ms: setting(
+    z.int().min(10).max(600_000),
+    'Maximum duration of a tool call, unless the tool has its own `timeout_ms`.',
+    10_000,
+  ),
+  context_limit: setting(
+    z.int().min(1).max(10_000),
+    'Maximum number of considered events in the DecisionContext. The oldest leave first.',
+    200,
+  ),
+  inbox_limit: setting(
+    z.int().min(1).max(1_000_000),
+    'Maximum number of events without an outcome. Further events are rejected with 429.',
+    10_000,
+  ),
+  retention_days: setting(
+    days(365),
+    'Retention of events with an outcome, the log and the effect journal. Duplicate event ids are recognised for the same time.',
+    30,
+  ),
+  idempotence_days: setting(
+    days(36_500),
+    'Retention of the idempotency keys of successful effects and plans, at least `retention_days`: until then none is repeated. ' +
       'After `retention_days` only a hash of the key and an output of at most 256 bytes remain.',
-    examples: [3650],
-  }),
-  token_budget: tokenBudget.nullable().meta({
-    description: 'Maximum number of model tokens. Once it is reached, events wait for the next period or a higher budget. null: no limit.',
-    examples: [{ tokens: 100_000, per: 'day' }],
-  }),
-  redact: z
-    .array(z.string().min(1).max(64))
-    .max(100)
-    .meta({
-      description: 'Fields whose values are masked in the log, in addition to the usual ones (password, token, …).',
-      examples: [['email', 'phone']],
-    }),
-  instructions: z
-    .string()
-    .max(20_000)
-    .meta({
-      description: 'The system prompt of the built-in agents `prompted` and `chat`. `prompted` calls no model without it.',
-      examples: ['You triage messages. Answer in one line.'],
-    }),
-  when: z
-    .string()
-    .max(2000)
-    .meta({
-      description:
-        'The condition for the built-in agent `prompted` to call a model: a boolean CEL expression. Its variables are `total` (events in the context), `by_type["TYPE"]` and ' +
-        `\`by_source["SOURCE"]\`, for the whole context, or as fields of ${WHEN.slice(0, -1).join(', ')} and ${WHEN.at(-1)}, for the latest events only. ` +
-        `Functions: ${whenFunctions.join(', ')}.`,
-      examples: ['last_1m.total >= 3 || by_type["timer.tick"] > 0'],
-    }),
-  tools: z
-    .array(z.string().min(1).max(128))
-    .max(100)
-    .meta({
-      description:
-        "Names of the tools that this scope may use: its agent's, and those that `http_tools` and `mcp_servers` declare. Unset: all of them.",
-      examples: [['http.tickets.open']],
-    }),
-  reflexes: z
-    .array(reflexReference)
-    .max(limits.chain_length)
-    .meta({
-      description: 'The reflexes that run on each event before a model, in this order. The first one that returns an action decides.',
-      examples: [[{ id: 'greet', cooldown_s: 10 }]],
-    }),
+    3650,
+  ),
+  token_budget: setting(
+    tokenBudget.nullable(),
+    'Maximum number of model tokens. Once it is reached, events wait for the next period or a higher budget. null: no limit.',
+    { tokens: 100_000, per: 'day' },
+  ),
+  redact: setting(
+    z.array(z.string().min(1).max(64)).max(100),
+    'Fields whose values are masked in the log, in addition to the usual ones (password, token, …).',
+    ['email', 'phone'],
+  ),
+  instructions: setting(
+    z.string().max(20_000),
+    'The system prompt of the built-in agents `prompted` and `chat`. `prompted` calls no model without it.',
+    'You triage messages. Answer in one line.',
+  ),
+  when: setting(
+    z.string().max(2000),
+    'The condition for the built-in agent `prompted` to call a model: a boolean CEL expression. Its variables are `total` (events in the context), `by_type["TYPE"]` and ' +
+      `\`by_source["SOURCE"]\`, for the whole context, or as fields of ${WHEN.slice(0, -1).join(', ')} and ${WHEN.at(-1)}, for the latest events only. ` +
+      `Functions: ${whenFunctions.join(', ')}.`,
+    'last_1m.total >= 3 || by_type["timer.tick"] > 0',
+  ),
+  tools: setting(
+    z.array(z.string().min(1).max(128)).max(100),
+    "Names of the tools that this scope may use: its agent's, and those that `http_tools` and `mcp_servers` declare. Unset: all of them.",
+    ['http.tickets.open'],
+  ),
+  reflexes: setting(
+    z.array(reflexReference).max(limits.chain_length),
+    'The reflexes that run on each event before a model, in this order. The first one that returns an action decides.',
+    [{ id: 'greet', cooldown_s: 10 }],
+  ),
   ...skillSettings,
-  blackboard: blackboard.meta({
-    description: "The initial blackboard of each turn: values for skills' expressions and templates.",
-    examples: [{ ctx: { friends: ['192.0.2.7'] } }],
+  blackboard: setting(blackboard, "The initial blackboard of each turn: values for skills' expressions and templates.", {
+    ctx: { friends: ['192.0.2.7'] },
   }),
   ...blackboardLayers,
-  skill_protocol: z.enum(['asp', 'tools']).meta({
-    description:
-      'How a model proposes a skill or asks for missing input. `asp`: by blocks in its text. `tools`: by the tools `propose_skill` and `clarify`.',
-    examples: ['tools'],
-  }),
+  skill_protocol: setting(
+    z.enum(['asp', 'tools']),
+    'How a model proposes a skill or asks for missing input. `asp`: by blocks in its text. `tools`: by the tools `propose_skill` and `clarify`.',
+    'tools',
+  ),
   ...outsideTools,
   parameters: z.record(z.string().min(1).max(64), z.json()).meta({
     description: "Parameters for the agent's tools and trigger.",
