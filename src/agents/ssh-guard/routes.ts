@@ -21,12 +21,7 @@ async function operatorCall(
 ): Promise<void> {
   const called = await env.SCOPE.getByName(scope).callTool({ ...call, trace: traceContextOf(req.header('traceparent')) }, principal.name)
   if (called.ok) return
-  switch (called.reason) {
-    case 'no_tool':
-      throw conflict('no-such-tool', `${what} cannot be ${done}: ${called.detail}.`)
-    case 'failed':
-      break
-  }
+  if (called.reason === 'no_tool') throw conflict('no-such-tool', `${what} cannot be ${done}: ${called.detail}.`)
   throw unavailable(`${what} could not be ${done}: ${called.detail}. Try again.`)
 }
 

@@ -127,27 +127,20 @@ function receiptOf({ id, scope, meta }: Event, known: Map<string, string>): Even
 const CHUNK_CHARACTERS = 64_000
 
 /** Streams values as lines of JSON, at the reader's pace. */
-function ndjson(values: AsyncGenerator): Response {
-  const encoder = new TextEncoder()
-  const stream = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { text, done } = await nextLines(values)
-      if (text !== '') controller.enqueue(encoder.encode(text))
-      if (done) controller.close()
-    },
-    async cancel() {
-      await values.return(undefined)
-    },
-  })
-  return new Response(stream, { headers: { 'Content-Type': 'application/x-ndjson' } })
-}
+const ndjson = (values: AsyncGenerator): Response => new Response(streamFrom(linesOf(values)), { headers: { 'Content-Type': NDJSON } })
 
-async function nextLines(values: AsyncGenerator): Promise<{ text: string; done: boolean }> {
+/** Workers' types lack `ReadableStream.from`. */
+const streamFrom = (chunks: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> =>
+  (ReadableStream as unknown as { from: (chunks: AsyncIterable<Uint8Array>) => ReadableStream<Uint8Array> }).from(chunks)
+
+async function* linesOf(values: AsyncGenerator): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder()
   let text = ''
-  while (text.length < CHUNK_CHARACTERS) {
-    const next = await values.next()
-    if (next.done) return { text, done: true }
-    text += `${JSON.stringify(next.value)}\n`
+  for await (const value of values) {
+    text += `${JSON.stringify(value)}\n`
+    if (text.length < CHUNK_CHARACTERS) continue
+    yield encoder.encode(text)
+    text = ''
   }
-  return { text, done: false }
+  yield encoder.encode(text)
 }

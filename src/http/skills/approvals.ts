@@ -83,23 +83,17 @@ async function decide(env: Env, principal: Principal, { id, status, reason }: De
   const { key_id, name } = principal
   const by = { key_id, name, is_admin: hasRole(principal, 'admin') }
   const decided = await decideApproval(storeOf(env), { id, status, by, reason, now: Date.now() })
-  if (decided.ok) {
-    await notify(env, decided.approval)
-    return decided.approval
-  }
-  switch (decided.reason) {
-    case 'decided':
-      throw conflict('already-decided', decided.detail)
-    case 'expired':
-      throw conflict('approval-expired', decided.detail)
-    case 'skill_inactive':
-      throw conflict('skill-inactive', decided.detail)
-    case 'own':
-      throw forbidden(decided.detail)
-    case 'not_found':
-      break
-  }
-  throw notFound(decided.detail)
+  if (!decided.ok) throw refusedBy[decided.reason](decided.detail)
+  await notify(env, decided.approval)
+  return decided.approval
+}
+
+const refusedBy = {
+  decided: (detail: string) => conflict('already-decided', detail),
+  expired: (detail: string) => conflict('approval-expired', detail),
+  skill_inactive: (detail: string) => conflict('skill-inactive', detail),
+  own: forbidden,
+  not_found: notFound,
 }
 
 /** The decision is durable in D1: a scope that is unreachable finds it when it polls. */
