@@ -21,6 +21,7 @@ CREATE TABLE `approvals` (
 --> statement-breakpoint
 CREATE INDEX `approvals_status` ON `approvals` (`status`,`created_at`,`id`);--> statement-breakpoint
 CREATE INDEX `approvals_age` ON `approvals` (`created_at`,`id`);--> statement-breakpoint
+CREATE INDEX `approvals_scope` ON `approvals` (`scope`,`created_at`,`id`);--> statement-breakpoint
 CREATE TABLE `artifact_patterns` (
 	`kind` text NOT NULL,
 	`id` text NOT NULL,
@@ -78,6 +79,8 @@ CREATE TABLE `dead_letters` (
 );
 --> statement-breakpoint
 CREATE INDEX `dead_letters_age` ON `dead_letters` (`dead_lettered_at`,`id`);--> statement-breakpoint
+CREATE INDEX `dead_letters_scope` ON `dead_letters` (`scope`,`dead_lettered_at`,`id`);--> statement-breakpoint
+CREATE INDEX `dead_letters_type` ON `dead_letters` (`type`,`dead_lettered_at`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `dead_letters_event` ON `dead_letters` (`scope`,`event_id`);--> statement-breakpoint
 CREATE TABLE `events` (
 	`seq` integer PRIMARY KEY NOT NULL,

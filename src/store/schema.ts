@@ -60,7 +60,12 @@ export const deadLetters = sqliteTable(
     payload: text().notNull(),
     dead_lettered_at: integer().notNull(),
   },
-  (table) => [unique('dead_letters_event').on(table.scope, table.event_id), index('dead_letters_age').on(table.dead_lettered_at, table.id)],
+  (table) => [
+    unique('dead_letters_event').on(table.scope, table.event_id),
+    index('dead_letters_age').on(table.dead_lettered_at, table.id),
+    index('dead_letters_scope').on(table.scope, table.dead_lettered_at, table.id),
+    index('dead_letters_type').on(table.type, table.dead_lettered_at, table.id),
+  ],
 )
 
 /** All scopes. `wake_at` is when the alarm is due: the sweep wakes a scope whose alarm is lost. */
@@ -192,5 +197,6 @@ export const approvals = sqliteTable(
   (table) => [
     index('approvals_status').on(table.status, table.created_at, table.id),
     index('approvals_age').on(table.created_at, table.id),
+    index('approvals_scope').on(table.scope, table.created_at, table.id),
   ],
 )

@@ -3,7 +3,8 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Event } from '../../../src/core/event.ts'
 import { limits } from '../../../src/base/limits.ts'
 import { replicateEvents } from '../../../src/store/replicate.ts'
-import { addDeadLetters, deadLettersOf } from '../../../src/store/dead-letters.ts'
+import { listApprovals } from '../../../src/store/approvals.ts'
+import { addDeadLetters, deadLettersOf, listDeadLetters } from '../../../src/store/dead-letters.ts'
 import { call, callWith, problem, scopePath } from '../../support/http.ts'
 import { entriesOf, evict, freshScope, hurry, note, send, sendAndSettle, stubOf } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
@@ -270,5 +271,39 @@ describe('a list of D1 is paged by bytes', () => {
     expect(body).toEqual({ retried: 60, failed: [] })
     expect(Math.max(...sizes)).toBeLessThan(limits.page_bytes * 1.1)
     expect((await stub.state()).counters.accepted).toBe(60)
+  })
+})
+
+/** The indexes and scans of a D1 query, as SQLite plans it. */
+async function planOf(query: (db: D1Database) => Promise<unknown>): Promise<string> {
+  const plans: string[] = []
+  const explain = async (sql: string, values: unknown[]) => {
+    const { results } = await env.DB.prepare(`EXPLAIN QUERY PLAN ${sql}`)
+      .bind(...values)
+      .all<{ detail: string }>()
+    plans.push(...results.map(({ detail }) => detail))
+  }
+  const prepare = (sql: string) => {
+    const bind = (...values: unknown[]) => ({
+      raw: async () => (await explain(sql, values), []),
+      all: async () => (await explain(sql, values), { results: [] }),
+    })
+    return { bind, ...bind() }
+  }
+  await query({ prepare } as unknown as D1Database)
+  return plans.join('; ')
+}
+
+describe('a page of a filtered list', () => {
+  const query = { patterns: ['*'], limit: 10 }
+  test.each([
+    ['approvals of a scope', 'approvals_scope', (db: D1Database) => listApprovals(db, { ...query, scope: 'a', now: 0 })],
+    ['dead letters of a scope', 'dead_letters_scope', (db: D1Database) => listDeadLetters(db, { ...query, scope: 'a' })],
+    ['dead letters of a type', 'dead_letters_type', (db: D1Database) => listDeadLetters(db, { ...query, type: 'a' })],
+  ])('reads only %s, in order of age', async (_, index, list) => {
+    const plan = await planOf(list)
+    expect(plan).toContain(`USING INDEX ${index} (`)
+    expect(plan).not.toContain('SCAN dead_letters')
+    expect(plan).not.toContain('SCAN approvals')
   })
 })
