@@ -1,5 +1,4 @@
-import type { OfflineAnswer, OfflineRequest } from '../../models/offline-model.ts'
-import { OFFLINE_PREFIX } from '../../models/offline-model.ts'
+import { OFFLINE_PREFIX, type OfflineAnswer, type OfflineRequest } from '../../models/offline-model.ts'
 import { answeringReflex, knownOf, sameQuestion, shortHash, type Known } from './reflexes.ts'
 
 /** A longer question is unlikely to repeat word by word. */

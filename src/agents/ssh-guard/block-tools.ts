@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isPrivateAddress } from './addresses.ts'
 import { addBlock, liftBlock } from './blocks.ts'
-import { defineTool } from '../../tools/define-tool.ts'
+import { defineTool, type ToolCall } from '../../tools/define-tool.ts'
 
 const address = z.union([z.ipv4(), z.ipv6()])
 export const blockInput = z.object({
@@ -31,10 +31,7 @@ export const unblockAddress = defineTool({
   idempotence_key: ({ address }) => `unblock:${address}`,
   undoes: { tool: 'block', match: ['address'] },
   timeout_ms: 10_000,
-  async execute({ address }, call) {
-    const lifted = await liftBlock(address, call)
-    return lifted ? { unblocked: true, address, ...lifted } : { unblocked: false, address, reason: 'it was not blocked' }
-  },
+  execute: async ({ address }, call) => ({ address, ...(await lifted(address, call)) }),
 })
 
 /** The size that attackers rent; a wider network has too many innocent users. */
@@ -71,8 +68,10 @@ export const unblockNetwork = defineTool({
   idempotence_key: ({ network }) => `unblock-network:${network}`,
   undoes: { tool: 'block_network', match: ['network'] },
   timeout_ms: 10_000,
-  async execute({ network }, call) {
-    const lifted = await liftBlock(network, call)
-    return lifted ? { unblocked: true, network, ...lifted } : { unblocked: false, network, reason: 'it was not blocked' }
-  },
+  execute: async ({ network }, call) => ({ network, ...(await lifted(network, call)) }),
 })
+
+async function lifted(address: string, call: ToolCall): Promise<object> {
+  const found = await liftBlock(address, call)
+  return found ? { unblocked: true, ...found } : { unblocked: false, reason: 'it was not blocked' }
+}

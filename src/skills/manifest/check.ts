@@ -30,64 +30,46 @@ export function checkManifest(manifest: Manifest, options: CheckOptions): Manife
   return errors.length === 0 ? { ok: true } : { ok: false, errors }
 }
 
-/** Checks that inputs, outputs, bindings, parsers and required slots refer to declared names. */
-function signatureErrors(manifest: Manifest): FieldError[] {
-  const { inputs, outputs, blackboard_bindings: bindings } = manifest.signature
-  const inputNames = inputs.map(({ name }) => name)
-  const outputNames = outputs.map(({ name }) => name)
-  const isInput = (name: string) => inputNames.includes(name)
-  const noInput = (path: string, name: string): FieldError => ({ path, message: `${name} is not an input: add it to signature.inputs` })
-  const noOutput = (path: string, name: string): FieldError => ({
-    path,
-    message: `${name} is not an output: add it to signature.outputs`,
+type Named = readonly (readonly [key: string | number, name: string])[]
+const listed = (names: readonly string[]): Named => names.map((name, index) => [index, name])
+const fieldsOf = (record: object): Named => Object.keys(record).map((name) => [name, name])
+const errorsAt = (names: Named, path: string, why: (name: string, key: string | number) => string | null): FieldError[] =>
+  names.flatMap(([key, name]) => {
+    const message = why(name, key)
+    return message === null ? [] : [{ path: `${path}.${key}`, message }]
   })
-  const missing = (names: readonly string[], path: string) =>
-    names.flatMap((name, index) => (isInput(name) ? [] : [noInput(`${path}.${index}`, name)]))
+
+/** Checks that inputs, outputs, bindings, parsers and required slots refer to declared names. */
+function signatureErrors({ signature, activation, preconditions, plan, llm_support }: Manifest): FieldError[] {
+  const { blackboard_bindings: bindings } = signature
+  const inputs = signature.inputs.map(({ name }) => name)
+  const outputs = signature.outputs.map(({ name }) => name)
+  const secrets = signature.inputs.flatMap(({ name, secret }) => (secret ? [name] : []))
+  const input = (name: string) => (inputs.includes(name) ? null : `${name} is not an input: add it to signature.inputs`)
+  const output = (name: string) => (outputs.includes(name) ? null : `${name} is not an output: add it to signature.outputs`)
+  const given = (name: string) => (Object.hasOwn(plan.result_map, name) ? null : `nothing gives ${name}: add it to plan.result_map`)
+  const parsed = (name: string) => {
+    if (name === 'raw_text') return null
+    return secrets.includes(name) ? `${name} is secret: a model must neither see nor parse it` : input(name)
+  }
   return [
-    ...repeated(inputNames, 'signature.inputs'),
-    ...repeated(outputNames, 'signature.outputs'),
-    ...missing(manifest.activation.required_slots, 'activation.required_slots'),
-    ...manifest.preconditions.data_present.flatMap((name, index) =>
-      name.includes('.') || isInput(name) ? [] : [noInput(`preconditions.data_present.${index}`, name)],
-    ),
-    ...Object.keys(bindings.inputs).flatMap((name) =>
-      isInput(name) ? [] : [noInput(`signature.blackboard_bindings.inputs.${name}`, name)],
-    ),
-    ...Object.keys(bindings.outputs).flatMap((name) =>
-      outputNames.includes(name) ? [] : [noOutput(`signature.blackboard_bindings.outputs.${name}`, name)],
-    ),
-    ...Object.keys(manifest.plan.result_map).flatMap((name) =>
-      outputNames.includes(name) ? [] : [noOutput(`plan.result_map.${name}`, name)],
-    ),
-    ...outputNames.flatMap((name, index) =>
-      Object.hasOwn(manifest.plan.result_map, name)
-        ? []
-        : [{ path: `signature.outputs.${index}`, message: `nothing gives ${name}: add it to plan.result_map` }],
-    ),
-    ...parserErrors(manifest),
+    ...repeated(inputs, 'signature.inputs'),
+    ...repeated(outputs, 'signature.outputs'),
+    ...errorsAt(listed(activation.required_slots), 'activation.required_slots', input),
+    ...errorsAt(listed(preconditions.data_present), 'preconditions.data_present', (name) => (name.includes('.') ? null : input(name))),
+    ...errorsAt(fieldsOf(bindings.inputs), 'signature.blackboard_bindings.inputs', input),
+    ...errorsAt(fieldsOf(bindings.outputs), 'signature.blackboard_bindings.outputs', output),
+    ...errorsAt(fieldsOf(plan.result_map), 'plan.result_map', output),
+    ...errorsAt(listed(outputs), 'signature.outputs', given),
+    ...llm_support.parsers.flatMap((parser, index) => [
+      ...errorsAt(listed(parser.inputs), `llm_support.parsers.${index}.inputs`, parsed),
+      ...errorsAt(listed(parser.outputs), `llm_support.parsers.${index}.outputs`, parsed),
+    ]),
   ]
 }
 
-function parserErrors({ signature, llm_support }: Manifest): FieldError[] {
-  const inputs = new Map(signature.inputs.map((input) => [input.name, input]))
-  const errorsOf = (names: readonly string[], path: string) =>
-    names.flatMap((name, index): FieldError[] => {
-      const input = inputs.get(name)
-      if (name === 'raw_text') return []
-      if (!input) return [{ path: `${path}.${index}`, message: `${name} is not an input: add it to signature.inputs` }]
-      return input.secret ? [{ path: `${path}.${index}`, message: `${name} is secret: a model must neither see nor parse it` }] : []
-    })
-  return llm_support.parsers.flatMap((parser, index) => [
-    ...errorsOf(parser.inputs, `llm_support.parsers.${index}.inputs`),
-    ...errorsOf(parser.outputs, `llm_support.parsers.${index}.outputs`),
-  ])
-}
-
-function repeated(names: readonly string[], path: string): FieldError[] {
-  return names.flatMap((name, index) =>
-    names.indexOf(name) < index ? [{ path: `${path}.${index}`, message: `duplicate name: ${name}` }] : [],
-  )
-}
+const repeated = (names: readonly string[], path: string): FieldError[] =>
+  errorsAt(listed(names), path, (name, index) => (names.indexOf(name) < Number(index) ? `duplicate name: ${name}` : null))
 
 function templateErrors(manifest: Manifest): FieldError[] {
   const { plan } = manifest

@@ -1,5 +1,4 @@
-import type { Check, GateDecision, Stage, Verdict } from '../gate/decision.ts'
-import { STAGES } from '../gate/decision.ts'
+import { STAGES, type Check, type GateDecision, type Stage, type Verdict } from '../gate/decision.ts'
 import type { JsonFields } from '../../base/json.ts'
 import type { CompensationReport, RunResult, RunStatus, StepStatus } from '../runner/ports.ts'
 import type { Question } from '../plan/slots.ts'
