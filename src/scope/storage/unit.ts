@@ -7,25 +7,6 @@ import type { Database, Row, StateChange } from './database.ts'
 
 export type Work = { kind: WorkKind; id: string }
 
-/** An open transaction. Methods that must run in one take it as their first parameter. */
-export type Unit = {
-  readonly now: number
-  all: <Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]) => Shape[]
-  first: <Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]) => Shape | undefined
-  /** Runs `sql` once per chunk of `values`, which it reads from `json_each(?1)`. */
-  allOf: <Shape extends object = Row>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]) => Shape[]
-  /** For parameters without secrets: skips the search for them. */
-  allHidden: <Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]) => Shape[]
-  run: (statement: Statement) => Row[]
-  /** Sets a key of the table `state`. */
-  write: (key: string, value: unknown) => void
-  /** Appends to the log. Returns the `seq` of the first entry. */
-  log: (...entries: NewEntry[]) => number
-  count: (changes: Partial<Counts>) => void
-  /** Sets the object's alarm to `at` unless it is earlier already. */
-  wakeBy: (at: number) => void
-}
-
 /** Runs synchronous work in one transaction. A failure counts against `of`. Nested units join. */
 export type UnitOfWork = <Result>(work: (unit: Unit) => Result, of?: Work) => Result
 
@@ -68,10 +49,10 @@ type UnitParts = {
  */
 export function unitOfWork(parts: UnitParts): UnitOfWork {
   const { database, log, counters, buffered, deferred, guard, changed, reset, now } = parts
-  let open: OpenUnit | null = null
+  let open: Unit | null = null
   let failure: { error: unknown } | null = null
   let current: Work | undefined
-  const commit = <Result>(unit: OpenUnit, work: (unit: Unit) => Result): Result =>
+  const commit = <Result>(unit: Unit, work: (unit: Unit) => Result): Result =>
     database.transaction(() => {
       if (unit.depth === 1) deferred.flush(unit)
       const made = work(unit)
@@ -86,7 +67,7 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
     if (failure && !open) throw failure.error
     const outer = current
     current ??= of
-    const unit = (open ??= new OpenUnit(parts, now()))
+    const unit = (open ??= new Unit(parts, now()))
     unit.depth += 1
     try {
       const made = commit(unit, work)
@@ -115,7 +96,8 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
   }
 }
 
-class OpenUnit implements Unit {
+/** An open transaction. Methods that must run in one take it as their first parameter. */
+export class Unit {
   readonly now: number
   depth = 0
   readonly #parts: Pick<UnitParts, 'database' | 'log' | 'counters' | 'alarm'>
@@ -133,10 +115,12 @@ class OpenUnit implements Unit {
     return this.#open.database.first<Shape>(sql, ...params)
   }
 
+  /** Runs `sql` once per chunk of `values`, which it reads from `json_each(?1)`. */
   allOf<Shape extends object = Row>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]): Shape[] {
     return this.#open.database.allOf<Shape>(values, sql, ...params)
   }
 
+  /** For parameters without secrets: skips the search for them. */
   allHidden<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
     return this.#open.database.allHidden<Shape>(sql, ...params)
   }
@@ -145,10 +129,12 @@ class OpenUnit implements Unit {
     return this.#open.database.run(statement)
   }
 
+  /** Sets a key of the table `state`. */
   write(key: string, value: unknown): void {
     this.#open.database.write(key, value)
   }
 
+  /** Appends to the log. Returns the `seq` of the first entry. */
   log(...entries: NewEntry[]): number {
     return this.#open.log.append(entries)
   }
@@ -157,6 +143,7 @@ class OpenUnit implements Unit {
     this.#open.counters.add(changes)
   }
 
+  /** Sets the object's alarm to `at` unless it is earlier already. */
   wakeBy(at: number): void {
     this.#open.alarm.by(at)
   }
