@@ -1,7 +1,7 @@
 import type { ToolSet } from 'ai'
 import type { Seeds } from '../skills/plan/blackboard.ts'
 import type { Probes } from '../skills/cel/probes.ts'
-import { placeOf } from '../skills/gate/compat.ts'
+import { placeOf } from '../skills/manifest/compat.ts'
 import type { Place } from '../skills/gate/decision.ts'
 import type { PolicyMode } from '../skills/session/ports.ts'
 import type { ParseRequest } from '../skills/plan/slots.ts'

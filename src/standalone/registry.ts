@@ -1,6 +1,6 @@
 import { compareVersions } from '../base/semantic-version.ts'
-import { checkManifest } from '../skills/manifest/check.ts'
-import { isCompatible } from '../skills/gate/compat.ts'
+import { checkManifest } from '../skills/check.ts'
+import { isCompatible } from '../skills/manifest/compat.ts'
 import type { Place } from '../skills/gate/decision.ts'
 import { sameJson } from '../base/json.ts'
 import type { SkillState } from '../contract/skill.ts'

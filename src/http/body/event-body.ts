@@ -1,6 +1,6 @@
 import type { AgentRegistry } from '../../agent/registry.ts'
 import { limits } from '../../base/limits.ts'
-import { described, plainSchema } from '../describe/plain-schema.ts'
+import { described, plainSchema } from './plain-schema.ts'
 
 const filled = new Set(['id', 'scope', 'source', 'timestamp', 'meta'])
 

@@ -6,7 +6,7 @@ import { traceContextOf } from '../../events/traceparent.ts'
 import { proposeSkillInput, type Proposal } from '../../skills/asp/parse.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
-import { described, plainSchema } from '../describe/plain-schema.ts'
+import { described, plainSchema } from '../body/plain-schema.ts'
 import { refuseInvalid } from '../problems/refusals.ts'
 
 const route = routes('Skills')

@@ -4,7 +4,7 @@ import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 import type { Act } from '../../contract/reflex.ts'
 import type { Event } from '../../core/event.ts'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
-import { placeOf } from '../../skills/gate/compat.ts'
+import { placeOf } from '../../skills/manifest/compat.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
 import type {
   HostRunnerPorts,

@@ -1,6 +1,6 @@
 import type { ArtifactChanges } from '../../contract/artifact.ts'
 import { compareVersions } from '../../base/semantic-version.ts'
-import { isCompatible } from '../gate/compat.ts'
+import { isCompatible } from '../manifest/compat.ts'
 import type { Place } from '../gate/decision.ts'
 import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
 

@@ -1,8 +1,8 @@
 import type { SkillState } from '../../contract/skill.ts'
-import { isCompatible } from '../gate/compat.ts'
+import { isCompatible } from '../manifest/compat.ts'
 import type { Place } from '../gate/decision.ts'
 import { canonicalJson } from '../../base/json.ts'
-import { holdsKeyword } from './keyword.ts'
+import { holdsKeyword } from '../manifest/keyword.ts'
 import type { Compat, Manifest } from '../manifest/manifest.ts'
 import { cuesOf, wordsOf, type Cues } from './score.ts'
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { checkManifest } from '../../../src/skills/manifest/check.ts'
+import { checkManifest } from '../../../src/skills/check.ts'
 import { hashManifest, parseManifest } from '../../../src/skills/manifest/manifest.ts'
 import { deployJson } from './deploy-manifest.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Follower } from '../../../../src/artifacts/follower.ts'
 import type { Artifact, ArtifactChange, ArtifactChanges } from '../../../../src/contract/artifact.ts'
-import { placeOf } from '../../../../src/skills/gate/compat.ts'
+import { placeOf } from '../../../../src/skills/manifest/compat.ts'
 import { SkillCopy } from '../../../../src/skills/bulletin/copy.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 

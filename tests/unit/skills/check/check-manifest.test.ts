@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkManifest, type CheckOptions } from '../../../../src/skills/manifest/check.ts'
+import { checkManifest, type CheckOptions } from '../../../../src/skills/check.ts'
 import type { Manifest } from '../../../../src/skills/manifest/manifest.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 

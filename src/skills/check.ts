@@ -1,9 +1,9 @@
-import type { FieldError } from '../../base/check-json.ts'
-import { maximumScore, tauOf } from '../bulletin/score.ts'
-import { compileExpression } from '../cel/expression.ts'
-import { badPlace, placesIn, type Place } from '../plan/template.ts'
-import type { Manifest } from './manifest.ts'
-import { ROOTS } from './names.ts'
+import type { FieldError } from '../base/check-json.ts'
+import { maximumScore, tauOf } from './bulletin/score.ts'
+import { compileExpression } from './cel/expression.ts'
+import { badPlace, placesIn, type Place } from './plan/template.ts'
+import type { Manifest } from './manifest/manifest.ts'
+import { ROOTS } from './manifest/names.ts'
 
 type ManifestCheck = { ok: true } | { ok: false; errors: FieldError[] }
 

@@ -1,6 +1,6 @@
 import type { Settings } from '../../contract/settings/settings.ts'
-import type { Compat, Manifest } from '../manifest/manifest.ts'
-import type { Check, Need, Place, StageOutcome } from './decision.ts'
+import type { Compat, Manifest } from './manifest.ts'
+import type { Check, Need, Place, StageOutcome } from '../gate/decision.ts'
 
 const FIELDS = ['env', 'toolset', 'repo', 'project'] as const
 

@@ -1,7 +1,7 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import type { FieldError } from '../../base/check-json.ts'
 import { compileExpression } from '../../skills/cel/expression.ts'
-import { checkManifest, type CheckOptions, expressionsOf } from '../../skills/manifest/check.ts'
+import { checkManifest, type CheckOptions, expressionsOf } from '../../skills/check.ts'
 import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
 import { invalid } from '../problems/refusals.ts'
 
