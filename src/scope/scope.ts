@@ -191,6 +191,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     if (!this.#parts.database.laid) return { wake_at: null }
     this.#parts.outbox.hurry()
     await this.#runDueWork()
+    this.#parts.alarm.rearm()
     return { wake_at: this.#parts.alarm.next() }
   }
 
@@ -212,8 +213,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   override async alarm(): Promise<void> {
-    this.#parts.alarm.fired()
-    await this.#runDueWork()
+    await this.#parts.alarm.fired(() => this.#runDueWork())
   }
 
   async #runDueWork(): Promise<void> {
@@ -225,7 +225,6 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     jobs.wake()
     const background = [outbox.due && outbox.flush(unit), upkeep.due && upkeep.run(), parked.due && parked.poll()]
     await alarm.cover(Promise.all(background.filter((work) => work !== false)))
-    alarm.rearm()
   }
 
   async #wake(): Promise<void> {

@@ -16,6 +16,8 @@ export class Alarm {
   readonly #sources: Due[] = []
   readonly #safeties = new Set<number>()
   #at: number | null = null
+  /** True while the handler of an alarm runs. */
+  #running = false
   #rearmed: () => void = () => {}
 
   /** `laid`: the scope has stored data. Before that, an alarm would only create storage. */
@@ -45,9 +47,22 @@ export class Alarm {
     this.#set(at)
   }
 
-  /** Until the handler returns, the platform repeats the alarm, so no other one is needed. */
-  fired(): void {
+  /**
+   * Runs the work of an alarm that fired, then sets the next. Meanwhile no alarm is set: if the
+   * object dies, the platform repeats the handler.
+   */
+  async fired(work: () => Promise<void>): Promise<void> {
     this.#at = null
+    this.#running = true
+    try {
+      await work()
+    } catch (error) {
+      this.#running = false
+      this.by(this.#now() + SAFETY_MS)
+      throw error
+    }
+    this.#running = false
+    this.rearm()
   }
 
   /** Waits for background work of the alarm. If it is slow, an alarm of its own covers it. */
@@ -76,7 +91,7 @@ export class Alarm {
   }
 
   #set(at: number | null): void {
-    if (!this.#laid()) return
+    if (!this.#laid() || this.#running) return
     this.#at = at
     // Not awaited: the write joins the transaction, and a failure resets the object.
     void (at === null ? this.#storage.deleteAlarm() : this.#storage.setAlarm(at))

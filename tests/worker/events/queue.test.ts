@@ -293,8 +293,8 @@ describe('the sweep', () => {
 
 describe('an event of a hundred by the queue', () => {
   test.each([
-    ['filtered out', 'noise', { scope: 6, d1: 3.1 }],
-    ['considered by a turn that says no', 'a', { scope: 13.7, d1: 3.1 }],
+    ['filtered out', 'noise', { scope: 2.2, d1: 3.1 }],
+    ['considered by a turn that says no', 'a', { scope: 4.3, d1: 3.1 }],
   ])('that is %s writes few rows', async (_how, text, most) => {
     const scope = freshScope()
     const send = async (events: Event[]) => {
