@@ -7,13 +7,11 @@ import { CALLER, together, type Work } from './upkeep/guard.ts'
 import type { Stored } from './inbox/event-row.ts'
 import { perceiveOneByOne } from './inbox/perceive-one-by-one.ts'
 import type { Sockets } from './live/sockets.ts'
-import type { Turns } from './turns/turn-lane.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
 
-type LoopParts = Omit<ApplyParts, 'turns'> &
-  Pick<Lanes, 'guard' | 'view' | 'jobs' | 'upkeep' | 'settings' | 'unit' | 'now'> & {
-    turns: Turns
+type LoopParts = ApplyParts &
+  Pick<Lanes, 'guard' | 'view' | 'jobs' | 'reflex_sync' | 'settings' | 'unit' | 'now'> & {
     sockets: Pick<Sockets, 'reply'>
     situation: (now: number, fuel: number) => Situation
   }
@@ -92,12 +90,12 @@ export class Loop {
 
   /** Does the work that decisions ask for, after the commit. */
   follow(next: readonly Next[]): void {
-    const { turns, jobs, sockets, upkeep } = this.#parts
+    const { turns, jobs, sockets, reflex_sync } = this.#parts
     for (const one of next) {
       if (one.do === 'stop-turn') turns.stop(one)
       if (one.do === 'say') sockets.reply({ turn_id: null, event_id: one.event_id, content: one.content })
     }
-    upkeep.touch()
+    reflex_sync.touch()
     if (next.some((one) => one.do === 'run-jobs')) jobs.run()
     const thinks = next.filter((one) => one.do === 'think')
     if (thinks.some(({ urgent }) => urgent)) turns.escalate()

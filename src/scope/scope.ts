@@ -11,7 +11,7 @@ import type { ContextView, ScopeState } from '../contract/scope.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
 import { compose, type Collaborators } from './wiring.ts'
-import { openConnection } from './live/connections.ts'
+import { openConnection, useTicket } from './live/connections.ts'
 import { Database } from './storage/database.ts'
 import { CALLER } from './upkeep/guard.ts'
 import { isLaid, laySchema } from './storage/lay-schema.ts'
@@ -43,7 +43,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async accept(events: Event[], via: Via): Promise<Accepted> {
-    await this.#parts.upkeep.ready()
+    await this.#parts.reflex_sync.ready()
     return this.#parts.loop.accept(events, via)
   }
 
@@ -75,7 +75,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
 
   async reflexesChanged(ids: string[]) {
     this.#parts.unit((unit) => this.#parts.programs.resume(unit, ids))
-    await this.#parts.upkeep.refresh()
+    await this.#parts.reflex_sync.refresh()
   }
 
   async recordings(request: { since: number; after: number; limit: number }) {
@@ -183,7 +183,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async useTicket(nonce: string, expires_at: number) {
-    return this.#parts.unit((unit) => this.#parts.used_tickets.use(unit, nonce, expires_at), CALLER)
+    return this.#parts.unit((unit) => useTicket(unit, nonce, expires_at), CALLER)
   }
 
   async poke(): Promise<{ wake_at: number | null }> {
@@ -217,13 +217,13 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async #runDueWork(): Promise<void> {
-    const { alarm, loop, turns, outbox, upkeep, jobs, parked, unit } = this.#parts
+    const { alarm, loop, turns, outbox, reflex_sync, jobs, parked, unit } = this.#parts
     this.#own.forgetWhatIsOld()
     await this.#own.tick()
     loop.perceiveWaiting()
     turns.consider()
     jobs.wake()
-    const background = [outbox.due && outbox.flush(unit), upkeep.due && upkeep.run(), parked.due && parked.poll()]
+    const background = [outbox.due && outbox.flush(unit), reflex_sync.due && reflex_sync.run(), parked.due && parked.poll()]
     await alarm.cover(Promise.all(background.filter((work) => work !== false)))
   }
 

@@ -4,7 +4,6 @@ import { composeLanes } from './effects/wiring.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
 import { ScopeEventStore } from './inbox/event-store.ts'
 import { Pull } from './inbox/pull.ts'
-import { UsedTickets } from './live/connections.ts'
 import { KeyCheck } from './live/key-check.ts'
 import { SocketMessages } from './live/socket-messages.ts'
 import { Sockets } from './live/sockets.ts'
@@ -79,6 +78,5 @@ function composeEntrances(parts: Looped) {
     retention,
     socket_messages: new SocketMessages({ ...parts, accept: (events) => loop.accept(events, 'socket') }),
     operator_calls: new OperatorCalls(parts),
-    used_tickets: new UsedTickets(),
   }
 }

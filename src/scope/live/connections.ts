@@ -14,19 +14,19 @@ export function openConnection(request: Request, { sockets, streams }: { sockets
   return request.headers.get('upgrade')?.toLowerCase() === 'websocket' ? sockets.connect(connect) : streams.open(connect)
 }
 
-/** Used, unexpired tickets. A ticket works once because its nonce can be inserted once. */
-export class UsedTickets {
-  /** The object's own clock decides when a nonce is dropped and from when on it is refused. */
-  use(unit: Unit, nonce: string, expires_at: number): { ok: true } | Refused<'used' | 'too_many'> {
-    const { now } = unit
-    unit.all('DELETE FROM used_tickets WHERE expires_at <= ?', now)
-    if (expires_at <= now) return { ok: false, reason: 'used', detail: 'the ticket has expired' }
-    const kept = unit.first<{ n: number }>('SELECT count(*) AS n FROM used_tickets')?.n ?? 0
-    if (kept >= limits.tickets_per_scope) {
-      return { ok: false, reason: 'too_many', detail: `${kept} tickets were used in this scope within a minute, which is the most` }
-    }
-    const insert = 'INSERT INTO used_tickets (nonce, expires_at) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING nonce'
-    if (unit.first(insert, nonce, expires_at) !== undefined) return { ok: true }
-    return { ok: false, reason: 'used', detail: 'the ticket was used already' }
+/**
+ * Uses a ticket, which works once because its nonce can be inserted once. The object's own clock
+ * decides when a nonce is dropped and from when on it is refused.
+ */
+export function useTicket(unit: Unit, nonce: string, expires_at: number): { ok: true } | Refused<'used' | 'too_many'> {
+  const { now } = unit
+  unit.all('DELETE FROM used_tickets WHERE expires_at <= ?', now)
+  if (expires_at <= now) return { ok: false, reason: 'used', detail: 'the ticket has expired' }
+  const kept = unit.first<{ n: number }>('SELECT count(*) AS n FROM used_tickets')?.n ?? 0
+  if (kept >= limits.tickets_per_scope) {
+    return { ok: false, reason: 'too_many', detail: `${kept} tickets were used in this scope within a minute, which is the most` }
   }
+  const insert = 'INSERT INTO used_tickets (nonce, expires_at) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING nonce'
+  if (unit.first(insert, nonce, expires_at) !== undefined) return { ok: true }
+  return { ok: false, reason: 'used', detail: 'the ticket was used already' }
 }

@@ -19,19 +19,15 @@ type Parts = { log: Log; key_check: Pick<KeyCheck, 'used' | 'watch'>; now: () =>
  * platform does not always report that it has gone.
  */
 export class Streams {
-  readonly #log: Log
-  readonly #key_check: Parts['key_check']
-  readonly #now: () => number
+  readonly #parts: Parts
   readonly #waiting = new Set<() => void>()
   readonly #readers = new Set<Reader>()
   #watching = false
 
-  constructor({ log, key_check, now }: Parts) {
-    this.#log = log
-    this.#key_check = key_check
-    key_check.watch(this)
-    this.#now = now
-    log.listen(() => {
+  constructor(parts: Parts) {
+    this.#parts = parts
+    parts.key_check.watch(this)
+    parts.log.listen(() => {
       for (const wake of this.#waiting) wake()
     })
   }
@@ -43,8 +39,8 @@ export class Streams {
   open({ after, key_id }: Pick<Connect, 'after' | 'key_id'>): Response {
     if (this.#readers.size >= limits.streams_per_scope) return new Response(null, { status: 503 })
     const encoder = new TextEncoder()
-    let cursor = after ?? this.#log.last
-    const reader: Reader = { key_id, given_at: this.#now(), end: () => {}, drop: () => {} }
+    let cursor = after ?? this.#parts.log.last
+    const reader: Reader = { key_id, given_at: this.#parts.now(), end: () => {}, drop: () => {} }
     const stream = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -63,12 +59,12 @@ export class Streams {
           controller.enqueue(encoder.encode(`: events of the log after ${cursor}\nretry: 1000\nid: ${cursor}\n\n`))
         },
         pull: async (controller) => {
-          this.#key_check.used()
+          this.#parts.key_check.used()
           reader.given_at = null
           const entries = this.#page(cursor)
           const written = entries.length > 0 || (await this.#written())
           if (!this.#readers.has(reader)) return
-          reader.given_at = this.#now()
+          reader.given_at = this.#parts.now()
           if (!written) return controller.enqueue(encoder.encode(': still here\n\n'))
           const fresh = entries.length > 0 ? entries : this.#page(cursor)
           cursor = fresh.at(-1)?.seq ?? cursor
@@ -95,7 +91,7 @@ export class Streams {
 
   /** Pages are small because each reader buffers one. */
   #page(cursor: number) {
-    return this.#log.read(cursor, PAGE, undefined, limits.stream_page_bytes)
+    return this.#parts.log.read(cursor, PAGE, undefined, limits.stream_page_bytes)
   }
 
   /** Checks for readers that are gone for as long as there are readers. */
@@ -111,7 +107,7 @@ export class Streams {
 
   #dropGone(): void {
     for (const reader of this.#readers) {
-      if (reader.given_at === null || this.#now() - reader.given_at < PATIENCE_MS) continue
+      if (reader.given_at === null || this.#parts.now() - reader.given_at < PATIENCE_MS) continue
       this.#readers.delete(reader)
       reader.drop()
     }

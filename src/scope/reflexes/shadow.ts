@@ -17,7 +17,7 @@ import type { Ground } from '../storage/wiring.ts'
 type Parts = Pick<Ground, 'database' | 'records' | 'counters' | 'agent' | 'log'> & {
   programs: ReflexVersions
   toolbox: Toolbox
-  upkeep: Pick<ReflexSync, 'moved'>
+  reflex_sync: Pick<ReflexSync, 'moved'>
 }
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
 type Comparison = { version: ReflexVersion; action: Action; decision: Decision; seen: Map<string, number> }
@@ -218,9 +218,9 @@ export class Proving {
   }
 
   #move(unit: Unit, version: ReflexVersion, to: ReflexState, reason: string): void {
-    const { programs, upkeep } = this.#parts
+    const { programs, reflex_sync } = this.#parts
     programs.move(version, to, reason)
-    upkeep.moved(unit, version, to, reason)
+    reflex_sync.moved(unit, version, to, reason)
     this.#log(unit, version, to, reason)
   }
 

@@ -22,7 +22,7 @@ const HOURS = 24
 
 type Parts = Pick<
   Lanes,
-  'scope' | 'env' | 'owned' | 'unit' | 'agent' | 'programs' | 'proving' | 'records' | 'recordings' | 'upkeep' | 'now'
+  'scope' | 'env' | 'owned' | 'unit' | 'agent' | 'programs' | 'proving' | 'records' | 'recordings' | 'reflex_sync' | 'now'
 > & {
   sandbox: () => Sandbox
   configure: (patch: SettingsPatch, by: string) => Promise<{ ok: true; settings: Settings } | Refused<'invalid'>>
@@ -41,7 +41,7 @@ export function reflexTools(parts: Parts): ReflexTools {
   return { ...writing(parts), ...reading(parts), ...changing(parts) }
 }
 
-function writing({ scope, env, owned, agent, sandbox, upkeep, now }: Parts) {
+function writing({ scope, env, owned, agent, sandbox, reflex_sync, now }: Parts) {
   return {
     write_reflex: defineTool({
       description: 'Writes a reflex, or a new version of one that you own. It runs in shadow mode until its decisions have matched yours.',
@@ -75,7 +75,7 @@ function writing({ scope, env, owned, agent, sandbox, upkeep, now }: Parts) {
         })
         if (!created.ok) return { written: false, reason: created.detail }
         owned.add(id)
-        await upkeep.refresh()
+        await reflex_sync.refresh()
         const { version, hash, state } = created.version
         return { written: true, id, version, hash, state, next: 'name it in update_agent_config, if your chain does not have it yet' }
       },
@@ -142,7 +142,7 @@ function reading({ env, owned, programs, records, recordings, sandbox, now }: Pa
   }
 }
 
-function changing({ scope, env, owned, proving, configure, upkeep, programs, turn_id, unit, now, agent }: Parts) {
+function changing({ scope, env, owned, proving, configure, reflex_sync, programs, turn_id, unit, now, agent }: Parts) {
   return {
     update_agent_config: defineTool({
       description: 'Sets your chain: the reflexes that see each event before you do, in order. An empty list removes them all.',
@@ -171,7 +171,7 @@ function changing({ scope, env, owned, proving, configure, upkeep, programs, tur
         for (const one of versions)
           await registry.setState(storeOf(env), { id, version: one.version, state: 'retired', reason, now: now() })
         if (version === undefined) owned.remove(id)
-        await upkeep.refresh()
+        await reflex_sync.refresh()
         return { retired: true, id, versions: versions.map((one) => one.version) }
       },
     }),

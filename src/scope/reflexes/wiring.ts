@@ -18,12 +18,12 @@ export type Reflexes = Ground & ReturnType<typeof composeReflexes>
 export function composeReflexes(parts: Ground) {
   const { scope, database, settings, unit } = parts
   const programs = new ReflexVersions(database, scope, settings)
-  const upkeep = new ReflexSync({ ...parts, versions: programs })
+  const reflex_sync = new ReflexSync({ ...parts, versions: programs })
   const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools(parts) })
-  const proving = new Proving({ ...parts, programs, toolbox, upkeep })
+  const proving = new Proving({ ...parts, programs, toolbox, reflex_sync })
   return {
     programs,
-    upkeep,
+    reflex_sync,
     toolbox,
     proving,
     windows: new Windows(database),

@@ -9,7 +9,7 @@ import type { Lanes } from '../effects/wiring.ts'
 
 type Parts = Pick<
   Lanes,
-  'guard' | 'store' | 'unit' | 'log' | 'memory' | 'parking' | 'outage' | 'turns' | 'programs' | 'upkeep' | 'windows' | 'alarm'
+  'guard' | 'store' | 'unit' | 'log' | 'memory' | 'parking' | 'outage' | 'turns' | 'programs' | 'reflex_sync' | 'windows' | 'alarm'
 > & {
   secret_settings: SecretSettings
   loop: Loop
@@ -28,7 +28,7 @@ export class Configuration {
     by: string,
     key_id: string | null = null,
   ): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
-    const { unit, guard, memory, parking, outage, loop, turns, upkeep, programs, windows, alarm } = this.#parts
+    const { unit, guard, memory, parking, outage, loop, turns, reflex_sync, programs, windows, alarm } = this.#parts
     const refusal = await this.#parts.secret_settings.refusal(patch)
     if (refusal !== null) return { ok: false, reason: 'invalid', detail: refusal }
     const before = JSON.stringify(this.#parts.store.settings.reflexes)
@@ -50,7 +50,7 @@ export class Configuration {
     // Updates the chain before the response, so that it sees the next event.
     if (patch.reflexes !== undefined || JSON.stringify(changed.settings.reflexes) !== before) {
       windows.forget()
-      await upkeep.rechained()
+      await reflex_sync.rechained()
     }
     unit((unit) => loop.endWaiting(unit))
     loop.perceiveWaiting()

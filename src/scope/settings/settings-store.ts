@@ -16,22 +16,20 @@ import { patchRefusal } from '../../tools/tool-secrets.ts'
 import { reflexToolNames } from '../reflexes/guidance.ts'
 import type { Unit } from '../storage/unit.ts'
 
+type Parts = { database: Database; scope: string; env: Env; agents: AgentRegistry }
+
 /** The scope's settings: its own over its agent's over the defaults. */
 export class SettingsStore {
-  readonly #scope: string
-  readonly #env: Env
-  readonly #agents: AgentRegistry
+  readonly #parts: Parts
   #set: SettingsPatch
   #agent: Agent
   #settings: Settings
   /** Stored settings that are no longer valid, and why. Their defaults apply. */
   readonly unusable: ReadonlyMap<string, string>
 
-  constructor({ database, scope, env, agents }: { database: Database; scope: string; env: Env; agents: AgentRegistry }) {
-    this.#scope = scope
-    this.#env = env
-    this.#agents = agents
-    const usable = this.#usable(database.read<SettingsPatch>('settings', {}))
+  constructor(parts: Parts) {
+    this.#parts = parts
+    const usable = this.#usable(parts.database.read<SettingsPatch>('settings', {}))
     this.#set = usable.set
     this.unusable = usable.unusable
     ;[this.#agent, this.#settings] = this.#effective(this.#set)
@@ -48,7 +46,7 @@ export class SettingsStore {
   change(unit: Unit, patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
     const set = mergeSettings(this.#set, patch)
     // Check only the patch: a secret that the deployment removes must not block other settings.
-    const wrong = tooLarge(set) ?? this.#wrong(set) ?? patchRefusal(this.#env, patch)
+    const wrong = tooLarge(set) ?? this.#wrong(set) ?? patchRefusal(this.#parts.env, patch)
     if (wrong !== null) return { ok: false, reason: 'invalid', detail: wrong }
     unit.write('settings', set)
     this.#set = set
@@ -57,7 +55,7 @@ export class SettingsStore {
   }
 
   #wrong({ agent, when, tools, reflexes, http_tools, mcp_servers, blackboard, blackboard_probes }: SettingsPatch): string | null {
-    const { agents } = this.#agents
+    const { agents } = this.#parts.agents
     if (agent && !agents.some(({ name }) => name === agent))
       return `agent: unknown agent "${agent}". Available: ${agents.map(({ name }) => name).join(', ')}.`
     const error = when ? conditionError(when) : null
@@ -65,7 +63,7 @@ export class SettingsStore {
     // The stored blackboard seeds each turn's, which must not fail then.
     const seed = checkJson(blackboard ?? {})
     if (!seed.ok) return `blackboard.${seed.error.path} ${seed.error.message}`
-    const serving = this.#agents.agentOf(this.#scope, agent ?? undefined)
+    const serving = this.#parts.agents.agentOf(this.#parts.scope, agent ?? undefined)
     const declared = http_tools ?? serving.settings?.http_tools ?? []
     const servers = (mcp_servers ?? serving.settings?.mcp_servers ?? []).map(({ name }) => `mcp.${name}.`)
     const unread = blackboard_probes?.find(({ tool, probe }) =>
@@ -110,7 +108,7 @@ export class SettingsStore {
   }
 
   #effective(set: SettingsPatch): [Agent, Settings] {
-    const agent = this.#agents.agentOf(this.#scope, set.agent ?? undefined)
+    const agent = this.#parts.agents.agentOf(this.#parts.scope, set.agent ?? undefined)
     const retry = effectiveRetry([agent.settings ?? {}, set])
     const { max_attempts } = retry
     return [agent, settings.parse({ ...defaultSettings, ...agent.settings, ...set, max_attempts, retry, agent: agent.name })]

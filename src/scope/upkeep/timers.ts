@@ -2,31 +2,26 @@ import { type Event, withDefaults } from '../../core/event.ts'
 import { limits } from '../../base/limits.ts'
 import { nextTick, type Schedule, type Timer } from '../../contract/schedule.ts'
 import type { Refused } from '../../base/result.ts'
-import type { Database } from '../storage/database.ts'
-import type { Guard } from './guard.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
+import type { Ground } from '../storage/wiring.ts'
 
 /** Excludes parked timers, whose ticks crashed the scope. Setting one releases it. */
 const NOT_PARKED = `name NOT IN (SELECT id FROM guard WHERE kind = 'timer' AND parked_at IS NOT NULL)`
 
 type TimerRow = { name: string; schedule: string; set_at: number; next_at: number; fired: number }
 
+type Parts = Pick<Ground, 'database' | 'guard' | 'scope' | 'now'>
+
 /**
  * The scope's timers. A tick's event id contains its due time, so a repeated one is a duplicate
  * (G3).
  */
 export class Timers {
-  readonly #database: Database
-  readonly #guard: Guard
-  readonly #scope: string
-  readonly #now: () => number
+  readonly #parts: Parts
 
-  constructor({ database, guard, scope, now }: { database: Database; guard: Guard; scope: string; now: () => number }) {
-    this.#database = database
-    this.#guard = guard
-    this.#scope = scope
-    this.#now = now
+  constructor(parts: Parts) {
+    this.#parts = parts
   }
 
   /** Idempotent: setting the same schedule keeps its tick times. Releases a parked timer. */
@@ -36,7 +31,7 @@ export class Timers {
     schedule: Schedule,
     by: string,
   ): { ok: true; created: boolean; timer: Timer } | Refused<'never_due' | 'too_many'> {
-    this.#guard.release({ kind: 'timer', id: name })
+    this.#parts.guard.release({ kind: 'timer', id: name })
     const existing = this.#row(name)
     const text = JSON.stringify(schedule)
     if (existing?.schedule === text) return { ok: true, created: false, timer: toTimer(existing) }
@@ -63,7 +58,7 @@ export class Timers {
   }
 
   list(): Timer[] {
-    return this.#database.all<TimerRow>('SELECT * FROM timers ORDER BY name').map(toTimer)
+    return this.#parts.database.all<TimerRow>('SELECT * FROM timers ORDER BY name').map(toTimer)
   }
 
   get(name: string): Timer | null {
@@ -72,14 +67,14 @@ export class Timers {
   }
 
   remove(unit: Unit, name: string, by: string): boolean {
-    this.#guard.release({ kind: 'timer', id: name })
+    this.#parts.guard.release({ kind: 'timer', id: name })
     const removed = unit.all('DELETE FROM timers WHERE name = ? RETURNING name', name).length > 0
     if (removed) unit.log({ ...scopeHead(), kind: 'timer-removed', timer_name: name, by })
     return removed
   }
 
   nextDue(): number | null {
-    return this.#database.first<{ at: number | null }>(`SELECT min(next_at) AS at FROM timers WHERE ${NOT_PARKED}`)?.at ?? null
+    return this.#parts.database.first<{ at: number | null }>(`SELECT min(next_at) AS at FROM timers WHERE ${NOT_PARKED}`)?.at ?? null
   }
 
   dueNames(): string[] {
@@ -88,7 +83,7 @@ export class Timers {
 
   #due(name?: string): TimerRow[] {
     const due = `SELECT * FROM timers WHERE next_at <= ?1 AND (?2 IS NULL OR name = ?2) AND ${NOT_PARKED} ORDER BY next_at`
-    return this.#database.all<TimerRow>(due, this.#now(), name ?? null)
+    return this.#parts.database.all<TimerRow>(due, this.#parts.now(), name ?? null)
   }
 
   /**
@@ -105,14 +100,14 @@ export class Timers {
       else unit.all('UPDATE timers SET next_at = ?, fired = fired + ? WHERE name = ?', next, skipped ? 0 : 1, row.name)
       if (skipped) return this.#skip(unit, row)
       const tick = { type: 'timer.tick', id: `timer:${row.name}:${row.next_at}`, timer_name: row.name }
-      return withDefaults(tick, { now: row.next_at, source: `timer:${row.name}`, scope: this.#scope }) as Event
+      return withDefaults(tick, { now: row.next_at, source: `timer:${row.name}`, scope: this.#parts.scope }) as Event
     })
   }
 
   /** Corrects ticks that a fast clock left too far in the future; a fixed time stays. */
   correct(unit: Unit): void {
     const { now } = unit
-    for (const row of this.#database.all<TimerRow>('SELECT * FROM timers')) {
+    for (const row of this.#parts.database.all<TimerRow>('SELECT * FROM timers')) {
       const schedule = JSON.parse(row.schedule) as Schedule
       const set_at = Math.min(row.set_at, now)
       const next = 'at' in schedule ? null : nextTick(schedule, now, set_at)
@@ -127,7 +122,7 @@ export class Timers {
   }
 
   #row(name: string): TimerRow | undefined {
-    return this.#database.first<TimerRow>('SELECT * FROM timers WHERE name = ?', name)
+    return this.#parts.database.first<TimerRow>('SELECT * FROM timers WHERE name = ?', name)
   }
 }
 
