@@ -45,48 +45,59 @@ export function canonicalJson(value: unknown): string {
   return `{${texts.join(',')}}`
 }
 
-type Path = readonly (string | number)[]
-type Visit = (value: unknown, path: Path, parent: unknown) => unknown
-/** `name` maps the names of fields. Objects and lists below `deepest` levels are replaced. */
-type Walk = { name?: (name: string) => string; deepest?: number }
+type Key = string | number | null
+type Visit = (value: unknown, key: Key, parent: unknown) => unknown
+/** `name` maps names of fields. `path` is filled with the path of the visited value. */
+type Walk = { name?: (name: string) => string; deepest?: number; path?: (string | number)[] }
 
 /**
  * Maps a JSON value, outermost first. Parts of a value that `visit` returns unchanged are visited
  * too. Unchanged parts stay the same objects; class instances are not entered.
  */
-export function mapJson(root: unknown, visit: Visit, { name: rename = (name) => name, deepest = 64 }: Walk = {}): unknown {
-  const path: (string | number)[] = []
-  const part = (key: string | number, value: unknown, parent: unknown): unknown => {
-    path.push(key)
-    const mapped = walk(value, parent)
-    path.pop()
+export function mapJson(root: unknown, visit: Visit, { name: rename, deepest = 64, path }: Walk = {}): unknown {
+  let depth = 0
+  const walk = (value: unknown, key: Key, parent: unknown): unknown => {
+    const mapped = visit(value, key, parent)
+    if (mapped !== value || typeof value !== 'object' || value === null) return mapped
+    if (depth > deepest) return '[too deep]'
+    if (Array.isArray(value)) return walkItems(value)
+    const prototype: unknown = Object.getPrototypeOf(value)
+    return prototype === Object.prototype || prototype === null ? walkFields(value as Record<string, unknown>) : value
+  }
+  const part = (value: unknown, key: string | number, parent: unknown): unknown => {
+    depth += 1
+    path?.push(key)
+    const mapped = walk(value, key, parent)
+    path?.pop()
+    depth -= 1
     return mapped
   }
-  const walk = (value: unknown, parent: unknown): unknown => {
-    const mapped = visit(value, path, parent)
-    if (mapped !== value || typeof value !== 'object' || value === null) return mapped
-    if (path.length > deepest) return '[too deep]'
-    if (Array.isArray(value)) {
-      const items = value.map((item, index) => part(index, item, value))
-      return items.some((item, index) => item !== value[index]) ? items : value
+  const walkItems = (items: unknown[]): unknown[] => {
+    let changed = items
+    for (let index = 0; index < items.length; index++) {
+      const inner = part(items[index], index, items)
+      if (inner !== items[index]) (changed === items ? (changed = [...items]) : changed)[index] = inner
     }
-    const prototype: unknown = Object.getPrototypeOf(value)
-    if (prototype !== Object.prototype && prototype !== null) return value
-    // fromEntries defines each field, where an assignment to `__proto__` would set the prototype.
-    let changed: [string, unknown][] | null = null
-    for (const [index, name] of Object.keys(value).entries()) {
-      const before = (value as Record<string, unknown>)[name]
-      const [shown, inner] = [rename(name), part(name, before, value)]
-      if (shown !== name || inner !== before) (changed ??= Object.entries(value))[index] = [shown, inner]
-    }
-    return changed ? Object.fromEntries(changed) : value
+    return changed
   }
-  return walk(root, null)
+  const walkFields = (fields: Record<string, unknown>): object => {
+    const names = Object.keys(fields)
+    let changed: [string, unknown][] | null = null
+    for (let index = 0; index < names.length; index++) {
+      const name = names[index] ?? ''
+      const inner = part(fields[name], name, fields)
+      const shown = rename ? rename(name) : name
+      if (inner !== fields[name] || shown !== name) (changed ??= Object.entries(fields))[index] = [shown, inner]
+    }
+    // fromEntries defines each field, where an assignment to `__proto__` would set the prototype.
+    return changed ? Object.fromEntries(changed) : fields
+  }
+  return walk(root, null, null)
 }
 
 /** The first value, outermost first, for which `look` returns something other than null. */
-export function findJson<Found>(root: unknown, look: (value: unknown, path: Path) => Found | null): Found | null {
+export function findJson<Found>(root: unknown, look: (value: unknown, key: Key) => Found | null): Found | null {
   let found: Found | null = null
-  mapJson(root, (value, path) => ((found ??= look(value, path)) === null ? value : null))
+  mapJson(root, (value, key) => ((found ??= look(value, key)) === null ? value : null))
   return found
 }

@@ -11,21 +11,25 @@ export type Filler = { value: Fill<Json>; text: Fill<string> }
 /** The placeholders `{{…}}` in the strings of a JSON value, but not in names of fields. */
 export function placesIn(value: unknown): { place: string; at: string }[] {
   const places: { place: string; at: string }[] = []
-  mapJson(value, (text, path) => {
+  const path: (string | number)[] = []
+  const visit = (text: unknown): unknown => {
     if (typeof text === 'string') for (const [, place = ''] of text.matchAll(PLACE)) places.push({ place, at: path.join('.') })
     return text
-  })
+  }
+  mapJson(value, visit, { path })
   return places
 }
 
 /** Fills the placeholders of a JSON value. Inserted values are not parsed again. */
-export const fillPlaces = (template: Json, filler: Filler): Json =>
-  mapJson(template, (text, path) => {
+export function fillPlaces(template: Json, filler: Filler): Json {
+  const path: (string | number)[] = []
+  const visit = (text: unknown): unknown => {
     if (typeof text !== 'string') return text
-    const at = path.join('.')
     const only = ONLY_PLACE.exec(text)?.[1]
-    return only === undefined ? fillText(text, filler.text, at) : filler.value(only, at)
-  }) as Json
+    return only === undefined ? fillText(text, filler.text, path.join('.')) : filler.value(only, path.join('.'))
+  }
+  return mapJson(template, visit, { path }) as Json
+}
 
 export const fillText = (text: string, fill: Fill<string>, at = ''): string => text.replaceAll(PLACE, (_, place: string) => fill(place, at))
 

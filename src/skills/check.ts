@@ -44,13 +44,13 @@ function signatureErrors({ signature, activation, preconditions, plan, llm_suppo
   const { blackboard_bindings: bindings } = signature
   const inputs = signature.inputs.map(({ name }) => name)
   const outputs = signature.outputs.map(({ name }) => name)
-  const secrets = signature.inputs.flatMap(({ name, secret }) => (secret ? [name] : []))
+  const secrets = new Set(signature.inputs.flatMap(({ name, secret }) => (secret ? [name] : [])))
   const input = (name: string) => (inputs.includes(name) ? null : `${name} is not an input: add it to signature.inputs`)
   const output = (name: string) => (outputs.includes(name) ? null : `${name} is not an output: add it to signature.outputs`)
   const given = (name: string) => (Object.hasOwn(plan.result_map, name) ? null : `nothing gives ${name}: add it to plan.result_map`)
   const parsed = (name: string) => {
     if (name === 'raw_text') return null
-    return secrets.includes(name) ? `${name} is secret: a model must neither see nor parse it` : input(name)
+    return secrets.has(name) ? `${name} is secret: a model must neither see nor parse it` : input(name)
   }
   return [
     ...repeated(inputs, 'signature.inputs'),

@@ -40,10 +40,10 @@ export class ToolLogValues {
   async #hashed(value: Json): Promise<Json> {
     const isHidden = (name: unknown): boolean => typeof name === 'string' && this.#fields.has(normalName(name))
     const found: unknown[] = []
-    mapJson(value, (inner, path) => (isHidden(path.at(-1)) ? (found.push(inner), null) : inner))
+    mapJson(value, (inner, name) => (isHidden(name) ? (found.push(inner), null) : inner))
     for (const inner of found) mapJson(inner, (text) => this.#hide(text))
     const hashes = await Promise.all(found.map((inner) => hashJson([this.#salt, inner])))
-    return mapJson(value, (inner, path) => (isHidden(path.at(-1)) ? `sha256:${hashes.shift()}` : inner)) as Json
+    return mapJson(value, (inner, name) => (isHidden(name) ? `sha256:${hashes.shift()}` : inner)) as Json
   }
 
   #hide(value: unknown): unknown {

@@ -42,11 +42,10 @@ export function redactor(fields: Iterable<string> = []): Redact {
     }
     return answer
   }
-  const isHidden = (name: unknown): boolean => typeof name === 'string' && hides(name)
-  const visit = (value: unknown, path: readonly unknown[], parent: unknown): unknown => {
-    const name = path.at(-1)
-    const isPair = name === 'value' && isHidden((parent as { key?: unknown }).key)
-    return isPair || isHidden(name) ? '[redacted]' : value
+  const visit = (value: unknown, name: string | number | null, parent: unknown): unknown => {
+    if (typeof name !== 'string') return value
+    const { key } = name === 'value' ? (parent as { key?: unknown }) : {}
+    return hides(name) || (typeof key === 'string' && hides(key)) ? '[redacted]' : value
   }
   return (value) => mapJson(value, visit, { deepest: DEEPEST })
 }

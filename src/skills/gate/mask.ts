@@ -19,8 +19,7 @@ export function maskOf(manifest: Manifest, inputs: JsonFields): Mask {
     const hidden = hider.text(shown)
     return sensitiveIn(hidden, { emails: false }) === null ? hidden : HIDDEN
   }
-  const visit = (shown: unknown, path: readonly unknown[]): unknown => {
-    const name = path.at(-1)
+  const visit = (shown: unknown, name: string | number | null): unknown => {
     if (typeof name === 'string' && isSecretName(name, shown)) return HIDDEN
     if (typeof shown === 'string') return secrets.includes(shown) ? HIDDEN : text(shown)
     return typeof shown === 'number' && (secrets.includes(String(shown)) || sensitiveIn(shown, { emails: false })) ? HIDDEN : shown

@@ -6,8 +6,7 @@ export type Sensitive = 'private_key' | 'token' | 'password' | 'card_number' | '
  * The kind of secret that any part of the value looks like. Checks for e-mails if `emails` is set.
  */
 export function sensitiveIn(value: Json, { emails }: { emails: boolean }): Sensitive | null {
-  return findJson(value, (inner, path): Sensitive | null => {
-    const name = path.at(-1)
+  return findJson(value, (inner, name): Sensitive | null => {
     if (typeof name === 'string' && isSecretName(name, inner)) return 'password'
     if (typeof inner === 'string') return sensitiveText(inner, emails)
     return typeof inner === 'number' && isCardNumber(String(inner)) ? 'card_number' : null

@@ -87,9 +87,11 @@ function hiddenChange({ path, change, before, after }: Change, hide: (path: stri
 /** Masks the values at these paths, except for references to secrets, whose names are public. */
 export function withoutSecrets(value: Json, path: string, secret_paths: readonly string[]): Json {
   if (secret_paths.length === 0) return value
-  return mapJson(value, (inner, within) => {
-    const at = [...(path === '' ? [] : [path]), ...within].join('.')
+  const within: (string | number)[] = path === '' ? [] : [path]
+  const visit = (inner: unknown): unknown => {
+    const at = within.join('.')
     if (!secret_paths.some((secret) => at === secret || at.startsWith(`${secret}.`))) return inner
     return isSecretReference(inner) ? { ...inner } : '[secret]'
-  }) as Json
+  }
+  return mapJson(value, visit, { path: within }) as Json
 }
