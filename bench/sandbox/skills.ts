@@ -2,6 +2,7 @@ import { tool } from 'ai'
 import { z } from 'zod'
 import { buildBulletin } from '../../src/skills/bulletin/bulletin.ts'
 import { decide } from '../../src/skills/gate/gate.ts'
+import { cuesOf } from '../../src/skills/bulletin/score.ts'
 import { SkillIndex } from '../../src/skills/bulletin/skill-index.ts'
 import { memoryStorage } from '../../src/standalone/storage.ts'
 import { ToolCaller } from '../../src/standalone/tool-caller.ts'
@@ -27,7 +28,7 @@ const situation = { text: request.text, goal_labels: request.goal_labels, entity
 export function gate(): number[] {
   const found = (index ??= new SkillIndex(skills))
   return blocks(30, 20, () => {
-    const manifest = found.candidates(situation).at(-1)
+    const manifest = found.candidatesFor(cuesOf(situation), situation.compat).at(-1)
     if (!manifest || decide({ ...request, manifest }).verdict !== 'allow') throw new Error('the gate does not allow what it should')
   })
 }

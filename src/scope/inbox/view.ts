@@ -88,16 +88,6 @@ export class InboxView {
     return Array.from(new Set(rows.map(({ turn_id }) => turn_id)))
   }
 
-  consideredBy(turn_id: string, seqs: readonly number[]): number[] {
-    return this.#database
-      .allOf<{ seq: number }>(
-        seqs,
-        'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND ?2 IN (SELECT value FROM json_each(turns))',
-        turn_id,
-      )
-      .map(({ seq }) => seq)
-  }
-
   /** Returns the events that were interrupted at least `times` times. */
   interrupted(seqs: readonly number[], times: number): number[] {
     return this.#database

@@ -1,5 +1,4 @@
 import { estimateTokenCount } from 'tokenx'
-import type { AspBlock } from './parse.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
 import type { Question } from '../plan/slots.ts'
 
@@ -35,10 +34,6 @@ export function formatResult({ skill_id, status, outputs = {}, reason = '' }: Re
   const fitting = versions.map((fields) => block('SKILL_RESULT', fields)).find((text) => estimateTokenCount(text) <= RESULT_TOKENS)
   return fitting ?? block('SKILL_RESULT', { status: 'ended' })
 }
-
-/** The response to a block that could not be read. */
-export const formatMalformed = ({ tag, detail }: Pick<Extract<AspBlock, { kind: 'malformed' }>, 'tag' | 'detail'>): string =>
-  formatResult({ skill_id: '', status: 'malformed', reason: `${tag}: ${detail}` })
 
 export const formatClarify = (questions: readonly Question[]): string =>
   block('CLARIFY', { questions: questions.map(({ slot, question }) => ({ slot, question })) })

@@ -4,7 +4,7 @@ import type { Place } from '../gate/decision.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { holdsKeyword } from '../manifest/keyword.ts'
 import type { Compat, Manifest } from '../manifest/manifest.ts'
-import { cuesOf, wordsOf, type Cues } from './score.ts'
+import { wordsOf, type Cues } from './score.ts'
 
 export type IndexedSkill = { manifest: Manifest; state: SkillState }
 export type Situation = { text: string; goal_labels: readonly string[]; entity_types: readonly string[]; compat: Place }
@@ -30,10 +30,6 @@ export class SkillIndex {
     const active = skills.filter(({ state }) => state === 'active')
     for (const { manifest } of active) this.#add(manifest)
     this.size = active.length
-  }
-
-  candidates(situation: Situation): Manifest[] {
-    return this.candidatesFor(cuesOf(situation), situation.compat)
   }
 
   candidatesFor(cues: Cues, place: Place): Manifest[] {

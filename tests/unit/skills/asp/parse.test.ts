@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { estimateTokenCount } from 'tokenx'
 import { describe, expect, test } from 'vitest'
-import { formatClarify, formatMalformed, formatResult } from '../../../../src/skills/asp/format.ts'
+import { formatClarify, formatResult } from '../../../../src/skills/asp/format.ts'
 import { clarifyInput, parseAsp, proposeSkillInput } from '../../../../src/skills/asp/parse.ts'
 import type { JsonFields } from '../../../../src/base/json.ts'
 
@@ -203,7 +203,7 @@ describe('a message to the model', () => {
   })
 
   test('tells what was malformed', () => {
-    const text = formatMalformed({ tag: 'SKILL_PROPOSE', detail: 'malformed JSON at position 3' })
+    const text = formatResult({ skill_id: '', status: 'malformed', reason: 'SKILL_PROPOSE: malformed JSON at position 3' })
     expect(text).toBe(
       '<SKILL_RESULT>{"skill_id":"","status":"malformed","reason":"SKILL_PROPOSE: malformed JSON at position 3"}</SKILL_RESULT>',
     )

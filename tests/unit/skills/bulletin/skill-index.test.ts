@@ -69,7 +69,7 @@ describe('an index of skills', () => {
         fc.uniqueArray(skill, { maxLength: 12, selector: ({ manifest: { id, version } }) => `${id}@${version}` }),
         situation,
         (skills, situation) => {
-          expect(new SkillIndex(skills).candidates(situation)).toEqual(scan(skills, situation))
+          expect(new SkillIndex(skills).candidatesFor(cuesOf(situation), situation.compat)).toEqual(scan(skills, situation))
         },
       ),
       { numRuns: 500 },
