@@ -6,6 +6,7 @@ import type { Json, JsonFields } from '../base/json.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
 import { askParser } from '../skills/model/ask-parser.ts'
 import { seedBlackboard, type Blackboard } from '../skills/plan/blackboard.ts'
+import { parkedBefore } from '../skills/session/approval.ts'
 import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, SessionPorts } from '../skills/session/ports.ts'
 import { SkillSession } from '../skills/session/session.ts'
 import { redactor } from '../traces/redact.ts'
@@ -22,9 +23,6 @@ export type SessionOptions = {
   model?: LanguageModelV4 | undefined
   trace_id?: string
 }
-
-/** Limits the storage and the list of approvals. */
-const MOST_WAITING = 100
 
 /** Where sessions live outside of a scope: it gives them their ports. */
 export class Host {
@@ -133,11 +131,8 @@ export class Host {
   /** A run that already waits is not parked twice. */
   #park(run: ParkedRun, { approvals, told }: { approvals: Storage['approvals']; told: (approval_id: string) => SessionEntry }): Parked {
     const waiting = approvals.waiting().filter(({ expires_at }) => expires_at > this.now())
-    const earlier = waiting.find((other) => isSameRun(other, run))
-    if (earlier) return { ok: true, approval_id: earlier.approval_id, asked_before: true }
-    if (waiting.length >= MOST_WAITING) {
-      return { ok: false, detail: `${MOST_WAITING} runs wait for an approval already: decide on some of them first` }
-    }
+    const known = parkedBefore(waiting, run, this.now())
+    if (known) return known
     const approval_id = this.newId()
     approvals.put({ ...run, approval_id })
     this.#log(told(approval_id))
@@ -152,9 +147,6 @@ export class Host {
     return (this.#config.wait ?? waitFor)(ms, signal)
   }
 }
-
-const isSameRun = (one: ParkedRun, other: ParkedRun): boolean =>
-  one.skill_id === other.skill_id && one.manifest_hash === other.manifest_hash && one.inputs_hash === other.inputs_hash
 
 /** The skills that the current code runs in, outermost first: a tool may start a turn. */
 const chain = new AsyncLocalStorage<readonly string[]>()

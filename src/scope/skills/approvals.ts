@@ -1,5 +1,6 @@
 import { warn } from '../../base/warn.ts'
 import { type Approval, type ApprovalRequest, decided, type ApprovalDecision, type Decider } from '../../contract/approval.ts'
+import { parkedBefore } from '../../skills/session/approval.ts'
 import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
 import { findApprovals, decideApproval, findApproval } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
@@ -12,8 +13,6 @@ import { findKey } from '../../store/keys.ts'
 /** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
 const RETRY_MS = 5000
-/** Limits the storage and the reviewer's list, since a model may propose repeatedly. */
-const MOST_WAITING = 100
 
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null }
@@ -46,11 +45,9 @@ export class ParkedRuns {
   /** Reuses the request of the same key or agent. `record` is called in the unit that parks. */
   async park(run: ParkedRun, record: (unit: Unit, approval_id: string) => void): Promise<Parked> {
     const { unit } = this.#parts
-    const earlier = this.#same(run)
-    if (earlier) return { ok: true, approval_id: earlier.approval_id, asked_before: true }
-    if (this.#waiting().length >= MOST_WAITING) {
-      return { ok: false, detail: `${MOST_WAITING} runs of this scope wait for an approval already: decide on some of them first` }
-    }
+    const waiting = this.#waiting().map(({ run: parked, approval_id }) => ({ ...(JSON.parse(parked) as ParkedRun), approval_id }))
+    const known = parkedBefore(waiting, run, this.#parts.now())
+    if (known) return known
     const approval_id = crypto.randomUUID()
     unit((parking) => {
       const sql = 'INSERT INTO parked_runs (approval_id, run, expires_at, parked_at) VALUES (?, ?, ?, ?)'
@@ -112,14 +109,6 @@ export class ParkedRuns {
 
   #waiting(): WaitingRow[] {
     return this.#parts.database.all<WaitingRow>('SELECT approval_id, run, expires_at FROM parked_runs ORDER BY parked_at')
-  }
-
-  #same({ skill_id, manifest_hash, inputs_hash, proposer }: ParkedRun): WaitingRow | undefined {
-    return this.#waiting().find((row) => {
-      const run = JSON.parse(row.run) as ParkedRun
-      const same = run.skill_id === skill_id && run.manifest_hash === manifest_hash && run.inputs_hash === inputs_hash
-      return same && run.proposer?.key_id === proposer?.key_id && row.expires_at > this.#parts.now()
-    })
   }
 
   #any(): boolean {

@@ -3,7 +3,7 @@ import { hashJson, type JsonFields } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { SessionContext } from './context.ts'
 import type { Case, Decided } from './decide.ts'
-import type { ApprovedRun, FoundSkill, Parked } from './ports.ts'
+import type { ApprovedRun, FoundSkill, Parked, ParkedRun } from './ports.ts'
 
 /** Parks a run that somebody has to approve, with all its inputs but the secret ones. */
 export async function park(context: SessionContext, proposed: Case, { decision, inputs, recent_success }: Decided): Promise<Parked> {
@@ -59,3 +59,20 @@ function shownInputs(manifest: Manifest, inputs: JsonFields, { blackboard }: Ses
   const secret = new Set(manifest.signature.inputs.filter((input) => input.secret).map(({ name }) => name))
   return Object.fromEntries(Object.entries(bound).filter(([name]) => !secret.has(name)))
 }
+
+/** Limits the storage and the list of approvals: a model may propose repeatedly. */
+const MOST_WAITING = 100
+
+/** The answer for a run that waits already, or that finds no room; null if it may be parked. */
+export function parkedBefore(waiting: readonly ApprovedRun[], run: ParkedRun, now: number): Parked | null {
+  const earlier = waiting.find((other) => other.expires_at > now && isSameRun(other, run))
+  if (earlier) return { ok: true, approval_id: earlier.approval_id, asked_before: true }
+  if (waiting.length < MOST_WAITING) return null
+  return { ok: false, detail: `${MOST_WAITING} runs wait for an approval already: decide on some of them first` }
+}
+
+const isSameRun = (one: ParkedRun, other: ParkedRun): boolean =>
+  one.skill_id === other.skill_id &&
+  one.manifest_hash === other.manifest_hash &&
+  one.inputs_hash === other.inputs_hash &&
+  one.proposer?.key_id === other.proposer?.key_id

@@ -96,7 +96,7 @@ describe('an approval', () => {
     await write(scope, insert, JSON.stringify(copies))
     expect(await propose(scope, skill_id, { inputs: { what: 'y' } })).toMatchObject({
       status: 'refused',
-      reason: expect.stringContaining('100 runs of this scope wait'),
+      reason: expect.stringContaining('100 runs wait'),
     })
     expect(await rows(scope)).toHaveLength(100)
   })
