@@ -5,7 +5,8 @@ export type Bench = {
   bare: BareClient
   /** Starts the sandbox's own server on first use. */
   sandbox: () => Promise<SandboxClient>
-  quick: boolean
+  /** The number of events in a sample: fewer with `--quick`. */
+  count: (full: number) => number
   progress: (text: string) => void
 }
 

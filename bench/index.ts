@@ -39,7 +39,7 @@ const usage = `npm run bench -- [--only NAME]… [--quick] [--json] [--strict] [
 
 Prints each figure beside a bare Worker, both under wrangler dev without tracing, measured in turns; then what an event writes.
   --only NAME          ${[...figures.map(({ name }) => name), COST].join(', ')}
-  --quick              fewer runs
+  --quick              fewer runs, and fewer events in each
   --json               the samples, too
   --strict             exits with 1 where a target is missed
   --before CHECKOUT    measures the Reflex of another checkout in the same run
@@ -59,6 +59,7 @@ const { values: options } = parseArgs({
 })
 type Results = { figures: Line[]; cost: CostLine[]; peers: PeerLine[] }
 
+const count = (full: number): number => (options.quick ? full * 0.4 : full)
 const wanted = (name: string): boolean => options.only.length === 0 || options.only.includes(name)
 const chosen = figures.filter(({ name }) => wanted(name))
 if (options.help || (chosen.length === 0 && !wanted(COST) && options.peers === undefined)) {
@@ -83,7 +84,7 @@ async function run(): Promise<Results> {
   try {
     const lines = chosen.length > 0 ? await measureFigures(start) : []
     await stop()
-    const cost = wanted(COST) ? await measureCost(start, { key: KEY, progress }) : []
+    const cost = wanted(COST) ? await measureCost(start, { key: KEY, count, progress }) : []
     await stop()
     return { figures: lines, cost, peers: options.peers === undefined ? [] : await runPeers(options.peers, options.peer, progress) }
   } catch (error) {
@@ -107,8 +108,8 @@ async function measureFigures(start: (name: string, more: Partial<ServerOptions>
   const sandbox = () => (client ??= start('sandbox', { config: 'bench/sandbox/wrangler.toml' }).then(sandboxClient))
   const lines: Line[] = []
   for (const figure of chosen) {
-    const bench = { reflex, bare, sandbox, quick: options.quick, progress: (text: string) => progress(`${figure.name}: ${text}`) }
-    lines.push(await measureFigure(figure, { before, bench, runs: options.quick ? 2 : 5 }))
+    const bench = { reflex, bare, sandbox, count, progress: (text: string) => progress(`${figure.name}: ${text}`) }
+    lines.push(await measureFigure(figure, { before, bench, runs: options.quick ? 1 : 5 }))
   }
   return lines
 }

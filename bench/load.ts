@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { until } from './clients.ts'
 
 type LogLine = { id: string; type: 'log.line'; scope: string; source: string; timestamp: string; host: string; line: string }
 
@@ -40,6 +41,19 @@ export async function rate(count: number, work: () => Promise<void>): Promise<nu
   const start = performance.now()
   await work()
   return (count / (performance.now() - start)) * 1000
+}
+
+type ToOutcomes = { scopes: readonly string[]; counted: (scope: string) => Promise<number>; send: () => Promise<void> }
+
+/** Events a second, from the first request until each scope has counted its share of the events. */
+export async function rateToOutcomes(count: number, { scopes, counted, send }: ToOutcomes): Promise<number> {
+  const before = await Promise.all(scopes.map(async (scope) => [scope, await counted(scope)] as const))
+  return rate(count, async () => {
+    await send()
+    for (const [scope, start] of before) {
+      await until(async () => (await counted(scope)) >= start + count / scopes.length, { what: `all events in ${scope}` })
+    }
+  })
 }
 
 export async function connect(url: string): Promise<WebSocket> {

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { ServerOptions } from '../../cli/lib/local-server.ts'
 import { ended, reflexClient, send, until, type ReflexClient } from '../clients.ts'
-import { columns } from '../figure.ts'
+import { columns, type Bench } from '../figure.ts'
 import { replyByReflex, SAYS_NO } from '../figures/socket.ts'
 import { batches, chatMessage, concurrently } from '../load.ts'
 import type { Spent } from './index.ts'
@@ -106,7 +106,10 @@ function actByReflex(id: string, action: string) {
 type Start = (name: string, more: Partial<ServerOptions>) => Promise<string>
 
 /** Counts what an event of each kind writes, in batches of 100 and alone. */
-export async function measureCost(start: Start, { key, progress }: { key: string; progress: (text: string) => void }): Promise<CostLine[]> {
+export async function measureCost(
+  start: Start,
+  { key, count, progress }: { key: string; count: Bench['count']; progress: Bench['progress'] },
+): Promise<CostLine[]> {
   const answers = createServer((request, response) => {
     request.resume().on('end', () => response.setHeader('content-type', 'application/json').end('{"ok":true}'))
   }).listen(0, '127.0.0.1')
@@ -115,10 +118,17 @@ export async function measureCost(start: Start, { key, progress }: { key: string
     const reflex = reflexClient(url, key)
     const host = `127.0.0.1:${(answers.address() as AddressInfo).port}`
     await reflex.activateSkill(skill)
-    const lines: CostLine[] = []
+    const sides: (() => Promise<CostLine>)[] = []
     for (const kind of kinds) {
-      progress(`cost: ${kind.name}`)
-      lines.push(await inBatches(reflex, kind, { url: `http://${host}`, host }), await alone(reflex, kind, { url: `http://${host}`, host }))
+      progress(`cost: preparing ${kind.name}`)
+      const tool = { url: `http://${host}`, host }
+      sides.push(await inBatches(reflex, { ...kind, events: count(kind.events) }, tool), await alone(reflex, kind, tool))
+    }
+    await alarmsFired()
+    const lines: CostLine[] = []
+    for (const measure of sides) {
+      progress(`cost: ${lines.length + 1} of ${sides.length}`)
+      lines.push(await measure())
     }
     return lines
   } finally {
@@ -129,7 +139,7 @@ export async function measureCost(start: Start, { key, progress }: { key: string
 const SCOPES = 5
 const eventFor = (scope: string, content?: string) => ({ ...chatMessage(content), scope, source: 'bench' })
 
-async function inBatches(reflex: ReflexClient, kind: Kind, tool: Tool): Promise<CostLine> {
+async function inBatches(reflex: ReflexClient, kind: Kind, tool: Tool): Promise<() => Promise<CostLine>> {
   const scopes = Array.from({ length: SCOPES }, (_, index) => kind.scope(index))
   await kind.prepare?.(reflex, scopes, tool)
   const send100s = async (count: number) => {
@@ -139,14 +149,17 @@ async function inBatches(reflex: ReflexClient, kind: Kind, tool: Tool): Promise<
   }
   // The first events of a scope create its rows.
   await send100s(SCOPES * 100)
-  const before = await spent(reflex, scopes)
-  await send100s(kind.events)
-  return lineOf(kind, 'in batches', perEvent(before, await spent(reflex, scopes), kind.events))
+  return async () => {
+    const before = await spent(reflex, scopes)
+    await send100s(kind.events)
+    await alarmsFired()
+    return lineOf(kind, 'in batches', perEvent(before, await spent(reflex, scopes), kind.events))
+  }
 }
 
 const LONE_SCOPES = 20
 
-async function alone(reflex: ReflexClient, kind: Kind, tool: Tool): Promise<CostLine> {
+async function alone(reflex: ReflexClient, kind: Kind, tool: Tool): Promise<() => Promise<CostLine>> {
   const scopes = Array.from({ length: LONE_SCOPES }, (_, index) => kind.scope(100 + index))
   await kind.prepare?.(reflex, scopes, tool)
   const sendOneEach = async () => {
@@ -154,9 +167,12 @@ async function alone(reflex: ReflexClient, kind: Kind, tool: Tool): Promise<Cost
     await settled(reflex, scopes)
   }
   await sendOneEach()
-  const before = await spent(reflex, scopes)
-  await sendOneEach()
-  return lineOf(kind, 'alone', perEvent(before, await spent(reflex, scopes), LONE_SCOPES))
+  return async () => {
+    const before = await spent(reflex, scopes)
+    await sendOneEach()
+    await alarmsFired()
+    return lineOf(kind, 'alone', perEvent(before, await spent(reflex, scopes), LONE_SCOPES))
+  }
 }
 
 type Sent = ReturnType<typeof eventFor>
@@ -165,7 +181,7 @@ async function sendTo(reflex: ReflexClient, way: Kind['way'], events: readonly S
   await (way === 'queue' ? reflex.publish(JSON.stringify(events)) : reflex.accept(events[0]?.scope ?? '', JSON.stringify(events)))
 }
 
-/** Every event has its outcome, D1 knows, and the alarms that this set have fired. */
+/** Waits until every event has its outcome, in D1, too. */
 async function settled(reflex: ReflexClient, scopes: string[]): Promise<void> {
   for (const scope of scopes) {
     await until(
@@ -176,8 +192,10 @@ async function settled(reflex: ReflexClient, scopes: string[]): Promise<void> {
       { pause_ms: 200, what: `all events in ${scope}` },
     )
   }
-  await new Promise((resolve) => setTimeout(resolve, 1500))
 }
+
+/** Waits for the alarms that the events have set. */
+const alarmsFired = () => new Promise((resolve) => setTimeout(resolve, 1500))
 
 async function spent(reflex: ReflexClient, scopes: string[]): Promise<Spent> {
   const query = scopes.map((scope) => `scope=${encodeURIComponent(scope)}`).join('&')

@@ -1,6 +1,6 @@
-import { ended, until, type ReflexClient } from '../clients.ts'
+import { ended, type ReflexClient } from '../clients.ts'
 import type { Figure, Side } from '../figure.ts'
-import { batches, chatMessage, concurrently, loginLines, rate } from '../load.ts'
+import { batches, chatMessage, concurrently, loginLines, rate, rateToOutcomes } from '../load.ts'
 import { replyByReflex, SAYS_NO } from './socket.ts'
 
 const EVENTS = 5000
@@ -9,45 +9,42 @@ const names = (name: string): string[] => Array.from({ length: 5 }, (_, index) =
 type Request = { scope: string; body: string }
 type Load = { scopes: string[]; count: number; requests: () => Request[]; lanes?: number }
 
-/** From the first request until every event has its outcome. */
 function toOutcomes(reflex: ReflexClient, { scopes, count, requests, lanes }: Load): Side {
   return {
     async measure() {
       const all = requests()
-      const before = new Map(await Promise.all(scopes.map(async (scope) => [scope, ended(await reflex.state(scope))] as const)))
-      const events = await rate(count, async () => {
-        await concurrently(all, ({ scope, body }) => reflex.accept(scope, body), lanes)
-        for (const [scope, start] of before) {
-          await until(async () => ended(await reflex.state(scope)) >= start + count / scopes.length, { what: `all events in ${scope}` })
-        }
-      })
+      const counted = async (scope: string) => ended(await reflex.state(scope))
+      const send = () => concurrently(all, ({ scope, body }) => reflex.accept(scope, body), lanes)
+      const events = await rateToOutcomes(count, { scopes, counted, send })
       await reflex.quiet(...scopes)
       return events
     },
   }
 }
 
-const inBatches = (scopes: string[], size: number, eventsOf: (count: number) => object[]) => (): Request[] =>
-  batches(eventsOf(EVENTS), size).map((batch, index) => ({ scope: scopes[index % scopes.length] ?? '', body: JSON.stringify(batch) }))
+const inBatches = (scopes: string[], size: number, eventsOf: () => object[]) => (): Request[] =>
+  batches(eventsOf(), size).map((batch, index) => ({ scope: scopes[index % scopes.length] ?? '', body: JSON.stringify(batch) }))
 
-const logins = (scopes: string[]) =>
-  inBatches(scopes, 100, (count) => loginLines(count, (index) => scopes[Math.floor(index / 100) % scopes.length] ?? ''))
+const logins = (scopes: string[], count: number) =>
+  inBatches(scopes, 100, () => loginLines(count, (index) => scopes[Math.floor(index / 100) % scopes.length] ?? ''))
 
 export const directPath: Figure = {
   name: 'direct',
   what: 'POST /v1/scopes/:scope/events to outcomes, against an insert into D1',
   unit: 'events/s',
   target: { at_least: 0.3 },
-  async ours(reflex) {
+  async ours(reflex, bench) {
     const scopes = names('ssh/direct')
-    return toOutcomes(reflex, { scopes, count: EVENTS, requests: logins(scopes) })
+    const count = bench.count(EVENTS)
+    return toOutcomes(reflex, { scopes, count, requests: logins(scopes, count) })
   },
-  async bare({ bare }) {
-    const requests = logins(names('ssh/direct'))
+  async bare({ bare, ...bench }) {
+    const count = bench.count(EVENTS)
+    const requests = logins(names('ssh/direct'), count)
     return {
       async measure() {
         const all = requests()
-        return rate(EVENTS, () => concurrently(all, ({ body }) => bare.insert(body)))
+        return rate(count, () => concurrently(all, ({ body }) => bare.insert(body)))
       },
     }
   },
@@ -58,41 +55,39 @@ export const reflexDirect: Figure = {
   what: 'the same with 20 events a request, each answered by a reflex',
   unit: 'events/s',
   target: { at_least: 3000 },
-  async ours(reflex) {
+  async ours(reflex, bench) {
     const scopes = names('bench-replies')
+    const count = bench.count(EVENTS)
     await replyByReflex(reflex, ...scopes)
-    const requests = inBatches(scopes, 20, (count) => Array.from({ length: count }, () => chatMessage()))
-    return toOutcomes(reflex, { scopes, count: EVENTS, requests })
+    const requests = inBatches(scopes, 20, () => Array.from({ length: count }, () => chatMessage()))
+    return toOutcomes(reflex, { scopes, count, requests })
   },
 }
 
 const SINGLES = 1000
 const SENDERS = 16
-const singles = (scopes: string[]): Request[] =>
-  Array.from({ length: SINGLES }, (_, index) => ({ scope: scopes[index % scopes.length] ?? '', body: JSON.stringify(chatMessage()) }))
+const singles = (scopes: string[], count: number): Request[] =>
+  Array.from({ length: count }, (_, index) => ({ scope: scopes[index % scopes.length] ?? '', body: JSON.stringify(chatMessage()) }))
 
 export const singleEvents: Figure = {
   name: 'singles',
   what: 'one event a request, 16 senders, a turn that says no, against the same work by hand in an object',
   unit: 'events/s',
   target: { at_least: 0.9 },
-  async ours(reflex) {
+  async ours(reflex, bench) {
     const scopes = names('bench-singles')
+    const count = bench.count(SINGLES)
     for (const scope of scopes) await reflex.configure(scope, SAYS_NO)
-    return toOutcomes(reflex, { scopes, count: SINGLES, requests: () => singles(scopes), lanes: SENDERS })
+    return toOutcomes(reflex, { scopes, count, requests: () => singles(scopes, count), lanes: SENDERS })
   },
-  async bare({ bare }) {
+  async bare({ bare, ...bench }) {
     const scopes = names('singles')
+    const count = bench.count(SINGLES)
     return {
       async measure() {
-        const all = singles(scopes)
-        const before = new Map(await Promise.all(scopes.map(async (scope) => [scope, await bare.worked(scope)] as const)))
-        return rate(SINGLES, async () => {
-          await concurrently(all, ({ scope, body }) => bare.work(scope, body), SENDERS)
-          for (const [scope, start] of before) {
-            await until(async () => (await bare.worked(scope)) >= start + SINGLES / scopes.length, { what: `all events in ${scope}` })
-          }
-        })
+        const all = singles(scopes, count)
+        const send = () => concurrently(all, ({ scope, body }) => bare.work(scope, body), SENDERS)
+        return rateToOutcomes(count, { scopes, counted: bare.worked, send })
       },
     }
   },

@@ -9,36 +9,36 @@ const FULL = 'ssh/inbox-full'
 /** Two sides of Reflex itself: a full inbox against an empty one. */
 export const fullInbox: Figure = {
   name: 'inbox',
-  what: `accepting 1,000 events into an inbox of ${PENDING} pending events, against an empty one`,
+  what: `accepting 1,000 events into an inbox of ${PENDING} pending events (fewer with --quick), against an empty one`,
   unit: 'ms',
   target: { at_most: 2 },
-  async ours(reflex, { progress }) {
-    progress(`filling an inbox with ${PENDING} events`)
+  async ours(reflex, { progress, count }) {
+    progress(`filling an inbox with ${count(PENDING)} events`)
     await reflex.configure(FULL, { consumer: 'pull' })
-    await accept(reflex, FULL, { events: PENDING, size: 1000 })
+    await accept(reflex, FULL, { events: count(PENDING), size: 1000 })
     await reflex.quiet(FULL)
-    return { measure: () => timed(reflex, FULL) }
+    return { measure: () => timed(reflex, FULL, count(EVENTS)) }
   },
-  bare: async ({ reflex }) => emptyInbox(reflex),
+  bare: async ({ reflex, count }) => emptyInbox(reflex, count(EVENTS)),
 }
 
-function emptyInbox(reflex: ReflexClient): Side {
+function emptyInbox(reflex: ReflexClient, events: number): Side {
   let run = 0
   return {
     async measure() {
       run += 1
       const scope = `ssh/inbox-empty-${run}`
       await reflex.configure(scope, { consumer: 'pull' })
-      return timed(reflex, scope)
+      return timed(reflex, scope, events)
     },
   }
 }
 
 /** Milliseconds for a thousand events. */
-async function timed(reflex: ReflexClient, scope: string): Promise<number> {
-  const elapsed = await accept(reflex, scope, { events: EVENTS, size: 100 })
+async function timed(reflex: ReflexClient, scope: string, events: number): Promise<number> {
+  const elapsed = await accept(reflex, scope, { events, size: 100 })
   await reflex.quiet(scope)
-  return (elapsed / EVENTS) * 1000
+  return (elapsed / events) * 1000
 }
 
 async function accept(reflex: ReflexClient, scope: string, { events, size }: { events: number; size: number }): Promise<number> {

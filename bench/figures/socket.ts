@@ -30,11 +30,11 @@ function figureOf(kind: Kind, figure: Pick<Figure, 'name' | 'what' | 'target'>):
   return {
     ...figure,
     unit: 'ms',
-    async ours(reflex) {
+    async ours(reflex, { count }) {
       const scope = `bench-${kind}`
       if (kind === 'turn') await reflex.configure(scope, SAYS_NO)
       if (kind === 'reply' || kind === 'reflex') await replyByReflex(reflex, scope)
-      const side = medianOn(await connect(await reflex.socketUrl(scope)), answerOf[kind])
+      const side = medianOn(await connect(await reflex.socketUrl(scope)), answerOf[kind], count(MESSAGES))
       return {
         ...side,
         async close() {
@@ -43,18 +43,18 @@ function figureOf(kind: Kind, figure: Pick<Figure, 'name' | 'what' | 'target'>):
         },
       }
     },
-    bare: async ({ bare }) => medianOn(await echo(bare, kind), echoed),
+    bare: async ({ bare, count }) => medianOn(await echo(bare, kind), echoed, count(MESSAGES)),
   }
 }
 
 const echo = (bare: BareClient, kind: Kind): Promise<WebSocket> => connect(bare.socketUrl(kind))
 
 /** One message at a time: the next is sent when the one before is answered. */
-function medianOn(connection: WebSocket, answers: Answers): Side & { close: () => Promise<void> } {
+function medianOn(connection: WebSocket, answers: Answers, messages: number): Side & { close: () => Promise<void> } {
   return {
     async measure() {
       const times: number[] = []
-      for (let message = 0; message < MESSAGES; message += 1) times.push(await exchange(connection, answers))
+      for (let message = 0; message < messages; message += 1) times.push(await exchange(connection, answers))
       return median(times)
     },
     close: async () => connection.close(),

@@ -39,12 +39,12 @@ export const turnWithSkills: Figure = {
 }
 const activation = { keywords_any: ['message'], score_weights: { keyword_hit: 1 }, tau: 1 }
 
-function turns(reflex: ReflexClient, { quick }: Bench): Side {
+function turns(reflex: ReflexClient, { count }: Bench): Side {
   return {
     async measure() {
       const from = (await reflex.state(SCOPE)).last_seq
       await reflex.configure(SCOPE, { instructions: 'You answer in one sentence.' })
-      for (let turn = 0; turn < (quick ? 50 : 100); turn += 1) {
+      for (let turn = 0; turn < count(100); turn += 1) {
         const message = { type: 'ws.message', connection_id: 'bench', content: `message ${turn}` }
         const [event] = await reflex.outcome(SCOPE, JSON.stringify(message))
         if (event?.status !== 'completed') throw new Error(`a turn did not complete its event: ${JSON.stringify(event)}`)

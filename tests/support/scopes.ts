@@ -17,8 +17,10 @@ export const inObject = <Result>(stub: Stub, work: (state: DurableObjectState) =
 export const evict = (stub: Stub): Promise<void> => evictDurableObject(stub as never)
 export const runAlarm = (stub: object): Promise<boolean> => runDurableObjectAlarm(stub as never)
 
-export const note = (scope: string, text: string, fields: Record<string, unknown> = {}): Event =>
-  withDefaults({ type: 'test.note', text, ...fields }, { now: Date.now(), source: 'test', scope }) as Event
+export type Note = Event & { text: string }
+export const note = (scope: string, text: string, fields: Record<string, unknown> = {}): Note =>
+  withDefaults({ type: 'test.note', text, ...fields }, { now: Date.now(), source: 'test', scope }) as Note
+export const textOf = (event: Event): string => (event as Note).text
 
 export async function send(stub: Stub, ...events: Event[]): Promise<string[]> {
   expect(await stub.accept(events, 'http')).toMatchObject({ ok: true })

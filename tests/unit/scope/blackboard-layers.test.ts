@@ -1,21 +1,24 @@
 import { expect, test } from 'vitest'
 import { BlackboardLayers } from '../../../src/scope/skills/blackboard-layers.ts'
+import { scopeHead } from '../../../src/scope/log/spans.ts'
+import { part } from '../agents/agent-fixtures.ts'
 
-const head = {} as never
+const head = scopeHead()
 type Setting = Record<string, unknown>
+type Parts = ConstructorParameters<typeof BlackboardLayers>[0]
 
 /** The layers of a scope whose agent has the probe `count`, at a time that the test sets. */
 function layersOf(settings: Setting, { scratch = {} }: { scratch?: Setting } = {}) {
   const world = { now: 1_000_000, calls: 0 }
   const count = () => (world.calls += 1)
-  const layers = new BlackboardLayers({
-    agent: () => ({ name: 'a', probes: { count } }) as never,
-    settings: () => ({ blackboard: {}, http_tools: [], allowed_hosts: [], ...settings }) as never,
-    memory: { live: { scratch } } as never,
-    effects: null as never,
-    toolbox: null as never,
-    now: () => world.now,
-  })
+  const layers = new BlackboardLayers(
+    part<Parts>({
+      agent: () => ({ name: 'a', probes: { count } }),
+      settings: () => ({ blackboard: {}, http_tools: [], allowed_hosts: [], ...settings }),
+      memory: { live: { scratch } },
+      now: () => world.now,
+    }),
+  )
   return { layers, world }
 }
 const counting = { blackboard_probes: [{ name: 'count', probe: 'count', ttl_s: 60 }] }

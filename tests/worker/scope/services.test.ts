@@ -15,6 +15,7 @@ import {
   send,
   sendAndSettle,
   stubOf,
+  textOf,
   until,
 } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
@@ -112,7 +113,7 @@ describe('the pull loop', () => {
 
   test('filters by type', async () => {
     const { scope, stub } = await pulling()
-    await send(stub, note(scope, 'a'), { ...note(scope, ''), type: 'http.request', method: 'GET', path: '/' } as never)
+    await send(stub, note(scope, 'a'), note(scope, '', { type: 'http.request', method: 'GET', path: '/' }))
     expect((await claim(stub, 10, ['http.request'])).map(({ event }) => event.type)).toEqual(['http.request'])
   })
 
@@ -177,7 +178,7 @@ describe('the outbox', () => {
     const stub = stubOf(scope)
     await stub.configure({ max_attempts: 1 }, 'test')
     behaviours.set(scope, async (context) =>
-      context.events.some((event) => (event as never as { text: string }).text === 'bad') ? Promise.reject(new Error('bad')) : null,
+      context.events.some((event) => textOf(event) === 'bad') ? Promise.reject(new Error('bad')) : null,
     )
     const [good] = await sendAndSettle(stub, note(scope, 'good'))
     const [bad] = await sendAndSettle(stub, note(scope, 'bad'))

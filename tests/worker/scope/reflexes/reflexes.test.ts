@@ -18,12 +18,12 @@ import {
   send,
   sendAndSettle,
   stubOf,
+  textOf,
   until,
 } from '../../../support/scopes.ts'
 
 let turns: string[] = []
-const thinkingOf = (scope: string) =>
-  behaviours.set(scope, async (context) => void turns.push(...context.events.map((event) => (event as unknown as { text: string }).text)))
+const thinkingOf = (scope: string) => behaviours.set(scope, async (context) => void turns.push(...context.events.map(textOf)))
 beforeEach(() => void (turns = []))
 
 describe('a reflex of the chain', () => {

@@ -11,6 +11,7 @@ import {
   send,
   sendAndSettle,
   stubOf,
+  textOf,
   until,
 } from '../../../support/scopes.ts'
 import { behaviours } from '../../../support/test-agents.ts'
@@ -22,7 +23,7 @@ describe('accepting', () => {
     const event = note(scope, 'once')
     await sendAndSettle(stub, event)
     const before = await logOf(stub)
-    const again = await stub.accept([{ ...event, text: 'other' } as never, event], 'queue')
+    const again = await stub.accept([note(scope, 'other', { id: event.id }), event], 'queue')
     expect(again).toMatchObject({ ok: true, receipts: [{ status: 'duplicate' }, { status: 'duplicate' }] })
     expect(await logOf(stub)).toEqual(before)
     expect((await stub.state()).counters).toMatchObject({ accepted: 1, duplicates: 2, completed: 1 })
@@ -43,7 +44,7 @@ describe('accepting', () => {
   test('of two equal ids in one call the first is accepted and the second a duplicate', async () => {
     const scope = freshScope()
     const event = note(scope, 'first')
-    const receipts = await stubOf(scope).accept([event, { ...event, text: 'second' } as never], 'http')
+    const receipts = await stubOf(scope).accept([event, note(scope, 'second', { id: event.id })], 'http')
     expect(receipts).toMatchObject({ receipts: [{ status: 'accepted' }, { status: 'duplicate' }] })
     expect((await stubOf(scope).event(event.id))?.event).toEqual(event)
   })
@@ -101,7 +102,7 @@ describe('a turn', () => {
       { status: 'completed', outcome: { by: 'turn', result: null } },
       { status: 'completed', outcome: { by: 'turn', result: null } },
     ])
-    expect((await stub.context(10)).events.map((event) => (event as never as { text: string }).text)).toEqual(['a', 'b'])
+    expect((await stub.context(10)).events.map(textOf)).toEqual(['a', 'b'])
   })
 
   test('that returns a result clears what it saw and no more', async () => {
@@ -110,7 +111,7 @@ describe('a turn', () => {
     const gate = Promise.withResolvers<void>()
     const seen: string[][] = []
     behaviours.set(scope, async (context) => {
-      seen.push(context.events.map((event) => (event as never as { text: string }).text))
+      seen.push(context.events.map(textOf))
       if (seen.length === 1) await gate.promise
       return seen.length === 1 ? { acted: true } : null
     })
@@ -205,7 +206,7 @@ describe('a turn', () => {
     const stub = stubOf(scope)
     const seen: string[][] = []
     behaviours.set(scope, async (context) => {
-      seen.push(context.events.map((event) => (event as never as { text: string }).text))
+      seen.push(context.events.map(textOf))
       if (seen.length === 1) throw new Error('not now')
       return seen.length === 2 ? { acted: true } : null
     })
@@ -281,7 +282,7 @@ describe('memory', () => {
     const gate = Promise.withResolvers<void>()
     behaviours.set(scope, async (context) => {
       await gate.promise
-      const texts = context.events.map((event) => (event as never as { text: string }).text)
+      const texts = context.events.map(textOf)
       considered.push(...texts.filter((text) => !considered.includes(text)))
       return null
     })
@@ -289,7 +290,7 @@ describe('memory', () => {
     const ids = await send(stub, ...events)
     gate.resolve()
     expect(await stub.outcomes(ids, 10_000)).toMatchObject({ settled: true })
-    expect(considered).toEqual(events.map((event) => (event as never as { text: string }).text))
+    expect(considered).toEqual(events.map(textOf))
     expect((await stub.context(1000)).count).toBeLessThanOrEqual(110)
     expect((await entriesOf(stub, 'context-trimmed')).length).toBeGreaterThan(0)
   })
@@ -302,7 +303,7 @@ describe('overlap', () => {
     const gate = Promise.withResolvers<void>()
     const seen: string[][] = []
     behaviours.set(scope, async (context, deps) => {
-      seen.push(context.events.map((event) => (event as never as { text: string }).text))
+      seen.push(context.events.map(textOf))
       if (seen.length === 1) await Promise.race([gate.promise, new Promise((resolve) => deps.signal.addEventListener('abort', resolve))])
       return null
     })
