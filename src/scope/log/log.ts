@@ -5,6 +5,7 @@ import { redactor } from '../../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
+import { pack, unpack, type Packed } from './packed.ts'
 import { createHash } from 'node:crypto'
 
 /** A unit of work writes one row, or several of about this size: a row is read as a whole. */
@@ -123,7 +124,7 @@ export class Log {
       // Bound, not as JSON: SQLite would parse each entry and write it again.
       const row = `[${some.map((one) => one.text).join(SEPARATOR)}]`
       const sql = 'INSERT INTO log (seq, at, counts, entries) VALUES (?, ?, ?, ?)'
-      this.#database.allHidden(sql, some[0]?.seq ?? 0, this.#now(), rest, row)
+      this.#database.allHidden(sql, some[0]?.seq ?? 0, this.#now(), rest, pack(row))
       ;[from, bytes, rest] = [index + 1, 0, null]
     }
     return true
@@ -198,9 +199,9 @@ export class Log {
   }
 }
 
-type LogRow = { seq: number; entries: string }
+type LogRow = { seq: number; entries: Packed }
 
-const textsOf = ({ entries }: LogRow): string[] => entries.slice(1, -1).split(SEPARATOR)
+const textsOf = ({ entries }: LogRow): string[] => unpack(entries).slice(1, -1).split(SEPARATOR)
 
 /** Quotes within strings are escaped, so that the first match is the entry's own field. */
 const kindOf = (text: string): string => /"kind":"([^"]*)"/.exec(text)?.[1] ?? ''

@@ -1,6 +1,6 @@
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
-import type { NewEntry } from '../../contract/log-entry.ts'
+import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import { replicateEvents, type Report, type ScopeReport } from '../../store/replicate.ts'
 import type { Database } from '../storage/database.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
@@ -19,10 +19,13 @@ type Sized = { seq: number; id: string; bytes: number }
 /** Events that are being replicated, and the log's `seq` that is replicated after the last. */
 type Portion = { events: Sized[]; reaches: number }
 
+/** `failed_at` is the `seq` of the log entry with the error's stack. */
+type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack'> & { discarded: number | null; failed_at: number | null }
+
 type Parts = {
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
   database: Database
-  log: Pick<Log, 'last' | 'read' | 'onAppend'>
+  log: Pick<Log, 'last' | 'read' | 'entry' | 'onAppend'>
   db: D1Database
   now: () => number
   scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>
@@ -147,14 +150,18 @@ export class EventReplica {
   /** Also writes the scope's own row if it has changed or was not written this minute. */
   async #report(some: readonly Sized[]): Promise<void> {
     const { database, db, now, scope, log } = this.#parts
-    const rows = database.allOf<Omit<Report, 'discarded' | 'revision'> & { discarded: number | null }>(
+    const rows = database.allOf<EventRow>(
       some.map(({ seq }) => seq),
       `SELECT id, payload, status, attempts, error, accepted_at, ended_at, outcome->>'discarded' AS discarded,
-          CASE WHEN status = 'dead_lettered' THEN (SELECT entry.value->>'stack' FROM log, json_each(log.entries) AS entry
-            WHERE log.seq = (SELECT max(seq) FROM log WHERE seq <= outcome->>'log_seq') AND log.seq + entry.key = outcome->>'log_seq') END AS stack
+          CASE WHEN status = 'dead_lettered' THEN outcome->>'log_seq' END AS failed_at
         FROM events WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq`,
     )
-    const reports = rows.map((row) => ({ ...row, revision: log.last, discarded: Boolean(row.discarded) }))
+    const reports = rows.map(({ discarded, failed_at, ...row }) => ({
+      ...row,
+      stack: failed_at === null ? null : stackIn(log.entry(failed_at)),
+      revision: log.last,
+      discarded: Boolean(discarded),
+    }))
     const about = { ...scope(), wake_at: this.#wakeAt() }
     const now_written = { about: JSON.stringify(about), minute: Math.floor(now() / MINUTE_MS) }
     const is_same = now_written.about === this.#written.about
@@ -194,3 +201,6 @@ export class EventReplica {
     return true
   }
 }
+
+const stackIn = (entry: LogEntry | null): string | null =>
+  entry && 'stack' in entry && typeof entry.stack === 'string' ? entry.stack : null

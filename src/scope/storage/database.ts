@@ -5,7 +5,7 @@ import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
 /** A key of the table `state` and its value, not yet serialized. */
 export type StateChange = [key: string, value: unknown]
 
-/** No table of a scope holds blobs. */
+/** A row of any table but the log, which alone has blobs. */
 export type Row = Record<string, string | number | null>
 
 /** `lay` creates the schema and the scope's initial rows. */

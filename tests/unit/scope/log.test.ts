@@ -4,12 +4,15 @@ import { limits } from '../../../src/base/limits.ts'
 import type { NewEntry } from '../../../src/contract/log-entry.ts'
 import type { Database } from '../../../src/scope/storage/database.ts'
 import { Log } from '../../../src/scope/log/log.ts'
+import { unpack, type Packed } from '../../../src/scope/log/packed.ts'
 import { scopeHead } from '../../../src/scope/log/spans.ts'
 
 const opened = () => {
   const sqlite = new DatabaseSync(':memory:')
   sqlite.exec('CREATE TABLE log (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, counts TEXT, entries TEXT NOT NULL)')
-  const all = (sql: string, ...params: SQLInputValue[]) => sqlite.prepare(sql).all(...params)
+  // node:sqlite takes no ArrayBuffer.
+  const bound = (value: SQLInputValue | ArrayBuffer) => (value instanceof ArrayBuffer ? new Uint8Array(value) : value)
+  const all = (sql: string, ...params: (SQLInputValue | ArrayBuffer)[]) => sqlite.prepare(sql).all(...params.map(bound))
   const database = {
     all,
     allHidden: all,
@@ -18,8 +21,14 @@ const opened = () => {
     read: (_: string, otherwise: unknown) => otherwise,
   }
   const log = new Log(database as unknown as Database, () => 0)
-  const sql = 'SELECT seq + entry.key AS seq, entry.value AS entry FROM log, json_each(log.entries) AS entry ORDER BY 1'
-  return { log, kept: () => all(sql) }
+  const kept = () =>
+    all('SELECT seq, entries FROM log ORDER BY seq').flatMap(({ seq, entries }) =>
+      (JSON.parse(unpack(entries as Packed)) as object[]).map((entry, index) => ({
+        seq: Number(seq) + index,
+        entry: JSON.stringify(entry),
+      })),
+    )
+  return { log, kept }
 }
 const trimmed = (count: number): NewEntry => ({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: 1 })
 const countsIn = (rows: Record<string, unknown>[]) =>

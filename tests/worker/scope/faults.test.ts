@@ -108,14 +108,7 @@ describe('a turn', () => {
     }
     await stub.configure({ overlap: 'queue' }, 'test')
     expect(await stub.outcomes(ids.slice(-1), 20_000)).toMatchObject({ settled: true, records: [{ status: 'completed' }] })
-    const [started] = await inObject(stub, (state) =>
-      state.storage.sql
-        .exec<{ entry: string }>(
-          `SELECT entry.value AS entry FROM log, json_each(log.entries) AS entry WHERE entry.value->>'kind' = 'turn-started'`,
-        )
-        .toArray()
-        .map(({ entry }) => JSON.parse(entry) as Record<string, unknown>),
-    )
+    const [started] = await entriesOf(stub, 'turn-started')
     expect(started).toMatchObject({ considered: [[1, count]], event_count: count, event_ids: ids.slice(-100) })
   })
 

@@ -8,6 +8,7 @@ import { mcpAnswer, outside, type OutsideRequest } from '../../support/mock-fetc
 import { called, configure, HOST, open, propose, scopeWith, server, skillOf } from '../../support/scope-with-remote-tools.ts'
 import { entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
+import { unpack } from '../../../src/scope/log/packed.ts'
 
 let world: ReturnType<typeof outside>
 let answer: (request: OutsideRequest) => Response | Promise<Response>
@@ -177,7 +178,8 @@ describe('a secret of the deployment, wherever it is written', () => {
       storage.sql
         .exec<{ name: string }>(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'`)
         .toArray()
-        .flatMap(({ name }) => storage.sql.exec(`SELECT * FROM ${name}`).toArray()),
+        .flatMap(({ name }) => storage.sql.exec(`SELECT * FROM ${name}`).toArray())
+        .map((row) => Object.values(row).map((value) => (value === null || typeof value === 'number' ? value : unpack(value)))),
     )
     const tables = await Promise.all(
       ['events', 'dead_letters', 'approvals'].map((table) => env.DB.prepare(`SELECT * FROM ${table} WHERE scope = ?`).bind(scope).all()),

@@ -51,14 +51,7 @@ describe('what reflexes compute on a batch', () => {
     for (const name of 'abcd') reflexes.push(await write(`for (let i = 0, s = 0; i < 20000; i++) s += i; return null // ${name}`))
     await stub.configure({ reflexes: reflexes.map(({ id }) => ({ id })) }, 'ops')
     expect(by(await sendAndSettle(stub, ...notes(scope, 100)))).toEqual(Array(100).fill('turn'))
-    const runs = await inObject(stub, ({ storage }) =>
-      storage.sql
-        .exec<{ reason: string; fuel: number }>(
-          `SELECT entry.value->>'reason' AS reason, entry.value->>'fuel' AS fuel FROM log, json_each(log.entries) AS entry
-            WHERE entry.value->>'kind' = 'reflex-passed' ORDER BY seq, entry.key`,
-        )
-        .toArray(),
-    )
+    const runs = await entriesOf(stub, 'reflex-passed')
     const ran = runs.findIndex(({ reason }) => reason === 'fuel')
     expect(runs).toHaveLength(400)
     expect(runs.slice(ran).every(({ reason, fuel }) => reason === 'fuel' && fuel === 0)).toBe(true)

@@ -1,0 +1,15 @@
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
+
+/** Text as a row keeps it: compressed, unless it is short. */
+export type Packed = string | ArrayBuffer
+
+const SHORT = 1000
+
+/** Entries repeat the events that they are about, so that a fifth to a twentieth remains. */
+export function pack(text: string): Packed {
+  if (text.length < SHORT) return text
+  const { buffer, byteOffset, byteLength } = deflateRawSync(text, { level: 1 })
+  return (buffer as ArrayBuffer).slice(byteOffset, byteOffset + byteLength)
+}
+
+export const unpack = (packed: Packed): string => (typeof packed === 'string' ? packed : inflateRawSync(packed).toString())
