@@ -30,7 +30,7 @@ const proposal = route('post /v1/scopes/{scope}/skills/propose', 'proposeSkill',
 
 const show = route('get /v1/scopes/{scope}/bulletin', 'getBulletin', 'Show the bulletin of skills a model would get', {
   description:
-    "At most five active skills that fit the scope and the conversation, best first, based on the scope's settings `project`, `env`, `toolset`, `repo` and `goal_labels` and on recently successful runs.",
+    "At most five active skills that fit the scope and the conversation, best first, based on the scope's settings `project`, `env`, `toolset`, `repo` and `goal_labels`, on the `entity_types` of the events in its context, and on recently successful runs.",
   ...guard({ roles: ['viewer'], scoped: true }),
   request: {
     params: scopePath,

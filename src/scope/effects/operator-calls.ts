@@ -9,7 +9,7 @@ import type { JsonFields } from '../../base/json.ts'
 import type { SessionFor, Skills } from '../skills/sessions.ts'
 import type { Lanes } from './wiring.ts'
 
-type Parts = Pick<Lanes, 'effects' | 'proving' | 'unit' | 'agent' | 'settings'> & {
+type Parts = Pick<Lanes, 'effects' | 'proving' | 'unit' | 'agent' | 'settings' | 'memory'> & {
   skills: Skills
 }
 
@@ -51,11 +51,11 @@ export class OperatorCalls {
     { skill_id, inputs, why }: Pick<SkillProposal, 'skill_id' | 'why'> & { inputs: Record<string, unknown> },
     { name, key_id, from, roles, dry_run, trace }: ProposalCaller,
   ): Promise<ProposalResult> {
-    const { unit, skills } = this.#parts
+    const { unit, skills, memory } = this.#parts
     const head = scopeHead(trace)
     unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'skill', name: skill_id, by: name }))
     const request = { from, proposer: { name, key_id }, roles, text: why, dry_run }
-    const owner = { head, causes: [`call:${crypto.randomUUID()}`] satisfies SessionFor['causes'] }
+    const owner: SessionFor = { head, causes: [`call:${crypto.randomUUID()}`], events: memory.live.events }
     return skills.propose({ skill_id, inputs: inputs as JsonFields, why }, request, owner)
   }
 }

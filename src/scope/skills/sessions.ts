@@ -160,7 +160,7 @@ export class Skills {
 const MOST_ENTITY_TYPES = 64
 
 /** Any event may have the field; it is ignored where it is not a list of strings. */
-function entityTypesIn(events: readonly Event[]): string[] {
+export function entityTypesIn(events: readonly Event[]): string[] {
   const named = events.flatMap((event) => ('entity_types' in event && Array.isArray(event.entity_types) ? event.entity_types : []))
   return [...new Set(named.filter((name) => typeof name === 'string'))].slice(0, MOST_ENTITY_TYPES)
 }

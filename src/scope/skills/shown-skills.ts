@@ -8,10 +8,11 @@ import type { Manifest } from '../../skills/manifest/manifest.ts'
 import { placeOf } from '../../skills/manifest/compat.ts'
 import type { BlackboardLayers } from './blackboard-layers.ts'
 import type { SkillRuns } from './runs.ts'
+import { entityTypesIn } from './sessions.ts'
 import type { SkillCache } from './skill-cache.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = Pick<Lanes, 'settings'> & {
+type Parts = Pick<Lanes, 'settings' | 'memory'> & {
   shelf: SkillCache
   layers: BlackboardLayers
   runs: SkillRuns
@@ -32,7 +33,7 @@ export class SkillViews {
   }
 
   async bulletin(text: string): Promise<Bulletin> {
-    const { shelf, layers, runs, settings } = this.#parts
+    const { shelf, layers, runs, settings, memory } = this.#parts
     await shelf.catchUp({ at_once: true })
     const { goal_labels, goal_postconditions, k_cards: k } = settings()
     const seeded = layers.seed()
@@ -42,7 +43,7 @@ export class SkillViews {
       index: shelf.index(),
       text,
       goal_labels,
-      entity_types: [],
+      entity_types: entityTypesIn(memory.live.events),
       compat: placeOf(settings()),
       recent_success,
       goal,

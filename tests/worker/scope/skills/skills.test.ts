@@ -539,6 +539,24 @@ describe('the settings of a scope', () => {
     }
   })
 
+  test('the `entity_types` of the events in the context count in the bulletin and in proposals over the API', async () => {
+    const { scope, put, cards } = await scopeWith({})
+    const activation = {
+      ...twoSteps('x').activation,
+      goal_labels: [],
+      keywords_any: [],
+      entity_types: ['host'],
+      score_weights: { entity_type: 2 },
+    }
+    const id = await put({ activation })
+    expect(await propose(scope, id)).toMatchObject({ status: 'refused' })
+    expect(await cards()).toEqual([])
+    behaviours.set(scope, async () => null)
+    await sendAndSettle(stubOf(scope), note(scope, 'go', { entity_types: ['host'] }))
+    expect(await cards()).toEqual([id])
+    expect(await propose(scope, id)).toMatchObject({ status: 'ok' })
+  })
+
   test.each(['reflex', 'turn'])('the `entity_types` of an event count in the score of a skill that its %s proposes', async (by) => {
     const { scope, put } = await scopeWith({})
     const id = await put({
