@@ -92,10 +92,7 @@ export class WorkingMemory {
     return this.#seqs[low] === seq ? this.#live.events[low] : undefined
   }
 
-  /**
-   * Reads the newest events before place `before`, oldest first: at most `limit` and a page's
-   * bytes.
-   */
+  /** The newest events before place `before`, oldest first: at most `limit` and a page's bytes. */
   page(limit: number, before = Number.MAX_SAFE_INTEGER): { events: Event[]; first: number; more: boolean } {
     const rows = this.#rows.newest(limit, before - 1, limits.page_bytes)
     const first = rows[0]?.seq ?? 0

@@ -64,9 +64,7 @@ function mayHaveHappened({ effects }: Parts, id: string): boolean {
   return status === 'unknown' || status === 'started'
 }
 
-/**
- * Writes the event's outcome, or returns it to the slow path, in the unit that ends the action.
- */
+/** Writes the event's outcome, or returns it to the slow path. */
 function settle({ key: id, payload }: Job<LaneAction>, { status, error, close }: Performed, parts: Parts): void {
   const { unit, jobs, guard, action_keys, inbox, memory, proving, agent, effects, settlement, turns } = parts
   const { seq, reflex_id, version, idempotence_key, work, head, action_type, log_seq, consume } = payload

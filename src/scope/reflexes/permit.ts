@@ -25,9 +25,7 @@ type Asked = {
 const refused = (detail: string): Permission => ({ ok: false, detail })
 const at_once: Permission = { ok: true, lane: false }
 
-/**
- * Applies the checks of a turn's own actions: deny by default, and give a reason for each refusal.
- */
+/** Applies the checks of a turn's own actions, with a reason for each refusal. */
 export function permit(action: Action, asked: Asked): Permission {
   switch (action.action_type) {
     case 'call_tool':

@@ -28,9 +28,7 @@ export class ReflexContexts {
     this.#parts = parts
   }
 
-  /**
-   * Builds an event's context after it joined the working memory, then each reflex's own variant.
-   */
+  /** Builds an event's context, then each reflex's own variant. */
   of(stored: Stored, context: DecisionContext, now: number): (recent_actions: RecentAction[]) => Shown {
     const { windows, budget, agent, owned, turns } = this.#parts
     const event = stored.event as Event & Record<string, unknown>

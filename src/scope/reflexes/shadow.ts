@@ -152,9 +152,7 @@ export class Proving {
     return row !== undefined && row.accepted_at < at
   }
 
-  /**
-   * `seen` counts each reflex's equal actions in this decision, since one act confirms only one.
-   */
+  /** `seen` counts equal actions in this decision, since one act confirms only one. */
   #compare(unit: Unit, { version, action, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
     const { toolbox, records, log } = this.#parts
     const named = action.action_type === 'call_tool' ? toolbox.keyOf(action.tool, action.args) : null

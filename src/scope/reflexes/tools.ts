@@ -33,10 +33,7 @@ export type ReflexTools = Record<(typeof reflexToolNames)[number], ToolDefinitio
 const code = z.string().min(1).max(65_536).describe('JavaScript: function reflex(context) { … }')
 const named = z.strictObject({ id: reflexId, version: reflexVersionNumber.optional() })
 
-/**
- * Tools with which an agent writes reflexes and changes its chain. Refusals are results, so a model
- * can react to them.
- */
+/** Tools to write reflexes and change the chain. Refusals are results, for the model. */
 export function reflexTools(parts: Parts): ReflexTools {
   return { ...writing(parts), ...reading(parts), ...changing(parts) }
 }

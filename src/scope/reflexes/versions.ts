@@ -89,9 +89,7 @@ export class ReflexVersions {
     this.#links = null
   }
 
-  /**
-   * True if the version's owner may act on this scope. Otherwise the chain must name the version.
-   */
+  /** True if the version's owner may act on this scope. If not, the chain must name the version. */
   covers({ scopes }: ReflexVersion): boolean {
     return scopes.some((pattern) => matchesScope(pattern, this.#scope))
   }
@@ -124,10 +122,7 @@ function missing({ id, version }: ReflexReference, known: readonly ReflexVersion
 
 const KEY = 'owned_reflexes'
 
-/**
- * Ids of the reflexes that this scope's agent wrote, cached because every reflex context lists
- * them.
- */
+/** Ids of the reflexes that this scope's agent wrote, cached for the contexts. */
 export class OwnedReflexes {
   readonly #database: Database
   readonly #unit: UnitOfWork
