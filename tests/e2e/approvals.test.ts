@@ -36,7 +36,7 @@ afterAll(async () => {
   await state.remove()
 })
 
-test('what waits for an approval outlives kill -9, and so does the approval: it runs once', async () => {
+test('a run that waits for an approval survives kill -9, and so does the approval: it runs once', async () => {
   const manifest: unknown = JSON.parse(await readFile('examples/skills/network-block.json', 'utf8'))
   await ask(server.url, '/v1/skills', { body: manifest })
   await ask(server.url, '/v1/skills/network.block/state', { body: { state: 'active' } })

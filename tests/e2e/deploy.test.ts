@@ -56,7 +56,7 @@ test("a deployment goes from a chat through skills, gate and plans to the cloud,
   expect(JSON.stringify(log)).not.toContain(TOKEN)
 })
 
-test('who may not, what is too risky and what turns out ill is refused or undone, each with its reason', async () => {
+test('forbidden and risky deployments are refused and failed ones undone, each with its reason', async () => {
   expect(await tellRefusals(api, cloud)).toMatchObject([{ holds: true }, { holds: true }, { holds: true }])
   const log = await wholeLog(server.url, OTHER_SCOPE)
   expect(log.filter(({ kind }) => kind === 'skill-compensation-ended')).toMatchObject([

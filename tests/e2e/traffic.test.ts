@@ -199,7 +199,7 @@ test('a turn that was cancelled stays cancelled after kill -9 and a restart', as
   expect(log.filter(({ kind }) => kind === 'turn-cancelled')).toHaveLength(1)
 })
 
-test('what comes after a cancelled turn is done without thinking again about what was cancelled', async () => {
+test('events after a cancelled turn are handled without the cancelled ones', async () => {
   const scope = 'team/after-cancel'
   const never = gate()
   model.script = async function* (question) {

@@ -67,7 +67,7 @@ test('a refusal shows the detail of the problem', async () => {
   await expect(api.json('/v1/events')).rejects.toThrow('GET /v1/events was answered 400: event 3 has no line')
 })
 
-test('what was aborted fails with the reason of that', async () => {
+test('an aborted request fails with the reason of the abort', async () => {
   const api = await serving(() => {})
   const signal = AbortSignal.abort(new Error('stopped'))
   await expect(api.json('/v1/scopes', { signal })).rejects.toThrow('stopped')

@@ -71,7 +71,7 @@ describe('the live picture', () => {
     }
   })
 
-  test('what a stranger typed cannot steer the terminal', () => {
+  test('untrusted input cannot control the terminal', () => {
     const state = after({ ...newState(), lines: { total: 1, sent: 1 } }, 'ssh/web-1', [
       accepted(),
       blockStarted('\u001b[2J192.0.2.1', '\u0007'),

@@ -23,7 +23,7 @@ test('failed logins are counted by address, repeated ones included', () => {
   expect(Array.from(attempts)).toEqual([['192.0.2.9', 5]])
 })
 
-test('what is left out is counted by its reason', () => {
+test('skipped lines are counted by reason', () => {
   const { events, left_out } = read(`no header\n${line('a')}\n\n${line('a')}\n${line('a')}\n`, 2)
   expect(events.map(({ id }) => id)).toEqual(['line-2', 'line-4'])
   expect(left_out).toEqual({ 'no syslog line': 1, 'beyond --limit': 1 })

@@ -22,7 +22,7 @@ test.each(files)('$name has no word of Durable Objects', ({ text }) => {
   expect(text).not.toMatch(/durable ?object|cloudflare|workerd|wrangler/i)
 })
 
-test('what a user’s own loop needs is exported', () => {
+test('the exports suffice for a loop of one’s own', () => {
   expect(Object.keys(core)).toEqual(
     expect.arrayContaining([
       'DecisionContext',

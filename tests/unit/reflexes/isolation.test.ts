@@ -48,7 +48,7 @@ describe('no state from one run to the next', () => {
     expect(runs[2]).toEqual(runs[0])
   })
 
-  test('what a program does to the realm is not there for another', () => {
+  test('a change of the realm by one program is not visible to another', () => {
     const tamper = `
       const tries = [
         () => { Array.prototype.filter = () => [1, 2, 3] },

@@ -110,7 +110,7 @@ describe('a run', () => {
     expect(run('return null', wide(most + 1))).toMatchObject({ reason: 'limit' })
   })
 
-  test('what JSON has no word for goes in as JSON says', () => {
+  test('values without a JSON form enter as JSON defines', () => {
     expect(sandbox.run(reflexOf('return { is: context === null }'), undefined).value).toEqual({ is: true })
   })
 
@@ -187,7 +187,7 @@ describe('memory', () => {
   })
 })
 
-describe('what a reflex may use', () => {
+describe('the globals of a reflex', () => {
   test.each([
     ['regular expressions', 'return "a1b22".match(/\\d+/g).join()', '1,22'],
     ['the letters of all languages', 'return "Straße".toUpperCase().normalize("NFC") + "ä".normalize("NFD").length', 'STRASSE2'],

@@ -6,7 +6,7 @@ import { gateRequest } from './gate-request.ts'
 const blackboard = gateRequest().blackboard
 const secretTag = { name: 'image_tag', type: 'string', required: true, secret: true }
 
-describe('what looks like a secret', () => {
+describe('a value that looks like a secret', () => {
   test.each([
     ['a private key', '-----BEGIN RSA PRIVATE KEY-----\nMIIE', 'private_key'],
     ['an AWS key', 'use AKIAIOSFODNN7EXAMPLE please', 'token'],

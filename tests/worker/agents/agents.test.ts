@@ -72,7 +72,7 @@ describe('the agents of the guides', () => {
   })
 })
 
-test('what the guard remembers survives an eviction', async () => {
+test('the memory of the guard survives an eviction', async () => {
   const scope = freshScope('ssh')
   const stub = stubOf(scope)
   await sendAndSettle(stub, ...failures(scope, '203.0.113.7', 6), ...failures(scope, '198.51.100.4', 3))

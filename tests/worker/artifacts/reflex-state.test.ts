@@ -54,7 +54,7 @@ describe("a version's state", () => {
   })
 })
 
-describe('what an agent wrote', () => {
+describe('a reflex that an agent wrote', () => {
   test('is changed by who operates its scope', async () => {
     const scope = freshScope('team-a')
     const { id } = await createVersion({ ...byAgent(scope), state: 'shadow' })

@@ -170,7 +170,7 @@ describe('the feed of a chain', () => {
   })
 })
 
-describe('what scopes tell', () => {
+describe('the metrics that scopes report', () => {
   test('replaces the uses of that scope', async () => {
     const [a, b, c] = [freshId(), freshId(), freshId()]
     const [one, other] = [freshScope('a'), freshScope('b')]

@@ -72,7 +72,7 @@ describe('a version', () => {
   })
 })
 
-describe('what one owner has active', () => {
+describe('the active skills of one owner', () => {
   const activate = ({ id, version }: { id: string; version: string }, quota: { versions: number; bytes: number }) =>
     skills.setState(env.DB, { id, version, state: 'active', reason: null, now: 9, quota })
 

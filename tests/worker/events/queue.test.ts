@@ -114,7 +114,7 @@ describe('the consumer', () => {
     expect(result.retryMessages).toHaveLength(1)
   })
 
-  test('what could not be delivered ends as a dead letter, unless its scope has it after all', async () => {
+  test('an undeliverable event ends as a dead letter, unless its scope has it', async () => {
     const [lost, delivered] = [freshScope(), freshScope()]
     const [a, b] = [note(lost, 'a'), note(delivered, 'b')]
     await stubOf(delivered).accept([b], 'queue')

@@ -308,7 +308,7 @@ describe('a turn whose tool failed', () => {
   })
 })
 
-describe('an event without an outcome says what it waits for', () => {
+describe('an event without an outcome reports the reason why it waits', () => {
   const waitingOf = async (stub: Stub, id: string) => (await stub.event(id))?.waiting
 
   test('a turn in flight, and the next one', async () => {

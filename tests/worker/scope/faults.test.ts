@@ -173,7 +173,7 @@ describe('a turn', () => {
 })
 
 describe('tokens and effects', () => {
-  test('what a turn holds cannot be settled by its token, which the log shows', async () => {
+  test('events of a turn cannot be settled by its token, which the log shows', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     const gate = Promise.withResolvers<void>()

@@ -19,7 +19,7 @@ const world = async (settings: object) => {
 }
 
 describe("a scope's bulletin", () => {
-  test('shows the active skills that fit what is said', async () => {
+  test('shows the active skills that fit the conversation', async () => {
     const { scope, word, cues } = await world({})
     const { id } = await putVersion({ changes: cues, state: 'active' })
     await putVersion({ changes: cues })

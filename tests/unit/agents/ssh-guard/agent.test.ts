@@ -108,7 +108,7 @@ describe('the guard, offline', () => {
   })
 })
 
-describe('what the guard remembers', () => {
+describe('the memory of the guard', () => {
   it('still counts what a result cleared, of addresses that were not considered', async () => {
     const scope = scopeOf(sshGuard)
     await scope.turn(...burst(address, 5), ...burst(other, 3))

@@ -53,7 +53,7 @@ describe('the time of a log line', () => {
   })
 })
 
-describe('what sshd says of a login', () => {
+describe('the lines of sshd about a login', () => {
   const at = '203.0.113.7'
   it.each([
     [`Failed password for root from ${at} port 38926 ssh2`, 'failed', 'root', 1],

@@ -239,7 +239,7 @@ describe('whatever comes', () => {
     )
   })
 
-  test('what is accepted is accepted again, and stays the same', async () => {
+  test('an accepted event is accepted again, unchanged', async () => {
     const accepted = fc.record(
       {
         type: fc.constant('ws.message'),

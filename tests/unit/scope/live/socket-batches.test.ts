@@ -21,7 +21,7 @@ test('a message that comes alone is taken at once, and so is the next when its t
   expect(taken).toEqual([['a'], ['a']])
 })
 
-test('what was waiting behind a message is taken together, and afterwards a lone one at once again', () => {
+test('messages that waited for another are taken together, and a later single one at once', () => {
   const { taken, turns, message } = turnsOf()
   for (let sent = 0; sent < 32; sent += 1) turns.add(message('a'))
   expect(taken).toEqual([['a'], ['a']])

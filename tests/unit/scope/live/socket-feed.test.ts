@@ -87,7 +87,7 @@ test('a live socket that falls behind catches up from the log, without gap or re
   expect(seqs()).toEqual(entries.map(({ seq }) => seq))
 })
 
-test('who has sent marks back before is waited for longer', async () => {
+test('a client that has sent marks back gets more time', async () => {
   const { open } = feedOf()
   const { close, echo } = open(0)
   await vi.advanceTimersByTimeAsync(100)

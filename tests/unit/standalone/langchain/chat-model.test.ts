@@ -185,7 +185,7 @@ test('an aborted call stops the running skill, and the chat model is not called 
   expect(model.calls).toHaveLength(1)
 })
 
-test('what is not a chat model is refused with what to do instead', () => {
+test('a value that is not a chat model is refused with an alternative', () => {
   const { reflex, model } = chained([])
   const chain = ChatPromptTemplate.fromMessages([['human', '{text}']]).pipe(model)
   for (const wrong of [chain, model.withRetry(), RunnableLambda.from(() => 'x'), { invoke: async () => 'x', bound: null }]) {

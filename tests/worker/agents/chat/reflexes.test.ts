@@ -40,7 +40,7 @@ test.each([
   expect((await replies(scope)).slice(before.length)).toEqual([before.at(-1)])
 })
 
-test('what the reflex answers is not answered again by the next turn, and other questions still are', async () => {
+test('the next turn does not answer again a question that the reflex answered, but answers other questions', async () => {
   const { scope, ask } = talk()
   for (let asked = 0; asked < AGREEMENTS_NEEDED + 3; asked += 1) await ask('Who?')
   const before = (await replies(scope)).length

@@ -115,7 +115,7 @@ describe('a block', () => {
     expect((await listed('blocks', scope)).items).toMatchObject([{ address: ADDRESS }])
   })
 
-  test('stands where the tool fails, and where the agent has none', async () => {
+  test('stays blocked if the tool fails, or if the agent has no such tool', async () => {
     const [scope, other] = [freshScope('ssh'), freshScope('chat')]
     const failed = await lift(await blockRow(scope, 'nowhere'))
     expect(failed).toMatchObject(problem(503, 'unavailable'))

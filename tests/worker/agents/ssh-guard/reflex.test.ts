@@ -95,7 +95,7 @@ test.each([
   ])
 })
 
-test('what is blocked twice without being freed is one effect', async () => {
+test('blocking an address twice without freeing it is one effect', async () => {
   await decidedBy(...guesses(5))
   await crash(scope)
   await decidedBy(...guesses(5))

@@ -37,7 +37,7 @@ const blocked = async (scope: string) =>
   )
 
 describe('the SSH guard', () => {
-  test('opens an incident for a burst, with what the log says of it and of nothing else', async () => {
+  test('opens an incident for a burst, with its log lines only', async () => {
     const scope = freshScope('ssh')
     await sendAndSettle(stubOf(scope), guess(scope, '203.0.113.70'), ...burst(scope, '203.0.113.7'))
     const [incident, ...others] = await incidents(scope)

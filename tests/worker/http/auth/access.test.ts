@@ -137,7 +137,7 @@ test.each([`rfx_${'0'.repeat(16)}_${'A'.repeat(43)}`, `${adminKey}x`, adminKey.s
   expect(await call('/v1/scopes', { key })).toMatchObject(problem(401))
 })
 
-test('what lies outside of a key is not there for it', async () => {
+test('scopes outside of a key read as not found', async () => {
   const [mine, theirs] = [freshScope('team-a'), freshScope('team-b')]
   const key = await keyFor(['operator'], ['team-a/*'])
   expect(await call('/v1/events', { key, json: [message({ scope: mine }), message({ scope: theirs })] })).toMatchObject(problem(403))

@@ -20,7 +20,7 @@ const placed = async () => {
 const input = (name: string, more: object = {}) => ({ name, type: 'string', required: true, ...more })
 
 describe('the tools of a scope', () => {
-  test('are its active skills, with what they take, give and do', async () => {
+  test('are its active skills, with their inputs, outputs and effects', async () => {
     const { scope, project } = await placed()
     const { plan, signature } = twoSteps('x')
     const inputs = [
@@ -112,7 +112,7 @@ describe('the tools of a scope', () => {
 })
 
 describe('a call of a tool', () => {
-  test('that the gate allows runs the skill, and tells what it gave', async () => {
+  test('that the gate allows runs the skill, and returns its outputs', async () => {
     const scope = freshScope()
     const id = await skill()
     const answer = await useTool(scope, { name: nameOf(id), arguments: { what: 'x', reflex_why: 'do it twice' } })
@@ -203,7 +203,7 @@ describe('a call of a tool', () => {
     await until(async () => did(scope).length === 2, 'it has run')
   })
 
-  test('that fails says which step did, and what was taken back', async () => {
+  test('that fails names the failed step and the compensated ones', async () => {
     const scope = freshScope()
     const { plan } = twoSteps('x')
     const steps = [plan.steps[0], { tool: 'act', args: { text: 'throw' }, timeout_ms: 5000 }]
@@ -257,7 +257,7 @@ describe('a call of a tool', () => {
   })
 })
 
-describe('who may', () => {
+describe('authorization', () => {
   test('look is a viewer, who may not call', async () => {
     const scope = freshScope()
     const key = await keyFor(['viewer'])

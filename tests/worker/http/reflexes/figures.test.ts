@@ -83,7 +83,7 @@ describe('an evaluation', () => {
   const evaluate = (id: string, SCOPE: object, json: object = {}) =>
     callWith({ SCOPE }, `/v1/reflexes/${id}/evaluate`, { json: { scope: 'test/x', window: '10m', ...json } })
 
-  test('holds what it does on recorded contexts against what was decided', async () => {
+  test('compares its decisions on recorded contexts with the actual ones', async () => {
     const asked: Request[] = []
     const pages = [[recording(1, 'hello', decided('Hi')), recording(2, 'hello', decided('bye'))], [recording(3, 'other', decided('x'))]]
     const { status, body } = await evaluate(await registered({ code }), scopeWith(pages, asked))

@@ -267,7 +267,7 @@ describe('live', () => {
     socket.close()
   })
 
-  test('what a caller says of itself in headers is not believed', async () => {
+  test('identity headers of a caller are ignored', async () => {
     const scope = freshScope()
     const key = await keyFor(['viewer'], ['*'], 'ünïcode ✓')
     const forged = JSON.stringify({ connection_id: 'root', source: 'root', may_send: true, after: null })

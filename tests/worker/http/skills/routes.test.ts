@@ -143,7 +143,7 @@ describe('a manifest is refused', () => {
   })
 })
 
-describe('who reads a skill', () => {
+describe('read access to a skill', () => {
   const read = async (ref: string, scopes: string[]) => (await call(`/v1/skills/${ref}`, { key: await keyFor(['viewer'], scopes) })).status
   const listed = async (q: string, scopes: string[]): Promise<string[]> =>
     (await call(`/v1/skills?q=${q}`, { key: await keyFor(['viewer'], scopes) })).body.items.map(

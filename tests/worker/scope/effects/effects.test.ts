@@ -41,7 +41,7 @@ describe('the effect lane', () => {
     expect(ran(scope)).toEqual([])
   })
 
-  test('what a tool or an argument keeps secret does not reach the log', async () => {
+  test('secret arguments of a tool do not reach the log', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     await stub.configure({ redact: ['text'] }, 'test')
@@ -277,7 +277,7 @@ describe('an effect with a key happens once for as long as the scope promises', 
     return { scope, stub, outputs }
   }
 
-  test('also behind the retention of the journal, with its output where that is short', async () => {
+  test('also past the retention of the journal, with a short output', async () => {
     const { scope, stub, outputs } = await doneBefore('refund')
     await age(stub, 8)
     expect(await inJournal(stub)).toBe(0)
@@ -290,7 +290,7 @@ describe('an effect with a key happens once for as long as the scope promises', 
     expect(await entriesOf(stub, 'effect-ended')).toMatchObject([{ status: 'reused', idempotence_key: 'once:refund' }])
   })
 
-  test('with no output but the reason, where that is long', async () => {
+  test('with the reason in place of a long output', async () => {
     const { scope, stub, outputs } = await doneBefore('x'.repeat(400))
     await age(stub, 8)
     await sendAndSettle(stub, note(scope, 'second'))
@@ -304,7 +304,7 @@ describe('an effect with a key happens once for as long as the scope promises', 
     })
   })
 
-  test('and no longer: the promise is a setting', async () => {
+  test('but not longer than its setting says', async () => {
     const { scope, stub } = await doneBefore('refund')
     await stub.configure({ idempotence_days: 30 }, 'test')
     await age(stub, 29)
@@ -315,7 +315,7 @@ describe('an effect with a key happens once for as long as the scope promises', 
     expect(ran(scope)).toHaveLength(2)
   })
 
-  test('of which no key is kept but its hash', async () => {
+  test('and only the hash of its key is kept', async () => {
     const { stub } = await doneBefore('someone@example.com')
     await age(stub, 8)
     const kept = await inObject(stub, ({ storage }) => storage.sql.exec('SELECT hash, at FROM done_keys').toArray())

@@ -86,7 +86,7 @@ describe('a decision over the socket', () => {
     expect((await call(`/v1/approvals/${id}`)).body.status).toBe('pending')
   })
 
-  test('of whoever proposed it is refused: it takes four eyes here, too', async () => {
+  test('by the proposer is refused: the four-eyes principle applies here, too', async () => {
     const key = await keyFor(['operator'], ['*'], 'olga')
     const { scope, id } = await parked(key)
     const { say, frame } = await connect(scope, '', key)
@@ -114,7 +114,7 @@ describe('a decision over the socket', () => {
     expect((await frame('error')).errors).toMatchObject([{ path }])
   })
 
-  test('on an approval of another scope finds none', async () => {
+  test('does not find an approval of another scope', async () => {
     const { id } = await parked()
     const { say, frame } = await as(['operator'], freshScope())
     say({ type: 'approve', approval_id: id })

@@ -43,7 +43,7 @@ describe("a batch's notes", () => {
   })
 })
 
-describe('what reflexes compute on a batch', () => {
+describe('the fuel of reflexes on a batch', () => {
   test('is bounded: the rest of its events is passed over and goes to turns', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)

@@ -232,7 +232,7 @@ describe('an agent that may change itself', () => {
     return { scope, stub }
   }
 
-  test('owns no more what it has retired', async () => {
+  test('no longer owns a retired reflex', async () => {
     const { scope, stub } = await selfModifying()
     const [id, kept] = [freshId(), freshId()]
     behaviours.set(scope, async (_, { call }) => {

@@ -438,7 +438,7 @@ describe('the proving ground', () => {
 })
 
 describe('recordings', () => {
-  test('give each event as the chain saw it, or rebuilt, with what was decided', async () => {
+  test('return each event with the context of the chain, or a rebuilt one, and with the decision', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     behaviours.set(scope, async (_, deps) => ({ did: await deps.call('act_once', { text: 'x' }) }))
@@ -461,7 +461,7 @@ describe('recordings', () => {
   })
 })
 
-describe('what a reflex saw', () => {
+describe('the context of a reflex in the log', () => {
   test('is found, too, where its event had waited for the chain', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)

@@ -89,7 +89,7 @@ describe('an agent that may change itself', () => {
     expect(await reflexes.find(env.DB, theirs.id)).toMatchObject({ version: 1, state: 'active' })
   })
 
-  test('tries code on what has happened here, and retires what it owns', async () => {
+  test('tests code on the events of its scope, and retires its own reflexes', async () => {
     const { scope, stub, turn } = await selfModifying()
     behaviours.set(scope, async () => null)
     await sendAndSettle(stub, note(scope, 'one'))

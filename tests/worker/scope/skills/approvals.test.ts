@@ -119,11 +119,11 @@ describe('an approval', () => {
   })
 })
 
-describe('what an approval led to', () => {
+describe('the result of an approval', () => {
   const runOf = async (id: string) => (await call(`/v1/approvals/${id}`)).body.run
   const ended = (id: string) => until(async () => (await runOf(id))?.ended_at, 'D1 knows of its end').then(() => runOf(id))
 
-  test('is shown with it: that it runs, then how it ended and what it gave', async () => {
+  test('is shown with it: first as running, then with its status and outputs', async () => {
     const { scope, id, decide } = await parked()
     const gate = Promise.withResolvers<void>()
     effectGates.set(scope, gate.promise)
@@ -154,7 +154,7 @@ describe('what an approval led to', () => {
     expect(await inObject(stubOf(scope), (state) => state.storage.sql.exec('SELECT * FROM outbox').toArray())).toEqual([])
   })
 
-  test('is also that it failed, and why, without what is secret', async () => {
+  test('includes a failure and its reason, without secrets', async () => {
     const scope = freshScope()
     const { signature, plan } = twoSteps('x')
     // The tool says `the tool failed`. Set before the skill makes it secret, or it would be
@@ -276,7 +276,7 @@ describe('a skill that is deprecated', () => {
   })
 })
 
-describe('what was approved, when the process dies', () => {
+describe('an approved run whose process dies', () => {
   const { plan } = twoSteps('x')
   const keyed = { plan: { ...plan, idempotence_key: 'twice:{{what}}' } }
 
@@ -381,7 +381,7 @@ describe('while D1, which holds the policy, is away', () => {
     expect(told.map(({ kind }) => kind)).toEqual(['skills-degraded', 'skills-restored'])
   })
 
-  test('what needs an approval waits, and D1 is asked once it is back', async () => {
+  test('a run that needs an approval waits, and D1 is asked once it is available', async () => {
     const scope = freshScope()
     const skill_id = await gated()
     await propose(scope, await skill())

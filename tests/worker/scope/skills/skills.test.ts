@@ -182,7 +182,7 @@ describe('a proposal over the API', () => {
     expect(did(scope)).toEqual(['first x', 'second x'])
   })
 
-  test('compensates what was done where a step fails', async () => {
+  test('compensates the completed steps if a step fails', async () => {
     const scope = freshScope()
     const { plan } = twoSteps('x')
     const [first] = plan.steps

@@ -62,7 +62,7 @@ describe('accepting', () => {
     expect(await stub.accept(more, 'http')).toMatchObject({ ok: true })
   })
 
-  test('what no filter wants is ignored, is not in the context and starts no turn', async () => {
+  test('an event that no filter accepts is ignored, is not in the context and starts no turn', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     expect(await sendAndSettle(stub, note(scope, 'noise'))).toMatchObject([{ status: 'ignored', outcome: { by: 'filter' } }])
