@@ -1,4 +1,4 @@
-import { sha256 } from '../../base/json.ts'
+import { createHash } from 'node:crypto'
 import { randomHex } from '../../core/event.ts'
 import { toBase64Url } from './base64url.ts'
 
@@ -6,10 +6,10 @@ const ID_BYTES = 8
 const SECRET_BYTES = 32
 
 /** A new key: `key` is shown to its owner once, `hash` is what is kept. */
-export async function createKey(): Promise<{ id: string; key: string; hash: string }> {
+export function createKey(): { id: string; key: string; hash: string } {
   const id = randomHex(ID_BYTES)
   const key = `rfx_${id}_${toBase64Url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))}`
-  return { id, key, hash: await hashKey(key) }
+  return { id, key, hash: hashKey(key) }
 }
 
 export function parseKey(text: string): { id: string; secret: string } | null {
@@ -18,7 +18,7 @@ export function parseKey(text: string): { id: string; secret: string } | null {
 }
 
 /** SHA-256 of the whole key, in hex. Its 256 random bits make a slow hash needless. */
-export const hashKey = (key: string): Promise<string> => sha256(key)
+export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex')
 
 /** Compares two hashes in a time that does not tell where they differ. */
 export function sameHash(left: string, right: string): boolean {

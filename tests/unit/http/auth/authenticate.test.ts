@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { authenticate, type KeyLookup, type KeyRecord } from '../../../../src/http/auth/authenticate.ts'
 import { createKey } from '../../../../src/http/auth/key.ts'
 
-const created = await createKey()
+const created = createKey()
 const record: KeyRecord = { id: created.id, name: 'ci', roles: ['publisher'], scopes: ['team-a/*'], hash: created.hash }
 const keys: KeyLookup = async (id) => (id === record.id ? record : null)
 const configured = { admin_key: 'correct horse', keys, any_key: async () => true }

@@ -6,7 +6,7 @@ import { authenticated, rateLimited, requires, scopeParam, type AuthEnv } from '
 import type { Env } from '../../../../src/env.ts'
 import { handleError, handleNotFound } from '../../../../src/http/problems/problem.ts'
 
-const created = await createKey()
+const created = createKey()
 const record = { id: created.id, name: 'ci', roles: ['publisher'], scopes: ['team-a/*'], hash: created.hash }
 const keys: KeyLookup = async (id) => (id === created.id ? record : null)
 type Needed = Pick<Env, 'REFLEX_ADMIN_KEY' | 'RATE_LIMIT'>
