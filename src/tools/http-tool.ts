@@ -3,17 +3,16 @@ import { defineTool, type ToolDefinition } from './define-tool.ts'
 import type { HttpToolSetting } from '../contract/settings/outside-tools.ts'
 import type { JsonFields } from '../base/json.ts'
 import { HTTP_TIMEOUT_MS, sendHttp } from './http-request.ts'
-import { fillKeySlots, slotsIn } from './slot-text.ts'
+import { fillKeySlots, textSlots } from './slot-text.ts'
 import { undeclaredGlobal } from './tool-keys.ts'
 import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
 
 /** A scope's HTTP tool as the effect lane runs it. Each slot is a text that must be there. */
 export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowed_hosts: readonly string[] }): ToolDefinition {
-  const { description, url, headers = {}, body = null, idempotence_key: key, repeatable = false, plans_only = false } = setting
-  const slots = new Set(slotsIn([url, ...Object.values(headers), body, key ?? null]))
+  const { description, idempotence_key: key, repeatable = false, plans_only = false } = setting
   return defineTool<JsonFields>({
     description,
-    input: z.strictObject(Object.fromEntries(Array.from(slots, (slot) => [slot, z.string()]))),
+    input: z.strictObject(textSlots(setting, key)),
     repeatable,
     plans_only,
     // The lane's own limit, so that a timeout counts as an effect that may have happened.

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Json, JsonFields } from '../base/json.ts'
 import { fillKey, fillPlaces, fillText, placesIn, textOf, type Filler } from '../base/template.ts'
 
@@ -5,6 +6,11 @@ const NAME = /^\s*(\w+)\s*$/
 const nameOf = (place: string): string | undefined => NAME.exec(place)?.[1]
 
 export const slotsIn = (value: Json): string[] => placesIn(value).flatMap(({ place }) => nameOf(place) ?? [])
+
+/** The input of a request: each slot is a text that must be there. */
+export const textSlots = ({ url, headers = {}, body = null }: Request, key: string | null = null) =>
+  Object.fromEntries(slotsIn([url, ...Object.values(headers), body, key]).map((name) => [name, z.string()]))
+type Request = { url: string; headers?: Readonly<Record<string, string>> | undefined; body?: Json | undefined }
 
 export const fillSlots = (value: Json, fields: JsonFields): Json => fillPlaces(value, slotsOf(fields))
 
