@@ -9,7 +9,7 @@ const SHORT = 1000
 export function pack(text: string): Packed {
   if (text.length < SHORT) return text
   const { buffer, byteOffset, byteLength } = deflateRawSync(text, { level: 1 })
-  return (buffer as ArrayBuffer).slice(byteOffset, byteOffset + byteLength)
+  return buffer.slice(byteOffset, byteOffset + byteLength)
 }
 
 export const unpack = (packed: Packed): string => (typeof packed === 'string' ? packed : inflateRawSync(packed).toString())

@@ -69,7 +69,7 @@ describe('the log', () => {
     log.append([{ ...scopeHead(), kind: 'reply-sent', turn_id: 'turn', reflex_id: null, content }])
     log.write()
     log.announce()
-    const entries = kept().map(({ entry }) => JSON.parse(String(entry)) as Record<string, unknown>)
+    const entries = kept().map(({ entry }) => JSON.parse(entry) as Record<string, unknown>)
     const sha256: unknown = expect.stringMatching(/^[0-9a-f]{64}$/)
     expect(entries).toMatchObject([
       { kind: 'effect-started', tool: 't', input: { not_logged: { bytes: 1_200_000 + '{"content":""}'.length, sha256 } } },

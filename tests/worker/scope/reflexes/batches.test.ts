@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { acting, calls, did, notes, write } from '../../../support/reflex-chain.ts'
-import { entriesOf, evict, freshScope, hurry, inObject, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { entriesOf, evict, freshScope, hurry, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
 import { behaviours, effects } from '../../../support/test-agents.ts'
 
 const by = (records: readonly { outcome: { by: string } | null }[]) => records.map(({ outcome }) => outcome?.by)
