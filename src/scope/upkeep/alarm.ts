@@ -18,6 +18,8 @@ export class Alarm {
   #at: number | null = null
   /** True while the handler of an alarm runs. */
   #running = false
+  /** Earliest future time that was asked for meanwhile: it may be past at the handler's end. */
+  #asked = Number.POSITIVE_INFINITY
   #rearmed: () => void = () => {}
 
   /** `laid`: the scope has stored data. Before that, an alarm would only create storage. */
@@ -42,6 +44,7 @@ export class Alarm {
 
   /** Sets the alarm to `at` unless it is earlier already. */
   by(at: number): void {
+    if (this.#running && at > this.#now()) this.#asked = Math.min(this.#asked, at)
     // An overdue alarm may have been lost.
     if (this.#at !== null && this.#at <= at && this.#at >= this.#now()) return
     this.#set(at)
@@ -61,8 +64,11 @@ export class Alarm {
       this.by(this.#now() + SAFETY_MS)
       throw error
     }
+    const asked = this.#asked
     this.#running = false
+    this.#asked = Number.POSITIVE_INFINITY
     this.rearm()
+    if (Number.isFinite(asked)) this.by(asked)
   }
 
   /** Waits for background work of the alarm. If it is slow, an alarm of its own covers it. */

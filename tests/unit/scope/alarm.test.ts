@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest'
+import { Alarm } from '../../../src/scope/upkeep/alarm.ts'
+
+/** An alarm at a time that the test moves, and the alarms that it set. */
+function opened() {
+  const set: (number | null)[] = []
+  const clock = { now: 1000 }
+  const storage = { setAlarm: (at: number) => set.push(at), deleteAlarm: () => set.push(null) }
+  const alarm = new Alarm(storage as unknown as DurableObjectStorage, { now: () => clock.now, laid: () => true })
+  return { alarm, clock, set }
+}
+
+describe('the alarm', () => {
+  test('is set to the earliest time that is asked for', () => {
+    const { alarm, set } = opened()
+    for (const at of [5000, 3000, 4000]) alarm.by(at)
+    expect(set).toEqual([5000, 3000])
+  })
+
+  test('is not set while its handler runs, but once at the end', async () => {
+    const { alarm, set } = opened()
+    alarm.source(() => 9000)
+    await alarm.fired(async () => {
+      alarm.by(900)
+      alarm.by(9000)
+      alarm.rearm()
+    })
+    expect(set).toEqual([9000])
+  })
+
+  test('comes at once for a time that passed while its handler ran', async () => {
+    const { alarm, clock, set } = opened()
+    // A source that, like the inbox, only knows what is due in the future.
+    alarm.source((now) => (now < 1500 ? 1500 : null))
+    await alarm.fired(async () => {
+      alarm.by(1500)
+      clock.now = 2000
+    })
+    expect(set.at(-1)).toBe(1500)
+  })
+
+  test('is retried if its handler fails', async () => {
+    const { alarm, set } = opened()
+    await expect(alarm.fired(() => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
+    expect(set).toEqual([31_000])
+  })
+
+  test('covers background work that is slow until it ends', async () => {
+    const { alarm, set } = opened()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    await alarm.fired(() => alarm.cover(promise))
+    expect(set).toEqual([31_000])
+    resolve()
+    await promise
+    await Promise.resolve()
+    alarm.rearm()
+    expect(set).toEqual([31_000, null])
+  })
+})
