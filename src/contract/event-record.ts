@@ -13,7 +13,12 @@ export const event = z
     scope: z.string(),
     source: z.string(),
     timestamp: time,
-    meta: z.object({ trace_id: traceId, correlation_id: z.string().nullable(), causation_id: z.string().nullable() }),
+    meta: z.object({
+      trace_id: traceId,
+      correlation_id: z.string().nullable(),
+      causation_id: z.string().nullable(),
+      parent_id: z.string().optional().describe('The span that caused it, 16 hex digits.'),
+    }),
   })
   .meta({ id: 'Event', description: 'The fields of its type follow the common ones.' }) satisfies z.ZodType<Event>
 

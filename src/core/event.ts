@@ -8,11 +8,12 @@ export const scopeName = z
   .string()
   .regex(/^(?!\.{1,2}$)[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /, and neither . nor ..')
 
-/** `trace_id` is 32 hex digits as in W3C trace context; the other two are ids of events. */
+/** The trace and the parent span are as in W3C trace context; the others are ids of events. */
 const eventMeta = z.object({
   trace_id: z.string().regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits'),
   correlation_id: z.string().max(MAX_NAME).nullable(),
   causation_id: z.string().max(MAX_NAME).nullable(),
+  parent_id: z.optional(z.string().regex(/^[0-9a-f]{16}$/, 'a parent id is 16 lower-case hex digits')),
 })
 
 const common = {
@@ -46,10 +47,10 @@ export function eventUnion([first, ...rest]: EventSchemas): z.ZodType {
   return z.discriminatedUnion('type', [first.loose(), ...rest.map((schema) => schema.loose())])
 }
 
-export type Defaults = { now: number; source: string; trace_id?: string; scope?: string }
+export type Defaults = { now: number; source: string; scope?: string; trace?: { trace_id: string; parent_id: string } | undefined }
 
 /** Fills what a sender may leave out. It checks nothing: the result is for the schema to judge. */
-export function withDefaults(input: Record<string, unknown>, { now, source, scope, trace_id }: Defaults): Record<string, unknown> {
+export function withDefaults(input: Record<string, unknown>, { now, source, scope, trace }: Defaults): Record<string, unknown> {
   const meta = input['meta'] ?? {}
   return {
     ...input,
@@ -57,12 +58,11 @@ export function withDefaults(input: Record<string, unknown>, { now, source, scop
     scope: input['scope'] ?? scope ?? DEFAULT_SCOPE,
     source: input['source'] ?? source,
     timestamp: utc(input['timestamp'], now),
-    meta: isRecord(meta)
-      ? { correlation_id: null, causation_id: null, ...meta, trace_id: meta['trace_id'] ?? trace_id ?? newTraceId() }
-      : meta,
+    meta: isRecord(meta) ? { correlation_id: null, causation_id: null, ...meta, ...placeIn(trace, meta['trace_id']) } : meta,
   }
 }
 
+const placeIn = (trace: Defaults['trace'], own: unknown) => ((own ?? null) === null ? (trace ?? { trace_id: newTraceId() }) : {})
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A child of `event`: it keeps the trace, and names its cause and the first event of the chain. */
@@ -73,7 +73,7 @@ export function derive<Child extends { type: string }>(event: Event, child: Chil
 
 export const randomHex = (bytes: number): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, '0')).join('')
-export const newTraceId = (): string => randomHex(16)
+export const newTraceId = (): string => uuidv7().replaceAll('-', '')
 export const newSpanId = (): string => randomHex(8)
 
 /** Times become UTC with milliseconds, so that they sort as text; the schema refuses the rest. */

@@ -1,6 +1,6 @@
 import { isFields, type Fields, fieldError, type FieldError } from '../base/check-json.ts'
 import { type EventRules, type ParsedEvent, parseEvent } from './parse-event.ts'
-import { traceIdOf } from './traceparent.ts'
+import { traceContextOf } from './traceparent.ts'
 
 const envelope = ['id', 'type', 'scope', 'source', 'timestamp', 'meta'] as const
 
@@ -9,7 +9,8 @@ export function parseCloudEvent(value: unknown, rules: EventRules): ParsedEvent 
   if (!isFields(value)) return invalid([fieldError([], 'a CloudEvent is a JSON object')])
   const flaws = flawsOf(value)
   if (flaws.length > 0) return invalid(flaws)
-  const parsed = parseEvent(fromEnvelope(value), rules)
+  const trace = typeof value['traceparent'] === 'string' ? traceContextOf(value['traceparent']) : undefined
+  const parsed = parseEvent(fromEnvelope(value), trace ? { ...rules, defaults: { ...rules.defaults, trace } } : rules)
   if (parsed.ok) return parsed
   return { ...parsed, errors: parsed.errors.map(({ path, message }) => ({ path: cloudPath(path), message })) }
 }
@@ -31,8 +32,7 @@ function flawsOf(cloud: Fields): FieldError[] {
 }
 
 function fromEnvelope(cloud: Fields): Fields {
-  const { id, type, source, subject, time, data, traceparent } = cloud
-  const trace_id = typeof traceparent === 'string' ? traceIdOf(traceparent) : undefined
+  const { id, type, source, subject, time, data } = cloud
   return {
     ...(isFields(data) ? data : {}),
     id,
@@ -40,7 +40,6 @@ function fromEnvelope(cloud: Fields): Fields {
     source,
     ...(subject === undefined || subject === null ? {} : { scope: subject }),
     ...(time === undefined || time === null ? {} : { timestamp: time }),
-    ...(trace_id === undefined ? {} : { meta: { trace_id } }),
   }
 }
 

@@ -5,6 +5,7 @@ import { limits } from '../base/limits.ts'
 import type { SecretHider } from '../base/secrets.ts'
 import { fromZod } from '../contract/problem.ts'
 import { type Defaults, type Event, withDefaults } from '../core/event.ts'
+import { traceContextOf } from './traceparent.ts'
 
 /** `scope` is set if the path or socket determines it: an event for another is rejected. */
 export type EventRules = { union: z.ZodType<Event>; types: readonly string[]; defaults: Defaults; scope?: string; secrets?: SecretHider }
@@ -21,7 +22,9 @@ export function parseEvent(value: unknown, { union, types, defaults, scope, secr
   const { type } = value
   if (typeof type !== 'string') return invalid(['type'], `type is required; known: ${types.join(', ')}`)
   if (!types.includes(type)) return unknownType(type, types)
-  const filled = withDefaults(value, scope === undefined ? defaults : { ...defaults, scope })
+  // Queue messages and socket frames have no headers of their own.
+  const trace = typeof value['traceparent'] === 'string' ? traceContextOf(value['traceparent']) : undefined
+  const filled = withDefaults(value, { ...defaults, ...(scope !== undefined && { scope }), ...(trace && { trace }) })
   if (scope !== undefined && filled['scope'] !== scope) return invalid(['scope'], `must be ${scope}, the scope of this endpoint`)
   if (checked.max_bytes + MOST_ADDED_BYTES > limits.event_bytes) {
     const bytes = byteLength(JSON.stringify(filled))

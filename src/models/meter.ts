@@ -16,7 +16,7 @@ export type MeterOptions = {
   /** Asked before each call. */
   allow: () => { ok: true } | Refusal
   /** Told of each call once it has ended, failed and aborted ones included; not of refused ones. */
-  record: (call: ModelCall) => void
+  record: (call: ModelCall, params: LanguageModelV4CallOptions) => void
   now?: () => number
   /** The name to record and to price by; the model's own id unless given. */
   name?: string
@@ -43,14 +43,15 @@ export function meter(model: LanguageModelV4, options: MeterOptions): LanguageMo
   })
 }
 
-async function begin(model: LanguageModelV4, options: MeterOptions, { prompt }: LanguageModelV4CallOptions) {
+async function begin(model: LanguageModelV4, options: MeterOptions, params: LanguageModelV4CallOptions) {
+  const { prompt } = params
   const { allow, record, now = Date.now, name = model.modelId } = options
   const prompt_hash = await promptHash(prompt)
   // Asked last, so that nothing can be spent between the answer and the call.
   const answer = allow()
   if (!answer.ok) throw new ModelRefused(answer)
   const started = now()
-  return (answer: Answer) => record(modelCall({ model: name, prompt, prompt_hash, duration_ms: now() - started }, answer))
+  return (answer: Answer) => record(modelCall({ model: name, prompt, prompt_hash, duration_ms: now() - started }, answer), params)
 }
 
 async function recorded<Result>(

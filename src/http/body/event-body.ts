@@ -14,7 +14,7 @@ export type EventInput = {
   meta?: Partial<Meta>
   [field: string]: unknown
 }
-type Meta = { trace_id: string; correlation_id: string | null; causation_id: string | null }
+type Meta = { trace_id: string; correlation_id: string | null; causation_id: string | null; parent_id?: string }
 
 export function eventShapes({ eventSchema }: Pick<AgentRegistry, 'eventSchema'>): Record<'EventInput' | 'CloudEvent', object> {
   const { oneOf = [] } = plainSchema(eventSchema)

@@ -6,7 +6,7 @@ import type { Problem } from '../../contract/problem.ts'
 import { refusal } from '../problems/refusals.ts'
 import type { Event } from '../../core/event.ts'
 import type { EventRules, ParsedEvent } from '../../events/parse-event.ts'
-import { traceIdOf } from '../../events/traceparent.ts'
+import { traceContextOf } from '../../events/traceparent.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { type Form, type Row, formOf } from './event-forms.ts'
 import { readBody } from './read-body.ts'
@@ -19,8 +19,8 @@ type Failure = { reason: 'malformed' | Extract<ParsedEvent, { ok: false }>['reas
 export async function readEvents(request: Request, rules: EventRules): Promise<Event[]> {
   const form = formOf(request.headers.get('Content-Type'))
   const rows = form.rows(await readBody(request))
-  const trace_id = traceIdOf(request.headers.get('traceparent'))
-  return readRows(rows, form, trace_id === undefined ? rules : { ...rules, defaults: { ...rules.defaults, trace_id } })
+  const trace = traceContextOf(request.headers.get('traceparent'))
+  return readRows(rows, form, { ...rules, defaults: { ...rules.defaults, trace } })
 }
 
 function readRows(rows: Row[], form: Form, rules: EventRules): Event[] {

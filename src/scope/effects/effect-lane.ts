@@ -19,6 +19,7 @@ import {
   type EffectResult,
   type HeldEffect,
 } from './effect.ts'
+import { tracedFetch } from '../../events/traceparent.ts'
 import { childHead, scopeHead } from '../log/spans.ts'
 import { toolFailure } from '../log/failures.ts'
 import type { Unit } from '../storage/unit.ts'
@@ -130,7 +131,7 @@ export class EffectLane {
     const head = childHead(request.head)
     const started = now()
     const begun = unit((begin) => this.#begin(begin, request, { place, key, arguments_hash, head, started }), effectWork(request))
-    const called = await this.#call(request, key)
+    const called = await this.#call(request, key, head)
     return { ...called, close: (end, step) => (this.#end(end, request, { begun, result: called.result, step }), leave()) }
   }
 
@@ -150,8 +151,9 @@ export class EffectLane {
     return { id, place, key, head, started }
   }
 
-  async #call(request: ReadyRequest, key: string | null): Promise<Omit<HeldEffect, 'close'>> {
-    const { now, env, scope, settings, fetch } = this.#parts
+  async #call(request: ReadyRequest, key: string | null, head: EntryHead): Promise<Omit<HeldEffect, 'close'>> {
+    const { now, env, scope, settings } = this.#parts
+    const fetch = tracedFetch(this.#parts.fetch, head)
     const { tool, definition, filled } = request
     const { hider, names: secrets } = filled
     const { parameters } = settings()

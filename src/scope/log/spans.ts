@@ -1,9 +1,9 @@
 import { type Event, newSpanId, newTraceId } from '../../core/event.ts'
-import { limits } from '../../base/limits.ts'
-import type { EntryHead } from '../../contract/log-entry.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
+import { limits } from '../../base/limits.ts'
+import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 
-/** Derives an event's span from its id, so it needs no look-up (FNV-1a, 64 bit). */
+/** Derives a span from an id, so that it needs no look-up (FNV-1a, 64 bit). */
 export function eventSpan(id: string): string {
   let high = 0xcbf29ce4
   let low = 0x84222325
@@ -24,7 +24,17 @@ export const eventHead = (event: { id: string; trace_id: string }): EntryHead =>
   duration_ms: null,
 })
 
-export const headOf = (event: Event): EntryHead => eventHead({ id: event.id, trace_id: event.meta.trace_id })
+/** Later entries of the span, written by `eventHead`, do not repeat its parent. */
+export function headOf({ id, meta: { trace_id, parent_id, causation_id } }: Event): EntryHead {
+  const cause = causation_id === null ? null : eventSpan(causation_id)
+  return { ...eventHead({ id, trace_id }), parent_id: parent_id ?? cause }
+}
+
+/** An event that a span of its trace sends names that span. */
+export function under<Sent extends Event>({ trace_id, span_id }: EntryHead, event: Sent): Sent {
+  if (event.meta.trace_id !== trace_id || event.meta.parent_id !== undefined) return event
+  return { ...event, meta: { ...event.meta, parent_id: span_id } }
+}
 
 /**
  * A turn joins the trace of its newest event, as a child of its span. Large turns list only the
@@ -42,11 +52,11 @@ export function turnHead(events: readonly Event[], span_id: string): EntryHead {
   }
 }
 
-export const childHead = (parent: EntryHead, duration_ms: number | null = null): EntryHead => ({
+export const childHead = (parent: EntryHead): EntryHead => ({
   ...parent,
   span_id: newSpanId(),
   parent_id: parent.span_id,
-  duration_ms,
+  duration_ms: null,
 })
 
 /** A span in the trace of the causing request, or in a new trace. */
@@ -54,5 +64,42 @@ export const scopeHead = (trace: TraceContext = { trace_id: newTraceId(), parent
   ...trace,
   span_id: newSpanId(),
   event_ids: [],
+  duration_ms: null,
+})
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** A run that resumes after a crash continues its span, so it is derived from the run's id. */
+export const runHead = (owner: EntryHead, run_id: string): EntryHead => namedChild(owner, `run:${run_id}`)
+
+export const stepHead = (run: EntryHead, run_id: string, { phase, index }: { phase: string; index: number }): EntryHead =>
+  namedChild(run, `run:${run_id}:${phase}:${index}`)
+
+/** The span of a proposal that waits for a person, from the request to the decision. */
+export const approvalHead = (owner: EntryHead, { proposal_id, approval_id }: { proposal_id: string; approval_id: string }): EntryHead =>
+  namedChild(proposalHead(owner, proposal_id), `approval:${approval_id}`)
+
+const proposalHead = (owner: EntryHead, proposal_id: string): EntryHead => namedChild(owner, `proposal:${proposal_id}`)
+
+/** The place of a session's entry below its owner: a turn, an action, an approval or a call. */
+export function sessionHead(owner: EntryHead, kind: SkillEntryKind, { run_id, proposal_id, approval_id, index }: Fields): EntryHead {
+  if (typeof run_id === 'string') {
+    const run = runHead(owner, run_id)
+    if (kind === 'skill-step-ended') return stepHead(run, run_id, { phase: 'step', index: Number(index) })
+    if (kind === 'skill-compensation-ended') return stepHead(run, run_id, { phase: 'compensation', index: Number(index) })
+    return OWN_SPAN.has(kind) ? childHead(run) : run
+  }
+  if (typeof proposal_id !== 'string') return childHead(owner)
+  if (kind === 'approval-requested') return approvalHead(owner, { proposal_id, approval_id: String(approval_id) })
+  return proposalHead(owner, proposal_id)
+}
+
+/** Entries within a run that are neither its begin nor its end. */
+const OWN_SPAN: ReadonlySet<SkillEntryKind> = new Set(['skill-guard-evaluated', 'blackboard-changed'])
+
+const namedChild = (parent: EntryHead, name: string): EntryHead => ({
+  ...parent,
+  span_id: eventSpan(name),
+  parent_id: parent.span_id,
   duration_ms: null,
 })

@@ -4,7 +4,7 @@ import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Fire, LaneWork } from '../../reflexes/decide.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import type { JobKind } from '../jobs.ts'
-import { childHead, headOf } from '../log/spans.ts'
+import { childHead, headOf, under } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
@@ -54,7 +54,15 @@ export class Actions {
     const { action_type, consume = false, idempotence_key = null } = action
     const head = childHead(headOf(event))
     const of = { reflex_id: version.id, version: version.version, idempotence_key }
-    const payload: LaneAction = { seq, ...of, work, head, log_seq, action_type, consume }
+    const payload: LaneAction = {
+      seq,
+      ...of,
+      work: work.kind === 'event' ? { kind: 'event', event: under(head, work.event) } : work,
+      head,
+      log_seq,
+      action_type,
+      consume,
+    }
     const locks = [
       ...(work.kind === 'skill' ? [`skill ${work.skill_id}`] : []),
       ...(idempotence_key === null ? [] : [`key ${version.id} ${idempotence_key}`]),

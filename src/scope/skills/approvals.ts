@@ -4,7 +4,8 @@ import { parkedBefore } from '../../skills/session/approval.ts'
 import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
 import { findApprovals, decideApproval, findApproval } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
-import { scopeHead } from '../log/spans.ts'
+import type { EntryHead } from '../../contract/log-entry.ts'
+import { approvalHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import { ADMIN_KEY_ID } from '../../contract/principal.ts'
@@ -14,6 +15,8 @@ import { findKey } from '../../store/keys.ts'
 const POLL_MS = 60_000
 const RETRY_MS = 5000
 
+/** `head`: the span whose proposal it was. */
+export type HeldRun = ParkedRun & { head: EntryHead }
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null }
 type ApprovalParts = Pick<Lanes, 'scope' | 'env' | 'database' | 'jobs' | 'outbox' | 'unit' | 'log' | 'alarm' | 'agent' | 'now'>
@@ -43,9 +46,9 @@ export class ParkedRuns {
   }
 
   /** Reuses the request of the same key or agent. `record` is called in the unit that parks. */
-  async park(run: ParkedRun, record: (unit: Unit, approval_id: string) => void): Promise<Parked> {
+  async park(run: HeldRun, record: (unit: Unit, approval_id: string) => void): Promise<Parked> {
     const { unit } = this.#parts
-    const waiting = this.#waiting().map(({ run: parked, approval_id }) => ({ ...(JSON.parse(parked) as ParkedRun), approval_id }))
+    const waiting = this.#waiting().map(({ run: parked, approval_id }) => ({ ...(JSON.parse(parked) as HeldRun), approval_id }))
     const known = parkedBefore(waiting, run, this.#parts.now())
     if (known) return known
     const approval_id = crypto.randomUUID()
@@ -100,11 +103,12 @@ export class ParkedRuns {
   }
 
   #apply(unit: Unit, { approval_id, run }: WaitingRow, { status, by, reason }: Verdict): void {
-    const parked = JSON.parse(run) as ParkedRun
+    const parked = JSON.parse(run) as HeldRun
     unit.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id)
     if (status === 'approved') this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: parked })
-    const { skill_id, version, trace_id } = parked
-    unit.log({ ...scopeHead(), trace_id, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason })
+    const { proposal_id, skill_id, version, head, parked_at } = parked
+    const span = { ...approvalHead(head, { proposal_id, approval_id }), duration_ms: unit.now - parked_at }
+    unit.log({ ...span, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason })
   }
 
   #waiting(): WaitingRow[] {

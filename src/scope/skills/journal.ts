@@ -6,6 +6,7 @@ import { CutOff } from '../../tools/may-have-happened.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import { ownerOfRun, type EffectPlace, type HeldEffect } from '../effects/effect.ts'
 import type { Work } from '../upkeep/guard.ts'
+import { runHead, stepHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
@@ -72,6 +73,7 @@ export class StepJournal implements Journal<SessionEntry> {
     const step = this.#step
     if (!step) throw new Error(`${tool} is called outside of a step`)
     const attempt = (this.#attempt += 1)
+    const step_head = stepHead(runHead(head, run.run_id), run.run_id, { phase: step.phase, index: step.place })
     const held = await effects.hold({
       tool,
       definition,
@@ -81,7 +83,7 @@ export class StepJournal implements Journal<SessionEntry> {
       cause: { by: `skill:${run.skill_id}@${run.version}` },
       turn_id: step.owner,
       earlier_turns: [],
-      head,
+      head: step_head,
       signal,
       timeout_ms,
       hide,

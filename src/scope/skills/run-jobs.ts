@@ -1,8 +1,9 @@
-import type { ApprovedRun, ParkedRun } from '../../skills/session/ports.ts'
+import type { ApprovedRun } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { MOST_DEATHS } from '../upkeep/guard.ts'
 import type { Job } from '../jobs.ts'
-import { scopeHead } from '../log/spans.ts'
+import { approvalHead } from '../log/spans.ts'
+import type { HeldRun } from './approvals.ts'
 import { notRun, type OpenRun, type SkillRuns } from './runs.ts'
 import type { Skills } from './sessions.ts'
 import type { Lanes } from '../effects/wiring.ts'
@@ -28,7 +29,7 @@ export function handleRuns(parts: RunJobParts): void {
     run: (job) => resume(parts, job),
     giveUp: (job, reason) => resume(parts, job, reason),
   })
-  jobs.handle<ParkedRun>('approved-run', {
+  jobs.handle<HeldRun>('approved-run', {
     work: 'run',
     at_once: Infinity,
     attempts: MOST_DEATHS,
@@ -42,8 +43,8 @@ async function resume(
   { key: run_id, payload, attempts }: Job<OpenRun>,
   give_up?: string,
 ): Promise<void> {
-  const { record, cause } = payload
-  const session = await skills.sessionFor({ head: { ...scopeHead(), trace_id: record.trace_id }, causes: [cause] })
+  const { record, cause, head } = payload
+  const session = await skills.sessionFor({ head, causes: [cause] })
   const stop =
     attempts > MOST_DEATHS
       ? `the run crashed its scope ${attempts - 1} times: ${guard.reason({ kind: 'run', id: run_id })}`
@@ -56,9 +57,9 @@ async function resume(
 
 async function runApproved(
   { jobs, skills, runs, outbox, guard, unit, now }: RunJobParts,
-  run: ApprovedRun,
+  run: ApprovedRun & HeldRun,
 ): Promise<{ again_ms: number } | void> {
-  const { approval_id, skill_id, trace_id, expires_at } = run
+  const { approval_id, skill_id, head, expires_at } = run
   const cause = `approval:${approval_id}`
   const begun = runs.earlier(skill_id, [cause], '')
   let result = begun?.result ?? null
@@ -68,7 +69,7 @@ async function runApproved(
     if (!result) return undefined
   }
   if (!result) {
-    const session = await skills.sessionFor({ head: { ...scopeHead(), trace_id }, causes: [cause] })
+    const session = await skills.sessionFor({ head: approvalHead(head, run), causes: [cause] })
     result = await session.runApproved(run)
     guard.done({ kind: 'run', id: approval_id })
     unit((going) => jobs.progressed(going, 'approved-run', approval_id))

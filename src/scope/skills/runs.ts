@@ -6,6 +6,7 @@ import type { KeyedWork, WorkState } from '../../contract/scope-api.ts'
 import { isGlobalKey } from '../../tools/tool-keys.ts'
 import { keptOutput, type DoneBefore, type DoneRow } from '../effects/done-keys.ts'
 import { KeyNotFree } from '../effects/global-keys.ts'
+import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { ApprovalRun } from '../../contract/approval.ts'
 import type { Lanes } from '../effects/wiring.ts'
@@ -17,11 +18,13 @@ const RECENT_RUNS = 200
 export type RunAsker = {
   cause: string
   inputs_hash: string
+  /** The span below which the run is, also after a crash. */
+  head: EntryHead
   /** Stops and compensates the run. The stop is stored, so that a crash does not resume it. */
   signal?: AbortSignal | undefined
 }
 /** A run's job: the state to resume from, with its steps in the effect journal. */
-export type OpenRun = { record: RunRecord; cause: string }
+export type OpenRun = { record: RunRecord; cause: string; head: EntryHead }
 
 type RunParts = Pick<Lanes, 'database' | 'done_keys' | 'global_keys' | 'effects' | 'outbox' | 'jobs' | 'unit' | 'guard'>
 
@@ -150,12 +153,12 @@ export class SkillRuns {
     return Math.max(runs.length, outputs.length)
   }
 
-  #begin(unit: Unit, record: RunRecord, { cause, inputs_hash }: RunAsker): void {
+  #begin(unit: Unit, record: RunRecord, { cause, inputs_hash, head }: RunAsker): void {
     const { jobs, outbox } = this.#parts
     const { run_id, skill_id, approval_id, started_at } = record
     const sql = `INSERT INTO skill_runs (cause, run_id, skill_id, inputs_hash, status, started_at) VALUES (?, ?, ?, ?, 'running', ?)`
     unit.all(sql, cause, run_id, skill_id, inputs_hash, started_at)
-    jobs.addRunning(unit, { kind: 'run', key: run_id, payload: { record, cause } satisfies OpenRun })
+    jobs.addRunning(unit, { kind: 'run', key: run_id, payload: { record, cause, head } satisfies OpenRun })
     if (approval_id !== null) outbox.put(unit, 'approved-runs', approval_id, begunRun(run_id))
   }
 

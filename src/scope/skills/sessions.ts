@@ -16,7 +16,7 @@ import type {
 } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { SkillSession } from '../../skills/session/session.ts'
-import { childHead } from '../log/spans.ts'
+import { sessionHead } from '../log/spans.ts'
 import { type CountedParts, countedModel } from '../turns/metered-model.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { ParkedRuns } from './approvals.ts'
@@ -75,7 +75,7 @@ export class Skills {
   async open(owner: SessionFor): Promise<ScopeSession> {
     const { runs, jobs } = this.#parts
     const { causes, signal, acts } = owner
-    const asker: RunAsker = { cause: causes[0], inputs_hash: '', signal }
+    const asker: RunAsker = { cause: causes[0], inputs_hash: '', head: owner.head, signal }
     return new ScopeSession(await this.#session(owner, asker), { runs, jobs, causes, asker, acts })
   }
 
@@ -86,7 +86,7 @@ export class Skills {
 
   /** Opens a session for a resumed or approved run. */
   async sessionFor(owner: SessionFor): Promise<SkillSession> {
-    return this.#session(owner, { cause: owner.causes[0], inputs_hash: '' })
+    return this.#session(owner, { cause: owner.causes[0], inputs_hash: '', head: owner.head })
   }
 
   async #session({ head, model, events = [] }: SessionFor, asker: RunAsker): Promise<SkillSession> {
@@ -112,8 +112,10 @@ export class Skills {
 
   #ports({ head, asker, model }: { head: EntryHead; asker: RunAsker; model: LanguageModelV4 | undefined }): SessionPorts {
     const { shelf, runs, parked, toolbox, agent, log, unit, now } = this.#parts
-    const append = (unit: Unit, { kind, trace_id: _trace, ...fields }: SessionEntry) =>
-      void unit.log({ ...childHead(head), ...fields, kind: kind as SkillEntryKind })
+    const append = (unit: Unit, { kind: name, trace_id: _trace, ...fields }: SessionEntry) => {
+      const kind = name as SkillEntryKind
+      unit.log({ ...sessionHead(head, kind, fields), ...fields, kind })
+    }
     return {
       registry: {
         index: () => shelf.index(),
@@ -124,7 +126,7 @@ export class Skills {
       },
       runner: (run) => this.#runner(run, { head, append }),
       runs: runs.port(asker, append),
-      approvals: { park: (run, entry) => parked.park(run, (opened, approval_id) => append(opened, entry(approval_id))) },
+      approvals: { park: (run, entry) => parked.park({ ...run, head }, (opened, approval_id) => append(opened, entry(approval_id))) },
       tools: () => toolbox.allowed,
       absence: (tool) => {
         const found = toolbox.forPlan(tool)

@@ -1,13 +1,14 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { tool, type ToolSet } from 'ai'
 import type { AgentDeps } from '../../agent/define-agent.ts'
+import { tracedFetch } from '../../events/traceparent.ts'
 import type { EventStore } from '../../core/event-store.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { FailedCalls } from '../effects/failed-calls.ts'
 import { shownNames } from '../../tools/define-tool.ts'
 import type { Sockets } from '../live/sockets.ts'
-import { childHead } from '../log/spans.ts'
+import { childHead, under } from '../log/spans.ts'
 import type { Toolbox } from '../effects/toolbox.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 import { turnModel, type ModelParts } from './turn-model.ts'
@@ -71,7 +72,10 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     context: turn.seen.context,
     attempt: Math.max(...turn.claimed.map(({ attempts }) => attempts)),
     settings: settings(),
-    fetch: (input, init) => fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal }),
+    fetch: tracedFetch(
+      (input, init) => fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal }),
+      head,
+    ),
     tools: toolSet(toolbox, call),
     reply: (content) => reply(unit, turn, content),
     stream: (delta) => {
@@ -102,7 +106,7 @@ function demandText(content: unknown): void {
 }
 
 /** Stops a turn's calls of the store once the turn ends. */
-function during(store: EventStore, { signal, acts }: Turn): EventStore {
+function during(store: EventStore, { signal, acts, head }: Turn): EventStore {
   const live =
     <Arguments extends unknown[], Result>(method: (...given: Arguments) => Result) =>
     (...given: Arguments) => {
@@ -111,7 +115,7 @@ function during(store: EventStore, { signal, acts }: Turn): EventStore {
     }
   return {
     publish: live(async (...events) => {
-      const receipts = await store.publish(...events)
+      const receipts = await store.publish(...events.map((event) => under(head, event)))
       acts.push(...events.map(({ type }) => ({ act: 'emit_event' as const, event_type: type })))
       return receipts
     }),

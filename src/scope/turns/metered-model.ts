@@ -6,6 +6,7 @@ import type { ModelCall } from '../../models/model-call.ts'
 import { modelName, resolveModel } from '../../models/resolve-model.ts'
 import { withFaults } from '../../models/with-faults.ts'
 import type { EntryHead, Usage } from '../../contract/log-entry.ts'
+import { traceContextOf, traceparentOf } from '../../events/traceparent.ts'
 import { childHead } from '../log/spans.ts'
 import type { ModelWitness } from './turn.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
@@ -41,7 +42,27 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
     const allowed = budget.allow()
     return allowed.ok ? outage.allow() : allowed
   }
-  return meter(stoppable, { allow, record: (modelCall) => recordCall(parts, asked, modelCall), now, name })
+  return wrapLanguageModel({
+    model: meter(stoppable, {
+      allow,
+      record: (modelCall, params) => recordCall(parts, asked, { ...modelCall, head: headIn(params, asked.head) }),
+      now,
+      name,
+    }),
+    middleware: {
+      specificationVersion: 'v4',
+      transformParams: async ({ params }) => ({
+        ...params,
+        headers: { ...params.headers, traceparent: traceparentOf(childHead(asked.head)) },
+      }),
+    },
+  })
+}
+
+/** The span of a model call is in the header that the request carries. */
+function headIn({ headers }: LanguageModelV4CallOptions, parent: EntryHead): EntryHead {
+  const head = childHead(parent)
+  return { ...head, span_id: traceContextOf(headers?.['traceparent'])?.parent_id ?? head.span_id }
 }
 
 /** Adds guidance to the prompt of a model that may write reflexes. */
@@ -53,8 +74,8 @@ function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageMod
 /** Records a call even if its purpose has ended: it was paid for. */
 function recordCall(
   { log, budget, unit }: CountedParts,
-  { turn_id, head, usage: sum, model: witness }: AskedFor,
-  modelCall: ModelCall,
+  { turn_id, usage: sum, model: witness }: AskedFor,
+  modelCall: ModelCall & { head: EntryHead },
 ): void {
   const {
     input_tokens,
@@ -68,6 +89,7 @@ function recordCall(
     finish_reason,
     error,
     fault = null,
+    head,
   } = modelCall
   if (witness && (status === 'ok' || fault)) Object.assign(witness, { answered: status === 'ok', fault })
   const usage = { input_tokens, output_tokens, cost_usd, model_calls: 1 }
@@ -81,7 +103,7 @@ function recordCall(
     budget.spend(unit, input_tokens + output_tokens)
     unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
     const entry = { turn_id, model, status, prompt_hash, content: log.clean(content.map(readable)), finish_reason, error, usage }
-    unit.log({ ...childHead(head, duration_ms), kind: 'model-called', ...entry })
+    unit.log({ ...head, duration_ms, kind: 'model-called', ...entry })
   })
 }
 

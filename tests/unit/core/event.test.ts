@@ -100,9 +100,13 @@ describe('withDefaults', () => {
   test('gives each event a trace of its own, unless one is given', () => {
     const traceOf = (event: Record<string, unknown>) => z.object({ meta: z.object({ trace_id: z.string() }) }).parse(event).meta.trace_id
     expect(traceOf(fill({}))).not.toBe(traceOf(fill({})))
-    const trace_id = newTraceId()
-    expect(traceOf(withDefaults({}, { now: NOW, source: 'test', trace_id }))).toBe(trace_id)
-    expect(traceOf(withDefaults({ meta: { trace_id: 'mine' } }, { now: NOW, source: 'test', trace_id }))).toBe('mine')
+    const trace = { trace_id: newTraceId(), parent_id: '00f067aa0ba902b7' }
+    expect(withDefaults({}, { now: NOW, source: 'test', trace })).toMatchObject({ meta: trace })
+    expect(withDefaults({ meta: { trace_id: 'mine' } }, { now: NOW, source: 'test', trace })['meta']).toEqual({
+      trace_id: 'mine',
+      correlation_id: null,
+      causation_id: null,
+    })
   })
 
   test('takes the default scope of its caller', () => {

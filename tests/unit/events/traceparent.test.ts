@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { traceContextOf, traceIdOf } from '../../../src/events/traceparent.ts'
+import { expect, test, vi } from 'vitest'
+import { tracedFetch, traceContextOf } from '../../../src/events/traceparent.ts'
 
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parent = '00f067aa0ba902b7'
@@ -16,6 +16,16 @@ test.each([
   ['a short trace id', `00-${trace.slice(1)}-${parent}-01`, undefined],
   ['nonsense', 'nonsense', undefined],
 ])('the trace id of %s', (_name, header, expected) => {
-  expect(traceIdOf(header)).toBe(expected)
   expect(traceContextOf(header)).toEqual(expected && { trace_id: expected, parent_id: parent })
+})
+
+test('requests carry the span, unless they name one', async () => {
+  const send = vi.fn<typeof fetch>(async () => new Response())
+  const traced = tracedFetch(send, { trace_id: trace, span_id: parent })
+  await traced('https://example.com/', { headers: { accept: 'text/plain' } })
+  await traced('https://example.com/', { headers: { traceparent: 'own' } })
+  await traced(new Request('https://example.com/', { headers: { accept: 'text/html' } }))
+  const sent = send.mock.calls.map(([, init]) => Object.fromEntries(new Headers(init?.headers)))
+  const traceparent = `00-${trace}-${parent}-01`
+  expect(sent).toEqual([{ accept: 'text/plain', traceparent }, { traceparent: 'own' }, { accept: 'text/html', traceparent }])
 })

@@ -75,6 +75,7 @@ describe('readEvents takes', () => {
     const own = 'f'.repeat(32)
     const events = await post(JSON.stringify([message(), { ...message(), meta: { trace_id: own } }]), json, header)
     expect(events.map(({ meta }) => meta.trace_id)).toEqual([trace, own])
+    expect(events.map(({ meta }) => meta.parent_id)).toEqual(['00f067aa0ba902b7', undefined])
   })
 
   test('a fresh trace for each event else, also where the header is invalid', async () => {
