@@ -144,8 +144,7 @@ async function inBatches(reflex: ReflexClient, kind: Kind, tool: Tool): Promise<
   await kind.prepare?.(reflex, scopes, tool)
   const send100s = async (count: number) => {
     const events = Array.from({ length: count }, (_, index) => eventFor(scopes[Math.floor(index / 100) % SCOPES] ?? '', kind.content))
-    await concurrently(batches(events, 100), (batch) => sendTo(reflex, kind.way, batch))
-    await settled(reflex, scopes)
+    await settled(reflex, scopes, { count, send: () => concurrently(batches(events, 100), (batch) => sendTo(reflex, kind.way, batch)) })
   }
   // The first events of a scope create its rows.
   await send100s(SCOPES * 100)
@@ -163,8 +162,8 @@ async function alone(reflex: ReflexClient, kind: Kind, tool: Tool): Promise<() =
   const scopes = Array.from({ length: LONE_SCOPES }, (_, index) => kind.scope(100 + index))
   await kind.prepare?.(reflex, scopes, tool)
   const sendOneEach = async () => {
-    await concurrently(scopes, (scope) => sendTo(reflex, kind.way, [eventFor(scope, kind.content)]))
-    await settled(reflex, scopes)
+    const send = () => concurrently(scopes, (scope) => sendTo(reflex, kind.way, [eventFor(scope, kind.content)]))
+    await settled(reflex, scopes, { count: LONE_SCOPES, send })
   }
   await sendOneEach()
   return async () => {
@@ -181,17 +180,17 @@ async function sendTo(reflex: ReflexClient, way: Kind['way'], events: readonly S
   await (way === 'queue' ? reflex.publish(JSON.stringify(events)) : reflex.accept(events[0]?.scope ?? '', JSON.stringify(events)))
 }
 
-/** Waits until every event has its outcome, in D1, too. */
-async function settled(reflex: ReflexClient, scopes: string[]): Promise<void> {
-  for (const scope of scopes) {
-    await until(
-      async () => {
-        const { inbox, outbox, ...state } = await reflex.state(scope)
-        return ended({ inbox, outbox, ...state }) > 0 && inbox.pending + inbox.processing === 0 && outbox.waiting === 0
-      },
-      { pause_ms: 200, what: `all events in ${scope}` },
-    )
-  }
+/** Sends events, and waits until each has its outcome, in D1, too. */
+async function settled(
+  reflex: ReflexClient,
+  scopes: string[],
+  { count, send }: { count: number; send: () => Promise<void> },
+): Promise<void> {
+  const total = async () => (await Promise.all(scopes.map((scope) => reflex.state(scope)))).reduce((sum, state) => sum + ended(state), 0)
+  const before = await total()
+  await send()
+  await until(async () => (await total()) >= before + count, { pause_ms: 100, what: `all events in ${scopes[0]}` })
+  await reflex.quiet(...scopes)
 }
 
 /** Waits for the alarms that the events have set. */
