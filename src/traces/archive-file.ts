@@ -1,0 +1,114 @@
+import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
+import { createHash } from 'node:crypto'
+import { gunzipSync, gzipSync } from 'node:zlib'
+
+/** Version of the columns and of the lines. A reader refuses files of a later one. */
+export const ARCHIVE_SCHEMA = 1
+
+export type ArchiveKind = 'log' | 'events'
+/** A row as a line of JSON, and its position in the scope. */
+export type Line = { seq: number; text: string }
+export type EncodedFile = { format: 'jsonl' | 'parquet'; bytes: Uint8Array; sha256: string }
+
+type Fields = Record<string, unknown>
+type Column = [name: string, type: keyof typeof TYPES, value: (row: Fields, line: Line) => unknown]
+
+/** `json` is written as text and declared as JSON once it is written; see `parquetOf`. */
+const TYPES = {
+  text: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
+  json: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
+  time: { type: 'INT64', converted_type: 'TIMESTAMP_MILLIS' },
+  integer: { type: 'INT64' },
+  number: { type: 'DOUBLE' },
+} as const
+
+const text =
+  (name: string) =>
+  (row: Fields): unknown => {
+    const value = row[name]
+    return typeof value === 'string' ? value : null
+  }
+const integer =
+  (name: string) =>
+  (row: Fields): unknown =>
+    Number.isSafeInteger(row[name]) ? BigInt(row[name] as number) : null
+const time =
+  (name: string) =>
+  (row: Fields): unknown => {
+    const ms = Date.parse(String(row[name]))
+    return Number.isNaN(ms) ? null : ms
+  }
+const json =
+  (name: string) =>
+  (row: Fields): unknown =>
+    row[name] === null || row[name] === undefined ? null : JSON.stringify(row[name])
+
+const columnsOf = (scope: string): Record<ArchiveKind, Column[]> => ({
+  log: [
+    ['at', 'time', time('at')],
+    ['seq', 'integer', integer('seq')],
+    ['scope', 'text', () => scope],
+    ['kind', 'text', text('kind')],
+    ['trace_id', 'text', text('trace_id')],
+    ['span_id', 'text', text('span_id')],
+    ['parent_id', 'text', text('parent_id')],
+    ['duration_ms', 'number', ({ duration_ms }) => (typeof duration_ms === 'number' ? duration_ms : null)],
+    ['entry', 'json', (_, line) => line.text],
+  ],
+  events: [
+    ['seq', 'integer', integer('seq')],
+    ['id', 'text', text('id')],
+    ['scope', 'text', () => scope],
+    ['type', 'text', text('type')],
+    ['source', 'text', text('source')],
+    ['timestamp', 'time', time('timestamp')],
+    ['trace_id', 'text', text('trace_id')],
+    ['accepted_at', 'time', time('accepted_at')],
+    ['ended_at', 'time', time('ended_at')],
+    ['status', 'text', text('status')],
+    ['attempts', 'integer', integer('attempts')],
+    ['error', 'text', text('error')],
+    ['outcome', 'json', json('outcome')],
+    ['payload', 'json', json('payload')],
+  ],
+})
+
+/** Encodes rows as JSONL and as Parquet. The same rows give the same bytes. */
+export function encodeArchive(kind: ArchiveKind, scope: string, lines: readonly Line[]): EncodedFile[] {
+  const jsonl = gzipSync(`${lines.map((line) => line.text).join('\n')}\n`)
+  return [encoded('jsonl', jsonl), encoded('parquet', parquetOf(columnsOf(scope)[kind], lines))]
+}
+
+/** Returns the lines of a JSONL file, or null if its bytes are not those that were written. */
+export function decodeArchive(bytes: Uint8Array, sha256: string): string[] | null {
+  if (hashOf(bytes) !== sha256) return null
+  return gunzipSync(bytes).toString().trimEnd().split('\n')
+}
+
+function parquetOf(columns: readonly Column[], lines: readonly Line[]): Uint8Array {
+  const rows = lines.map((line) => ({ line, row: JSON.parse(line.text) as Fields }))
+  const fields = columns.map(([name, type]) => ({ name, ...TYPES[type], repetition_type: 'OPTIONAL' as const }))
+  const schema = [{ name: 'root', num_children: columns.length }, ...fields]
+  const writer = new ByteWriter()
+  const file = new ParquetWriter({
+    writer,
+    schema,
+    codec: 'GZIP',
+    compressors: { GZIP: (input) => gzipSync(input, { level: 1 }) },
+    kvMetadata: [{ key: 'reflex.schema_version', value: String(ARCHIVE_SCHEMA) }],
+  })
+  const columnData = columns.map(([name, type, value]) => ({
+    name,
+    data: rows.map(({ row, line }) => value(row, line)),
+    // Long and distinct values: a dictionary and bounds would only cost time.
+    ...(type === 'json' && { encoding: 'PLAIN' as const, statistics: false }),
+  }))
+  void file.write({ columnData, rowGroupSize: lines.length })
+  // The writer would encode the texts of a JSON column a second time, so they become JSON last.
+  for (const [index, [, type]] of columns.entries()) if (type === 'json') Object.assign(fields[index] ?? {}, { converted_type: 'JSON' })
+  void file.finish()
+  return writer.getBytes()
+}
+
+const encoded = (format: EncodedFile['format'], bytes: Uint8Array): EncodedFile => ({ format, bytes, sha256: hashOf(bytes) })
+const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
