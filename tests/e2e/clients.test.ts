@@ -282,7 +282,7 @@ test('the curl commands of the README and of the examples work as they are print
   const kinds = (body as { items: { kind: string }[] }).items.map(({ kind }) => kind)
   expect({ status, kinds: kinds.filter((kind) => kind !== 'model-called') }).toEqual({
     status: 200,
-    kinds: ['event-accepted', 'turn-started', 'reply-sent', 'event-ended', 'turn-ended'],
+    kinds: ['event-accepted', 'turn-started', 'reply-sent', 'turn-ended', 'event-ended'],
   })
   expect(await run(register)).toMatchObject({ status: 201, body: { version: 1, state: 'active' } })
   expect(await run(chain)).toMatchObject({ status: 200, body: { scope: 'chat/me', settings: { reflexes: [{ id: 'greet' }] } } })
