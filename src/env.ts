@@ -36,6 +36,8 @@ export interface Env {
   REFLEX_ADMIN_KEY?: string
   /** Signs tickets for sockets and streams; derived from REFLEX_ADMIN_KEY if unset. */
   REFLEX_TICKET_SECRET?: string
+  /** The deployed version, if the binding is configured. */
+  CF_VERSION_METADATA?: { id: string }
   REFLEX_MODEL?: string
   /** Local server only: maps a stack trace to source files. */
   REFLEX_STACK_MAPPER?: string

@@ -1,5 +1,5 @@
 import type { EntryKind, LogEntry } from '../../src/contract/log-entry.ts'
-import type { Histogram } from '../../src/contract/reflex-report.ts'
+import type { Histogram } from '../../src/contract/reports/reflex-report.ts'
 import { countSample, emptyHistogram, percentiles } from '../../src/reflexes/metrics.ts'
 
 type Run = Extract<LogEntry, { kind: Extract<EntryKind, 'reflex-fired' | 'reflex-passed'> }>

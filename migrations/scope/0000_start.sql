@@ -112,6 +112,12 @@ CREATE TABLE `parked_runs` (
 	`parked_at` integer NOT NULL
 ) WITHOUT ROWID;
 --> statement-breakpoint
+CREATE TABLE `parts` (
+	`hash` text PRIMARY KEY NOT NULL,
+	`at` integer NOT NULL,
+	`value` text NOT NULL
+) WITHOUT ROWID;
+--> statement-breakpoint
 CREATE TABLE `skill_outputs` (
 	`idempotence_key` text PRIMARY KEY NOT NULL,
 	`outputs` text NOT NULL,

@@ -43,6 +43,8 @@ export type Trigger<E extends Event> = (
 
 export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly EventSchema[]> = {
   name: string
+  /** Your own version of the agent's code, for the log and replays. */
+  version?: string
   scopes: readonly string[]
   events?: Schemas
   filters?: readonly Filter<AgentEvent<Schemas>>[]

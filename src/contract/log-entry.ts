@@ -37,7 +37,8 @@ export type Cause = { turn_id: string } | { by: string }
 export type EntryBody =
   /** A request proposed a skill or called a tool: the root of what follows. */
   | { kind: 'call-received'; call: 'skill' | 'tool'; name: string; by: string }
-  | { kind: 'event-accepted'; event_type: string; source: string; via: Via }
+  /** `basis`: the hash of the part that holds the agent, the deployment and the settings. */
+  | { kind: 'event-accepted'; event_type: string; source: string; via: Via; basis?: string }
   | { kind: 'event-retried'; attempts: number; error: string; due_at: string }
   | { kind: 'event-ended'; status: OutcomeStatus; attempts: number; outcome: Outcome; error: string | null }
   | { kind: 'event-reopened'; by: string }
@@ -101,8 +102,11 @@ export type EntryBody =
       idempotence_key: string | null
     }
   | { kind: 'reply-sent'; turn_id: string | null; reflex_id: string | null; content: string }
-  /** `context` is null if the previous entry has it under the same `context_hash`. */
-  | ({ kind: 'reflex-fired'; action: Action } & ReflexRunEntry)
+  /**
+   * `context` is null if the previous entry has it under the same `context_hash`. `reused`: its
+   * key was carried out before.
+   */
+  | ({ kind: 'reflex-fired'; action: Action; reused?: true } & ReflexRunEntry)
   | ({ kind: 'reflex-passed'; reason: PassReason; error: string | null; detail?: string } & ReflexRunEntry)
   /** The outcome of a reflex's action that took the effect lane. */
   | {
@@ -142,6 +146,8 @@ type ReflexRunEntry = {
   context: unknown
   fuel: number
   duration_us: number
+  /** The state that the limits of its reference were checked against, if it has any. */
+  pace?: { last_at: number | null; minute: number; fired: number }
 }
 /**
  * `refused`: not allowed here. `cooldown`, `rate`: the chain's limits. `suspended`: it failed too

@@ -3,9 +3,9 @@ import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
 import type { Decider } from './approval.ts'
 import type { EventOutcome, EventReceipt, EventRecord } from './event-record.ts'
-import type { Via } from './log-entry.ts'
+import type { LogEntry, Via } from './log-entry.ts'
 import type { CallKeys, ToolCall } from './reflex.ts'
-import type { ReflexMetrics } from './reflex-report.ts'
+import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './schedule.ts'
 import type { ContextView, Counters, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
@@ -20,6 +20,18 @@ export type Page<Item> = { items: Item[]; next_cursor: string | null }
 
 /** A request's place in its caller's trace: the trace, and the caller's span if there is one. */
 export type TraceContext = { trace_id: string; parent_id: string | null }
+
+/** A scope's part of a trace: entries, the events that they are about, and parts by hash. */
+export type TraceRecording = {
+  scope: string
+  agent: { name: string; version: string | null }
+  deployment: string | null
+  settings: Settings
+  complete: boolean
+  entries: LogEntry[]
+  events: { seq: number; event: Event }[]
+  parts: Record<string, unknown>
+}
 
 /** The client of a socket or stream, in the header `x-reflex-connect`. */
 export type Connect = {
@@ -68,6 +80,8 @@ export interface ScopeApi {
   /** Returns the newest events; `before` is the `next_cursor` of the previous page. */
   context(limit: number, before?: number): Promise<ContextView>
   readLog(after: number, limit: number, before?: number): Promise<{ entries: string[]; last_seq: number }>
+  /** JSON of a TraceRecording, or of null if the log does not name the trace. */
+  recording(trace_id: string): Promise<string>
   event(id: string): Promise<EventRecord | null>
   /** `by` is a name, for the log; `key_id` is the key that changes them. */
   configure(patch: SettingsPatch, by: string, key_id?: string): Promise<Result<{ settings: Settings }, Refused<'invalid'>>>

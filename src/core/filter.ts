@@ -15,7 +15,9 @@ export function all(...filters: Filter[]): Filter {
 export const any = <E extends Event>(...filters: Filter<E>[]): Filter<E> =>
   made(filters, (event, context) => filters.some((filter) => filter(event, context)))
 export const not = <E extends Event>(filter: Filter<E>): Filter<E> => made([filter], (event, context) => !filter(event, context))
-const made = <E extends Event>(of: Filter<E>[], filter: Filter<E>) => Object.assign(filter, { types: of.flatMap(namedTypes) })
+const made = <E extends Event>(of: Filter<E>[], filter: Filter<E>) =>
+  Object.assign(filter, { types: of.flatMap(namedTypes), stateful: of.some((one) => 'stateful' in one && one.stateful) })
+const stateful = (filter: Filter): Filter => Object.assign(filter, { stateful: true })
 type TypeFilter<Type extends string> = Filter & { types: readonly Type[] }
 export const typeFilter = <const Type extends string>(...types: Type[]): TypeFilter<Type> =>
   Object.assign(({ type }: Event) => types.some((one) => one === type), { types })
@@ -42,11 +44,9 @@ export function keywordFilter(keywords: readonly string[]): Filter {
 type Limit = { window_s: number; limit: number; key?: (event: Event) => string }
 /** Passes `limit` events of a key within `window_s`, by their timestamps; a retry passes again. */
 export function rateLimitFilter({ limit, window_s, key = ({ scope }) => scope }: Limit): Filter {
-  const window_ms = window_s * 1000
-  const passed = new Map<string, { id: string; at: number }[]>()
-  return (event) => {
-    const at = Date.parse(event.timestamp)
-    const name = key(event)
+  const [window_ms, passed] = [window_s * 1000, new Map<string, { id: string; at: number }[]>()]
+  return stateful((event) => {
+    const [at, name] = [Date.parse(event.timestamp), key(event)]
     const earlier = passed.get(name) ?? []
     if (earlier.some(({ id }) => id === event.id)) return true
     // Near in time on either side: an event far in the future must not block those of the present.
@@ -57,7 +57,7 @@ export function rateLimitFilter({ limit, window_s, key = ({ scope }) => scope }:
     const [first, second] = passed
     for (const rested of [first, second]) if (rested?.[1].every((other) => other.at <= at - window_ms)) passed.delete(rested[0])
     return true
-  }
+  })
 }
 
 /** Passes the first event of each key within `window_s`. */

@@ -25,6 +25,7 @@ import { scopeEventRoutes } from './events/scope-events.ts'
 import { scopeRoutes } from './scopes/scopes.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
 import { timerRoutes } from './scopes/timers.ts'
+import { traceReplayRoutes } from './traces/routes.ts'
 
 export type App = ReturnType<typeof createApp>
 
@@ -69,6 +70,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', approvalRoutes)
     .route('/', deadLetterRoutes)
     .route('/', keyRoutes)
+    .route('/', traceReplayRoutes)
   for (const { routes } of agents.agents) if (routes) app.route('/', routes)
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)
   for (const [name, schema] of Object.entries(eventShapes(agents))) app.openAPIRegistry.registerComponent('schemas', name, schema)

@@ -8,7 +8,7 @@ import type { Filter } from '../core/deps.ts'
 import type { Event } from '../core/event.ts'
 import { relevant } from '../core/filter.ts'
 import type { ContextJson } from './context-json.ts'
-import type { History } from './history.ts'
+import type { History, Pace } from './history.ts'
 import type { RecentAction, ReflexContext } from './reflex-context.ts'
 import { runReflex } from './run-reflex.ts'
 import type { Sandbox } from './sandbox.ts'
@@ -77,6 +77,8 @@ export type Step = {
   shown: Shown | null
   fire: Fire | null
   passed: { reason: Reason; error: string | null } | null
+  /** The state that the limits of its reference were checked against; null if it has none. */
+  pace: Pace | null
 }
 /** `unperceived`: an outside process will claim the event. `acted`: the fire that acts, if any. */
 export type Decision = {
@@ -146,7 +148,8 @@ class Batch {
     for (const link of chain) {
       for (const version of link.watching) decision.steps.push(this.#run(one, version, 'shadow', shown))
       if (decision.acted) continue
-      const step = this.#heldBack(link) ?? this.#run(one, link.acting as ReflexVersion, 'active', shown)
+      const pace = this.#pace(link)
+      const step = { ...(this.#heldBack(link) ?? this.#run(one, link.acting as ReflexVersion, 'active', shown)), pace }
       decision.steps.push(step)
       if (!step.fire) continue
       decision.acted = step.fire
@@ -168,6 +171,10 @@ class Batch {
     if (!acting) return not('missing', 'its newest version is in shadow mode')
     const reason = this.#history(acting.id).heldBack(reference, this.#situation.now)
     return reason === null ? null : not(reason, null)
+  }
+
+  #pace({ reference: { cooldown_s, rate }, acting }: Link): Pace | null {
+    return acting && (cooldown_s !== undefined || rate !== undefined) ? this.#history(acting.id).pace : null
   }
 
   #run({ event }: Perceived, version: ReflexVersion, state: 'active' | 'shadow', show: (recent: RecentAction[]) => Shown): Step {
@@ -219,7 +226,7 @@ class Batch {
   }
 }
 
-const NOTHING_RAN = { ran: null, shown: null, fire: null, passed: null }
+const NOTHING_RAN = { ran: null, shown: null, fire: null, passed: null, pace: null }
 const FUEL_USED_UP = { reason: 'fuel', error: 'the events that came with this one used up what reflexes may compute at once' } as const
 const TOO_LARGE = { reason: 'too_large', error: 'the event and the scratch are larger than what a reflex can be shown' } as const
 

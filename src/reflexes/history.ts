@@ -5,7 +5,8 @@ import type { RecentAction } from './reflex-context.ts'
 /** `at` is ISO 8601, as reflexes are shown it. */
 type FireRecord = { at: string; event_id: string; action: Action; overruled?: true }
 /** `minute` counts from the epoch. */
-export type HistoryRecord = { fires: FireRecord[]; last_at: number | null; minute: number; fired: number }
+export type Pace = { last_at: number | null; minute: number; fired: number }
+export type HistoryRecord = { fires: FireRecord[] } & Pace
 
 const RECENT = 10
 const DEFAULT_RATE = 6000
@@ -22,6 +23,11 @@ export class History {
 
   get record(): HistoryRecord {
     return this.#record
+  }
+
+  get pace(): Pace {
+    const { last_at, minute, fired } = this.#record
+    return { last_at, minute, fired }
   }
 
   copy(): History {

@@ -1,7 +1,7 @@
-import type { Histogram, Percentiles, PresentedMetrics, ReflexMetrics } from '../contract/reflex-report.ts'
+import type { Histogram, Percentiles, PresentedMetrics, ReflexMetrics } from '../contract/reports/reflex-report.ts'
 import type { Run } from './sandbox.ts'
 
-export type { Histogram, ReflexMetrics } from '../contract/reflex-report.ts'
+export type { Histogram, ReflexMetrics } from '../contract/reports/reflex-report.ts'
 
 export const emptyMetrics = (): ReflexMetrics => ({
   runs: 0,

@@ -1,4 +1,4 @@
-import type { ReflexMetrics } from '../contract/reflex-report.ts'
+import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
 import type { ReflexState } from '../contract/reflex.ts'
 import { emptyMetrics } from './metrics.ts'
 import type { Run } from './sandbox.ts'

@@ -21,7 +21,7 @@ export type Next =
 
 export type ApplyParts = Pick<
   Lanes,
-  'scope' | 'inbox' | 'memory' | 'log' | 'records' | 'proving' | 'settlement' | 'turns' | 'toolbox' | 'agent'
+  'scope' | 'inbox' | 'memory' | 'log' | 'basis' | 'records' | 'proving' | 'settlement' | 'turns' | 'toolbox' | 'agent'
 > & {
   actions: Actions
 }
@@ -37,7 +37,8 @@ type Applied = { decision: Decision; row: Judged; fired_seq: number }
  */
 export function apply(unit: Unit, decisions: readonly Decision[], { via, no_turn }: How, parts: ApplyParts): Next[] {
   const { inbox, settlement } = parts
-  const applied = decisions.map((decision) => record(unit, decision, { via, no_turn }, parts))
+  const basis = via ? parts.basis(unit) : null
+  const applied = decisions.map((decision) => record(unit, decision, { via, no_turn, basis }, parts))
   const rows = applied.map(({ row }) => row)
   if (via) inbox.insert(unit, rows)
   else
@@ -59,10 +60,23 @@ export function apply(unit: Unit, decisions: readonly Decision[], { via, no_turn
 const RETRIED: ReadonlySet<Decision['perceived']> = new Set(['failed', 'unperceived'])
 
 /** Logs a decision, counts its runs and joins its event to the context. */
-function record(unit: Unit, decision: Decision, { via, no_turn }: How, { log, memory, records, proving }: ApplyParts): Applied {
+function record(
+  unit: Unit,
+  decision: Decision,
+  { via, no_turn, basis }: How & { basis: string | null },
+  { log, memory, records, proving }: ApplyParts,
+): Applied {
   const { one, steps, acted, perceived, consumed } = decision
   const { event } = one
-  if (via) unit.log({ ...headOf(event), kind: 'event-accepted', event_type: event.type, source: event.source, via })
+  if (via)
+    unit.log({
+      ...headOf(event),
+      kind: 'event-accepted',
+      event_type: event.type,
+      source: event.source,
+      via,
+      ...(basis !== null && { basis }),
+    })
   const shown = new Set<string>()
   const seqs = steps.map((step) => unit.log(entryOf(step, decision, { log, shown })))
   for (const { id, version, state, ran, fire, passed } of steps) {
@@ -163,17 +177,30 @@ function actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: De
 
 /** Logs a context shared by several steps once. */
 function entryOf(
-  { id, version, hash, state, ran, shown, fire, passed }: Step,
+  { id, version, hash, state, ran, shown, fire, passed, pace }: Step,
   { one }: Decision,
   { log, shown: logged }: { log: Log; shown: Set<string> },
 ): NewEntry {
   const context = shown && !logged.has(shown.hash) && ran ? log.cleanContext(shown.context, shown.json.text) : null
   if (ran && shown) logged.add(shown.hash)
-  const seen = { context_hash: ran && shown ? shown.hash : null, context, fuel: ran?.run.fuel ?? 0, duration_us: ran?.run.duration_us ?? 0 }
+  const seen = {
+    context_hash: ran && shown ? shown.hash : null,
+    context,
+    fuel: ran?.run.fuel ?? 0,
+    duration_us: ran?.run.duration_us ?? 0,
+    ...(pace && { pace }),
+  }
   const head = childHead(headOf(one.event))
   if (fire) {
     const named = { reflex_id: id, version: fire.version.version, hash: fire.version.hash, state }
-    return { ...head, kind: 'reflex-fired', action: cleaned(log, fire.action), ...named, ...seen }
+    return {
+      ...head,
+      kind: 'reflex-fired',
+      action: cleaned(log, fire.action),
+      ...(fire.reused && { reused: true as const }),
+      ...named,
+      ...seen,
+    }
   }
   const why = passed ?? { reason: 'null' as const, error: null }
   return { ...head, kind: 'reflex-passed', ...why, ...meaningOf(why.reason), reflex_id: id, version, hash, state, ...seen }

@@ -16,7 +16,8 @@ import { Database } from './storage/database.ts'
 import { CALLER } from './upkeep/guard.ts'
 import { isLaid, laySchema } from './storage/lay-schema.ts'
 import { OwnWork } from './upkeep/own-work.ts'
-import { eventHead } from './log/spans.ts'
+import { reopen } from './inbox/reopen.ts'
+import { recordingOf } from './log/trace-recording.ts'
 import { contextOf, stateOf } from './state.ts'
 
 /**
@@ -63,6 +64,10 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
 
   async readLog(after: number, limit: number, before?: number): Promise<{ entries: string[]; last_seq: number }> {
     return { entries: this.#parts.log.read(after, limit, before).map(({ text }) => text), last_seq: this.#parts.log.last }
+  }
+
+  async recording(trace_id: string) {
+    return JSON.stringify(recordingOf(this.#parts, trace_id))
   }
 
   async event(id: string) {
@@ -156,18 +161,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async reopen(ids: string[], by: string) {
-    const { unit, guard, inbox, view, loop, turns, effects } = this.#parts
-    const rows = unit((unit) => {
-      const reopened = inbox.reopen(unit, ids)
-      for (const { seq } of reopened) guard.releaseEvent(seq)
-      const earlier = view.earlierTurns(reopened.map(({ seq }) => seq))
-      effects.journal.assumeFailed(unit, earlier, 'may have happened; its event was retried by hand')
-      unit.log(...reopened.map((row) => ({ ...eventHead(row), kind: 'event-reopened', by }) as const))
-      return reopened
-    })
-    loop.perceiveWaiting()
-    turns.consider()
-    return rows.map(({ id }) => id)
+    return reopen(this.#parts, ids, by)
   }
 
   async discard(ids: string[], by: string) {

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 import { approvalStatuses, type ApprovalRun } from '../contract/approval.ts'
 import { artifactKinds, stages, type ArtifactHead, type ArtifactKind } from '../contract/artifact.ts'
-import type { ReflexMetrics } from '../contract/reflex-report.ts'
+import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
 import { skillSharing } from '../contract/skill.ts'
 
 /**

@@ -3,7 +3,7 @@ import { coversScope } from '../../contract/principal.ts'
 import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../reflexes/metrics.ts'
 import { metricsOf } from '../../store/reflex-metrics.ts'
 import { guard, json, problems, resource, routes, scopePath } from '../describe/describe.ts'
-import { reflexMetrics } from '../../contract/reflex-report.ts'
+import { reflexMetrics } from '../../contract/reports/reflex-report.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
 import { storeOf } from '../../store/store.ts'
 

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { reflexRun } from '../../contract/reflex.ts'
-import { evaluation } from '../../contract/reflex-report.ts'
+import { evaluation } from '../../contract/reports/reflex-report.ts'
 import { scopeName } from '../../core/event.ts'
 import { evaluateRecordings } from '../../reflexes/evaluation.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'

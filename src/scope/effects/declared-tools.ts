@@ -1,4 +1,4 @@
-import type { Result } from '../../base/result.ts'
+import type { FoundTool } from '../../agent/toolbox.ts'
 import { z } from 'zod'
 import { defineTool, type ToolDefinition } from '../../tools/define-tool.ts'
 import type { Env } from '../../env.ts'
@@ -11,8 +11,6 @@ import { argumentsRefusal, secretRefusal } from '../../tools/tool-secrets.ts'
 import { asSchema, type Schema } from 'ai'
 import { messageOf } from '../../base/error-text.ts'
 import { withDeadline } from '../../base/deadline.ts'
-
-export type FoundTool = Result<{ definition: ToolDefinition }>
 
 type Parts = { scope: string; env: Env; settings: () => Settings; fetch: typeof fetch; now: () => number }
 

@@ -1,4 +1,4 @@
-import { byteLength, fitsBytes } from '../../base/byte-length.ts'
+import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
 import { redactor } from '../../traces/redact.ts'
@@ -6,7 +6,7 @@ import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
 import { pack, unpack, type Packed } from './packed.ts'
-import { createHash } from 'node:crypto'
+import { boundedEntry } from './bounded-entry.ts'
 
 /** A unit of work writes one row, or several of about this size: a row is read as a whole. */
 const ROW_BYTES = 64_000
@@ -60,6 +60,11 @@ export class Log {
    */
   clean(value: unknown): unknown {
     return this.#redact(value)
+  }
+
+  /** Masks the deployment's secrets in a text. */
+  hide(text: string): string {
+    return this.#hider.text(text)
   }
 
   /** `text` is the value's JSON. */
@@ -162,6 +167,17 @@ export class Log {
     return found
   }
 
+  /** The entries of a trace, oldest first. */
+  ofTrace(trace_id: string, most: number): LogEntry[] {
+    const named = `"trace_id":"${trace_id}"`
+    const found: LogEntry[] = []
+    for (const { text } of this.#from(0)) {
+      if (found.length === most) break
+      if (text.includes(named)) found.push(JSON.parse(this.#show({ kind: kindOf(text), text })) as LogEntry)
+    }
+    return found.filter((entry) => entry.trace_id === trace_id)
+  }
+
   *#from(first: number): Iterable<Text> {
     this.write()
     const sql = 'SELECT seq, entries FROM log WHERE seq >= coalesce((SELECT max(seq) FROM log WHERE seq <= ?1), 0) ORDER BY seq'
@@ -205,33 +221,3 @@ const textsOf = ({ entries }: LogRow): string[] => unpack(entries).slice(1, -1).
 
 /** Quotes within strings are escaped, so that the first match is the entry's own field. */
 const kindOf = (text: string): string => /"kind":"([^"]*)"/.exec(text)?.[1] ?? ''
-
-/** Shorter fields are always kept: they identify the entry. */
-const SHORT = 1000
-
-/**
- * Limits an entry's JSON to one SQL value by replacing its largest fields with their size and hash.
- * Otherwise a failed log write would roll back the recorded change.
- */
-export function boundedEntry(text: string, entry: LogEntry): string {
-  if (fitsBytes(text, limits.log_entry_bytes)) return text
-  const fields = Object.entries(entry).map(([name, value]) => {
-    const json = JSON.stringify(value) ?? 'null'
-    return { name, value, json, bytes: byteLength(json) }
-  })
-  const largest = fields.toSorted((one, other) => other.bytes - one.bytes)
-  const kept: Record<string, unknown> = { ...entry }
-  let excess = byteLength(text) - limits.log_entry_bytes
-  for (const { name, value, json, bytes } of largest) {
-    if (excess <= 0 || bytes <= SHORT) break
-    kept[name] = notLogged(value, json, bytes)
-    excess -= bytes - SHORT
-  }
-  return JSON.stringify(kept)
-}
-
-/** A string stays a string, so that the field keeps its type. */
-function notLogged(value: unknown, json: string, bytes: number): unknown {
-  const sha256 = createHash('sha256').update(json).digest('hex')
-  return typeof value === 'string' ? `[not logged: ${bytes} bytes, sha256 ${sha256}]` : { not_logged: { bytes, sha256 } }
-}

@@ -7,7 +7,7 @@ import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from 
 import type { Agent } from '../../agent/define-agent.ts'
 import type { Database } from '../storage/database.ts'
 import type { Log } from '../log/log.ts'
-import type { Toolbox } from '../effects/toolbox.ts'
+import type { Toolbox } from '../../agent/toolbox.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import { shownOf } from './reflex-context.ts'
 

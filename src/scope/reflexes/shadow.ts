@@ -7,7 +7,7 @@ import { promotable, proofOf, countTrial, demotionOf } from '../../reflexes/prom
 import type { Step } from '../../reflexes/decide.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../log/spans.ts'
-import type { Toolbox } from '../effects/toolbox.ts'
+import type { Toolbox } from '../../agent/toolbox.ts'
 import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
 import type { ReflexSync } from './sync.ts'

@@ -1,5 +1,5 @@
 import type { Action } from '../../contract/action.ts'
-import type { ReflexMetrics } from '../../contract/reflex-report.ts'
+import type { ReflexMetrics } from '../../contract/reports/reflex-report.ts'
 import { History, type HistoryRecord } from '../../reflexes/history.ts'
 import { emptyMetrics } from '../../reflexes/metrics.ts'
 import { emptyTrial, type Trial } from '../../reflexes/promotion.ts'

@@ -58,6 +58,9 @@ export const log = sqliteTable('log', {
   entries: text().notNull(),
 })
 
+/** Values that log entries name by their hash, each stored once: settings, messages of prompts. */
+export const parts = sqliteTable('parts', { hash: text().primaryKey(), at: integer().notNull(), value: text().notNull() })
+
 /** Small values: the object's name, settings, counters, scratch, the running turn. */
 export const state = sqliteTable('state', { key: text().primaryKey(), value: text().notNull() })
 

@@ -9,6 +9,7 @@ import { InboxView } from '../inbox/view.ts'
 import { Jobs } from '../jobs.ts'
 import { dropObject } from '../log/failures.ts'
 import { Log } from '../log/log.ts'
+import { LogParts } from '../log/log-parts.ts'
 import { Records } from '../reflexes/stats.ts'
 import { EventReplica } from '../replication/event-replica.ts'
 import { Outbox, topicsOf } from '../replication/outbox.ts'
@@ -17,7 +18,24 @@ import { Alarm } from '../upkeep/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
 import { Counters } from './counters.ts'
 import type { Database } from './database.ts'
-import { Deferred, unitOfWork } from './unit.ts'
+import { Deferred, unitOfWork, type Unit } from './unit.ts'
+import type { Agent } from '../../agent/define-agent.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+
+/** The basis of a scope's decisions. Entries name it by its hash. */
+export type Basis = { agent: { name: string; version: string | null }; deployment: string | null; settings: Settings }
+type BasisParts = { env: Env; agent: () => Agent; settings: () => Settings; log_parts: LogParts }
+
+/** Stores the basis in force, and returns its hash. */
+function basisOf({ env, agent, settings, log_parts }: BasisParts): (unit: Unit) => string {
+  let current: Basis | undefined
+  return (unit) => {
+    const { name, version = null } = agent()
+    if (current?.settings !== settings() || current.agent.name !== name)
+      current = { agent: { name, version }, deployment: env.CF_VERSION_METADATA?.id ?? null, settings: settings() }
+    return log_parts.put(unit, current)
+  }
+}
 
 export type Host = {
   context: DurableObjectState
@@ -44,6 +62,7 @@ export function composeGround(host: Host) {
   const alarm = new Alarm(context.storage, { now, laid: () => database.laid })
   const log = new Log(database, now, hider)
   log.redact(settings().redact)
+  const log_parts = new LogParts(database, log)
   const guard = new Guard({ database, now })
   const inbox = new Inbox(database, hider)
   const records = new Records(database)
@@ -67,6 +86,8 @@ export function composeGround(host: Host) {
     counters,
     alarm,
     log,
+    log_parts,
+    basis: basisOf({ env, agent, settings, log_parts }),
     guard,
     inbox,
     view: new InboxView(database),

@@ -9,7 +9,7 @@ const BATCH = 1000
 
 type Parts = Pick<
   Lanes,
-  'guard' | 'inbox' | 'memory' | 'log' | 'counters' | 'effects' | 'done_keys' | 'action_keys' | 'replica' | 'settings'
+  'guard' | 'inbox' | 'memory' | 'log' | 'log_parts' | 'counters' | 'effects' | 'done_keys' | 'action_keys' | 'replica' | 'settings'
 > & {
   runs: SkillRuns
 }
@@ -36,7 +36,7 @@ export class Retention {
 
   /** Deletes one batch. If expired data is left, the next batch follows after a second. */
   sweep(unit: Unit): void {
-    const { inbox, memory, log, effects, done_keys, action_keys, replica, runs } = this.#parts
+    const { inbox, memory, log, log_parts, effects, done_keys, action_keys, replica, runs } = this.#parts
     const due = this.nextDue()
     if (due === null || unit.now < due) return
     const before = unit.now - this.#retained()
@@ -48,6 +48,7 @@ export class Retention {
       // Events that D1 does not have yet are kept, and so is the log that names them.
       kept === null ? 0 : inbox.forget(unit, before, BATCH, { kept, floor: memory.floor }),
       log.forget(unit, before, BATCH, replica.mark),
+      log_parts.forget(unit, before, BATCH),
       effects.journal.forget(unit, before, BATCH),
       action_keys.forget(unit, before, BATCH),
       runs.forget(unit, before, BATCH),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { action } from './action.ts'
-import { act, passes } from './reflex.ts'
+import { action } from '../action.ts'
+import { act, passes } from '../reflex.ts'
 
 const count = z.int()
 const percentiles = z.object({ p50: count, p90: count, p99: count, max: z.number() })

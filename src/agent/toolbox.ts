@@ -1,12 +1,15 @@
-import type { Agent } from '../../agent/define-agent.ts'
-import type { ToolDefinition } from '../../tools/define-tool.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
-import type { KeyOf } from '../../contract/reflex.ts'
-import { callKeys } from '../../tools/tool-keys.ts'
-import type { DeclaredTools, FoundTool } from './declared-tools.ts'
+import type { Result } from '../base/result.ts'
+import type { Agent } from './define-agent.ts'
+import type { ToolDefinition } from '../tools/define-tool.ts'
+import type { Settings } from '../contract/settings/settings.ts'
+import type { KeyOf } from '../contract/reflex.ts'
+import { callKeys } from '../tools/tool-keys.ts'
 
 type Tools = Readonly<Record<string, ToolDefinition>>
-type Parts = { scope: string; agent: () => Agent; settings: () => Settings; outside: DeclaredTools }
+export type FoundTool = Result<{ definition: ToolDefinition }>
+/** Tools outside the Worker. `find` returns null for names of other tools. */
+export type OutsideTools = { ready(): Promise<void>; available(): Tools; find(name: string): FoundTool | null }
+type Parts = { scope: string; agent: () => Agent; settings: () => Settings; outside: OutsideTools }
 
 /**
  * The tools that this scope may use: the agent's, those of the settings, and its own if granted.

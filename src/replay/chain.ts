@@ -1,0 +1,181 @@
+import { createHash } from 'node:crypto'
+import { permit } from '../agent/permit.ts'
+import { Toolbox } from '../agent/toolbox.ts'
+import type { Action } from '../contract/action.ts'
+import type { LogEntry } from '../contract/log-entry.ts'
+import type { Settings } from '../contract/settings/settings.ts'
+import { DecisionContext } from '../core/decision-context.ts'
+import type { Filter } from '../core/deps.ts'
+import { relevant } from '../core/filter.ts'
+import { ContextJson } from '../reflexes/context-json.ts'
+import { decide, type Perceived, type Situation, type Step } from '../reflexes/decide.ts'
+import { emptyTrial } from '../reflexes/promotion.ts'
+import type { ReflexContext } from '../reflexes/reflex-context.ts'
+import {
+  ANY_INPUT,
+  contextsOf,
+  fuelLeft,
+  linkOf,
+  recordedHistory,
+  recordedTools,
+  showRecorded,
+  type ReflexEntry,
+} from './recorded-chain.ts'
+import { differences, Unrecorded, type Comparison } from './report.ts'
+import type { ReplayHost, Source } from './source.ts'
+
+type Accepted = Extract<LogEntry, { kind: 'event-accepted' }>
+type Perceiving = { accepted: Accepted; perceived: Perceived; steps: ReflexEntry[]; settings: Settings }
+
+/** Replays what the scope's filters and reflexes decided on each event of the trace. */
+export function replayChains(source: Source, host: ReplayHost, comparison: Comparison): void {
+  for (const accepted of source.entriesOf('event-accepted')) {
+    const found = source.eventOf(accepted.event_ids[0] ?? '')
+    const settings = source.basisOf(accepted)?.settings
+    if (!found || !settings) {
+      comparison.cannot(accepted, 'filter', found ? 'the settings in force are not in the recording' : 'the event is not in the recording')
+      continue
+    }
+    const { seq, event } = found
+    const perceived = { seq, event, attempts: 0, text: JSON.stringify(event) }
+    const steps = source.entriesOf('reflex-fired', 'reflex-passed').filter(({ event_ids }) => event_ids[0] === event.id)
+    replayOne({ accepted, perceived, steps, settings }, { source, host, comparison })
+  }
+}
+
+type Around = { source: Source; host: ReplayHost; comparison: Comparison }
+
+function replayOne(one: Perceiving, around: Around): void {
+  const { source, host, comparison } = around
+  const { accepted, perceived, steps } = one
+  const recorded = perceivedAs(one, source)
+  const filtered = { known: true }
+  try {
+    const { decisions } = decide([perceived], situationOf(one, around, { recorded, filtered }))
+    const [decision] = decisions
+    if (!decision) throw new Unrecorded('nothing was decided')
+    const { failure } = decision
+    if (filtered.known) {
+      const replayed = { perceived: decision.perceived, error: failure?.error ?? null }
+      comparison.compare(accepted, 'filter', { recorded, replayed })
+    }
+    compareSteps(steps, decision.steps, { comparison, clean: host.cleaner(one.settings), accepted })
+  } catch (error) {
+    if (!(error instanceof Unrecorded)) throw error
+    comparison.cannot(steps[0] ?? accepted, steps.length > 0 ? 'reflex' : 'filter', error.message)
+  }
+}
+
+type Verdict = { perceived: 'joined' | 'ignored' | 'failed' | 'unperceived'; error: string | null }
+
+/** The filters' verdict, by what followed the event in the log. */
+function perceivedAs({ perceived: { event }, steps, settings }: Perceiving, source: Source): Verdict {
+  if (settings.consumer === 'pull') return { perceived: 'unperceived', error: null }
+  const of = ({ event_ids }: LogEntry) => event_ids.includes(event.id)
+  const ended = source.entriesOf('event-ended').find(of)
+  if (ended?.status === 'ignored') return { perceived: 'ignored', error: null }
+  const failed = source.entriesOf('filter-failed').findLast(of)
+  const passed = steps.length > 0 || source.entriesOf('turn-started').some(of)
+  return failed && !passed ? { perceived: 'failed', error: failed.error } : { perceived: 'joined', error: null }
+}
+
+type Judging = { recorded: Verdict; filtered: { known: boolean } }
+
+function situationOf(one: Perceiving, { source, host }: Around, { recorded, filtered }: Judging): Situation {
+  const { accepted, steps, settings } = one
+  const { scope } = source
+  const now = Date.parse(accepted.at)
+  const agent = host.agents.agentOf(scope, settings.agent)
+  const toolbox = new Toolbox({ scope, agent: () => agent, settings: () => settings, outside: recordedTools(steps) })
+  toolbox.offer({ write_reflex: ANY_INPUT, update_agent_config: ANY_INPUT })
+  const contexts = contextsOf(steps)
+  return {
+    now,
+    fuel: fuelLeft(steps),
+    perceives: settings.consumer !== 'pull',
+    agent: agent.name,
+    filters: [judge(agent.filters, { recorded, filtered, context: new UnseenContext({ scope, now: () => now }) })],
+    context: () => new DecisionContext({ scope, now: () => now }),
+    chain: settings.reflexes.map((reference) => linkOf(reference, steps, source)),
+    sandbox: host.sandbox,
+    show: () => showRecorded(steps, contexts),
+    history: (who) => recordedHistory(who, steps, contexts),
+    trial: ({ state }) => emptyTrial(state),
+    permit: (action, asked) => permit(action, { ...asked, scope, agents: host.agents, toolbox, has_trigger: agent.trigger !== null }),
+    carriedOut: (id) => steps.some((step) => step.kind === 'reflex-fired' && step.reflex_id === id && step.reused === true),
+  }
+}
+
+/** Core's limits keep state between events, which a replay must neither read nor change. */
+const isStateful = (filter: object): boolean => 'stateful' in filter && filter.stateful === true
+
+/** The agent's filters, except where they depend on what the recording does not have. */
+function judge(filters: readonly Filter[], { recorded, filtered, context }: Judging & { context: DecisionContext }): Filter {
+  const asRecorded = (): boolean => {
+    filtered.known = false
+    return recorded.perceived !== 'ignored'
+  }
+  return (event) => {
+    if (filters.some(isStateful)) return asRecorded()
+    try {
+      return relevant(filters, event, context)
+    } catch (error) {
+      if (error instanceof Unrecorded) return asRecorded()
+      throw error
+    }
+  }
+}
+
+/** The context of the moment is not in the log: a filter that reads it cannot be replayed. */
+class UnseenContext extends DecisionContext {
+  constructor(options: { scope: string; now: () => number }) {
+    super(options)
+    for (const field of ['events', 'scratch'])
+      Object.defineProperty(this, field, {
+        get: () => {
+          throw new Unrecorded('a filter read the context of the moment, which is not in the recording')
+        },
+      })
+  }
+}
+
+type Outcome = { action: Action | null; reused: boolean; reason: string; error: string | null }
+
+function compareSteps(
+  recorded: readonly ReflexEntry[],
+  replayed: readonly Step[],
+  { comparison, clean, accepted }: { comparison: Comparison; clean: (value: unknown) => unknown; accepted: Accepted },
+): void {
+  const contexts = contextsOf(recorded)
+  const left = new Map(replayed.map((step) => [nameOf({ ...step, reflex_id: step.id }), step]))
+  for (const entry of recorded) {
+    const step = left.get(nameOf(entry))
+    left.delete(nameOf(entry))
+    const pair = { recorded: outcomeOfEntry(entry), replayed: step ? clean(outcomeOfStep(step)) : null }
+    const context = contexts.get(entry.context_hash ?? '')
+    if (context && isMasked(context, entry) && differences(pair.recorded, pair.replayed).length > 0)
+      comparison.cannot(entry, 'reflex', 'the context holds redacted values, and the reflex decides otherwise without them')
+    else comparison.compare(entry, 'reflex', pair)
+  }
+  for (const step of left.values()) comparison.compare(accepted, 'reflex', { recorded: null, replayed: clean(outcomeOfStep(step)) })
+}
+
+type Named = { reflex_id: string; version: number | null; state: 'active' | 'shadow' | null }
+const nameOf = ({ reflex_id, version, state }: Named): string => `${reflex_id}@${state === 'shadow' ? version : ''}`
+
+function outcomeOfEntry(entry: ReflexEntry): Outcome & Named {
+  const { reflex_id, version, state } = entry
+  if (entry.kind === 'reflex-passed')
+    return { reflex_id, version, state, action: null, reused: false, reason: entry.reason, error: entry.error }
+  return { reflex_id, version, state, action: entry.action, reused: entry.reused ?? false, reason: 'fired', error: null }
+}
+
+function outcomeOfStep({ id, version, state, fire, passed }: Step): Outcome & Named {
+  const named = { reflex_id: id, version, state }
+  if (fire) return { ...named, action: fire.action, reused: fire.reused, reason: 'fired', error: null }
+  return { ...named, action: null, reused: false, reason: passed?.reason ?? 'null', error: passed?.error ?? null }
+}
+
+/** True if the logged context is not the one that the reflex was shown. */
+const isMasked = (context: ReflexContext, { context_hash }: ReflexEntry): boolean =>
+  createHash('sha256').update(ContextJson.of(context).text).digest('hex') !== context_hash

@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import type { OutsideTools } from '../agent/toolbox.ts'
+import { isJsonFields } from '../base/json.ts'
+import type { LogEntry } from '../contract/log-entry.ts'
+import { agentOwner, type ReflexReference, type ReflexVersion } from '../contract/reflex.ts'
+import { ContextJson } from '../reflexes/context-json.ts'
+import { FUEL_PER_BATCH, type Link, type Shown } from '../reflexes/decide.ts'
+import { History } from '../reflexes/history.ts'
+import { sampleContext, type RecentAction, type ReflexContext } from '../reflexes/reflex-context.ts'
+import { defineTool } from '../tools/define-tool.ts'
+import { Unrecorded } from './report.ts'
+import type { Source } from './source.ts'
+
+export type ReflexEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
+
+/** The contexts that reflexes were shown, by hash: an entry does not repeat that of another. */
+export function contextsOf(steps: readonly ReflexEntry[]): Map<string, ReflexContext> {
+  const found = new Map<string, ReflexContext>()
+  for (const { context, context_hash } of steps) {
+    if (context_hash !== null && isJsonFields(context) && isJsonFields(context['event'])) found.set(context_hash, context as never)
+  }
+  return found
+}
+
+export function showRecorded(
+  steps: readonly ReflexEntry[],
+  contexts: ReadonlyMap<string, ReflexContext>,
+): (recent: RecentAction[]) => Shown {
+  const [base] = contexts.values()
+  const fits = !steps.some((step) => step.kind === 'reflex-passed' && step.reason === 'too_large')
+  return (recent_actions) => {
+    if (!base && fits) throw new Unrecorded('the context that reflexes were shown is not in the recording')
+    const context = { ...(base ?? sampleContext), recent_actions }
+    return { context, json: ContextJson.of(context), hash: '', fits }
+  }
+}
+
+/** Enough fuel, unless the log says that the events before had used it up. */
+export function fuelLeft(steps: readonly ReflexEntry[]): number {
+  const first = steps.findIndex((step) => step.kind === 'reflex-passed' && step.reason === 'fuel')
+  const used = steps.slice(0, first).reduce((sum, { fuel }) => sum + fuel, 0)
+  return first === -1 ? FUEL_PER_BATCH : used
+}
+
+export function recordedHistory(who: string, steps: readonly ReflexEntry[], contexts: ReadonlyMap<string, ReflexContext>): History {
+  const step = steps.find(({ reflex_id, version, state }) => who === (state === 'shadow' ? `${reflex_id}@${version}` : reflex_id))
+  const { recent_actions = [] } = contexts.get(step?.context_hash ?? '') ?? {}
+  const fires = recent_actions.map(({ at, event_id, action }) => ({ at, event_id, action }))
+  return new History({ fires, last_at: null, minute: 0, fired: 0, ...step?.pace })
+}
+
+/** The versions that acted and watched, by what they left in the log. */
+export function linkOf(reference: ReflexReference, steps: readonly ReflexEntry[], source: Source): Link {
+  const own = steps.filter(({ reflex_id }) => reflex_id === reference.id)
+  const active = own.find(({ state }) => state !== 'shadow')
+  const gone = active?.kind === 'reflex-passed' && (active.reason === 'missing' || active.reason === 'suspended') ? active.reason : null
+  const absent = gone === null ? null : { reason: gone, detail: (active?.kind === 'reflex-passed' && active.error) || '' }
+  return {
+    reference,
+    acting: active && gone === null ? versionOf(active, 'active', source) : null,
+    watching: own.filter(({ state }) => state === 'shadow').map((step) => versionOf(step, 'shadow', source)),
+    absent: active ? absent : { reason: 'missing', detail: 'no reflex of this link ran when the event was recorded' },
+  }
+}
+
+function versionOf({ reflex_id: id, version, hash }: ReflexEntry, state: 'active' | 'shadow', source: Source): ReflexVersion {
+  const program = source.program(hash)
+  const owner = agentOwner(source.scope)
+  return {
+    id,
+    version: version ?? 1,
+    hash: hash ?? '',
+    code: program.code,
+    state,
+    state_reason: null,
+    owner,
+    owner_id: owner,
+    scopes: [source.scope],
+    description: '',
+    provenance: { by: owner, scope: source.scope, template: null, origin: null },
+    created_at: 0,
+  }
+}
+
+/** Tools of other servers: the recording says which calls were permitted. */
+export function recordedTools(steps: readonly ReflexEntry[]): OutsideTools {
+  const refusals = new Map<string, string>()
+  for (const step of steps) if (step.kind === 'reflex-passed' && step.reason === 'refused') refusals.set('', step.error ?? '')
+  return {
+    ready: async () => {},
+    available: () => ({}),
+    find: (name) => {
+      if (!OUTSIDE.test(name)) return null
+      const detail = refusals.get('')
+      return detail === undefined ? { ok: true, definition: ANY_INPUT } : { ok: false, detail }
+    },
+  }
+}
+
+const OUTSIDE = /^(?:http|mcp)\./
+
+export const ANY_INPUT = defineTool({
+  description: '',
+  input: z.unknown(),
+  execute: () => Promise.reject(new Unrecorded('a replay calls no tool')),
+})

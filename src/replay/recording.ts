@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { hashJson, jsonValue, sha256 as sha256Of } from '../base/json.ts'
+import type { Refused, Result } from '../base/result.ts'
+import type { TraceRecording } from '../contract/scope-api.ts'
+import type { Settings } from '../contract/settings/settings.ts'
+
+/** The version of the file's shape. A reader converts older versions. */
+export const RECORDING_SCHEMA = 1
+
+/** The agent, the deployment and the settings that decisions were made with. */
+export type Basis = { agent: { name: string; version: string | null }; deployment: string | null; settings: Settings }
+/** An event with its place in the inbox, as it was accepted. */
+export type RecordedEvent = TraceRecording['events'][number]
+export type RecordedProgram = { id: string; version: number; state: string; code: string }
+
+/**
+ * A trace as one self-contained file: all that its decisions were made from, without secrets.
+ * `programs` and `manifests` are keyed by their hash, `parts` by the hash that entries name.
+ */
+export type Recording = TraceRecording & {
+  schema: typeof RECORDING_SCHEMA
+  trace_id: string
+  settings_hash: string
+  programs: Record<string, RecordedProgram>
+  manifests: Record<string, unknown>
+  /** SHA-256 of the canonical JSON of all other fields. */
+  sha256: string
+}
+
+const fields = z.looseObject({
+  schema: z.literal(RECORDING_SCHEMA),
+  trace_id: z.string(),
+  scope: z.string(),
+  agent: z.object({ name: z.string(), version: z.string().nullable() }),
+  deployment: z.string().nullable(),
+  settings: z.looseObject({}),
+  settings_hash: z.string(),
+  complete: z.boolean(),
+  entries: z.array(z.looseObject({ seq: z.int(), at: z.string(), kind: z.string(), trace_id: z.string(), span_id: z.string() })),
+  events: z.array(z.object({ seq: z.int(), event: z.looseObject({ id: z.string(), type: z.string() }) })),
+  programs: z.record(z.string(), z.object({ id: z.string(), version: z.int(), state: z.string(), code: z.string() })),
+  manifests: z.record(z.string(), z.unknown()),
+  parts: z.record(z.string(), z.unknown()),
+  sha256: z.string(),
+})
+
+export async function seal(recording: Omit<Recording, 'sha256'>): Promise<Recording> {
+  return { ...recording, sha256: await hashJson(recording) }
+}
+
+type Flaw = Refused<'not_json' | 'unknown_schema' | 'incomplete' | 'changed'>
+
+/** Reads an exported file. Nothing of a file that is cut off or was changed is used. */
+export async function openRecording(text: string): Promise<Result<{ recording: Recording }, Flaw>> {
+  const value = jsonValue(text)
+  if (typeof value !== 'object' || value === null)
+    return flawed('not_json', 'The file is not a JSON object: it is cut off, or not an exported trace.')
+  const schema: unknown = 'schema' in value ? value.schema : undefined
+  if (schema !== RECORDING_SCHEMA) {
+    const named = schema === undefined ? 'names no schema version' : `has the schema version ${JSON.stringify(schema)}`
+    return flawed('unknown_schema', `The file ${named}; this server reads version ${RECORDING_SCHEMA}.`)
+  }
+  const parsed = fields.safeParse(value)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    return flawed('incomplete', `The file is not complete: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}.`)
+  }
+  const { sha256, ...content } = value as Recording
+  if ((await hashJson(content)) !== sha256) return flawed('changed', 'The content of the file does not match its sha256: it was changed.')
+  // The sandbox shares compiled programs by their hash with live scopes.
+  for (const [hash, { id, code }] of Object.entries((value as Recording).programs))
+    if ((await sha256Of(code)) !== hash) return flawed('changed', `The code of the reflex ${id} does not match its hash.`)
+  return { ok: true, recording: value as Recording }
+}
+
+const flawed = (reason: Flaw['reason'], detail: string): Flaw => ({ ok: false, reason, detail })

@@ -1,0 +1,49 @@
+import { isJsonFields } from '../base/json.ts'
+import type { LogEntry } from '../contract/log-entry.ts'
+import type { Difference, Divergence, UnknownDecision } from '../contract/reports/replay.ts'
+
+/** A decision read something that the recording does not have. */
+export class Unrecorded extends Error {}
+
+/** Differences shown of one decision. */
+const MOST_DIFFERENCES = 20
+
+/** The paths at which two JSON values differ, outermost first. */
+export function differences(recorded: unknown, replayed: unknown): Difference[] {
+  const found: Difference[] = []
+  const walk = (left: unknown, right: unknown, path: string): void => {
+    if (Object.is(left, right) || found.length >= MOST_DIFFERENCES) return
+    if (Array.isArray(left) && Array.isArray(right)) {
+      const length = Math.max(left.length, right.length)
+      for (let index = 0; index < length; index += 1) walk(left[index], right[index], `${path}/${index}`)
+    } else if (isJsonFields(left) && isJsonFields(right)) {
+      const names = new Set([...Object.keys(left), ...Object.keys(right)])
+      for (const name of names) walk(left[name], right[name], `${path}/${name}`)
+    } else found.push({ path, recorded: left ?? null, replayed: right ?? null })
+  }
+  walk(plain(recorded), plain(replayed), '')
+  return found
+}
+
+/** As JSON has it: fields that are undefined do not exist. */
+const plain = (value: unknown): unknown => (value === undefined ? null : (JSON.parse(JSON.stringify(value)) as unknown))
+
+type At = Pick<LogEntry, 'span_id'>
+
+/** Collects what a replay compares. */
+export class Comparison {
+  compared = 0
+  readonly divergences: Divergence[] = []
+  readonly unknown: UnknownDecision[] = []
+
+  compare({ span_id }: At, kind: string, { recorded, replayed }: { recorded: unknown; replayed: unknown }): boolean {
+    this.compared += 1
+    const found = differences(recorded, replayed)
+    this.divergences.push(...found.map((difference) => ({ span_id, kind, ...difference })))
+    return found.length === 0
+  }
+
+  cannot({ span_id }: At, kind: string, reason: string): void {
+    this.unknown.push({ span_id, kind, reason })
+  }
+}

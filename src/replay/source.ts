@@ -1,0 +1,67 @@
+import type { AgentRegistry } from '../agent/registry.ts'
+import { redactor } from '../traces/redact.ts'
+import type { EntryKind, LogEntry } from '../contract/log-entry.ts'
+import type { Settings } from '../contract/settings/settings.ts'
+import type { Sandbox } from '../reflexes/sandbox.ts'
+import type { Basis, RecordedEvent, RecordedProgram, Recording } from './recording.ts'
+import { Unrecorded } from './report.ts'
+
+/** The code of the deployment that replays. */
+export type ReplayHost = {
+  agents: AgentRegistry
+  sandbox: () => Sandbox
+  /** Masks what the log masks, so that a replayed value compares with a recorded one. */
+  cleaner: (settings: Settings) => (value: unknown) => unknown
+}
+
+/** Masks as the log does: fields by their names, and secrets of the deployment by their values. */
+export const cleanerOf =
+  (hide: (value: unknown) => unknown) =>
+  ({ redact }: Settings): ((value: unknown) => unknown) => {
+    const masked = redactor(redact)
+    return (value) => hide(masked(value))
+  }
+
+/** A recording by what its entries name. */
+export class Source {
+  readonly scope: string
+  readonly recording: Recording
+  readonly #events: ReadonlyMap<string, RecordedEvent>
+  readonly #by_seq: ReadonlyMap<number, RecordedEvent>
+
+  constructor(recording: Recording) {
+    this.recording = recording
+    this.scope = recording.scope
+    this.#events = new Map(recording.events.map((one) => [one.event.id, one]))
+    this.#by_seq = new Map(recording.events.map((one) => [one.seq, one]))
+  }
+
+  entriesOf<Kind extends EntryKind>(...kinds: Kind[]): Extract<LogEntry, { kind: Kind }>[] {
+    return this.recording.entries.filter((entry): entry is Extract<LogEntry, { kind: Kind }> => kinds.some((kind) => kind === entry.kind))
+  }
+
+  eventOf(id: string): RecordedEvent | undefined {
+    return this.#events.get(id)
+  }
+
+  eventAt(seq: number): RecordedEvent | undefined {
+    return this.#by_seq.get(seq)
+  }
+
+  /** The agent, deployment and settings that an entry names. */
+  basisOf({ basis }: { basis?: string }): Basis | undefined {
+    return basis === undefined ? undefined : (this.recording.parts[basis] as Basis | undefined)
+  }
+
+  part(hash: string): unknown {
+    const value = this.recording.parts[hash]
+    if (value === undefined) throw new Unrecorded(`the part ${hash} is not in the recording`)
+    return value
+  }
+
+  program(hash: string | null): RecordedProgram {
+    const program = hash === null ? undefined : this.recording.programs[hash]
+    if (!program) throw new Unrecorded(`the code of the reflex with the hash ${hash ?? ''} is not in the recording`)
+    return program
+  }
+}

@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto'
+import { byteLength, fitsBytes } from '../../base/byte-length.ts'
+import { canonicalJson } from '../../base/json.ts'
+import { limits } from '../../base/limits.ts'
+import type { Database } from '../storage/database.ts'
+import type { Unit } from '../storage/unit.ts'
+import type { Log } from './log.ts'
+import { pack, unpack, type Packed } from './packed.ts'
+
+const DAY_MS = 86_400_000
+/** Bounds the memory of known hashes. */
+const MOST_KNOWN = 5000
+/** Half of SHA-256: entries name parts often. */
+const HASH_DIGITS = 32
+
+/**
+ * Values that log entries refer to by their hash, such as the settings in force or a message of a
+ * prompt. Each is stored once, without secrets; its hash is that of the stored value.
+ */
+export class LogParts {
+  readonly #database: Database
+  readonly #log: Pick<Log, 'clean' | 'hide'>
+  /** When each hash was last written. */
+  readonly #written = new Map<string, number>()
+  readonly #hashes = new WeakMap<object, string>()
+
+  constructor(database: Database, log: Pick<Log, 'clean' | 'hide'>) {
+    this.#database = database
+    this.#log = log
+  }
+
+  /** Returns the hash. Writes a row if the value is new, or was last written a day ago. */
+  put(unit: Unit, value: object): string {
+    const known = this.#hashes.get(value)
+    if (known !== undefined && !this.#isDue(known, unit.now)) return known
+    const { text, hash } = storable(this.#log.hide(canonicalJson(this.#log.clean(value))))
+    this.#hashes.set(value, hash)
+    if (!this.#isDue(hash, unit.now)) return hash
+    if (this.#written.size >= MOST_KNOWN) this.#written.clear()
+    this.#written.set(hash, unit.now)
+    const sql = `INSERT INTO parts (hash, at, value) VALUES (?1, ?2, ?3) ON CONFLICT (hash) DO UPDATE SET at = ?2 WHERE at < ?2 - ${DAY_MS}`
+    unit.allHidden(sql, hash, unit.now, pack(text))
+    return hash
+  }
+
+  #isDue(hash: string, now: number): boolean {
+    return now - (this.#written.get(hash) ?? Number.NEGATIVE_INFINITY) > DAY_MS
+  }
+
+  /** The parts among these hashes that are still stored. */
+  read(hashes: readonly string[]): Record<string, unknown> {
+    const sql = 'SELECT hash, value FROM parts WHERE hash IN (SELECT value FROM json_each(?1))'
+    const rows = this.#database.allOf<{ hash: string; value: Packed }>(hashes, sql)
+    return Object.fromEntries(rows.map(({ hash, value }) => [hash, JSON.parse(unpack(value)) as unknown]))
+  }
+
+  /** Keeps a part longer than `before` demands: its time is renewed once a day at most. */
+  forget(unit: Unit, before: number, limit: number): number {
+    const sql = 'DELETE FROM parts WHERE hash IN (SELECT hash FROM parts WHERE at < ? LIMIT ?) RETURNING hash'
+    const gone = unit.all<{ hash: string }>(sql, before - 2 * DAY_MS, limit)
+    for (const { hash } of gone) this.#written.delete(hash)
+    return gone.length
+  }
+}
+
+/** A value that exceeds what a row may hold is stored as its size and hash. */
+function storable(text: string): { text: string; hash: string } {
+  const sha256 = createHash('sha256').update(text).digest('hex')
+  const hash = sha256.slice(0, HASH_DIGITS)
+  if (fitsBytes(text, limits.log_entry_bytes)) return { text, hash }
+  return { text: JSON.stringify({ not_logged: { bytes: byteLength(text), sha256 } }), hash }
+}
