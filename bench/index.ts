@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -74,22 +75,34 @@ async function run(): Promise<Results> {
   const directory = await mkdtemp(join(tmpdir(), 'reflex-bench-'))
   const servers: LocalServer[] = []
   const start = async (name: string, more: Partial<ServerOptions>): Promise<string> => {
-    const server = await startServer({ persist_to: join(directory, name), env: UNTRACED, ...more })
+    const persist_to = join(directory, `${name}-${servers.length}-${randomUUID()}`)
+    const server = await startServer({ persist_to, env: UNTRACED, ...more })
     servers.push(server)
     return server.url
   }
   const stop = async () => {
     for (const server of servers.splice(0)) await server.stop()
   }
+  /**
+   * Repeats work that failed, once and with new servers: under load, wrangler's proxy can reuse a
+   * connection that workerd is closing, and ends (cloudflare/workers-sdk#15452).
+   */
+  const repeated = async <Result>(what: string, work: () => Promise<Result>): Promise<Result> => {
+    try {
+      return await work()
+    } catch (error) {
+      for (const server of servers) console.error(`\n--- ${server.url}, the end of its log:\n${server.log().slice(-2000)}`)
+      console.error(`\n${what} failed and is repeated:`, error)
+      await stop()
+      return work()
+    }
+  }
   try {
-    const lines = chosen.length > 0 ? await measureFigures(start) : []
+    const lines = await measureFigures({ start, repeated, running: () => servers.length > 0 })
     await stop()
-    const cost = wanted(COST) ? await measureCost(start, { key: KEY, count, progress }) : []
+    const cost = wanted(COST) ? await repeated(COST, () => measureCost(start, { key: KEY, count, progress })) : []
     await stop()
     return { figures: lines, cost, peers: options.peers === undefined ? [] : await runPeers(options.peers, options.peer, progress) }
-  } catch (error) {
-    for (const server of servers) console.error(`\n--- ${server.url}, the end of its log:\n${server.log().slice(-4000)}`)
-    throw error
   } finally {
     progress('')
     await stop()
@@ -97,7 +110,26 @@ async function run(): Promise<Results> {
   }
 }
 
-async function measureFigures(start: (name: string, more: Partial<ServerOptions>) => Promise<string>): Promise<Line[]> {
+type Start = (name: string, more: Partial<ServerOptions>) => Promise<string>
+type Repeated = <Result>(what: string, work: () => Promise<Result>) => Promise<Result>
+
+async function measureFigures({ start, repeated, running }: { start: Start; repeated: Repeated; running: () => boolean }): Promise<Line[]> {
+  let sides: Awaited<ReturnType<typeof startSides>> | undefined
+  const lines: Line[] = []
+  for (const figure of chosen) {
+    lines.push(
+      await repeated(figure.name, async () => {
+        if (!sides || !running()) sides = await startSides(start)
+        const { before, ...bench } = sides
+        const shown = (text: string) => progress(`${figure.name}: ${text}`)
+        return measureFigure(figure, { before, bench: { ...bench, count, progress: shown }, runs: options.quick ? 1 : 5 })
+      }),
+    )
+  }
+  return lines
+}
+
+async function startSides(start: Start) {
   progress('starting the servers')
   const vars = { REFLEX_ADMIN_KEY: KEY }
   const reflex = reflexClient(await start('reflex', { vars }), KEY)
@@ -106,12 +138,7 @@ async function measureFigures(start: (name: string, more: Partial<ServerOptions>
   const bare = bareClient(await start('bare', { config: 'bench/bare/wrangler.toml' }))
   let client: Promise<SandboxClient> | undefined
   const sandbox = () => (client ??= start('sandbox', { config: 'bench/sandbox/wrangler.toml' }).then(sandboxClient))
-  const lines: Line[] = []
-  for (const figure of chosen) {
-    const bench = { reflex, bare, sandbox, count, progress: (text: string) => progress(`${figure.name}: ${text}`) }
-    lines.push(await measureFigure(figure, { before, bench, runs: options.quick ? 1 : 5 }))
-  }
-  return lines
+  return { reflex, before, bare, sandbox }
 }
 
 function tables({ figures: lines, cost, peers }: Results): string {

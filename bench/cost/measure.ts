@@ -186,7 +186,12 @@ async function settled(
   scopes: string[],
   { count, send }: { count: number; send: () => Promise<void> },
 ): Promise<void> {
-  const total = async () => (await Promise.all(scopes.map((scope) => reflex.state(scope)))).reduce((sum, state) => sum + ended(state), 0)
+  // One after the other: a burst would use connections that have been idle until they are closed.
+  const total = async () => {
+    let sum = 0
+    for (const scope of scopes) sum += ended(await reflex.state(scope))
+    return sum
+  }
   const before = await total()
   await send()
   await until(async () => (await total()) >= before + count, { pause_ms: 100, what: `all events in ${scopes[0]}` })
