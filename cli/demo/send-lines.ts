@@ -1,10 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Api } from '../lib/api.ts'
+import { batches } from '../lib/batches.ts'
 import type { LineEvent } from './log-event.ts'
-
-const MOST_EVENTS = 100
-/** Half of a request's limit. */
-const MOST_CHARS = 250_000
 
 type Sending = { events: readonly LineEvent[]; speed: number | null; signal: AbortSignal; onSent: (lines: number) => void }
 
@@ -16,26 +13,10 @@ export async function sendLines(api: Api, { events, speed, signal, onSent }: Sen
   const started = performance.now()
   let sent = 0
   // About ten batches a second, so that a slow rate stays even.
-  for (const batch of batches(events, speed === null ? MOST_EVENTS : Math.ceil(speed / 10))) {
+  for await (const batch of batches(events, speed === null ? undefined : Math.ceil(speed / 10))) {
     if (speed !== null) await wait(Math.max(0, started + (sent / speed) * 1000 - performance.now()), undefined, { signal })
     await api.json<unknown>('/v1/events', { method: 'POST', body: batch, signal })
     sent += batch.length
     onSent(batch.length)
   }
-}
-
-export function* batches(events: readonly LineEvent[], most: number): Generator<LineEvent[]> {
-  let batch: LineEvent[] = []
-  let chars = 0
-  for (const event of events) {
-    const size = JSON.stringify(event).length
-    if (batch.length >= Math.min(most, MOST_EVENTS) || (batch.length > 0 && chars + size > MOST_CHARS)) {
-      yield batch
-      batch = []
-      chars = 0
-    }
-    batch.push(event)
-    chars += size
-  }
-  if (batch.length > 0) yield batch
 }

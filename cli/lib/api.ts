@@ -1,24 +1,39 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { CliError, messageOf } from './cli-error.ts'
 
-export type Request = { method?: 'GET' | 'POST' | 'PATCH'; body?: unknown; signal?: AbortSignal }
+export type Request = { method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'; body?: unknown; signal?: AbortSignal }
 export type Api = {
   url: string
   key: string
   /**
-   * Returns the response's JSON. Retries while the server is busy; throws a CliError with the
-   * problem's detail.
+   * Returns the response's JSON, null if it has no body. Retries while the server is busy; throws a
+   * Refused with the problem's detail.
    */
   json: <Answer>(path: string, request?: Request) => Promise<Answer>
   /** Returns the raw response, for streams. */
   open: (path: string, headers: Record<string, string>, signal: AbortSignal) => Promise<Response>
 }
 
+/** The server responded with a problem. */
+export class Refused extends CliError {
+  readonly status: number
+
+  constructor(what: string, status: number, detail: string) {
+    super(`${what} was answered ${status}: ${detail}`, hints[status] ?? null)
+    this.status = status
+  }
+}
+
 const MOST_TRIES = 6
 const BUSY = new Set([429, 502, 503])
+const DEV_HINT = 'The server may have ended: npm run dev shows what it says.'
+const hints: Partial<Record<number, string>> = {
+  401: 'Check the key: reflex login stores one, REFLEX_KEY and --key override it.',
+  403: 'Use a key with the role and the scopes that this needs: reflex keys list shows both.',
+}
 
-/** A client of Reflex's HTTP API. */
-export function connect(url: string, key: string): Api {
+/** A client of Reflex's HTTP API. `unreachable`: the hint if the server does not respond. */
+export function connect(url: string, key: string, unreachable = DEV_HINT): Api {
   const authorization = `Bearer ${key}`
   return {
     url,
@@ -35,12 +50,9 @@ export function connect(url: string, key: string): Api {
         const response = await fetch(url + path, init).catch((error: unknown) => {
           signal?.throwIfAborted()
           const cause = error instanceof Error && error.cause !== undefined ? ` (${messageOf(error.cause)})` : ''
-          throw new CliError(
-            `${method} ${path} was not answered: ${messageOf(error)}${cause}`,
-            'The server may have ended: npm run dev shows what it says.',
-            error,
-          )
+          throw new CliError(`${method} ${path} was not answered: ${messageOf(error)}${cause}`, unreachable, error)
         })
+        if (response.status === 204) return null as Answer
         if (response.ok) return (await response.json()) as Answer
         if (!BUSY.has(response.status) || tries === MOST_TRIES) throw await refused(response, `${method} ${path}`)
         await response.body?.cancel()
@@ -50,15 +62,18 @@ export function connect(url: string, key: string): Api {
   }
 }
 
-async function refused(response: Response, what: string): Promise<CliError> {
-  const text = await response.text()
-  return new CliError(`${what} was answered ${response.status}: ${detailOf(text)}`)
+export async function refused(response: Response, what: string): Promise<Refused> {
+  return new Refused(what, response.status, detailOf(await response.text()))
 }
 
+type Problem = { detail?: string; title?: string; errors?: { index?: number; path: string; message: string }[] }
+
+/** The detail, which quotes the first error, and a line for each further one. */
 function detailOf(text: string): string {
   try {
-    const { detail, title }: { detail?: string; title?: string } = JSON.parse(text)
-    return detail ?? title ?? text
+    const { detail, title, errors = [] }: Problem = JSON.parse(text)
+    const more = errors.slice(1).map(({ index, path, message }) => `  ${index === undefined ? '' : `event ${index}, `}${path}: ${message}`)
+    return [detail ?? title ?? text, ...more].join('\n')
   } catch {
     return text.slice(0, 500)
   }

@@ -14,6 +14,9 @@ export class CliError extends Error {
   }
 }
 
+/** The command line was wrong; nothing was done. */
+export class UsageError extends CliError {}
+
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Prints it to stderr with the remedy and returns the exit code. */

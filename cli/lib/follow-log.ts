@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { LogEntry } from '../../src/contract/log-entry.ts'
-import type { Api } from './api.ts'
+import { type Api, refused } from './api.ts'
 import { CliError } from './cli-error.ts'
 import { sseParser } from './sse.ts'
 
@@ -8,14 +8,15 @@ const RECONNECT_MS = 250
 /** The server sends a heartbeat every 15 s. */
 const SILENCE_MS = 40_000
 
-export type Follow = { scope: string; signal: AbortSignal; onEntry: (entry: LogEntry) => void }
+/** `after`: the `seq` to start after, 0 by default. */
+export type Follow = { scope: string; after?: number; signal: AbortSignal; onEntry: (entry: LogEntry) => void }
 
 /**
- * Follows a scope's log from its beginning until the signal aborts. A broken connection resumes
- * after the last entry that was seen.
+ * Follows a scope's log until the signal aborts. A broken connection resumes after the last entry
+ * that was seen.
  */
-export async function followLog(api: Api, { scope, signal, onEntry }: Follow): Promise<void> {
-  let last = 0
+export async function followLog(api: Api, { scope, after = 0, signal, onEntry }: Follow): Promise<void> {
+  let last = after
   const seen = (entry: LogEntry) => {
     if (entry.seq <= last) return
     last = entry.seq
@@ -41,8 +42,7 @@ async function readStream(api: Api, path: string, { last, signal, seen }: Reader
     const response = await api.open(path, { accept: 'text/event-stream', 'last-event-id': String(last) }, both)
     // The server is unavailable for now; treat it as a broken connection.
     if (response.status >= 500) return void (await response.text())
-    if (!response.ok || !response.body)
-      throw new CliError(`GET ${path} was answered ${response.status}: ${(await response.text()).slice(0, 500)}`)
+    if (!response.ok || !response.body) throw await refused(response, `GET ${path}`)
     const parse = sseParser()
     const decoder = new TextDecoder()
     for await (const bytes of response.body) {

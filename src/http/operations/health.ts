@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { Env } from '../../env.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { guard, json, open, problems, resource, routes } from '../describe/describe.ts'
+import { deployment, deploymentReport } from './deployment.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, retentionReport } from './health-report.ts'
 import { storeOf } from '../../store/store.ts'
 import { TooLate, withDeadline } from '../../base/deadline.ts'
@@ -62,6 +63,7 @@ const detailed = route('get /health/detailed', 'getDetailedHealth', 'The state o
         model_error: z.string().nullable().meta({ description: 'Why the configured model cannot be used.' }),
         agents: z.array(z.string()),
         event_types: z.array(z.string()),
+        deployment: deployment.nullable(),
       }),
       'Values that could not be read from D1 are null.',
     ),
@@ -83,12 +85,13 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { env } = c
   const { principal, agents: deployed } = c.var
   const { scopes } = principal
-  const [{ ok, parts: found }, inboxes, parked, dead_letters, retention] = await Promise.all([
+  const [{ ok, parts: found }, inboxes, parked, dead_letters, retention, facts] = await Promise.all([
     parts(env),
     inboxDepths(storeOf(env), scopes).catch(() => null),
     parkedCounts(storeOf(env), scopes).catch(() => null),
     deadLetterCounts(storeOf(env), scopes).catch(() => null),
     retentionReport(env, Date.now()).catch(() => null),
+    deploymentReport(env, principal, Date.now()).catch(() => null),
   ])
   const status = ok ? ('ok' as const) : ('degraded' as const)
   const { database, queue } = found
@@ -106,6 +109,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
       model_error,
       agents: deployed.agents.map(({ name }) => name),
       event_types: [...deployed.eventTypes],
+      deployment: facts,
     },
     200,
   )

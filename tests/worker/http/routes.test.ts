@@ -365,7 +365,27 @@ describe('health', () => {
       model: 'offline',
       agents: expect.arrayContaining(['prompted']),
       event_types: expect.arrayContaining(['ws.message', 'timer.tick']),
+      deployment: { bindings: { missing: [] }, schema_error: null, secrets: null },
     })
+  })
+
+  test('names the secrets and what is wrong with them to an admin of every scope, without their values', async () => {
+    const { body, text } = await call('/health/detailed')
+    expect(body.deployment.secrets).toEqual(
+      expect.arrayContaining([
+        { name: 'REFLEX_ADMIN_KEY', problem: null },
+        { name: 'REFLEX_TOOL_TICKETS', problem: null },
+        { name: 'REFLEX_TOOL_NOWHERE', problem: expect.stringContaining('REFLEX_TOOL_NOWHERE_HOSTS') },
+      ]),
+    )
+    expect(text).not.toMatch(/test-admin-key|ticket-secret|nowhere-secret/)
+  })
+
+  test('reports a table of D1 that lacks a column, as before a migration', async () => {
+    await env.DB.exec('ALTER TABLE approvals RENAME COLUMN why TO other')
+    const { body } = await call('/health/detailed')
+    await env.DB.exec('ALTER TABLE approvals RENAME COLUMN other TO why')
+    expect(body.deployment.schema_error).toMatch(/the table approvals: .*why/)
   })
 })
 

@@ -1,0 +1,25 @@
+#!/usr/bin/env -S node --disable-warning=ExperimentalWarning
+// Plain JavaScript, for versions of Node that cannot read TypeScript: they start the one that the
+// package brings.
+import { spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+
+if (process.features.typescript) {
+  const { main } = await import('./reflex/main.ts')
+  process.exitCode = await main(process.argv.slice(2))
+} else {
+  const node = nodeOfPackage()
+  const child = spawn(node, ['--disable-warning=ExperimentalWarning', import.meta.filename, ...process.argv.slice(2)], { stdio: 'inherit' })
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => child.kill(name))
+  child.on('exit', (code) => process.exit(code ?? 1))
+}
+
+function nodeOfPackage() {
+  try {
+    return createRequire(import.meta.url).resolve('node/bin/node')
+  } catch {
+    throw new Error(
+      `reflex needs Node 22.18 or later; this is ${process.version}. Run npm install in the folder of Reflex, or update Node.`,
+    )
+  }
+}

@@ -1,0 +1,97 @@
+export type Level = 'ok' | 'warning' | 'failed'
+export type Check = { name: string; level: Level; detail: string; hint: string | null }
+
+type Part = { ok: boolean; duration_ms: number; error: string | null }
+/** The response of `GET /health/detailed`, as far as it is checked. */
+export type Health = {
+  database: Part
+  queue: Part
+  inboxes: { scopes: number; open: number } | null
+  parked: { scopes: number; work: number } | null
+  dead_letters: { total: number } | null
+  retention: { days: number | null; backlog: number } | null
+  model: string
+  model_error: string | null
+  agents: string[]
+  deployment?: {
+    time: string
+    bindings: { present: string[]; missing: string[]; unused: string[] }
+    schema_error: string | null
+    secrets: { name: string; problem: string | null }[] | null
+  } | null
+}
+/** When the request was sent and answered, in ms. */
+export type Timing = { sent: number; received: number }
+
+const check = (name: string, level: Level, detail: string, hint: string | null = null): Check => ({ name, level, detail, hint })
+const LOGS = 'Look into the log of the Worker: npx wrangler tail.'
+
+/** Judges a server by its report of its own health. */
+export function checksOf(health: Health, timing: Timing): Check[] {
+  return [
+    part('database', health.database, 'Check the binding DB in wrangler.toml, then the status of D1.'),
+    part('queue', health.queue, 'Check the binding EVENTS in wrangler.toml; npx wrangler queues list shows the queues.'),
+    health.model_error === null
+      ? check('model', 'ok', health.model)
+      : check('model', 'failed', health.model_error, 'Set REFLEX_MODEL and what it needs; the README lists the models.'),
+    ...deploymentChecks(health, timing),
+    ...workChecks(health),
+  ]
+}
+
+const part = (name: string, { ok, duration_ms, error }: Part, hint: string): Check =>
+  ok ? check(name, 'ok', `${duration_ms} ms`) : check(name, 'failed', error ?? 'it does not respond', hint)
+
+function deploymentChecks({ deployment }: Health, timing: Timing): Check[] {
+  if (!deployment)
+    return [check('deployment', 'warning', 'the server does not report its bindings, secrets and clock', 'Deploy this version.')]
+  const { bindings, schema_error, secrets } = deployment
+  const faulty = (secrets ?? []).filter(({ problem }) => problem !== null)
+  return [
+    bindings.missing.length > 0
+      ? check('bindings', 'failed', `missing: ${bindings.missing.join(', ')}`, 'Add them to wrangler.toml and deploy.')
+      : check('bindings', 'ok', [...bindings.present, ...bindings.unused.map((name) => `no ${name}`)].join(', ')),
+    schema_error === null
+      ? check('migrations', 'ok', 'the tables of D1 fit this version')
+      : check('migrations', 'failed', schema_error, 'Run npm run deploy, which applies the migrations.'),
+    ...faulty.map(({ name, problem }) => check(`secret ${name}`, 'warning', problem ?? '', 'npx wrangler secret put NAME sets a secret.')),
+    secrets === null
+      ? check('secrets', 'warning', 'not checked', 'Only an admin key of every scope sees the names of secrets.')
+      : check('secrets', 'ok', secrets.map(({ name }) => name).join(', ') || 'none'),
+    clockCheck(deployment.time, timing),
+  ]
+}
+
+/** Tickets and timers of clients break where their clock is off by more. */
+const MOST_SKEW_MS = 5000
+
+function clockCheck(time: string, { sent, received }: Timing): Check {
+  // The server read its clock at some time in between.
+  const server = Date.parse(time)
+  const skew = Math.round(server < sent ? server - sent : server > received ? server - received : 0)
+  const detail =
+    Math.abs(skew) < 100 ? 'in time with the server' : `${Math.abs(skew) / 1000} s ${skew > 0 ? 'behind' : 'ahead of'} the server`
+  return Math.abs(skew) <= MOST_SKEW_MS
+    ? check('clock', 'ok', detail)
+    : check('clock', 'failed', detail, 'Set the clock of this machine: --since and --until would miss events.')
+}
+
+function workChecks({ dead_letters: letters, parked, retention, inboxes }: Health): Check[] {
+  const checks: Check[] = []
+  if (inboxes) checks.push(check('inboxes', 'ok', `${inboxes.open} events without an outcome in ${inboxes.scopes} scopes`))
+  if (letters && letters.total > 0) checks.push(check('dead letters', 'warning', String(letters.total), 'reflex dlq list shows them.'))
+  if (parked && parked.work > 0)
+    checks.push(
+      check(
+        'parked work',
+        'warning',
+        `${parked.work} in ${parked.scopes} scopes`,
+        'reflex scope show SCOPE lists it; see docs/durability.md.',
+      ),
+    )
+  if (retention?.days === null)
+    checks.push(check('retention', 'failed', 'REFLEX_RETENTION_DAYS is not valid, so nothing is deleted', 'Set it to a number of days.'))
+  if (retention && retention.backlog > 5000)
+    checks.push(check('retention', 'warning', `${retention.backlog} events are kept for too long: deletion cannot keep up`, LOGS))
+  return checks
+}

@@ -1,0 +1,61 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { textOf, writePrivate } from '../profiles.ts'
+import type { SentEvent } from './read-events.ts'
+
+const place = z.object({ prefix: z.string(), sent: z.number().int().min(0), digest: z.string() })
+/**
+ * How far a sending was. Generated ids are the prefix with the event's number; `digest` is over the
+ * events that were sent.
+ */
+export type Place = z.infer<typeof place>
+
+export const freshPlace = (prefix: string = randomUUID()): Place => ({ prefix, sent: 0, digest: '' })
+
+export const advanced = ({ prefix, sent, digest }: Place, event: SentEvent): Place => ({
+  prefix,
+  sent: sent + 1,
+  digest: createHash('sha256')
+    .update(digest + JSON.stringify(event))
+    .digest('hex'),
+})
+
+/** Returns the place if the events begin as those that were sent; a file may have changed. */
+export async function confirmed(stored: Place, events: AsyncIterable<SentEvent>): Promise<Place> {
+  let now: Place = { ...stored, sent: 0, digest: '' }
+  if (stored.sent > 0) {
+    for await (const event of events) {
+      now = advanced(now, event)
+      if (now.sent === stored.sent) break
+    }
+  }
+  return now.sent === stored.sent && now.digest === stored.digest ? stored : freshPlace()
+}
+
+/** Remembers how far a sending was until it is complete. */
+export type Memory = { stored: Place | null; save: (place: Place) => void; forget: () => void }
+
+/** `what`: everything that makes two calls the same one, such as the server and the files. */
+export function memoryOf(folder: string, what: readonly string[]): Memory {
+  const name = createHash('sha256').update(JSON.stringify(what)).digest('hex').slice(0, 32)
+  const path = join(folder, 'sends', `${name}.json`)
+  return {
+    stored: parsed(textOf(path)),
+    save: (place) => writePrivate(path, JSON.stringify(place)),
+    forget: () => rmSync(path, { force: true }),
+  }
+}
+
+/** For input that cannot be read again. */
+export const noMemory: Memory = { stored: null, save: () => {}, forget: () => {} }
+
+function parsed(text: string | null): Place | null {
+  if (text === null) return null
+  try {
+    return place.parse(JSON.parse(text))
+  } catch {
+    return null
+  }
+}

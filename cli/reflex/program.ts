@@ -1,0 +1,37 @@
+import { Command } from 'commander'
+import manifest from '../../package.json' with { type: 'json' }
+import { addKeys } from './access/keys.ts'
+import { addLogin } from './access/login.ts'
+import { addDoctor } from './doctor/command.ts'
+import { addEvents } from './events/commands.ts'
+import { addScope } from './scope/commands.ts'
+
+const EXAMPLES = `
+Examples:
+  reflex login --url https://reflex.example.com
+  reflex events send orders.jsonl --scope shop/berlin
+  reflex scope tail shop/berlin
+  reflex doctor
+
+The server and key are those of --url and --key, of REFLEX_URL and REFLEX_KEY, or of a profile
+that reflex login has written. Prefer the latter two: others on this machine can see arguments.
+Exit codes: 0 done, 1 failed or a check failed, 2 wrong usage, 130 stopped by Ctrl-C.`
+
+/** The whole command line. */
+export function reflexProgram(): Command {
+  const program = new Command('reflex')
+  program
+    .description('Works with a server of Reflex: send events, watch scopes, manage reflexes and skills.')
+    .version(manifest.version)
+    .option('--url <url>', 'the server; REFLEX_URL by default')
+    .option('--key <key>', 'the key; REFLEX_KEY by default')
+    .option('--profile <name>', 'a profile that reflex login has written; REFLEX_PROFILE by default')
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXAMPLES)
+    .showHelpAfterError('Add --help for the usage.')
+    .configureHelp({ showGlobalOptions: true })
+    .helpCommand(false)
+    .exitOverride()
+  for (const add of [addEvents, addScope, addKeys, addLogin, addDoctor]) add(program)
+  return program
+}

@@ -1,0 +1,95 @@
+import type { Command } from 'commander'
+import type { z } from 'zod'
+import type { ContextView, scopeState, scopeSummary } from '../../../src/contract/scope.ts'
+import { counted } from '../../lib/text.ts'
+import { pages, route } from '../pages.ts'
+import { handler, type Session } from '../session.ts'
+import { fields, safeJson, written, type Column } from '../table.ts'
+import { limitOption } from '../values.ts'
+import { addSet } from './set.ts'
+import { addTail } from './tail.ts'
+
+type Summary = z.infer<typeof scopeSummary>
+type State = z.infer<typeof scopeState>
+
+const columns: Column<Summary>[] = [
+  { title: 'SCOPE', of: ({ scope }) => scope },
+  { title: 'AGENT', of: ({ agent }) => agent },
+  { title: 'OPEN', of: ({ open }) => open, colour: ({ open }) => (open > 0 ? 'yellow' : null) },
+  { title: 'UPDATED', of: ({ updated_at }) => updated_at },
+]
+
+export function addScope(program: Command): void {
+  const scope = program.command('scope').description('Look into scopes, configure and stop them')
+  scope
+    .command('list')
+    .description('List scopes, by name')
+    .addOption(limitOption())
+    .action(
+      handler(async ({ api, print, signal }, { limit }: { limit: number }) => {
+        print.page(await pages<Summary>(api(), { parts: ['scopes'], limit, most: 1000, signal }), columns, 'There are no scopes.')
+      }),
+    )
+  scope.command('show <scope>').description("Show a scope's inbox, turn, counters and settings").action(handler(show))
+  addSet(scope)
+  addTail(scope)
+  scope
+    .command('context <scope>')
+    .description('Show the working memory: the events since the last action, and the scratch')
+    .addOption(limitOption())
+    .action(handler(context))
+  scope
+    .command('cancel <scope>')
+    .description('Stop the turn in flight; its events end as cancelled')
+    .option('--reason <text>', 'why, for the log')
+    .action(handler(cancel))
+}
+
+async function show({ api, print, signal }: Session, scope: string): Promise<void> {
+  const state = await api().json<State>(route(['scopes', scope]), { signal })
+  const { inbox, turn, waiting_for_model: waiting, outbox, parked, counters, settings } = state
+  print.result(state, (paint) => [
+    ...fields(
+      {
+        scope: state.scope,
+        agent: state.agent,
+        inbox: `${inbox.pending} pending, ${inbox.processing} processing, ${inbox.delayed} delayed`,
+        turn: turn && `${turn.turn_id} since ${turn.since}, ${counted(turn.events, 'event')}`,
+        model: waiting ? `waiting until ${waiting.until}: ${waiting.detail}` : 'reachable',
+        context: counted(state.context.events, 'event'),
+        outbox: `${outbox.waiting} waiting${outbox.last_error === null ? '' : `; ${outbox.last_error}`}`,
+        parked: parked.length === 0 ? 'nothing' : undefined,
+        sockets: state.sockets,
+        log: `${state.last_seq} entries`,
+      },
+      paint,
+    ),
+    ...parked.map(({ kind, id, reason }) => paint('red', `parked ${written(kind)} ${written(id)}: ${written(reason)}`)),
+    '',
+    paint('bold', 'Counters'),
+    ...fields(Object.fromEntries(Object.entries(counters).filter(([, value]) => value !== 0)), paint),
+    '',
+    paint('bold', 'Settings'),
+    ...fields(Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, safeJson(value)])), paint),
+  ])
+}
+
+/** The API gives the newest page first, and the events of a page oldest first. */
+async function context({ api, print, signal }: Session, scope: string, { limit }: { limit: number }): Promise<void> {
+  const view = await api().json<ContextView>(route(['scopes', scope, 'context'], { limit }), { signal })
+  print.result(view, (paint) => [
+    ...fields({ scope: view.scope, since: view.created_at, 'last action': view.last_action_at, events: view.count }, paint),
+    ...fields(Object.fromEntries(Object.entries(view.scratch).map(([name, value]) => [`scratch.${name}`, safeJson(value)])), paint),
+    ...(view.events.length < view.count ? [paint('dim', `The newest ${view.events.length}; --limit shows more.`)] : []),
+    ...view.events.map((event) => safeJson(event)),
+  ])
+}
+
+async function cancel({ api, print, signal }: Session, scope: string, { reason }: { reason?: string }): Promise<void> {
+  type Cancelled = { cancelled: boolean; turn_id: string | null; events: number }
+  const body = reason === undefined ? {} : { reason }
+  const answer = await api().json<Cancelled>(route(['scopes', scope, 'cancel']), { method: 'POST', body, signal })
+  print.result(answer, () => [
+    answer.cancelled ? `Cancelled the turn ${written(answer.turn_id)} with ${counted(answer.events, 'event')}.` : 'No turn is in flight.',
+  ])
+}

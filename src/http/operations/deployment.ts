@@ -1,0 +1,46 @@
+import { z } from '@hono/zod-openapi'
+import { deploymentSecrets, SHORTEST_SECRET, TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
+import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
+import type { Env } from '../../env.ts'
+import { schemaError } from './schema-check.ts'
+import { storeOf } from '../../store/store.ts'
+import { secretHosts } from '../../tools/tool-secrets.ts'
+
+const REQUIRED = ['SCOPE', 'SWEEPER', 'GLOBAL_KEYS', 'DB', 'EVENTS'] as const
+const OPTIONAL = ['RATE_LIMIT', 'AI'] as const
+
+const secret = z.object({ name: z.string(), problem: z.string().nullable() })
+export const deployment = z.object({
+  time: z.iso.datetime().meta({ description: 'The clock of the server.' }),
+  bindings: z.object({
+    present: z.array(z.string()),
+    missing: z.array(z.string()).meta({ description: 'Required bindings that the deployment lacks.' }),
+    unused: z.array(z.string()).meta({ description: 'Optional bindings that the deployment lacks.' }),
+  }),
+  schema_error: z.string().nullable().meta({ description: 'Why the tables in D1 do not fit this version; a migration may be missing.' }),
+  secrets: z.array(secret).nullable().meta({
+    description: 'Names of the secrets that are set, and what is wrong with them; null unless the key is an admin of every scope.',
+  }),
+})
+
+/** The configuration of the deployment, without any value of it. */
+export async function deploymentReport(env: Env, principal: Principal, now: number): Promise<z.infer<typeof deployment>> {
+  const has = (name: keyof Env) => env[name] !== undefined
+  const isAdmin = hasRole(principal, 'admin') && coversScope(principal, '*')
+  return {
+    time: new Date(now).toISOString(),
+    bindings: {
+      present: [...REQUIRED, ...OPTIONAL].filter(has),
+      missing: REQUIRED.filter((name) => !has(name)),
+      unused: OPTIONAL.filter((name) => !has(name)),
+    },
+    schema_error: await schemaError(storeOf(env)),
+    secrets: isAdmin ? deploymentSecrets(env).map(({ name, value }) => ({ name, problem: problemOf(env, name, value) })) : null,
+  }
+}
+
+function problemOf(env: Env, name: string, value: string): string | null {
+  if (value.length < SHORTEST_SECRET) return `it is shorter than ${SHORTEST_SECRET} characters, so it is not masked in logs`
+  const isUnsent = name.startsWith(TOOL_SECRET_PREFIX) && secretHosts(env, name).length === 0
+  return isUnsent ? `it is sent to no host: set ${name}${TOOL_SECRET_HOSTS}` : null
+}
