@@ -15,5 +15,5 @@ export type ReflexDeps<E extends Event = Event, Database = unknown> = {
 }
 
 export type Filter<E extends Event = Event> = (event: E, context: DecisionContext<E>) => boolean
-/** Thinks about the context: a result where it acted, null where there was nothing to do. */
+/** Considers the context. Returns a result if it acted, or null if there was nothing to do. */
 export type Trigger<E extends Event = Event, D = ReflexDeps<E>, R = unknown> = (context: DecisionContext<E>, deps: D) => Promise<R | null>

@@ -31,7 +31,7 @@ export function eventStatements(table = 'events', alsoSet = '') {
     params: [JSON.stringify(ack_tokens), error, now, max_attempts, jitter, backoff.backoff_ms ?? 1000, backoff.max_backoff_ms ?? 300_000],
   })
   return {
-    /** Inserts what is new; a duplicate is not returned. */
+    /** Inserts new events. Duplicates are not returned. */
     publish: (events: readonly Event[], now: number, status = 'pending'): Statement => ({
       sql: `INSERT INTO ${table} (id, scope, type, source, timestamp, trace_id, payload, status, accepted_at)
         SELECT value->>'id', value->>'scope', value->>'type', value->>'source', value->>'timestamp', value->>'$.meta.trace_id', value, ?2, ?3
@@ -51,7 +51,7 @@ export function eventStatements(table = 'events', alsoSet = '') {
       params: [JSON.stringify(ack_tokens), now],
     }),
     nack: (failure: Failure): Statement => fail('ack_token IN (SELECT value FROM json_each(?1))', failure),
-    /** Gives back what was claimed and not settled within its lease; the attempt counts. */
+    /** Requeues events whose lease expired. The attempt counts. */
     expire: (backoff: Backoff) => fail(`ack_token > '' AND lease_until <= ?3`, { ...backoff, ack_tokens: [], error: 'the lease ran out' }),
     replay: ({ start, end, types, scope, also }: Span, after: { timestamp: string; seq: number }, limit: number): Statement => ({
       sql: `SELECT seq, timestamp, payload FROM ${table} WHERE seq IN (${fitting(`SELECT seq, timestamp AS at, octet_length(payload) AS bytes

@@ -7,11 +7,11 @@ export type Subscription = { types?: readonly string[]; scope?: string; signal?:
 
 /** Durable events: stored once, claimed by a lease, settled by `ack` or `nack`, kept for replay. */
 export interface EventStore<E extends Event = Event> {
-  /** Stores events; one whose id its scope has already is a duplicate and changes nothing. */
+  /** Stores events. An event whose id exists in its scope is a duplicate and changes nothing. */
   publish(...events: E[]): Promise<Receipt[]>
   /** Claims events one by one until `signal` aborts. After `lease_ms` a claim expires. */
   subscribe(subscription?: Subscription): AsyncIterable<Delivery<E>>
-  /** False where the token was settled already or its lease has passed to another. */
+  /** False if the token was already settled or its lease has passed to another consumer. */
   ack(token: string): Promise<boolean>
   nack(token: string, error?: string): Promise<boolean>
   /** History, oldest first; it changes nothing. `start` is inclusive, `end` exclusive, both ISO. */
@@ -22,11 +22,11 @@ type Row = Record<string, unknown>
 type Tuning = { max_attempts: number; poll_ms: number; now: () => number; random: () => number }
 export type SqlEventStoreOptions = Partial<Tuning> & { run: (statement: Statement) => Promise<Row[]>; table?: string }
 
-/** The one EventStore: over D1, or any SQLite that `run` reaches. */
+/** An EventStore over D1, or over any SQLite that `run` executes statements on. */
 export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
   readonly #options: Tuning & Pick<SqlEventStoreOptions, 'run'>
   readonly #statements
-  /** The subscribers that look for an event or wait for one. */
+  /** Subscribers that are polling or waiting. */
   readonly #subscribers = new Set<() => void>()
   readonly #wake = () => this.#subscribers.forEach((wake) => wake())
 
@@ -39,7 +39,7 @@ export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
     const rows = await this.#options.run(this.#statements.publish(events, this.#options.now()))
     this.#wake()
     const fresh = new Set(rows.map((row) => `${String(row['scope'])} ${String(row['id'])}`))
-    // The second of two equal ids in one call finds its key taken already.
+    // Of two equal ids in one call, the second is a duplicate.
     return events.map(({ id, scope }) => ({ id, scope, status: fresh.delete(`${scope} ${id}`) ? 'accepted' : 'duplicate' }))
   }
 
@@ -48,14 +48,14 @@ export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
     signal?.addEventListener('abort', this.#wake)
     for (;;) {
       if (signal?.aborted) return
-      // Before it looks, so that what is published while it looks wakes it too.
+      // Register first, so that events published during the poll wake it, too.
       const { promise: woken, resolve: wake } = Promise.withResolvers<void>()
       this.#subscribers.add(wake)
       await run(this.#statements.expire({ now: now(), max_attempts, jitter: 0 }))
       // One at a time: a lease covers one event's work, not the wait behind others.
       const ack_token = `${crypto.randomUUID()}:`
       const [row] = await run(this.#statements.claim({ ack_token, now: now(), lease_ms, limit: 1, types, scope }))
-      // Another process may publish too, and a retry come due: it looks again by and by.
+      // Poll again: another process may publish, or a retry come due.
       const timer = row ? undefined : setTimeout(wake, poll_ms)
       if (!row) await woken
       clearTimeout(timer)
@@ -74,7 +74,7 @@ export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
   }
 
   async *replay(span: Span): AsyncGenerator<E> {
-    // As events carry it: `…00Z` would sort after `…00.000Z`.
+    // With milliseconds, as in events: `…00Z` would sort after `…00.000Z`.
     const exact = { ...span, start: new Date(span.start).toISOString(), end: span.end && new Date(span.end).toISOString() }
     for (let after = { timestamp: '', seq: 0 }; ;) {
       const rows = await this.#options.run(this.#statements.replay(exact, after, 100))

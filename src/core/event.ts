@@ -49,7 +49,7 @@ export function eventUnion([first, ...rest]: EventSchemas): z.ZodType {
 
 export type Defaults = { now: number; source: string; scope?: string; trace?: { trace_id: string; parent_id: string } | undefined }
 
-/** Fills what a sender may leave out. It checks nothing: the result is for the schema to judge. */
+/** Fills in optional fields. Does not validate: the schema does. */
 export function withDefaults(input: Record<string, unknown>, { now, source, scope, trace }: Defaults): Record<string, unknown> {
   const meta = input['meta'] ?? {}
   return {
@@ -76,7 +76,7 @@ export const randomHex = (bytes: number): string =>
 export const newTraceId = (): string => uuidv7().replaceAll('-', '')
 export const newSpanId = (): string => randomHex(8)
 
-/** Times become UTC with milliseconds, so that they sort as text; the schema refuses the rest. */
+/** Converts times to UTC with milliseconds, so that they sort as text. The schema rejects others. */
 function utc(value: unknown, now: number): unknown {
   if (value === undefined || value === null) return new Date(now).toISOString()
   return typeof value === 'string' && instant.safeParse(value).success ? new Date(value).toISOString() : value

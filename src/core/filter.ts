@@ -6,7 +6,7 @@ import type { Event } from './event.ts'
 export const relevant = <E extends Event>(filters: readonly Filter<E>[], event: E, context: DecisionContext<E>): boolean =>
   filters.length === 0 || filters.some((filter) => filter(event, context))
 
-/** Stops at the first refusal, so that a limit put last counts only the events that others pass. */
+/** Stops at the first rejection, so that a limit in last place counts only events that pass. */
 export function all<const T extends string, E extends Event>(first: TypeFilter<T>, ...rest: Filter<E & { type: T }>[]): Filter<E>
 export function all<E extends Event>(...filters: Filter<E>[]): Filter<E>
 export function all(...filters: Filter[]): Filter {
@@ -24,7 +24,7 @@ export const typeFilter = <const Type extends string>(...types: Type[]): TypeFil
 /** The types that a filter names, so that a misspelt type is found before any event arrives. */
 export const namedTypes = (filter: object): readonly string[] => ('types' in filter ? (filter.types as string[]) : [])
 
-/** The whole source, `*` standing for any text; or, with a RegExp, any part of it. */
+/** Matches the whole source, where `*` is any text, or a part of it with a RegExp. */
 export function sourceFilter(pattern: string | RegExp): Filter {
   const literal = String(pattern).replaceAll(/[$()+.?[\\\]^{|}]/g, String.raw`\$&`)
   const expression = typeof pattern === 'string' ? new RegExp(`^${literal.replaceAll(/\*+/g, '.*')}$`, 's') : pattern
@@ -32,7 +32,7 @@ export function sourceFilter(pattern: string | RegExp): Filter {
   return (event) => event.source.search(expression) >= 0
 }
 
-/** Keywords as people read them, in any case, anywhere in the event's JSON. */
+/** Matches keywords anywhere in the event's JSON. Case-insensitive. */
 export function keywordFilter(keywords: readonly string[]): Filter {
   const escaped = keywords.map((keyword) => JSON.stringify(keyword).slice(1, -1).toLowerCase())
   return (event) => {
@@ -49,7 +49,7 @@ export function rateLimitFilter({ limit, window_s, key = ({ scope }) => scope }:
     const [at, name] = [Date.parse(event.timestamp), key(event)]
     const earlier = passed.get(name) ?? []
     if (earlier.some(({ id }) => id === event.id)) return true
-    // Near in time on either side: an event far in the future must not block those of the present.
+    // Within the window on either side: a future timestamp must not block current events.
     if (earlier.filter((other) => Math.abs(at - other.at) < window_ms).length >= limit) return false
     passed.delete(name)
     passed.set(name, [...earlier, { id: event.id, at }].slice(-limit))

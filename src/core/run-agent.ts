@@ -26,7 +26,7 @@ export async function runAgent<E extends Event, D extends object>(agent: AgentLo
   for await (const { event, ack_token, attempts } of store.subscribe({ ...agent, scope })) {
     try {
       if (relevant(filters, event, context)) {
-        // One that comes back after a failure is in memory already.
+        // A retried event is already in memory.
         if (attempts === 1 || !context.events.some(({ id }) => id === event.id)) context.add(event)
         await locks.run(scope, act, { signal })
       }
@@ -37,17 +37,17 @@ export async function runAgent<E extends Event, D extends object>(agent: AgentLo
   }
 }
 
-/** Its actions never overlap with those of another loop of its scope that has the same `locks`. */
+/** Loops of a scope that share `locks` never run actions at the same time. */
 export const runAgentWithLock = <E extends Event, D extends object>(agent: AgentLoop<E, D> & { locks: ScopedLocks }) => runAgent(agent)
 
-/** Gives a trigger up, and aborts its `deps.signal`, after `action_timeout_ms` (30 s). */
+/** Stops waiting for a trigger and aborts its `deps.signal` after `action_timeout_ms` (30 s). */
 export function runAgentWithTimeout<E extends Event, D extends object>(agent: AgentLoop<E, D> & { action_timeout_ms?: number }) {
   const { action_timeout_ms: ms = 30_000 } = agent
   const trigger: typeof agent.trigger = (context, deps) => within(ms, deps.signal, (signal) => agent.trigger(context, { ...deps, signal }))
   return runAgent({ lease_ms: 2 * ms, ...agent, trigger })
 }
 
-/** A task that ignores its signal is left behind: its late result changes nothing. */
+/** The late result of a task that ignores its signal is discarded. */
 async function within<R>(ms: number, outer: AbortSignal, task: (signal: AbortSignal) => Promise<R>): Promise<R> {
   const timeout = new AbortController()
   const late = new Promise<never>((_, reject) => timeout.signal.addEventListener('abort', () => reject(timeout.signal.reason)))

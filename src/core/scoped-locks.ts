@@ -28,7 +28,7 @@ export class ScopedLocks {
 function turn(waiting: Set<() => void>, scope: string, { signal, timeout_ms }: LockOptions): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   waiting.add(resolve)
-  // It leaves at once, so that a lock released in this same tick goes to someone who still waits.
+  // Leaves at once, so that a lock released in this tick passes to a task that still waits.
   const leave = (reason: unknown) => waiting.delete(resolve) && reject(reason)
   const aborted = () => leave(signal?.reason)
   const late = () => leave(new DOMException(`the lock of scope ${scope} was not free within ${timeout_ms} ms`, 'TimeoutError'))

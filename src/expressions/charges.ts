@@ -4,15 +4,15 @@ import { spend } from './work.ts'
 export type Charge = (operands: readonly unknown[]) => void
 
 export const NODE = 100
-/** An error takes a stack and a picture of the source. */
+/** An error creates a stack and an excerpt of the source. */
 export const ERROR = 20_000
 export const CONVERTED = 200
 const ITEM = 60
-/** Of a list that is looked through for a value of another kind or length. */
+/** Per item of a list that is searched for a value of another type or length. */
 const PASSED = 20
-/** Texts that JavaScript reads by character, with an allocation for each. */
+/** Per character of a text that JavaScript iterates, with an allocation each. */
 const SLOW_CHARACTER = 16
-/** Of a text that is joined: it is copied when somebody looks at it. */
+/** Per character of a joined text, which is copied when it is first read. */
 const COPIED_CHARACTER = 2
 
 const lengthOf = (value: unknown): number => (typeof value === 'string' ? value.length : 0)
@@ -24,7 +24,7 @@ const sizeOf = (value: unknown): number => {
 
 const sameText = (left: unknown, right: unknown): number => (lengthOf(left) === lengthOf(right) ? lengthOf(left) : 0)
 
-/** All that a comparison with the value could look at. */
+/** The most that a comparison with the value can read. */
 export function weigh(value: unknown): void {
   spend(ITEM + lengthOf(value))
   if (Array.isArray(value)) value.forEach(weigh)
@@ -56,7 +56,7 @@ const joining: Charge = ([left, right]) => {
   if (Array.isArray(left)) spend(ITEM * (sizeOf(left) + sizeOf(right)))
 }
 
-/** A list is gone through, each item compared as a whole at worst; a map is asked for the name. */
+/** A list is searched, at worst with a whole comparison per item; a map is a lookup. */
 const membership: Charge = ([value, list]) => {
   spend(lengthOf(value))
   if (!Array.isArray(list)) return
@@ -78,7 +78,7 @@ const anyText: Charge = (operands) => {
 /** The library's pattern for durations takes the cube of the text's length. */
 const duration: Charge = ([text]) => spend(lengthOf(text) ** 3)
 
-/** JSON there and back, checked, copied, compared with a record and searched for secrets. */
+/** Conversion to JSON and back, validation, copy, comparison and the search for secrets. */
 const HOST_CHARACTER = 100
 const HOST_VALUE = 1000
 export function chargeHost(value: unknown): void {
@@ -104,7 +104,7 @@ export const OPERATORS: Readonly<Record<string, Charge>> = {
   '[]': ([, name]) => spend(lengthOf(name)),
 }
 
-/** Any other name is a function of the host. */
+/** Other names are functions of the host. */
 export const FUNCTIONS: Readonly<Record<string, Charge>> = {
   size: slowText,
   int: slowText,

@@ -7,12 +7,12 @@ import { namesOf, type NamesOf } from './names.ts'
 import { DECISION_WORK, EVALUATION_WORK, isSpent, onAccount, type Work } from './work.ts'
 
 export type Expression = { source: string; paths: NamesOf['paths']; functions: ReadonlySet<string>; run: ParseResult }
-/** `detail` ends with a picture of the source if the library draws one. */
+/** `detail` ends with an excerpt of the source if the library provides one. */
 export type Compiled = { ok: true; expression: Expression } | Refused<'invalid'>
 export type Ran = { ok: true; value: unknown } | Refused<'failed' | 'over_budget'>
 
 const LONGEST_SOURCE = 2000
-/** Each is registered with the library once for every number of arguments. */
+/** Each is registered once per number of arguments. */
 const MOST_FUNCTIONS = 16
 
 /** Compiles a bounded and metered bool expression. `environment` adds variables. */
@@ -35,7 +35,7 @@ export function compile(source: string, environment?: Environment): Compiled {
   }
 }
 
-/** Runs an expression on a part of `work`, from which it takes what it did. Never throws. */
+/** Runs an expression and charges its work to `work`. Never throws. */
 export function run(
   { run }: Expression,
   { variables, work, host }: { variables: Map<string, unknown>; work: Work; host: Host | null },
@@ -52,7 +52,7 @@ export function run(
   }
 }
 
-/** `granted`: the rest of the decision's work, if less than one evaluation may do. */
+/** `granted`: the decision's remaining work, if it is less than the limit of one evaluation. */
 export const overBudget = (granted: number): Extract<Ran, { ok: false }> => ({
   ok: false,
   reason: 'over_budget',

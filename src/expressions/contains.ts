@@ -4,7 +4,7 @@ const TABLE = 256
 const PREPARED = 500
 const STEP = 4
 const CANDIDATE = 50
-/** How many steps are paid for at once. */
+/** Steps that are charged at once. */
 const STRIDE = 4096
 
 /** Horspool's search with counted steps: `String.includes` is quadratic for some texts. */

@@ -13,7 +13,7 @@ const arithmetic = {
   '/': (left: number, right: number) => left / right,
 }
 
-/** JSON knows one kind of number and CEL two, which it does not add up by itself. */
+/** JSON has one kind of number, CEL has two, and CEL does not mix them. */
 function baseEnvironment(): Environment {
   const environment = new Environment({ unlistedVariablesAreDyn: true, homogeneousAggregateLiterals: false, limits })
   for (const [sign, compute] of Object.entries(arithmetic)) {

@@ -14,7 +14,7 @@ type Checked = {
   setMeta: (key: 'evaluate', value: Evaluate) => unknown
 }
 
-/** Operators that only look at a few words of memory, whatever they are given. */
+/** Operators whose work does not depend on the size of their operands. */
 const CONSTANT = new Set([
   '.',
   '!_',
@@ -58,7 +58,7 @@ function wrap(node: Checked, seen: Set<Checked>): void {
   for (const child of childrenOf(node.args)) wrap(child, seen)
 }
 
-/** The error that was paid for: it comes through each node above the one that threw it. */
+/** The error that was already charged: it passes through each enclosing node. */
 let thrown: unknown = null
 
 const paid =
@@ -120,7 +120,7 @@ const containing =
     return typeof text === 'string' && typeof part === 'string' ? contains(text, part) : handle(operands, ...rest)
   }
 
-/** The nodes among arguments, which may be nodes, lists or records of them, or plain values. */
+/** The nodes among arguments: nodes, lists or records of nodes, or plain values. */
 function childrenOf(args: unknown): Checked[] {
   if (isNode(args)) return [args]
   if (Array.isArray(args)) return args.flatMap(childrenOf)

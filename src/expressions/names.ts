@@ -8,13 +8,13 @@ type Path = readonly string[]
 export type NamesOf = { paths: Path[]; functions: Set<string>; refused: string | null }
 
 const ITERATING: readonly string[] = whenIterations
-/** Nested iterations spend any budget, and a regular expression's work cannot be counted. */
+/** Nested iterations exceed any budget, and the work of a regular expression cannot be counted. */
 const REFUSED = new Set(['map', 'bind', 'matches', 'split', 'join', 'bytes', 'json', 'block'])
 const METHODS: readonly string[] = [...ITERATING, 'size', 'startsWith', 'endsWith', 'contains', 'lowerAscii', 'upperAscii', 'trim']
-/** Each but `has` has its charge: one without would be taken for the host's. */
+/** Each but `has` has a charge: a function without one is treated as the host's. */
 const FUNCTIONS = new Set(['has', ...Object.keys(CHARGED)])
 
-/** Names of functions that stand for something in CEL, so that no probe can have them. */
+/** Names that have a meaning in CEL. No probe can have them. */
 const isTaken = (name: string): boolean => FUNCTIONS.has(name) || METHODS.includes(name) || REFUSED.has(name)
 
 export function namesOf(ast: ASTNode): NamesOf {
@@ -23,7 +23,7 @@ export function namesOf(ast: ASTNode): NamesOf {
   return found
 }
 
-/** `bound` is the variable of the iteration that the node stands in. */
+/** `bound` is the variable of the enclosing iteration. */
 function walk(node: ASTNode, found: NamesOf, bound: string | null): void {
   const path = pathOf(node)
   if (path) {
@@ -68,7 +68,7 @@ function pathOf(node: ASTNode): string[] | null {
 
 export const nodesIn = (node: ASTNode): ASTNode[] => [node, ...childrenOf(node.args).flatMap(nodesIn)]
 
-/** The nodes among a node's arguments, which are nodes, lists of them and plain values. */
+/** The nodes among a node's arguments, which are nodes, lists of nodes and plain values. */
 function childrenOf(args: unknown): ASTNode[] {
   if (Array.isArray(args)) return args.flatMap(childrenOf)
   return isNode(args) ? [args] : []

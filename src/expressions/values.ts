@@ -6,10 +6,10 @@ const DEEPEST = 32
 const LONGEST_LIST = 1000
 const MOST_NODES = 5000
 const LONGEST_STRING = 20_000
-/** Names of fields included. */
+/** Includes the names of fields. */
 const MOST_TEXT = 65_536
 
-/** Thrown where a value is larger than an expression may look at. */
+/** Thrown if a value exceeds the size limit of expressions. */
 export class TooLarge extends Error {
   override readonly name = 'TooLarge'
 }
@@ -49,7 +49,7 @@ export function converter(): { convert: (value: unknown) => unknown; values: () 
   return { convert: (value) => convert(value, 0), values: () => MOST_NODES - left.nodes }
 }
 
-/** The way back, for what a probe is called with. */
+/** Converts CEL values to JSON, for the arguments of a probe. */
 export function fromCel(value: unknown): Json {
   if (typeof value === 'bigint') return Number(value)
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' || value === null) return value

@@ -29,7 +29,7 @@ export function agreement(action: Action, { acts }: Decision, keys: CallKeys | n
   return null
 }
 
-/** Under keys, the same key is the same effect, however its arguments are written. */
+/** Calls with the same key have the same effect, however their arguments are written. */
 function agreesInCall(own: CallKeys | null, calls: readonly Extract<Act, { act: 'call_tool' }>[]): boolean {
   if (own === null) return false
   return calls.some(({ idempotence_key, arguments_hash }) => {

@@ -22,7 +22,7 @@ export class ContextJson {
     return fitsBytes(this.text, bytes)
   }
 
-  /** `known`: fields whose JSON the caller has. What is no object has no fields. */
+  /** `known`: fields whose JSON the caller has. A value that is not an object has no fields. */
   static of(context: unknown, known: Readonly<Record<string, string>> = {}): ContextJson {
     if (typeof context !== 'object' || context === null || Array.isArray(context))
       return new ContextJson(new Map(), JSON.stringify(context) ?? 'null')
@@ -34,7 +34,7 @@ export class ContextJson {
     return new ContextJson(fields)
   }
 
-  /** With another value in the place of a field. */
+  /** Replaces the value of a field. */
   with(name: string, json: string): ContextJson {
     return new ContextJson(new Map(this.#fields).set(name, json))
   }

@@ -9,7 +9,7 @@ import type { Program, Sandbox } from './sandbox.ts'
 
 const MOST_TOLD = 5
 
-/** Holds what a reflex does on recorded contexts against what was decided then. */
+/** Compares a reflex's actions on recorded contexts with the decisions of that time. */
 export class Evaluation {
   readonly #counts = { fires: 0, missed: 0, agreed: 0, disagreed: 0, not_compared: 0 }
   readonly #contexts = { recorded: 0, rebuilt: 0, undecided: 0 }
@@ -60,7 +60,7 @@ export class Evaluation {
   }
 }
 
-/** In all, for one evaluation. */
+/** Totals of one evaluation. */
 const evaluationLimits = { contexts: 5000, fuel: 400_000_000 } as const
 
 /** Recordings as JSON texts, oldest first; `next` is null on the last page. */
@@ -68,7 +68,7 @@ export type RecordingPage = { recordings: string[]; next: number | null }
 type Options = {
   sandbox: Sandbox
   program: Program
-  /** The scope names the calls: it alone knows all of its tools. */
+  /** Identifies calls in the scope, which alone knows all of its tools. */
   identify: (calls: ToolCall[]) => Promise<(CallKeys | null)[]>
   read: (after: number) => Promise<RecordingPage>
   limits?: { contexts: number; fuel: number }
@@ -98,7 +98,7 @@ export async function evaluateRecordings({ sandbox, program, identify, read, lim
 
 type Ran = { recording: Omit<Recording, 'context'>; run: ReflexRun }
 
-/** Asks the scope once for all calls of a page that have a decision to be compared with. */
+/** Identifies all calls of a page that are compared with a decision, in one request. */
 async function addAll(evaluation: Evaluation, ran: readonly Ran[], identify: Options['identify']): Promise<void> {
   const calls = ran.map(({ recording, run }) =>
     recording.decision !== null && run.action?.action_type === 'call_tool' ? run.action : null,

@@ -19,7 +19,7 @@ export const emptyMetrics = (): ReflexMetrics => ({
   duration_us: emptyHistogram(),
 })
 
-/** Changes the metrics. What became of a fire is counted where it becomes known. */
+/** Updates the metrics. The result of a fire is counted once it is known. */
 export function countRun(metrics: ReflexMetrics, { reason, fuel, duration_us }: Pick<Run, 'reason' | 'fuel' | 'duration_us'>): void {
   metrics.runs += 1
   if (reason === 'fired') metrics.fired += 1
@@ -75,7 +75,7 @@ export function mergeHistograms(list: readonly Histogram[]): Histogram {
   return merged
 }
 
-/** In whole numbers, all 0 where there is no sample. */
+/** Integers; all 0 without samples. */
 export function percentiles(histogram: Histogram): Percentiles {
   const sorted = Object.entries(histogram.buckets)
     .map(([bucket, samples]) => ({ bucket: Number(bucket), samples }))

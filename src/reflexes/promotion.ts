@@ -17,7 +17,7 @@ const DEMOTION = {
 
 const FOR_AN_AGREEMENT = Math.log(PROMOTION.good / PROMOTION.poor)
 const FOR_A_DISAGREEMENT = Math.log((1 - PROMOTION.good) / (1 - PROMOTION.poor))
-/** Both error rates are the same, so the two bounds differ by their sign alone. */
+/** Both error rates are equal, so the two bounds differ only in sign. */
 const BOUND = Math.log((1 - PROMOTION.error_rate) / PROMOTION.error_rate)
 
 /** Fires in shadow that must agree before promotion, where none disagrees. */
@@ -70,13 +70,13 @@ const failedRuns = ({ passed }: Pick<ReflexMetrics, 'passed'>): number => passed
 const reaches = ({ at_least, share }: { at_least: number; share: number }, count: number, of: number): boolean =>
   count >= at_least && count >= of * share
 
-/** Rounded down: what lacks a little must not look as if it were enough. */
+/** Rounded down, so that a value just below the threshold does not look sufficient. */
 const percent = (share: number): string => `${Math.floor(share * 1000) / 10} %`
 
 /** After this many consecutive runs that hit a limit a reflex is demoted: each costs tens of ms. */
 const MOST_LIMITS = 3
 
-/** Counts of a version since it came into its state in a scope; `limits` in a row. */
+/** Counts of a version since it entered its state in a scope. `limits` is consecutive. */
 export type Trial = Pick<ReflexMetrics, 'runs' | 'passed' | 'acted' | 'failed' | 'overruled'> & { state: string; limits: number }
 
 export function emptyTrial(state: string): Trial {

@@ -42,13 +42,13 @@ export class QuickJsSandbox implements Sandbox {
   #prepare(engine: Engine, { hash, code }: Program): Prepared {
     const { compiled, ...failure } = engine.compile(code)
     const prepared: Prepared = compiled ? { code, compiled } : { code, compiled, failure }
-    // A run that the host's clock or a fault ended may succeed another time.
+    // A run that the host's clock or a fault ended may succeed later.
     if (failure.ending.kind !== 'clock' && failure.ending.kind !== 'broken') this.#programs.set(hash, prepared)
     return prepared
   }
 }
 
-/** A program as it was compiled, or why it could not be. */
+/** A compiled program, or the error that prevented it. */
 export type Prepared = { code: string; compiled: Compiled } | { code: string; compiled: null; failure: Answer }
 
 /** Beyond this size the least recently used programs are dropped. */
@@ -63,7 +63,7 @@ class ProgramCache {
     return this.#bytes
   }
 
-  /** By its code, too: a wrong hash must not run another's program. */
+  /** Compares the code, too: a wrong hash must not run another program. */
   get({ hash, code }: Program): Prepared | null {
     const known = this.#programs.get(hash)
     if (known?.code !== code) return null

@@ -38,9 +38,9 @@ export type ReflexContext = {
   thinking: { since: string } | null
 }
 
-/** How many events a reflex is shown. */
+/** Number of events in the context. */
 export const RECENT_EVENTS = 10
-/** The windows that it is shown counts of. */
+/** Windows of the counts. */
 export const WINDOW_MS = { '10s': 10_000, '1m': 60_000, '10m': 600_000 } as const
 const event = {
   id: '01993f2e-7c00-7000-8000-000000000001',
@@ -54,7 +54,7 @@ const event = {
 }
 const counts: WindowCounts = { total: 1, by_type: { 'ws.message': 1 }, by_source: { 'ws:alice': 1 } }
 
-/** For dry runs and for documentation: every field is there. */
+/** For dry runs and documentation. Has every field. */
 export const sampleContext: ReflexContext = {
   agent_id: 'prompted',
   tick: 1,

@@ -5,7 +5,7 @@ import { type ReflexContext, sampleContext } from './reflex-context.ts'
 import type { Program, Sandbox } from './sandbox.ts'
 import type { CodeError } from './static-check.ts'
 
-/** Runs a reflex; whatever its code does, this returns. */
+/** Runs a reflex. Always returns, whatever the code does. */
 export function runReflex(sandbox: Sandbox, program: Program, context: ReflexContext | ContextJson): ReflexRun {
   const { value, ...run } = sandbox.run(program, context)
   if (run.reason !== 'fired') return { action: null, ...run }

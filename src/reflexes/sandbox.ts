@@ -31,6 +31,6 @@ export const sandboxLimits = {
   data_bytes: 2 * 1024 * 1024,
   /** Maximum stack for calls: about 470 calls of a reflex's own functions. */
   depth: 256 * 1024,
-  /** The second net. */
+  /** A second limit, by the clock. */
   run_ms: 100,
 } as const

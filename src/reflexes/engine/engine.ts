@@ -17,10 +17,9 @@ type Limits = Omit<typeof sandboxLimits, 'fuel' | 'output_bytes'> & { fuel: numb
  *
  * 1. Every run starts from the same bytes: the realm's, and over them the reflex's own. Nothing
  *    that a run does outlives it.
- * 2. Every run may use so much fuel and no more, whatever code it is in: QuickJS's own is metered
- *    too (cli/sandbox/meter-wasm.ts).
- * 3. A trap is no accident: the next run puts back the memory and the stack, all that the module
- *    has.
+ * 2. Fuel limits every run, in any code: QuickJS's own is metered, too
+ *    (cli/sandbox/meter-wasm.ts).
+ * 3. A trap is harmless: the next run restores the memory and the stack, the module's only state.
  */
 export class Engine {
   readonly #module: EngineModule
@@ -83,7 +82,7 @@ export class Engine {
     })
   }
 
-  /** Of a part of a context that fits: none is longer than the whole. */
+  /** Length limit of a part: no part is longer than the whole context. */
   #newString(text: string): number {
     const { context, input } = this.#module.addresses
     this.#put(text, input, this.#limits.context_bytes)
@@ -156,7 +155,7 @@ export class Engine {
   }
 }
 
-/** JS_EVAL_FLAG_STRICT: also what stood outside of the function below would be strict code. */
+/** JS_EVAL_FLAG_STRICT: code outside of the function below is strict, too. */
 const STRICT = 1 << 3
 /**
  * A function's scope, so that the reflex's names do not clash with the realm's. One line, to keep

@@ -5,7 +5,7 @@ export type Template<Schema extends z.ZodType = z.ZodType> = {
   name: string
   description: string
   params: Schema
-  /** Takes what the schema makes of its input, defaults filled in. */
+  /** Takes the schema's output, with defaults filled in. */
   code(params: z.output<Schema>): string
 }
 

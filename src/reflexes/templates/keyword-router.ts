@@ -35,7 +35,7 @@ function reflex(context) {
   return null
 }
 
-/** Every word with a space before and after it, so that a part of a word is not found. */
+/** Surrounds each word with spaces, so that parts of words do not match. */
 function inWords(text) {
   return ' ' + text.toLowerCase().replace(/[^\\p{L}\\p{N}]+/gu, ' ').trim() + ' '
 }
