@@ -22,7 +22,7 @@ export type ReflexConfig = {
   tau?: number
   redaction?: Redaction
   policy_mode?: PolicyMode
-  /** Of whoever the turns are for. Without any, no skill may run. */
+  /** Roles of the turns' principal. Without any, no skill may run. */
   roles?: readonly string[]
   goal_labels?: readonly string[]
   entity_types?: readonly string[]

@@ -30,7 +30,7 @@ export class SkillRegistry {
     for (const skill of storage.all()) this.#skills.set(nameOf(skill.manifest), skill)
   }
 
-  /** Takes a manifest from JSON. What is there already keeps its state. */
+  /** Adds a manifest from JSON. A known version keeps its state. */
   register(input: unknown, { state = 'active' }: { state?: SkillState | undefined } = {}): Registered {
     const parsed = parseManifest(input)
     if (!parsed.ok) return { ok: false, reason: 'invalid', status: 400, errors: parsed.errors }

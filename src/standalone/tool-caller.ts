@@ -35,7 +35,7 @@ type ToolUse = {
   input: unknown
   policy: ToolPolicy
   signal: AbortSignal | undefined
-  /** Told to the tool, for what it calls in its turn; not looked up where the policy gives none. */
+  /** Passed to the tool, for its own calls; not looked up if the policy has none. */
   key: string | null
   hide?: (value: Json) => Json
   work: (signal: AbortSignal, idempotence_key: string | null) => Promise<unknown>
@@ -47,7 +47,7 @@ export type Used = { output: unknown; cost_usd: number; reused: boolean }
 const NOT_JSON = '{"not_kept":"what it gave is not JSON"}'
 const TOOL_TIMEOUT_MS = 30_000
 
-/** Thrown where a tool took too long: it may have done what it was asked to. */
+/** Thrown if a tool timed out: its effect may have happened. */
 export class ToolTimeout extends Error {
   override readonly name = 'ToolTimeout'
 }

@@ -33,7 +33,7 @@ function proxyTool(name: string, tool: Tool, { caller, policy }: { caller: ToolC
   return markWrapped({ ...tool, execute })
 }
 
-/** Why a plan cannot call a tool; null where it can. */
+/** Why a plan cannot call a tool; null if it can. */
 export function whyNotForPlans(name: string, tool: Tool | undefined): string | null {
   if (!tool?.execute) return `a plan cannot call ${name}: the tool does not exist`
   // A plan cannot ask a person: its manifest does, by `needs_approval_if`.

@@ -11,7 +11,7 @@ export type ToolCall = {
   signal: AbortSignal
   /** Hand it on to what the tool calls, so that a repeated call is recognised there. */
   idempotence_key: string | null
-  /** The names of the deployment's secrets whose values stand in the input. */
+  /** Names of the deployment's secrets whose values are in the input. */
   secrets?: readonly string[]
   now: () => number
 }
@@ -39,7 +39,7 @@ export type ToolDefinition<Input = unknown> = {
   plans_only?: boolean
   /** The reason these secrets may not be in its input, or null. Without it, no secret may. */
   secret_refusal?: (env: Env, names: readonly string[]) => string | null
-  /** Throws where the effect did not happen, and CutOff where it may have. */
+  /** Throws if the effect did not happen, and CutOff if it may have. */
   execute: (input: Input, call: ToolCall) => Promise<unknown>
 }
 

@@ -13,7 +13,7 @@ export type HttpToolDefinition = {
   name: string
   description: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Its scheme and host are fixed: no slot stands in them. */
+  /** Its scheme and host are fixed: they contain no slot. */
   url: string
   headers?: Readonly<Record<string, string>> | undefined
   /** Headers by the name of the secret that each holds. */
@@ -30,7 +30,7 @@ export type HttpToolDefinition = {
 
 export type HttpToolOptions = {
   allowed_hosts: readonly string[]
-  /** Looks a secret up by its name; what it gives goes into the request and nowhere else. */
+  /** Looks up a secret by name. Its value goes only into the request. */
   secret?: (name: string) => string | undefined
   /** The hosts that a secret may be sent to; by default all allowed hosts. */
   secret_hosts?: (name: string) => readonly string[]

@@ -19,7 +19,7 @@ type McpSession = {
   secrets?: readonly string[] | undefined
 }
 
-/** Takes the secrets that a server was asked with out of what it says. */
+/** Removes the secrets of the request from the server's response. */
 export type Hide = (value: unknown) => unknown
 
 /** Connects to a server, lets `work` use its tools, and disconnects. */

@@ -23,7 +23,7 @@ type McpOptions = {
 }
 
 const TIMEOUT_MS = 15_000
-/** Of one answer: a list of tools, or what a tool gave. */
+/** Size limit of a response: a list of tools, or a tool's output. */
 const MOST_BYTES = 4 * 1024 * 1024
 
 /**

@@ -34,7 +34,7 @@ export function secretRefusal(env: Env, { url, secret_headers = {} }: Declared):
   return null
 }
 
-/** Why secrets may not stand in what a tool or a server is sent; null where they may. */
+/** Why the request to a tool or server may not contain secrets; null if it may. */
 export const argumentsRefusal = (env: Env, { name, url }: Pick<Declared, 'name' | 'url'>, names: readonly string[]): string | null =>
   secretRefusal(env, { name, url, secret_headers: Object.fromEntries(names.map((secret) => [secret, secret])) })
 

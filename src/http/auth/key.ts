@@ -5,7 +5,7 @@ import { toBase64Url } from './base64url.ts'
 const ID_BYTES = 8
 const SECRET_BYTES = 32
 
-/** A new key: `key` is shown to its owner once, `hash` is what is kept. */
+/** A new key. `key` is shown once; only `hash` is stored. */
 export function createKey(): { id: string; key: string; hash: string } {
   const id = randomHex(ID_BYTES)
   const key = `rfx_${id}_${toBase64Url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))}`

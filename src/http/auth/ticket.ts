@@ -24,7 +24,7 @@ export type TicketClaims = z.infer<typeof ticketClaims>
 /** Null if the deployment has no secret to sign with. */
 export type TicketSecret = string | null
 
-/** A secret of its own where there is one, else the admin key. */
+/** `REFLEX_TICKET_SECRET` if it is set, else the admin key. */
 export function ticketSecretOf(env: { REFLEX_TICKET_SECRET?: string; REFLEX_ADMIN_KEY?: string }): TicketSecret {
   return env.REFLEX_TICKET_SECRET?.trim() || env.REFLEX_ADMIN_KEY?.trim() || null
 }

@@ -9,7 +9,7 @@ export function plainSchema(schema: z.ZodType): PlainSchema {
   return JSON.parse(text)
 }
 
-/** Each `$ref` here stands for arbitrary JSON, and its path would be wrong inside the document. */
+/** Each `$ref` here means arbitrary JSON, and its path would be wrong inside the document. */
 const withoutReferences = (key: string, value: unknown): unknown => (key === '$defs' || key === '$ref' ? undefined : value)
 
 /** Documents a body, and types it for `hc`; the handler validates it instead of zod-openapi. */

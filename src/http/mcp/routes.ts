@@ -52,7 +52,7 @@ export const mcpRoutes = resource().openapi(mcp, async (c) => {
   return answerOnce(serverFor, c.req.raw, c.req.valid('json'))
 })
 
-/** Runs a part of the work and records what it throws. */
+/** Runs a part of the work and records its error. */
 type Trying = <Result>(work: () => Promise<Result>) => Promise<Result>
 
 /**

@@ -3,7 +3,7 @@ import { fold, holdsKeyword, tokenText, tokensOf, type TokenText } from '../mani
 import type { Manifest } from '../manifest/manifest.ts'
 
 export type ScoreName = 'goal_label' | 'keyword_hit' | 'entity_type' | 'recent_success'
-/** One cue: it adds its weight where it hits; `matched` are the manifest's own words that did. */
+/** One cue, which adds its weight if it matches. `matched`: the manifest's words that matched. */
 export type ScoreComponent = { name: ScoreName; weight: number; hit: boolean; matched: string[] }
 export type Score = { score: number; components: ScoreComponent[] }
 
@@ -45,7 +45,7 @@ export function maximumScore({ activation }: Manifest): number {
   return possible.reduce((sum, weight) => sum + weight, 0)
 }
 
-/** The threshold: the manifest's own, or that share of what it can score. */
+/** The threshold: the manifest's own, or the setting's share of its highest score. */
 export function tauOf(manifest: Manifest, default_ratio: number = DEFAULT_TAU_RATIO): number {
   return manifest.activation.tau ?? default_ratio * maximumScore(manifest)
 }

@@ -75,7 +75,7 @@ export type GateDecision = {
   skill_id: string
   version: string
   verdict: Verdict
-  /** The stage that it stopped at; null where it is allowed. */
+  /** The stage that refused; null if it is allowed. */
   stage: Stage | null
   reason: string
   stages: StageResult[]

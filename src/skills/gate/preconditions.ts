@@ -127,7 +127,7 @@ export const shownValues = (expression: string, { scope, mask }: Facts): { path:
 export const inWords = (values: readonly { path: string; value: string }[]): string =>
   values.map(({ path, value }) => `${path} = ${value}`).join(', ') || 'it reads nothing'
 
-/** A time beyond what a Date holds is said as its number. */
+/** A time outside of the range of Date is reported as a number. */
 function isoOf(time: number): string {
   const date = new Date(time)
   return Number.isNaN(date.getTime()) ? String(time) : date.toISOString()

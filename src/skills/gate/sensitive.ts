@@ -48,7 +48,7 @@ function sensitiveText(text: string, emails: boolean): Sensitive | null {
 
 const isToken = (word: string): boolean => word.length >= 16 && TOKENS.some((token) => token.test(word))
 
-/** A card's digits stand in groups, and other numbers may stand beside them. */
+/** A card's digits come in groups, and other numbers may be adjacent. */
 function holdsCardNumber(text: string): boolean {
   const runs = text.match(/\d(?:[ -]?\d){12,40}/g) ?? []
   return runs.some((run) => {

@@ -46,11 +46,11 @@ const parser = z.strictObject({
 export type Parser = z.infer<typeof parser>
 
 const policy = z.strictObject({
-  /** Roles that may run the skill. If absent or empty, nobody may. */
+  /** Roles that may run the skill. If absent or empty, no one may. */
   allow_roles: z.array(label).max(32).optional(),
   deny_if: expressions,
   needs_approval_if: expressions,
-  /** How long somebody may approve it, from the proposal on; a week at most. */
+  /** How long an approval is possible after the proposal; at most a week. */
   approval_within_s: z.int().min(1).max(604_800).default(86_400),
   /** True if the key that proposed the skill may approve it itself. */
   self_approval: z.boolean().default(false),
@@ -136,7 +136,7 @@ const input = z.strictObject({
   name: slotName,
   type: valueType,
   required: z.boolean().default(false),
-  /** Comes from the blackboard, or from whoever runs the skill, and never from a model. */
+  /** Comes from the blackboard or from the caller, never from a model. */
   secret: z.boolean().optional(),
   description: description.optional(),
 })
@@ -151,7 +151,7 @@ const bindings = z.record(slotName, blackboardPath).refine((record) => Object.ke
 export const signature = z.strictObject({
   inputs: z.array(input).max(MOST_SLOTS).default([]),
   outputs: z.array(output).max(MOST_SLOTS).default([]),
-  /** Where an input that nobody gave is read from, and where an output is written to. */
+  /** Paths from which missing inputs are read, and to which outputs are written. */
   blackboard_bindings: z.strictObject({ inputs: bindings.default({}), outputs: bindings.default({}) }).prefault({}),
 })
 

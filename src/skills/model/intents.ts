@@ -12,7 +12,7 @@ export type Intent = { call_id: string | null } & (
   | { kind: 'problem'; skill_id: string; status: 'malformed' | 'refused'; reason: string }
 )
 
-/** `visible` is the part of the text for the caller, up to the first block that is acted upon. */
+/** `visible` is the part of the text for the caller, up to the first block that is settled. */
 export type ReadText = { intents: Intent[]; visible: string; cut_at: number }
 
 /** The assistant's own new text, and nothing else, is ever read so. */
@@ -57,7 +57,7 @@ function withQuestions(text: string, blocks: readonly AspBlock[]): string {
   return visible + text.slice(from)
 }
 
-/** The questions of an answer that only asks; null where it does anything else. */
+/** The questions of an answer that only asks; null if it does anything else. */
 export function questionsOf(intents: readonly Intent[]): Question[] | null {
   if (intents.length === 0 || !intents.every(({ kind }) => kind === 'clarify')) return null
   return intents.flatMap((intent) => (intent.kind === 'clarify' ? intent.questions : []))

@@ -19,7 +19,7 @@ async function* allParts({ model, rounds, first }: Streaming): AsyncGenerator<La
     const current = new RoundStream(rounds, { round, said })
     for await (const part of stream) yield* current.pass(part)
     const finish = current.finish
-    // Without a finish part the answer is not whole: nothing is acted upon.
+    // Without a finish part the answer is incomplete, and its blocks are ignored.
     if (!finish) return yield* current.rest(rounds.broken(current.content))
     const reason = current.failed ? { ...finish.finishReason, unified: 'error' as const } : finish.finishReason
     const end = await rounds.ended({ content: current.content, finish: reason, usage: finish.usage })
@@ -51,7 +51,7 @@ function streamOf<Part>(parts: AsyncGenerator<Part>, left: AbortController): Rea
       },
       cancel(reason) {
         left.abort(reason)
-        // Not waited for: a model that does not hear the signal would keep the reader.
+        // Not awaited: a model that ignores the signal would block the reader.
         parts.return(undefined).catch(() => null)
       },
     },

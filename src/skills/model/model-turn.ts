@@ -7,7 +7,7 @@ import { settleIntents, type Reply, type SkillReport } from './settle-intents.ts
 
 export type ModelTurnOptions = {
   session: ProposalSession
-  /** Every role of whoever the turn is for. */
+  /** All roles of the turn's principal. */
   roles: readonly string[]
   goal_labels?: readonly string[] | undefined
   entity_types?: readonly string[] | undefined

@@ -39,7 +39,7 @@ export function withBulletin(prompt: LanguageModelV4Prompt, bulletin: string): L
   return [{ ...first, content: `${first.content}\n\n${bulletin}` }, ...rest]
 }
 
-/** A bulletin that somebody else put there: the model is wrapped twice. */
+/** A bulletin from another wrapper: the model is wrapped twice. */
 export const holdsBulletin = (prompt: LanguageModelV4Prompt): boolean =>
   prompt.some(({ role, content }) => role === 'system' && bulletinsIn(content) > 0)
 

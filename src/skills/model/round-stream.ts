@@ -13,7 +13,7 @@ type TextEnd = Extract<LanguageModelV4StreamPart, { type: 'text-end' }>
  */
 export class RoundStream {
   finish: FinishPart | null = null
-  /** The stream told of an error: what came with it is not acted upon. */
+  /** The stream reported an error: blocks of this answer are ignored. */
   failed = false
   readonly #rounds: Rounds
   readonly #round: number

@@ -30,7 +30,7 @@ export type RoundEnd = { visible: string; cut_at: number; finish: LanguageModelV
 /**
  * The rounds of one call of the wrapped model.
  *
- * 1. Only what the model itself newly wrote is read, and it is acted upon once it is whole.
+ * 1. Only new text of the model itself is read, and only once it is complete.
  * 2. What happened is kept in the turn before the model is called again: a repetition after a
  *    failure does not do it twice.
  * 3. The model's other tool calls are the caller's; then the results wait for the turn's next call.
@@ -70,7 +70,7 @@ export class Rounds {
     return { ...params, prompt: withBulletin(withExchanges(params.prompt, this.#turn.exchanges), bulletin) }
   }
 
-  /** An answer that broke off: nothing is acted upon. */
+  /** An incomplete answer: its blocks are ignored. */
   broken(content: readonly LanguageModelV4Content[]): Pick<RoundEnd, 'visible' | 'cut_at'> {
     const text = textOf(content)
     return this.readsText ? readText(text) : { visible: text, cut_at: text.length }

@@ -62,7 +62,7 @@ async function proposed(
   return { text: resultMessage(result), report: { kind: 'proposal', result } }
 }
 
-/** The result as the model gets it; with the questions where some are open. */
+/** The result for the model, with open questions if there are any. */
 export function resultMessage({ skill_id, status, outputs, reason, approval_id, questions, decision }: ProposalResult): string {
   const why = approval_id === null ? ((decision.to_pass.join('; ') || reason) ?? '') : `it waits for the approval ${approval_id}`
   if (status === 'clarify') return `${formatResult({ skill_id, status })}\n${formatClarify(questions)}`

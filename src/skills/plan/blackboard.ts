@@ -97,7 +97,7 @@ function changesOf(before: JsonFields, after: JsonFields, { path, depth }: { pat
   })
 }
 
-/** Only such a name can stand in a path. */
+/** A name that a path can contain. */
 const isPlain = (name: string): boolean => PLAIN_NAME.test(name)
 
 export type Written = { ok: true; blackboard: Blackboard } | Refused<'not_a_path' | 'not_writable' | 'not_json' | 'too_large'>

@@ -14,14 +14,14 @@ export type CompiledPlan = {
   manifest: Manifest
   inputs: JsonFields
   blackboard: Blackboard
-  /** Of the skill and this use of it: whoever runs it again gets the last good outputs. */
+  /** Of the skill and its inputs: a repeated run gets the last successful outputs. */
   idempotence_key: string | null
   budget: Manifest['plan']['budget']
   steps: CompiledStep[]
   compensation: CompiledCompensation[]
 }
 
-/** `name` is its own or its index: `{{work.steps.NAME}}` is what it gave. */
+/** `name` is its own or its index: `{{work.steps.NAME}}` is its output. */
 export type CompiledStep = Step & { index: number; name: string }
 /** `undoes` is the index of a step, or null for the plan as a whole. */
 export type CompiledCompensation = Compensation & { index: number; undoes: number | null }

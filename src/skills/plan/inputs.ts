@@ -18,7 +18,7 @@ export type BoundInputs = {
   unknown: string[]
 }
 
-/** The inputs of a run: what was given, else what the manifest binds to the blackboard. */
+/** The inputs of a run: given values, then the manifest's blackboard bindings. */
 export function bindInputs(manifest: Manifest, given: JsonFields, blackboard: Blackboard): BoundInputs {
   const { inputs: declared, blackboard_bindings: bindings } = manifest.signature
   const found = declared.flatMap((input): { input: Input; value: Json; from: 'given' | 'blackboard' }[] => {

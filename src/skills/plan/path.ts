@@ -1,6 +1,6 @@
 export type Path = readonly string[]
 
-/** `work.items.0.name` as its parts; null where it is no path. */
+/** Splits `work.items.0.name` into its parts; null if it is not a path. */
 export function parsePath(text: string): string[] | null {
   return /^[\w-]+(?:\.[\w-]+){0,15}$/.test(text) ? text.split('.') : null
 }
@@ -19,7 +19,7 @@ export function readPath(root: unknown, path: Path): { found: true; value: unkno
   return value === undefined ? { found: false, at: pathText(path) } : { found: true, value }
 }
 
-/** A copy of `root` with `value` at `path`; what is no object on the way is replaced by one. */
+/** A copy of `root` with `value` at `path`. Other values on the path are replaced by objects. */
 export function withPath(root: unknown, path: Path, value: unknown): unknown {
   const [name, ...rest] = path
   if (name === undefined) return value

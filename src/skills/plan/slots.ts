@@ -87,7 +87,7 @@ type FillRequest = {
   given: JsonFields
   blackboard: Blackboard
   text: string
-  /** Calls the model and gives its whole answer. What it throws leaves the slot empty. */
+  /** Calls the model and returns its whole answer. An error leaves the slot empty. */
   ask: (request: ParseRequest) => Promise<string>
 }
 

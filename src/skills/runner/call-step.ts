@@ -18,7 +18,7 @@ type StepCall = {
   backoff_ms: number
   /** Returns the rest of the plan's latency budget; null for compensation, which has no budget. */
   left_ms: (() => number) | null
-  /** The same in dollars: what is spent beyond it ends the step. */
+  /** The same in dollars: spending more ends the step. */
   left_usd: number | null
   signal?: AbortSignal | undefined
 }

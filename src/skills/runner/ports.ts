@@ -39,7 +39,7 @@ export type ToolOptions = {
   signal: AbortSignal
   timeout_ms: number
   idempotence_key: string | null
-  /** Takes the values of secret inputs out of what is logged about the call. */
+  /** Removes the values of secret inputs from log entries about the call. */
   hide: (value: Json) => Json
   /** The secrets that the arguments may name as `{"secret": NAME}`. */
   secrets: readonly string[]

@@ -5,7 +5,7 @@ import type { SessionContext } from './context.ts'
 import type { Case, Decided } from './decide.ts'
 import type { ApprovedRun, FoundSkill, Parked, ParkedRun } from './ports.ts'
 
-/** Parks a run that somebody has to approve, with all its inputs but the secret ones. */
+/** Parks a run that needs approval, with all of its inputs except secret ones. */
 export async function park(context: SessionContext, proposed: Case, { decision, inputs, recent_success }: Decided): Promise<Parked> {
   const { skill, request, manifest_hash, proposal_id, why } = proposed
   const { id: skill_id, version } = skill.manifest
@@ -38,7 +38,7 @@ export async function park(context: SessionContext, proposed: Case, { decision, 
   )
 }
 
-/** Why what was approved is not what would run now; null where it is. */
+/** Why the approved work differs from what would run now; null if it does not. */
 export async function differenceFrom(
   approval: ApprovedRun,
   { skill, manifest_hash }: { skill: FoundSkill; manifest_hash: string },

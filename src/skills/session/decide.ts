@@ -15,7 +15,7 @@ export type Case = {
   inputs: JsonFields
   why: string
   request: ProposalRequest
-  /** Somebody approved it: it is relevant because that person says so, and was as it was parked. */
+  /** It was approved: a person confirmed that it is relevant, and it was when it was parked. */
   approval: { approval_id: string; recent_success: boolean } | null
 }
 

@@ -38,10 +38,10 @@ export type ParkedRun = {
   version: string
   manifest_hash: string
   inputs: JsonFields
-  /** Of `inputs`: what is approved is what runs. */
+  /** Of `inputs`: only the approved inputs run. */
   inputs_hash: string
   why: string
-  /** For what somebody has to approve it. */
+  /** Why it needs approval. */
   reason: string
   from: ProposedBy
   proposer: Proposer | null
@@ -118,9 +118,9 @@ export type SkillProposal = { skill_id: string; inputs: JsonFields; why: string 
 
 export type ProposalRequest = {
   from: ProposedBy
-  /** Absent where no key stands behind it. */
+  /** Absent without a key. */
   proposer?: Proposer
-  /** Every role of whoever the turn is for, those that another one implies included. */
+  /** All roles of the turn's principal, including implied ones. */
   roles: readonly string[]
   /** The text for keywords and parsers. It never comes from a model. */
   text: string

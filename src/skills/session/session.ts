@@ -22,7 +22,7 @@ export type ProposalSession = {
 /**
  * The skills in one turn.
  *
- * 1. The bulletin is given once, whoever asks again.
+ * 1. The bulletin is built once per session.
  * 2. Nothing runs that the gate has not allowed, but what a policy that is only observed would have
  *    refused.
  * 3. One proposal at a time, so that a skill cannot propose by way of its own tools, and at most so
@@ -31,7 +31,7 @@ export type ProposalSession = {
  *    it ended.
  * 5. The blackboard is seeded once and changes only by what runs write; the seed, each change and
  *    each decision are logged.
- * 6. What was approved is what runs, by the hashes of the manifest and of the inputs.
+ * 6. Only the approved work runs, by the hashes of the manifest and of the inputs.
  */
 export class SkillSession implements ProposalSession {
   readonly #context: SessionContext
@@ -68,7 +68,7 @@ export class SkillSession implements ProposalSession {
     return bulletin.text
   }
 
-  /** Decides on a proposal and runs it where it may. Throws only where a port does. */
+  /** Decides on a proposal and runs it if it is allowed. Throws only if a port does. */
   async propose(proposal: SkillProposal, request: ProposalRequest): Promise<ProposalResult> {
     const { id, version } = skillName(proposal.skill_id)
     const dry_run = request.dry_run ?? false
