@@ -76,7 +76,7 @@ export const randomHex = (bytes: number): string =>
 export const newTraceId = (): string => uuidv7().replaceAll('-', '')
 export const newSpanId = (): string => randomHex(8)
 
-/** Converts times to UTC with milliseconds, so that they sort as text. The schema rejects others. */
+/** Converts times to UTC with milliseconds, which sort as text. The schema rejects others. */
 function utc(value: unknown, now: number): unknown {
   if (value === undefined || value === null) return new Date(now).toISOString()
   return typeof value === 'string' && instant.safeParse(value).success ? new Date(value).toISOString() : value
