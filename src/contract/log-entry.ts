@@ -64,6 +64,8 @@ export type EntryBody =
   | {
       kind: 'turn-ended'
       turn_id: string
+      /** `seq` of its `turn-started`. */
+      started_seq: number
       status: TurnEnd
       result: unknown
       error: string | null

@@ -1,5 +1,6 @@
 import type { Event } from '../../core/event.ts'
 import { byteLength } from '../../base/byte-length.ts'
+import { isFields } from '../../base/check-json.ts'
 import { limits } from '../../base/limits.ts'
 import type { Outcome } from '../../contract/event-record.ts'
 import { type Decision, type Recording, actOf } from '../../contract/reflex.ts'
@@ -26,7 +27,7 @@ type Row = {
 }
 type Span = { since: number; after: number; limit: number }
 type Page = { recordings: string[]; next: number | null }
-type Parts = { database: Database; log: Log; agent: () => Agent; toolbox: Toolbox }
+type Parts = { database: Database; log: Log; agent: () => Agent; toolbox: Toolbox; owned: { readonly ids: readonly string[] } }
 
 /**
  * Recorded events, contexts and decisions for evaluating a reflex on the past. A context is read
@@ -76,13 +77,15 @@ export class Recordings {
 
   #recording({ seq, id, payload, accepted_at, outcome, chain_seq }: Row): Recording {
     const logged = chain_seq === null ? null : this.#logged(id, chain_seq)
+    const ended = outcome === null ? null : (JSON.parse(outcome) as Outcome)
     return {
       seq,
       event_id: id,
       at: new Date(accepted_at).toISOString(),
       source: logged ? 'recorded' : 'rebuilt',
-      context: logged ?? this.#rebuilt(seq, JSON.parse(payload) as Event, accepted_at),
-      decision: outcome === null ? null : this.#decision(JSON.parse(outcome) as Outcome),
+      context:
+        logged ?? this.#rebuilt(seq, { event: JSON.parse(payload) as Event, at: accepted_at, scratch: ended ? this.#scratch(ended) : {} }),
+      decision: ended && this.#decision(ended),
     }
   }
 
@@ -102,8 +105,16 @@ export class Recordings {
     return { by: 'reflex', acts: [actOf(entry.action, this.#parts.toolbox.keyOf)] }
   }
 
-  #rebuilt(seq: number, event: Event, at: number): ReflexContext {
-    const { database, agent } = this.#parts
+  /** The scratch that the deciding turn saw. */
+  #scratch(outcome: Outcome): Record<string, unknown> {
+    const { log } = this.#parts
+    const ended = outcome.by === 'turn' && outcome.log_seq !== undefined ? log.entry(outcome.log_seq) : null
+    const started = ended?.kind === 'turn-ended' ? log.entry(ended.started_seq) : null
+    return started?.kind === 'turn-started' && isFields(started.saw.scratch) ? started.saw.scratch : {}
+  }
+
+  #rebuilt(seq: number, { event, at, scratch }: { event: Event; at: number; scratch: Record<string, unknown> }): ReflexContext {
+    const { database, agent, owned } = this.#parts
     const before = database.all<{ at: number; type: string; source: string }>(
       `SELECT accepted_at AS at, type, source FROM events WHERE seq <= ? AND accepted_at >= ? AND status <> 'ignored' ORDER BY seq DESC LIMIT ${MOST_COUNTED}`,
       seq,
@@ -130,11 +141,11 @@ export class Recordings {
       recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event),
       pending_purchases: [],
       pending_contracts: [],
-      owned_artifacts: [],
+      owned_artifacts: owned.ids,
       event,
       window: { '10s': within(WINDOW_MS['10s']), '1m': within(WINDOW_MS['1m']), '10m': within(WINDOW_MS['10m']) },
       recent_actions: [],
-      scratch: {},
+      scratch,
       thinking: null,
     })
   }

@@ -20,6 +20,7 @@ export function composeReflexes(parts: Ground) {
   const programs = new ReflexVersions(database, scope, settings)
   const reflex_sync = new ReflexSync({ ...parts, versions: programs })
   const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools(parts) })
+  const owned = new OwnedReflexes(database, unit)
   const proving = new Proving({ ...parts, programs, toolbox, reflex_sync })
   return {
     programs,
@@ -27,8 +28,8 @@ export function composeReflexes(parts: Ground) {
     toolbox,
     proving,
     windows: new Windows(database),
-    recordings: new Recordings({ ...parts, toolbox }),
-    owned: new OwnedReflexes(database, unit),
+    recordings: new Recordings({ ...parts, toolbox, owned }),
+    owned,
     action_keys: new ActionKeys({ database, keyOf: toolbox.keyOf }),
   }
 }

@@ -80,7 +80,7 @@ export class TurnClaims {
   /** In the unit that ends the turn: writes `turn-started` if the claim was not written. */
   end(unit: Unit, turn: Turn): { attempts: 0 | 1 } {
     if (turn.held) return { attempts: 0 }
-    unit.log(turn.started)
+    turn.started_seq = unit.log(turn.started)
     unit.count({ turns: 1 })
     return { attempts: 1 }
   }
@@ -93,11 +93,21 @@ export class TurnClaims {
     const { database, rows } = this.#parts
     const record = database.read<TurnRecord | null>('turn', null)
     if (!record) return
-    const { turn_id, head, since } = record
+    const { turn_id, head, since, started_seq } = record
     const lost = rows.release(unit, turn_id, { due_at: 0, interrupted: blamed })
     const duration_ms = unit.now - since
     const error = 'the server died, was reset or was evicted during this turn'
-    const entry = { turn_id, status: 'lost' as const, result: null, error, cleared: 0, usage: noUsage(), scratch: null, acts: [] }
+    const entry = {
+      turn_id,
+      started_seq,
+      status: 'lost' as const,
+      result: null,
+      error,
+      cleared: 0,
+      usage: noUsage(),
+      scratch: null,
+      acts: [],
+    }
     if (!quiet) unit.log({ ...head, duration_ms, kind: 'turn-ended', ...entry })
     unit.write('turn', null)
     this.endOftenInterrupted(
@@ -146,6 +156,7 @@ export class TurnClaims {
       head,
       since: now(),
       started: { ...head, kind: 'turn-started', turn_id, agent: agent().name, attempts, considered, saw },
+      started_seq: 0,
       held: false,
       claimed,
       earlier_turns,
@@ -166,8 +177,9 @@ export class TurnClaims {
       turn_id,
       claimed.map(({ seq }) => seq),
     )
-    unit.log(started)
-    unit.write('turn', { turn_id, head, since } satisfies TurnRecord)
+    const started_seq = unit.log(started)
+    turn.started_seq = started_seq
+    unit.write('turn', { turn_id, head, since, started_seq } satisfies TurnRecord)
     unit.count({ turns: 1 })
     unit.wakeBy(unit.now + HEARTBEAT_MS)
   }

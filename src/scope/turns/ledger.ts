@@ -111,12 +111,12 @@ export class TurnLedger {
 
   #ended(unit: Unit, turn: Turn, { status, result, error, stack = null }: Ended, cleared: number): number {
     const { log, effects, memory } = this.#parts
-    const { turn_id, head, since, usage, failed_calls } = turn
+    const { turn_id, head, since, started_seq, usage, failed_calls } = turn
     const acts = log.clean(turn.acts) as Turn['acts']
     const warned = turn.warnings.length > 0 ? { warnings: turn.warnings } : {}
     const failure = { error, ...(stack !== null && { stack }), ...(failed_calls.length > 0 && { failed_calls }) }
     const scratch = log.clean(memory.live.scratch)
-    const entry = { turn_id, status, result: log.clean(result), ...failure, cleared, usage, scratch, acts, ...warned }
+    const entry = { turn_id, started_seq, status, result: log.clean(result), ...failure, cleared, usage, scratch, acts, ...warned }
     const log_seq = unit.log({ ...head, duration_ms: unit.now - since, kind: 'turn-ended', ...entry })
     if (status === 'failed' || status === 'timeout') unit.count({ turns_failed: 1 })
     if (turn.held) unit.write('turn', null)

@@ -11,6 +11,8 @@ export type Turn = {
   head: EntryHead
   since: number
   started: NewEntry
+  /** `seq` of `started` in the log, once it is written. */
+  started_seq: number
   /** True once the claim is written. */
   held: boolean
   claimed: Claimed[]
@@ -32,7 +34,7 @@ export type Turn = {
 export type ModelWitness = { answered: boolean; fault: ModelFault | null }
 
 /** The part on disk, from which `recover` reports a lost turn. */
-export type TurnRecord = { turn_id: string; head: EntryHead; since: number }
+export type TurnRecord = { turn_id: string; head: EntryHead; since: number; started_seq: number }
 
 export type Ending = {
   status: Exclude<TurnEnd, 'cancelled' | 'lost'>

@@ -87,7 +87,18 @@ export const blockEnded = (address: string, status: 'ok' | 'failed' = 'ok'): Log
   })
 
 const turnEnding = (status: 'result' | 'none' | 'failed', result: unknown, error: string | null, model_calls = 1): LogEntry =>
-  entry({ kind: 'turn-ended', turn_id: 'turn', status, result, error, cleared: 0, usage: { ...usage, model_calls }, scratch: {}, acts: [] })
+  entry({
+    kind: 'turn-ended',
+    turn_id: 'turn',
+    started_seq: 1,
+    status,
+    result,
+    error,
+    cleared: 0,
+    usage: { ...usage, model_calls },
+    scratch: {},
+    acts: [],
+  })
 
 export const skillEntry = (kind: SkillEntryKind, skill_id: string, fields: Record<string, unknown>): LogEntry =>
   entry({ kind, skill_id, version: '1.0.0', ...fields })

@@ -459,6 +459,22 @@ describe('recordings', () => {
       { source: 'recorded', context: { event: { text: 'fire' } }, decision: { by: 'reflex', acts: [{ act: 'call_tool', tool: 'act' }] } },
     ])
   })
+
+  test('rebuild a context with the scratch that the deciding turn saw', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    behaviours.set(scope, async (context) => {
+      context.scratch['turns'] = Number(context.scratch['turns'] ?? 0) + 1
+      return null
+    })
+    await sendAndSettle(stub, note(scope, 'one'))
+    await sendAndSettle(stub, note(scope, 'two'))
+    const { recordings } = await stub.recordings({ since: 0, after: 0, limit: 10 })
+    expect(recordings.map((text) => JSON.parse(text) as unknown)).toMatchObject([
+      { source: 'rebuilt', context: { event: { text: 'one' }, scratch: {} } },
+      { source: 'rebuilt', context: { event: { text: 'two' }, scratch: { turns: 1 } } },
+    ])
+  })
 })
 
 describe('the context of a reflex in the log', () => {
