@@ -9,6 +9,8 @@ export async function main(args: readonly string[]): Promise<number> {
     if (error.code === 'EPIPE') process.exit(0)
     throw error
   })
+  // npm runs scripts in the project's folder; the user names files relative to their own.
+  if (process.env['npm_lifecycle_event'] === 'reflex' && process.env['INIT_CWD']) process.chdir(process.env['INIT_CWD'])
   try {
     await reflexProgram().parseAsync(args, { from: 'user' })
     return Number(process.exitCode ?? 0)

@@ -3,8 +3,15 @@ import manifest from '../../package.json' with { type: 'json' }
 import { addKeys } from './access/keys.ts'
 import { addLogin } from './access/login.ts'
 import { addDoctor } from './doctor/command.ts'
+import { addCompletion } from './completion.ts'
 import { addEvents } from './events/commands.ts'
+import { addApprovals } from './operations/approvals.ts'
+import { addDeadLetters } from './operations/dead-letters.ts'
+import { addTimers } from './operations/timers.ts'
+import { addReflex } from './reflex/commands.ts'
 import { addScope } from './scope/commands.ts'
+import { addBulletin, addSkill } from './skill/commands.ts'
+import { addTrace } from './trace/commands.ts'
 
 const EXAMPLES = `
 Examples:
@@ -32,6 +39,7 @@ export function reflexProgram(): Command {
     .configureHelp({ showGlobalOptions: true })
     .helpCommand(false)
     .exitOverride()
-  for (const add of [addEvents, addScope, addKeys, addLogin, addDoctor]) add(program)
+  const nouns = [addEvents, addScope, addTrace, addTimers, addDeadLetters, addReflex, addSkill, addBulletin, addApprovals, addKeys]
+  for (const add of [...nouns, addLogin, addDoctor, addCompletion]) add(program)
   return program
 }

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
+import { fileStorage } from '../../src/standalone/node/index.ts'
 import { ADMIN_KEY, ask, eventually, scopePath, temporaryState, wholeLog } from './api.ts'
 import { reflex, type Ran } from './command-line.ts'
 
@@ -179,4 +180,111 @@ test('doctor checks the server, and fails for a wrong key or address', async () 
   expect(checks.filter(({ level }) => level === 'failed')).toEqual([])
   expect(await run(['doctor'], { env: { REFLEX_KEY: 'wrong' } })).toMatchObject({ code: 1, stdout: expect.stringContaining('✗ key') })
   expect(await run(['doctor'], { env: { REFLEX_URL: 'http://127.0.0.1:1' } })).toMatchObject({ code: 1 })
+})
+
+test('reflexes are pushed, tested on this machine and on the server, promoted and pulled', async () => {
+  const code = `function reflex(context) { return context.event.content === 'hi' ? { action_type: 'reply', content: 'Hello!' } : null }\n`
+  const source = await file('cli-greet.js', code)
+  const hi = ['--event', JSON.stringify({ type: 'ws.message', content: 'hi' })]
+  expect(await json(['reflex', 'test', source, ...hi])).toMatchObject({ ok: true, action: { content: 'Hello!' } })
+  expect(await run(['reflex', 'test', source, ...hi, '--expect', 'null'])).toMatchObject({ code: 1 })
+  expect(await run(['reflex', 'test', await file('bad.js', 'function reflex() { return eval("1") }')])).toMatchObject({ code: 1 })
+
+  expect(await json(['reflex', 'push', source])).toMatchObject({ id: 'cli-greet', version: 1, state: 'draft' })
+  const remote = ['reflex', 'test', 'cli-greet', ...hi, '--expect', '{"content":"Hello!"}']
+  expect(await json(remote)).toMatchObject({ ok: true, reason: 'fired' })
+  expect(await json(['reflex', 'promote', 'cli-greet'])).toMatchObject({ state: 'shadow' })
+  expect(await json(['reflex', 'promote', 'cli-greet', '--reason', 'tested'])).toMatchObject({ state: 'active' })
+  expect(await run(['reflex', 'promote', 'cli-greet'])).toMatchObject({ code: 2 })
+  expect(succeeded(await run(['reflex', 'pull', 'cli-greet'])).stdout).toBe(code)
+  expect((await run(['reflex', 'list', '--state', 'active'])).stdout).toContain('cli-greet')
+  expect((await run(['reflex', 'templates'])).code).toBe(0)
+
+  const evaluated = ['reflex', 'evaluate', 'cli-greet', '--scope', 'chat/cli-wait', '--window', '1h']
+  expect(await json(evaluated)).toMatchObject({ ok: true, fires: 0 })
+  expect(await run([...evaluated, '--min-agreement', '0.9'])).toMatchObject({ code: 1 })
+})
+
+test('a skill is checked, pushed, activated, tried, proposed and approved', async () => {
+  const scope = 'ssh/cli'
+  const manifest = 'examples/skills/network-block.json'
+  expect(await run(['skill', 'test', manifest])).toMatchObject({ code: 0 })
+  const broken = await file('broken.json', JSON.stringify({ id: 'x y', version: '1' }))
+  expect(await run(['skill', 'test', broken])).toMatchObject({ code: 1, stdout: expect.stringContaining('version') })
+  succeeded(await run(['skill', 'push', manifest]))
+  succeeded(await run(['skill', 'activate', 'network.block', '--reason', 'tested']))
+  expect((await run(['skill', 'list', '--state', 'active'])).stdout).toContain('network.block')
+
+  const inputs = ['--inputs', JSON.stringify({ network: '203.0.113.0/24', reason: 'a test' })]
+  // It needs an approval, so the gate does not allow it as it is.
+  const tried = await run(['skill', 'test', 'network.block', '--scope', scope, ...inputs, '--why', 'networks that attack'])
+  expect(tried).toMatchObject({ code: 1, stdout: expect.stringContaining('needs_approval') })
+  const proposed = await run(['skill', 'propose', scope, 'network.block', ...inputs, '--why', 'networks that attack', '--json'])
+  const { approval_id } = JSON.parse(proposed.stdout) as { approval_id: string }
+  expect((await run(['approvals', 'list'])).stdout).toContain(approval_id)
+  expect(await json(['approvals', 'reject', approval_id, '--reason', 'a test'])).toMatchObject({ status: 'rejected' })
+  expect(await run(['approvals', 'approve', approval_id])).toMatchObject({ code: 1, stderr: expect.stringContaining('409') })
+  expect(await json(['approvals', 'list', '--status', 'rejected'])).toMatchObject({ items: [{ id: approval_id }] })
+  expect(await json(['bulletin', 'preview', scope, 'block the attacker'])).toHaveProperty('cards')
+})
+
+test('timers are set, listed and removed', async () => {
+  expect(await json(['timers', 'set', 'chat/cli-timers', 'hourly', '--every', '3600'])).toMatchObject({ schedule: { every_s: 3600 } })
+  expect(await run(['timers', 'set', 'chat/cli-timers', 'hourly', '--every', '1', '--at', 'x'])).toMatchObject({ code: 2 })
+  expect((await run(['timers', 'list', 'chat/cli-timers'])).stdout).toContain('hourly')
+  succeeded(await run(['timers', 'remove', 'chat/cli-timers', 'hourly']))
+  expect(await json(['timers', 'list', 'chat/cli-timers'])).toMatchObject({ items: [] })
+})
+
+test('dead letters are listed, shown, returned and discarded', async () => {
+  const scope = 'chat/cli-dlq'
+  await ask(server.url, scopePath(scope), { method: 'PATCH', body: { consumer: 'pull', max_attempts: 1 } })
+  await ask(server.url, `${scopePath(scope)}/events`, { body: [message('a', { id: 'a' }), message('b', { id: 'b' })] })
+  const fail = async () => {
+    type Claimed = { deliveries: { ack_token: string }[] }
+    const { deliveries } = await ask<Claimed>(server.url, `${scopePath(scope)}/claim`, { body: {} })
+    for (const { ack_token } of deliveries) await ask(server.url, `${scopePath(scope)}/nack`, { body: { ack_token, error: 'it failed' } })
+  }
+  type Page = { items: { id: string; event_id: string }[] }
+  const letters = async (count: number) =>
+    eventually(async () => {
+      const { items } = await json<Page>(['dlq', 'list', '--scope', scope])
+      return items.length === count && items
+    }, `there are ${count} dead letters`)
+  await fail()
+  const [first] = await letters(2)
+  expect((await run(['dlq', 'show', first?.id ?? ''])).stdout).toContain('it failed')
+  expect(await run(['dlq', 'retry'])).toMatchObject({ code: 2 })
+  succeeded(await run(['dlq', 'retry', first?.id ?? '']))
+  expect(await json(['dlq', 'retry', '--scope', scope])).toMatchObject({ retried: 1, failed: [] })
+  await fail()
+  succeeded(await run(['dlq', 'discard', ...(await letters(2)).map(({ id }) => id)]))
+  await letters(0)
+})
+
+test('the file of a standalone process is read without changing it', async () => {
+  const at = path.join(folder, 'agent.reflex')
+  const storage = fileStorage(at)
+  storage.skills.put({ manifest: JSON.parse(await readFile('examples/skills/network-block.json', 'utf8')), state: 'active' })
+  storage.log.append({ at: '2026-11-22T05:00:00.000Z', kind: 'skill-applied', trace_id: 'a'.repeat(32) })
+  storage.close()
+  expect(await json(['skill', 'list', '--file', at])).toMatchObject({ items: [{ id: 'network.block' }] })
+  expect(await json(['approvals', 'list', '--file', at])).toMatchObject({ items: [] })
+  expect(await run(['scope', 'tail', '--file', at, '--no-follow'])).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('skill-applied'),
+  })
+  expect(await run(['skill', 'list', '--file', await file('no.reflex', 'text')])).toMatchObject({ code: 1 })
+})
+
+test('a trace is exported and replayed, and a changed file is refused', async () => {
+  const scope = 'chat/cli-trace'
+  const sent = await run(['events', 'send', '--scope', scope, '--data', JSON.stringify(message('hello')), '--wait', '--json'])
+  const { trace_id } = lines(succeeded(sent))[0] as { trace_id: string }
+  const output = path.join(folder, 'trace.json')
+  succeeded(await run(['trace', 'export', trace_id, '--scope', scope, '--output', output]))
+  expect(await json(['trace', 'replay', trace_id, '--scope', scope])).toMatchObject({ trace_id, equivalent: true })
+  expect(await json(['trace', 'replay', output])).toMatchObject({ trace_id, equivalent: true, divergences: [] })
+  await writeFile(output, (await readFile(output, 'utf8')).replace('hello', 'hallo'))
+  expect(await run(['trace', 'replay', output])).toMatchObject({ code: 1 })
 })

@@ -1,0 +1,80 @@
+import { Option, type Command } from 'commander'
+import type { z } from 'zod'
+import type { approval, ApprovalStatus } from '../../../src/contract/approval.ts'
+import type { Colour } from '../../lib/paint.ts'
+import { pages, route } from '../pages.ts'
+import type { Page } from '../printer.ts'
+import { handler } from '../session.ts'
+import { openStandalone } from '../standalone-file.ts'
+import { safeJson, written, type Column } from '../table.ts'
+import { limitOption } from '../values.ts'
+
+type Approval = z.infer<typeof approval>
+type Filter = { status: ApprovalStatus | 'any'; scope?: string; limit: number; file?: string }
+/** Its inputs may hold secrets, so they are not shown. */
+type Waiting = { approval_id: string; skill_id: string; version: string }
+
+const colours: Record<ApprovalStatus, Colour> = { pending: 'yellow', approved: 'green', rejected: 'red', expired: 'dim' }
+const columns: Column<Approval>[] = [
+  { title: 'ID', of: ({ id }) => id },
+  { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => colours[status] },
+  { title: 'EXPIRES', of: ({ expires_at }) => expires_at },
+  { title: 'SCOPE', of: ({ scope }) => scope },
+  { title: 'SKILL', of: ({ skill_id, version }) => `${skill_id}@${version}` },
+  { title: 'BY', of: ({ requested_by }) => requested_by },
+  { title: 'WHY', of: ({ why }) => why },
+  { title: 'INPUTS', of: ({ inputs }) => safeJson(inputs) },
+]
+
+const waitingColumns: Column<Waiting>[] = [
+  { title: 'ID', of: ({ approval_id }) => approval_id },
+  { title: 'SKILL', of: ({ skill_id, version }) => `${skill_id}@${version}` },
+]
+
+async function waitingIn(file: string): Promise<Page<Waiting>> {
+  const { approvals } = await openStandalone(file)
+  const items = approvals.waiting().map(({ approval_id, skill_id, version }) => ({ approval_id, skill_id, version }))
+  return { items, next_cursor: null }
+}
+
+export function addApprovals(program: Command): void {
+  const approvals = program.command('approvals').description('Runs of skills that wait for a decision')
+  approvals
+    .command('list')
+    .description('List approvals, newest first')
+    .addOption(
+      new Option('--status <status>', 'in one state').choices(['pending', 'approved', 'rejected', 'expired', 'any']).default('pending'),
+    )
+    .option('--scope <scope>', 'of one scope')
+    .addOption(limitOption())
+    .option('--file <path>', 'the file of a standalone process, which lists those that wait')
+    .action(
+      handler(async ({ api, print, signal }, { limit, status, scope, file }: Filter) => {
+        if (file !== undefined) return print.page(await waitingIn(file), waitingColumns, 'No run waits for approval.')
+        const query = { scope, status: status === 'any' ? undefined : status }
+        print.page(
+          await pages<Approval>(api(), { parts: ['approvals'], query, limit, most: 1000, signal }),
+          columns,
+          'No approval matches.',
+        )
+      }),
+    )
+  for (const [verb, description] of [
+    ['approve', 'Allow one run of that version with those inputs'],
+    ['reject', 'Do not run it'],
+  ] as const) {
+    approvals
+      .command(`${verb} <id>`)
+      .description(description)
+      .option('--reason <text>', 'why, for the log')
+      .action(
+        handler(async ({ api, print, signal }, id: string, { reason }: { reason?: string }) => {
+          const body = reason === undefined ? {} : { reason }
+          const decided = await api().json<Approval>(route(['approvals', id, verb]), { method: 'POST', body, signal })
+          print.result(decided, () => [
+            `${written(decided.skill_id)}@${written(decided.version)} in ${written(decided.scope)} is ${decided.status}.`,
+          ])
+        }),
+      )
+  }
+}

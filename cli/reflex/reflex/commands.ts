@@ -1,0 +1,114 @@
+import { writeFileSync } from 'node:fs'
+import { basename, extname } from 'node:path'
+import { Option, type Command } from 'commander'
+import type { z } from 'zod'
+import type { listedReflex, reflex as reflexSchema, registeredReflex, ReflexState } from '../../../src/contract/reflex.ts'
+import { UsageError } from '../../lib/cli-error.ts'
+import { pages, route } from '../pages.ts'
+import type { Page } from '../printer.ts'
+import { handler, type Session } from '../session.ts'
+import { linesOf, safeJson, written, type Column } from '../table.ts'
+import { fileText, jsonObject, limitOption } from '../values.ts'
+import { addReflexTests } from './test.ts'
+
+type Listed = z.infer<typeof listedReflex>
+type Reflex = z.infer<typeof reflexSchema>
+type Registered = z.infer<typeof registeredReflex>
+type Template = { name: string; description: string; params: Record<string, unknown> }
+
+const states = ['draft', 'shadow', 'active', 'retired'] as const
+const columns: Column<Listed>[] = [
+  { title: 'ID', of: ({ id }) => id },
+  { title: 'VERSION', of: ({ version }) => version },
+  { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => (state === 'active' ? 'green' : 'dim') },
+  { title: 'OWNER', of: ({ owner }) => owner },
+  { title: 'DESCRIPTION', of: ({ description }) => description },
+]
+
+export function addReflex(program: Command): void {
+  const reflex = program.command('reflex').description('Register, test, evaluate and promote reflexes')
+  reflex
+    .command('list')
+    .description('List reflexes, by id')
+    .option('--search <text>', 'search ids and descriptions')
+    .addOption(new Option('--state <state>', 'in one state').choices(states))
+    .addOption(limitOption())
+    .action(
+      handler(async ({ api, print, signal }, { limit, search: q, state }: { limit: number; search?: string; state?: string }) => {
+        const query = { q, state }
+        print.page(await pages<Listed>(api(), { parts: ['reflexes'], query, limit, most: 1000, signal }), columns, 'No reflex matches.')
+      }),
+    )
+  reflex.command('templates').description('List templates with their parameters').action(handler(templates))
+  reflex
+    .command('push [file]')
+    .description('Register a reflex, or a new version of it, from a file or a template')
+    .option('--id <id>', "its id; the file's name by default")
+    .option('--template <name>', 'a template, in place of a file')
+    .option('--params <json>', 'the parameters of the template; @file reads a file')
+    .option('--description <text>', 'what it does')
+    .addOption(new Option('--state <state>', 'its state').choices(['draft', 'shadow', 'active']).default('draft'))
+    .option('--sample <json>', 'fields of a sample event, for a reflex that reads its own event type')
+    .action(handler(push))
+  reflex
+    .command('pull <ref>')
+    .description('Print the code of a reflex (id or id@version)')
+    .option('--output <file>', 'write it to a file')
+    .action(handler(pull))
+  addReflexTests(reflex)
+  reflex
+    .command('promote <ref>')
+    .description('Change the state of a version: to the next one, draft to shadow to active, or to --state')
+    .addOption(new Option('--state <state>', 'the new state').choices(states))
+    .option('--reason <text>', 'why, for the list of versions')
+    .option('--force', 'skip the proof that a version of an agent needs')
+    .action(handler(promote))
+}
+
+async function templates({ api, print, signal }: Session): Promise<void> {
+  const page = await api().json<Page<Template>>(route(['reflexes', 'templates']), { signal })
+  print.result(page, (paint) =>
+    page.items.flatMap(({ name, description, params }) => [
+      `${paint('bold', written(name))}  ${written(description)}`,
+      paint('dim', `  ${safeJson(params['properties'] ?? {})}`),
+    ]),
+  )
+}
+
+type Push = { id?: string; template?: string; params?: string; description?: string; state: string; sample?: string }
+
+async function push({ api, print, signal }: Session, file: string | undefined, options: Push): Promise<void> {
+  const { template, params, description, state, sample } = options
+  if ((file === undefined) === (template === undefined)) throw new UsageError('Name a file or a --template.')
+  const id = options.id ?? (file === undefined || file === '-' ? undefined : basename(file, extname(file)))
+  if (id === undefined) throw new UsageError('Name the reflex with --id.')
+  const source =
+    file === undefined ? { template, params: params === undefined ? {} : jsonObject(params, '--params') } : { code: fileText(file) }
+  const more = {
+    ...(description !== undefined && { description }),
+    ...(sample !== undefined && { sample: jsonObject(sample, '--sample') }),
+  }
+  const reflex = await api().json<Registered>(route(['reflexes']), { method: 'POST', body: { id, ...source, state, ...more }, signal })
+  print.result(reflex, () => [`${written(reflex.id)}@${reflex.version} is ${reflex.state}.`])
+}
+
+async function pull({ api, print, signal }: Session, ref: string, { output }: { output?: string }): Promise<void> {
+  const reflex = await api().json<Reflex>(route(['reflexes', ref]), { signal })
+  const { id, version, code } = reflex
+  if (output !== undefined) writeFileSync(output, code)
+  if (print.json || output !== undefined)
+    print.result(output === undefined ? reflex : { id, version, output }, () => [`${id}@${version} is in ${output}.`])
+  else print.raw(process.stdout.isTTY ? `${linesOf(code).join('\n')}\n` : code)
+}
+
+type Promotion = { state?: ReflexState; reason?: string; force?: true }
+const next: Partial<Record<ReflexState, ReflexState>> = { draft: 'shadow', shadow: 'active' }
+
+async function promote({ api, print, signal }: Session, ref: string, { state, reason, force }: Promotion): Promise<void> {
+  const { id, version, state: from } = await api().json<Reflex>(route(['reflexes', ref]), { signal })
+  const to = state ?? next[from]
+  if (to === undefined) throw new UsageError(`${id}@${version} is ${from}; name the new state with --state.`)
+  const body = { state: to, ...(reason !== undefined && { reason }), ...(force && { force }) }
+  const changed = await api().json<Listed>(route(['reflexes', `${id}@${version}`, 'state']), { method: 'POST', body, signal })
+  print.result(changed, () => [`${written(id)}@${version} was ${from} and is ${changed.state}.`])
+}

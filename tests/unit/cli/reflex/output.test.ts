@@ -1,0 +1,120 @@
+import { InvalidArgumentError } from 'commander'
+import { describe, expect, test } from 'vitest'
+import { UsageError } from '../../../../cli/lib/cli-error.ts'
+import { completions } from '../../../../cli/reflex/completion.ts'
+import { checksOf, type Health } from '../../../../cli/reflex/doctor/checks.ts'
+import { route } from '../../../../cli/reflex/pages.ts'
+import { reflexProgram } from '../../../../cli/reflex/program.ts'
+import { matches } from '../../../../cli/reflex/reflex/test.ts'
+import { settingsIn } from '../../../../cli/reflex/scope/set.ts'
+import { fields, safeJson, table } from '../../../../cli/reflex/table.ts'
+import { instant, share, wholeNumber } from '../../../../cli/reflex/values.ts'
+
+test('a table aligns its columns, cuts the last one, and cannot steer the terminal', () => {
+  const columns = [
+    { title: 'ID', of: ({ id }: { id: string; text: string | null }) => id },
+    { title: 'TEXT', of: ({ text }: { id: string; text: string | null }) => text },
+  ]
+  const items = [
+    { id: 'a', text: 'one\u001b[31m two three four five' },
+    { id: 'long-id', text: null },
+  ]
+  expect(table(items, columns, { width: 20 })).toEqual(['ID       TEXT', 'a        one?[31m t…', 'long-id  -'])
+  expect(fields({ a: 1, bcd: undefined, ef: 'x\ny' })).toEqual(['a   1', 'ef  x?y'])
+})
+
+test('JSON on a terminal has no character that steers it, and parses to the same value', () => {
+  const value = { a: 'x\u009b31m\u202e\ufeff' }
+  expect(safeJson(value)).toMatch(/^[\x20-\x7e]*$/)
+  expect(JSON.parse(safeJson(value))).toEqual(value)
+})
+
+test('values of options are checked', () => {
+  const now = Date.parse('2026-11-22T05:00:00Z')
+  expect(instant('10m', now)).toBe('2026-11-22T04:50:00.000Z')
+  expect(instant('2026-11-22T06:00:00+01:00', now)).toBe('2026-11-22T05:00:00.000Z')
+  for (const text of ['', '10', 'm', 'yesterday', '2026-13-01']) expect(() => instant(text, now)).toThrow(InvalidArgumentError)
+  expect(wholeNumber('7')).toBe(7)
+  for (const text of ['0', '-1', '1.5', 'x', '']) expect(() => wholeNumber(text)).toThrow(InvalidArgumentError)
+  expect(share('0.95')).toBe(0.95)
+  for (const text of ['1.1', '-0.1', '', 'x']) expect(() => share(text)).toThrow(InvalidArgumentError)
+})
+
+test('settings are JSON or text', () => {
+  expect(settingsIn(['a=1', 'b=text', 'c=null', 'd={"x":1}', 'e=', 'f=a=b'])).toEqual({
+    a: 1,
+    b: 'text',
+    c: null,
+    d: { x: 1 },
+    e: '',
+    f: 'a=b',
+  })
+  expect(() => settingsIn(['a'])).toThrow(UsageError)
+})
+
+test('an action matches if it has the wanted fields', () => {
+  expect(matches({ a: { b: 1, c: 2 }, d: [1] }, { a: { b: 1 }, d: [1] })).toBe(true)
+  expect(matches({ a: 1 }, { a: 1, b: undefined })).toBe(false)
+  expect(matches(null, null)).toBe(true)
+  expect(matches({ a: 1 }, null)).toBe(false)
+  expect(matches({ d: [1, 2] }, { d: [1] })).toBe(false)
+})
+
+test('parts of a path are encoded', () => {
+  expect(route(['scopes', 'a/b c'], { limit: 5, cursor: undefined, q: 'ü&' })).toBe('/v1/scopes/a%2Fb%20c?limit=5&q=%C3%BC%26')
+})
+
+describe('completion', () => {
+  const completed = (...words: string[]) => completions(reflexProgram(), words)
+  test('offers nouns, verbs, options and the values of options', () => {
+    expect(completed('')).toEqual(expect.arrayContaining(['events', 'scope', 'doctor']))
+    expect(completed('')).not.toContain('complete')
+    expect(completed('scope', 's')).toEqual(['show', 'set'])
+    expect(completed('events', 'list', '--st')).toEqual(['--status'])
+    expect(completed('events', 'list', '--status', 'dead')).toEqual(['dead_lettered'])
+    expect(completed('events', 'list', '--js')).toEqual(['--json'])
+    expect(completed('completion', '')).toEqual(expect.arrayContaining(['bash', 'zsh', 'fish']))
+  })
+})
+
+describe('doctor', () => {
+  const part = { ok: true, duration_ms: 1, error: null }
+  const time = '2026-11-22T05:00:00.000Z'
+  const now = Date.parse(time)
+  const deployment = { time, bindings: { present: ['DB'], missing: [], unused: ['AI'] }, schema_error: null, secrets: [] }
+  const healthy: Health = {
+    database: part,
+    queue: part,
+    inboxes: { scopes: 1, open: 0 },
+    parked: { scopes: 0, work: 0 },
+    dead_letters: { total: 0 },
+    retention: { days: 30, backlog: 0 },
+    model: 'offline',
+    model_error: null,
+    agents: [],
+    deployment,
+  }
+  const levels = (changes: Partial<Health>, timing = { sent: now - 10, received: now + 10 }) =>
+    checksOf({ ...healthy, ...changes }, timing).flatMap(({ name, level }) => (level === 'ok' ? [] : [`${name} ${level}`]))
+
+  test('finds nothing wrong with a healthy server', () => expect(levels({})).toEqual([]))
+
+  test.each<[string, Partial<Health>]>([
+    ['database failed', { database: { ok: false, duration_ms: 1000, error: 'no response' } }],
+    ['model failed', { model_error: 'the key is missing' }],
+    ['bindings failed', { deployment: { ...deployment, bindings: { present: [], missing: ['EVENTS'], unused: [] } } }],
+    ['migrations failed', { deployment: { ...deployment, schema_error: 'the table events: no such column' } }],
+    ['secret REFLEX_TOOL_A warning', { deployment: { ...deployment, secrets: [{ name: 'REFLEX_TOOL_A', problem: 'no host' }] } }],
+    ['secrets warning', { deployment: { ...deployment, secrets: null } }],
+    ['deployment warning', { deployment: null }],
+    ['dead letters warning', { dead_letters: { total: 3 } }],
+    ['parked work warning', { parked: { scopes: 1, work: 2 } }],
+    ['retention failed', { retention: { days: null, backlog: 0 } }],
+  ])('reports %s', (expected, changes) => expect(levels(changes)).toEqual([expected]))
+
+  test('reports a clock that is off by more than the request took', () => {
+    expect(levels({}, { sent: now + 60_000, received: now + 60_010 })).toEqual(['clock failed'])
+    expect(levels({}, { sent: now - 60_010, received: now - 60_000 })).toEqual(['clock failed'])
+    expect(levels({}, { sent: now - 60_000, received: now + 60_000 })).toEqual([])
+  })
+})
