@@ -25,6 +25,7 @@ const DEPENDENCIES = [
   'hono/cors',
   'hono/factory',
   'hono/http-exception',
+  'hyparquet-writer',
   'tokenx',
   'uuid',
   'workers-ai-provider',
@@ -57,6 +58,7 @@ const inWorkers = async (name: string, files: string, groupOrder: number): Promi
       remoteBindings: false,
       verbose: false,
       miniflare: {
+        r2Buckets: ['TEST_ARCHIVE'],
         bindings: {
           REFLEX_ADMIN_KEY: 'test-admin-key',
           REFLEX_TOOL_TICKETS: 'Bearer ticket-secret',

@@ -32,6 +32,8 @@ export interface Env {
   DB: D1Database
   EVENTS: Queue<QueueMessage>
   RATE_LIMIT?: RateLimit
+  /** Gets events and log entries before retention deletes them. */
+  ARCHIVE?: R2Bucket
   AI?: Ai
   REFLEX_ADMIN_KEY?: string
   /** Signs tickets for sockets and streams; derived from REFLEX_ADMIN_KEY if unset. */

@@ -6,6 +6,19 @@ CREATE TABLE `action_keys` (
 	PRIMARY KEY(`reflex_id`, `idempotence_key`)
 ) WITHOUT ROWID;
 --> statement-breakpoint
+CREATE TABLE `archive_files` (
+	`number` integer PRIMARY KEY NOT NULL,
+	`kind` text NOT NULL,
+	`day` text NOT NULL,
+	`first_seq` integer,
+	`last_seq` integer,
+	`rows` integer,
+	`files` text,
+	`ids` text,
+	`archived_at` integer
+);
+--> statement-breakpoint
+CREATE INDEX `archive_files_order` ON `archive_files` (`kind`,`last_seq`);--> statement-breakpoint
 CREATE TABLE `artifacts` (
 	`kind` text NOT NULL,
 	`id` text NOT NULL,

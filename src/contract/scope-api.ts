@@ -7,7 +7,7 @@ import type { LogEntry, Via } from './log-entry.ts'
 import type { CallKeys, ToolCall } from './reflex.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './schedule.ts'
-import type { ContextView, Counters, ScopeState } from './scope.ts'
+import type { ArchivedFile, ContextView, Counters, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 
 export type Accepted = Result<{ receipts: EventReceipt[] }, { reason: 'inbox_full'; depth: number; limit: number }>
@@ -17,6 +17,9 @@ export type ClaimRequest = { claim_id?: string | undefined; limit: number; lease
 /** The metrics of each reflex version in this scope. */
 export type ScopeMetrics = { scope: string; counters: Counters; reflexes: { reflex_id: string; version: number; metrics: ReflexMetrics }[] }
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
+
+/** Entries as JSON. `unavailable` says why those of the archive cannot be read. */
+export type LogRead = { entries: string[]; last_seq: number; unavailable?: string }
 
 /** A request's place in its caller's trace: the trace, and the caller's span if there is one. */
 export type TraceContext = { trace_id: string; parent_id: string | null }
@@ -79,10 +82,14 @@ export interface ScopeApi {
   state(): Promise<ScopeState>
   /** Returns the newest events; `before` is the `next_cursor` of the previous page. */
   context(limit: number, before?: number): Promise<ContextView>
-  readLog(after: number, limit: number, before?: number): Promise<{ entries: string[]; last_seq: number }>
+  readLog(after: number, limit: number, before?: number): Promise<LogRead>
   /** JSON of a TraceRecording, or of null if the log does not name the trace. */
   recording(trace_id: string): Promise<string>
   event(id: string): Promise<EventRecord | null>
+  /** An event that retention has moved to the archive. */
+  archivedEvent(id: string): Promise<Result<{ record: EventRecord | null }>>
+  /** The manifest of the archive; `after` is the number of the last file of the previous page. */
+  archivedFiles(after: number, limit: number): Promise<ArchivedFile[]>
   /** `by` is a name, for the log; `key_id` is the key that changes them. */
   configure(patch: SettingsPatch, by: string, key_id?: string): Promise<Result<{ settings: Settings }, Refused<'invalid'>>>
   claim(request: ClaimRequest, by: string): Promise<Result<{ deliveries: Delivery[] }, Refused<'not_pull'>>>

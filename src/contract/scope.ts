@@ -70,6 +70,21 @@ export type ParkedWork = z.infer<typeof parkedWork>
 const depth = z.object({ pending: count, processing: count, delayed: count })
 export type Depth = z.infer<typeof depth>
 
+export const archivedFile = z
+  .object({
+    number: z.int().describe('Position in the manifest, and the name of the files.'),
+    kind: z.enum(['log', 'events', 'parts']).describe('`parts`: values that log entries refer to by their hash.'),
+    day: z.iso.date().describe('The day (UTC) on which the scope stored the rows.'),
+    first_seq: z.int(),
+    last_seq: z.int().describe('Every log entry between the two is in the file. Numbers of events may have gaps; parts have none.'),
+    rows: count,
+    schema_version: z.int(),
+    files: z.array(z.object({ format: z.enum(['jsonl', 'parquet']), path: z.string(), bytes: count, sha256: z.string() })),
+    archived_at: time,
+  })
+  .meta({ id: 'ArchivedFile', description: 'Rows that the scope has moved to the archive.' })
+export type ArchivedFile = z.infer<typeof archivedFile>
+
 export const scopeState = z
   .object({
     scope: z.string(),
@@ -83,6 +98,10 @@ export const scopeState = z
     waiting_for_model: modelWait.nullable().describe('Null while the model provider is believed to be reachable.'),
     sockets: count,
     outbox: z.object({ waiting: count, last_error: z.string().nullable() }),
+    archive: z
+      .object({ files: count, last_error: z.string().nullable().describe('Expired data is kept until the archive has it.') })
+      .nullable()
+      .describe('Null if the deployment has no archive.'),
     parked: z
       .array(parkedWork)
       .describe(

@@ -22,7 +22,6 @@ import { contextOf, stateOf } from './state.ts'
 
 /**
  * One scope: the unit of state and serialization. Delegates each call to its owner, in one unit.
- *
  * G1, G3: Inbox and Loop. G2: Inbox and WorkingMemory. G4: Turns and Effects. G5: Log. G8: Effects.
  */
 export class ScopeObject extends DurableObject<Env> implements ScopeApi {
@@ -62,8 +61,8 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     return contextOf(this.#parts, limit, before)
   }
 
-  async readLog(after: number, limit: number, before?: number): Promise<{ entries: string[]; last_seq: number }> {
-    return { entries: this.#parts.log.read(after, limit, before).map(({ text }) => text), last_seq: this.#parts.log.last }
+  async readLog(after: number, limit: number, before?: number) {
+    return this.#parts.history.log(after, limit, before)
   }
 
   async recording(trace_id: string) {
@@ -72,6 +71,14 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
 
   async event(id: string) {
     return this.#parts.outcomes.record(id)
+  }
+
+  async archivedEvent(id: string) {
+    return this.#parts.history.event(id)
+  }
+
+  async archivedFiles(after: number, limit: number) {
+    return this.#parts.history.files(after, limit)
   }
 
   async configure(patch: SettingsPatch, by: string, key_id?: string) {
@@ -211,14 +218,14 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
   }
 
   async #runDueWork(): Promise<void> {
-    const { alarm, loop, turns, outbox, reflex_sync, jobs, parked, unit } = this.#parts
+    const { alarm, loop, turns, outbox, reflex_sync, jobs, parked, unit, retention } = this.#parts
     this.#own.forgetWhatIsOld()
     await this.#own.tick()
     loop.perceiveWaiting()
     turns.consider()
     jobs.wake()
     const background = [outbox.due && outbox.flush(unit), reflex_sync.due && reflex_sync.run(), parked.due && parked.poll()]
-    await alarm.cover(Promise.all(background.filter((work) => work !== false)))
+    await alarm.cover(Promise.all([...background.filter((work) => work !== false), retention.archive()]))
   }
 
   async #wake(): Promise<void> {

@@ -2,7 +2,24 @@ import type { ContextView, ScopeState } from '../contract/scope.ts'
 import type { Collaborators } from './wiring.ts'
 
 export async function stateOf(parts: Collaborators): Promise<ScopeState> {
-  const { scope, view, counters, turns, store, log, sockets, outbox, guard, memory, budget, outage, secret_settings, now } = parts
+  const {
+    archive,
+    history,
+    scope,
+    view,
+    counters,
+    turns,
+    store,
+    log,
+    sockets,
+    outbox,
+    guard,
+    memory,
+    budget,
+    outage,
+    secret_settings,
+    now,
+  } = parts
   const turn = turns.current
   return {
     scope,
@@ -16,6 +33,7 @@ export async function stateOf(parts: Collaborators): Promise<ScopeState> {
     waiting_for_model: outage.state,
     sockets: sockets.count,
     outbox: { waiting: outbox.waiting, last_error: outbox.lastError },
+    archive: archive && { files: history.newest, last_error: archive.lastError },
     parked: guard.list(),
     last_seq: log.last,
   }

@@ -3,19 +3,24 @@ import { existingKeys } from '../store/keys.ts'
 import { composeLanes } from './effects/wiring.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
 import { ScopeEventStore } from './inbox/event-store.ts'
+import { ExpiredEvents } from './inbox/expired-events.ts'
 import { Pull } from './inbox/pull.ts'
 import { KeyCheck } from './live/key-check.ts'
 import { SocketMessages } from './live/socket-messages.ts'
 import { Sockets } from './live/sockets.ts'
 import { Streams } from './live/sse.ts'
+import { ExpiredEntries } from './log/expired-entries.ts'
 import { Loop } from './loop.ts'
 import { Actions } from './reflexes/actions.ts'
 import { handleActions } from './reflexes/perform-action.ts'
 import { reflexTools } from './reflexes/tools.ts'
 import { composeReflexes, composeSituation } from './reflexes/wiring.ts'
+import { Archive } from './replication/archive.ts'
+import { History } from './replication/history.ts'
 import { Configuration } from './settings/change.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type Host } from './storage/wiring.ts'
+import type { Unit } from './storage/unit.ts'
 import { turnDeps } from './turns/deps.ts'
 import { Retention } from './upkeep/retention.ts'
 
@@ -64,6 +69,15 @@ function composeLoop(parts: Live) {
 }
 type Looped = Live & ReturnType<typeof composeLoop>
 
+/** Wires the data that retention deletes, and the archive that gets it first, if it is bound. */
+function composeArchive(parts: Looped) {
+  const { env, log, counters } = parts
+  const [old_events, old_entries] = [new ExpiredEvents(parts), new ExpiredEntries(parts)]
+  const beforeLoss = (unit: Unit) => counters.snapshot(unit, log)
+  const archive = env.ARCHIVE ? new Archive({ ...parts, bucket: env.ARCHIVE, events: old_events, entries: old_entries, beforeLoss }) : null
+  return { old_events, old_entries, archive, history: new History({ ...parts, bucket: env.ARCHIVE }) }
+}
+
 /** Wires what calls from outside reach, and what runs by itself. */
 function composeEntrances(parts: Looped) {
   const { log, loop, turns, toolbox, secret_settings, alarm } = parts
@@ -71,10 +85,12 @@ function composeEntrances(parts: Looped) {
   const configuration = new Configuration(parts)
   const configure: Configuration['change'] = (patch, by) => configuration.change(patch, by)
   toolbox.offer(reflexTools({ ...parts, sandbox: isolateSandbox, configure, turn_id: () => turns.current?.turn_id ?? null }))
-  const retention = new Retention(parts)
+  const kept = composeArchive(parts)
+  const retention = new Retention({ ...parts, ...kept })
   alarm.source(() => retention.nextDue())
   return {
     configuration,
+    ...kept,
     retention,
     socket_messages: new SocketMessages({ ...parts, accept: (events) => loop.accept(events, 'socket') }),
     operator_calls: new OperatorCalls(parts),

@@ -5,8 +5,8 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 /** Version of the columns and of the lines. A reader refuses files of a later one. */
 export const ARCHIVE_SCHEMA = 1
 
-export type ArchiveKind = 'log' | 'events'
-/** A row as a line of JSON, and its position in the scope. */
+export type ArchiveKind = 'log' | 'events' | 'parts'
+/** A row as a line of JSON, and its position in the scope; parts of log entries have none. */
 export type Line = { seq: number; text: string }
 export type EncodedFile = { format: 'jsonl' | 'parquet'; bytes: Uint8Array; sha256: string }
 
@@ -71,6 +71,12 @@ const columnsOf = (scope: string): Record<ArchiveKind, Column[]> => ({
     ['outcome', 'json', json('outcome')],
     ['payload', 'json', json('payload')],
   ],
+  parts: [
+    ['hash', 'text', text('hash')],
+    ['scope', 'text', () => scope],
+    ['at', 'time', time('at')],
+    ['value', 'json', json('value')],
+  ],
 })
 
 /** Encodes rows as JSONL and as Parquet. The same rows give the same bytes. */
@@ -110,5 +116,10 @@ function parquetOf(columns: readonly Column[], lines: readonly Line[]): Uint8Arr
   return writer.getBytes()
 }
 
+/** Hexadecimal digits of an id's hash in the manifest. */
+const ID_DIGITS = 8
+/** Finds the file of an event by its id. Two ids may have the same hash. */
+export const idHash = (id: string): string => hashOf(id).slice(0, ID_DIGITS)
+
 const encoded = (format: EncodedFile['format'], bytes: Uint8Array): EncodedFile => ({ format, bytes, sha256: hashOf(bytes) })
-const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+const hashOf = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex')

@@ -6,6 +6,7 @@ declare global {
   namespace Cloudflare {
     interface Env extends ReflexEnv {
       MIGRATIONS: D1Migration[]
+      TEST_ARCHIVE: R2Bucket
     }
   }
 }

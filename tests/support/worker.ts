@@ -3,6 +3,7 @@ import { deploy } from '../../src/agents/deploy/agent.ts'
 import { sshGuard } from '../../src/agents/ssh-guard/agent.ts'
 import { team } from '../../src/agents/team/agent.ts'
 import { reflex } from '../../src/worker.ts'
+import { ARCHIVED, bucketOf } from './archive-bucket.ts'
 import { greeter } from './guide/greeter.ts'
 import { triage } from './guide/triage.ts'
 import { chainedAgent, doorkeeper, perceivingAgent, testAgent } from './test-agents.ts'
@@ -10,5 +11,12 @@ import { chainedAgent, doorkeeper, perceivingAgent, testAgent } from './test-age
 /** The deployment of the worker tests: scripted agents beside the real ones. */
 const own = [testAgent, perceivingAgent, chainedAgent, { ...greeter, offline: [doorkeeper] }, triage]
 const worker = reflex({ agents: [...own, sshGuard, chat, team, deploy] })
-export const { Scope, Sweeper, GlobalKey, app } = worker
+export const { Sweeper, GlobalKey, app } = worker
+/** Only some scopes have an archive; all others show what a deployment without one does. */
+export class Scope extends worker.Scope {
+  constructor(context: DurableObjectState, env: Cloudflare.Env) {
+    const { name = '' } = context.id
+    super(context, name.startsWith(ARCHIVED) ? { ...env, ARCHIVE: bucketOf(name, env.TEST_ARCHIVE) } : env)
+  }
+}
 export default worker.handlers

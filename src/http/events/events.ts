@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { scopeName, type Event } from '../../core/event.ts'
-import { eventStatuses, type EventReceipt, loggedEvent, partlyQueued, receipts } from '../../contract/event-record.ts'
+import { eventStatuses, type EventReceipt, type EventRecord, loggedEvent, partlyQueued, receipts } from '../../contract/event-record.ts'
+import { coversScope } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { enqueue } from '../../events/enqueue.ts'
 import { findEvent, listEvents, replayEvents } from '../../store/events.ts'
@@ -9,6 +10,7 @@ import { paged, pageLimit } from '../describe/paging.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules, readEvents } from '../body/parse-events.ts'
 import { demandCoverage, notFound, unavailable } from '../problems/refusals.ts'
+import { recordIn } from '../scopes/record.ts'
 import { storeOf } from '../../store/store.ts'
 
 const route = routes('Events')
@@ -67,10 +69,12 @@ const replay = route('get /v1/events/replay', 'replayEvents', 'Replay history as
 })
 
 const find = route('get /v1/events/{id}', 'getEvent', 'Get one event', {
-  description: 'Ids are unique per scope; without `scope` the newest event with the id is returned.',
+  description:
+    'Ids are unique per scope; without `scope` the newest event with the id is returned. ' +
+    'With `scope`, an event that retention has deleted is read from its scope or the archive.',
   ...guard({ roles: ['viewer'] }),
   request: { params: z.object({ id: z.string().min(1).max(128) }), query: z.object({ scope: scopeName.optional() }) },
-  responses: { 200: json(loggedEvent, 'The event.'), ...problems(400, 404) },
+  responses: { 200: json(loggedEvent, 'The event.'), ...problems(400, 404, 503) },
 })
 
 export const eventRoutes = resource()
@@ -98,13 +102,24 @@ export const eventRoutes = resource()
   .openapi(find, async (c) => {
     const { id } = c.req.valid('param')
     const { scope } = c.req.valid('query')
-    const found = await findEvent(storeOf(c.env), id, { scope, patterns: c.var.principal.scopes })
+    const covered = scope !== undefined && coversScope(c.var.principal, scope)
+    const found =
+      (await findEvent(storeOf(c.env), id, { scope, patterns: c.var.principal.scopes })) ??
+      (covered ? loggedOf(await recordIn(c.env, scope, id)) : null)
     if (!found)
       throw notFound(
-        `The event ${id} was not found in the scopes of this key. Events appear here about a second after their scope has them.`,
+        `The event ${id} was not found in the scopes of this key. Events appear here about a second after their scope has them; ` +
+          'those that retention has deleted here are found with `?scope=`.',
       )
     return c.json(found, 200)
   })
+
+function loggedOf(record: EventRecord | null) {
+  if (!record) return null
+  const { event, status, attempts, error } = record
+  const { id, scope, type, source, timestamp, meta } = event
+  return { id, scope, type, source, timestamp, status, attempts, error, trace_id: meta.trace_id, event }
+}
 
 /** Carries all ids, also generated ones, so that resent events are duplicates. */
 function partlyTaken(receipts: { status: string }[]): Problem {

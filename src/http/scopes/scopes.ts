@@ -5,12 +5,13 @@ import { settingsPatch, type SettingsPatch } from '../../contract/settings/setti
 import { listScopes } from '../../store/scopes.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
-import { forbidden, invalid, notFound, refuseInvalid } from '../problems/refusals.ts'
+import { forbidden, invalid, notFound, refuseInvalid, unavailable } from '../problems/refusals.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import { isGlobalKey } from '../../tools/tool-keys.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
-import { contextView, scopeState, scopeSummary, settings } from '../../contract/scope.ts'
+import { archivedFile, contextView, scopeState, scopeSummary, settings } from '../../contract/scope.ts'
 import { logEntry } from '../../contract/log-entry.ts'
+import { recordIn } from './record.ts'
 import { storeOf } from '../../store/store.ts'
 
 const route = routes('Scopes')
@@ -61,7 +62,9 @@ const context = route('get /v1/scopes/{scope}/context', 'getContext', 'Get the D
 
 const seq = z.coerce.number<string>().int().min(0)
 const log = route('get /v1/scopes/{scope}/log', 'readLog', 'Read the log, oldest first', {
-  description: 'Everything the scope perceived, decided and did. `next_cursor` is the `after` of the next page; null at the current end.',
+  description:
+    'Everything the scope perceived, decided and did. `next_cursor` is the `after` of the next page; null at the current end. ' +
+    'Entries that retention has moved to the archive are read from there; a page may then be shorter than `limit`.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: {
     params: scopePath,
@@ -71,13 +74,20 @@ const log = route('get /v1/scopes/{scope}/log', 'readLog', 'Read the log, oldest
       limit: pageLimit(limits.log_page),
     }),
   },
-  responses: { 200: json(paged(logEntry), 'A page.'), ...problems(400) },
+  responses: { 200: json(paged(logEntry), 'A page.'), ...problems(400, 503) },
+})
+
+const archive = route('get /v1/scopes/{scope}/archive', 'listArchivedFiles', "List the archive's files of a scope, oldest first", {
+  description: 'The manifest of what retention has moved to the archive. docs/archive.md describes the files.',
+  ...guard({ roles: ['viewer'], scoped: true }),
+  request: { params: scopePath, query: z.object({ limit: pageLimit(1000), cursor: z.coerce.number<string>().int().min(0).default(0) }) },
+  responses: { 200: json(paged(archivedFile), 'A page.'), ...problems(400) },
 })
 
 const event = route('get /v1/scopes/{scope}/events/{id}', 'getScopeEvent', 'Get one event from the scope', {
   ...guard({ roles: ['viewer'], scoped: true }),
   request: { params: scopePath.extend({ id: z.string().min(1).max(128) }) },
-  responses: { 200: json(eventRecord, 'The event, its status and outcome.'), ...problems(400, 404) },
+  responses: { 200: json(eventRecord, 'The event, its status and outcome.'), ...problems(400, 404, 503) },
 })
 
 const cancel = route('post /v1/scopes/{scope}/cancel', 'cancelTurn', 'Stop the turn in flight', {
@@ -120,16 +130,23 @@ export const scopeRoutes = resource()
   })
   .openapi(log, async (c) => {
     const { after, before, limit } = c.req.valid('query')
-    const { entries, last_seq } = await c.env.SCOPE.getByName(c.var.scope).readLog(after, limit, before)
+    const { entries, last_seq, unavailable: why } = await c.env.SCOPE.getByName(c.var.scope).readLog(after, limit, before)
+    if (why !== undefined) throw unavailable(`Part of the log is in the archive: ${why}.`)
     // Entries are JSON text already, up to 1000 of them: parse only the last one.
     const last = entries.at(-1)
     const seq = last === undefined ? last_seq : placed.parse(JSON.parse(last)).seq
     const next_cursor = seq < Math.min(last_seq, (before ?? Number.POSITIVE_INFINITY) - 1) ? String(seq) : null
     return jsonText<LogPage>(`{"items":[${entries.join(',')}],"next_cursor":${JSON.stringify(next_cursor)}}`)
   })
+  .openapi(archive, async (c) => {
+    const { limit, cursor } = c.req.valid('query')
+    const files = await c.env.SCOPE.getByName(c.var.scope).archivedFiles(cursor, limit + 1)
+    const items = files.slice(0, limit)
+    return c.json({ items, next_cursor: files.length > limit ? String(items.at(-1)?.number) : null }, 200)
+  })
   .openapi(event, async (c) => {
     const { scope, id } = c.req.valid('param')
-    const record = await c.env.SCOPE.getByName(scope).event(id)
+    const record = await recordIn(c.env, scope, id)
     if (!record) throw notFound(`The scope ${scope} has no event ${id}.`)
     return c.json(record, 200)
   })

@@ -55,6 +55,12 @@ export class EventOutcomes {
     return ids.flatMap((id) => found.get(id) ?? [])
   }
 
+  /** Joins stored outcomes, as JSON, with their decisions. */
+  joined(outcomes: readonly (string | null)[]): (Outcome | null)[] {
+    const entryAt = this.#remembering()
+    return outcomes.map((outcome) => (outcome === null ? null : withDecision(JSON.parse(outcome) as Outcome, entryAt)))
+  }
+
   #rows(ids: readonly string[]): Iterable<Row> {
     return this.#parts.database.each<Row>(
       `SELECT id, trace_id, status, attempts, error, outcome, ended_at, coalesce(ack_token, '') AS token, due_at, lease_until,

@@ -7,7 +7,7 @@ import { jsonChunks } from '../../base/byte-length.ts'
 import type { Database, Row } from '../storage/database.ts'
 import { insertRows, rowOf, updateRows, type Claimed, type Judged, type Stored } from './event-row.ts'
 import { eventHead } from '../log/spans.ts'
-import { turnToken, UNTIL_SETTLED } from './turn-rows.ts'
+import { turnToken } from './turn-rows.ts'
 import type { Unit } from '../storage/unit.ts'
 
 /** `log_seq` is the log entry with the error's stack. */
@@ -43,6 +43,10 @@ export class Inbox {
       database.read('inbox_floor', 0),
     )
     this.#open = database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE status IN ('pending', 'processing')`)?.n ?? 0
+  }
+
+  get last(): number {
+    return this.#last
   }
 
   /** Number of events without an outcome. */
@@ -195,23 +199,6 @@ export class Inbox {
     )
     unit.log(...rows.map((row) => ({ ...eventHead(row), kind: 'event-discarded', by }) as const))
     return rows
-  }
-
-  /**
-   * Deletes up to `limit` events that were accepted before `before`, have ended and left the
-   * context, whose floor is `floor`, except those with the ids `kept`.
-   */
-  forget(unit: Unit, before: number, limit: number, { kept, floor }: { kept: readonly string[]; floor: number }): number {
-    unit.write('inbox_floor', this.#last)
-    return unit.all(
-      `DELETE FROM events WHERE seq IN (SELECT seq FROM events
-        WHERE seq < coalesce((SELECT seq FROM events WHERE accepted_at >= ?1 ORDER BY seq LIMIT 1), ${UNTIL_SETTLED})
-        AND ended_at IS NOT NULL AND (in_context = 0 OR seq < ?4) AND id NOT IN (SELECT value FROM json_each(?3)) ORDER BY seq LIMIT ?2) RETURNING seq`,
-      before,
-      limit,
-      JSON.stringify(kept),
-      floor,
-    ).length
   }
 
   #failed(unit: Unit, rows: Row[], { error, log_seq }: { error: string; log_seq?: number }): Failed[] {

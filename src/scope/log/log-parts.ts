@@ -2,16 +2,24 @@ import { createHash } from 'node:crypto'
 import { byteLength, fitsBytes } from '../../base/byte-length.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
+import { iso } from '../../base/time.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Log } from './log.ts'
 import { pack, unpack, type Packed } from './packed.ts'
 
 const DAY_MS = 86_400_000
+const KEPT_LONGER_MS = 2 * DAY_MS
 /** Bounds the memory of known hashes. */
 const MOST_KNOWN = 5000
 /** Half of SHA-256: entries name parts often. */
 const HASH_DIGITS = 32
+
+type PartRow = { hash: string; at: number; value: Packed }
+/** `text` is the value's JSON. */
+export type OldParts = { day: string; rows: { hash: string; at: number; text: string }[] }
+
+const dayOf = ({ at }: { at: number }): string => iso(at).slice(0, 10)
 
 /**
  * Values that log entries refer to by their hash, such as the settings in force or a message of a
@@ -54,10 +62,37 @@ export class LogParts {
     return Object.fromEntries(rows.map(({ hash, value }) => [hash, JSON.parse(unpack(value)) as unknown]))
   }
 
+  /**
+   * The parts of one day, of `day` if it is given, that `forget` deletes, up to `limit` and `bytes`.
+   * Null if there are none.
+   */
+  oldest(before: number, { day, limit, bytes }: { day: string | null; limit: number; bytes: number }): OldParts | null {
+    const from = day === null ? 0 : Date.parse(day)
+    const to = day === null ? Number.MAX_SAFE_INTEGER : from + DAY_MS
+    const sql = 'SELECT hash, at, value FROM parts WHERE at < ?1 AND at >= ?2 AND at < ?3 ORDER BY at, hash LIMIT ?4'
+    const rows: OldParts['rows'] = []
+    let size = 0
+    for (const { value, ...row } of this.#database.each<PartRow>(sql, before - KEPT_LONGER_MS, from, to, limit)) {
+      if (size >= bytes || (rows[0] && dayOf(row) !== dayOf(rows[0]))) break
+      const text = unpack(value)
+      size += text.length
+      rows.push({ ...row, text })
+    }
+    return rows[0] ? { day: dayOf(rows[0]), rows } : null
+  }
+
+  /** Deletes these parts, except those that were renewed since they were read. */
+  remove(unit: Unit, rows: OldParts['rows']): void {
+    for (const { hash, at } of rows) {
+      unit.all('DELETE FROM parts WHERE hash = ? AND at = ?', hash, at)
+      this.#written.delete(hash)
+    }
+  }
+
   /** Keeps a part longer than `before` demands: its time is renewed once a day at most. */
   forget(unit: Unit, before: number, limit: number): number {
     const sql = 'DELETE FROM parts WHERE hash IN (SELECT hash FROM parts WHERE at < ? LIMIT ?) RETURNING hash'
-    const gone = unit.all<{ hash: string }>(sql, before - 2 * DAY_MS, limit)
+    const gone = unit.all<{ hash: string }>(sql, before - KEPT_LONGER_MS, limit)
     for (const { hash } of gone) this.#written.delete(hash)
     return gone.length
   }

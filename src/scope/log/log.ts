@@ -4,7 +4,6 @@ import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
 import { redactor } from '../../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Database } from '../storage/database.ts'
-import type { Unit } from '../storage/unit.ts'
 import { pack, unpack, type Packed } from './packed.ts'
 import { boundedEntry } from './bounded-entry.ts'
 
@@ -152,9 +151,14 @@ export class Log {
     for (const { seq, text } of this.#from(after + 1)) {
       if (seq >= before || found.length >= limit || size >= bytes) break
       size += byteLength(text)
-      found.push({ seq, text: this.#show({ kind: kindOf(text), text }) })
+      found.push({ seq, text: this.shown(text) })
     }
     return found
+  }
+
+  /** An entry as it is shown. */
+  shown(text: string): string {
+    return this.#show({ kind: kindOf(text), text })
   }
 
   /** Entries from `seq` on, at most `most`. */
@@ -203,21 +207,11 @@ export class Log {
     const [entry] = this.entries(seq, 1)
     return entry?.seq === seq ? entry : null
   }
-
-  /** Drops up to `limit` rows older than `before`, but none with an entry after `last`. */
-  forget(unit: Unit, before: number, limit: number, last: number): number {
-    this.write()
-    unit.write('log_floor', this.#last)
-    const row_of = 'SELECT max(seq) AS seq FROM log WHERE seq <= ?'
-    const kept_from = last < this.#last ? (unit.first<{ seq: number | null }>(row_of, last + 1)?.seq ?? 0) : Number.MAX_SAFE_INTEGER
-    const old = 'DELETE FROM log WHERE seq IN (SELECT seq FROM log ORDER BY seq LIMIT ?2) AND seq < ?3 AND at < ?1 RETURNING seq'
-    return unit.all(old, before, limit, kept_from).length
-  }
 }
 
-type LogRow = { seq: number; entries: Packed }
+export type LogRow = { seq: number; entries: Packed }
 
-const textsOf = ({ entries }: LogRow): string[] => unpack(entries).slice(1, -1).split(SEPARATOR)
+export const textsOf = ({ entries }: LogRow): string[] => unpack(entries).slice(1, -1).split(SEPARATOR)
 
 /** Quotes within strings are escaped, so that the first match is the entry's own field. */
 const kindOf = (text: string): string => /"kind":"([^"]*)"/.exec(text)?.[1] ?? ''

@@ -195,6 +195,28 @@ export const outbox = sqliteTable('outbox', { topic: text().notNull(), key: text
   primaryKey({ columns: [table.topic, table.key] }),
 ])
 
+/**
+ * Manifest of the archive. `archived_at` is null from before the first write of a file until both
+ * formats have arrived; the rows of the file are deleted in the same transaction.
+ */
+export const archiveFiles = sqliteTable(
+  'archive_files',
+  {
+    number: integer().primaryKey(),
+    kind: text({ enum: ['log', 'events', 'parts'] }).notNull(),
+    day: text().notNull(),
+    first_seq: integer(),
+    last_seq: integer(),
+    rows: integer(),
+    /** A JSON array: format, bytes and hash of each file. */
+    files: text(),
+    /** Hashes of the ids of events, or of parts. */
+    ids: text(),
+    archived_at: integer(),
+  },
+  (table) => [index('archive_files_order').on(table.kind, table.last_seq)],
+)
+
 /** Runs that wait for a person's decision in D1. `run` holds all that the run needs. */
 export const parkedRuns = sqliteTable('parked_runs', {
   approval_id: text().primaryKey(),

@@ -37,6 +37,7 @@ const scope: ScopeState = {
   waiting_for_model: null,
   sockets: 0,
   outbox: { waiting: 0, last_error: null },
+  archive: null,
   parked: [],
   last_seq: 9,
 }

@@ -93,6 +93,12 @@ describe('an archive file in Parquet', () => {
     ])
   })
 
+  test('has the typed columns of parts', async () => {
+    const part = { seq: 0, text: JSON.stringify({ hash: 'ab', at: AT, value: { model: 'm' } }) }
+    const rows = await query('parts', [part], `SELECT hash, "at", scope, value->>'$.model' AS model, typeof(value) AS type FROM FILE`)
+    expect(rows).toEqual([{ hash: 'ab', at: '2026-11-22 10:00:00.123', scope: 'team/a', model: 'm', type: 'JSON' }])
+  })
+
   test('answers a query of DuckDB on the log, also within the JSON of an entry', async () => {
     const lines = [
       entry(1, { tool: 'act' }),

@@ -1,0 +1,53 @@
+import { iso } from '../../base/time.ts'
+import type { Database } from '../storage/database.ts'
+import type { Unit } from '../storage/unit.ts'
+import { textsOf, type Log, type LogRow } from './log.ts'
+
+/** `last`: no row with an entry after this `seq` is deleted, because D1 needs it. */
+type Expiry = { before: number; last: number }
+export type OldEntries = { day: string; lines: { seq: number; text: string }[] }
+
+/** The old end of the log, which retention deletes. */
+export class ExpiredEntries {
+  readonly #database: Database
+  readonly #log: Log
+
+  constructor({ database, log }: { database: Database; log: Log }) {
+    this.#database = database
+    this.#log = log
+  }
+
+  /** The oldest expired rows of one day, up to `bytes` of text. Null if there are none. */
+  oldest({ before, last }: Expiry, bytes: number): OldEntries | null {
+    const found: OldEntries = { day: '', lines: [] }
+    let size = 0
+    for (const row of this.#database.each<LogRow & { at: number }>('SELECT seq, at, entries FROM log ORDER BY seq')) {
+      const day = iso(row.at).slice(0, 10)
+      found.day ||= day
+      if (row.at >= before || day !== found.day || size >= bytes) break
+      const texts = textsOf(row)
+      if (row.seq + texts.length - 1 > last) break
+      for (const [index, text] of texts.entries()) {
+        size += text.length
+        found.lines.push({ seq: row.seq + index, text: this.#log.shown(text) })
+      }
+    }
+    return found.lines.length === 0 ? null : found
+  }
+
+  /** Deletes all rows up to the entry `last`, which ends a row. */
+  remove(unit: Unit, last: number): void {
+    unit.write('log_floor', this.#log.last)
+    unit.all('DELETE FROM log WHERE seq <= ?', last)
+  }
+
+  /** Deletes up to `limit` expired rows. */
+  forget(unit: Unit, { before, last }: Expiry, limit: number): number {
+    this.#log.write()
+    unit.write('log_floor', this.#log.last)
+    const row_of = 'SELECT max(seq) AS seq FROM log WHERE seq <= ?'
+    const kept_from = last < this.#log.last ? (unit.first<{ seq: number | null }>(row_of, last + 1)?.seq ?? 0) : Number.MAX_SAFE_INTEGER
+    const old = 'DELETE FROM log WHERE seq IN (SELECT seq FROM log ORDER BY seq LIMIT ?2) AND seq < ?3 AND at < ?1 RETURNING seq'
+    return unit.all(old, before, limit, kept_from).length
+  }
+}

@@ -1,0 +1,115 @@
+import { byteLength } from '../../base/byte-length.ts'
+import { withDeadline } from '../../base/deadline.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { limits } from '../../base/limits.ts'
+import type { Result } from '../../base/result.ts'
+import { iso } from '../../base/time.ts'
+import type { Event } from '../../core/event.ts'
+import type { EventRecord } from '../../contract/event-record.ts'
+import type { LogRead } from '../../contract/scope-api.ts'
+import type { ArchivedFile } from '../../contract/scope.ts'
+import { ARCHIVE_SCHEMA, decodeArchive, idHash } from '../../traces/archive-file.ts'
+import type { Log } from '../log/log.ts'
+import type { Database } from '../storage/database.ts'
+import { pathOf, type ArchiveBucket, type Formats, type StoredFile } from './archive.ts'
+
+const GET_MS = 10_000
+/** Files read for one request. Only hashes that collide need more than one. */
+const MOST_FILES = 3
+const COLUMNS = 'number, kind, day, first_seq, last_seq, rows, files, archived_at'
+
+/** An event as a line of a file. */
+type EventLine = Omit<EventRecord, 'event' | 'waiting'> & { id: string; payload: Event }
+
+type Parts = { bucket: ArchiveBucket | undefined; scope: string; database: Database; log: Log }
+
+/** Reads what the scope has, and from the archive what retention has deleted. */
+export class History {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Reads one file at most: a page may be shorter than `limit`. */
+  async log(after: number, limit: number, before = Number.MAX_SAFE_INTEGER): Promise<LogRead> {
+    const { bucket, database, log } = this.#parts
+    const { last } = log
+    const sql = `SELECT ${COLUMNS} FROM archive_files WHERE kind = 'log' AND last_seq > ? AND first_seq < ? ORDER BY last_seq LIMIT 1`
+    const file = bucket && database.first<StoredFile>(sql, after, before)
+    if (!file) return { entries: log.read(after, limit, before).map(({ text }) => text), last_seq: last }
+    const read = await this.#read(file)
+    if (!read.ok) return { entries: [], last_seq: last, unavailable: `${read.detail}; ?after=${file.last_seq} reads the entries after it` }
+    const start = Math.max(0, after + 1 - file.first_seq)
+    const entries: string[] = []
+    let size = 0
+    for (const line of read.lines.slice(start, Math.min(start + limit, before - file.first_seq))) {
+      if (size >= limits.page_bytes) break
+      size += byteLength(line)
+      entries.push(log.shown(line))
+    }
+    return { entries, last_seq: last }
+  }
+
+  /** An event that retention has deleted. */
+  async event(id: string): Promise<Result<{ record: EventRecord | null }>> {
+    const { bucket, database } = this.#parts
+    if (!bucket) return { ok: true, record: null }
+    const sql = `SELECT ${COLUMNS} FROM archive_files WHERE kind = 'events' AND instr(ids, ?) > 0 ORDER BY number DESC LIMIT ?`
+    for (const file of database.all<StoredFile>(sql, idHash(id), MOST_FILES)) {
+      const read = await this.#read(file)
+      if (!read.ok) return read
+      const found = read.lines.map((line) => JSON.parse(line) as EventLine).find((line) => line.id === id)
+      if (found) return { ok: true, record: recordOf(found) }
+    }
+    return { ok: true, record: null }
+  }
+
+  /** The manifest, oldest file first. */
+  files(after: number, limit: number): ArchivedFile[] {
+    const sql = `SELECT ${COLUMNS} FROM archive_files WHERE archived_at IS NOT NULL AND number > ? ORDER BY number LIMIT ?`
+    return this.#parts.database.all<StoredFile>(sql, after, limit).map((file) => ({
+      ...file,
+      schema_version: ARCHIVE_SCHEMA,
+      files: formatsOf(file).map((one) => ({ ...one, path: pathOf(this.#parts.scope, file, one.format) })),
+      archived_at: iso(file.archived_at),
+    }))
+  }
+
+  /** Number of the newest file. */
+  get newest(): number {
+    const sql = 'SELECT number FROM archive_files WHERE archived_at IS NOT NULL ORDER BY number DESC LIMIT 1'
+    return this.#parts.database.first<{ number: number }>(sql)?.number ?? 0
+  }
+
+  async #read(file: StoredFile): Promise<Result<{ lines: string[] }>> {
+    const path = pathOf(this.#parts.scope, file, 'jsonl')
+    const failed = (why: string) => ({ ok: false, detail: `the archive file ${path} ${why}` }) as const
+    try {
+      const bytes = await withDeadline(() => this.#bytes(path), { timeout_ms: GET_MS, what: 'the archive' })
+      if (!bytes) return failed('is missing')
+      const lines = decodeArchive(bytes, formatsOf(file).find(({ format }) => format === 'jsonl')?.sha256 ?? '')
+      return lines ? { ok: true, lines } : failed('is damaged: its hash is not the one in the manifest')
+    } catch (error) {
+      return failed(`cannot be read: ${messageOf(error)}`)
+    }
+  }
+
+  async #bytes(path: string): Promise<Uint8Array | null> {
+    const object = await this.#parts.bucket?.get(path)
+    return object ? new Uint8Array(await object.arrayBuffer()) : null
+  }
+}
+
+const formatsOf = ({ files }: StoredFile): Formats => JSON.parse(files) as Formats
+
+const recordOf = ({ payload, status, attempts, error, outcome, accepted_at, ended_at }: EventLine): EventRecord => ({
+  event: payload,
+  status,
+  attempts,
+  error,
+  outcome,
+  waiting: null,
+  accepted_at,
+  ended_at,
+})
