@@ -59,7 +59,10 @@ export type EntryBody =
       agent: string
       attempts: number
       considered: [number, number][]
-      saw: { seqs: [number, number][]; count: number; scratch: unknown }
+      saw: { seqs: [number, number][]; count: number; scratch: unknown; created_at?: number; last_action_at?: number | null }
+      /** The start in ms, from which `clock` counts. */
+      since?: number
+      basis?: string
     }
   | {
       kind: 'turn-ended'
@@ -79,6 +82,9 @@ export type EntryBody =
       acts: Act[]
       /** Mistakes of the trigger without consequence, such as a call that was not awaited. */
       warnings?: string[]
+      /** Readings of the clock in ms since the start, and answers of `deps.done`. */
+      clock?: number[]
+      done?: boolean[]
     }
   | {
       kind: 'model-called'
@@ -87,6 +93,8 @@ export type EntryBody =
       model: string
       status: 'ok' | 'failed'
       prompt_hash: string
+      /** The hashes of the prompt's messages, which are stored once. */
+      prompt?: string[]
       content: unknown
       finish_reason: string | null
       error: string | null

@@ -6,7 +6,7 @@ import { estimateContentTokens, estimatePromptTokens } from './prompt.ts'
 
 /**
  * One call of a model, as logged. Tokens are estimates if the provider reported none, and 0 if it
- * refused the call. `content` has the text and tool-call parts, for replay.
+ * refused the call. `content` has the text, reasoning and tool-call parts, for replay.
  */
 export type ModelCall = {
   model: string
@@ -48,7 +48,7 @@ export function modelCall({ model, prompt, prompt_hash, duration_ms }: Call, ans
     duration_ms,
     prompt_hash,
     finish_reason: answer.finish?.unified ?? null,
-    content: answer.content.filter((part) => part.type === 'text' || part.type === 'tool-call'),
+    content: answer.content.filter((part) => part.type === 'text' || part.type === 'reasoning' || part.type === 'tool-call'),
     error,
     ...(fault && { fault }),
   }

@@ -95,6 +95,11 @@ function* streamParts({
       yield { type: 'text-start', id }
       for (const delta of part.text.match(WORDS_A_DELTA) ?? []) yield { type: 'text-delta', id, delta }
       yield { type: 'text-end', id }
+    } else if (part.type === 'reasoning') {
+      const id = `reasoning-${index}`
+      yield { type: 'reasoning-start', id }
+      yield { type: 'reasoning-delta', id, delta: part.text }
+      yield { type: 'reasoning-end', id }
     } else if (part.type === 'tool-call') {
       const { toolCallId: id, toolName, input } = part
       yield { type: 'tool-input-start', id, toolName }

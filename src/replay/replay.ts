@@ -1,5 +1,8 @@
 import type { ReplayReport, ReplaySide } from '../contract/reports/replay.ts'
+import type { Usage } from '../contract/log-entry.ts'
 import { replayChains } from './chain.ts'
+import type { ModelCalled } from './recorded-model.ts'
+import { replayTurns } from './turn.ts'
 import type { Recording } from './recording.ts'
 import { Comparison } from './report.ts'
 import { Source, type ReplayHost } from './source.ts'
@@ -12,29 +15,30 @@ export async function replay(recording: Recording, host: ReplayHost): Promise<Re
   const source = new Source(recording)
   const comparison = new Comparison()
   replayChains(source, host, comparison)
+  const saved = await replayTurns(source, host, comparison)
   const { compared, divergences, unknown } = comparison
   const recorded = recordedSide(source)
-  return {
-    trace_id: recording.trace_id,
-    mode: 'pinned',
-    equivalent: divergences.length === 0,
-    compared,
-    divergences,
-    unknown,
-    recorded,
-    replayed: recorded,
-  }
+  const replayed = { ...recorded, effects: recorded.effects - saved.effects, usage: less(recorded.usage, saved.calls) }
+  const equivalent = divergences.length === 0
+  return { trace_id: recording.trace_id, mode: 'pinned', equivalent, compared, divergences, unknown, recorded, replayed }
 }
 
 function recordedSide(source: Source): ReplaySide {
-  const usage = { input_tokens: 0, output_tokens: 0, cost_usd: 0 as number | null, model_calls: 0 }
-  for (const { usage: one } of source.entriesOf('model-called')) {
-    usage.input_tokens += one.input_tokens
-    usage.output_tokens += one.output_tokens
-    usage.model_calls += one.model_calls
-    usage.cost_usd = usage.cost_usd === null || one.cost_usd === null ? null : usage.cost_usd + one.cost_usd
-  }
+  const none = { input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 }
   const times = source.recording.entries.map(({ at }) => Date.parse(at))
   const duration_ms = times.length === 0 ? 0 : Math.max(...times) - Math.min(...times)
-  return { usage, effects: source.entriesOf('effect-started').length, duration_ms }
+  return { usage: summed(none, source.entriesOf('model-called'), 1), effects: source.entriesOf('effect-ended').length, duration_ms }
+}
+
+const less = (usage: Usage, calls: readonly ModelCalled[]): Usage => summed(usage, calls, -1)
+
+function summed(usage: Usage, calls: readonly ModelCalled[], sign: 1 | -1): Usage {
+  const sum = { ...usage }
+  for (const { usage: one } of calls) {
+    sum.input_tokens += sign * one.input_tokens
+    sum.output_tokens += sign * one.output_tokens
+    sum.model_calls += sign * one.model_calls
+    sum.cost_usd = sum.cost_usd === null || one.cost_usd === null ? null : sum.cost_usd + sign * one.cost_usd
+  }
+  return sum
 }

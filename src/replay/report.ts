@@ -43,6 +43,11 @@ export class Comparison {
     return found.length === 0
   }
 
+  diverge({ span_id }: At, kind: string, difference: Difference): void {
+    this.compared += 1
+    this.divergences.push({ span_id, kind, ...difference })
+  }
+
   cannot({ span_id }: At, kind: string, reason: string): void {
     this.unknown.push({ span_id, kind, reason })
   }

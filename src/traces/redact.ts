@@ -49,3 +49,30 @@ export function redactor(fields: Iterable<string> = []): Redact {
   }
   return (value) => mapJson(value, visit, { deepest: DEEPEST })
 }
+
+const MASK = '[redacted]'
+/** Shorter values occur in other texts by chance. */
+const SHORTEST = 4
+
+/** The texts of a value that its redacted form masks. */
+export function maskedTexts(value: unknown, redacted: unknown): string[] {
+  if (value === redacted) return []
+  if (redacted === MASK) return typeof value === 'string' ? [value] : typeof value === 'object' && value !== null ? textsIn(value) : []
+  if (typeof value !== 'object' || value === null || typeof redacted !== 'object' || redacted === null) return []
+  const masked = redacted as Record<string, unknown>
+  return Object.entries(value).flatMap(([name, inner]) => maskedTexts(inner, masked[name]))
+}
+
+const textsIn = (value: object): string[] =>
+  Object.values(value).flatMap((inner: unknown) => {
+    if (typeof inner === 'string') return [inner]
+    return typeof inner === 'object' && inner !== null ? textsIn(inner) : []
+  })
+
+/** Masks values, which may be quoted within JSON within JSON. */
+export function maskTexts(text: string, values: readonly string[]): string {
+  const forms = values.filter(({ length }) => length >= SHORTEST).flatMap((value) => [quoted(quoted(value)), quoted(value), value])
+  return forms.reduce((masked, form) => masked.replaceAll(form, MASK), text)
+}
+
+const quoted = (text: string): string => JSON.stringify(text).slice(1, -1)

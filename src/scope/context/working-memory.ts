@@ -99,13 +99,13 @@ export class WorkingMemory {
     return { events: rows.map(({ event }) => event), first, more: this.#rows.hasBefore(first) }
   }
 
-  /** Copies the context for one turn, isolated from later events and other readers. */
-  view(claimed: readonly Claimed[]): Seen {
+  /** Copies the context for one turn, isolated from later events; it reads the time from `now`. */
+  view(claimed: readonly Claimed[], now: () => number): Seen {
     const whole = this.#count <= this.#seqs.length
     const { events, seqs } = whole ? { events: this.#live.events, seqs: this.#seqs } : this.#shown(claimed)
     const scratch = structuredClone(this.#live.scratch)
     const { created_at, last_action_at } = this.#live
-    const context = new DecisionContext({ scope: this.#scope, events: [...events], scratch, created_at, last_action_at, now: this.#now })
+    const context = new DecisionContext({ scope: this.#scope, events: [...events], scratch, created_at, last_action_at, now })
     return { context, seqs: [...seqs], scratch: structuredClone(scratch) }
   }
 

@@ -1,8 +1,9 @@
-import { createHash } from 'node:crypto'
 import { byteLength, fitsBytes } from '../../base/byte-length.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import { iso } from '../../base/time.ts'
+import { maskTexts } from '../../traces/redact.ts'
+import { partHash } from '../../traces/part-hash.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Log } from './log.ts'
@@ -12,8 +13,6 @@ const DAY_MS = 86_400_000
 const KEPT_LONGER_MS = 2 * DAY_MS
 /** Bounds the memory of known hashes. */
 const MOST_KNOWN = 5000
-/** Half of SHA-256: entries name parts often. */
-const HASH_DIGITS = 32
 
 type PartRow = { hash: string; at: number; value: Packed }
 /** `text` is the value's JSON. */
@@ -37,11 +36,11 @@ export class LogParts {
     this.#log = log
   }
 
-  /** Returns the hash. Writes a row if the value is new, or was last written a day ago. */
-  put(unit: Unit, value: object): string {
+  /** Returns the hash. Masks `secrets`. Writes a row if none was written within a day. */
+  put(unit: Unit, value: object, secrets: readonly string[] = []): string {
     const known = this.#hashes.get(value)
     if (known !== undefined && !this.#isDue(known, unit.now)) return known
-    const { text, hash } = storable(this.#log.hide(canonicalJson(this.#log.clean(value))))
+    const { text, hash } = storable(maskTexts(this.#log.hide(canonicalJson(this.#log.clean(value))), secrets))
     this.#hashes.set(value, hash)
     if (!this.#isDue(hash, unit.now)) return hash
     if (this.#written.size >= MOST_KNOWN) this.#written.clear()
@@ -100,8 +99,7 @@ export class LogParts {
 
 /** A value that exceeds what a row may hold is stored as its size and hash. */
 function storable(text: string): { text: string; hash: string } {
-  const sha256 = createHash('sha256').update(text).digest('hex')
-  const hash = sha256.slice(0, HASH_DIGITS)
+  const hash = partHash(text)
   if (fitsBytes(text, limits.log_entry_bytes)) return { text, hash }
-  return { text: JSON.stringify({ not_logged: { bytes: byteLength(text), sha256 } }), hash }
+  return { text: JSON.stringify({ not_logged: { bytes: byteLength(text), hash } }), hash }
 }

@@ -41,7 +41,9 @@ function isComplete(entries: readonly LogEntry[]): boolean {
 }
 
 function partsNamed(entry: LogEntry): string[] {
-  return entry.kind === 'event-accepted' && entry.basis !== undefined ? [entry.basis] : []
+  if (entry.kind === 'model-called') return entry.prompt ?? []
+  const named = (entry.kind === 'event-accepted' || entry.kind === 'turn-started') && entry.basis
+  return named ? [named] : []
 }
 
 /** The events that the entries are about, and those that a turn saw. */

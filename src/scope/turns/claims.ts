@@ -5,9 +5,10 @@ import type { EffectLane } from '../effects/effect-lane.ts'
 import { together, type Work } from '../upkeep/guard.ts'
 import type { Settlement } from '../inbox/settlement.ts'
 import type { Due, TurnRows } from '../inbox/turn-rows.ts'
+import type { NewEntry } from '../../contract/log-entry.ts'
 import { turnHead } from '../log/spans.ts'
 import type { Deferred, Unit } from '../storage/unit.ts'
-import { nothingYet, noUsage, type Turn, type TurnRecord } from './turn.ts'
+import { keep, nothingYet, noUsage, type Readings, type Turn, type TurnRecord } from './turn.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** Longest time between alarms during a turn. */
@@ -15,7 +16,10 @@ export const HEARTBEAT_MS = 20_000
 /** An event that was in this many turns during which the object died is assumed to cause it. */
 const MOST_INTERRUPTIONS = 10
 
-export type ClaimParts = Pick<Reflexes, 'database' | 'view' | 'guard' | 'memory' | 'log' | 'unit' | 'agent' | 'settings' | 'now'> & {
+export type ClaimParts = Pick<
+  Reflexes,
+  'database' | 'view' | 'guard' | 'memory' | 'log' | 'unit' | 'agent' | 'settings' | 'basis' | 'now'
+> & {
   rows: TurnRows
   settlement: Settlement
   effects: EffectLane
@@ -80,7 +84,7 @@ export class TurnClaims {
   /** In the unit that ends the turn: writes `turn-started` if the claim was not written. */
   end(unit: Unit, turn: Turn): { attempts: 0 | 1 } {
     if (turn.held) return { attempts: 0 }
-    turn.started_seq = unit.log(turn.started)
+    turn.started_seq = unit.log(this.#started(unit, turn))
     unit.count({ turns: 1 })
     return { attempts: 1 }
   }
@@ -146,15 +150,25 @@ export class TurnClaims {
       claimed.map(({ event }) => event),
       newSpanId(),
     )
-    const seen = memory.view(claimed)
+    const since = now()
+    const readings: Readings = { clock: [], done: [] }
+    const read = () => {
+      const at = now()
+      keep(readings.clock, at - since)
+      return at
+    }
+    const seen = memory.view(claimed, read)
     const controller = new AbortController()
     const attempts = Math.max(...claimed.map((stored) => stored.attempts))
-    const saw = { seqs: toRanges(seen.seqs), count: seen.seqs.length, scratch: log.clean(seen.scratch) }
+    const { created_at, last_action_at } = seen.context
+    const saw = { seqs: toRanges(seen.seqs), count: seen.seqs.length, scratch: log.clean(seen.scratch), created_at, last_action_at }
     const considered = toRanges(claimed.map(({ seq }) => seq))
     return {
       turn_id,
       head,
-      since: now(),
+      since,
+      readings,
+      now: read,
       started: { ...head, kind: 'turn-started', turn_id, agent: agent().name, attempts, considered, saw },
       started_seq: 0,
       held: false,
@@ -169,15 +183,19 @@ export class TurnClaims {
     }
   }
 
+  #started(unit: Unit, { started, since }: Turn): NewEntry {
+    return { ...started, since, basis: this.#parts.basis(unit) }
+  }
+
   #hold(unit: Unit, turn: Turn): void {
-    const { turn_id, head, since, claimed, started } = turn
+    const { turn_id, head, since, claimed } = turn
     turn.held = true
     this.#parts.rows.hold(
       unit,
       turn_id,
       claimed.map(({ seq }) => seq),
     )
-    const started_seq = unit.log(started)
+    const started_seq = unit.log(this.#started(unit, turn))
     turn.started_seq = started_seq
     unit.write('turn', { turn_id, head, since, started_seq } satisfies TurnRecord)
     unit.count({ turns: 1 })

@@ -1,18 +1,16 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
-import { tool, type ToolSet } from 'ai'
 import type { AgentDeps } from '../../agent/define-agent.ts'
 import { tracedFetch } from '../../events/traceparent.ts'
 import type { EventStore } from '../../core/event-store.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
-import { FailedCalls } from '../effects/failed-calls.ts'
-import { shownNames } from '../../tools/define-tool.ts'
+import { FailedCalls } from '../../agent/failed-calls.ts'
+import { toolSet } from '../../agent/tool-set.ts'
 import type { Sockets } from '../live/sockets.ts'
 import { childHead, under } from '../log/spans.ts'
-import type { Toolbox } from '../../agent/toolbox.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 import { turnModel, type ModelParts } from './turn-model.ts'
-import type { Turn } from './turn.ts'
+import { keep, type Turn } from './turn.ts'
 import { storeOf } from '../../store/store.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
@@ -29,7 +27,7 @@ type Parts = ModelParts &
  * nothing.
  */
 export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
-  const { env, scope, settings, store, effects, sockets, unit, toolbox, proving, waits, hide, now } = parts
+  const { env, scope, settings, store, effects, sockets, unit, toolbox, proving, waits, hide } = parts
   const { turn_id, signal, head, earlier_turns } = turn
 
   await toolbox.ready()
@@ -62,11 +60,11 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     store: during(store, turn),
     signal,
     turn_id,
-    now,
+    now: turn.now,
     call,
     done: (name, input) => {
       const key = toolbox.keyOf(name, input)?.idempotence_key
-      return typeof key === 'string' && (effects.journal.isDone(name, key) || waits(name, key))
+      return keep(turn.readings.done, typeof key === 'string' && (effects.journal.isDone(name, key) || waits(name, key)))
     },
     db: storeOf(env),
     context: turn.seen.context,
@@ -124,15 +122,4 @@ function during(store: EventStore, { signal, acts, head }: Turn): EventStore {
     nack: live((token, error) => store.nack(token, error)),
     replay: live((span) => store.replay(span)),
   }
-}
-
-function toolSet(toolbox: Toolbox, call: AgentDeps['call']): ToolSet {
-  const entries = toolbox.entries()
-  const shown = shownNames(entries.map(([name]) => name))
-  return Object.fromEntries(
-    entries.map(([name, { description, input, shown_input = input }], index) => [
-      shown[index] ?? name,
-      tool({ description, inputSchema: shown_input, execute: (value: unknown) => call(name, value) }),
-    ]),
-  )
 }

@@ -7,7 +7,8 @@ import type { Inbox } from '../inbox/inbox.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { ClaimParts, TurnClaims } from './claims.ts'
 import type { ModelOutage } from './model-outage.ts'
-import type { Ending, Turn } from './turn.ts'
+import type { Turn } from './turn.ts'
+import type { Ending } from '../../agent/turn-ending.ts'
 
 /** Maximum wait for a budget without a renewal; a change of the settings ends it earlier. */
 const PARKED_MS = 86_400_000
@@ -116,7 +117,10 @@ export class TurnLedger {
     const warned = turn.warnings.length > 0 ? { warnings: turn.warnings } : {}
     const failure = { error, ...(stack !== null && { stack }), ...(failed_calls.length > 0 && { failed_calls }) }
     const scratch = log.clean(memory.live.scratch)
-    const entry = { turn_id, started_seq, status, result: log.clean(result), ...failure, cleared, usage, scratch, acts, ...warned }
+    const { clock, done } = turn.readings
+    const read = { ...(clock.length > 0 && { clock }), ...(done.length > 0 && { done }) }
+    const ending = { result: log.clean(result), ...failure, cleared, usage, scratch, acts }
+    const entry = { turn_id, started_seq, status, ...ending, ...warned, ...read }
     const log_seq = unit.log({ ...head, duration_ms: unit.now - since, kind: 'turn-ended', ...entry })
     if (status === 'failed' || status === 'timeout') unit.count({ turns_failed: 1 })
     if (turn.held) unit.write('turn', null)

@@ -7,18 +7,27 @@ import { modelName, resolveModel } from '../../models/resolve-model.ts'
 import { withFaults } from '../../models/with-faults.ts'
 import type { EntryHead, Usage } from '../../contract/log-entry.ts'
 import { traceContextOf, traceparentOf } from '../../events/traceparent.ts'
+import { maskedTexts } from '../../traces/redact.ts'
+import type { Log } from '../log/log.ts'
 import { childHead } from '../log/spans.ts'
-import type { ModelWitness } from './turn.ts'
+import type { ModelWitness } from '../../agent/turn-ending.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-export type CountedParts = Pick<Lanes, 'env' | 'agent' | 'budget' | 'outage' | 'hide' | 'log' | 'unit' | 'now'>
+export type CountedParts = Pick<Lanes, 'env' | 'agent' | 'budget' | 'outage' | 'hide' | 'log' | 'log_parts' | 'unit' | 'now'>
 
 /**
  * The purpose of a model call: a turn, which records its usage and the provider's state, or other
  * work.
  */
-export type AskedFor = { turn_id: string | null; head: EntryHead; signal: AbortSignal; usage?: Usage; model?: ModelWitness }
+export type AskedFor = {
+  turn_id: string | null
+  head: EntryHead
+  signal: AbortSignal
+  usage?: Usage
+  model?: ModelWitness
+  seen?: { context: { events: readonly object[] } }
+}
 
 /**
  * The scope's model. Calls are aborted with their purpose, metered against the budget, and logged.
@@ -45,7 +54,7 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
   return wrapLanguageModel({
     model: meter(stoppable, {
       allow,
-      record: (modelCall, params) => recordCall(parts, asked, { ...modelCall, head: headIn(params, asked.head) }),
+      record: (modelCall, params) => recordCall(parts, asked, { ...modelCall, prompt: params.prompt, head: headIn(params, asked.head) }),
       now,
       name,
     }),
@@ -73,9 +82,9 @@ function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageMod
 
 /** Records a call even if its purpose has ended: it was paid for. */
 function recordCall(
-  { log, budget, unit }: CountedParts,
-  { turn_id, usage: sum, model: witness }: AskedFor,
-  modelCall: ModelCall & { head: EntryHead },
+  { log, log_parts, budget, unit }: CountedParts,
+  { turn_id, usage: sum, model: witness, seen }: AskedFor,
+  modelCall: ModelCall & { prompt: LanguageModelV4CallOptions['prompt']; head: EntryHead },
 ): void {
   const {
     input_tokens,
@@ -84,6 +93,7 @@ function recordCall(
     duration_ms,
     model,
     status,
+    prompt,
     prompt_hash,
     content,
     finish_reason,
@@ -102,10 +112,32 @@ function recordCall(
   unit((unit) => {
     budget.spend(unit, input_tokens + output_tokens)
     unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
-    const entry = { turn_id, model, status, prompt_hash, content: log.clean(content.map(readable)), finish_reason, error, usage }
+    const messages = prompt.map((message) => log_parts.put(unit, message, secretsIn(seen, log)))
+    const entry = {
+      turn_id,
+      model,
+      status,
+      prompt_hash,
+      prompt: messages,
+      content: log.clean(content.map(readable)),
+      finish_reason,
+      error,
+      usage,
+    }
     unit.log({ ...head, duration_ms, kind: 'model-called', ...entry })
   })
 }
+
+/** The values of events that the log masks: a prompt that quotes them must not show them. */
+function secretsIn(seen: AskedFor['seen'], log: Pick<Log, 'clean'>): readonly string[] {
+  if (!seen) return []
+  const known = SECRETS.get(seen) ?? [...new Set(seen.context.events.flatMap((event) => maskedTexts(event, log.clean(event))))]
+  SECRETS.set(seen, known)
+  return known
+}
+
+/** By what a turn saw. */
+const SECRETS = new WeakMap<object, readonly string[]>()
 
 /** Parses the JSON text of a tool call's input, so that its secrets can be found. */
 function readable(part: unknown): unknown {

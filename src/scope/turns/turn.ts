@@ -1,7 +1,7 @@
 import type { Act } from '../../contract/reflex.ts'
-import type { ModelFault } from '../../base/faults.ts'
+import type { ModelWitness } from '../../agent/turn-ending.ts'
 import type { FailedCall } from '../../contract/event-record.ts'
-import type { EntryHead, NewEntry, TurnEnd, Usage } from '../../contract/log-entry.ts'
+import type { EntryHead, NewEntry, Usage } from '../../contract/log-entry.ts'
 import type { Claimed } from '../inbox/event-row.ts'
 import type { Seen } from '../context/working-memory.ts'
 
@@ -10,7 +10,7 @@ export type Turn = {
   turn_id: string
   head: EntryHead
   since: number
-  started: NewEntry
+  started: Extract<NewEntry, { kind: 'turn-started' }>
   /** `seq` of `started` in the log, once it is written. */
   started_seq: number
   /** True once the claim is written. */
@@ -22,6 +22,10 @@ export type Turn = {
   stop: (reason: Error) => void
   usage: Usage
   acts: Act[]
+  /** Readings of the clock and answers of `deps.done`, for replays. */
+  readings: Readings
+  /** The clock, whose readings are kept. */
+  now: () => number
   failed_calls: FailedCall[]
   model: ModelWitness
   /** Unfinished calls of `deps.call`, with their tools. */
@@ -30,22 +34,19 @@ export type Turn = {
   warnings: string[]
 }
 
-/** The provider's latest answer or fault. */
-export type ModelWitness = { answered: boolean; fault: ModelFault | null }
+/** Times are in ms since the turn's start. */
+export type Readings = { clock: number[]; done: boolean[] }
+
+const MOST_READINGS = 1000
+
+/** Keeps a reading, up to a limit beyond which a replay cannot answer. */
+export function keep<Value>(readings: Value[], value: Value): Value {
+  if (readings.length < MOST_READINGS) readings.push(value)
+  return value
+}
 
 /** The part on disk, from which `recover` reports a lost turn. */
 export type TurnRecord = { turn_id: string; head: EntryHead; since: number; started_seq: number }
-
-export type Ending = {
-  status: Exclude<TurnEnd, 'cancelled' | 'lost'>
-  result: unknown
-  error: string | null
-  stack?: string | null
-  /** Only for `refused`: time of the next try; null waits for a change of the settings. */
-  until?: number | null
-  /** The provider's fault, if it ended the trigger. */
-  fault?: ModelFault | null
-}
 
 export const nothingYet = (): Pick<Turn, 'failed_calls' | 'model' | 'running' | 'warnings'> => ({
   failed_calls: [],

@@ -36,13 +36,13 @@ describe('meter, generating', () => {
     expect(options.calls).toMatchObject([{ model: 'openai-compatible/home-made', cost_usd: null }])
   })
 
-  it('keeps text and tool calls as answered, and nothing else', async () => {
+  it('keeps text, reasoning and tool calls as answered', async () => {
     const toolCall = { type: 'tool-call' as const, toolCallId: 'c1', toolName: 'look', input: '{"at":"sky"}' }
     const content = [{ type: 'reasoning' as const, text: 'hm' }, { type: 'text' as const, text: 'Looking.' }, toolCall]
     const options = recorder()
     const doGenerate = answer({ content, finishReason: { unified: 'tool-calls', raw: 'tool_calls' } })
     await meter(new MockLanguageModelV4({ doGenerate }), options).doGenerate({ prompt })
-    expect(options.calls).toMatchObject([{ content: [content[1], toolCall], finish_reason: 'tool-calls' }])
+    expect(options.calls).toMatchObject([{ content, finish_reason: 'tool-calls' }])
   })
 
   it.each([undefined, 0])('estimates the tokens of a provider that reports %s', async (tokens) => {
@@ -153,7 +153,7 @@ describe('meter, streaming', () => {
     ])
   })
 
-  it('keeps no reasoning, but counts its tokens when the stream ends early', async () => {
+  it('keeps reasoning, and counts its tokens when the stream ends early', async () => {
     const options = recorder()
     const { stream } = await meter(
       streaming([
@@ -165,7 +165,10 @@ describe('meter, streaming', () => {
       options,
     ).doStream({ prompt })
     await collect(stream)
-    expect(options.calls[0]?.content).toEqual([{ type: 'text', text: 'Birds' }])
+    expect(options.calls[0]?.content).toEqual([
+      { type: 'reasoning', text: 'the sky is where the birds are' },
+      { type: 'text', text: 'Birds' },
+    ])
     expect(options.calls[0]?.output_tokens).toBeGreaterThan(5)
   })
 

@@ -1,7 +1,9 @@
+import { generateText } from 'ai'
 import { describe, expect, test } from 'vitest'
 import { hashJson } from '../../../src/base/json.ts'
 import { call } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
+import { ask, behaviours, effects } from '../../support/test-agents.ts'
 import { freshScope, note, stubOf } from '../../support/scopes.ts'
 
 const replayed = async (scope: string, trace_id: string) =>
@@ -28,7 +30,7 @@ const same = { equivalent: true, divergences: [], unknown: [] }
 describe('a pinned replay', () => {
   test('passes and ignores events like the filters did', async () => {
     const scope = freshScope()
-    expect(await replayed(scope, await accept(scope, 'fine'))).toMatchObject({ ...same, compared: 1 })
+    expect(await replayed(scope, await accept(scope, 'fine'))).toMatchObject({ ...same, compared: 2 })
     expect(await replayed(scope, await accept(scope, 'noise'))).toMatchObject({ ...same, compared: 1 })
   })
 
@@ -40,9 +42,9 @@ describe('a pinned replay', () => {
   test('holds a reflex back by its cooldown, and passes where its action was refused', async () => {
     const { scope } = await withReflex(replying('hello'), { cooldown_s: 600 })
     await accept(scope, 'first')
-    expect(await replayed(scope, await accept(scope, 'second'))).toMatchObject({ ...same, compared: 2 })
+    expect(await replayed(scope, await accept(scope, 'second'))).toMatchObject({ ...same, compared: 3 })
     const refused = await withReflex(`function reflex() { return { action_type: 'call_tool', tool: 'nothing', args: {} } }`)
-    expect(await replayed(refused.scope, await accept(refused.scope, 'x'))).toMatchObject({ ...same, compared: 2 })
+    expect(await replayed(refused.scope, await accept(refused.scope, 'x'))).toMatchObject({ ...same, compared: 3 })
   })
 
   test('reports a decision that differs, by its span and path', async () => {
@@ -54,6 +56,85 @@ describe('a pinned replay', () => {
       equivalent: false,
       divergences: [{ span_id: fired.span_id, kind: 'reflex', path: '/action/content', recorded: 'goodbye', replayed: 'hello' }],
     })
+  })
+})
+
+describe('a pinned replay of a turn', () => {
+  const turn = async (behaviour: Parameters<(typeof behaviours)['set']>[1], text = 'hi') => {
+    const scope = freshScope()
+    behaviours.set(scope, behaviour)
+    return { scope, trace_id: await accept(scope, text) }
+  }
+
+  test('runs the trigger with the recorded context, clock, tools and answers of the model', async () => {
+    const { scope, trace_id } = await turn(async (context, deps) => {
+      context.scratch['at'] = deps.now()
+      const did = await deps.call('act', { text: 'once' })
+      const failed = await deps.call('act', { text: 'throw' }).catch(String)
+      const said = await ask(deps, `${context.events.length} notes`)
+      deps.reply(said)
+      return { said, did, failed, attempt: deps.attempt, age: deps.now() - context.created_at }
+    })
+    const report = await replayed(scope, trace_id)
+    expect(report).toMatchObject({ ...same, recorded: { effects: 2, usage: { model_calls: 1 } } })
+    expect(report.replayed).toEqual(report.recorded)
+    expect(effects.filter((effect) => effect.scope === scope)).toHaveLength(2)
+  })
+
+  test('repeats a conversation in which the model calls a tool', async () => {
+    const { scope, trace_id } = await turn(async (_context, deps) => {
+      const { text } = await generateText({ model: deps.model, prompt: 'call a tool', tools: deps.tools, maxRetries: 0 })
+      return { text }
+    })
+    expect(await replayed(scope, trace_id)).toMatchObject({ ...same, recorded: { effects: 1 } })
+  })
+
+  test('repeats a failure, and a turn with nothing to do', async () => {
+    const failing = await turn(async () => {
+      throw new Error('it broke')
+    })
+    expect(await replayed(failing.scope, failing.trace_id)).toMatchObject(same)
+    const idle = await turn(async () => null)
+    expect(await replayed(idle.scope, idle.trace_id)).toMatchObject({ ...same, compared: 2 })
+  })
+
+  test('shows the first message of another prompt', async () => {
+    const { scope, trace_id } = await turn(async (_context, deps) => ask(deps, 'as before'))
+    behaviours.set(scope, async (_context, deps) => ask(deps, 'otherwise'))
+    const { equivalent, divergences } = await replayed(scope, trace_id)
+    expect(equivalent).toBe(false)
+    expect(divergences).toMatchObject([
+      { kind: 'model', path: '/prompt/0', recorded: { content: [{ text: 'as before' }] }, replayed: { content: [{ text: 'otherwise' }] } },
+    ])
+  })
+
+  test('shows a tool call with another input, and another result', async () => {
+    const { scope, trace_id } = await turn(async (_context, deps) => deps.call('act', { text: 'one' }))
+    behaviours.set(scope, async (_context, deps) => {
+      await deps.call('act', { text: 'two' })
+      return { did: 'more' }
+    })
+    const { divergences } = await replayed(scope, trace_id)
+    expect(divergences).toMatchObject([
+      { kind: 'effect', path: '/text', recorded: 'one', replayed: 'two' },
+      { kind: 'turn', path: '/result/did', recorded: 'one', replayed: 'more' },
+    ])
+  })
+
+  test('does not guess what the trigger read outside', async () => {
+    const { scope, trace_id } = await turn(async (_context, deps) => ({ rows: (await deps.db.prepare('SELECT 1 AS one').all()).results }))
+    expect(await replayed(scope, trace_id)).toMatchObject({ unknown: [{ kind: 'turn', reason: expect.stringContaining('db.prepare') }] })
+  })
+
+  test('compares what is redacted as it is redacted, and shows no secret', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async (context, deps) => ask(deps, `Extract one value: ${JSON.stringify(context.events)} said all`))
+    const event = note(scope, 'log in', { password: 'hunter2-hunter2' })
+    await stubOf(scope).accept([event], 'http')
+    await stubOf(scope).outcomes([event.id], 5000)
+    expect(await replayed(scope, event.meta.trace_id)).toMatchObject({ divergences: [] })
+    const { text } = await exported(scope, event.meta.trace_id)
+    expect(text).not.toContain('hunter2')
   })
 })
 

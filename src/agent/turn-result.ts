@@ -1,6 +1,9 @@
-import type { Agent, AgentDeps } from '../../agent/define-agent.ts'
-import { messageOf } from '../../base/error-text.ts'
-import type { Turn } from './turn.ts'
+import type { Agent, AgentDeps } from './define-agent.ts'
+import { messageOf } from '../base/error-text.ts'
+import type { DecisionContext } from '../core/decision-context.ts'
+
+/** `running`: unfinished calls of `deps.call`, with their tools. */
+type Turn = { seen: { context: DecisionContext }; running: ReadonlyMap<Promise<unknown>, string>; warnings: string[] }
 
 const MOST_WARNINGS = 20
 

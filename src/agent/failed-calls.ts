@@ -1,6 +1,8 @@
-import { argumentsHash } from '../../tools/tool-keys.ts'
-import { messageOf } from '../../base/error-text.ts'
-import type { Turn } from '../turns/turn.ts'
+import { argumentsHash } from '../tools/tool-keys.ts'
+import { messageOf } from '../base/error-text.ts'
+import type { FailedCall } from '../contract/event-record.ts'
+
+type Turn = { signal: AbortSignal; failed_calls: FailedCall[] }
 
 /** Maximum number of failed calls in a turn's outcome. The log has all of them. */
 const MOST_NAMED = 20

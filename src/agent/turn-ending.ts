@@ -1,12 +1,26 @@
-import { causesOf, isPlatformFault, modelFaultOf, tellFault, type ModelFault } from '../../base/faults.ts'
-import { findModelRefused } from '../../models/model-errors.ts'
-import { byteLength, fitsBytes } from '../../base/byte-length.ts'
-import { limits } from '../../base/limits.ts'
-import { messageOf, stackOf } from '../../base/error-text.ts'
-import type { FailedCall } from '../../contract/event-record.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
-import { TooLate } from '../../base/deadline.ts'
-import type { Ending, ModelWitness } from './turn.ts'
+import { causesOf, isPlatformFault, modelFaultOf, tellFault, type ModelFault } from '../base/faults.ts'
+import { findModelRefused } from '../models/model-errors.ts'
+import { byteLength, fitsBytes } from '../base/byte-length.ts'
+import { limits } from '../base/limits.ts'
+import { messageOf, stackOf } from '../base/error-text.ts'
+import type { TurnEnd } from '../contract/log-entry.ts'
+import type { FailedCall } from '../contract/event-record.ts'
+import type { Settings } from '../contract/settings/settings.ts'
+import { TooLate } from '../base/deadline.ts'
+
+/** The provider's latest answer or fault. */
+export type ModelWitness = { answered: boolean; fault: ModelFault | null }
+
+export type Ending = {
+  status: Exclude<TurnEnd, 'cancelled' | 'lost'>
+  result: unknown
+  error: string | null
+  stack?: string | null
+  /** Only for `refused`: time of the next try; null waits for a change of the settings. */
+  until?: number | null
+  /** The provider's fault, if it ended the trigger. */
+  fault?: ModelFault | null
+}
 
 /** A trigger's result must be JSON, for the log and for replay; otherwise the trigger failed. */
 export function endingOf(result: unknown, scratch: unknown): Ending {

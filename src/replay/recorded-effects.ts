@@ -1,0 +1,80 @@
+import { tool, type ToolSet } from 'ai'
+import { z } from 'zod'
+import type { AgentDeps } from '../agent/define-agent.ts'
+import type { OutsideTools } from '../agent/toolbox.ts'
+import { sameJson } from '../base/json.ts'
+import type { LogEntry } from '../contract/log-entry.ts'
+import { shownNames, type ToolDefinition } from '../tools/define-tool.ts'
+import { Unrecorded, type Comparison } from './report.ts'
+import type { Source } from './source.ts'
+
+type Ended = Extract<LogEntry, { kind: 'effect-ended' }>
+/** `input` is unknown for a call that was answered from the journal. */
+type Effect = { ended: Ended; input: { value: unknown } | null }
+
+/** Answers a turn's tool calls as they ended when it was recorded. */
+export class RecordedEffects {
+  /** Calls that the replay made. */
+  made = 0
+  readonly recorded: number
+  readonly #left: Effect[]
+  readonly #tools: ReadonlySet<string>
+  readonly #comparison: Comparison
+  readonly #clean: (value: unknown) => unknown
+  readonly #at: LogEntry
+
+  constructor(source: Source, turn: LogEntry, { comparison, clean }: { comparison: Comparison; clean: (value: unknown) => unknown }) {
+    const inputs = new Map(source.entriesOf('effect-started').map(({ effect_id, input }) => [effect_id, { value: input }]))
+    const ended = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === turn.span_id)
+    this.#left = ended.map((one) => ({ ended: one, input: inputs.get(one.effect_id) ?? null }))
+    this.recorded = ended.length
+    this.#tools = new Set(ended.map((one) => one.tool))
+    this.#comparison = comparison
+    this.#clean = clean
+    this.#at = turn
+  }
+
+  has(name: string): boolean {
+    return this.#tools.has(name)
+  }
+
+  /** The same call as recorded, in the recorded order; else the next call of the tool diverged. */
+  async run(name: string, input: unknown, definition: ToolDefinition | null): Promise<unknown> {
+    const parsed = definition?.input.safeParse(input)
+    if (parsed?.success === false) throw new TypeError(`tool ${name} was called with bad input: ${z.prettifyError(parsed.error)}`)
+    const asked = this.#clean(parsed ? parsed.data : input)
+    this.made += 1
+    const same = this.#left.findIndex((one) => one.ended.tool === name && (one.input === null || sameJson(one.input.value, asked)))
+    const index = same === -1 ? this.#left.findIndex(({ ended }) => ended.tool === name) : same
+    const [effect] = index === -1 ? [] : this.#left.splice(index, 1)
+    if (!effect) {
+      this.#comparison.diverge(this.#at, 'effect', { path: '', recorded: null, replayed: { tool: name, input: asked } })
+      throw new Unrecorded(`the tool ${name} was not called when the turn was recorded`)
+    }
+    if (effect.input) this.#comparison.compare(effect.ended, 'effect', { recorded: effect.input.value, replayed: asked })
+    if (effect.ended.status === 'ok' || effect.ended.status === 'reused') return effect.ended.output
+    throw new Error(effect.ended.error ?? `the tool ${name} failed`)
+  }
+
+  compareUnused(): void {
+    for (const { ended, input } of this.#left)
+      this.#comparison.diverge(ended, 'effect', { path: '', recorded: { tool: ended.tool, input: input?.value ?? null }, replayed: null })
+  }
+
+  /** Tools of other servers and of the scope itself, by the calls that were recorded. */
+  tools(call: AgentDeps['call']): ToolSet {
+    const names = [...this.#tools]
+    const shown = shownNames(names)
+    const inputSchema = z.unknown()
+    return Object.fromEntries(
+      names.map((name, index) => [
+        shown[index] ?? name,
+        tool({ description: '', inputSchema, execute: (value: unknown) => call(name, value) }),
+      ]),
+    )
+  }
+
+  get outside(): OutsideTools {
+    return { ready: async () => {}, available: () => ({}), find: () => null }
+  }
+}
