@@ -62,7 +62,7 @@ export class LogParts {
   }
 
   /**
-   * The parts of one day, of `day` if it is given, that `forget` deletes, up to `limit` and `bytes`.
+   * The parts of one day that `forget` deletes, of `day` if it is given, up to `limit` and `bytes`.
    * Null if there are none.
    */
   oldest(before: number, { day, limit, bytes }: { day: string | null; limit: number; bytes: number }): OldParts | null {
