@@ -13,7 +13,7 @@ export async function sendLines(api: Api, { events, speed, signal, onSent }: Sen
   const started = performance.now()
   let sent = 0
   // About ten batches a second, so that a slow rate stays even.
-  for await (const batch of batches(events, speed === null ? undefined : Math.ceil(speed / 10))) {
+  for await (const batch of batches(events, { most: speed === null ? undefined : Math.ceil(speed / 10) })) {
     if (speed !== null) await wait(Math.max(0, started + (sent / speed) * 1000 - performance.now()), undefined, { signal })
     await api.json<unknown>('/v1/events', { method: 'POST', body: batch, signal })
     sent += batch.length

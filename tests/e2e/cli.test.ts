@@ -120,6 +120,24 @@ test('an interrupted sending continues where it was, and no event is there twice
   expect(new Set(await idsIn(scope)).size).toBe(3000)
 })
 
+test('standard input is sent as it comes, and repeated safely after Ctrl-C', async () => {
+  const scope = 'chat/cli-live'
+  await ask(server.url, scopePath(scope), { method: 'PATCH', body: { consumer: 'pull' } })
+  const [first, second] = [jsonLines([message('1')]), jsonLines([message('2')])]
+  const send = ['events', 'send', '--scope', scope, '--id-prefix', 'live']
+  // The input stays open, so the process waits for more.
+  const stopped = await run(send, {
+    input: first,
+    isOpen: true,
+    onStart: (child) =>
+      void eventually(async () => (await idsIn(scope)).length === 1, 'it is sent', 60_000).then(() => child.kill('SIGINT')),
+  })
+  expect(stopped).toMatchObject({ code: 130, stderr: expect.stringContaining('Stopped after 1 event.') })
+  expect(await json(send, { input: first + second })).toMatchObject({ sent: 2 })
+  await eventually(async () => (await idsIn(scope)).length >= 2, 'the second is there')
+  expect(await idsIn(scope)).toEqual(['live-1', 'live-2'])
+})
+
 test('an event is sent and its outcome shown; a failed one ends with 1', async () => {
   const sent = await run(['events', 'send', '--scope', 'chat/cli-wait', '--data', JSON.stringify(message('hello')), '--wait', '--json'])
   expect(lines(succeeded(sent))).toMatchObject([{ status: 'completed', scope: 'chat/cli-wait' }])

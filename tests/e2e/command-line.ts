@@ -2,16 +2,18 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 
 export type Ran = { code: number | null; stdout: string; stderr: string }
-type Options = { env?: Record<string, string>; input?: string; onStart?: (child: ChildProcess) => void }
+/** `isOpen`: the input does not end. */
+type Options = { env?: Record<string, string>; input?: string; isOpen?: boolean; onStart?: (child: ChildProcess) => void }
 
 /** Runs the command line as a process of its own, without the environment of the tests. */
-export async function reflex(args: readonly string[], { env = {}, input, onStart }: Options = {}): Promise<Ran> {
+export async function reflex(args: readonly string[], { env = {}, input = '', isOpen = false, onStart }: Options = {}): Promise<Ran> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'cli/reflex.js', ...args], {
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   onStart?.(child)
-  child.stdin.end(input ?? '')
+  child.stdin.write(input)
+  if (!isOpen) child.stdin.end()
   const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
   return { code, stdout, stderr }

@@ -54,11 +54,11 @@ function logout({ flags, print }: Session): void {
 
 /** Asks on the terminal. A hidden answer is not echoed. */
 async function asked(question: string, signal: AbortSignal, hidden = false): Promise<string> {
-  process.stderr.write(question)
+  if (hidden) process.stderr.write(question)
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: process.stdin, output: hidden ? silent : process.stderr, terminal: true })
   try {
-    return await lines.question('', { signal })
+    return await lines.question(hidden ? '' : question, { signal })
   } finally {
     lines.close()
     if (hidden) process.stderr.write('\n')

@@ -6,10 +6,10 @@ import { unreadable } from '../values.ts'
 
 export type SentEvent = Record<string, unknown>
 
-/** `-` is standard input. */
-export async function* readFiles(paths: readonly string[]): AsyncGenerator<SentEvent> {
+/** `-` is standard input, whose reading ends when the signal aborts. */
+export async function* readFiles(paths: readonly string[], signal: AbortSignal): AsyncGenerator<SentEvent> {
   for (const path of paths) {
-    if (path === '-') yield* readEvents(process.stdin, 'standard input')
+    if (path === '-') yield* readEvents(process.stdin, 'standard input', signal)
     else {
       const stream = createReadStream(path)
       yield* readEvents(stream, path)
@@ -22,12 +22,12 @@ export async function* readFiles(paths: readonly string[]): AsyncGenerator<SentE
  * Events in a text: one JSON object a line, one JSON object, or an array of them. Lines are read as
  * they come.
  */
-export async function* readEvents(stream: Readable, name: string): AsyncGenerator<SentEvent> {
+export async function* readEvents(stream: Readable, name: string, signal?: AbortSignal): AsyncGenerator<SentEvent> {
   let line = 0
   /** The lines of one JSON text; null as long as each line is an event. */
   let document: string[] | null = null
   let found = 0
-  for await (const text of linesOf(stream, name)) {
+  for await (const text of linesOf(stream, name, signal)) {
     line += 1
     // A byte order mark is not JSON.
     const plain = line === 1 ? text.replace(/^\ufeff/, '') : text
@@ -68,9 +68,9 @@ function eventOf(value: unknown, place: string): SentEvent {
   throw new CliError(`${place} is not an event: an event is a JSON object.`)
 }
 
-async function* linesOf(stream: Readable, name: string): AsyncGenerator<string> {
+async function* linesOf(stream: Readable, name: string, signal?: AbortSignal): AsyncGenerator<string> {
   try {
-    yield* createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })
+    yield* createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY, ...(signal && { signal }) })
   } catch (error) {
     throw unreadable(name, error)
   }

@@ -44,7 +44,7 @@ export function addSend(events: Command): void {
 async function send(session: Session, files: string[], options: Options): Promise<Outcome> {
   const { print } = session
   if (options.wait && options.scope === undefined) throw new UsageError('--wait needs --scope.')
-  const source = sourceOf(files, options)
+  const source = sourceOf(files, options, session.signal)
   const memory = source.again ? memoryOf(statePath(process.env), [session.api().url, options.scope ?? '', ...source.names]) : noMemory
   const begin = memory.stored ? await confirmed(memory.stored, source.events()) : freshPlace(options.idPrefix)
   if (begin.sent > 0) print.note(`Resuming after the first ${counted(begin.sent, 'event')}, which were sent before.`)
@@ -65,19 +65,22 @@ async function send(session: Session, files: string[], options: Options): Promis
 type Source = { names: string[]; again: boolean; events: () => AsyncGenerator<SentEvent> }
 
 /** `again`: the events can be read twice. */
-function sourceOf(files: string[], { data, idPrefix }: Options): Source {
+function sourceOf(files: string[], { data, idPrefix }: Options, signal: AbortSignal): Source {
   if (data !== undefined && files.length > 0) throw new UsageError('Name files or --data, not both.')
   if (data !== undefined) return { names: [], again: false, events: () => parsedData(data) }
   if (files.length === 0 && process.stdin.isTTY)
     throw new UsageError('There is nothing to send.', 'Name files, pipe events in, or pass one with --data; see reflex events send --help.')
   const names = files.length === 0 ? ['-'] : files
   const again = idPrefix === undefined && !names.includes('-')
-  return { names: names.map((name) => (name === '-' ? name : resolve(name))), again, events: () => readFiles(names) }
+  return { names: names.map((name) => (name === '-' ? name : resolve(name))), again, events: () => readFiles(names, signal) }
 }
 
 async function* parsedData(texts: readonly string[]): AsyncGenerator<SentEvent> {
   for (const text of texts) yield jsonObject(text, '--data')
 }
+
+/** Lines of a log that is followed are sent as they come. */
+const LINGER_MS = 200
 
 type Sending = { events: AsyncGenerator<SentEvent>; begin: Place; memory: Memory; options: Options }
 type Sent = { sent: number; accepted: number; failed: number }
@@ -88,7 +91,7 @@ async function sendAll(session: Session, { events, begin, memory, options }: Sen
   let place = begin
   let [accepted, failed] = [0, 0]
   try {
-    for await (const batch of batches(numbered(events, begin))) {
+    for await (const batch of batches(numbered(events, begin), { linger_ms: LINGER_MS })) {
       const bodies = batch.map(({ number, event }) => completed(event, number, { prefix: begin.prefix, ...options }))
       const answer = await post(session, bodies, options).catch((error: unknown) =>
         notSent(error, { batch, place, again: memory !== noMemory }),
@@ -107,6 +110,8 @@ async function sendAll(session: Session, { events, begin, memory, options }: Sen
     if (!signal.aborted) throw error
   } finally {
     show(null)
+    // After a failure its writer may wait forever.
+    process.stdin.destroy()
   }
   return { sent: place.sent, accepted, failed }
 }

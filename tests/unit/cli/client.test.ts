@@ -72,3 +72,35 @@ test('an aborted request fails with the reason of the abort', async () => {
   const signal = AbortSignal.abort(new Error('stopped'))
   await expect(api.json('/v1/scopes', { signal })).rejects.toThrow('stopped')
 })
+
+test('a refusal lists the further errors and says what to do about the key', async () => {
+  const errors = [
+    { path: 'a', message: 'is wrong' },
+    { index: 2, path: 'b', message: 'is missing' },
+  ]
+  const api = await serving(
+    (response) => response.writeHead(400).end(JSON.stringify({ detail: 'a: is wrong', errors })),
+    (response) => response.writeHead(401).end('{"title":"Not authenticated"}'),
+  )
+  await expect(api.json('/v1/events')).rejects.toThrow('was answered 400: a: is wrong\n  event 2, b: is missing')
+  await expect(api.json('/v1/events')).rejects.toMatchObject({ status: 401, hint: expect.stringContaining('reflex login') })
+})
+
+test('a response without a body is null, and an unreachable server is named with a hint', async () => {
+  const api = await serving((response) => response.writeHead(204).end())
+  await expect(api.json('/v1/keys/a', { method: 'DELETE' })).resolves.toBeNull()
+  await expect(connect('http://127.0.0.1:1', 'key', 'Start it.').json('/health')).rejects.toMatchObject({ hint: 'Start it.' })
+})
+
+test('a log is followed from a given entry', async () => {
+  const api = await serving((response) => stream(response).write(entry(5) + entry(6)))
+  const stop = new AbortController()
+  const seen: number[] = []
+  const onEntry = ({ seq }: LogEntry) => {
+    seen.push(seq)
+    stop.abort()
+  }
+  await followLog(api, { scope: 'a', after: 5, signal: stop.signal, onEntry })
+  expect(seen).toEqual([6])
+  expect(api.asked[0]).toMatchObject({ url: '/v1/scopes/a/stream?after=5' })
+})

@@ -17,7 +17,7 @@ test('batches hold every event once, in order, and stay within what a request ma
       async (lengths, most) => {
         const events = lengths.map((length, index) => event(index, length))
         const made: unknown[][] = []
-        for await (const batch of batches(events, most)) made.push(batch)
+        for await (const batch of batches(events, { most })) made.push(batch)
         expect(made.flat()).toEqual(events)
         for (const batch of made) {
           expect(batch.length).toBeLessThanOrEqual(Math.min(most, 100))
@@ -27,4 +27,20 @@ test('batches hold every event once, in order, and stay within what a request ma
     ),
     { numRuns: 20 },
   )
+})
+
+test('a value of a live source is not held back until the batch is full', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  async function* live(): AsyncGenerator<number> {
+    yield 1
+    yield 2
+    await promise
+    yield 3
+  }
+  const made: number[][] = []
+  for await (const batch of batches(live(), { linger_ms: 5 })) {
+    made.push(batch)
+    resolve()
+  }
+  expect(made).toEqual([[1, 2], [3]])
 })
