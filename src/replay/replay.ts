@@ -1,6 +1,7 @@
 import type { ReplayReport, ReplaySide } from '../contract/reports/replay.ts'
 import type { Usage } from '../contract/log-entry.ts'
 import { replayChains } from './chain.ts'
+import { replayGate } from './gate.ts'
 import type { ModelCalled } from './recorded-model.ts'
 import { replayTurns } from './turn.ts'
 import type { Recording } from './recording.ts'
@@ -15,6 +16,7 @@ export async function replay(recording: Recording, host: ReplayHost): Promise<Re
   const source = new Source(recording)
   const comparison = new Comparison()
   replayChains(source, host, comparison)
+  replayGate(source, comparison)
   const saved = await replayTurns(source, host, comparison)
   const { compared, divergences, unknown } = comparison
   const recorded = recordedSide(source)

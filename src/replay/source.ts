@@ -1,6 +1,6 @@
 import type { AgentRegistry } from '../agent/registry.ts'
 import { redactor } from '../traces/redact.ts'
-import type { EntryKind, LogEntry } from '../contract/log-entry.ts'
+import type { EntryKind, LogEntry, SkillEntryKind } from '../contract/log-entry.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { Sandbox } from '../reflexes/sandbox.ts'
 import type { Basis, RecordedEvent, RecordedProgram, Recording } from './recording.ts'
@@ -22,6 +22,8 @@ export const cleanerOf =
     return (value) => hide(masked(value))
   }
 
+export type SkillEntry = Extract<LogEntry, { kind: SkillEntryKind }>
+
 /** A recording by what its entries name. */
 export class Source {
   readonly scope: string
@@ -38,6 +40,11 @@ export class Source {
 
   entriesOf<Kind extends EntryKind>(...kinds: Kind[]): Extract<LogEntry, { kind: Kind }>[] {
     return this.recording.entries.filter((entry): entry is Extract<LogEntry, { kind: Kind }> => kinds.some((kind) => kind === entry.kind))
+  }
+
+  /** Entries of skill sessions, which define their fields. */
+  skillEntries(kind: SkillEntryKind): SkillEntry[] {
+    return this.recording.entries.filter((entry): entry is SkillEntry => entry.kind === kind)
   }
 
   eventOf(id: string): RecordedEvent | undefined {

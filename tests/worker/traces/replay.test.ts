@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { hashJson } from '../../../src/base/json.ts'
 import { call } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
+import { propose, skill } from '../../support/two-step-skill.ts'
 import { ask, behaviours, effects } from '../../support/test-agents.ts'
-import { freshScope, note, stubOf } from '../../support/scopes.ts'
+import { freshScope, logOf, note, stubOf } from '../../support/scopes.ts'
 
 const replayed = async (scope: string, trace_id: string) =>
   (await call(`/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`, { json: { mode: 'pinned' } })).body
@@ -135,6 +136,29 @@ describe('a pinned replay of a turn', () => {
     expect(await replayed(scope, event.meta.trace_id)).toMatchObject({ divergences: [] })
     const { text } = await exported(scope, event.meta.trace_id)
     expect(text).not.toContain('hunter2')
+  })
+})
+
+describe('a pinned replay of the gate', () => {
+  const proposed = async (changes: Record<string, unknown>, proposal: Record<string, unknown> = {}) => {
+    const scope = freshScope()
+    const skill_id = await skill(changes)
+    const { status } = await propose(scope, skill_id, proposal)
+    const decided = (await logOf(stubOf(scope))).find(({ kind }) => kind === 'skill-decided')
+    return { status, report: await replayed(scope, decided?.trace_id ?? '') }
+  }
+
+  test.each([
+    ['allows', 'ok', {}, {}],
+    ['refuses another place', 'refused', { compat: { env: ['prod'] } }, {}],
+    ['asks for a missing input', 'clarify', {}, { inputs: {} }],
+    ['refuses a score below tau', 'refused', {}, { why: 'no reason' }],
+    ['denies', 'refused', { policy: { allow_roles: ['publisher'], deny_if: ['true'] } }, {}],
+    ['asks a person', 'needs_approval', { policy: { allow_roles: ['publisher'], needs_approval_if: ['true'] } }, {}],
+  ])('%s like the scope did', async (_how, expected, changes, proposal) => {
+    const { status, report } = await proposed(changes, proposal)
+    expect(status).toBe(expected)
+    expect(report).toMatchObject({ ...same, compared: 1 })
   })
 })
 
