@@ -2,20 +2,28 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { ReflexConfig } from '../config.ts'
 import { createReflex as create, type Reflex } from '../reflex.ts'
 import { SCHEMA, sqlLog, sqlRows, type Sql } from '../rows.ts'
+import { ArchivedLog, type LogArchiveConfig } from './log-archive.ts'
 import { storageOver, type Storage } from '../storage.ts'
+
+/** `archive`: a folder for log entries that are older than its `keep_days`, by default 7. */
+type FileConfig = { file: string; archive?: LogArchiveConfig }
 
 /** As in `reflex/wrap`, with `storage: {file}` for one SQLite file. */
 export function createReflex({
   storage = 'memory',
   ...config
-}: Omit<ReflexConfig, 'storage'> & { storage?: ReflexConfig['storage'] | { file: string } }): Reflex {
-  return create({ ...config, storage: typeof storage === 'object' && 'file' in storage ? fileStorage(storage.file) : storage })
+}: Omit<ReflexConfig, 'storage'> & { storage?: ReflexConfig['storage'] | FileConfig }): Reflex {
+  const { project, now } = config
+  if (typeof storage === 'string' || !('file' in storage)) return create({ ...config, storage })
+  const archive = storage.archive && { ...storage.archive, project, ...(now && { now }) }
+  return create({ ...config, storage: fileStorage(storage.file, archive) })
 }
 
 /** One SQLite file that survives a killed process. Log entries are not synced at once. */
-export function fileStorage(file: string): Storage {
+export function fileStorage(file: string, archive?: ConstructorParameters<typeof ArchivedLog>[2]): Storage {
   const [durable, log] = [opened(file, 'FULL'), opened(file, 'NORMAL')]
-  return storageOver(sqlRows(sqlOf(durable)), sqlLog(sqlOf(log)), () => {
+  const live = sqlLog(sqlOf(log))
+  return storageOver(sqlRows(sqlOf(durable)), archive ? new ArchivedLog(sqlOf(log), live, archive) : live, () => {
     log.close()
     durable.close()
   })

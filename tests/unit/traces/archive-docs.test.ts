@@ -21,7 +21,14 @@ function put(kind: ArchiveKind, day: string, scope: string, rows: { seq: number 
   for (const { format, bytes } of files) if (format === 'parquet') writeFileSync(path.join(place, '00000001.parquet'), bytes)
 }
 const entry = (seq: number, tool: string, duration_ms: number, trace_id = TRACE) => ({
-  ...{ seq, at: AT, kind: 'effect-ended', trace_id, span_id: `s${seq}`, parent_id: null, event_ids: [], duration_ms, tool },
+  seq,
+  at: AT,
+  kind: 'effect-ended',
+  trace_id,
+  span_id: `s${seq}`,
+  parent_id: null,
+  duration_ms,
+  tool,
 })
 put('log', '2026-11-22', 'a', [entry(1, 'fast', 1), entry(2, 'slow', 40)])
 put('log', '2026-11-22', 'b', [entry(1, 'fast', 3)])
