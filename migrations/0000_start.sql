@@ -16,6 +16,7 @@ CREATE TABLE `approvals` (
 	`decided_by` text,
 	`decided_at` integer,
 	`reason` text,
+	`traceparent` text,
 	`run` text
 );
 --> statement-breakpoint
@@ -92,9 +93,17 @@ CREATE TABLE `events` (
 	`error` text,
 	`accepted_at` integer NOT NULL,
 	`revision` integer DEFAULT 0 NOT NULL,
+	`ended_at` integer,
+	`agent` text,
+	`trace_id` text,
+	`trace_key` text,
+	`log_from` integer,
+	`kinds` integer DEFAULT 0 NOT NULL,
+	`skills` text DEFAULT '' NOT NULL,
 	`payload` text NOT NULL
 );
 --> statement-breakpoint
+CREATE INDEX `events_trace` ON `events` (`trace_key`) WHERE trace_key IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `events_scope` ON `events` (`scope`);--> statement-breakpoint
 CREATE INDEX `events_unusual` ON `events` (`status`) WHERE status NOT IN ('completed', 'ignored');--> statement-breakpoint
 CREATE UNIQUE INDEX `events_id_scope` ON `events` (`id`,`scope`);--> statement-breakpoint

@@ -1,6 +1,6 @@
 import type { Env } from '../env.ts'
 import { warn } from '../base/warn.ts'
-import { scopesUsing } from '../store/artifact-feed.ts'
+import { scopesUsing } from '../store/artifacts/feed.ts'
 import { storeOf } from '../store/store.ts'
 
 /** Scopes notified immediately; the others poll. */

@@ -11,8 +11,8 @@ import {
 } from '../contract/artifact.ts'
 import type { Page } from '../contract/scope-api.ts'
 import type { Refused } from '../base/result.ts'
-import { findOwner, listArtifacts, listVersions, selectVersion, type ArtifactQuery, type VersionRow } from '../store/artifacts.ts'
-import { insertVersion, updateStage, type Quota } from '../store/change-artifacts.ts'
+import { findOwner, listArtifacts, listVersions, selectVersion, type ArtifactQuery, type VersionRow } from '../store/artifacts/artifacts.ts'
+import { insertVersion, updateStage, type Quota } from '../store/artifacts/change.ts'
 import { matchesScope } from '../contract/scope-pattern.ts'
 
 export const MOST_VERSIONS = 1000

@@ -52,13 +52,14 @@ export const approval = z
     decided_by: z.string().nullable(),
     decided_at: time.nullable(),
     reason: z.string().nullable(),
+    traceparent: z.string().nullable().describe('The place of the decision in the trace of whoever decided, if the request named one.'),
     run: run.nullable(),
   })
   .meta({ id: 'Approval' })
 
 /** A stored approval, with times in ms. */
 export type Approval = InMs<Omit<z.infer<typeof approval>, 'run'>, 'created_at' | 'expires_at' | 'decided_at'> & { run: ApprovalRun | null }
-export type ApprovalRequest = Omit<Approval, 'status' | 'decided_by' | 'decided_at' | 'reason' | 'run'>
+export type ApprovalRequest = Omit<Approval, 'status' | 'decided_by' | 'decided_at' | 'reason' | 'traceparent' | 'run'>
 
 export type Decider = { key_id: string; name: string; is_admin: boolean }
 
@@ -68,6 +69,7 @@ export const approvalDecision = z.strictObject({
   type: z.enum(['approve', 'reject']),
   approval_id: z.string().min(1).max(128),
   reason: decisionReason.optional(),
+  traceparent: z.string().max(200).optional(),
 })
 export type ApprovalDecision = z.infer<typeof approvalDecision>
 

@@ -31,6 +31,8 @@ export type EntryHead = z.infer<z.ZodObject<typeof head>>
 export type Usage = { input_tokens: number; output_tokens: number; cost_usd: number | null; model_calls: number }
 export type TurnEnd = 'result' | 'none' | 'failed' | 'timeout' | 'cancelled' | 'interrupted' | 'refused' | 'waiting' | 'lost'
 export type EffectEnd = 'ok' | 'failed' | 'unknown' | 'reused'
+/** The step of a skill's run that an effect is. */
+export type StepPlace = { run_id: string; phase: 'step' | 'compensation'; index: number }
 export type Cause = { turn_id: string } | { by: string }
 
 /** The fields of each kind. A new kind makes every exhaustive switch fail to compile. */
@@ -100,7 +102,15 @@ export type EntryBody =
       error: string | null
       usage: Usage
     }
-  | { kind: 'effect-started'; effect_id: string; tool: string; input: unknown; idempotence_key: string | null; cause: Cause }
+  | {
+      kind: 'effect-started'
+      effect_id: string
+      tool: string
+      input: unknown
+      idempotence_key: string | null
+      cause: Cause
+      step?: StepPlace
+    }
   | {
       kind: 'effect-ended'
       effect_id: string

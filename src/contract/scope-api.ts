@@ -18,8 +18,11 @@ export type ClaimRequest = { claim_id?: string | undefined; limit: number; lease
 export type ScopeMetrics = { scope: string; counters: Counters; reflexes: { reflex_id: string; version: number; metrics: ReflexMetrics }[] }
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 
-/** Entries as JSON. `unavailable` says why those of the archive cannot be read. */
-export type LogRead = { entries: string[]; last_seq: number; unavailable?: string }
+/**
+ * Entries as JSON. `next` is the `after` of the next page, or null at the end. `unavailable` says
+ * why those of the archive cannot be read.
+ */
+export type LogRead = { entries: string[]; last_seq: number; next: number | null; unavailable?: string }
 
 /** A request's place in its caller's trace: the trace, and the caller's span if there is one. */
 export type TraceContext = { trace_id: string; parent_id: string | null }
@@ -35,6 +38,11 @@ export type TraceRecording = {
   events: { seq: number; event: Event }[]
   parts: Record<string, unknown>
 }
+/**
+ * Entries of a trace or of a kind. `related` adds those about events of the trace, of which it may
+ * name some, such as turns of other traces.
+ */
+export type LogFilter = { trace_id?: string | undefined; kind?: string | undefined; related?: readonly string[] }
 
 /** The client of a socket or stream, in the header `x-reflex-connect`. */
 export type Connect = {
@@ -82,7 +90,7 @@ export interface ScopeApi {
   state(): Promise<ScopeState>
   /** Returns the newest events; `before` is the `next_cursor` of the previous page. */
   context(limit: number, before?: number): Promise<ContextView>
-  readLog(after: number, limit: number, before?: number): Promise<LogRead>
+  readLog(after: number, limit: number, before?: number, only?: LogFilter): Promise<LogRead>
   /** JSON of a TraceRecording, or of null if the log does not name the trace. */
   recording(trace_id: string): Promise<string>
   event(id: string): Promise<EventRecord | null>
@@ -91,7 +99,12 @@ export interface ScopeApi {
   /** The manifest of the archive; `after` is the number of the last file of the previous page. */
   archivedFiles(after: number, limit: number): Promise<ArchivedFile[]>
   /** `by` is a name, for the log; `key_id` is the key that changes them. */
-  configure(patch: SettingsPatch, by: string, key_id?: string): Promise<Result<{ settings: Settings }, Refused<'invalid'>>>
+  configure(
+    patch: SettingsPatch,
+    by: string,
+    key_id?: string,
+    trace?: TraceContext,
+  ): Promise<Result<{ settings: Settings }, Refused<'invalid'>>>
   claim(request: ClaimRequest, by: string): Promise<Result<{ deliveries: Delivery[] }, Refused<'not_pull'>>>
   /** Reverts a claim whose response could not be sent; returns the number of events. */
   giveBack(claim_id: string, why: string): Promise<number>
@@ -102,10 +115,11 @@ export interface ScopeApi {
     name: string,
     schedule: Schedule,
     by: string,
+    trace?: TraceContext,
   ): Promise<Result<{ created: boolean; timer: Timer }, Refused<'never_due' | 'too_many'>>>
   timers(): Promise<Timer[]>
   timer(name: string): Promise<Timer | null>
-  removeTimer(name: string, by: string): Promise<boolean>
+  removeTimer(name: string, by: string, trace?: TraceContext): Promise<boolean>
   /** Returns dead letters to pending and resets their attempts. */
   reopen(ids: string[], by: string): Promise<string[]>
   /** Removes dead letters from the list; their outcome stays `dead_lettered`. */

@@ -2,7 +2,7 @@ import type { Env } from '../env.ts'
 import { forgetApprovals } from '../store/approvals.ts'
 import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
-import { forgetReflexMetrics } from '../store/reflex-metrics.ts'
+import { forgetReflexMetrics } from '../store/artifacts/reflex-metrics.ts'
 import { forgetScopes } from '../store/scopes.ts'
 import { storeOf } from '../store/store.ts'
 

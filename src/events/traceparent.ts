@@ -9,6 +9,12 @@ export function traceContextOf(traceparent: string | null | undefined): { trace_
 /** The header that a request carries to be a child of this span. Every trace is sampled here. */
 export const traceparentOf = ({ trace_id, span_id }: { trace_id: string; span_id: string }): string => `00-${trace_id}-${span_id}-01`
 
+/** As it is stored: a valid header, or null. */
+export function validTraceparent(traceparent: string | null | undefined): string | null {
+  const trace = traceContextOf(traceparent)
+  return trace ? traceparentOf({ trace_id: trace.trace_id, span_id: trace.parent_id }) : null
+}
+
 /** Sends `traceparent` with each request that does not have the header. */
 export function tracedFetch(send: typeof fetch, span: { trace_id: string; span_id: string }): typeof fetch {
   return (input, init) => {

@@ -26,6 +26,7 @@ import { scopeRoutes } from './scopes/scopes.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
 import { timerRoutes } from './scopes/timers.ts'
 import { traceReplayRoutes } from './traces/routes.ts'
+import { traceRoutes } from './traces/traces.ts'
 
 export type App = ReturnType<typeof createApp>
 
@@ -71,6 +72,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', deadLetterRoutes)
     .route('/', keyRoutes)
     .route('/', traceReplayRoutes)
+    .route('/', traceRoutes)
   for (const { routes } of agents.agents) if (routes) app.route('/', routes)
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)
   for (const [name, schema] of Object.entries(eventShapes(agents))) app.openAPIRegistry.registerComponent('schemas', name, schema)

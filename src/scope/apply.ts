@@ -7,7 +7,7 @@ import type { Log } from './log/log.ts'
 import type { Actions } from './reflexes/actions.ts'
 import { actOf } from '../contract/reflex.ts'
 import { tellFailure } from './log/failures.ts'
-import { childHead, headOf, scopeHead } from './log/spans.ts'
+import { childHead, headOf, reflexHead, scopeHead } from './log/spans.ts'
 import type { Stopped } from './turns/turn-lane.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
@@ -153,7 +153,7 @@ function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyPart
 
 /** `set_scratch` needs no work: the scratch has it already. */
 function actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: Decision, { log, turns }: ApplyParts): Next[] {
-  const head = childHead(headOf(event))
+  const head = childHead(reflexHead(event, version.id))
   // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
   switch (action.action_type) {
     case 'reply':
@@ -190,7 +190,7 @@ function entryOf(
     duration_us: ran?.run.duration_us ?? 0,
     ...(pace && { pace }),
   }
-  const head = childHead(headOf(one.event))
+  const head = reflexHead(one.event, id)
   if (fire) {
     const named = { reflex_id: id, version: fire.version.version, hash: fire.version.hash, state }
     return {

@@ -6,7 +6,7 @@ import { limits } from '../base/limits.ts'
 import type { Via } from '../contract/log-entry.ts'
 import type { ToolCall } from '../contract/reflex.ts'
 import type { Schedule } from '../contract/schedule.ts'
-import type { Accepted, ClaimRequest, KeyedWork, OperatorCall, ProposalCaller, ScopeApi, Waited } from '../contract/scope-api.ts'
+import type * as api from '../contract/scope-api.ts'
 import type { ContextView, ScopeState } from '../contract/scope.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
@@ -24,7 +24,7 @@ import { contextOf, stateOf } from './state.ts'
  * One scope: the unit of state and serialization. Delegates each call to its owner, in one unit.
  * G1, G3: Inbox and Loop. G2: Inbox and WorkingMemory. G4: Turns and Effects. G5: Log. G8: Effects.
  */
-export class ScopeObject extends DurableObject<Env> implements ScopeApi {
+export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
   #name = ''
   #parts!: Collaborators
   #own!: OwnWork
@@ -42,12 +42,12 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     })
   }
 
-  async accept(events: Event[], via: Via): Promise<Accepted> {
+  async accept(events: Event[], via: Via): Promise<api.Accepted> {
     await this.#parts.reflex_sync.ready()
     return this.#parts.loop.accept(events, via)
   }
 
-  async outcomes(ids: string[], timeout_ms: number): Promise<Waited> {
+  async outcomes(ids: string[], timeout_ms: number): Promise<api.Waited> {
     const { view, waiters, outcomes } = this.#parts
     const settled = await waiters.wait(view.open(ids), Math.min(timeout_ms, limits.wait_ms))
     return { settled, records: outcomes.of(ids) }
@@ -61,8 +61,8 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     return contextOf(this.#parts, limit, before)
   }
 
-  async readLog(after: number, limit: number, before?: number) {
-    return this.#parts.history.log(after, limit, before)
+  async readLog(after: number, limit: number, before?: number, only: api.LogFilter = {}) {
+    return this.#parts.history.log(after, limit, before, only)
   }
 
   async recording(trace_id: string) {
@@ -81,8 +81,8 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     return this.#parts.history.files(after, limit)
   }
 
-  async configure(patch: SettingsPatch, by: string, key_id?: string) {
-    return this.#parts.configuration.change(patch, by, key_id)
+  async configure(patch: SettingsPatch, by: string, key_id?: string, trace?: api.TraceContext) {
+    return this.#parts.configuration.change(patch, { by, key_id: key_id ?? null, trace })
   }
 
   async reflexesChanged(ids: string[]) {
@@ -102,7 +102,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     return { scope: this.#name, counters: this.#parts.counters.counts, reflexes: this.#parts.records.all() }
   }
 
-  async propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, caller: ProposalCaller) {
+  async propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, caller: api.ProposalCaller) {
     return JSON.stringify(await this.#parts.operator_calls.propose(proposal, caller))
   }
 
@@ -122,7 +122,7 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     await this.#parts.parked.poll()
   }
 
-  async claim(request: ClaimRequest, by: string) {
+  async claim(request: api.ClaimRequest, by: string) {
     return this.#parts.unit((unit) => this.#parts.pull.claim(unit, request, by), CALLER)
   }
 
@@ -148,9 +148,9 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     return { cancelled: true, turn_id: stopped.turn.turn_id, events: stopped.turn.claimed.length }
   }
 
-  async setTimer(name: string, schedule: Schedule, by: string) {
+  async setTimer(name: string, schedule: Schedule, by: string, trace?: api.TraceContext) {
     const { unit, timers, alarm } = this.#parts
-    const set = unit((unit) => timers.set(unit, name, schedule, by), CALLER)
+    const set = unit((unit) => timers.set(unit, name, schedule, { by, trace }), CALLER)
     if (set.ok) alarm.by(Date.parse(set.timer.next_at))
     return set
   }
@@ -163,8 +163,8 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     return this.#parts.timers.get(name)
   }
 
-  async removeTimer(name: string, by: string) {
-    return this.#parts.unit((unit) => this.#parts.timers.remove(unit, name, by), CALLER)
+  async removeTimer(name: string, by: string, trace?: api.TraceContext) {
+    return this.#parts.unit((unit) => this.#parts.timers.remove(unit, name, { by, trace }), CALLER)
   }
 
   async reopen(ids: string[], by: string) {
@@ -175,11 +175,11 @@ export class ScopeObject extends DurableObject<Env> implements ScopeApi {
     return this.#parts.unit((unit) => this.#parts.inbox.discard(unit, ids, by).map(({ id }) => id))
   }
 
-  async callTool(call: OperatorCall, by: string) {
+  async callTool(call: api.OperatorCall, by: string) {
     return this.#parts.operator_calls.call(call, by)
   }
 
-  async workState(work: KeyedWork) {
+  async workState(work: api.KeyedWork) {
     return this.#parts.runs.stateOf(work)
   }
 

@@ -18,6 +18,7 @@ import { composeReflexes, composeSituation } from './reflexes/wiring.ts'
 import { Archive } from './replication/archive.ts'
 import { History } from './replication/history.ts'
 import { Configuration } from './settings/change.ts'
+import type { SettingsPatch } from '../contract/settings/settings.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type Host } from './storage/wiring.ts'
 import type { Unit } from './storage/unit.ts'
@@ -83,7 +84,7 @@ function composeEntrances(parts: Looped) {
   const { log, loop, turns, toolbox, secret_settings, alarm } = parts
   log.showBy((entry) => secret_settings.entry(entry))
   const configuration = new Configuration(parts)
-  const configure: Configuration['change'] = (patch, by) => configuration.change(patch, by)
+  const configure = (patch: SettingsPatch, by: string) => configuration.change(patch, { by })
   toolbox.offer(reflexTools({ ...parts, sandbox: isolateSandbox, configure, turn_id: () => turns.current?.turn_id ?? null }))
   const kept = composeArchive(parts)
   const retention = new Retention({ ...parts, ...kept })

@@ -37,18 +37,25 @@ export async function listApprovals(
   return { items: items.map((row) => asOf(row, now)), more }
 }
 
-type Decision = { id: string; status: 'approved' | 'rejected'; by: Decider; reason: string | null; now: number }
+type Decision = {
+  id: string
+  status: 'approved' | 'rejected'
+  by: Decider
+  reason: string | null
+  traceparent?: string | null
+  now: number
+}
 export type DecisionTaken = { ok: true; approval: Approval } | Refused<'not_found' | 'decided' | 'expired' | 'own' | 'skill_inactive'>
 
 /**
  * The first decision wins. A proposer may approve only as an admin or if the manifest allows it.
  * Inactive versions can only be rejected.
  */
-export async function decideApproval(db: D1Database, { id, status, by, reason, now }: Decision): Promise<DecisionTaken> {
+export async function decideApproval(db: D1Database, { id, status, by, reason, traceparent, now }: Decision): Promise<DecisionTaken> {
   const may = status === 'rejected' ? undefined : and(isActive(), by.is_admin ? undefined : not(isOwnOf(by)))
   const [decided] = await drizzle(db)
     .update(approvals)
-    .set({ status, decided_by: by.name, decided_at: now, reason })
+    .set({ status, decided_by: by.name, decided_at: now, reason, traceparent })
     .where(and(eq(approvals.id, id), isAt('pending', now), may))
     .returning()
   if (decided) return { ok: true, approval: decided }

@@ -16,10 +16,10 @@ export const filedAt = (event: string, accepted_at: string): string =>
 
 /** SQL that inserts rows into the log; each goes behind the events of its millisecond. */
 export const insertEvents = (rows: string): string => `INSERT INTO events
-    (seq, id, scope, type, status, attempts, error, accepted_at, revision, payload)
+    (seq, id, scope, type, status, attempts, error, accepted_at, revision, ended_at, agent, trace_id, trace_key, log_from, kinds, skills, payload)
   SELECT coalesce((SELECT max(seq) FROM events WHERE seq >= filed << ${BITS} AND seq < (filed + 1) << ${BITS}), filed << ${BITS})
       + row_number() OVER (PARTITION BY filed ORDER BY place),
-    event->>'id', event->>'scope', event->>'type', status, attempts, error, accepted_at, revision, event
+    event->>'id', event->>'scope', event->>'type', status, attempts, error, accepted_at, revision, ended_at, agent, event->>'$.meta.trace_id', trace_key, log_from, kinds, skills, event
   FROM (SELECT *, ${filedAt('event', 'accepted_at')} AS filed FROM (${rows})) WHERE true`
 
 /** A row of `queued`: the events of one `sendBatch`. */

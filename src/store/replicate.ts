@@ -1,5 +1,6 @@
 import { jsonChunks } from '../base/byte-length.ts'
 import { insertEvents } from './queued.ts'
+import { traceKey } from './traces.ts'
 
 /** One event's state as its scope reports it; `payload` is JSON. Times in ms. */
 export type Report = {
@@ -14,6 +15,13 @@ export type Report = {
   revision: number
   discarded: boolean
   payload: string
+  trace_id: string
+  parent_id: string | null
+  timestamp: string
+  agent: string
+  log_from: number
+  kinds: number
+  skills: string
 }
 export type ScopeReport = { scope: string; agent: string; open: number; wake_at: number | null; updated_at: number; parked: number }
 
@@ -40,13 +48,19 @@ export async function replicateEvents(
   await db.batch(statements)
 }
 
-const rowOf = ({ payload, status, attempts, error, accepted_at, revision }: Report): string =>
-  `[${payload},${JSON.stringify([status, attempts, error, accepted_at, revision]).slice(1)}`
+const rowOf = ({ payload, ...report }: Report): string => {
+  const { status, attempts, error, accepted_at, revision, ended_at, agent, log_from, kinds, skills } = report
+  const fields = [status, attempts, error, accepted_at, revision, ended_at, agent, traceKey(report), log_from, kinds, skills]
+  return `[${payload},${JSON.stringify(fields).slice(1)}`
+}
 
 const UPSERT_EVENTS = `${insertEvents(`SELECT key AS place, value->0 AS event, value->>1 AS status, value->>2 AS attempts,
-    value->>3 AS error, value->>4 AS accepted_at, value->>5 AS revision FROM json_each(?1)`)}
+    value->>3 AS error, value->>4 AS accepted_at, value->>5 AS revision, value->>6 AS ended_at, value->>7 AS agent, value->>8 AS trace_key,
+    value->>9 AS log_from, value->>10 AS kinds, value->>11 AS skills FROM json_each(?1)`)}
   ON CONFLICT (id, scope) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, error = excluded.error,
-    accepted_at = excluded.accepted_at, revision = excluded.revision
+    accepted_at = excluded.accepted_at, revision = excluded.revision, ended_at = excluded.ended_at, agent = excluded.agent,
+    log_from = min(coalesce(events.log_from, excluded.log_from), excluded.log_from), kinds = events.kinds | excluded.kinds,
+    skills = CASE WHEN instr(events.skills, excluded.skills) > 0 THEN events.skills ELSE substr(events.skills || excluded.skills, 1, 4000) END
   WHERE excluded.revision > events.revision`
 
 const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, stack, attempts, payload, dead_lettered_at)

@@ -21,9 +21,22 @@ export const events = sqliteTable(
     error: text(),
     accepted_at: integer().notNull(),
     revision: integer().notNull().default(0),
+    ended_at: integer(),
+    agent: text(),
+    trace_id: text(),
+    /** The trace, unless its id has the time that the event is filed under. */
+    trace_key: text(),
+    /** The first entry of the scope's log that names the event. */
+    log_from: integer(),
+    /** The kinds of spans that it has led to, as bits, and the ids of skills, one a line. */
+    kinds: integer().notNull().default(0),
+    skills: text().notNull().default(''),
     payload: text().notNull(),
   },
   (table) => [
+    index('events_trace')
+      .on(table.trace_key)
+      .where(sql`trace_key IS NOT NULL`),
     // By id first, which also finds an event of unknown scope.
     unique('events_id_scope').on(table.id, table.scope),
     // An index ends with `seq`, which makes this one the order of a scope's events.
@@ -191,6 +204,7 @@ export const approvals = sqliteTable(
     decided_by: text(),
     decided_at: integer(),
     reason: text(),
+    traceparent: text(),
     /** The resulting run, as its scope reports it. */
     run: text({ mode: 'json' }).$type<ApprovalRun>(),
   },

@@ -6,7 +6,7 @@ import { reflexState, type ReflexState, type ReflexVersion, listedReflex } from 
 import { skillState, type SkillVersion, skillVersion as changedSkill } from '../../contract/skill.ts'
 import { mergeMetrics } from '../../reflexes/metrics.ts'
 import { promotable } from '../../reflexes/promotion.ts'
-import { metricsOf } from '../../store/reflex-metrics.ts'
+import { metricsOf } from '../../store/artifacts/reflex-metrics.ts'
 import { coversScope } from '../../contract/principal.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { conflict, notFound } from '../problems/refusals.ts'

@@ -12,7 +12,10 @@ const tags = [
   { name: 'Scopes', description: 'A scope is the unit of memory and of order. Its name is percent-encoded in a path.' },
   { name: 'Live', description: 'Follow a scope in real time, and send to it.' },
   { name: 'Pull loop', description: 'Process events in your own program, in any language: claim them, and settle them by their tokens.' },
-  { name: 'Traces', description: 'Export what a trace was decided from, and decide again from it.' },
+  {
+    name: 'Traces',
+    description: 'See what followed from an event or a call as one tree, export what it was decided from, and decide again.',
+  },
   { name: 'Timers', description: 'Ticks at an interval, by a cron expression, or once.' },
   {
     name: 'Reflexes',

@@ -21,7 +21,7 @@ const mcp = route('post /v1/mcp', 'callMcp', 'Mount the skills of a scope as an 
   description:
     'Streamable HTTP transport of the Model Context Protocol, without sessions: one JSON-RPC message per request, with a JSON response; GET and DELETE are not supported. ' +
     'The tools are the active skills that fit the scope. `tools/call` makes a proposal with the roles of the key (publisher), and the gate decides; the argument `reflex_why` ' +
-    'gives the reason. With `_meta: {"reflex/dry_run": true}` only the gate is evaluated.',
+    'gives the reason. With `_meta: {"reflex/dry_run": true}` only the gate is evaluated. The trace of a call is that of `_meta.traceparent`, or of the header `traceparent`.',
   ...guard({ roles: ['viewer', 'publisher'], scoped: 'query', body: 'json' }),
   request: {
     query: z.object({ scope: scopeName.default(DEFAULT_SCOPE) }),
@@ -42,10 +42,10 @@ export const mcpRoutes = resource().openapi(mcp, async (c) => {
     mcpServer(scope, {
       skills: (page) => trying(async () => JSON.parse(await stub.skills(page)) as SkillsPage),
       ids: () => trying(async () => stub.skillIds()),
-      propose: (proposal, { dry_run }) =>
+      propose: (proposal, given) =>
         trying(async () => {
           demandRole(principal, 'publisher')
-          const answer = JSON.parse(await propose(c, proposal, { from: 'model', dry_run })) as ProposalResult
+          const answer = JSON.parse(await propose(c, proposal, { from: 'model', ...given })) as ProposalResult
           return callResult(answer, new URL(c.req.url).origin)
         }),
     })

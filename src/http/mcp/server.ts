@@ -24,7 +24,7 @@ type Ports = {
   /** The skills after `after`, by id; fewer than `limit` if they are large. */
   skills: (page: { after: string; limit: number }) => Promise<SkillsPage>
   ids: () => Promise<string[]>
-  propose: (proposal: Proposal, options: { dry_run: boolean }) => Promise<CallToolResult>
+  propose: (proposal: Proposal, options: { dry_run: boolean; traceparent: string | undefined }) => Promise<CallToolResult>
 }
 
 /** The skills of a scope as an MCP server for one request. A call is a proposal to the gate. */
@@ -45,7 +45,8 @@ export function mcpServer(scope: string, { skills, ids, propose }: Ports): Serve
   server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
     const dry_run = params._meta?.[DRY_RUN] ?? false
     if (typeof dry_run !== 'boolean') throw invalid(`_meta["${DRY_RUN}"] is true or false.`)
-    return propose(await proposalOf(params, ids), { dry_run })
+    const traceparent = params._meta?.['traceparent']
+    return propose(await proposalOf(params, ids), { dry_run, traceparent: typeof traceparent === 'string' ? traceparent : undefined })
   })
   return server
 }

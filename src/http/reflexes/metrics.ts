@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { coversScope } from '../../contract/principal.ts'
 import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../reflexes/metrics.ts'
-import { metricsOf } from '../../store/reflex-metrics.ts'
+import { metricsOf } from '../../store/artifacts/reflex-metrics.ts'
 import { guard, json, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { reflexMetrics } from '../../contract/reports/reflex-report.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'

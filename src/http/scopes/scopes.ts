@@ -12,6 +12,7 @@ import { described, plainSchema } from '../body/plain-schema.ts'
 import { archivedFile, contextView, scopeState, scopeSummary, settings } from '../../contract/scope.ts'
 import { logEntry } from '../../contract/log-entry.ts'
 import { recordIn } from './record.ts'
+import { traceContextOf } from '../../events/traceparent.ts'
 import { storeOf } from '../../store/store.ts'
 
 const route = routes('Scopes')
@@ -120,7 +121,12 @@ export const scopeRoutes = resource()
     const { scope, principal } = c.var
     const patch = refuseInvalid({ target: 'json', ...settingsPatch.safeParse(await c.req.json()) })
     refuseGlobalKeys(principal, patch)
-    const changed = await c.env.SCOPE.getByName(scope).configure(patch, principal.name, principal.key_id)
+    const changed = await c.env.SCOPE.getByName(scope).configure(
+      patch,
+      principal.name,
+      principal.key_id,
+      traceContextOf(c.req.header('traceparent')),
+    )
     if (!changed.ok) throw invalid(changed.detail)
     return c.json({ scope, settings: changed.settings }, 200)
   })
@@ -129,14 +135,11 @@ export const scopeRoutes = resource()
     return c.json(await c.env.SCOPE.getByName(c.var.scope).context(limit, cursor), 200)
   })
   .openapi(log, async (c) => {
-    const { after, before, limit } = c.req.valid('query')
-    const { entries, last_seq, unavailable: why } = await c.env.SCOPE.getByName(c.var.scope).readLog(after, limit, before)
+    const { after, before, limit, ...only } = c.req.valid('query')
+    const { entries, next, unavailable: why } = await c.env.SCOPE.getByName(c.var.scope).readLog(after, limit, before, only)
     if (why !== undefined) throw unavailable(`Part of the log is in the archive: ${why}.`)
-    // Entries are JSON text already, up to 1000 of them: parse only the last one.
-    const last = entries.at(-1)
-    const seq = last === undefined ? last_seq : placed.parse(JSON.parse(last)).seq
-    const next_cursor = seq < Math.min(last_seq, (before ?? Number.POSITIVE_INFINITY) - 1) ? String(seq) : null
-    return jsonText<LogPage>(`{"items":[${entries.join(',')}],"next_cursor":${JSON.stringify(next_cursor)}}`)
+    // Entries are JSON text already, up to 1000 of them.
+    return jsonText<LogPage>(`{"items":[${entries.join(',')}],"next_cursor":${next === null ? 'null' : `"${next}"`}}`)
   })
   .openapi(archive, async (c) => {
     const { limit, cursor } = c.req.valid('query')
@@ -155,7 +158,6 @@ export const scopeRoutes = resource()
     return c.json(await c.env.SCOPE.getByName(scope).cancel(c.req.valid('json').reason, principal.name), 200)
   })
 
-const placed = z.object({ seq: z.int() })
 type LogPage = { items: z.infer<typeof logEntry>[]; next_cursor: string | null }
 
 /** A tool with a deployment-wide key affects scopes of other keys. */

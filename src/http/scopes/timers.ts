@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Problem } from '../../contract/problem.ts'
 import { schedule, timer } from '../../contract/schedule.ts'
+import { traceContextOf } from '../../events/traceparent.ts'
 import { guard, json, jsonRequest, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { whole } from '../describe/paging.ts'
 import { conflict, invalid, notFound } from '../problems/refusals.ts'
@@ -39,7 +40,8 @@ const remove = route('delete /v1/scopes/{scope}/timers/{name}', 'deleteTimer', '
 export const timerRoutes = resource()
   .openapi(set, async (c) => {
     const { scope, principal } = c.var
-    const outcome = await c.env.SCOPE.getByName(scope).setTimer(c.req.valid('param').name, c.req.valid('json'), principal.name)
+    const trace = traceContextOf(c.req.header('traceparent'))
+    const outcome = await c.env.SCOPE.getByName(scope).setTimer(c.req.valid('param').name, c.req.valid('json'), principal.name, trace)
     if (!outcome.ok) throw refusals[outcome.reason](outcome.detail)
     return outcome.created ? c.json(outcome.timer, 201) : c.json(outcome.timer, 200)
   })
@@ -52,7 +54,8 @@ export const timerRoutes = resource()
   })
   .openapi(remove, async (c) => {
     const { scope, name } = c.req.valid('param')
-    if (!(await c.env.SCOPE.getByName(scope).removeTimer(name, c.var.principal.name))) throw noTimer(scope, name)
+    const trace = traceContextOf(c.req.header('traceparent'))
+    if (!(await c.env.SCOPE.getByName(scope).removeTimer(name, c.var.principal.name, trace))) throw noTimer(scope, name)
     return c.body(null, 204)
   })
 

@@ -9,6 +9,7 @@ import { decideApproval, findApproval, listApprovals } from '../../store/approva
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { byAge, listed, paged } from '../describe/paging.ts'
 import { conflict, forbidden, notFound } from '../problems/refusals.ts'
+import { validTraceparent } from '../../events/traceparent.ts'
 import { storeOf } from '../../store/store.ts'
 
 const route = routes('Approvals')
@@ -56,11 +57,21 @@ export const approvalRoutes = resource()
   })
   .openapi(find, async (c) => c.json(present(await covered(c.env, c.var.principal, c.req.valid('param').id)), 200))
   .openapi(approve, async (c) => {
-    const which = { ...c.req.valid('param'), status: 'approved' as const, reason: c.req.valid('json').reason ?? null }
+    const which = {
+      ...c.req.valid('param'),
+      status: 'approved' as const,
+      reason: c.req.valid('json').reason ?? null,
+      traceparent: c.req.header('traceparent'),
+    }
     return c.json(present(await decide(c.env, c.var.principal, which)), 200)
   })
   .openapi(reject, async (c) => {
-    const which = { ...c.req.valid('param'), status: 'rejected' as const, reason: c.req.valid('json').reason ?? null }
+    const which = {
+      ...c.req.valid('param'),
+      status: 'rejected' as const,
+      reason: c.req.valid('json').reason ?? null,
+      traceparent: c.req.header('traceparent'),
+    }
     return c.json(present(await decide(c.env, c.var.principal, which)), 200)
   })
 
@@ -76,13 +87,20 @@ const present = ({ run, ...rest }: Approval) => ({
   run: run && withIso(run, ['ended_at']),
 })
 
-type Decision = { id: string; status: 'approved' | 'rejected'; reason: string | null }
+type Decision = { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | undefined }
 
-async function decide(env: Env, principal: Principal, { id, status, reason }: Decision): Promise<Approval> {
+async function decide(env: Env, principal: Principal, { id, status, reason, traceparent }: Decision): Promise<Approval> {
   await covered(env, principal, id)
   const { key_id, name } = principal
   const by = { key_id, name, is_admin: hasRole(principal, 'admin') }
-  const decided = await decideApproval(storeOf(env), { id, status, by, reason, now: Date.now() })
+  const decided = await decideApproval(storeOf(env), {
+    id,
+    status,
+    by,
+    reason,
+    traceparent: validTraceparent(traceparent),
+    now: Date.now(),
+  })
   if (!decided.ok) throw refusedBy[decided.reason](decided.detail)
   await notify(env, decided.approval)
   return decided.approval

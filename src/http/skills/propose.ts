@@ -52,11 +52,11 @@ export const proposeSkillRoutes = resource()
 export function propose(
   { env, req, var: { scope, principal } }: Pick<Context<AuthEnv>, 'env' | 'req' | 'var'>,
   proposal: Proposal,
-  { from, dry_run }: { from: 'caller' | 'model'; dry_run: boolean },
+  { from, dry_run, traceparent }: { from: 'caller' | 'model'; dry_run: boolean; traceparent?: string | undefined },
 ): Promise<string> {
   // Policies name roles; implied roles count as held.
   const roles = Array.from(new Set([...principal.roles, ...baseRoles.filter((role) => hasRole(principal, role))]))
   const { name, key_id } = principal
-  const trace = traceContextOf(req.header('traceparent'))
+  const trace = traceContextOf(traceparent) ?? traceContextOf(req.header('traceparent'))
   return env.SCOPE.getByName(scope).propose(proposal, { name, key_id, from, roles, dry_run, trace })
 }

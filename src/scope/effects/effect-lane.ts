@@ -13,6 +13,7 @@ import {
   effectInput,
   effectKey,
   effectWork,
+  stepOf,
   succeeded,
   type EffectPlace,
   type EffectRequest,
@@ -146,7 +147,17 @@ export class EffectLane {
     const { place, key, arguments_hash, head, started } = effect
     const id = place ? effectId(place) : uuidv7()
     const shown = log.clean(hidden(input, request))
-    const log_seq = unit.log({ ...head, kind: 'effect-started', effect_id: id, tool, input: shown, idempotence_key: key, cause })
+    const step = request.step && stepOf(request.step)
+    const log_seq = unit.log({
+      ...head,
+      kind: 'effect-started',
+      effect_id: id,
+      tool,
+      input: shown,
+      idempotence_key: key,
+      cause,
+      ...(step && { step }),
+    })
     if (place) journal.begin(unit, { ...place, tool, arguments_hash, key, log_seq, started_at: started })
     return { id, place, key, head, started }
   }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
-import type { Cause, EffectEnd, EntryHead } from '../../contract/log-entry.ts'
+import type { Cause, EffectEnd, EntryHead, StepPlace } from '../../contract/log-entry.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { Json } from '../../base/json.ts'
 import type { Phase, StepEnd } from '../../skills/runner/ports.ts'
@@ -38,6 +38,10 @@ export type EffectRequest = {
   /** Removes values from the log, in addition to fields that are secret by name. */
   hide?: (value: Json) => Json
 }
+
+/** A step's place in its run, for the log. */
+export const stepOf = ({ owner, phase, place }: EffectPlace): StepPlace | undefined =>
+  phase === 'call' ? undefined : { run_id: owner.slice('run:'.length), phase, index: place }
 
 export const ownerOfRun = (run_id: string): string => `run:${run_id}`
 

@@ -14,7 +14,11 @@ const ROW_BYTES = 64_000
  */
 const SEPARATOR = ',\n'
 
+/** The most entries that one search reads, however few match. */
+const MOST_LOOKED_AT = 20_000
+
 type Text = { seq: number; text: string }
+type Bounds = { before: number; bytes: number }
 export type LogListener = (entries: Text[]) => void
 
 /**
@@ -141,19 +145,26 @@ export class Log {
     return boundedEntry(`${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":${context}}`, entry)
   }
 
-  /**
-   * Reads entries between `after` and `before` as JSON text, oldest first: at most `limit` and a
-   * page's bytes.
-   */
+  /** Reads entries between `after` and `before` as JSON text, oldest first. */
   read(after: number, limit: number, before = Number.MAX_SAFE_INTEGER, bytes: number = limits.page_bytes): Text[] {
+    return this.find(() => true, { after, limit, before, bytes }).found
+  }
+
+  /** Like `read`, for the entries that match. `reached` is the last that it looked at. */
+  find(
+    matches: (text: string) => boolean,
+    { after, limit, before = Number.MAX_SAFE_INTEGER, bytes = limits.page_bytes }: { after: number; limit: number } & Partial<Bounds>,
+  ): { found: Text[]; reached: number } {
     const found: Text[] = []
-    let size = 0
+    let [size, looked, reached] = [0, 0, after]
     for (const { seq, text } of this.#from(after + 1)) {
-      if (seq >= before || found.length >= limit || size >= bytes) break
+      if (seq >= before || found.length >= limit || size >= bytes || looked >= MOST_LOOKED_AT) break
+      ;[looked, reached] = [looked + 1, seq]
+      if (!matches(text)) continue
       size += byteLength(text)
       found.push({ seq, text: this.shown(text) })
     }
-    return found
+    return { found, reached }
   }
 
   /** An entry as it is shown. */

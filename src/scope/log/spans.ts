@@ -1,24 +1,12 @@
+import { runSpan, spanOf, stepSpan } from '../../traces/span-id.ts'
 import { type Event, newSpanId, newTraceId } from '../../core/event.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 
-/** Derives a span from an id, so that it needs no look-up (FNV-1a, 64 bit). */
-export function eventSpan(id: string): string {
-  let high = 0xcbf29ce4
-  let low = 0x84222325
-  for (let index = 0; index < id.length; index += 1) {
-    low = (low ^ id.charCodeAt(index)) >>> 0
-    const product = low * 0x1b3
-    high = (Math.imul(high, 0x1b3) + Math.floor(product / 0x1_0000_0000) + (low << 8)) >>> 0
-    low = product >>> 0
-  }
-  return high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
-}
-
 export const eventHead = (event: { id: string; trace_id: string }): EntryHead => ({
   trace_id: event.trace_id,
-  span_id: eventSpan(event.id),
+  span_id: spanOf(event.id),
   parent_id: null,
   event_ids: [event.id],
   duration_ms: null,
@@ -26,7 +14,7 @@ export const eventHead = (event: { id: string; trace_id: string }): EntryHead =>
 
 /** Later entries of the span, written by `eventHead`, do not repeat its parent. */
 export function headOf({ id, meta: { trace_id, parent_id, causation_id } }: Event): EntryHead {
-  const cause = causation_id === null ? null : eventSpan(causation_id)
+  const cause = causation_id === null ? null : spanOf(causation_id)
   return { ...eventHead({ id, trace_id }), parent_id: parent_id ?? cause }
 }
 
@@ -45,19 +33,17 @@ export function turnHead(events: readonly Event[], span_id: string): EntryHead {
   return {
     trace_id: newest?.meta.trace_id ?? newTraceId(),
     span_id,
-    parent_id: newest ? eventSpan(newest.id) : null,
+    parent_id: newest ? spanOf(newest.id) : null,
     event_ids: events.slice(-limits.listed_ids).map(({ id }) => id),
     ...(events.length > limits.listed_ids && { event_count: events.length }),
     duration_ms: null,
   }
 }
 
-export const childHead = (parent: EntryHead): EntryHead => ({
-  ...parent,
-  span_id: newSpanId(),
-  parent_id: parent.span_id,
-  duration_ms: null,
-})
+export const childHead = (parent: EntryHead): EntryHead => childAt(parent, newSpanId())
+
+/** The span of a reflex's run on an event, also for the action that follows. */
+export const reflexHead = (event: Event, reflex_id: string): EntryHead => childAt(headOf(event), spanOf(`reflex:${event.id}:${reflex_id}`))
 
 /** A span in the trace of the causing request, or in a new trace. */
 export const scopeHead = (trace: TraceContext = { trace_id: newTraceId(), parent_id: null }): EntryHead => ({
@@ -70,16 +56,16 @@ export const scopeHead = (trace: TraceContext = { trace_id: newTraceId(), parent
 type Fields = Readonly<Record<string, unknown>>
 
 /** A run that resumes after a crash continues its span, so it is derived from the run's id. */
-export const runHead = (owner: EntryHead, run_id: string): EntryHead => namedChild(owner, `run:${run_id}`)
+export const runHead = (owner: EntryHead, run_id: string): EntryHead => childAt(owner, runSpan(run_id))
 
 export const stepHead = (run: EntryHead, run_id: string, { phase, index }: { phase: string; index: number }): EntryHead =>
-  namedChild(run, `run:${run_id}:${phase}:${index}`)
+  childAt(run, stepSpan(run_id, phase, index))
 
 /** The span of a proposal that waits for a person, from the request to the decision. */
 export const approvalHead = (owner: EntryHead, { proposal_id, approval_id }: { proposal_id: string; approval_id: string }): EntryHead =>
-  namedChild(proposalHead(owner, proposal_id), `approval:${approval_id}`)
+  childAt(proposalHead(owner, proposal_id), spanOf(`approval:${approval_id}`))
 
-const proposalHead = (owner: EntryHead, proposal_id: string): EntryHead => namedChild(owner, `proposal:${proposal_id}`)
+const proposalHead = (owner: EntryHead, proposal_id: string): EntryHead => childAt(owner, spanOf(`proposal:${proposal_id}`))
 
 /** The place of a session's entry below its owner: a turn, an action, an approval or a call. */
 export function sessionHead(owner: EntryHead, kind: SkillEntryKind, { run_id, proposal_id, approval_id, index }: Fields): EntryHead {
@@ -97,9 +83,4 @@ export function sessionHead(owner: EntryHead, kind: SkillEntryKind, { run_id, pr
 /** Entries within a run that are neither its begin nor its end. */
 const OWN_SPAN: ReadonlySet<SkillEntryKind> = new Set(['skill-guard-evaluated', 'blackboard-changed'])
 
-const namedChild = (parent: EntryHead, name: string): EntryHead => ({
-  ...parent,
-  span_id: eventSpan(name),
-  parent_id: parent.span_id,
-  duration_ms: null,
-})
+const childAt = (parent: EntryHead, span_id: string): EntryHead => ({ ...parent, span_id, parent_id: parent.span_id, duration_ms: null })

@@ -4,7 +4,7 @@ import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Fire, LaneWork } from '../../reflexes/decide.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import type { JobKind } from '../jobs.ts'
-import { childHead, headOf, under } from '../log/spans.ts'
+import { childHead, reflexHead, under } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
@@ -52,7 +52,7 @@ export class Actions {
 
   #enqueue(unit: Unit, { action, version }: Fire, work: LaneWork, { seq, event }: Stored, log_seq: number): void {
     const { action_type, consume = false, idempotence_key = null } = action
-    const head = childHead(headOf(event))
+    const head = childHead(reflexHead(event, version.id))
     const of = { reflex_id: version.id, version: version.version, idempotence_key }
     const payload: LaneAction = {
       seq,

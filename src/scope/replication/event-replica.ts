@@ -5,6 +5,7 @@ import { replicateEvents, type Report, type ScopeReport } from '../../store/repl
 import type { Database } from '../storage/database.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
 import type { Log } from '../log/log.ts'
+import { noteEntry, type Changes, type Traits } from './traits.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 
 /** Maximum number of events in one report. */
@@ -17,10 +18,13 @@ const MARK = 'replicated'
 
 type Sized = { seq: number; id: string; bytes: number }
 /** Events that are being replicated, and the log's `seq` that is replicated after the last. */
-type Portion = { events: Sized[]; reaches: number }
+type Portion = { events: Sized[]; changes: Changes; reaches: number }
 
 /** `failed_at` is the `seq` of the log entry with the error's stack. */
-type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack'> & { discarded: number | null; failed_at: number | null }
+type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack' | 'agent' | keyof Traits> & {
+  discarded: number | null
+  failed_at: number | null
+}
 
 type Parts = {
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
@@ -44,7 +48,7 @@ export class EventReplica {
   #mark: number
   /** `#held` has the changes after this `seq` of the log; from the mark to it, the log is read. */
   #held_from: number
-  readonly #held = new Set<string>()
+  #held: Changes = new Map()
   #portion: Portion | null = null
   /** Current maximum of events in one report: fewer during the search for one that D1 rejects. */
   #most = BATCH
@@ -83,11 +87,12 @@ export class EventReplica {
   /** Ids of the events whose current state D1 does not have; null if only the log has them. */
   get unreplicated(): string[] | null {
     if (this.#reached < this.#held_from) return null
-    return [...this.#held, ...(this.#portion?.events ?? []).map(({ id }) => id)]
+    return [...this.#held.keys(), ...(this.#portion?.events ?? []).map(({ id }) => id)]
   }
 
   #appended(entries: readonly NewEntry[]): void {
-    for (const { event_ids } of entries) for (const id of event_ids) this.#held.add(id)
+    const first = this.#parts.log.last - entries.length + 1
+    for (const [index, entry] of entries.entries()) noteEntry(this.#held, entry, first + index)
     if (this.#held.size > MOST_HELD) {
       this.#held.clear()
       this.#held_from = this.#parts.log.last
@@ -100,13 +105,13 @@ export class EventReplica {
     const { database } = this.#parts
     for (;;) {
       this.#portion ??= this.#nextPortion()
-      const { events, reaches } = this.#portion
-      while (events.length > 0) await this.#sendSome(events, unit)
+      const { events, changes, reaches } = this.#portion
+      while (events.length > 0) await this.#sendSome(events, changes, unit)
       this.#portion = null
       if (reaches > this.#mark) database.write(MARK, (this.#mark = reaches))
       if (this.#held.size === 0 && this.#mark >= this.#held_from) break
     }
-    await this.#report([])
+    await this.#report([], new Map())
   }
 
   get #reached(): number {
@@ -116,29 +121,31 @@ export class EventReplica {
   #nextPortion(): Portion {
     const { log } = this.#parts
     if (this.#mark >= this.#held_from) {
-      const ids = Array.from(this.#held)
-      this.#held.clear()
-      return { events: this.#sized(ids), reaches: log.last }
+      const changes = this.#held
+      this.#held = new Map()
+      return { events: this.#sized(changes), changes, reaches: log.last }
     }
     const entries = log.read(this.#mark, BATCH, this.#held_from + 1)
-    const ids = new Set(entries.flatMap(({ text }) => (JSON.parse(text) as { event_ids: string[] }).event_ids))
-    return { events: this.#sized(Array.from(ids)), reaches: entries.at(-1)?.seq ?? this.#held_from }
+    const changes: Changes = new Map()
+    for (const { seq, text } of entries) noteEntry(changes, JSON.parse(text) as LogEntry, seq)
+    return { events: this.#sized(changes), changes, reaches: entries.at(-1)?.seq ?? this.#held_from }
   }
 
-  #sized(ids: readonly string[]): Sized[] {
+  #sized(changes: Changes): Sized[] {
+    const ids = Array.from(changes.keys())
     return this.#parts.database
       .allOf<Sized>(ids, 'SELECT seq, id, octet_length(payload) AS bytes FROM events WHERE id IN (SELECT value FROM json_each(?1))')
       .sort((left, right) => left.seq - right.seq)
   }
 
   /** Replicates as many of the first events as one report takes and removes them from the list. */
-  async #sendSome(events: Sized[], unit: UnitOfWork): Promise<void> {
+  async #sendSome(events: Sized[], changes: Changes, unit: UnitOfWork): Promise<void> {
     let count = 0
     for (let bytes = 0; count < Math.min(events.length, this.#most) && bytes < limits.page_bytes; count += 1)
       bytes += events[count]?.bytes ?? 0
     const some = events.slice(0, count)
     try {
-      await this.#report(some)
+      await this.#report(some, changes)
     } catch (error) {
       if (await this.#isFound(some, error, unit)) events.shift()
       return
@@ -148,16 +155,19 @@ export class EventReplica {
   }
 
   /** Also writes the scope's own row if it has changed or was not written this minute. */
-  async #report(some: readonly Sized[]): Promise<void> {
+  async #report(some: readonly Sized[], changes: Changes): Promise<void> {
     const { database, db, now, scope, log } = this.#parts
     const rows = database.allOf<EventRow>(
       some.map(({ seq }) => seq),
-      `SELECT id, payload, status, attempts, error, accepted_at, ended_at, outcome->>'discarded' AS discarded,
+      `SELECT id, payload, trace_id, payload ->> '$.meta.parent_id' AS parent_id, timestamp, status, attempts, error, accepted_at, ended_at, outcome->>'discarded' AS discarded,
           CASE WHEN status = 'dead_lettered' THEN outcome->>'log_seq' END AS failed_at
         FROM events WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq`,
     )
+    const { agent } = scope()
     const reports = rows.map(({ discarded, failed_at, ...row }) => ({
       ...row,
+      ...(changes.get(row.id) ?? { log_from: log.last, kinds: 0, skills: '' }),
+      agent,
       stack: failed_at === null ? null : stackIn(log.entry(failed_at)),
       revision: log.last,
       discarded: Boolean(discarded),

@@ -6,10 +6,11 @@ import type { Result } from '../../base/result.ts'
 import { iso } from '../../base/time.ts'
 import type { Event } from '../../core/event.ts'
 import type { EventRecord } from '../../contract/event-record.ts'
-import type { LogRead } from '../../contract/scope-api.ts'
+import type { LogFilter, LogRead } from '../../contract/scope-api.ts'
 import type { ArchivedFile } from '../../contract/scope.ts'
 import { ARCHIVE_SCHEMA, decodeArchive, idHash } from '../../traces/archive-file.ts'
 import type { Log } from '../log/log.ts'
+import { entryFilter } from '../log/search.ts'
 import type { Database } from '../storage/database.ts'
 import { pathOf, type ArchiveBucket, type Formats, type StoredFile } from './archive.ts'
 
@@ -32,23 +33,36 @@ export class History {
   }
 
   /** Reads one file at most: a page may be shorter than `limit`. */
-  async log(after: number, limit: number, before = Number.MAX_SAFE_INTEGER): Promise<LogRead> {
+  async log(after: number, limit: number, before = Number.MAX_SAFE_INTEGER, only: LogFilter = {}): Promise<LogRead> {
     const { bucket, database, log } = this.#parts
     const { last } = log
+    const matches = entryFilter(only)
+    const nextAfter = (reached: number) => (reached < Math.min(last, before - 1) ? reached : null)
     const sql = `SELECT ${COLUMNS} FROM archive_files WHERE kind = 'log' AND last_seq > ? AND first_seq < ? ORDER BY last_seq LIMIT 1`
     const file = bucket && database.first<StoredFile>(sql, after, before)
-    if (!file) return { entries: log.read(after, limit, before).map(({ text }) => text), last_seq: last }
+    if (!file) {
+      const { found, reached } = log.find(matches, { after, limit, before })
+      return { entries: found.map(({ text }) => text), last_seq: last, next: nextAfter(reached) }
+    }
     const read = await this.#read(file)
-    if (!read.ok) return { entries: [], last_seq: last, unavailable: `${read.detail}; ?after=${file.last_seq} reads the entries after it` }
+    if (!read.ok)
+      return {
+        entries: [],
+        last_seq: last,
+        next: file.last_seq,
+        unavailable: `${read.detail}; ?after=${file.last_seq} reads the entries after it`,
+      }
     const start = Math.max(0, after + 1 - file.first_seq)
     const entries: string[] = []
-    let size = 0
-    for (const line of read.lines.slice(start, Math.min(start + limit, before - file.first_seq))) {
-      if (size >= limits.page_bytes) break
+    let [size, reached] = [0, Math.max(after, file.first_seq - 1)]
+    for (const line of read.lines.slice(start, before - file.first_seq)) {
+      if (size >= limits.page_bytes || entries.length >= limit) break
+      reached += 1
+      if (!matches(line)) continue
       size += byteLength(line)
       entries.push(log.shown(line))
     }
-    return { entries, last_seq: last }
+    return { entries, last_seq: last, next: nextAfter(reached) }
   }
 
   /** An event that retention has deleted. */

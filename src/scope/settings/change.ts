@@ -4,6 +4,7 @@ import type { Loop } from '../loop.ts'
 import type { SettingsStore } from './settings-store.ts'
 import type { SecretSettings } from '../skills/secret-settings.ts'
 import { scopeHead } from '../log/spans.ts'
+import type { TraceContext } from '../../contract/scope-api.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
@@ -15,6 +16,9 @@ type Parts = Pick<
   loop: Loop
 }
 
+/** `by` is a name for the log; `key_id` is the key that made the change, or null. */
+type Changer = { by: string; key_id?: string | null; trace?: TraceContext | undefined }
+
 export class Configuration {
   readonly #parts: Parts
 
@@ -22,18 +26,16 @@ export class Configuration {
     this.#parts = parts
   }
 
-  /** `by` is a name for the log; `key_id` is the key that made the change, or null. */
   async change(
     patch: SettingsPatch,
-    by: string,
-    key_id: string | null = null,
+    { by, key_id = null, trace }: Changer,
   ): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
     const { unit, guard, memory, parking, outage, loop, turns, reflex_sync, programs, windows, alarm } = this.#parts
     const refusal = await this.#parts.secret_settings.refusal(patch)
     if (refusal !== null) return { ok: false, reason: 'invalid', detail: refusal }
     const before = JSON.stringify(this.#parts.store.settings.reflexes)
     const changed = unit((unit) => {
-      const result = this.#change(unit, patch, by)
+      const result = this.#change(unit, patch, { by, trace })
       if (!result.ok) return result
       for (const name of Object.keys(patch)) guard.release({ kind: 'setting', id: name })
       programs.forgetLinks()
@@ -59,7 +61,7 @@ export class Configuration {
     return { ...changed, settings: this.#parts.secret_settings.shown(changed.settings) }
   }
 
-  #change(unit: Unit, patch: SettingsPatch, by: string): ReturnType<SettingsStore['change']> {
+  #change(unit: Unit, patch: SettingsPatch, { by, trace }: Changer): ReturnType<SettingsStore['change']> {
     const { store, log, secret_settings } = this.#parts
     const result = store.change(unit, patch)
     if (!result.ok) return result
@@ -67,7 +69,7 @@ export class Configuration {
     log.redact(settings.redact)
     const [told, held] = [secret_settings.shown(patch), secret_settings.shown(settings)]
     const shown = { patch: log.clean(told) as SettingsPatch, settings: log.clean(held) as Settings }
-    unit.log({ ...scopeHead(), kind: 'settings-changed', by, ...shown })
+    unit.log({ ...scopeHead(trace), kind: 'settings-changed', by, ...shown })
     return result
   }
 }

@@ -5,6 +5,7 @@ import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
 import { findApprovals, decideApproval, findApproval } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
+import { validTraceparent } from '../../events/traceparent.ts'
 import { approvalHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
@@ -18,7 +19,7 @@ const RETRY_MS = 5000
 /** `head`: the span whose proposal it was. */
 export type HeldRun = ParkedRun & { head: EntryHead }
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
-type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null }
+type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null; traceparent: string | null }
 type ApprovalParts = Pick<Lanes, 'scope' | 'env' | 'database' | 'jobs' | 'outbox' | 'unit' | 'log' | 'alarm' | 'agent' | 'now'>
 
 /**
@@ -102,13 +103,13 @@ export class ParkedRuns {
     alarm.rearm()
   }
 
-  #apply(unit: Unit, { approval_id, run }: WaitingRow, { status, by, reason }: Verdict): void {
+  #apply(unit: Unit, { approval_id, run }: WaitingRow, { status, by, reason, traceparent }: Verdict): void {
     const parked = JSON.parse(run) as HeldRun
     unit.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id)
     if (status === 'approved') this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: parked })
     const { proposal_id, skill_id, version, head, parked_at } = parked
     const span = { ...approvalHead(head, { proposal_id, approval_id }), duration_ms: unit.now - parked_at }
-    unit.log({ ...span, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason })
+    unit.log({ ...span, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason, traceparent })
   }
 
   #waiting(): WaitingRow[] {
@@ -139,8 +140,12 @@ export class ParkedRuns {
   #verdictOn({ approval_id, expires_at }: WaitingRow, approval: Approval | undefined): Verdict | null {
     const { outbox, now } = this.#parts
     if (approval)
-      return approval.status === 'pending' ? null : { status: approval.status, by: approval.decided_by, reason: approval.reason }
-    return expires_at <= now() && outbox.get('approvals', approval_id) === undefined ? { status: 'expired', by: null, reason: null } : null
+      return approval.status === 'pending'
+        ? null
+        : { status: approval.status, by: approval.decided_by, reason: approval.reason, traceparent: approval.traceparent }
+    return expires_at <= now() && outbox.get('approvals', approval_id) === undefined
+      ? { status: 'expired', by: null, reason: null, traceparent: null }
+      : null
   }
 }
 
@@ -158,9 +163,9 @@ export class Decisions {
   }
 
   /** The log entry follows the answer, and the run follows both. */
-  async take({ type, approval_id, reason }: ApprovalDecision, by: Decider): Promise<DecisionAnswer> {
+  async take({ type, approval_id, reason, traceparent }: ApprovalDecision, by: Decider): Promise<DecisionAnswer> {
     const { scope, parked } = this.#parts
-    const decision = { id: approval_id, status: decided[type], reason: reason ?? null }
+    const decision = { id: approval_id, status: decided[type], reason: reason ?? null, traceparent: validTraceparent(traceparent) }
     try {
       const answer = await this.#decide(decision, by)
       if (answer.ok) void parked.poll()
@@ -171,7 +176,10 @@ export class Decisions {
     }
   }
 
-  async #decide(decision: { id: string; status: 'approved' | 'rejected'; reason: string | null }, by: Decider): Promise<DecisionAnswer> {
+  async #decide(
+    decision: { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | null },
+    by: Decider,
+  ): Promise<DecisionAnswer> {
     const { scope, env, now } = this.#parts
     // A socket outlives its key for a minute or so.
     if (by.key_id !== ADMIN_KEY_ID && !(await findKey(storeOf(env), by.key_id)))

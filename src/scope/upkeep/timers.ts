@@ -3,6 +3,7 @@ import { limits } from '../../base/limits.ts'
 import { nextTick, type Schedule, type Timer } from '../../contract/schedule.ts'
 import type { Refused } from '../../base/result.ts'
 import { scopeHead } from '../log/spans.ts'
+import type { TraceContext } from '../../contract/scope-api.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
 
@@ -17,6 +18,9 @@ type Parts = Pick<Ground, 'database' | 'guard' | 'scope' | 'now'>
  * The scope's timers. A tick's event id contains its due time, so a repeated one is a duplicate
  * (G3).
  */
+/** `trace`: of the request. */
+type Asker = { by: string; trace?: TraceContext | undefined }
+
 export class Timers {
   readonly #parts: Parts
 
@@ -29,7 +33,7 @@ export class Timers {
     unit: Unit,
     name: string,
     schedule: Schedule,
-    by: string,
+    { by, trace }: Asker,
   ): { ok: true; created: boolean; timer: Timer } | Refused<'never_due' | 'too_many'> {
     this.#parts.guard.release({ kind: 'timer', id: name })
     const existing = this.#row(name)
@@ -49,7 +53,7 @@ export class Timers {
       now,
       next_at,
     )
-    unit.log({ ...scopeHead(), kind: 'timer-set', timer_name: name, schedule, next_at: new Date(next_at).toISOString(), by })
+    unit.log({ ...scopeHead(trace), kind: 'timer-set', timer_name: name, schedule, next_at: new Date(next_at).toISOString(), by })
     return {
       ok: true,
       created: !existing,
@@ -66,10 +70,10 @@ export class Timers {
     return row ? toTimer(row) : null
   }
 
-  remove(unit: Unit, name: string, by: string): boolean {
+  remove(unit: Unit, name: string, { by, trace }: Asker): boolean {
     this.#parts.guard.release({ kind: 'timer', id: name })
     const removed = unit.all('DELETE FROM timers WHERE name = ? RETURNING name', name).length > 0
-    if (removed) unit.log({ ...scopeHead(), kind: 'timer-removed', timer_name: name, by })
+    if (removed) unit.log({ ...scopeHead(trace), kind: 'timer-removed', timer_name: name, by })
     return removed
   }
 

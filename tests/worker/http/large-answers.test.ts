@@ -191,8 +191,19 @@ async function logged(scope: string, events: readonly Event[]) {
     ended_at: null,
     revision: 1,
     discarded: false,
+    agent: 'x',
+    log_from: 1,
+    kinds: 0,
+    skills: '',
   }
-  const reports = events.map((event) => ({ ...state, id: event.id, payload: JSON.stringify(event) }))
+  const reports = events.map((event) => ({
+    ...state,
+    id: event.id,
+    trace_id: event.meta.trace_id,
+    parent_id: null,
+    timestamp: event.timestamp,
+    payload: JSON.stringify(event),
+  }))
   await replicateEvents(env.DB, reports, { scope, agent: 'x', open: 0, wake_at: null, updated_at: now, parked: 0 })
 }
 

@@ -65,6 +65,9 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/traces/{trace_id}/export', 'viewer'],
   ['POST', '/v1/traces/{trace_id}/replay', 'viewer'],
   ['POST', '/v1/replay', 'viewer'],
+  ['GET', '/v1/scopes/{scope}/archive', 'viewer'],
+  ['GET', '/v1/traces', 'viewer'],
+  ['GET', '/v1/traces/{trace_id}', 'viewer'],
   ['GET', '/v1/incidents', 'viewer'],
   ['POST', '/v1/incidents/{id}/close', 'operator'],
   ['GET', '/v1/blocks', 'viewer'],
@@ -81,7 +84,12 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
 
 const scope = 'access/one'
 const address = (path: string, of = scope) =>
-  path.replace('{scope}', encodeURIComponent(of)).replace('{id}', 'none').replace('{name}', 'none').replace('{ref}', 'none')
+  path
+    .replace('{scope}', encodeURIComponent(of))
+    .replace('{id}', 'none')
+    .replace('{name}', 'none')
+    .replace('{ref}', 'none')
+    .replace('{trace_id}', 'a'.repeat(32))
 const keys = new Map<Role, string>()
 let elsewhere = ''
 

@@ -61,6 +61,7 @@ describe('an approval', () => {
       decided_by: null,
       decided_at: null,
       reason: null,
+      traceparent: null,
       run: null,
     })
   })

@@ -1,9 +1,9 @@
 import { and, eq, inArray, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { artifactKinds, type Artifact, type ArtifactKind, type NewArtifact, type Owner, type Stage } from '../contract/artifact.ts'
-import { insertPatterns } from './artifact-patterns.ts'
+import { artifactKinds, type Artifact, type ArtifactKind, type NewArtifact, type Owner, type Stage } from '../../contract/artifact.ts'
+import { insertPatterns } from './patterns.ts'
 import { selectVersion } from './artifacts.ts'
-import { artifacts, artifactVersions } from './schema.ts'
+import { artifacts, artifactVersions } from '../schema.ts'
 
 const nextRevision = sql`(SELECT coalesce(max(revision), 0) + 1 FROM artifact_versions)`
 

@@ -1,9 +1,9 @@
 import { asc, eq, max, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import type { ArtifactChanges, Reference, Subscription } from '../contract/artifact.ts'
-import { isPattern, ownersPatterns } from './artifact-patterns.ts'
+import type { ArtifactChanges, Reference, Subscription } from '../../contract/artifact.ts'
+import { isPattern, ownersPatterns } from './patterns.ts'
 import { selectReferenced, wholeVersion } from './artifacts.ts'
-import { artifactPatterns, artifacts, artifactVersions, reflexUses } from './schema.ts'
+import { artifactPatterns, artifacts, artifactVersions, reflexUses } from '../schema.ts'
 
 /** A manifest has up to 128 kB, more with defaults. */
 const PAGE = 50

@@ -1,10 +1,10 @@
 import { and, asc, desc, eq, getTableColumns, gt, inArray, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { precedenceOfCount, type ArtifactHead, type ArtifactKind, type Owner, type Reference, type Stage } from '../contract/artifact.ts'
-import type { Page } from '../contract/scope-api.ts'
-import { bytesOf, keysOfPage, pageOf } from './page-by-bytes.ts'
-import { patternsSeenBy, readable } from './artifact-patterns.ts'
-import { artifacts, artifactVersions } from './schema.ts'
+import { precedenceOfCount, type ArtifactHead, type ArtifactKind, type Owner, type Reference, type Stage } from '../../contract/artifact.ts'
+import type { Page } from '../../contract/scope-api.ts'
+import { bytesOf, keysOfPage, pageOf } from '../page-by-bytes.ts'
+import { patternsSeenBy, readable } from './patterns.ts'
+import { artifacts, artifactVersions } from '../schema.ts'
 
 const { kind: _kind, content, precedence, revision: _revision, sharing: _sharing, ...versionColumns } = getTableColumns(artifactVersions)
 const head = { ...versionColumns, owner: artifacts.owner, owner_id: artifacts.owner_id, scopes: artifacts.scopes }

@@ -1,0 +1,73 @@
+import type { EntryKind } from '../contract/log-entry.ts'
+import type { SpanKind, TraceStatus } from '../contract/reports/trace.ts'
+
+/** An entry's contribution to its span. A span that begins runs until an entry gives it an end. */
+export type Said = {
+  kind?: SpanKind
+  name?: string
+  begins?: true
+  ends?: Exclude<TraceStatus, 'running'>
+  /** Ends with the last of its children. */
+  contains?: true
+  attributes: Record<string, unknown>
+}
+
+export const ended = (ok: boolean) => (ok ? ('ok' as const) : ('error' as const))
+export const errorType = (ok: boolean, type: unknown) => (ok ? {} : { 'error.type': type })
+
+export const note = (name: string, attributes: Record<string, unknown> = {}): Said => ({ name, ends: 'ok', attributes })
+
+const kinds: Record<EntryKind, SpanKind> = {
+  'call-received': 'call',
+  'event-accepted': 'event',
+  'event-retried': 'event',
+  'event-ended': 'event',
+  'event-reopened': 'event',
+  'event-discarded': 'event',
+  'event-claimed': 'event',
+  'event-returned': 'event',
+  'filter-failed': 'filter',
+  'model-lost': 'note',
+  'model-restored': 'note',
+  'turn-started': 'turn',
+  'turn-ended': 'turn',
+  'turn-cancelled': 'turn',
+  'model-called': 'model',
+  'effect-started': 'effect',
+  'effect-ended': 'effect',
+  'reply-sent': 'reply',
+  'reflex-fired': 'reflex',
+  'reflex-passed': 'reflex',
+  'action-ended': 'action',
+  'reflex-compared': 'shadow',
+  'reflex-overruled': 'note',
+  'reflex-moved': 'note',
+  'scratch-set': 'note',
+  'settings-changed': 'settings',
+  'timer-set': 'timer',
+  'timer-removed': 'timer',
+  'timer-skipped': 'timer',
+  'clock-corrected': 'note',
+  'work-parked': 'note',
+  'context-trimmed': 'note',
+  'bulletin-built': 'bulletin',
+  'blackboard-seeded': 'blackboard',
+  'blackboard-changed': 'blackboard',
+  'skills-degraded': 'note',
+  'skills-restored': 'note',
+  'skill-decided': 'gate',
+  'skill-refused': 'gate',
+  'skill-slots-parsed': 'gate',
+  'skill-guard-evaluated': 'guard',
+  'skill-started': 'run',
+  'skill-resumed': 'run',
+  'skill-reused': 'run',
+  'skill-applied': 'run',
+  'skill-step-ended': 'step',
+  'skill-compensation-ended': 'compensation',
+  'approval-requested': 'approval',
+  'approval-decided': 'approval',
+}
+
+/** Entries of a later version may have kinds that this one lacks. */
+export const spanKindOf = (kind: string): SpanKind => (Object.hasOwn(kinds, kind) ? kinds[kind as EntryKind] : 'note')

@@ -1,0 +1,293 @@
+import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Span, Trace, TraceSummary } from '../../../src/contract/reports/trace.ts'
+import { newSpanId, newTraceId } from '../../../src/core/event.ts'
+import { call, keyFor, problem, scopePath } from '../../support/http.ts'
+import { ask } from '../../support/mcp.ts'
+import { mcpAnswer, outside } from '../../support/mock-fetch.ts'
+import { write } from '../../support/reflex-chain.ts'
+import { configure, HOST, open, scopeWith, server } from '../../support/scope-with-remote-tools.ts'
+import { crash, entriesOf, evict, freshScope, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+import { framesOf } from '../../support/socket-frames.ts'
+import { behaviours, effectGates } from '../../support/test-agents.ts'
+import { skill, twoSteps } from '../../support/two-step-skill.ts'
+import worker from '../../support/worker.ts'
+
+let world: ReturnType<typeof outside>
+
+beforeEach(() => {
+  world = outside(HOST, (request) => (request.url.endsWith('/mcp') ? mcpAnswer(request) : Response.json({ opened: true })))
+})
+afterEach(() => world.restore())
+
+/** A caller's trace with a span of its own. */
+function caller() {
+  const [trace_id, span_id] = [newTraceId().replace(/^./, 'f'), newSpanId()]
+  return { trace_id, span_id, traceparent: `00-${trace_id}-${span_id}-01` }
+}
+const asTree = async (trace_id: string, query = ''): Promise<Trace> => (await call(`/v1/traces/${trace_id}${query}`)).body as Trace
+/** The trace once it has ended, as far as it is replicated. */
+const treeOf = (trace_id: string, query = '') =>
+  until(async () => {
+    const trace = await asTree(trace_id, query)
+    return trace.root && trace.status !== 'running' ? trace : null
+  }, 'the trace has ended')
+
+const flat = (span: Span): Span[] => [span, ...span.children.flatMap(flat)]
+const kinds = (span: Span): string[] => flat(span).map(({ kind }) => kind)
+/** The names from the root to the first span of a kind. */
+function pathTo(kind: string, span: Span): string[] | null {
+  if (span.kind === kind) return [span.name]
+  for (const child of span.children) {
+    const path = pathTo(kind, child)
+    if (path) return [span.name, ...path]
+  }
+  return null
+}
+const spanOfKind = (kind: string, { root }: Trace): Span => flat(root).find((span) => span.kind === kind) as Span
+const opens = (scope: string) => behaviours.set(scope, async (_, deps) => deps.call(open.name, { title: 'it burns' }))
+
+async function deliver(scope: string, event: object): Promise<void> {
+  const batch = createMessageBatch('reflex-events', [
+    { id: crypto.randomUUID(), timestamp: new Date(), attempts: 1, body: { scope, events: [event] } },
+  ])
+  await worker.queue(batch, env)
+  await getQueueResult(batch, createExecutionContext())
+}
+
+async function sendBySocket(scope: string, message: object): Promise<void> {
+  const headers = {
+    upgrade: 'websocket',
+    'x-reflex-connect': JSON.stringify({
+      connection_id: 'alice',
+      key_id: 'admin',
+      source: 'ws:alice',
+      may_send: true,
+      decides_as: null,
+      after: null,
+    }),
+  }
+  const { webSocket: socket } = await stubOf(scope).fetch('https://scope/ws', { headers })
+  if (!socket) throw new Error('no socket')
+  const { frame } = framesOf<{ type: string }>(socket)
+  socket.send(JSON.stringify(message))
+  await frame('ack')
+}
+
+describe('an event of a traced caller', () => {
+  test.each([
+    [
+      'HTTP',
+      async (scope: string, { traceparent }: ReturnType<typeof caller>) => {
+        const sent = await call(scopePath(scope, '/events'), { json: { type: 'test.note', text: 'go' }, headers: { traceparent } })
+        expect(sent.status).toBeLessThan(300)
+      },
+    ],
+    [
+      'the queue',
+      (scope: string, { trace_id, span_id }: ReturnType<typeof caller>) =>
+        deliver(scope, note(scope, 'go', { meta: { trace_id, parent_id: span_id } })),
+    ],
+    [
+      'a socket',
+      (scope: string, { traceparent }: ReturnType<typeof caller>) => sendBySocket(scope, { type: 'test.note', text: 'go', traceparent }),
+    ],
+  ])('by %s gives one tree, down to the request of its tool', async (_, sendOne) => {
+    const scope = await scopeWith({ http_tools: [open] })
+    opens(scope)
+    const from = caller()
+    await sendOne(scope, from)
+    const trace = await treeOf(from.trace_id)
+    expect(trace).toMatchObject({
+      trace_id: from.trace_id,
+      scopes: [scope],
+      status: 'ok',
+      root: { parent_id: from.span_id, kind: 'event' },
+    })
+    expect(pathTo('effect', trace.root)).toEqual([`process ${scope}`, 'invoke_agent test-agent', 'execute_tool http.tickets.open'])
+    const { span_id } = spanOfKind('effect', trace)
+    expect(world.requests.map(({ headers }) => headers.get('traceparent'))).toEqual([`00-${from.trace_id}-${span_id}-01`])
+  })
+
+  test('has in its tree what a turn and a reflex send because of it', async () => {
+    const scope = freshScope()
+    const { id } = await write(`return { action_type: 'emit_event', event: { type: 'test.note', text: 'noise' } }`)
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+    const from = caller()
+    await sendBySocket(scope, { type: 'test.note', text: 'go', traceparent: from.traceparent })
+    const trace = await treeOf(from.trace_id)
+    const [reflex] = trace.root.children
+    expect(reflex).toMatchObject({ kind: 'reflex', attributes: { 'reflex.fired': true } })
+    expect(pathTo('action', trace.root)?.slice(0, 2)).toEqual([`process ${scope}`, `reflex ${id}`])
+    expect(reflex?.children[0]?.children[0]).toMatchObject({ kind: 'event', attributes: { 'reflex.event.type': 'test.note' } })
+  })
+
+  test('is in the tree of each event of the turn that considered both', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async (_, deps) => deps.reply('fine'))
+    const [one, two] = [caller(), caller()]
+    const events = [one, two].map(({ trace_id, span_id }) => note(scope, 'go', { meta: { trace_id, parent_id: span_id } }))
+    await sendAndSettle(stubOf(scope), ...events)
+    for (const from of [one, two]) {
+      const trace = await treeOf(from.trace_id)
+      expect(pathTo('reply', trace.root)).toEqual([`process ${scope}`, 'invoke_agent test-agent', 'reply'])
+    }
+  })
+})
+
+describe('a call of a traced caller', () => {
+  const step = (tree: Trace) => pathTo('effect', tree.root)
+
+  test('to the MCP server, by its _meta, is a tree with the run, its steps and their effects', async () => {
+    const scope = freshScope()
+    const skill_id = await skill()
+    const from = caller()
+    const name = skill_id.replace('.', '_')
+    const { body } = await ask(scope, 'tools/list')
+    const tool = body.result.tools.find((one: { title: string; name: string }) => one.name.includes(name.slice(-8)))
+    const given = { name: tool.name, arguments: { what: 'x', reflex_why: 'do it twice' }, _meta: { traceparent: from.traceparent } }
+    expect((await ask(scope, 'tools/call', given)).body.result).toMatchObject({ isError: false })
+    const trace = await treeOf(from.trace_id, `?scope=${encodeURIComponent(scope)}`)
+    expect(trace).toMatchObject({ status: 'ok', root: { parent_id: from.span_id, kind: 'call', name: `propose ${skill_id}` } })
+    expect(step(trace)).toEqual([`propose ${skill_id}`, `invoke_workflow ${skill_id}`, 'step 0', 'execute_tool act'])
+    expect(kinds(trace.root).filter((kind) => kind === 'step' || kind === 'effect' || kind === 'gate')).toEqual([
+      'gate',
+      'step',
+      'effect',
+      'step',
+      'effect',
+    ])
+  })
+
+  test('that waits for an approval is one tree, and names the trace of the decision', async () => {
+    const scope = freshScope()
+    const skill_id = await skill({ policy: { allow_roles: ['publisher'], needs_approval_if: ['true'] } })
+    const [from, decider] = [caller(), caller()]
+    const json = { skill_id, inputs: { what: 'x' }, why: 'twice' }
+    const proposed = await call(scopePath(scope, '/skills/propose'), { json, headers: { traceparent: from.traceparent } })
+    expect(await asTree(from.trace_id, `?scope=${encodeURIComponent(scope)}`)).toMatchObject({ status: 'running' })
+    await evict(stubOf(scope))
+    const approve = `/v1/approvals/${proposed.body.approval_id}/approve`
+    expect(await call(approve, { json: {}, headers: { traceparent: decider.traceparent } })).toMatchObject({ status: 200 })
+    await until(async () => (await entriesOf(stubOf(scope), 'skill-applied')).length > 0, 'the run has ended')
+    const trace = await treeOf(from.trace_id, `?scope=${encodeURIComponent(scope)}`)
+    const names = [`propose ${skill_id}`, `gate ${skill_id}`, `approval ${skill_id}`, `invoke_workflow ${skill_id}`]
+    expect(step(trace)).toEqual([...names, 'step 0', 'execute_tool act'])
+    expect(spanOfKind('approval', trace).attributes).toMatchObject({
+      'reflex.approval.status': 'approved',
+      'reflex.approval.traceparent': decider.traceparent,
+    })
+  })
+
+  test('that a crash interrupts continues its own tree', async () => {
+    const scope = freshScope()
+    const skill_id = await skill({
+      plan: { ...twoSteps('x').plan, idempotence_key: 'k:{{what}}' },
+    })
+    const gate = Promise.withResolvers<void>()
+    effectGates.set(scope, gate.promise)
+    const from = caller()
+    const json = { skill_id, inputs: { what: 'x' }, why: 'twice' }
+    const proposing = call(scopePath(scope, '/skills/propose'), { json, headers: { traceparent: from.traceparent } }).catch(() => null)
+    await until(async () => (await entriesOf(stubOf(scope), 'effect-started')).length > 0, 'the first step runs')
+    const running = await asTree(from.trace_id, `?scope=${encodeURIComponent(scope)}`)
+    expect({ status: running.status, path: step(running)?.slice(-2) }).toEqual({ status: 'running', path: ['step 0', 'execute_tool act'] })
+    const stub = await crash(scope)
+    await proposing
+    gate.resolve()
+    effectGates.delete(scope)
+    await stub.poke()
+    await until(async () => (await entriesOf(stub, 'skill-applied')).length > 0, 'the run has ended')
+    const trace = await treeOf(from.trace_id, `?scope=${encodeURIComponent(scope)}`)
+    expect(kinds(trace.root).filter((kind) => kind === 'run')).toHaveLength(1)
+    expect(spanOfKind('run', trace).attributes).toMatchObject({ 'reflex.run.resumed': true, 'reflex.run.status': 'ok' })
+    expect(step(trace)).toEqual([`propose ${skill_id}`, `invoke_workflow ${skill_id}`, 'step 0', 'execute_tool act'])
+  })
+
+  test('that changes the settings is in the log under its trace', async () => {
+    const [scope, from] = [freshScope(), caller()]
+    await call(scopePath(scope), { method: 'PATCH', json: { instructions: 'be brief' }, headers: { traceparent: from.traceparent } })
+    const { body } = await call(scopePath(scope, `/log?trace_id=${from.trace_id}`))
+    expect(body.items).toMatchObject([{ kind: 'settings-changed', parent_id: from.span_id }])
+  })
+})
+
+test('calls of an MCP server carry the span of their effect', async () => {
+  const scope = await scopeWith({ mcp_servers: [server] })
+  const from = caller()
+  behaviours.set(scope, async (_, deps) => deps.call('mcp.sky.look', { at: 'mars' }))
+  await sendAndSettle(stubOf(scope), note(scope, 'go', { meta: { trace_id: from.trace_id, parent_id: from.span_id } }))
+  const { span_id } = spanOfKind('effect', await treeOf(from.trace_id))
+  const calls = world.requests.filter(({ body }) => body.includes('tools/call'))
+  expect(calls.map(({ headers }) => headers.get('traceparent'))).toEqual([`00-${from.trace_id}-${span_id}-01`])
+})
+
+describe('the list of traces', () => {
+  const listOf = async (query: string, key?: string): Promise<TraceSummary[]> =>
+    (await call(`/v1/traces?${query}`, key === undefined ? {} : { key })).body.items
+
+  test('shows each trace once, newest first, and filters', async () => {
+    const scope = await scopeWith({ http_tools: [open] })
+    opens(scope)
+    const from = caller()
+    const meta = { trace_id: from.trace_id, parent_id: from.span_id }
+    await sendAndSettle(stubOf(scope), note(scope, 'one', { meta }), note(scope, 'two', { meta }))
+    behaviours.set(scope, async () => null)
+    const [plain] = await sendAndSettle(stubOf(scope), note(scope, 'three'))
+    const in_scope = `scope=${encodeURIComponent(scope)}`
+    const all = await until(async () => {
+      const found = await listOf(in_scope)
+      return found.length === 2 && found.every(({ status }) => status === 'ok') ? found : null
+    }, 'both are listed')
+    const [newest, first] = all
+    expect(newest).toMatchObject({
+      trace_id: plain?.event.meta.trace_id,
+      events: 1,
+      first_event: { id: plain?.event.id, type: 'test.note' },
+    })
+    expect(first).toMatchObject({
+      trace_id: from.trace_id,
+      events: 2,
+      scopes: [scope],
+      agents: ['test-agent'],
+      kinds: ['event', 'turn', 'effect'],
+    })
+    const ids = async (query: string) => (await listOf(`${in_scope}&${query}`)).map(({ trace_id }) => trace_id)
+    expect(await ids('kind=effect')).toEqual([from.trace_id])
+    expect(await ids('status=running')).toEqual([])
+    expect(await ids('agent=other')).toEqual([])
+    expect(await ids('min_duration_ms=60000')).toEqual([])
+    expect(await ids(`since=${new Date(Date.now() + 60_000).toISOString()}`)).toEqual([])
+    expect(await ids('limit=1')).toEqual([newest?.trace_id])
+    const { body } = await call(`/v1/traces?${in_scope}&limit=1`)
+    expect(await ids(`limit=1&cursor=${body.next_cursor}`)).toEqual([from.trace_id])
+  })
+
+  test('finds a trace by a skill that ran in it', async () => {
+    const scope = freshScope()
+    const skill_id = await skill()
+    const { id } = await write(`return { action_type: 'run_skill', skill_id: '${skill_id}', inputs: { what: 'x' } }`)
+    await configure(scope, { reflexes: [{ id }] })
+    const [record] = await sendAndSettle(stubOf(scope), note(scope, 'twice'))
+    const [found] = await until(async () => {
+      const listed = await listOf(`skill=${skill_id}`)
+      return listed.length > 0 && listed
+    }, 'it is listed')
+    expect(found).toMatchObject({ trace_id: record?.event.meta.trace_id, skills: [skill_id] })
+    expect(await listOf('skill=twice')).toEqual([])
+  })
+
+  test('and a trace are hidden from keys that do not cover its scope', async () => {
+    const scope = freshScope()
+    const from = caller()
+    await sendAndSettle(stubOf(scope), note(scope, 'go', { meta: { trace_id: from.trace_id, parent_id: from.span_id } }))
+    await treeOf(from.trace_id)
+    const [other, own] = [await keyFor(['viewer'], ['elsewhere/*']), await keyFor(['viewer'], [scope])]
+    expect(await listOf('limit=100', other)).toEqual([])
+    expect((await listOf('limit=100', own)).map(({ trace_id }) => trace_id)).toEqual([from.trace_id])
+    expect(await call(`/v1/traces/${from.trace_id}`, { key: other })).toMatchObject(problem(404, 'not-found'))
+    expect(await call(`/v1/traces/${from.trace_id}?scope=${encodeURIComponent(scope)}`, { key: other })).toMatchObject(problem(403))
+    expect(await call(`/v1/traces/${from.trace_id}`, { key: own })).toMatchObject({ status: 200 })
+  })
+})
