@@ -86,7 +86,7 @@ const describers: Describers = {
   },
   'turn-cancelled': ({ reason, by }) => ({ attributes: { 'reflex.turn.cancelled_by': by, 'reflex.turn.cancelled_for': reason } }),
   'model-called': (entry) => {
-    const { model, status, prompt_hash, content, finish_reason, error } = entry
+    const { model, status, prompt, prompt_hash, content, finish_reason, error } = entry
     return {
       name: `chat ${model}`,
       ends: status === 'ok' ? 'ok' : 'error',
@@ -97,6 +97,7 @@ const describers: Describers = {
         ...usageOf(entry),
         'gen_ai.output.messages': content,
         'reflex.prompt_hash': prompt_hash,
+        'reflex.prompt_parts': prompt,
         ...errorType(status === 'ok', 'model_failed'),
         ...(error !== null && { 'error.message': error }),
       },
