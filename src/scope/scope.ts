@@ -66,7 +66,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
   }
 
   async recording(trace_id: string) {
-    return JSON.stringify(recordingOf(this.#parts, trace_id))
+    return JSON.stringify(await recordingOf(this.#parts, trace_id))
   }
 
   async event(id: string) {

@@ -1,30 +1,49 @@
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { TraceRecording } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
+import type { History } from '../replication/history.ts'
 import type { Ground } from '../storage/wiring.ts'
 
 /** Entries and event bytes of one recording: it is sent as one message. */
 const MOST_ENTRIES = 5000
 const MOST_EVENT_BYTES = 16_000_000
 
-type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings' | 'agent' | 'env'>
+type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings' | 'agent' | 'env'> & { history: History }
 
-/** The scope's part of a trace, without secrets; null if its log does not name the trace. */
-export function recordingOf(parts: Parts, trace_id: string): TraceRecording | null {
-  const { scope, log, log_parts, settings, agent, env } = parts
-  const entries = log.ofTrace(trace_id, MOST_ENTRIES)
+/**
+ * The scope's part of a trace, without secrets; null if its log does not name the trace. What
+ * retention has deleted comes from the archive. The scope is read first: rows may move meanwhile.
+ */
+export async function recordingOf(parts: Parts, trace_id: string): Promise<TraceRecording | null> {
+  const { scope, log, settings, agent, env, history } = parts
+  const live = log.ofTrace(trace_id, MOST_ENTRIES)
+  const old = await history.search<LogEntry>('log', { ids: [trace_id] }, (entry) => entry.trace_id === trace_id)
+  const entries = merged([...live, ...old.rows]).slice(0, MOST_ENTRIES)
   if (entries.length === 0) return null
+  const [events, named] = [await eventsOf(parts, entries), await partsOf(parts, entries)]
   const { name, version = null } = agent()
   return {
     scope,
     agent: { name, version },
     deployment: env.CF_VERSION_METADATA?.id ?? null,
     settings: log.clean(settings()) as TraceRecording['settings'],
-    complete: isComplete(entries),
+    complete: isComplete(entries) && [old, events, named].every(({ complete }) => complete),
     entries,
-    events: eventsOf(parts, entries),
-    parts: log_parts.read([...new Set(entries.flatMap(partsNamed))]),
+    events: events.rows,
+    parts: named.parts,
   }
+}
+
+const merged = <Row extends { seq: number }>(rows: Row[]): Row[] =>
+  Array.from(new Map(rows.map((row) => [row.seq, row])).values()).toSorted((one, other) => one.seq - other.seq)
+
+async function partsOf({ log_parts, history }: Parts, entries: readonly LogEntry[]) {
+  const hashes = [...new Set(entries.flatMap(partsNamed))]
+  const parts = log_parts.read(hashes)
+  const missing = hashes.filter((hash) => !Object.hasOwn(parts, hash))
+  const old = await history.search<{ hash: string; value: unknown }>('parts', { ids: missing }, ({ hash }) => missing.includes(hash))
+  for (const { hash, value } of old.rows) parts[hash] = value
+  return { parts, complete: old.complete }
 }
 
 /** True if each event that the trace brought has its outcome, and each turn its end. */
@@ -47,20 +66,23 @@ function partsNamed(entry: LogEntry): string[] {
 }
 
 /** The events that the entries are about, and those that a turn saw. */
-function eventsOf({ database, log }: Parts, entries: readonly LogEntry[]): TraceRecording['events'] {
+async function eventsOf({ database, log, history }: Parts, entries: readonly LogEntry[]) {
   const ids = [...new Set(entries.flatMap(({ event_ids }) => event_ids))]
   const seen = entries.flatMap((entry) => (entry.kind === 'turn-started' ? entry.saw.seqs : []))
-  const rows = [
+  const live = [
     ...database.allOf<Row>(ids, 'SELECT seq, payload FROM events WHERE id IN (SELECT value FROM json_each(?1))'),
     ...seen.flatMap(([first, last]) => database.all<Row>('SELECT seq, payload FROM events WHERE seq BETWEEN ? AND ?', first, last)),
   ]
-  const found = new Map<number, Event>()
+  const isSeen = ({ id, seq }: OldRow) => ids.includes(id) || seen.some(([first, last]) => first <= seq && seq <= last)
+  const old = await history.search<OldRow>('events', { ids, ranges: seen }, isSeen)
+  const rows: TraceRecording['events'] = []
   let left = MOST_EVENT_BYTES
-  for (const { seq, payload } of rows) {
+  for (const { seq, payload } of merged([...live, ...old.rows.map((row) => ({ ...row, payload: JSON.stringify(row.payload) }))])) {
     left -= payload.length
-    if (left > 0) found.set(seq, log.clean(JSON.parse(payload)) as Event)
+    if (left > 0) rows.push({ seq, event: log.clean(JSON.parse(payload)) as Event })
   }
-  return Array.from(found, ([seq, event]) => ({ seq, event })).toSorted((one, other) => one.seq - other.seq)
+  return { rows, complete: old.complete }
 }
 
 type Row = { seq: number; payload: string }
+type OldRow = { seq: number; id: string; payload: Event }

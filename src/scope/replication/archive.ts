@@ -25,7 +25,10 @@ export type File = { number: number; kind: ArchiveKind; day: string }
 export type StoredFile = File & { first_seq: number; last_seq: number; rows: number; files: string; archived_at: number }
 /** The column `files`. Paths follow from the other columns. */
 export type Formats = { format: EncodedFile['format']; bytes: number; sha256: string }[]
-/** `remove` deletes the rows, and returns false if they have changed. */
+/**
+ * `ids`: of events, of the log's traces, or hashes of parts. `remove` deletes the rows, and returns
+ * false if they have changed.
+ */
 type Batch = { day: string; lines: Line[]; ids: string[]; remove: (unit: Unit) => boolean }
 /** `batch` is null if the rows that a file was begun for have become current again. */
 type Next = { file: File | null; kind: ArchiveKind; batch: Batch | null }
@@ -103,7 +106,7 @@ export class Archive {
       entries.remove(unit, old.lines.at(-1)?.seq ?? 0)
       return true
     }
-    return { ...old, ids: [], remove }
+    return { ...old, ids: Array.from(new Set(old.lines.map(({ text }) => traceOf(text)))), remove }
   }
 
   #events({ before, kept, floor }: Expired, day: string | null): Batch | null {
@@ -191,6 +194,9 @@ function complete(unit: Unit, { number }: File, { lines, ids, encoded }: Batch &
     unit.now,
   )
 }
+
+/** Quotes within strings are escaped, so that the first match is the entry's own field. */
+const traceOf = (text: string): string => /"trace_id":"([^"]*)"/.exec(text)?.[1] ?? ''
 
 /** `accepted_at` and the like are ISO 8601, as in the API. */
 function lineOf({ payload, accepted_at, ended_at, ...row }: EventRow, outcome: unknown): string {

@@ -8,7 +8,7 @@ import type { Event } from '../../core/event.ts'
 import type { EventRecord } from '../../contract/event-record.ts'
 import type { LogFilter, LogRead } from '../../contract/scope-api.ts'
 import type { ArchivedFile } from '../../contract/scope.ts'
-import { ARCHIVE_SCHEMA, decodeArchive, idHash } from '../../traces/archive-file.ts'
+import { ARCHIVE_SCHEMA, decodeArchive, idHash, type ArchiveKind } from '../../traces/archive-file.ts'
 import type { Log } from '../log/log.ts'
 import { entryFilter } from '../log/search.ts'
 import type { Database } from '../storage/database.ts'
@@ -18,6 +18,12 @@ const GET_MS = 10_000
 /** Files read for one request. Only hashes that collide need more than one. */
 const MOST_FILES = 3
 const COLUMNS = 'number, kind, day, first_seq, last_seq, rows, files, archived_at'
+
+/** Files read for one search. */
+const MOST_SEARCHED = 16
+
+type Wanted = { ids: readonly string[]; ranges?: readonly [number, number][] }
+type Found<Row> = { rows: Row[]; complete: boolean }
 
 /** An event as a line of a file. */
 type EventLine = Omit<EventRecord, 'event' | 'waiting'> & { id: string; payload: Event }
@@ -77,6 +83,26 @@ export class History {
       if (found) return { ok: true, record: recordOf(found) }
     }
     return { ok: true, record: null }
+  }
+
+  /**
+   * Searches the files that name one of these ids, or have rows in these ranges of `seq`. Not
+   * complete if a file cannot be read, or there are too many.
+   */
+  async search<Row>(kind: ArchiveKind, { ids, ranges = [] }: Wanted, isWanted: (row: Row) => boolean): Promise<Found<Row>> {
+    const { bucket, database, log } = this.#parts
+    if (!bucket || ids.length + ranges.length === 0) return { rows: [], complete: true }
+    const sql = `SELECT ${COLUMNS} FROM archive_files WHERE kind = ?1 AND archived_at IS NOT NULL AND (
+        EXISTS (SELECT 1 FROM json_each(?2) WHERE instr(ids, value) > 0) OR
+        EXISTS (SELECT 1 FROM json_each(?3) WHERE first_seq <= value->>1 AND last_seq >= value->>0)) ORDER BY number LIMIT ?4`
+    const files = database.all<StoredFile>(sql, kind, JSON.stringify(ids.map(idHash)), JSON.stringify(ranges), MOST_SEARCHED + 1)
+    const found: Found<Row> = { rows: [], complete: files.length <= MOST_SEARCHED }
+    for (const file of files.slice(0, MOST_SEARCHED)) {
+      const read = await this.#read(file)
+      if (!read.ok) found.complete = false
+      else found.rows.push(...read.lines.map((line) => JSON.parse(kind === 'log' ? log.shown(line) : line) as Row).filter(isWanted))
+    }
+    return found
   }
 
   /** The manifest, oldest file first. */

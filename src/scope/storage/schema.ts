@@ -210,7 +210,7 @@ export const archiveFiles = sqliteTable(
     rows: integer(),
     /** A JSON array: format, bytes and hash of each file. */
     files: text(),
-    /** Hashes of the ids of events, or of parts. */
+    /** Hashes of the ids of events, of the log's traces, or of the hashes of parts. */
     ids: text(),
     archived_at: integer(),
   },

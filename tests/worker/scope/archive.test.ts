@@ -116,6 +116,25 @@ describe('the archive', () => {
     expect((await call(scopePath(scope, '/events/unknown'))).status).toBe(404)
   })
 
+  test('gives an exported trace what the scope has deleted of it', async () => {
+    const { scope, stub, records } = await lived('a')
+    const exported = async () =>
+      (await call(`/v1/traces/${records[0]!.event.meta.trace_id}/export?scope=${encodeURIComponent(scope)}`)).body
+    const { entries, events, parts } = await exported()
+    await inObject(stub, ({ storage }) => storage.sql.exec('UPDATE parts SET at = at - 864000000'))
+    await age(stub, 8)
+    await isEmpty(stub)
+    await until(async () => (await rowsOf(stub, 'SELECT 1 FROM parts')).length === 0, 'the parts are archived')
+    expect(await exported()).toMatchObject({ complete: true, entries, events, parts })
+    hooks.set(scope, {
+      before: () => {
+        throw new Error('the bucket is away')
+      },
+    })
+    await sendAndSettle(stub, note(scope, 'again', { meta: records[0]!.event.meta }))
+    expect(await exported()).toMatchObject({ complete: false, events: [{ seq: 2 }] })
+  })
+
   test('writes a file for each day', async () => {
     const { scope, stub, log } = await lived('a', 'b')
     await inObject(stub, ({ storage }) => {
