@@ -35,7 +35,7 @@ const lines = ({ stdout }: Ran): unknown[] =>
     .map((line): unknown => JSON.parse(line))
 
 function succeeded(ran: Ran): Ran {
-  if (ran.code !== 0) throw new Error(`it ended with ${ran.code}: ${ran.stderr}`)
+  if (ran.code !== 0) throw new Error(`it ended with ${ran.code}: ${ran.stderr}${ran.stdout}`)
   return ran
 }
 
@@ -237,6 +237,10 @@ test('a skill is checked, pushed, activated, tried, proposed and approved', asyn
   // It needs an approval, so the gate does not allow it as it is.
   const tried = await run(['skill', 'test', 'network.block', '--scope', scope, ...inputs, '--why', 'networks that attack'])
   expect(tried).toMatchObject({ code: 1, stdout: expect.stringContaining('needs_approval') })
+  const refused = await run(['skill', 'propose', scope, 'network.block', ...inputs, '--why', 'no reason', '--json'])
+  const { trace_id } = JSON.parse(refused.stdout) as { trace_id: string }
+  const tree = succeeded(await run(['trace', 'show', trace_id, '--scope', scope])).stdout
+  expect(tree).toMatch(/refused +score 0 of 1\n.*Score 0, needs 1[\s\S]*→ /)
   const proposed = await run(['skill', 'propose', scope, 'network.block', ...inputs, '--why', 'networks that attack', '--json'])
   const { approval_id } = JSON.parse(proposed.stdout) as { approval_id: string }
   expect((await run(['approvals', 'list'])).stdout).toContain(approval_id)
@@ -295,10 +299,15 @@ test('the file of a standalone process is read without changing it', async () =>
   expect(await run(['skill', 'list', '--file', await file('no.reflex', 'text')])).toMatchObject({ code: 1 })
 })
 
-test('a trace is exported and replayed, and a changed file is refused', async () => {
-  const scope = 'chat/cli-trace'
+test('a trace is listed, drawn, exported and replayed, and a changed file is refused', async () => {
+  const scope = 'bot/cli-trace'
+  await ask(server.url, scopePath(scope), { method: 'PATCH', body: { agent: 'prompted', instructions: 'Answer briefly.' } })
   const sent = await run(['events', 'send', '--scope', scope, '--data', JSON.stringify(message('hello')), '--wait', '--json'])
   const { trace_id } = lines(succeeded(sent))[0] as { trace_id: string }
+  await eventually(async () => (await json<{ items: object[] }>(['trace', 'list', '--scope', scope])).items.length === 1, 'D1 has it')
+  expect(succeeded(await run(['trace', 'show', trace_id])).stdout).toMatch(/└─ ✓ invoke_agent prompted/)
+  expect(await json(['trace', 'show', trace_id])).toMatchObject({ trace_id, status: 'ok' })
+
   const output = path.join(folder, 'trace.json')
   succeeded(await run(['trace', 'export', trace_id, '--scope', scope, '--output', output]))
   expect(await json(['trace', 'replay', trace_id, '--scope', scope])).toMatchObject({ trace_id, equivalent: true })

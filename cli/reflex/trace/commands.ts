@@ -1,16 +1,38 @@
 import { existsSync, writeFileSync } from 'node:fs'
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { ReplayReport } from '../../../src/contract/reports/replay.ts'
-import { counted, dollars } from '../../lib/text.ts'
-import { route } from '../pages.ts'
+import type { Trace, TraceSummary } from '../../../src/contract/reports/trace.ts'
+import { isTerminal } from '../../lib/paint.ts'
+import { counted, dollars, duration } from '../../lib/text.ts'
+import { pages, route } from '../pages.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
-import { safeJson, written } from '../table.ts'
-import { jsonObject } from '../values.ts'
+import { safeJson, written, type Column } from '../table.ts'
+import { jsonObject, limitOption, timeOption, wholeNumber } from '../values.ts'
+import { traceColour, traceLines } from './draw.ts'
 
 type Of = { scope?: string }
 
 export function addTrace(program: Command): void {
-  const trace = program.command('trace').description('Export traces, and decide again from them')
+  const trace = program.command('trace').description('List, show and export traces, and decide again from them')
+  trace
+    .command('list')
+    .description('List the traces of events, newest first')
+    .option('--scope <scope>', 'of one scope')
+    .option('--agent <agent>', 'of one agent')
+    .option('--kind <kind>', 'with a span of a kind, such as turn, model, gate or effect')
+    .option('--skill <id>', 'with a decision on a skill')
+    .addOption(new Option('--status <status>', 'in one state').choices(['running', 'ok', 'error']))
+    .addOption(new Option('--min-duration <ms>', 'that took at least as long').argParser(wholeNumber))
+    .addOption(timeOption('since', 'at or after a time'))
+    .addOption(timeOption('until', 'before a time'))
+    .addOption(limitOption(20))
+    .action(handler(list))
+  trace
+    .command('show <id>')
+    .description('Draw a trace as a tree: times, costs, scores, reasons, and what would make a refused skill pass')
+    .option('--scope <scope>', 'its scope, for a trace without an event, such as that of a proposal')
+    .option('--details', 'list all attributes')
+    .action(handler(show))
   trace
     .command('export <id>')
     .description('Write all that the decisions of a trace were made from as one file')
@@ -22,6 +44,29 @@ export function addTrace(program: Command): void {
     .description('Decide again, and compare every decision; exit with 1 at a divergence. <id> is a trace or an exported file')
     .option('--scope <scope>', 'the scope whose log has the trace')
     .action(handler(replay))
+}
+
+const columns: Column<TraceSummary>[] = [
+  { title: 'STARTED', of: ({ started_at }) => started_at },
+  { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => traceColour(status) },
+  { title: 'TOOK', of: ({ duration_ms }) => (duration_ms === null ? null : duration(duration_ms)) },
+  { title: 'TRACE', of: ({ trace_id }) => trace_id },
+  { title: 'SCOPES', of: ({ scopes }) => scopes.join(' ') },
+  { title: 'EVENT', of: ({ first_event }) => first_event.type },
+  { title: 'KINDS', of: ({ kinds, skills }) => [...kinds, ...skills].join(' ') },
+]
+
+type List = Of & { agent?: string; kind?: string; skill?: string; status?: string; minDuration?: number; since?: string; until?: string }
+
+async function list({ api, print, signal }: Session, { limit, minDuration, ...filter }: List & { limit: number }): Promise<void> {
+  const query = { ...filter, min_duration_ms: minDuration }
+  print.page(await pages<TraceSummary>(api(), { parts: ['traces'], query, limit, most: 100, signal }), columns, 'No trace matches.')
+}
+
+async function show({ api, print, signal }: Session, id: string, { scope, details = false }: Of & { details?: boolean }): Promise<void> {
+  const trace = await api().json<Trace>(route(['traces', id], { scope }), { signal })
+  const width = isTerminal(process.stdout) ? process.stdout.columns : undefined
+  print.result(trace, (paint) => traceLines(trace, { paint, width, details }))
 }
 
 async function exported({ api, print, signal }: Session, id: string, { scope, output }: Of & { output?: string }): Promise<void> {

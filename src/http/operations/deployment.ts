@@ -7,7 +7,7 @@ import { storeOf } from '../../store/store.ts'
 import { secretHosts } from '../../tools/tool-secrets.ts'
 
 const REQUIRED = ['SCOPE', 'SWEEPER', 'GLOBAL_KEYS', 'DB', 'EVENTS'] as const
-const OPTIONAL = ['RATE_LIMIT', 'AI'] as const
+const OPTIONAL = ['RATE_LIMIT', 'AI', 'ARCHIVE'] as const
 
 const secret = z.object({ name: z.string(), problem: z.string().nullable() })
 export const deployment = z.object({
