@@ -26,6 +26,15 @@ const timer = ({ kind, timer_name }: { kind: string; timer_name: string }): Said
   attributes: { 'reflex.timer.name': timer_name },
 })
 
+const TIMED_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7/
+
+/** The time in the queue: an id that was made with its event begins with the time in ms. */
+function queued(id: string, at: string): Record<string, unknown> {
+  if (!TIMED_ID.test(id)) return {}
+  const sent = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+  return { 'reflex.event.queued_ms': Math.max(0, Date.parse(at) - sent) }
+}
+
 /** Names and attributes by the semantic conventions that docs/observability.md names. */
 const describers: Describers = {
   'call-received': ({ call, name, by }) => ({
@@ -33,7 +42,7 @@ const describers: Describers = {
     contains: true,
     attributes: { 'reflex.call': call, 'enduser.id': by, [call === 'skill' ? 'gen_ai.skill.name' : 'gen_ai.tool.name']: name },
   }),
-  'event-accepted': ({ event_type, source, via, event_ids: [id] }, scope) => ({
+  'event-accepted': ({ at, event_type, source, via, event_ids: [id = ''] }, scope) => ({
     name: `process ${scope}`,
     begins: true,
     attributes: {
@@ -45,6 +54,7 @@ const describers: Describers = {
       'reflex.event.type': event_type,
       'reflex.event.source': source,
       'reflex.event.via': via,
+      ...(via === 'queue' && queued(id, at)),
     },
   }),
   'event-retried': ({ attempts, error }) => ({ attributes: { 'reflex.event.attempts': attempts, 'reflex.event.retried_for': error } }),

@@ -116,6 +116,18 @@ describe('a trace', () => {
     expect(path(buildTrace(TRACE, [accepted(), other])?.root as Span)).toBe('process ops > invoke_agent guard')
   })
 
+  test('has the time that an event was in the queue, if its id has the time', () => {
+    const id = '019a9a00-0000-7000-8000-000000000000'
+    const at = new Date(0x019a9a000000 + 250).toISOString()
+    const attributesOf = (via: string, event_id: string) => {
+      const event = { event_type: 'test.note', source: 'x', via, event_ids: [event_id] }
+      return buildTrace(TRACE, [logged(0, { span_id: 'x', kind: 'event-accepted', at, ...event })])?.root.attributes
+    }
+    expect(attributesOf('queue', id)).toMatchObject({ 'reflex.event.queued_ms': 250 })
+    expect(attributesOf('queue', 'mine')).not.toHaveProperty(['reflex.event.queued_ms'])
+    expect(attributesOf('http', id)).not.toHaveProperty(['reflex.event.queued_ms'])
+  })
+
   test('leaves long values to the log', () => {
     const long = effect('effect-started', 1, { input: 'x'.repeat(5000) })
     expect(buildTrace(TRACE, [long])?.root.attributes['gen_ai.tool.call.arguments']).toEqual({ not_shown: 5002 })
