@@ -109,25 +109,28 @@ export async function listTraces(db: D1Database, query: TraceQuery): Promise<{ i
   const newer = `SELECT 1 FROM events AS other WHERE other.trace_key = one.trace_id AND other.seq > one.seq AND ${conditions('other', query)}`
   const used =
     '?1 IS NOT NULL AND ?2 IS NOT NULL AND (?3 IS NULL OR true) AND (?4 IS NULL OR true) AND (?5 IS NULL OR true) AND (?6 IS NULL OR true) AND ?7 IS NOT NULL'
-  const [page, reach] = await db.batch<{ key: string; trace_id: string; rows: number }>([
-    db
-      .prepare(
-        `SELECT CAST(seq AS TEXT) AS key, trace_id, 0 AS rows FROM (${looked}) AS one
-          WHERE ${used} AND ${conditions('one', query)} AND NOT EXISTS (${newer}) ORDER BY seq DESC LIMIT ${limit + 1}`,
-      )
-      .bind(...params),
-    db
-      .prepare(`SELECT count(*) AS rows, CAST(min(seq) AS TEXT) AS key, '' AS trace_id FROM (${looked}) AS one WHERE ${used}`)
-      .bind(...params),
-  ])
-  const found = page?.results ?? []
+  // In the order of the inner query: an ORDER BY of its own would read all of it for each page.
+  const page = `SELECT CAST(seq AS TEXT) AS key, trace_id FROM (${looked}) AS one
+    WHERE ${used} AND ${conditions('one', query)} AND NOT EXISTS (${newer}) LIMIT ${limit + 1}`
+  const { results: found } = await db
+    .prepare(page)
+    .bind(...params)
+    .all<{ key: string; trace_id: string }>()
   const rows = found.slice(0, limit)
-  const last = reach?.results[0]
-  const at_end = found.length <= limit
-  const next_cursor = at_end ? (last && last.rows === MOST_LOOKED_AT ? last.key : null) : (rows.at(-1)?.key ?? null)
+  // A short page is the last one, unless it reached the limit of rows read.
+  const next_cursor = found.length > limit ? (rows.at(-1)?.key ?? null) : await lastLookedAt()
   const ids = [...new Set(rows.map(({ trace_id }) => trace_id))]
   const events = Map.groupBy(await eventsOfTraces(db, ids, patterns), ({ trace_id }) => trace_id)
   return { items: ids.flatMap((trace_id) => summaryOf(trace_id, events.get(trace_id) ?? [])), next_cursor }
+
+  async function lastLookedAt(): Promise<string | null> {
+    const reach = `SELECT count(*) AS rows, CAST(min(seq) AS TEXT) AS key FROM (${looked}) AS one WHERE ${used}`
+    const last = await db
+      .prepare(reach)
+      .bind(...params)
+      .first<{ rows: number; key: string }>()
+    return last?.rows === MOST_LOOKED_AT ? last.key : null
+  }
 }
 
 function summaryOf(trace_id: string, events: readonly TraceEvent[]): TraceSummary[] {
