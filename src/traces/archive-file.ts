@@ -22,6 +22,9 @@ const TYPES = {
   number: { type: 'DOUBLE' },
 } as const
 
+/** Columns of long or distinct values: a dictionary and bounds would only cost time. */
+const PLAIN = new Set(['id', 'trace_id', 'span_id', 'parent_id', 'entry', 'outcome', 'payload', 'hash', 'value'])
+
 const text =
   (name: string) =>
   (row: Fields): unknown => {
@@ -79,10 +82,13 @@ const columnsOf = (scope: string): Record<ArchiveKind, Column[]> => ({
   ],
 })
 
-/** Encodes rows as JSONL and as Parquet. The same rows give the same bytes. */
-export function encodeArchive(kind: ArchiveKind, scope: string, lines: readonly Line[]): EncodedFile[] {
-  const jsonl = gzipSync(`${lines.map((line) => line.text).join('\n')}\n`)
-  return [encoded('jsonl', jsonl), encoded('parquet', parquetOf(columnsOf(scope)[kind], lines))]
+/**
+ * Encodes rows as JSONL, then as Parquet: between the two, the caller may do other work. The same
+ * rows give the same bytes.
+ */
+export function* encodeArchive(kind: ArchiveKind, scope: string, lines: readonly Line[]): Generator<EncodedFile> {
+  yield encoded('jsonl', gzipSync(`${lines.map((line) => line.text).join('\n')}\n`, { level: 3 }))
+  yield encoded('parquet', parquetOf(columnsOf(scope)[kind], lines))
 }
 
 /** Returns the lines of a JSONL file, or null if its bytes are not those that were written. */
@@ -103,11 +109,10 @@ function parquetOf(columns: readonly Column[], lines: readonly Line[]): Uint8Arr
     compressors: { GZIP: (input) => gzipSync(input, { level: 1 }) },
     kvMetadata: [{ key: 'reflex.schema_version', value: String(ARCHIVE_SCHEMA) }],
   })
-  const columnData = columns.map(([name, type, value]) => ({
+  const columnData = columns.map(([name, , value]) => ({
     name,
     data: rows.map(({ row, line }) => value(row, line)),
-    // Long and distinct values: a dictionary and bounds would only cost time.
-    ...(type === 'json' && { encoding: 'PLAIN' as const, statistics: false }),
+    ...(PLAIN.has(name) && { encoding: 'PLAIN' as const, statistics: false }),
   }))
   void file.write({ columnData, rowGroupSize: lines.length })
   // The writer would encode the texts of a JSON column a second time, so they become JSON last.

@@ -9,8 +9,8 @@ import type { Database } from '../storage/database.ts'
 import type { Unit, UnitOfWork } from '../storage/unit.ts'
 import { together } from '../upkeep/guard.ts'
 
-/** Size of a file's rows as JSON. Encoding this much takes some 50 ms of the scope's time. */
-const FILE_BYTES = 2_000_000
+/** Size of a file's rows as JSON, which bounds the time that encoding takes from the scope. */
+const FILE_BYTES = 1_000_000
 const MOST_ROWS = { limit: 1000, bytes: FILE_BYTES }
 /** Maximum number of files in one run. */
 const MOST_FILES = 8
@@ -135,10 +135,13 @@ export class Archive {
     if (!batch) return file ? this.#abandon(unit, file) : undefined
     const begun = file?.day === batch.day ? file : unit((open) => begin(open, kind, batch.day), together('retention'))
     if (file && begun !== file) await this.#abandon(unit, file)
-    const encoded = encodeArchive(kind, scope, batch.lines)
-    for (const one of encoded) await this.#put(pathOf(scope, begun, one.format), one, batch.lines)
+    const formats: Formats = []
+    for (const one of encodeArchive(kind, scope, batch.lines)) {
+      await this.#put(pathOf(scope, begun, one.format), one, batch.lines)
+      formats.push({ format: one.format, bytes: one.bytes.byteLength, sha256: one.sha256 })
+    }
     unit((open) => {
-      if (batch.remove(open)) complete(open, begun, { ...batch, encoded })
+      if (batch.remove(open)) complete(open, begun, { ...batch, formats })
     }, together('retention'))
   }
 
@@ -181,15 +184,14 @@ function begin(unit: Unit, kind: ArchiveKind, day: string): File {
   return { number: row.number, kind, day }
 }
 
-function complete(unit: Unit, { number }: File, { lines, ids, encoded }: Batch & { encoded: EncodedFile[] }): void {
-  const files: Formats = encoded.map(({ format, bytes, sha256 }) => ({ format, bytes: bytes.byteLength, sha256 }))
+function complete(unit: Unit, { number }: File, { lines, ids, formats }: Batch & { formats: Formats }): void {
   unit.allHidden(
     `UPDATE archive_files SET first_seq = ?2, last_seq = ?3, rows = ?4, files = ?5, ids = ?6, archived_at = ?7 WHERE number = ?1`,
     number,
     lines[0]?.seq ?? 0,
     lines.at(-1)?.seq ?? 0,
     lines.length,
-    JSON.stringify(files),
+    JSON.stringify(formats),
     ids.length === 0 ? null : ids.map(idHash).join(''),
     unit.now,
   )

@@ -85,7 +85,7 @@ export class ArchivedLog implements LogStore {
     const lines: Line[] = old.map((entry) => ({ seq: entry.seq, text: JSON.stringify(entry) }))
     const first_seq = lines[0]?.seq ?? 0
     const last_seq = lines.at(-1)?.seq ?? 0
-    const files = encodeArchive('log', this.#options.project, lines)
+    const files = [...encodeArchive('log', this.#options.project, lines)]
     for (const { format, bytes } of files) writeDurably(this.#pathOf({ day, first_seq }, format), bytes)
     const sha256 = files.find(({ format }) => format === 'jsonl')?.sha256 ?? ''
     const traces = [...new Set(old.map(({ trace_id }) => idHash(trace_id)))].join('')

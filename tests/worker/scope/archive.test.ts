@@ -255,7 +255,7 @@ describe('a bucket that is unavailable', () => {
     await age(stub, 8)
     await isEmpty(stub)
     const { path } = (await filesOf(scope)).find(({ kind }) => kind === 'log')!.files.find(({ format }) => format === 'jsonl')!
-    const [other] = encodeArchive('log', scope, [{ seq: 1, text: '{"seq":1}' }])
+    const [other] = [...encodeArchive('log', scope, [{ seq: 1, text: '{"seq":1}' }])]
     await env.TEST_ARCHIVE.put(path, other!.bytes)
     expect((await call(scopePath(scope, '/log'))).body.detail).toContain('is damaged')
     await env.TEST_ARCHIVE.delete(path)
