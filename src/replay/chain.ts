@@ -74,9 +74,9 @@ function perceivedAs({ perceived: { event }, steps, settings }: Perceiving, sour
   const of = ({ event_ids }: LogEntry) => event_ids.includes(event.id)
   const ended = source.entriesOf('event-ended').find(of)
   if (ended?.status === 'ignored') return { perceived: 'ignored', error: null }
-  const failed = source.entriesOf('filter-failed').findLast(of)
   const passed = steps.length > 0 || source.entriesOf('turn-started').some(of)
-  return failed && !passed ? { perceived: 'failed', error: failed.error } : { perceived: 'joined', error: null }
+  const error = ended?.error ?? source.entriesOf('event-retried').findLast(of)?.error
+  return error != null && !passed ? { perceived: 'failed', error } : { perceived: 'joined', error: null }
 }
 
 type Judging = { recorded: Verdict; filtered: { known: boolean } }
@@ -166,15 +166,18 @@ const nameOf = ({ reflex_id, version, state }: Named): string => `${reflex_id}@$
 function outcomeOfEntry(entry: ReflexEntry): Outcome & Named {
   const { reflex_id, version, state } = entry
   if (entry.kind === 'reflex-passed')
-    return { reflex_id, version, state, action: null, reused: false, reason: entry.reason, error: entry.error }
+    return { reflex_id, version, state, action: null, reused: false, reason: entry.reason, error: errorOf(entry) }
   return { reflex_id, version, state, action: entry.action, reused: entry.reused ?? false, reason: 'fired', error: null }
 }
 
 function outcomeOfStep({ id, version, state, fire, passed }: Step): Outcome & Named {
   const named = { reflex_id: id, version, state }
   if (fire) return { ...named, action: fire.action, reused: fire.reused, reason: 'fired', error: null }
-  return { ...named, action: null, reused: false, reason: passed?.reason ?? 'null', error: passed?.error ?? null }
+  return { ...named, action: null, reused: false, reason: passed?.reason ?? 'null', error: passed && errorOf(passed) }
 }
+
+/** Fuel and time are two nets for the same limit: which one stops a run depends on the machine. */
+const errorOf = ({ reason, error }: { reason: string; error: string | null }): string | null => (reason === 'limit' ? null : error)
 
 /** True if the logged context is not the one that the reflex was shown. */
 const isMasked = (context: ReflexContext, { context_hash }: ReflexEntry): boolean =>

@@ -44,7 +44,7 @@ describe('a pinned replay', () => {
     const { scope } = await withReflex(replying('hello'), { cooldown_s: 600 })
     await accept(scope, 'first')
     expect(await replayed(scope, await accept(scope, 'second'))).toMatchObject({ ...same, compared: 3 })
-    const refused = await withReflex(`function reflex() { return { action_type: 'call_tool', tool: 'nothing', args: {} } }`)
+    const refused = await withReflex(`function reflex(context) { return { action_type: 'call_tool', tool: 'nothing', args: {} } }`)
     expect(await replayed(refused.scope, await accept(refused.scope, 'x'))).toMatchObject({ ...same, compared: 3 })
   })
 

@@ -1,0 +1,173 @@
+import { generateText } from 'ai'
+import type { SettingsPatch } from '../../src/contract/settings/settings.ts'
+import { withDefaults, type Event } from '../../src/core/event.ts'
+import { createVersion, replying } from '../support/reflexes.ts'
+import { hurry, logOf, note, stubOf, until } from '../support/scopes.ts'
+import { ask, effectGates, type behaviours } from '../support/test-agents.ts'
+import { propose, skill } from '../support/two-step-skill.ts'
+
+type Behaviour = Parameters<(typeof behaviours)['set']>[1]
+/** Makes one trace and gives its id. The replay needs `behaviour` again. */
+type Scenario = { behaviour?: Behaviour; run: (scope: string) => Promise<string> }
+
+export async function accept(scope: string, text = 'hi', fields: Record<string, unknown> = {}): Promise<string> {
+  const event = note(scope, text, fields)
+  await stubOf(scope).accept([event], 'http')
+  await stubOf(scope).outcomes([event.id], 10_000)
+  return event.meta.trace_id
+}
+
+const REFUSED = `function reflex(context) { return { action_type: 'call_tool', tool: 'nothing', args: {} } }`
+const action = (fields: string): string => `function reflex(context) { return { ${fields} } }`
+const configured = async (scope: string, patch: SettingsPatch) => void (await stubOf(scope).configure(patch, 'a test'))
+
+/** The last of these events, on a scope whose chain is this reflex. */
+const withReflex = (code: string, { reference = {}, fields = {}, texts = ['hi'] }: Chain = {}): Scenario => ({
+  async run(scope) {
+    const { id } = await createVersion({ code, ...fields })
+    await configured(scope, { reflexes: [{ id, ...reference }] })
+    let trace_id = ''
+    for (const text of texts) trace_id = await accept(scope, text)
+    return trace_id
+  },
+})
+type Chain = { reference?: object; fields?: object; texts?: string[] }
+
+const withTurn = (behaviour: Behaviour, text = 'hi', fields: Record<string, unknown> = {}): Scenario => ({
+  behaviour,
+  run: (scope) => accept(scope, text, fields),
+})
+
+const withSkill = (changes: Record<string, unknown>, proposal: Record<string, unknown> = {}): Scenario => ({
+  async run(scope) {
+    await propose(scope, await skill(changes), proposal)
+    const decided = (await logOf(stubOf(scope))).find(({ kind }) => kind === 'skill-decided')
+    return decided?.trace_id ?? ''
+  },
+})
+
+const filtered = (text: string): Scenario => ({
+  async run(scope) {
+    await configured(scope, { retry: { max_attempts: 1 } })
+    return accept(scope, text)
+  },
+})
+
+async function overlapping(scope: string): Promise<string> {
+  await configured(scope, { overlap: 'drop' })
+  const gate = Promise.withResolvers<void>()
+  effectGates.set(scope, gate.promise)
+  const first = note(scope, 'first')
+  await stubOf(scope).accept([first], 'http')
+  await until(async () => (await logOf(stubOf(scope))).some(({ kind }) => kind === 'effect-started'), 'the turn runs')
+  const dropped = await accept(scope, 'second')
+  gate.resolve()
+  await stubOf(scope).outcomes([first.id], 10_000)
+  return dropped
+}
+
+async function ticked(scope: string): Promise<string> {
+  await stubOf(scope).setTimer('often', { every_s: 3600 }, 'a test')
+  await hurry(stubOf(scope))
+  const accepted = (await logOf(stubOf(scope))).find((entry) => entry.kind === 'event-accepted')
+  await stubOf(scope).outcomes(accepted?.event_ids ?? [], 10_000)
+  return accepted?.trace_id ?? ''
+}
+
+async function pulled(scope: string): Promise<string> {
+  await configured(scope, { consumer: 'pull' })
+  const event = note(scope, 'for another process')
+  await stubOf(scope).accept([event], 'http')
+  return event.meta.trace_id
+}
+
+const planOf = (second: string, compensation: object[] = []) => ({
+  budget: { max_cost_usd: 1, max_latency_ms: 20_000 },
+  steps: ['first {{what}}', second].map((text) => ({ tool: 'act', args: { text }, timeout_ms: 5000 })),
+  compensation,
+  result_map: { done: '{{what}}' },
+})
+
+export const scenarios: Record<string, Scenario> = {
+  'filter-passed': filtered('fine'),
+  'filter-ignored': filtered('noise'),
+  'filter-failed': filtered('bad filter'),
+  'reflex-fired-reply': withReflex(replying('hello')),
+  'reflex-fired-tool': withReflex(action(`action_type: 'call_tool', tool: 'act', args: { text: context.event.text }`)),
+  'reflex-fired-scratch': withReflex(action(`action_type: 'set_scratch', key: 'seen', value: context.window['1m'].total`)),
+  'reflex-fired-consuming': withReflex(action(`action_type: 'reply', content: 'done', consume: true`)),
+  'reflex-escalated': withReflex(action(`action_type: 'escalate', reason: 'look'`)),
+  'reflex-emitted': withReflex(
+    `function reflex({ event }) {
+      if (event.text !== 'hi') return null
+      return { action_type: 'emit_event', event: { type: 'test.note', text: 'from a reflex' } }
+    }`,
+  ),
+  'reflex-passed': withReflex('function reflex(context) { return null }'),
+  'reflex-failed': withReflex(`function reflex(context) { throw new Error('it broke') }`),
+  'reflex-limit': withReflex('function reflex(context) { for (;;) {} }'),
+  'reflex-invalid-action': withReflex(action(`action_type: 'dance'`)),
+  'reflex-refused': withReflex(REFUSED),
+  'reflex-cooldown': withReflex(replying('hello'), { reference: { cooldown_s: 600 }, texts: ['first', 'second'] }),
+  'reflex-rate': withReflex(replying('hello'), { reference: { rate: 1 }, texts: ['first', 'second'] }),
+  'reflex-reused': withReflex(action(`action_type: 'reply', content: 'once', idempotence_key: 'k'`), { texts: ['first', 'second'] }),
+  'reflex-recent-actions': withReflex(action(`action_type: 'reply', content: String(context.recent_actions.length)`), {
+    texts: ['first', 'second', 'third'],
+  }),
+  'reflex-suspended': withReflex(`function reflex(context) { throw new Error('it broke') }`, {
+    texts: ['1', '2', '3', '4', '5', '6', '7'],
+  }),
+  'reflex-shadow': withReflex(replying('hello'), { fields: { state: 'shadow' } }),
+  'reflex-missing': {
+    async run(scope) {
+      await configured(scope, { reflexes: [{ id: 'nobody-wrote-it' }] })
+      return accept(scope)
+    },
+  },
+  'turn-nothing': withTurn(async () => null),
+  'turn-result': withTurn(async (context, deps) => {
+    deps.reply(`${context.events.length} notes`)
+    context.scratch['last'] = deps.now()
+    return { events: context.countByType(), attempt: deps.attempt, age: deps.now() - context.created_at }
+  }),
+  'turn-failed': withTurn(async () => {
+    throw new Error('the trigger broke')
+  }),
+  'turn-tools': withTurn(async (_context, deps) => ({
+    one: await deps.call('act', { text: 'one' }),
+    once: await deps.call('act_once', { text: 'two' }),
+    done: deps.done('act_once', { text: 'two' }),
+  })),
+  'turn-tool-failed': withTurn(async (_context, deps) => ({ failed: await deps.call('act', { text: 'throw' }).catch(String) })),
+  'turn-model': withTurn(async (_context, deps) => ({ said: await ask(deps, 'what do you say?') })),
+  'turn-model-tools': withTurn(async (_context, deps) => {
+    const { text } = await generateText({ model: deps.model, prompt: 'call a tool', tools: deps.tools, maxRetries: 0 })
+    return { text }
+  }),
+  'turn-model-failed': withTurn(async (_context, deps) => ({ said: await ask(deps, 'fail').catch(() => 'nothing') })),
+  'turn-emitted': withTurn(async (context, deps) => {
+    if (context.events.some(({ source }) => source === 'agent')) return null
+    const event = withDefaults({ type: 'test.note', text: 'a child' }, { now: deps.now(), source: 'agent', scope: deps.scope })
+    await deps.store.publish(event as Event)
+    return { published: 1 }
+  }),
+  'turn-redacted': withTurn(async (context, deps) => ask(deps, `Extract one value: ${JSON.stringify(context.events)} said all`), 'log in', {
+    password: 'correct-horse-battery',
+  }),
+  'overlap-dropped': { behaviour: async (_context, deps) => deps.call('act', { text: 'slow' }), run: overlapping },
+  timer: { behaviour: async (context) => ({ types: context.countByType() }), run: ticked },
+  pull: { run: pulled },
+  'gate-allowed': withSkill({}),
+  'gate-compat': withSkill({ compat: { env: ['prod'] } }),
+  'gate-preconditions': withSkill({
+    preconditions: { tools_available: ['act'], data_present: ['what'], invariants: ['inputs.what == "y"'] },
+  }),
+  'gate-clarify': withSkill({}, { inputs: {} }),
+  'gate-score': withSkill({}, { why: 'no reason' }),
+  'gate-policy': withSkill({ policy: { allow_roles: ['publisher'], deny_if: ['true'] } }),
+  'gate-approval': withSkill({ policy: { allow_roles: ['publisher'], needs_approval_if: ['true'] } }),
+  'plan-failed': withSkill({ plan: planOf('throw') }),
+  'plan-compensated': withSkill({
+    plan: planOf('throw', [{ when: 'partial_failure', tool: 'act', args: { text: 'undo' } }]),
+  }),
+}
