@@ -1,16 +1,22 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 
 /**
- * Completes the scope's generated migrations: a table whose key is not an integer is made WITHOUT
- * ROWID, so that a row is one write and not two. drizzle-kit cannot say that.
+ * Completes the generated migrations: a scope's tables whose key is not an integer, and D1's table
+ * of statistics, are made WITHOUT ROWID, so that a row is one write and not two. drizzle-kit cannot
+ * say that.
  */
-const FILE = 'migrations/scope/0000_start.sql'
 const BREAK = '--> statement-breakpoint'
 
-const statements = readFileSync(FILE, 'utf8').split(BREAK)
-const changed = statements.map((statement) =>
-  /^\s*CREATE TABLE/.test(statement) && /PRIMARY KEY/.test(statement) && !/integer PRIMARY KEY/i.test(statement)
-    ? statement.replace(/\)(?: WITHOUT ROWID)?;(\s*)$/, ') WITHOUT ROWID;$1')
-    : statement,
-)
-writeFileSync(FILE, changed.join(BREAK))
+function complete(file: string, tables: RegExp): void {
+  const changed = readFileSync(file, 'utf8')
+    .split(BREAK)
+    .map((statement) =>
+      tables.test(statement) && /PRIMARY KEY/.test(statement) && !/integer PRIMARY KEY/i.test(statement)
+        ? statement.replace(/\)(?: WITHOUT ROWID)?;(\s*)$/, ') WITHOUT ROWID;$1')
+        : statement,
+    )
+  writeFileSync(file, changed.join(BREAK))
+}
+
+complete('migrations/scope/0000_start.sql', /^\s*CREATE TABLE/)
+complete('migrations/0000_start.sql', /^\s*CREATE TABLE `statistics`/)

@@ -149,6 +149,15 @@ CREATE TABLE `scopes` (
 );
 --> statement-breakpoint
 CREATE INDEX `scopes_wake` ON `scopes` (`wake_at`);--> statement-breakpoint
+CREATE TABLE `statistics` (
+	`family` text NOT NULL,
+	`bucket` text NOT NULL,
+	`start` integer NOT NULL,
+	`scope` text NOT NULL,
+	`values` text NOT NULL,
+	PRIMARY KEY(`family`, `bucket`, `start`, `scope`)
+) WITHOUT ROWID;
+--> statement-breakpoint
 CREATE TABLE `blocks` (
 	`scope` text NOT NULL,
 	`address` text NOT NULL,

@@ -4,6 +4,7 @@ import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
 import { forgetReflexMetrics } from '../store/artifacts/reflex-metrics.ts'
 import { forgetScopes } from '../store/scopes.ts'
+import { forgetStatistics } from '../store/statistics.ts'
 import { storeOf } from '../store/store.ts'
 
 /** A step of the sweep that deletes old rows of an agent's own table in D1. */
@@ -60,6 +61,7 @@ export async function forgetOld(env: Env, { now, step, retention }: Asked): Prom
   await step('forgetting scopes', () => repeat(() => forgetScopes(db, long_before(), BATCH)))
   await step('forgetting queued events', () => repeat(() => forgetQueued(db, before(), BATCH)))
   await step('forgetting metrics', () => repeat(() => forgetReflexMetrics(db, long_before(), BATCH)))
+  await step('forgetting statistics', () => repeat(() => forgetStatistics(db, now, BATCH)))
   const events = await step('forgetting events', async () => {
     let sum = 0
     for (let after: string | null = '-1'; after !== null && goesOn(); statements += 1) {

@@ -58,8 +58,10 @@ const BELOW_ONE = -1
 
 export const emptyHistogram = (): Histogram => ({ buckets: {}, count: 0, max: 0 })
 
+export const sampleBucket = (value: number): number => (value < 1 ? BELOW_ONE : Math.floor(Math.log2(value) * BUCKETS_PER_DOUBLING))
+
 export function countSample(histogram: Histogram, value: number): void {
-  const bucket = value < 1 ? BELOW_ONE : Math.floor(Math.log2(value) * BUCKETS_PER_DOUBLING)
+  const bucket = sampleBucket(value)
   histogram.buckets[bucket] = (histogram.buckets[bucket] ?? 0) + 1
   histogram.count += 1
   histogram.max = Math.max(histogram.max, value)
@@ -77,15 +79,18 @@ export function mergeHistograms(list: readonly Histogram[]): Histogram {
 
 /** Integers; all 0 without samples. */
 export function percentiles(histogram: Histogram): Percentiles {
-  const sorted = Object.entries(histogram.buckets)
+  const at = (share: number): number => Math.round(Math.min(percentile(histogram, share), histogram.max))
+  return { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: histogram.max }
+}
+
+/** The middle of the bucket that holds this share of the samples; 0 without samples. */
+export function percentile({ buckets, count }: Pick<Histogram, 'buckets' | 'count'>, share: number): number {
+  const sorted = Object.entries(buckets)
     .map(([bucket, samples]) => ({ bucket: Number(bucket), samples }))
     .sort((one, other) => one.bucket - other.bucket)
-  const at = (share: number): number => {
-    let left = Math.ceil(histogram.count * share)
-    const found = sorted.find(({ samples }) => (left -= samples) <= 0)
-    return found ? Math.round(Math.min(middleOf(found.bucket), histogram.max)) : 0
-  }
-  return { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: histogram.max }
+  let left = Math.ceil(count * share)
+  const found = sorted.find(({ samples }) => (left -= samples) <= 0)
+  return found ? middleOf(found.bucket) : 0
 }
 
 const middleOf = (bucket: number): number => (bucket === BELOW_ONE ? 0 : 2 ** ((bucket + 0.5) / BUCKETS_PER_DOUBLING))

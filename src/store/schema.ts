@@ -3,6 +3,7 @@ import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-o
 import { approvalStatuses, type ApprovalRun } from '../contract/approval.ts'
 import { artifactKinds, stages, type ArtifactHead, type ArtifactKind } from '../contract/artifact.ts'
 import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
+import { buckets } from '../contract/reports/statistics.ts'
 import { skillSharing } from '../contract/skill.ts'
 
 /**
@@ -181,6 +182,19 @@ export const reflexMetrics = sqliteTable(
     updated_at: integer().notNull(),
   },
   (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
+)
+
+/** What a scope counted by minute, hour, day and in all. `values`: numbers by label and name. */
+export const statistics = sqliteTable(
+  'statistics',
+  {
+    family: text({ enum: ['scope', 'reflex', 'skill'] }).notNull(),
+    bucket: text({ enum: buckets }).notNull(),
+    start: integer().notNull(),
+    scope: text().notNull(),
+    values: text().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.family, table.bucket, table.start, table.scope] })],
 )
 
 /** Skill runs that await a decision. `pending` after `expires_at` means expired. */

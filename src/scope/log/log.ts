@@ -30,7 +30,7 @@ export class Log {
   readonly #now: () => number
   readonly #hider: SecretHider
   readonly #listeners: LogListener[] = []
-  #appended: (entries: readonly NewEntry[]) => void = () => {}
+  readonly #appended: ((entries: readonly NewEntry[]) => void)[] = []
   #last: number
   /** Entries of the open unit of work, which are not in the table yet. */
   #unwritten: Text[] = []
@@ -88,7 +88,7 @@ export class Log {
 
   /** `appended` is called with new entries, in the transaction that writes them. */
   onAppend(appended: (entries: readonly NewEntry[]) => void): void {
-    this.#appended = appended
+    this.#appended.push(appended)
   }
 
   /** Appends entries for `Unit.log`. Returns the `seq` of the first. */
@@ -101,7 +101,7 @@ export class Log {
       return { seq, text: this.#hider.text(this.#textOf({ seq, at, ...entry })) }
     })
     this.#last += entries.length
-    this.#appended(entries)
+    for (const appended of this.#appended) appended(entries)
     for (const text of texts) {
       this.#unwritten.push(text)
       this.#unannounced.push(text)

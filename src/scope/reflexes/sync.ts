@@ -48,8 +48,8 @@ export class ReflexSync {
     })
     this.#copy.load()
     alarm.source(() => this.#due)
-    outbox.source(() => this.#reportUses())
-    outbox.source(() => this.#reportMetrics())
+    outbox.source({ send: () => this.#reportUses() })
+    outbox.source({ send: () => this.#reportMetrics() })
   }
 
   moved(unit: Unit, { id, version, state: from }: ReflexVersion, state: ReflexState, reason: string): void {

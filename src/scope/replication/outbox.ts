@@ -49,6 +49,9 @@ export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: ()
   }
 }
 
+/** `due`: when it has to be sent although nothing else changes. */
+export type Source = { send: () => Promise<void>; due?: () => number | null }
+
 type Parts = {
   database: Database
   alarm: Alarm
@@ -65,7 +68,7 @@ type Parts = {
  */
 export class Outbox {
   readonly #parts: Parts
-  readonly #sources: (() => Promise<void>)[] = []
+  readonly #sources: Source[] = []
   #due: number | null
   #flushing: Promise<void> | null = null
   /** Something changed during a flush that may have missed it. */
@@ -79,15 +82,15 @@ export class Outbox {
     this.#parts = parts
     this.#is_new = !parts.database.laid
     this.#due = this.waiting > 0 ? parts.now() : null
-    parts.alarm.source(() => this.#due)
+    parts.alarm.source(() => this.#dueAt)
     parts.events.onChange(() => this.#soon())
     // D1 answered, so the pauses between retries start over.
     parts.events.resetBackoff(() => (this.#failures = 0))
   }
 
-  /** Registers state that is replicated with the rest but kept elsewhere. */
-  source(send: () => Promise<void>): void {
-    this.#sources.push(send)
+  /** Registers state that is replicated with the rest but kept elsewhere, or at its own times. */
+  source(source: Source): void {
+    this.#sources.push(source)
   }
 
   /** Number of events (or of log entries that name them) and items that D1 does not have. */
@@ -101,7 +104,14 @@ export class Outbox {
   }
 
   get due(): boolean {
-    return this.#due !== null && this.#due <= this.#parts.now()
+    return this.#dueAt !== null && this.#dueAt <= this.#parts.now()
+  }
+
+  /** Sources with their own times wait for the next flush, or for the end of a pause. */
+  get #dueAt(): number | null {
+    if (this.#due !== null || this.#flushing) return this.#due
+    const times = this.#sources.map((source) => source.due?.() ?? null).filter((at) => at !== null)
+    return times.length === 0 ? null : Math.min(...times)
   }
 
   /** Replicates the value under its key; replaces a value that still waits under the key. */
@@ -136,7 +146,8 @@ export class Outbox {
   arm(): void {
     if (this.#is_new) this.#soon()
     this.#is_new = false
-    if (this.#due !== null) this.#parts.alarm.by(this.#due)
+    const at = this.#dueAt
+    if (at !== null) this.#parts.alarm.by(at)
   }
 
   /** Replicates all pending changes. Joins a flush that is running. */
@@ -158,7 +169,7 @@ export class Outbox {
     const attempt = async (work: () => Promise<unknown>) => work().catch((error: unknown) => void failed.push(error))
     await attempt(() => events.send(unit))
     for (const topic of Object.keys(topics) as Topic[]) await attempt(() => this.#sendItems(topic))
-    for (const send of this.#sources) await attempt(send)
+    for (const { send } of this.#sources) await attempt(send)
     if (failed.length === 0) {
       this.#failures = 0
       this.#error = null

@@ -14,6 +14,7 @@ import { Records } from '../reflexes/stats.ts'
 import { EventReplica } from '../replication/event-replica.ts'
 import { Outbox, topicsOf } from '../replication/outbox.ts'
 import { SettingsStore } from '../settings/settings-store.ts'
+import { Statistics } from '../statistics/statistics.ts'
 import { Alarm } from '../upkeep/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
 import { Counters } from './counters.ts'
@@ -70,10 +71,12 @@ export function composeGround(host: Host) {
   const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count })
   const replica = new EventReplica({ database, log, db, now, scope: report, wake: () => alarm.next(), guard })
   const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
+  const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })
+  outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
   const changed = () => outbox.arm()
   const reset = (error: unknown) => dropObject(context, scope, error)
   const deferred = new Deferred()
-  const unit = unitOfWork({ database, log, counters, buffered: [records], deferred, guard, alarm, changed, reset, now })
+  const unit = unitOfWork({ database, log, counters, buffered: [records, statistics], deferred, guard, alarm, changed, reset, now })
   return {
     ...host,
     now,
@@ -92,6 +95,7 @@ export function composeGround(host: Host) {
     inbox,
     view: new InboxView(database),
     records,
+    statistics,
     memory,
     replica,
     outbox,

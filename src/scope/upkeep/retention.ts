@@ -20,6 +20,7 @@ type Parts = Pick<
   | 'log'
   | 'log_parts'
   | 'counters'
+  | 'statistics'
   | 'effects'
   | 'done_keys'
   | 'action_keys'
@@ -71,6 +72,7 @@ export class Retention {
     memory.expire(unit, before)
     this.#parts.guard.forget(before)
     this.#parts.counters.snapshot(unit, log)
+    unit.write(...this.#parts.statistics.snapshot())
     const kept = replica.unreplicated
     const gone = [
       // Events that D1 does not have yet are kept, and so is the log that names them.

@@ -16,7 +16,7 @@ function outboxOf(source: () => Promise<void>) {
     events: { waiting: 0, send: async () => {}, resetBackoff: () => {}, onChange: (hook) => void (changed = hook) },
     topics: { approvals: async () => {}, 'approved-runs': async () => {}, 'reflex-moves': async () => {}, 'released-keys': async () => {} },
   })
-  outbox.source(source)
+  outbox.source({ send: source })
   return { outbox, change: () => changed(), due: () => due(5000) }
 }
 

@@ -1,0 +1,38 @@
+import { z } from 'zod'
+
+/** The kinds of buckets and their length in ms. `all` is one bucket since the scope exists. */
+export const bucketSteps = { minute: 60_000, hour: 3_600_000, day: 86_400_000, all: Number.POSITIVE_INFINITY } as const
+export const buckets = ['minute', 'hour', 'day', 'all'] as const
+export type Bucket = (typeof buckets)[number]
+/** A bucket of `scope` has one label, the empty one; the others are labelled by their ids. */
+export type Family = 'scope' | 'reflex' | 'skill'
+
+/** Numbers by label and name. They add up over buckets; of `max_…` the largest counts. */
+export type Values = Record<string, Record<string, number>>
+export type BucketRow = { family: Family; bucket: Bucket; start: number; values: Values }
+
+/** The label of all ids beyond the number of labels that a bucket has. */
+export const OTHER_LABEL = '(other)'
+
+export const bucketStart = (bucket: Bucket, at: number): number =>
+  bucket === 'all' ? 0 : Math.floor(at / bucketSteps[bucket]) * bucketSteps[bucket]
+
+const time = z.iso.datetime()
+const value = z.number().nullable().describe('Null without data, such as a share of nothing.')
+export const statistics = z
+  .object({
+    metric: z.string(),
+    unit: z.enum(['count', 'share', 'usd', 'ms', 'time']),
+    bucket: z.enum(buckets),
+    since: time,
+    until: time,
+    series: z.array(
+      z.object({
+        label: z.string().nullable().describe('The id or scope that `by` asks for; null for the total.'),
+        total: value.describe('Over all buckets of the answer.'),
+        points: z.array(z.object({ at: time.describe('The start of the bucket.'), value })).describe('Buckets with data, oldest first.'),
+      }),
+    ),
+    more: z.boolean().describe('There are more series than the 100 first ones.'),
+  })
+  .meta({ id: 'Statistics' })

@@ -1,0 +1,122 @@
+import { desc, eq } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import { jsonChunks } from '../base/byte-length.ts'
+import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
+import { bucketSteps, type Bucket, type BucketRow, type Family } from '../contract/reports/statistics.ts'
+import { patternMatchesSql, prefixOf } from '../contract/scope-pattern.ts'
+import { reflexMetrics } from './schema.ts'
+
+const DAY_MS = 86_400_000
+/** How long buckets are kept. Days and totals are kept for good. */
+const KEPT_MS = { minute: DAY_MS, hour: 31 * DAY_MS }
+/** Sorts after every character of a scope. */
+const LAST = '\u007F'
+
+/** Writes absolute values: a repetition changes nothing. */
+export async function writeStatistics(db: D1Database, scope: string, rows: readonly BucketRow[]): Promise<void> {
+  const chunks = jsonChunks(rows.map((row) => JSON.stringify(row)))
+  if (chunks.length > 0) await db.batch(chunks.map((chunk) => db.prepare(UPSERT).bind(chunk, scope)))
+}
+
+const UPSERT = `INSERT INTO statistics (family, bucket, start, scope, "values")
+  SELECT value->>'family', value->>'bucket', value->>'start', ?2, value->'values' FROM json_each(?1) WHERE true
+  ON CONFLICT (family, bucket, start, scope) DO UPDATE SET "values" = excluded."values"`
+
+/** Deletes expired minutes and hours. */
+export async function forgetStatistics(db: D1Database, now: number, limit: number): Promise<number> {
+  const gone = await db.batch(
+    (['scope', 'reflex', 'skill'] as const).flatMap((family) =>
+      (['minute', 'hour'] as const).map((bucket) => db.prepare(FORGET).bind(family, bucket, now - KEPT_MS[bucket], limit)),
+    ),
+  )
+  return gone.reduce((most, { meta }) => Math.max(most, meta.changes), 0)
+}
+
+const FORGET = `DELETE FROM statistics WHERE (family, bucket, start, scope) IN (SELECT family, bucket, start, scope FROM statistics
+  WHERE family = ?1 AND bucket = ?2 AND start < ?3 LIMIT ?4)`
+
+/** `keys`: names of numbers, a histogram's without the bucket. `since`, `until`: starts, in ms. */
+export type StatisticsQuery = {
+  family: Family
+  bucket: Bucket
+  since: number
+  until: number
+  patterns: readonly string[]
+  keys: readonly string[]
+  by: 'label' | 'scope' | null
+}
+/** A sum over scopes and, unless `by` asks for them, labels. */
+export type Sum = { start: number; series: string; key: string; value: number }
+
+/** More sums than this are an error: a Worker holds them in memory. */
+export const MOST_SUMS = 50_000
+
+/** Sums the buckets of a range: one search of the primary key for each start and range of scopes. */
+export async function sumStatistics(db: D1Database, query: StatisticsQuery): Promise<Sum[]> {
+  return (await statisticsStatement(db, query).all<Sum>()).results
+}
+
+export function statisticsStatement(
+  db: D1Database,
+  { family, bucket, since, until, patterns, keys, by }: StatisticsQuery,
+): D1PreparedStatement {
+  const series = by === 'label' ? 'label.key' : by === 'scope' ? 's.scope' : `''`
+  const seen = patterns.includes('*') ? 'true' : `EXISTS (SELECT 1 FROM json_each(?6) WHERE ${patternMatchesSql('s.scope')})`
+  const sql = `WITH RECURSIVE starts (start) AS (SELECT ?3 UNION ALL SELECT start + ?7 FROM starts WHERE start + ?7 < ?4)
+    SELECT s.start AS start, ${series} AS series, number.key AS "key",
+      CASE WHEN number.key GLOB 'max_*' THEN max(number.value) ELSE sum(number.value) END AS value
+    FROM starts CROSS JOIN json_each(?5) AS range
+      CROSS JOIN statistics AS s ON s.family = ?1 AND s.bucket = ?2 AND s.start = starts.start
+        AND s.scope >= range.value->>0 AND s.scope < range.value->>1
+      CROSS JOIN json_each(s."values") AS label CROSS JOIN json_each(label.value) AS number
+    WHERE ${seen} AND substr(number.key, 1, instr(number.key || '.', '.') - 1) IN (SELECT value FROM json_each(?8))
+    GROUP BY 1, 2, 3 LIMIT ${MOST_SUMS + 1}`
+  const step = bucket === 'all' ? 1 : bucketSteps[bucket]
+  const ranges = JSON.stringify(rangesOf(patterns))
+  return db.prepare(sql).bind(family, bucket, since, until, ranges, JSON.stringify(patterns), step, JSON.stringify(keys))
+}
+
+/** Ranges of scopes that do not overlap and hold all that the patterns match. */
+function rangesOf(patterns: readonly string[]): [string, string][] {
+  const prefixes = [...new Set(patterns.filter((pattern) => pattern.includes('*')).map(prefixOf))]
+  const open = prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other)))
+  const exact = new Set(patterns.filter((pattern) => !pattern.includes('*') && !open.some((prefix) => pattern.startsWith(prefix))))
+  return [
+    ...open.map((prefix): [string, string] => [prefix, `${prefix}${LAST}`]),
+    // A space sorts before every character of a scope.
+    ...Array.from(exact, (scope): [string, string] => [scope, `${scope} `]),
+  ]
+}
+
+/** Maximum number of rows read per reflex: those of the scopes that reported last. */
+const MOST_ROWS = 5000
+
+export type ToldMetrics = { reflex_id: string; version: number; metrics: ReflexMetrics }
+export type ScopeMetrics = { version: number; scope: string; metrics: ReflexMetrics }
+
+/** Writes a scope's counters in one batch. Stale ones change nothing. `now` in ms. */
+export async function tellReflexMetrics(db: D1Database, scope: string, entries: readonly ToldMetrics[], now: number): Promise<void> {
+  const chunks = jsonChunks(entries.map((entry) => JSON.stringify(entry)))
+  if (chunks.length > 0) await db.batch(chunks.map((chunk) => db.prepare(UPSERT_METRICS).bind(chunk, scope, now)))
+}
+
+const UPSERT_METRICS = `INSERT INTO reflex_metrics (reflex_id, version, scope, metrics, updated_at)
+  SELECT value->>'reflex_id', value->>'version', ?2, value->'metrics', ?3 FROM json_each(?1) WHERE true
+  ON CONFLICT (reflex_id, version, scope) DO UPDATE SET metrics = excluded.metrics, updated_at = excluded.updated_at
+  WHERE excluded.updated_at >= reflex_metrics.updated_at`
+
+export async function forgetReflexMetrics(db: D1Database, before: number, limit: number): Promise<number> {
+  const sql = 'DELETE FROM reflex_metrics WHERE rowid IN (SELECT rowid FROM reflex_metrics WHERE updated_at < ?1 LIMIT ?2)'
+  return (await db.prepare(sql).bind(before, limit).run()).meta.changes
+}
+
+/** One row for each version and scope, last reported first. */
+export async function metricsOf(db: D1Database, id: string): Promise<ScopeMetrics[]> {
+  const { version, scope, metrics, updated_at } = reflexMetrics
+  return drizzle(db)
+    .select({ version, scope, metrics })
+    .from(reflexMetrics)
+    .where(eq(reflexMetrics.reflex_id, id))
+    .orderBy(desc(updated_at))
+    .limit(MOST_ROWS)
+}
