@@ -16,6 +16,7 @@ import { healthReportRoutes, healthRoutes } from './operations/health.ts'
 import { keySource } from './auth/key-source.ts'
 import { keyRoutes } from './operations/keys.ts'
 import { mcpRoutes } from './mcp/routes.ts'
+import { prometheusRoutes } from './operations/prometheus.ts'
 import { proposeSkillRoutes } from './skills/propose.ts'
 import { pullRoutes } from './scopes/pull.ts'
 import { reflexMetricsRoutes } from './reflexes/metrics.ts'
@@ -24,6 +25,7 @@ import { refuseInvalid } from './problems/refusals.ts'
 import { scopeEventRoutes } from './events/scope-events.ts'
 import { scopeRoutes } from './scopes/scopes.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
+import { statisticsRoutes } from './operations/statistics.ts'
 import { timerRoutes } from './scopes/timers.ts'
 import { traceReplayRoutes } from './traces/routes.ts'
 import { traceRoutes } from './traces/traces.ts'
@@ -51,7 +53,7 @@ export function createApp(agents: AgentRegistry) {
   // G7: the routes above are open; every route below needs a key.
   open.use('/v1/scopes/:scope/ws', ticketed(redeemTicket))
   open.use('/v1/scopes/:scope/stream', ticketed(redeemTicket))
-  for (const path of ['/v1/*', '/health/*']) open.use(path, authenticated(keySource), rateLimited)
+  for (const path of ['/v1/*', '/health/*', '/metrics']) open.use(path, authenticated(keySource), rateLimited)
 
   const app = open
     .route('/', healthReportRoutes)
@@ -71,6 +73,8 @@ export function createApp(agents: AgentRegistry) {
     .route('/', approvalRoutes)
     .route('/', deadLetterRoutes)
     .route('/', keyRoutes)
+    .route('/', statisticsRoutes)
+    .route('/', prometheusRoutes)
     .route('/', traceReplayRoutes)
     .route('/', traceRoutes)
   for (const { routes } of agents.agents) if (routes) app.route('/', routes)

@@ -184,7 +184,7 @@ export const reflexMetrics = sqliteTable(
   (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
 )
 
-/** What a scope counted by minute, hour, day and in all. `values`: numbers by label and name. */
+/** The numbers that a scope counted by minute, hour, day and in all. `values`: numbers by label and name. */
 export const statistics = sqliteTable(
   'statistics',
   {

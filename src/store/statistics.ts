@@ -1,10 +1,11 @@
-import { desc, eq } from 'drizzle-orm'
+import { count, desc, eq, isNotNull, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { jsonChunks } from '../base/byte-length.ts'
 import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
 import { bucketSteps, type Bucket, type BucketRow, type Family } from '../contract/reports/statistics.ts'
 import { patternMatchesSql, prefixOf } from '../contract/scope-pattern.ts'
-import { reflexMetrics } from './schema.ts'
+import { readableBy } from './artifact-patterns.ts'
+import { artifactVersions, reflexMetrics } from './schema.ts'
 
 const DAY_MS = 86_400_000
 /** How long buckets are kept. Days and totals are kept for good. */
@@ -51,7 +52,7 @@ export type Sum = { start: number; series: string; key: string; value: number }
 /** More sums than this are an error: a Worker holds them in memory. */
 export const MOST_SUMS = 50_000
 
-/** Sums the buckets of a range: one search of the primary key for each start and range of scopes. */
+/** Sums buckets: one search of the primary key for each start and range of scopes. */
 export async function sumStatistics(db: D1Database, query: StatisticsQuery): Promise<Sum[]> {
   return (await statisticsStatement(db, query).all<Sum>()).results
 }
@@ -119,4 +120,15 @@ export async function metricsOf(db: D1Database, id: string): Promise<ScopeMetric
     .where(eq(reflexMetrics.reflex_id, id))
     .orderBy(desc(updated_at))
     .limit(MOST_ROWS)
+}
+
+/** Numbers of versions that a key may read. `learned`: written by an agent. */
+export async function countVersions(db: D1Database, scopes: readonly string[]) {
+  const { kind, state, provenance } = artifactVersions
+  const learned = isNotNull(sql`${provenance}->>'scope'`)
+  return drizzle(db)
+    .select({ kind, state, versions: count(), learned: sql<number>`coalesce(sum(${learned}), 0)` })
+    .from(artifactVersions)
+    .where(await readableBy(db, scopes))
+    .groupBy(kind, state)
 }

@@ -31,6 +31,7 @@ const tags = [
   { name: 'Dead letters', description: 'Events that could not be processed: inspect, retry or discard them.' },
   { name: 'Keys', description: 'Roles and scopes of callers.' },
   { name: 'Health', description: 'Liveness, readiness and state.' },
+  { name: 'Statistics', description: 'Numbers over time, and the totals for Prometheus.' },
 ]
 
 export const documentInfo = {

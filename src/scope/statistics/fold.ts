@@ -159,7 +159,11 @@ function endTurn({ status, usage, duration_ms, span_id }: TurnEnded, { record, a
   sums.cost_usd += cost_usd
   const turn = turnOf(record, span_id)
   record.turn = null
-  const measured: Counts = { turns: 1, turn_cost_usd: cost_usd, ...(duration_ms !== null && sample('turn_ms', duration_ms)) }
+  const measured: Counts = {
+    turns: 1,
+    turn_cost_usd: cost_usd,
+    ...(duration_ms !== null && { turn_time_ms: duration_ms, ...sample('turn_ms', duration_ms) }),
+  }
   const used = Object.entries(turn?.skills ?? {})
   const counts: Counts = { ...measured, turns_failed: status === 'failed' || status === 'timeout' ? 1 : 0 }
   if (turn?.has_bulletin && used.some(([, { ok }]) => ok > 0)) {

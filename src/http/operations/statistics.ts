@@ -1,0 +1,111 @@
+import { z } from '@hono/zod-openapi'
+import { buckets, bucketStart, bucketSteps, statistics, type Bucket } from '../../contract/reports/statistics.ts'
+import { scopePattern } from '../../contract/scope-pattern.ts'
+import { countVersions, MOST_SUMS, sumStatistics, type StatisticsQuery } from '../../store/statistics.ts'
+import { storeOf } from '../../store/store.ts'
+import { guard, instant, json, problems, resource, routes } from '../describe/describe.ts'
+import { demandCoverage, invalid } from '../problems/refusals.ts'
+import { metrics, TURN_KEYS, type Metric, type Sums } from './statistics-metrics.ts'
+
+const MOST_POINTS = 1500
+const MOST_SERIES = 100
+const DAY_MS = bucketSteps.day
+/** The default range, as far back from now. */
+const RANGE_MS: Record<Bucket, number> = { minute: bucketSteps.hour, hour: DAY_MS, day: 30 * DAY_MS, all: 1 }
+
+const names = Object.keys(metrics) as [string, ...string[]]
+const route = routes('Statistics')
+const read = route('get /v1/stats', 'getStatistics', 'Get a metric over time', {
+  description:
+    'Numbers of the scopes that the key covers, in buckets of UTC. Minutes are kept for a day, hours for 31 days, days and totals for good. ' +
+    `The newest buckets lag by up to a minute, 10 minutes (hour) or an hour (day). At most ${MOST_POINTS} buckets. docs/stats.md defines the metrics.`,
+  ...guard({ roles: ['viewer'] }),
+  request: {
+    query: z.object({
+      metric: z.enum(names).describe('The name of a metric in docs/stats.md.'),
+      by: z.enum(['scope', 'reflex', 'skill']).optional().describe('One series for each, largest totals first. Without it: the total.'),
+      bucket: z.enum(buckets).default('hour').describe('`all` is one bucket without a time range.'),
+      since: instant.optional().describe('Default: an hour (minute), a day (hour) or 30 days (day) before `until`.'),
+      until: instant.optional().describe('Exclusive; default: now.'),
+      scope: scopePattern.optional().describe('A scope or a pattern.'),
+    }),
+  },
+  responses: { 200: json(statistics, 'The metric.'), ...problems(400) },
+})
+
+type Answer = z.infer<typeof statistics>
+
+export const statisticsRoutes = resource().openapi(read, async (c) => {
+  const { metric: name, by, bucket, scope, ...times } = c.req.valid('query')
+  const metric = metrics[name]
+  if (!metric) throw invalid(`There is no metric ${name}.`)
+  if (by !== undefined && by !== 'scope' && by !== metric.family) throw invalid(`The metric ${name} has no series by ${by}.`)
+  if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
+  const { since, until } = rangeOf(bucket, times)
+  const grouped = by === undefined ? null : by === 'scope' ? ('scope' as const) : ('label' as const)
+  const { scopes } = c.var.principal
+  const range = { bucket, since, until, patterns: scope === undefined ? scopes : [scope], by: grouped }
+  const db = storeOf(c.env)
+  const series = metric.registry
+    ? [{ label: null, total: await registered(db, metric.registry, scopes), points: [] }]
+    : await seriesOf(db, metric, range)
+  const shown = { metric: name, unit: metric.unit, bucket, since: iso(since), until: iso(until) }
+  return c.json({ ...shown, series: series.slice(0, MOST_SERIES), more: series.length > MOST_SERIES } satisfies Answer, 200)
+})
+
+async function seriesOf(db: D1Database, metric: Metric, range: Omit<StatisticsQuery, 'family' | 'keys'>): Promise<Answer['series']> {
+  const { family, keys } = metric
+  const of_turns = { ...range, family: 'scope' as const, keys: TURN_KEYS, by: range.by === 'scope' ? range.by : null }
+  const [series, turns] = await Promise.all([
+    summed(db, { ...range, family, keys }),
+    metric.against ? summed(db, of_turns) : new Map<string, Points>(),
+  ])
+  if (range.by === null && !series.has('')) series.set('', new Map())
+  return Array.from(series, ([label, points]) => {
+    const all = turns.get(range.by === 'scope' ? label : '') ?? new Map<number, Sums>()
+    const shown = Array.from(points, ([start, sums]) => ({ at: iso(start), value: metric.of(sums, all.get(start) ?? {}) }))
+    return { label: range.by === null ? null : label, total: metric.of(totalOf(points), totalOf(all)), points: shown }
+  }).sort((one, other) => (other.total ?? 0) - (one.total ?? 0) || String(one.label).localeCompare(String(other.label)))
+}
+
+async function registered(db: D1Database, { kind, of }: NonNullable<Metric['registry']>, scopes: readonly string[]): Promise<number> {
+  const counts = (await countVersions(db, scopes)).filter((row) => row.kind === kind)
+  return counts.reduce((sum, { state, versions, learned }) => sum + (of === 'learned' ? learned : state === 'active' ? versions : 0), 0)
+}
+
+type Points = Map<number, Record<string, number>>
+const iso = (at: number): string => new Date(at).toISOString()
+
+function rangeOf(bucket: Bucket, asked: { since?: string | undefined; until?: string | undefined }): { since: number; until: number } {
+  if (bucket === 'all') return { since: 0, until: 1 }
+  const until = asked.until === undefined ? Date.now() + 1 : Date.parse(asked.until)
+  const since = bucketStart(bucket, asked.since === undefined ? until - RANGE_MS[bucket] : Date.parse(asked.since))
+  if (since >= until) throw invalid('`since` must be before `until`.')
+  if ((until - since) / bucketSteps[bucket] > MOST_POINTS)
+    throw invalid(`The range has more than ${MOST_POINTS} buckets: ask for a shorter one, or for longer buckets.`)
+  return { since, until }
+}
+
+async function summed(db: D1Database, query: StatisticsQuery): Promise<Map<string, Points>> {
+  const sums = query.keys.length === 0 ? [] : await sumStatistics(db, query)
+  if (sums.length > MOST_SUMS) throw invalid('The answer has too many numbers: ask for a shorter range or longer buckets.')
+  const series = new Map<string, Points>()
+  for (const { series: label, start, key, value } of sums) {
+    const points: Points = series.get(label) ?? new Map()
+    series.set(label, points)
+    const numbers = points.get(start) ?? {}
+    points.set(start, numbers)
+    numbers[key] = value
+  }
+  return series
+}
+
+function totalOf(points: Points): Sums {
+  const total: Record<string, number> = {}
+  for (const sums of points.values()) {
+    for (const [key, value] of Object.entries(sums)) {
+      total[key] = key.startsWith('max_') ? Math.max(total[key] ?? 0, value) : (total[key] ?? 0) + value
+    }
+  }
+  return total
+}
