@@ -184,7 +184,7 @@ export const reflexMetrics = sqliteTable(
   (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
 )
 
-/** The numbers that a scope counted by minute, hour, day and in all. `values`: numbers by label and name. */
+/** A scope's numbers by minute, hour, day and in all. `values`: numbers by label and name. */
 export const statistics = sqliteTable(
   'statistics',
   {

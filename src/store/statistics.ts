@@ -1,11 +1,11 @@
-import { count, desc, eq, isNotNull, sql } from 'drizzle-orm'
+import { and, count, desc, eq, isNotNull, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { jsonChunks } from '../base/byte-length.ts'
 import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
 import { bucketSteps, type Bucket, type BucketRow, type Family } from '../contract/reports/statistics.ts'
 import { patternMatchesSql, prefixOf } from '../contract/scope-pattern.ts'
 import { readableBy } from './artifact-patterns.ts'
-import { artifactVersions, reflexMetrics } from './schema.ts'
+import { artifacts, artifactVersions, reflexMetrics } from './schema.ts'
 
 const DAY_MS = 86_400_000
 /** How long buckets are kept. Days and totals are kept for good. */
@@ -129,6 +129,7 @@ export async function countVersions(db: D1Database, scopes: readonly string[]) {
   return drizzle(db)
     .select({ kind, state, versions: count(), learned: sql<number>`coalesce(sum(${learned}), 0)` })
     .from(artifactVersions)
+    .innerJoin(artifacts, and(eq(artifacts.kind, kind), eq(artifacts.id, artifactVersions.id)))
     .where(await readableBy(db, scopes))
     .groupBy(kind, state)
 }

@@ -156,7 +156,8 @@ const rowOf = (open: Open): BucketRow => ({ family: open.family, bucket: open.bu
 /** A new bucket is due at once, a changed one at its end or after its pace, whichever is first. */
 function dueOf({ bucket, start, changes, sent, sent_at }: Open): number | null {
   if (changes === sent) return null
-  return sent_at === null ? start : Math.min(start + bucketSteps[bucket], sent_at + PACE_MS[bucket])
+  // An alarm needs a time after 0.
+  return sent_at === null ? start || 1 : Math.min(start + bucketSteps[bucket], sent_at + PACE_MS[bucket])
 }
 
 function count(open: Open, label: string, counts: Record<string, number>): void {

@@ -8,7 +8,7 @@ import { part } from '../agents/agent-fixtures.ts'
 const START = Date.UTC(2026, 10, 22, 10, 0, 0)
 const MINUTE_MS = 60_000
 
-/** What outlives the object: its state table, its log and D1. */
+/** The data that outlives the object: its state table, its log and D1. */
 let world: { state: Map<string, string>; log: LogEntry[]; d1: Map<string, Values>; writes: number; is_away: boolean; now: number }
 beforeEach(() => {
   world = { state: new Map(), log: [], d1: new Map(), writes: 0, is_away: false, now: START }

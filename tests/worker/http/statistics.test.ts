@@ -1,0 +1,168 @@
+import { env } from 'cloudflare:workers'
+import { describe, expect, test } from 'vitest'
+import { bucketSteps, bucketStart, type Bucket, type Family, type Values } from '../../../src/contract/reports/statistics.ts'
+import { forgetStatistics, statisticsStatement, sumStatistics, writeStatistics } from '../../../src/store/statistics.ts'
+import { call, keyFor, problem } from '../../support/http.ts'
+import { evict, freshScope, inObject, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+
+const HOUR = bucketStart('hour', Date.now()) - bucketSteps.hour
+type Written = { family?: Family; bucket?: Bucket; start?: number; values: Values }
+const write = (scope: string, { family = 'scope', bucket = 'hour', start = HOUR, values }: Written) =>
+  writeStatistics(env.DB, scope, [{ family, bucket, start, values }])
+const stats = async (query: Record<string, string>, key?: string) =>
+  (await call(`/v1/stats?${new URLSearchParams(query).toString()}`, key === undefined ? {} : { key })).body
+
+/** Prefixes of scopes that no other test has. */
+const freshTeam = (): string => `team-${crypto.randomUUID().slice(0, 8)}`
+
+describe('GET /v1/stats', () => {
+  test('sums the scopes that the key covers, in all and by scope', async () => {
+    const [mine, other] = [freshTeam(), freshTeam()]
+    await write(`${mine}/a`, { values: { '': { accepted: 2 } } })
+    await write(`${mine}/b`, { values: { '': { accepted: 3 } } })
+    await write(`${mine}/b`, { start: HOUR - bucketSteps.hour, values: { '': { accepted: 1 } } })
+    await write(`${other}/c`, { values: { '': { accepted: 100 } } })
+    const key = await keyFor(['viewer'], [`${mine}/*`, `${mine}/a`])
+    expect(await stats({ metric: 'events.accepted' }, key)).toMatchObject({
+      unit: 'count',
+      bucket: 'hour',
+      series: [
+        {
+          label: null,
+          total: 6,
+          points: [
+            { at: new Date(HOUR - bucketSteps.hour).toISOString(), value: 1 },
+            { at: new Date(HOUR).toISOString(), value: 5 },
+          ],
+        },
+      ],
+      more: false,
+    })
+    expect((await stats({ metric: 'events.accepted', by: 'scope' }, key)).series).toMatchObject([
+      { label: `${mine}/b`, total: 4 },
+      { label: `${mine}/a`, total: 2 },
+    ])
+    expect((await stats({ metric: 'events.accepted', scope: `${mine}/a` }, key)).series).toMatchObject([{ total: 2 }])
+    expect((await call(`/v1/stats?metric=events.accepted&scope=${other}/c`, { key })).status).toBe(403)
+    expect((await call('/v1/stats?metric=events.accepted', { key: await keyFor(['publisher']) })).status).toBe(403)
+  })
+
+  test('compares the turns that ran a skill with those that did without it', async () => {
+    const scope = `${freshTeam()}/a`
+    await write(scope, { values: { '': { turns: 4, turn_cost_usd: 10, 'turn_ms.56': 2, 'turn_ms.80': 2 } } })
+    await write(scope, {
+      family: 'skill',
+      values: { deploy: { calls: 2, ok: 1, failed: 1, turns: 2, turn_cost_usd: 2, 'turn_ms.56': 2, max_streak: 1 } },
+    })
+    const total = async (metric: string) => (await stats({ metric, scope, by: 'skill' })).series
+    expect(await total('skill.success_rate')).toMatchObject([{ label: 'deploy', total: 0.5 }])
+    expect(await total('skill.delta_cost_usd')).toMatchObject([{ label: 'deploy', total: -3 }])
+    expect(await total('skill.delta_p95_ms')).toMatchObject([{ label: 'deploy', total: 134 - 1069 }])
+    expect(await total('skill.failure_streak')).toMatchObject([{ label: 'deploy', total: 1 }])
+    expect(await total('skill.last_ci_pass')).toMatchObject([{ label: 'deploy', total: null }])
+  })
+
+  test('takes the longest series of failures over the buckets, not their sum', async () => {
+    const scope = `${freshTeam()}/a`
+    for (const [place, max_streak] of [3, 5, 2].entries())
+      await write(scope, { family: 'skill', start: HOUR - place * bucketSteps.hour, values: { deploy: { max_streak } } })
+    expect((await stats({ metric: 'skill.failure_streak', scope })).series).toMatchObject([{ total: 5 }])
+  })
+
+  test.each([
+    [{ metric: 'no.such' }],
+    [{ metric: 'turns', by: 'skill' }],
+    [{ metric: 'turns', bucket: 'minute', since: '2020-01-01T00:00:00Z' }],
+    [{ metric: 'turns', since: '2026-01-02T00:00:00Z', until: '2026-01-01T00:00:00Z' }],
+  ])('refuses %j', async (query) => {
+    expect(await call(`/v1/stats?${new URLSearchParams(query).toString()}`)).toMatchObject(problem(400))
+  })
+
+  test('searches the primary key for each bucket and range of scopes, however many rows there are', async () => {
+    const range = { since: HOUR, until: HOUR + 1, keys: ['accepted'], by: null }
+    for (const patterns of [['*'], ['team-a/*', 'team-b/x']]) {
+      const explained: string[] = []
+      const spy = { prepare: (sql: string) => env.DB.prepare(`EXPLAIN QUERY PLAN ${sql}`) } as D1Database
+      const { results } = await statisticsStatement(spy, { ...range, family: 'scope', bucket: 'hour', patterns }).all<{ detail: string }>()
+      explained.push(...results.map(({ detail }) => detail).filter((detail) => /\bs\b/.test(detail)))
+      expect(explained).toEqual(['SEARCH s USING PRIMARY KEY (family=? AND bucket=? AND start=? AND scope>? AND scope<?)'])
+    }
+  })
+
+  test('forgets expired minutes and hours, and keeps days', async () => {
+    const scope = `${freshTeam()}/a`
+    const [now, year] = [Date.now(), 365 * bucketSteps.day]
+    for (const bucket of ['minute', 'hour', 'day'] as const)
+      for (const at of [now, now - year]) await write(scope, { bucket, start: bucketStart(bucket, at), values: { '': { accepted: 1 } } })
+    await forgetStatistics(env.DB, now, 1000)
+    const { results } = await env.DB.prepare('SELECT bucket FROM statistics WHERE scope = ? ORDER BY bucket').bind(scope).all()
+    expect(results.map(({ bucket }) => bucket)).toEqual(['day', 'day', 'hour', 'minute'])
+  })
+})
+
+describe('a scope', () => {
+  const accepted = (scope: string) =>
+    sumStatistics(env.DB, {
+      family: 'scope',
+      bucket: 'all',
+      since: 0,
+      until: 1,
+      patterns: [scope],
+      keys: ['accepted', 'ignored'],
+      by: null,
+    })
+
+  test('replicates its numbers, once whatever happens to it', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await sendAndSettle(stub, note(scope, 'noise'), note(scope, 'noise'))
+    await evict(stub)
+    const sums = await until(async () => {
+      const found = await accepted(scope)
+      return found.length === 2 && found
+    }, 'D1 has them')
+    expect(sums.map(({ key, value }) => [key, value])).toEqual([
+      ['accepted', 2],
+      ['ignored', 2],
+    ])
+    // As after a death between D1's answer and the note of it.
+    await inObject(stub, (state) => void state.storage.sql.exec(`DELETE FROM state WHERE key = 'statistics'`))
+    await evict(stub)
+    await sendAndSettle(stub, note(scope, 'noise'))
+    await until(async () => (await accepted(scope)).some(({ value }) => value === 3), 'D1 is current')
+    expect((await accepted(scope)).map(({ value }) => value)).toEqual([3, 3])
+  })
+})
+
+describe('GET /metrics', () => {
+  test('gives the totals of the scopes that the key covers, none of them by scope', async () => {
+    const team = freshTeam()
+    const all = { bucket: 'all', start: 0 } as const
+    await write(`${team}/a`, { ...all, values: { '': { accepted: 2, turns: 2, 'turn_ms.56': 2, turn_time_ms: 260 } } })
+    await write(`${team}/b`, { ...all, values: { '': { accepted: 3 } } })
+    await write(`${team}/b`, { ...all, family: 'skill', values: { 'a"b': { calls: 7, ok: 6 } } })
+    const { status, type, text } = await call('/metrics', { key: await keyFor(['viewer'], [`${team}/*`]) })
+    expect({ status, type }).toEqual({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8' })
+    const lines = text.split('\n')
+    for (const line of [
+      '# TYPE reflex_events_total counter',
+      'reflex_events_total{status="accepted"} 5',
+      'reflex_turns_total 2',
+      'reflex_skill_calls_total{skill="a\\"b"} 7',
+      'reflex_turn_duration_seconds_bucket{le="0.128"} 0',
+      'reflex_turn_duration_seconds_bucket{le="0.256"} 2',
+      'reflex_turn_duration_seconds_bucket{le="+Inf"} 2',
+      'reflex_turn_duration_seconds_sum 0.26',
+      'reflex_turn_duration_seconds_count 2',
+    ])
+      expect(lines).toContain(line)
+    expect(text).not.toContain(team)
+    for (const line of lines.filter((one) => one !== ''))
+      expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{.+\})? -?\d+(\.\d+)?(e-?\d+)?)$/)
+  })
+
+  test('needs a key with the role viewer', async () => {
+    expect((await call('/metrics', { key: null })).status).toBe(401)
+    expect((await call('/metrics', { key: await keyFor(['publisher']) })).status).toBe(403)
+  })
+})
