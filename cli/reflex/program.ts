@@ -11,6 +11,7 @@ import { addTimers } from './operations/timers.ts'
 import { addReflex } from './reflex/commands.ts'
 import { addScope } from './scope/commands.ts'
 import { addBulletin, addSkill } from './skill/commands.ts'
+import { addStats } from './stats.ts'
 import { addTrace } from './trace/commands.ts'
 
 const EXAMPLES = `
@@ -40,6 +41,6 @@ export function reflexProgram(): Command {
     .helpCommand(false)
     .exitOverride()
   const nouns = [addEvents, addScope, addTrace, addTimers, addDeadLetters, addReflex, addSkill, addBulletin, addApprovals, addKeys]
-  for (const add of [...nouns, addLogin, addDoctor, addCompletion]) add(program)
+  for (const add of [...nouns, addStats, addLogin, addDoctor, addCompletion]) add(program)
   return program
 }

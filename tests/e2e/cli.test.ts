@@ -189,6 +189,12 @@ test('keys are created into a file, listed and revoked', async () => {
   expect(await run(['scope', 'list'], { env: { REFLEX_KEY: key } })).toMatchObject({ code: 1, stderr: expect.stringContaining('401') })
 })
 
+test('a metric is shown over time, and an unknown one is refused', async () => {
+  expect(await json(['stats', 'turns', '--bucket', 'minute'])).toMatchObject({ metric: 'turns', unit: 'count', series: [{ label: null }] })
+  expect((await run(['stats', 'turns', '--by', 'scope'])).stdout).toContain('TREND')
+  expect(await run(['stats', 'no-metric'])).toMatchObject({ code: 1 })
+})
+
 test('doctor checks the server, and fails for a wrong key or address', async () => {
   type Report = { ok: boolean; checks: { name: string; level: string }[] }
   const { ok, checks } = await json<Report>(['doctor'])

@@ -1,0 +1,64 @@
+import { Option, type Command } from 'commander'
+import type { z } from 'zod'
+import type { statistics } from '../../src/contract/reports/statistics.ts'
+import { dollars, duration } from '../lib/text.ts'
+import { route } from './pages.ts'
+import { handler, type Session } from './session.ts'
+import { table, written } from './table.ts'
+import { timeOption } from './values.ts'
+
+type Statistics = z.infer<typeof statistics>
+type Query = { by?: string; bucket: string; scope?: string; since?: string; until?: string }
+
+const HELP = `
+docs/stats.md lists the metrics.
+
+Example:
+  reflex stats turns --bucket day --since 7d --by scope`
+
+export function addStats(program: Command): void {
+  program
+    .command('stats <metric>')
+    .description('Show a metric over time')
+    .addOption(new Option('--by <group>', 'a row for each').choices(['scope', 'reflex', 'skill']))
+    .addOption(new Option('--bucket <bucket>', 'the length of a bucket').choices(['minute', 'hour', 'day', 'all']).default('hour'))
+    .option('--scope <pattern>', 'of one scope, or of those that match a pattern')
+    .addOption(timeOption('since', 'at or after a time'))
+    .addOption(timeOption('until', 'before a time'))
+    .addHelpText('after', HELP)
+    .action(handler(stats))
+}
+
+async function stats({ api, print, signal }: Session, metric: string, query: Query): Promise<void> {
+  const answer = await api().json<Statistics>(route(['stats'], { metric, ...query }), { signal })
+  const columns = [
+    { title: 'OF', of: ({ label }: Statistics['series'][number]) => label ?? 'total' },
+    { title: metric.toUpperCase(), of: ({ total }: Statistics['series'][number]) => amount(total, answer.unit) },
+    { title: 'TREND', of: ({ points }: Statistics['series'][number]) => trend(points.map(({ value }) => value)) },
+  ]
+  print.result(answer, (paint) => [
+    paint('dim', `${written(answer.since)} to ${written(answer.until)}, by ${answer.bucket}`),
+    ...table(answer.series, columns, { paint }),
+    ...(answer.more ? [paint('dim', 'There are more rows.')] : []),
+  ])
+}
+
+export function amount(value: number | null, unit: Statistics['unit']): string | null {
+  if (value === null) return null
+  if (unit === 'share') return `${(value * 100).toFixed(1)} %`
+  if (unit === 'usd') return dollars(value)
+  if (unit === 'ms') return duration(value)
+  if (unit === 'time') return new Date(value).toISOString()
+  return value.toLocaleString('en-US')
+}
+
+const BARS = '▁▂▃▄▅▆▇█'
+const MOST_BARS = 60
+
+/** A bar for each of the newest buckets with data, between zero and the largest. */
+export function trend(values: readonly (number | null)[]): string {
+  const shown = values.slice(-MOST_BARS)
+  const largest = Math.max(...shown.map((value) => value ?? 0), 0)
+  const bar = (value: number) => BARS[Math.max(0, Math.round((value / (largest || 1)) * (BARS.length - 1)))] ?? ' '
+  return shown.map((value) => (value === null ? ' ' : bar(value))).join('')
+}
