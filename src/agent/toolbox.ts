@@ -70,6 +70,12 @@ export class Toolbox {
     return { ok: false, detail: `tool ${name} is only for the steps of skills: propose a skill that uses it` }
   }
 
+  /** Names of the tools that a model may call and that the agent does not declare. */
+  get offered(): string[] {
+    const { tools } = this.#parts.agent()
+    return this.entries().flatMap(([name]) => (Object.hasOwn(tools, name) ? [] : [name]))
+  }
+
   /** The tools that a model may call, by name. */
   entries(): [string, ToolDefinition][] {
     return this.allowed.flatMap((name) => {

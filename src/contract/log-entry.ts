@@ -87,6 +87,8 @@ export type EntryBody =
       /** Readings of the clock in ms since the start, and answers of `deps.done`. */
       clock?: number[]
       done?: boolean[]
+      /** Names of the tools that the scope and its settings offered beside the agent's. */
+      offered?: string[]
     }
   | {
       kind: 'model-called'

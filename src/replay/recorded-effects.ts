@@ -12,6 +12,9 @@ type Ended = Extract<LogEntry, { kind: 'effect-ended' }>
 /** `input` is unknown for a call that was answered from the journal. */
 type Effect = { ended: Ended; input: { value: unknown } | null }
 
+/** `offered`: names of the tools that were there beside the agent's. */
+type Parts = { offered: readonly string[]; comparison: Comparison; clean: (value: unknown) => unknown }
+
 /** Answers a turn's tool calls as they ended when it was recorded. */
 export class RecordedEffects {
   /** Calls that the replay made. */
@@ -23,12 +26,12 @@ export class RecordedEffects {
   readonly #clean: (value: unknown) => unknown
   readonly #at: LogEntry
 
-  constructor(source: Source, turn: LogEntry, { comparison, clean }: { comparison: Comparison; clean: (value: unknown) => unknown }) {
+  constructor(source: Source, turn: LogEntry, { offered, comparison, clean }: Parts) {
     const inputs = new Map(source.entriesOf('effect-started').map(({ effect_id, input }) => [effect_id, { value: input }]))
     const ended = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === turn.span_id)
     this.#left = ended.map((one) => ({ ended: one, input: inputs.get(one.effect_id) ?? null }))
     this.recorded = ended.length
-    this.#tools = new Set(ended.map((one) => one.tool))
+    this.#tools = new Set([...offered, ...ended.map((one) => one.tool)])
     this.#comparison = comparison
     this.#clean = clean
     this.#at = turn

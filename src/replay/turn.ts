@@ -82,7 +82,7 @@ async function replayTurn(recorded: Recorded, { source, host, comparison }: Arou
   const clean = host.cleaner(basis.settings)
   const calls = source.entriesOf('model-called').filter(({ turn_id }) => turn_id === started.turn_id)
   const model = new RecordedModel({ source, calls, comparison, clean })
-  const effects = new RecordedEffects(source, started, { comparison, clean })
+  const effects = new RecordedEffects(source, started, { offered: ended.offered ?? [], comparison, clean })
   const turn = {
     acts: [] as Act[],
     failed_calls: [] as FailedCall[],

@@ -151,7 +151,7 @@ export class TurnClaims {
       newSpanId(),
     )
     const since = now()
-    const readings: Readings = { clock: [], done: [] }
+    const readings: Readings = { clock: [], done: [], offered: [] }
     const read = () => {
       const at = now()
       keep(readings.clock, at - since)

@@ -22,6 +22,9 @@ type Parts = ModelParts &
     waits: (tool: string, key: string) => boolean
   }
 
+/** Names of offered tools that the log keeps. */
+const MOST_OFFERED = 100
+
 /**
  * Builds the trigger's dependencies. After the turn ends, its signal is aborted and they do
  * nothing.
@@ -32,6 +35,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
 
   await toolbox.ready()
   turn.signal.throwIfAborted()
+  turn.readings.offered = toolbox.offered.slice(0, MOST_OFFERED)
   const failures = new FailedCalls(turn, hide)
   const perform = async (name: string, input: unknown): Promise<unknown> => {
     const found = toolbox.find(name)

@@ -117,8 +117,8 @@ export class TurnLedger {
     const warned = turn.warnings.length > 0 ? { warnings: turn.warnings } : {}
     const failure = { error, ...(stack !== null && { stack }), ...(failed_calls.length > 0 && { failed_calls }) }
     const scratch = log.clean(memory.live.scratch)
-    const { clock, done } = turn.readings
-    const read = { ...(clock.length > 0 && { clock }), ...(done.length > 0 && { done }) }
+    const { clock, done, offered } = turn.readings
+    const read = { ...(clock.length > 0 && { clock }), ...(done.length > 0 && { done }), ...(offered.length > 0 && { offered }) }
     const ending = { result: log.clean(result), ...failure, cleared, usage, scratch, acts }
     const entry = { turn_id, started_seq, status, ...ending, ...warned, ...read }
     const log_seq = unit.log({ ...head, duration_ms: unit.now - since, kind: 'turn-ended', ...entry })

@@ -22,7 +22,7 @@ export type Turn = {
   stop: (reason: Error) => void
   usage: Usage
   acts: Act[]
-  /** Readings of the clock and answers of `deps.done`, for replays. */
+  /** Readings of the clock, answers of `deps.done`, tools beside the agent's: for replays. */
   readings: Readings
   /** The clock, whose readings are kept. */
   now: () => number
@@ -35,7 +35,7 @@ export type Turn = {
 }
 
 /** Times are in ms since the turn's start. */
-export type Readings = { clock: number[]; done: boolean[] }
+export type Readings = { clock: number[]; done: boolean[]; offered: string[] }
 
 const MOST_READINGS = 1000
 

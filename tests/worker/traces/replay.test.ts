@@ -35,6 +35,18 @@ describe('a pinned replay', () => {
     expect(await replayed(scope, await accept(scope, 'noise'))).toMatchObject({ ...same, compared: 1 })
   })
 
+  test('gives a chat the tools that its scope offered beside its own', async () => {
+    const scope = `chat/${freshScope().replaceAll('/', '-')}`
+    const trace_id = '0af7651916cd43dd8448eb211c80319c'
+    const event = { type: 'ws.message', connection_id: 'one', content: 'hello' }
+    const sent = await call(`/v1/scopes/${encodeURIComponent(scope)}/events?wait=outcome`, {
+      json: event,
+      headers: { traceparent: `00-${trace_id}-b7ad6b7169203331-01` },
+    })
+    expect(sent).toMatchObject({ status: 200, body: { events: [{ status: 'completed' }] } })
+    expect(await replayed(scope, trace_id)).toMatchObject(same)
+  })
+
   test('fires a reflex like the scope did', async () => {
     const { scope } = await withReflex(replying('hello'))
     expect(await replayed(scope, await accept(scope, 'hi'))).toMatchObject({ ...same, compared: 2 })
