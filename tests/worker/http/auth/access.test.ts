@@ -68,6 +68,8 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/scopes/{scope}/archive', 'viewer'],
   ['GET', '/v1/traces', 'viewer'],
   ['GET', '/v1/traces/{trace_id}', 'viewer'],
+  ['GET', '/v1/stats', 'viewer'],
+  ['GET', '/metrics', 'viewer'],
   ['GET', '/v1/incidents', 'viewer'],
   ['POST', '/v1/incidents/{id}/close', 'operator'],
   ['GET', '/v1/blocks', 'viewer'],
