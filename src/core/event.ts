@@ -73,7 +73,7 @@ export function derive<Child extends { type: string }>(event: Event, child: Chil
 
 export const randomHex = (bytes: number): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, '0')).join('')
-export const newTraceId = (): string => uuidv7({ msecs: Date.now() }).replaceAll('-', '') // uuid's own clock never goes back
+export const newTraceId = (): string => uuidv7({ msecs: Date.now() }).replaceAll('-', '')
 export const newSpanId = (): string => randomHex(8)
 
 /** Converts times to UTC with milliseconds, which sort as text. The schema rejects others. */
