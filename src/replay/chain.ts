@@ -21,17 +21,19 @@ import {
   showRecorded,
   type ReflexEntry,
 } from './recorded-chain.ts'
+import type { Around } from './given.ts'
 import { differences, Unrecorded, type Comparison } from './report.ts'
-import type { ReplayHost, Source } from './source.ts'
+import type { Source } from './source.ts'
 
 type Accepted = Extract<LogEntry, { kind: 'event-accepted' }>
 type Perceiving = { accepted: Accepted; perceived: Perceived; steps: ReflexEntry[]; settings: Settings }
 
 /** Replays what the scope's filters and reflexes decided on each event of the trace. */
-export function replayChains(source: Source, host: ReplayHost, comparison: Comparison): void {
+export function replayChains(around: Around): void {
+  const { source, given, comparison } = around
   for (const accepted of source.entriesOf('event-accepted')) {
     const found = source.eventOf(accepted.event_ids[0] ?? '')
-    const settings = source.basisOf(accepted)?.settings
+    const settings = given.basisOf(accepted)?.settings
     if (!found || !settings) {
       comparison.cannot(accepted, 'filter', found ? 'the settings in force are not in the recording' : 'the event is not in the recording')
       continue
@@ -39,11 +41,9 @@ export function replayChains(source: Source, host: ReplayHost, comparison: Compa
     const { seq, event } = found
     const perceived = { seq, event, attempts: 0, text: JSON.stringify(event) }
     const steps = source.entriesOf('reflex-fired', 'reflex-passed').filter(({ event_ids }) => event_ids[0] === event.id)
-    replayOne({ accepted, perceived, steps, settings }, { source, host, comparison })
+    replayOne({ accepted, perceived, steps, settings }, around)
   }
 }
-
-type Around = { source: Source; host: ReplayHost; comparison: Comparison }
 
 function replayOne(one: Perceiving, around: Around): void {
   const { source, host, comparison } = around
@@ -81,7 +81,7 @@ function perceivedAs({ perceived: { event }, steps, settings }: Perceiving, sour
 
 type Judging = { recorded: Verdict; filtered: { known: boolean } }
 
-function situationOf(one: Perceiving, { source, host }: Around, { recorded, filtered }: Judging): Situation {
+function situationOf(one: Perceiving, { source, host, given }: Around, { recorded, filtered }: Judging): Situation {
   const { accepted, steps, settings } = one
   const { scope } = source
   const now = Date.parse(accepted.at)
@@ -96,7 +96,7 @@ function situationOf(one: Perceiving, { source, host }: Around, { recorded, filt
     agent: agent.name,
     filters: [judge(agent.filters, { recorded, filtered, context: new UnseenContext({ scope, now: () => now }) })],
     context: () => new DecisionContext({ scope, now: () => now }),
-    chain: settings.reflexes.map((reference) => linkOf(reference, steps, source)),
+    chain: settings.reflexes.map((reference) => linkOf(reference, steps, { scope, given })),
     sandbox: host.sandbox,
     show: () => showRecorded(steps, contexts),
     history: (who) => recordedHistory(who, steps, contexts),

@@ -1,20 +1,24 @@
 import { isJsonFields, type Json, type JsonFields } from '../base/json.ts'
 import type { GateDecision, GateRequest } from '../skills/gate/decision.ts'
 import { decide } from '../skills/gate/gate.ts'
-import { parseManifest } from '../skills/manifest/manifest.ts'
 import { emptyBlackboard, type Blackboard, type Change } from '../skills/plan/blackboard.ts'
-import { differences, Unrecorded, type Comparison } from './report.ts'
+import type { Around } from './given.ts'
+import { differences, Unrecorded } from './report.ts'
 import type { SkillEntry, Source } from './source.ts'
 
 type Logged = Omit<GateRequest, 'manifest' | 'blackboard' | 'recorded'>
 
 /** Makes each decision of the gate again, from the request as it is logged. */
-export function replayGate(source: Source, comparison: Comparison): void {
+export function replayGate({ source, given, comparison }: Around): void {
   for (const entry of source.skillEntries('skill-decided')) {
     try {
       const recorded = entry['decision'] as GateDecision
       const request = { ...(entry['request'] as Logged), recorded: recorded.probes }
-      const replayed = decide({ ...request, manifest: manifestOf(entry, source), blackboard: blackboardAt(entry, source) })
+      const replayed = decide({
+        ...request,
+        manifest: given.manifest(String(entry['manifest_hash'])),
+        blackboard: blackboardAt(entry, source),
+      })
       if (isMasked(request.inputs) && differences(recorded, replayed).length > 0)
         comparison.cannot(entry, 'gate', 'the inputs hold redacted values, and the gate decides otherwise without them')
       else comparison.compare(entry, 'gate', { recorded, replayed })
@@ -23,13 +27,6 @@ export function replayGate(source: Source, comparison: Comparison): void {
       comparison.cannot(entry, 'gate', error.message)
     }
   }
-}
-
-function manifestOf(entry: SkillEntry, source: Source): GateRequest['manifest'] {
-  const hash = String(entry['manifest_hash'])
-  const parsed = parseManifest(source.recording.manifests[hash])
-  if (!parsed.ok) throw new Unrecorded(`the manifest of ${String(entry['skill_id'])} is not in the recording`)
-  return parsed.manifest
 }
 
 /** The blackboard of the decision's session: its seed, and the changes up to the revision. */

@@ -8,8 +8,8 @@ import { FUEL_PER_BATCH, type Link, type Shown } from '../reflexes/decide.ts'
 import { History } from '../reflexes/history.ts'
 import { sampleContext, type RecentAction, type ReflexContext } from '../reflexes/reflex-context.ts'
 import { defineTool } from '../tools/define-tool.ts'
+import type { Given } from './given.ts'
 import { Unrecorded } from './report.ts'
-import type { Source } from './source.ts'
 
 export type ReflexEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
 
@@ -49,23 +49,25 @@ export function recordedHistory(who: string, steps: readonly ReflexEntry[], cont
   return new History({ fires, last_at: null, minute: 0, fired: 0, ...step?.pace })
 }
 
+type Origin = { scope: string; given: Given }
+
 /** The versions that acted and watched, by what they left in the log. */
-export function linkOf(reference: ReflexReference, steps: readonly ReflexEntry[], source: Source): Link {
+export function linkOf(reference: ReflexReference, steps: readonly ReflexEntry[], from: Origin): Link {
   const own = steps.filter(({ reflex_id }) => reflex_id === reference.id)
   const active = own.find(({ state }) => state !== 'shadow')
   const gone = active?.kind === 'reflex-passed' && (active.reason === 'missing' || active.reason === 'suspended') ? active.reason : null
   const absent = gone === null ? null : { reason: gone, detail: (active?.kind === 'reflex-passed' && active.error) || '' }
   return {
     reference,
-    acting: active && gone === null ? versionOf(active, 'active', source) : null,
-    watching: own.filter(({ state }) => state === 'shadow').map((step) => versionOf(step, 'shadow', source)),
+    acting: active && gone === null ? versionOf(active, 'active', from) : null,
+    watching: own.filter(({ state }) => state === 'shadow').map((step) => versionOf(step, 'shadow', from)),
     absent: active ? absent : { reason: 'missing', detail: 'no reflex of this link ran when the event was recorded' },
   }
 }
 
-function versionOf({ reflex_id: id, version, hash }: ReflexEntry, state: 'active' | 'shadow', source: Source): ReflexVersion {
-  const program = source.program(hash)
-  const owner = agentOwner(source.scope)
+function versionOf({ reflex_id: id, version, hash }: ReflexEntry, state: 'active' | 'shadow', { scope, given }: Origin): ReflexVersion {
+  const program = given.program(hash)
+  const owner = agentOwner(scope)
   return {
     id,
     version: version ?? 1,
@@ -75,9 +77,9 @@ function versionOf({ reflex_id: id, version, hash }: ReflexEntry, state: 'active
     state_reason: null,
     owner,
     owner_id: owner,
-    scopes: [source.scope],
+    scopes: [scope],
     description: '',
-    provenance: { by: owner, scope: source.scope, template: null, origin: null },
+    provenance: { by: owner, scope, template: null, origin: null },
     created_at: 0,
   }
 }

@@ -2,6 +2,7 @@ import type { ReplayReport, ReplaySide } from '../contract/reports/replay.ts'
 import type { Usage } from '../contract/log-entry.ts'
 import { replayChains } from './chain.ts'
 import { replayGate } from './gate.ts'
+import { asRecorded, type Around } from './given.ts'
 import type { ModelCalled } from './recorded-model.ts'
 import { replayTurns } from './turn.ts'
 import type { Recording } from './recording.ts'
@@ -14,15 +15,20 @@ import { Source, type ReplayHost } from './source.ts'
  */
 export async function replay(recording: Recording, host: ReplayHost): Promise<ReplayReport> {
   const source = new Source(recording)
-  const comparison = new Comparison()
-  replayChains(source, host, comparison)
-  replayGate(source, comparison)
-  const saved = await replayTurns(source, host, comparison)
-  const { compared, divergences, unknown } = comparison
-  const recorded = recordedSide(source)
-  const replayed = { ...recorded, effects: recorded.effects - saved.effects, usage: less(recorded.usage, saved.calls) }
+  const around = { source, host, given: asRecorded(source), comparison: new Comparison() }
+  const { recorded, replayed } = await decideAgain(around)
+  const { compared, divergences, unknown } = around.comparison
   const equivalent = divergences.length === 0
   return { trace_id: recording.trace_id, mode: 'pinned', equivalent, compared, divergences, unknown, recorded, replayed }
+}
+
+/** Makes all decisions of a recording again with what is given, and compares them. */
+export async function decideAgain(around: Around): Promise<{ recorded: ReplaySide; replayed: ReplaySide }> {
+  replayChains(around)
+  replayGate(around)
+  const saved = await replayTurns(around)
+  const recorded = recordedSide(around.source)
+  return { recorded, replayed: { ...recorded, effects: recorded.effects - saved.effects, usage: less(recorded.usage, saved.calls) } }
 }
 
 function recordedSide(source: Source): ReplaySide {

@@ -3,7 +3,7 @@ import { redactor } from '../traces/redact.ts'
 import type { EntryKind, LogEntry, SkillEntryKind } from '../contract/log-entry.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { Sandbox } from '../reflexes/sandbox.ts'
-import type { Basis, RecordedEvent, RecordedProgram, Recording } from './recording.ts'
+import type { RecordedEvent, Recording } from './recording.ts'
 import { Unrecorded } from './report.ts'
 
 /** The code of the deployment that replays. */
@@ -55,20 +55,9 @@ export class Source {
     return this.#by_seq.get(seq)
   }
 
-  /** The agent, deployment and settings that an entry names. */
-  basisOf({ basis }: { basis?: string }): Basis | undefined {
-    return basis === undefined ? undefined : (this.recording.parts[basis] as Basis | undefined)
-  }
-
   part(hash: string): unknown {
     const value = this.recording.parts[hash]
     if (value === undefined) throw new Unrecorded(`the part ${hash} is not in the recording`)
     return value
-  }
-
-  program(hash: string | null): RecordedProgram {
-    const program = hash === null ? undefined : this.recording.programs[hash]
-    if (!program) throw new Unrecorded(`the code of the reflex with the hash ${hash ?? ''} is not in the recording`)
-    return program
   }
 }

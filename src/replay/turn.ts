@@ -8,26 +8,27 @@ import type { FailedCall } from '../contract/event-record.ts'
 import type { LogEntry, TurnEnd } from '../contract/log-entry.ts'
 import type { Act } from '../contract/reflex.ts'
 import { DecisionContext } from '../core/decision-context.ts'
+import type { Around } from './given.ts'
 import type { Basis } from './recording.ts'
 import { RecordedEffects } from './recorded-effects.ts'
-import { RecordedModel, type ModelCalled } from './recorded-model.ts'
-import { Unrecorded, type Comparison } from './report.ts'
-import type { ReplayHost, Source } from './source.ts'
+import type { RecordedModel, ModelCalled } from './recorded-model.ts'
+import { Unrecorded } from './report.ts'
+import type { Source } from './source.ts'
 
 type Started = Extract<LogEntry, { kind: 'turn-started' }>
 type Ended = Extract<LogEntry, { kind: 'turn-ended' }>
 type Recorded = { started: Started; ended: Ended; basis: Basis; context: DecisionContext; now: () => number }
-type Around = { source: Source; host: ReplayHost; comparison: Comparison }
 
 /** Ends that the trigger decides. Others come from outside, such as a cancellation or a crash. */
 const DECIDED: ReadonlySet<TurnEnd> = new Set(['result', 'none', 'failed'])
 
 /** Runs the trigger of each recorded turn again. */
-export async function replayTurns(source: Source, host: ReplayHost, comparison: Comparison): Promise<Saved> {
+export async function replayTurns(around: Around): Promise<Saved> {
+  const { source, comparison } = around
   const saved: Saved = { effects: 0, calls: [] }
   for (const started of source.entriesOf('turn-started')) {
     try {
-      const { effects, model } = await replayTurn(recordedTurn(started, source), { source, host, comparison })
+      const { effects, model } = await replayTurn(recordedTurn(started, around), around)
       saved.effects += effects.recorded - effects.made
       saved.calls.push(...model.unused)
     } catch (error) {
@@ -41,12 +42,12 @@ export async function replayTurns(source: Source, host: ReplayHost, comparison: 
 /** Model calls and the number of effects that were recorded and not repeated. */
 type Saved = { effects: number; calls: ModelCalled[] }
 
-function recordedTurn(started: Started, source: Source): Recorded {
+function recordedTurn(started: Started, { source, given }: Around): Recorded {
   const { turn_id, saw, since } = started
   const ended = source.entriesOf('turn-ended').find((entry) => entry.turn_id === turn_id)
   if (!ended) throw new Unrecorded('the turn had not ended when it was exported')
   if (!DECIDED.has(ended.status)) throw new Unrecorded(`the turn ended from outside, as ${ended.status}`)
-  const basis = source.basisOf(started)
+  const basis = given.basisOf(started)
   if (!basis || since === undefined) throw new Unrecorded('the settings in force are not in the recording')
   if (usedSkills(started, source)) throw new Unrecorded('the turn used skills, whose session is not replayed yet')
   const events = saw.seqs.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, index) => eventAt(first + index, source)))
@@ -74,14 +75,14 @@ function eventAt(seq: number, source: Source) {
   return structuredClone(found.event)
 }
 
-async function replayTurn(recorded: Recorded, { source, host, comparison }: Around) {
+async function replayTurn(recorded: Recorded, { source, host, given, comparison }: Around) {
   const { started, ended, basis, context } = recorded
   const agent = host.agents.agentOf(source.scope, basis.agent.name)
   if (agent.name !== basis.agent.name || !agent.trigger)
     throw new Unrecorded(`this deployment has no agent ${basis.agent.name} with a trigger`)
   const clean = host.cleaner(basis.settings)
   const calls = source.entriesOf('model-called').filter(({ turn_id }) => turn_id === started.turn_id)
-  const model = new RecordedModel({ source, calls, comparison, clean })
+  const model = given.model({ source, calls, comparison, clean })
   const effects = new RecordedEffects(source, started, { offered: ended.offered ?? [], comparison, clean })
   const turn = {
     acts: [] as Act[],
