@@ -1,7 +1,7 @@
 import { withinTime } from '../../base/deadline.ts'
 
-/** Returns the time at which a source of work is due, or null. */
-export type Due = (now: number) => number | null
+/** Returns the first time after `since` at which a source of work is due, or null. */
+export type Due = (since: number) => number | null
 
 /** When work that the object may not survive is retried. */
 const SAFETY_MS = 30_000
@@ -18,8 +18,6 @@ export class Alarm {
   #at: number | null = null
   /** True while the handler of an alarm runs. */
   #running = false
-  /** Earliest future time that was asked for meanwhile: it may be past at the handler's end. */
-  #asked = Number.POSITIVE_INFINITY
   #rearmed: () => void = () => {}
 
   /** `laid`: the scope has stored data. Before that, an alarm would only create storage. */
@@ -44,7 +42,6 @@ export class Alarm {
 
   /** Sets the alarm to `at` unless it is earlier already. */
   by(at: number): void {
-    if (this.#running && at > this.#now()) this.#asked = Math.min(this.#asked, at)
     // An overdue alarm may have been lost.
     if (this.#at !== null && this.#at <= at && this.#at >= this.#now()) return
     this.#set(at)
@@ -55,6 +52,7 @@ export class Alarm {
    * object dies, the platform repeats the handler.
    */
   async fired(work: () => Promise<void>): Promise<void> {
+    const began = this.#now()
     this.#at = null
     this.#running = true
     try {
@@ -64,11 +62,9 @@ export class Alarm {
       this.by(this.#now() + SAFETY_MS)
       throw error
     }
-    const asked = this.#asked
     this.#running = false
-    this.#asked = Number.POSITIVE_INFINITY
-    this.rearm()
-    if (Number.isFinite(asked)) this.by(asked)
+    // The work may have looked at its start: what became due since then is still to be done.
+    this.rearm(began)
   }
 
   /** Waits for background work of the alarm. If it is slow, an alarm of its own covers it. */
@@ -82,18 +78,20 @@ export class Alarm {
     void work.finally(() => this.#safeties.delete(at)).catch(() => {})
   }
 
-  /** Sets the alarm to the next due time, or clears it. */
-  rearm(): void {
+  /** Sets the alarm to the next time that is due after `since`, or clears it. */
+  rearm(since = this.#now()): void {
     this.#rearmed()
-    const next = this.next()
+    const now = this.#now()
+    // An overdue alarm still has to fire: the sources no longer name the time that it is for.
+    const overdue_ms = this.#at === null || this.#at > now ? null : now - this.#at
+    const next = overdue_ms === null ? this.next(since) : overdue_ms < SAFETY_MS ? this.#at : now
     if (next !== this.#at) this.#set(next)
   }
 
-  /** The earliest due time, never in the past. */
-  next(): number | null {
-    const now = this.#now()
-    const times = [...this.#sources.map((due) => due(now)).filter((at) => at !== null), ...this.#safeties]
-    return times.length > 0 ? Math.max(now, Math.min(...times)) : null
+  /** The earliest time that is due after `since`, never in the past. */
+  next(since = this.#now()): number | null {
+    const times = [...this.#sources.map((due) => due(since)).filter((at) => at !== null), ...this.#safeties]
+    return times.length > 0 ? Math.max(this.#now(), Math.min(...times)) : null
   }
 
   #set(at: number | null): void {

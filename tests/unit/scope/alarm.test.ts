@@ -36,7 +36,31 @@ describe('the alarm', () => {
       alarm.by(1500)
       clock.now = 2000
     })
-    expect(set.at(-1)).toBe(1500)
+    expect(set.at(-1)).toBe(2000)
+  })
+
+  test('comes at once for a time asked for earlier that passed while its handler ran', async () => {
+    const { alarm, clock, set } = opened()
+    alarm.source((since) => (since < 1500 ? 1500 : null))
+    alarm.by(1200)
+    alarm.by(1500)
+    clock.now = 1200
+    await alarm.fired(async () => {
+      clock.now = 2000
+    })
+    expect(set).toEqual([1200, 2000])
+  })
+
+  test('is not moved once it is overdue, and set again once it must be lost', () => {
+    const { alarm, clock, set } = opened()
+    alarm.source((since) => (since < 1500 ? 1500 : 99_000))
+    alarm.rearm()
+    clock.now = 1501
+    alarm.rearm()
+    expect(set).toEqual([1500])
+    clock.now = 40_000
+    alarm.rearm()
+    expect(set).toEqual([1500, 40_000])
   })
 
   test('is retried if its handler fails', async () => {
