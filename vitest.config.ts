@@ -61,6 +61,7 @@ const inWorkers = async (name: string, files: string, groupOrder: number): Promi
         r2Buckets: ['TEST_ARCHIVE'],
         bindings: {
           REFLEX_ADMIN_KEY: 'test-admin-key',
+          REFLEX_REDACTION_SECRET: 'redaction-key-for-the-tests',
           REFLEX_TOOL_TICKETS: 'Bearer ticket-secret',
           REFLEX_TOOL_TICKETS_HOSTS: 'tickets.example.com, *.tickets.example.com',
           REFLEX_TOOL_NOWHERE: 'nowhere-secret',

@@ -38,6 +38,8 @@ export interface Env {
   REFLEX_ADMIN_KEY?: string
   /** Signs tickets for sockets and streams; derived from REFLEX_ADMIN_KEY if unset. */
   REFLEX_TICKET_SECRET?: string
+  /** Key of the hashes that replace redacted values, of 16 characters or more. */
+  REFLEX_REDACTION_SECRET?: string
   /** The deployed version, if the binding is configured. */
   CF_VERSION_METADATA?: { id: string }
   REFLEX_MODEL?: string

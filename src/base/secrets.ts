@@ -29,24 +29,46 @@ export type SecretHider = {
 
 export const hidesNothing: SecretHider = { finds: () => false, text: (text) => text, value: (value) => value }
 
-export function secretHider(secrets: readonly string[], shortest = SHORTEST_SECRET): SecretHider {
-  const forms = [...new Set(secrets.filter(({ length }) => length >= shortest).flatMap(formsOf))]
-  if (forms.length === 0) return hidesNothing
+/** `shown`: what replaces a secret. */
+export function secretHider(
+  secrets: readonly string[],
+  shortest = SHORTEST_SECRET,
+  shown = (_secret: string): string => HIDDEN,
+): SecretHider {
+  const { finds, replace } = secretFinder(secrets, shortest, shown)
+  if (finds === hidesNothing.finds) return hidesNothing
+  const hiddenText = (text: string): string => {
+    const json = asJson(text)
+    return json === undefined ? replace(text) : JSON.stringify(hider.value(json))
+  }
+  const hider = hiderOf(finds, (text) => (finds(text) ? hiddenText(text) : text))
+  return hider
+}
+
+/** Like `secretHider`, but JSON within a text is not written again: its white space stays. */
+export function quoteHider(secrets: readonly string[], shortest: number, shown: (secret: string) => string): SecretHider {
+  const { finds, replace } = secretFinder(secrets, shortest, shown)
+  return finds === hidesNothing.finds ? hidesNothing : hiderOf(finds, (text) => (finds(text) ? replace(text) : text))
+}
+
+const hiderOf = (finds: SecretHider['finds'], text: SecretHider['text']): SecretHider => ({
+  finds,
+  text,
+  value: <Value>(value: Value) => mapJson(value, (inner) => (typeof inner === 'string' ? text(inner) : inner), { name: text }) as Value,
+})
+
+function secretFinder(secrets: readonly string[], shortest: number, shown: (secret: string) => string) {
+  const owners = new Map<string, string>()
+  for (const secret of secrets) {
+    if (secret.length < shortest) continue
+    for (const form of formsOf(secret)) if (!owners.has(form)) owners.set(form, secret)
+  }
+  if (owners.size === 0) return { finds: hidesNothing.finds, replace: hidesNothing.text }
+  const forms = [...owners.keys()]
   // The longest first, so that a secret is masked as a whole before its words.
   const patterns = forms.toSorted((left, right) => right.length - left.length).map((form) => form.replaceAll(SPECIAL, String.raw`\$&`))
   const all = new RegExp(patterns.join('|'), 'g')
-  const finds = findAny(forms)
-  const hider: SecretHider = {
-    finds,
-    text: (text) => (finds(text) ? hiddenText(text) : text),
-    value: <Value>(value: Value) =>
-      mapJson(value, (inner) => (typeof inner === 'string' ? hider.text(inner) : inner), { name: hider.text }) as Value,
-  }
-  const hiddenText = (text: string): string => {
-    const json = asJson(text)
-    return json === undefined ? text.replaceAll(all, HIDDEN) : JSON.stringify(hider.value(json))
-  }
-  return hider
+  return { finds: findAny(forms), replace: (text: string) => text.replaceAll(all, (form) => shown(owners.get(form) ?? form)) }
 }
 
 /** Variables of a deployment that hold secrets: those for tools, and by their names. */

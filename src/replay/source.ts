@@ -1,5 +1,5 @@
 import type { AgentRegistry } from '../agent/registry.ts'
-import { redactor } from '../traces/redact.ts'
+import { maskOnce, redactor, type Mask } from '../traces/redact.ts'
 import type { EntryKind, LogEntry, SkillEntryKind } from '../contract/log-entry.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { Sandbox } from '../reflexes/sandbox.ts'
@@ -16,9 +16,9 @@ export type ReplayHost = {
 
 /** Masks as the log does: fields by their names, and secrets of the deployment by their values. */
 export const cleanerOf =
-  (hide: (value: unknown) => unknown) =>
+  (hide: (value: unknown) => unknown, mask: Mask) =>
   ({ redact }: Settings): ((value: unknown) => unknown) => {
-    const masked = redactor(redact)
+    const masked = redactor(redact, maskOnce(mask))
     return (value) => hide(masked(value))
   }
 

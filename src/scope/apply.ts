@@ -1,6 +1,7 @@
 import { parseAction, type Action } from '../contract/action.ts'
 import type { Outcome } from '../contract/event-record.ts'
 import type { NewEntry, Via } from '../contract/log-entry.ts'
+import { RECENT_EVENTS } from '../reflexes/reflex-context.ts'
 import { historyOf, type Decision, type Fire, type Step } from '../reflexes/decide.ts'
 import type { Judged } from './inbox/event-row.ts'
 import type { Log } from './log/log.ts'
@@ -68,6 +69,8 @@ function record(
 ): Applied {
   const { one, steps, acted, perceived, consumed } = decision
   const { event } = one
+  const ran = steps.some((step) => step.ran)
+  log.masks.mayQuote(event.meta.trace_id, ran ? [...memory.live.events.slice(-RECENT_EVENTS), event] : [event])
   if (via)
     unit.log({
       ...headOf(event),
@@ -160,7 +163,7 @@ function actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: De
       unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content })
       return [{ do: 'say', content: action.content, event_id: event.id }]
     case 'set_scratch': {
-      const { key, value } = log.clean({ key: action.key, value: action.value }) as { key: string; value: unknown }
+      const { key, value } = log.clean({ key: action.key, value: action.value }, head.trace_id) as { key: string; value: unknown }
       unit.log({ ...head, kind: 'scratch-set', key, value, reflex_id: version.id })
       return []
     }

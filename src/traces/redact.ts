@@ -24,12 +24,26 @@ const secretFields = [
 
 /** Masks a JSON value. Unchanged values are returned as they are. */
 type Redact = (value: unknown) => unknown
+/** The text that replaces a value. */
+export type Mask = (value: unknown) => string
+
+const PLAIN = '[redacted]'
+export const plainMask: Mask = () => PLAIN
+
+/** True for the text of any mask. */
+const isMask = (value: unknown): value is string => typeof value === 'string' && (value === PLAIN || /^sha256:[\da-f]{64}$/.test(value))
+
+/** Keeps what is masked already, as in a recording. */
+export const maskOnce =
+  (mask: Mask): Mask =>
+  (value) =>
+    isMask(value) ? value : mask(value)
 
 /**
  * Masks the usual secret fields and `fields`, also in pairs such as `{key: 'token', value: …}`.
  * Names ignore case, `_` and `-`.
  */
-export function redactor(fields: Iterable<string> = []): Redact {
+export function redactor(fields: Iterable<string> = [], mask: Mask = plainMask): Redact {
   const hidden = new Set([...secretFields, ...fields].map(normalName))
   const known = new Map<string, boolean>()
   const hides = (name: string): boolean => {
@@ -45,19 +59,15 @@ export function redactor(fields: Iterable<string> = []): Redact {
   const visit = (value: unknown, name: string | number | null, parent: unknown): unknown => {
     if (typeof name !== 'string') return value
     const { key } = name === 'value' ? (parent as { key?: unknown }) : {}
-    return hides(name) || (typeof key === 'string' && hides(key)) ? '[redacted]' : value
+    return hides(name) || (typeof key === 'string' && hides(key)) ? mask(value) : value
   }
   return (value) => mapJson(value, visit, { deepest: DEEPEST })
 }
 
-const MASK = '[redacted]'
-/** Shorter values occur in other texts by chance. */
-const SHORTEST = 4
-
 /** The texts of a value that its redacted form masks. */
 export function maskedTexts(value: unknown, redacted: unknown): string[] {
   if (value === redacted) return []
-  if (redacted === MASK) return typeof value === 'string' ? [value] : typeof value === 'object' && value !== null ? textsIn(value) : []
+  if (isMask(redacted)) return typeof value === 'string' ? [value] : typeof value === 'object' && value !== null ? textsIn(value) : []
   if (typeof value !== 'object' || value === null || typeof redacted !== 'object' || redacted === null) return []
   const masked = redacted as Record<string, unknown>
   return Object.entries(value).flatMap(([name, inner]) => maskedTexts(inner, masked[name]))
@@ -68,11 +78,3 @@ const textsIn = (value: object): string[] =>
     if (typeof inner === 'string') return [inner]
     return typeof inner === 'object' && inner !== null ? textsIn(inner) : []
   })
-
-/** Masks values, which may be quoted within JSON within JSON. */
-export function maskTexts(text: string, values: readonly string[]): string {
-  const forms = values.filter(({ length }) => length >= SHORTEST).flatMap((value) => [quoted(quoted(value)), quoted(value), value])
-  return forms.reduce((masked, form) => masked.replaceAll(form, MASK), text)
-}
-
-const quoted = (text: string): string => JSON.stringify(text).slice(1, -1)

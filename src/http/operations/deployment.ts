@@ -4,6 +4,7 @@ import { coversScope, hasRole, type Principal } from '../../contract/principal.t
 import type { Env } from '../../env.ts'
 import { schemaError } from './schema-check.ts'
 import { storeOf } from '../../store/store.ts'
+import { SHORTEST_REDACTION_SECRET } from '../../traces/keyed-hash.ts'
 import { secretHosts } from '../../tools/tool-secrets.ts'
 
 const REQUIRED = ['SCOPE', 'SWEEPER', 'GLOBAL_KEYS', 'DB', 'EVENTS'] as const
@@ -35,12 +36,20 @@ export async function deploymentReport(env: Env, principal: Principal, now: numb
       unused: OPTIONAL.filter((name) => !has(name)),
     },
     schema_error: await schemaError(storeOf(env)),
-    secrets: isAdmin ? deploymentSecrets(env).map(({ name, value }) => ({ name, problem: problemOf(env, name, value) })) : null,
+    secrets: isAdmin ? secretsOf(env) : null,
   }
+}
+
+function secretsOf(env: Env): z.infer<typeof secret>[] {
+  const set = deploymentSecrets(env).map(({ name, value }) => ({ name, problem: problemOf(env, name, value) }))
+  if (env.REFLEX_REDACTION_SECRET) return set
+  return [...set, { name: 'REFLEX_REDACTION_SECRET', problem: 'it is not set, so redacted values are not hashed and cannot be compared' }]
 }
 
 function problemOf(env: Env, name: string, value: string): string | null {
   if (value.length < SHORTEST_SECRET) return `it is shorter than ${SHORTEST_SECRET} characters, so it is not masked in logs`
+  if (name === 'REFLEX_REDACTION_SECRET' && value.trim().length < SHORTEST_REDACTION_SECRET)
+    return `it is shorter than ${SHORTEST_REDACTION_SECRET} characters, so redacted values are not hashed`
   const isUnsent = name.startsWith(TOOL_SECRET_PREFIX) && secretHosts(env, name).length === 0
   return isUnsent ? `it is sent to no host: set ${name}${TOOL_SECRET_HOSTS}` : null
 }

@@ -6,6 +6,7 @@ import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { openRecording, RECORDING_SCHEMA } from '../../replay/recording.ts'
 import { replay } from '../../replay/replay.ts'
 import { cleanerOf, type ReplayHost } from '../../replay/source.ts'
+import { deploymentMask } from '../../traces/keyed-hash.ts'
 import type { AgentRegistry } from '../../agent/registry.ts'
 import type { Env } from '../../env.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes } from '../describe/describe.ts'
@@ -67,7 +68,7 @@ const replayedFile = route('post /v1/replay', 'replayFile', 'Replay an exported 
 const hostOf = (env: Env, agents: AgentRegistry): ReplayHost => ({
   agents,
   sandbox: isolateSandbox,
-  cleaner: cleanerOf((value) => deploymentHider(env).value(value)),
+  cleaner: cleanerOf((value) => deploymentHider(env).value(value), deploymentMask(env)),
 })
 
 export const traceReplayRoutes = resource()

@@ -146,7 +146,7 @@ export class EffectLane {
     const { tool, cause, input } = request
     const { place, key, arguments_hash, head, started } = effect
     const id = place ? effectId(place) : uuidv7()
-    const shown = log.clean(hidden(input, request))
+    const shown = log.clean(hidden(input, request), head.trace_id)
     const step = request.step && stepOf(request.step)
     const log_seq = unit.log({
       ...head,
@@ -228,7 +228,7 @@ export class EffectLane {
       effect_id: id,
       tool: request.tool,
       status,
-      output: this.#parts.log.clean(hidden(output ?? null, request)),
+      output: this.#parts.log.clean(hidden(output ?? null, request), request.head.trace_id),
       error: error === null ? null : String(hidden(error, request)),
       idempotence_key: key,
       ...(stack && { stack: String(hidden(stack, request)) }),

@@ -1,8 +1,8 @@
 import { byteLength, fitsBytes } from '../../base/byte-length.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
+import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
 import { iso } from '../../base/time.ts'
-import { maskTexts } from '../../traces/redact.ts'
 import { partHash } from '../../traces/part-hash.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
@@ -36,11 +36,14 @@ export class LogParts {
     this.#log = log
   }
 
-  /** Returns the hash. Masks `secrets`. Writes a row if none was written within a day. */
-  put(unit: Unit, value: object, secrets: readonly string[] = []): string {
+  /**
+   * Returns the hash. `quotes` masks what the value quotes. Writes a row if none was written within
+   * a day.
+   */
+  put(unit: Unit, value: object, quotes: SecretHider = hidesNothing): string {
     const known = this.#hashes.get(value)
     if (known !== undefined && !this.#isDue(known, unit.now)) return known
-    const { text, hash } = storable(maskTexts(this.#log.hide(canonicalJson(this.#log.clean(value))), secrets))
+    const { text, hash } = storable(this.#log.hide(canonicalJson(quotes.value(this.#log.clean(value)))))
     this.#hashes.set(value, hash)
     if (!this.#isDue(hash, unit.now)) return hash
     if (this.#written.size >= MOST_KNOWN) this.#written.clear()

@@ -1,11 +1,12 @@
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
-import { redactor } from '../../traces/redact.ts'
+import type { Mask } from '../../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Database } from '../storage/database.ts'
 import { pack, unpack, type Packed } from './packed.ts'
 import { boundedEntry } from './bounded-entry.ts'
+import { Masks } from './masks.ts'
 
 /** A unit of work writes one row, or several of about this size: a row is read as a whole. */
 const ROW_BYTES = 64_000
@@ -29,6 +30,7 @@ export class Log {
   readonly #database: Database
   readonly #now: () => number
   readonly #hider: SecretHider
+  readonly masks: Masks
   readonly #listeners: LogListener[] = []
   readonly #appended: ((entries: readonly NewEntry[]) => void)[] = []
   #last: number
@@ -36,15 +38,15 @@ export class Log {
   #unwritten: Text[] = []
   /** Entries that the listeners have not received yet. */
   #unannounced: Text[] = []
-  #redact = redactor()
   #show = ({ text }: { kind: string; text: string }): string => text
   /** Cached JSON of long values, such as contexts. */
   readonly #texts = new WeakMap<object, string>()
 
-  constructor(database: Database, now: () => number, hider: SecretHider = hidesNothing) {
+  constructor(database: Database, now: () => number, { hider = hidesNothing, mask }: { hider?: SecretHider; mask?: Mask } = {}) {
     this.#database = database
     this.#now = now
     this.#hider = hider
+    this.masks = new Masks(mask)
     const newest = database.first<LogRow>('SELECT seq, entries FROM log ORDER BY seq DESC LIMIT 1')
     this.#last = newest ? newest.seq + textsOf(newest).length - 1 : database.read('log_floor', 0)
   }
@@ -53,16 +55,12 @@ export class Log {
     return this.#last
   }
 
-  redact(fields: readonly string[]): void {
-    this.#redact = redactor(fields)
-  }
-
   /**
-   * Removes secrets from a tool's or model's input or output. Returns the same value if it has
-   * none.
+   * Masks redacted fields. Returns the same value if it has none. Texts of the trace that quote
+   * them are masked from now on.
    */
-  clean(value: unknown): unknown {
-    return this.#redact(value)
+  clean(value: unknown, trace_id?: string): unknown {
+    return this.masks.clean(value, trace_id)
   }
 
   /** Masks the deployment's secrets in a text. */
@@ -96,12 +94,13 @@ export class Log {
     const first = this.#last + 1
     if (entries.length === 0) return first
     const at = new Date(this.#now()).toISOString()
-    const texts = entries.map((entry, index) => {
+    const shown = entries.map((entry) => this.masks.entry(entry))
+    const texts = shown.map((entry, index) => {
       const seq = this.#last + 1 + index
       return { seq, text: this.#hider.text(this.#textOf({ seq, at, ...entry })) }
     })
     this.#last += entries.length
-    for (const appended of this.#appended) appended(entries)
+    for (const appended of this.#appended) appended(shown)
     for (const text of texts) {
       this.#unwritten.push(text)
       this.#unannounced.push(text)

@@ -66,7 +66,7 @@ export class Configuration {
     const result = store.change(unit, patch)
     if (!result.ok) return result
     const { settings } = result
-    log.redact(settings.redact)
+    log.masks.redact(settings.redact)
     const [told, held] = [secret_settings.shown(patch), secret_settings.shown(settings)]
     const shown = { patch: log.clean(told) as SettingsPatch, settings: log.clean(held) as Settings }
     unit.log({ ...scopeHead(trace), kind: 'settings-changed', by, ...shown })

@@ -135,7 +135,7 @@ export class Skills {
       probes: (agent().probes ?? {}) as SessionPorts['probes'],
       ask: slotModel(this.#parts, { head, model, signal: asker.signal }),
       log: (entry) => unit((open) => append(open, entry)),
-      redact: (value) => log.clean(value) as Json,
+      redact: (value) => log.clean(value, head.trace_id) as Json,
       now,
       newId: () => crypto.randomUUID(),
     }

@@ -3,6 +3,7 @@ import type { SecretHider } from '../../base/secrets.ts'
 import type { Env } from '../../env.ts'
 import { storeOf } from '../../store/store.ts'
 import { WorkingMemory } from '../context/working-memory.ts'
+import { deploymentMask } from '../../traces/keyed-hash.ts'
 import { ContextRows } from '../inbox/context-rows.ts'
 import { Inbox } from '../inbox/inbox.ts'
 import { InboxView } from '../inbox/view.ts'
@@ -61,8 +62,8 @@ export function composeGround(host: Host) {
   const agent = () => store.agent
   const counters = new Counters(database)
   const alarm = new Alarm(context.storage, { now, laid: () => database.laid })
-  const log = new Log(database, now, hider)
-  log.redact(settings().redact)
+  const log = new Log(database, now, { hider, mask: deploymentMask(env) })
+  log.masks.redact(settings().redact)
   const log_parts = new LogParts(database, log)
   const guard = new Guard({ database, now })
   const inbox = new Inbox(database, hider)

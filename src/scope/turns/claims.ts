@@ -158,10 +158,17 @@ export class TurnClaims {
       return at
     }
     const seen = memory.view(claimed, read)
+    log.masks.mayQuote(head.trace_id, seen.context.events)
     const controller = new AbortController()
     const attempts = Math.max(...claimed.map((stored) => stored.attempts))
     const { created_at, last_action_at } = seen.context
-    const saw = { seqs: toRanges(seen.seqs), count: seen.seqs.length, scratch: log.clean(seen.scratch), created_at, last_action_at }
+    const saw = {
+      seqs: toRanges(seen.seqs),
+      count: seen.seqs.length,
+      scratch: log.clean(seen.scratch, head.trace_id),
+      created_at,
+      last_action_at,
+    }
     const considered = toRanges(claimed.map(({ seq }) => seq))
     return {
       turn_id,

@@ -113,13 +113,13 @@ export class TurnLedger {
   #ended(unit: Unit, turn: Turn, { status, result, error, stack = null }: Ended, cleared: number): number {
     const { log, effects, memory } = this.#parts
     const { turn_id, head, since, started_seq, usage, failed_calls } = turn
-    const acts = log.clean(turn.acts) as Turn['acts']
+    const acts = log.clean(turn.acts, head.trace_id) as Turn['acts']
     const warned = turn.warnings.length > 0 ? { warnings: turn.warnings } : {}
     const failure = { error, ...(stack !== null && { stack }), ...(failed_calls.length > 0 && { failed_calls }) }
-    const scratch = log.clean(memory.live.scratch)
+    const scratch = log.clean(memory.live.scratch, head.trace_id)
     const { clock, done, offered } = turn.readings
     const read = { ...(clock.length > 0 && { clock }), ...(done.length > 0 && { done }), ...(offered.length > 0 && { offered }) }
-    const ending = { result: log.clean(result), ...failure, cleared, usage, scratch, acts }
+    const ending = { result: log.clean(result, head.trace_id), ...failure, cleared, usage, scratch, acts }
     const entry = { turn_id, started_seq, status, ...ending, ...warned, ...read }
     const log_seq = unit.log({ ...head, duration_ms: unit.now - since, kind: 'turn-ended', ...entry })
     if (status === 'failed' || status === 'timeout') unit.count({ turns_failed: 1 })

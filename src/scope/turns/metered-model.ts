@@ -7,8 +7,6 @@ import { modelName, resolveModel } from '../../models/resolve-model.ts'
 import { withFaults } from '../../models/with-faults.ts'
 import type { EntryHead, Usage } from '../../contract/log-entry.ts'
 import { traceContextOf, traceparentOf } from '../../events/traceparent.ts'
-import { maskedTexts } from '../../traces/redact.ts'
-import type { Log } from '../log/log.ts'
 import { childHead } from '../log/spans.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
@@ -26,7 +24,6 @@ export type AskedFor = {
   signal: AbortSignal
   usage?: Usage
   model?: ModelWitness
-  seen?: { context: { events: readonly object[] } }
 }
 
 /**
@@ -83,7 +80,7 @@ function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageMod
 /** Records a call even if its purpose has ended: it was paid for. */
 function recordCall(
   { log, log_parts, budget, unit }: CountedParts,
-  { turn_id, usage: sum, model: witness, seen }: AskedFor,
+  { turn_id, usage: sum, model: witness }: AskedFor,
   modelCall: ModelCall & { prompt: LanguageModelV4CallOptions['prompt']; head: EntryHead },
 ): void {
   const {
@@ -112,14 +109,15 @@ function recordCall(
   unit((unit) => {
     budget.spend(unit, input_tokens + output_tokens)
     unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
-    const messages = prompt.map((message) => log_parts.put(unit, message, secretsIn(seen, log)))
+    const quotes = log.masks.of(head.trace_id)
+    const messages = prompt.map((message) => log_parts.put(unit, message, quotes))
     const entry = {
       turn_id,
       model,
       status,
       prompt_hash,
       prompt: messages,
-      content: log.clean(content.map(readable)),
+      content: log.clean(content.map(readable), head.trace_id),
       finish_reason,
       error,
       usage,
@@ -127,17 +125,6 @@ function recordCall(
     unit.log({ ...head, duration_ms, kind: 'model-called', ...entry })
   })
 }
-
-/** The values of events that the log masks: a prompt that quotes them must not show them. */
-function secretsIn(seen: AskedFor['seen'], log: Pick<Log, 'clean'>): readonly string[] {
-  if (!seen) return []
-  const known = SECRETS.get(seen) ?? [...new Set(seen.context.events.flatMap((event) => maskedTexts(event, log.clean(event))))]
-  SECRETS.set(seen, known)
-  return known
-}
-
-/** By what a turn saw. */
-const SECRETS = new WeakMap<object, readonly string[]>()
 
 /** Parses the JSON text of a tool call's input, so that its secrets can be found. */
 function readable(part: unknown): unknown {

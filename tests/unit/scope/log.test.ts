@@ -4,10 +4,11 @@ import { limits } from '../../../src/base/limits.ts'
 import type { NewEntry } from '../../../src/contract/log-entry.ts'
 import type { Database } from '../../../src/scope/storage/database.ts'
 import { Log } from '../../../src/scope/log/log.ts'
+import { keyedMask } from '../../../src/traces/keyed-hash.ts'
 import { unpack, type Packed } from '../../../src/scope/log/packed.ts'
 import { scopeHead } from '../../../src/scope/log/spans.ts'
 
-const opened = () => {
+const opened = (options: ConstructorParameters<typeof Log>[2] = {}) => {
   const sqlite = new DatabaseSync(':memory:')
   sqlite.exec('CREATE TABLE log (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, counts TEXT, entries TEXT NOT NULL)')
   // node:sqlite takes no ArrayBuffer.
@@ -20,7 +21,7 @@ const opened = () => {
     first: (sql: string, ...params: SQLInputValue[]) => all(sql, ...params)[0],
     read: (_: string, otherwise: unknown) => otherwise,
   }
-  const log = new Log(database as unknown as Database, () => 0)
+  const log = new Log(database as unknown as Database, () => 0, options)
   const kept = () =>
     all('SELECT seq, entries FROM log ORDER BY seq').flatMap(({ seq, entries }) =>
       (JSON.parse(unpack(entries as Packed)) as object[]).map((entry, index) => ({
@@ -33,6 +34,57 @@ const opened = () => {
 const trimmed = (count: number): NewEntry => ({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: 1 })
 const countsIn = (rows: Record<string, unknown>[]) =>
   rows.map(({ seq, entry }) => [seq, (JSON.parse(String(entry)) as { count: number }).count])
+
+const note = (fields: object, trace_id: string) =>
+  ({ ...scopeHead(), trace_id, kind: 'reply-sent', turn_id: null, reflex_id: null, content: '', ...fields }) as NewEntry
+
+describe('texts that quote a redacted value', () => {
+  const mask = keyedMask('a key for this test')
+  const hash = mask('swordfish')
+  const trace_id = 'a'.repeat(32)
+
+  test('show its hash, in whatever encoding, in the entries of the same trace', () => {
+    const { log, kept } = opened({ mask })
+    log.masks.mayQuote(trace_id, [{ user: 'ann', login: { password: 'swordfish' } }])
+    const url = `https://a.example/?p=swordfish&b=${btoa('swordfish')}`
+    const nested = JSON.stringify({ a: 'swordfish' }, null, 2)
+    log.append([note({ content: url, error: 'no: swordfish', result: [{ text: nested }] }, trace_id)])
+    log.append([note({ content: 'swordfish' }, 'b'.repeat(32))])
+    log.write()
+    const [own, other] = kept().map(({ entry }) => JSON.parse(entry) as Record<string, unknown>)
+    expect(own).toMatchObject({
+      content: `https://a.example/?p=${hash}&b=${hash}`,
+      error: `no: ${hash}`,
+      result: [{ text: nested.replace('swordfish', hash) }],
+    })
+    expect(other).toMatchObject({ content: 'swordfish' })
+  })
+
+  test('keep what identifies the entry, whatever the value is', () => {
+    const { log, kept } = opened({ mask })
+    log.masks.mayQuote(trace_id, [{ token: 'reply-sent', secret: trace_id, cookie: 'event-1', password: 'blue' }])
+    log.append([note({ content: 'blue event-1', event_ids: ['event-1'] }, trace_id)])
+    log.write()
+    expect(JSON.parse(kept()[0]!.entry)).toMatchObject({
+      kind: 'reply-sent',
+      trace_id,
+      event_ids: ['event-1'],
+      content: `${mask('blue')} ${mask('event-1')}`,
+    })
+  })
+
+  test('of an output are masked too, and a value of three characters is not', () => {
+    const { log, kept } = opened({ mask })
+    expect(log.clean({ token: 'from-a-tool', pin: 1, password: 'abc' }, trace_id)).toEqual({
+      token: mask('from-a-tool'),
+      pin: 1,
+      password: mask('abc'),
+    })
+    log.append([note({ content: 'from-a-tool abc' }, trace_id)])
+    log.write()
+    expect(JSON.parse(kept()[0]!.entry)).toMatchObject({ content: `${mask('from-a-tool')} abc` })
+  })
+})
 
 describe('the log', () => {
   test('keeps the entries of a unit at its end, in order', () => {

@@ -1,6 +1,7 @@
 import { generateText } from 'ai'
 import { afterEach, expect, test, vi } from 'vitest'
 import { newSpanId, newTraceId } from '../../../src/core/event.ts'
+import { Masks } from '../../../src/scope/log/masks.ts'
 import { countedModel, type CountedParts } from '../../../src/scope/turns/metered-model.ts'
 
 const head = { trace_id: newTraceId(), span_id: newSpanId(), parent_id: null, event_ids: [], duration_ms: null }
@@ -32,7 +33,7 @@ test('each request to a model carries the span of its call in the log, below the
     budget: { allow: () => ({ ok: true }), spend: () => {} },
     outage: { allow: () => ({ ok: true }) },
     hide: (value: unknown) => value,
-    log: { clean: (value: unknown) => value },
+    log: { clean: (value: unknown) => value, masks: new Masks() },
     log_parts: { put: () => 'hash' },
     unit: (work: (open: typeof unit) => void) => work(unit),
     now: Date.now,

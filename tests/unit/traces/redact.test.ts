@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { redactor } from '../../../src/traces/redact.ts'
+import { deploymentMask, keyedMask } from '../../../src/traces/keyed-hash.ts'
+import { maskOnce, redactor } from '../../../src/traces/redact.ts'
 
 const redact = redactor()
 
@@ -71,5 +72,31 @@ describe('redact', () => {
     const own = redactor()
     for (let index = 0; index < 12_000; index++) own({ [`name-${index}`]: 1 })
     expect(own({ token: 'x' })).toEqual({ token: '[redacted]' })
+  })
+})
+
+describe('a keyed hash', () => {
+  const keyed = (secret: string) => redactor([], keyedMask(secret))
+
+  test('is the same for equal values, and another with another key', () => {
+    const [first, second] = [keyed('one key'), keyed('another key')]
+    const shown = first({ token: { b: 1, a: [2] } }) as { token: string }
+    expect(shown.token).toMatch(/^sha256:[0-9a-f]{64}$/)
+    expect(first({ Token: { a: [2], b: 1 } })).toEqual({ Token: shown.token })
+    expect(first({ token: { a: [3], b: 1 } })).not.toEqual(shown)
+    expect(second({ token: { b: 1, a: [2] } })).not.toEqual(shown)
+  })
+
+  test('of a recording is not hashed again', () => {
+    const once = redactor([], maskOnce(keyedMask('one key')))
+    const shown = once({ token: 'x', secret: '[redacted]' })
+    expect(shown).toEqual({ token: expect.stringMatching(/^sha256:/), secret: '[redacted]' })
+    expect(once(shown)).toBe(shown)
+  })
+
+  test('needs a secret that cannot be guessed', () => {
+    expect(deploymentMask({})('x')).toBe('[redacted]')
+    expect(deploymentMask({ REFLEX_REDACTION_SECRET: 'fifteen letters' })('x')).toBe('[redacted]')
+    expect(deploymentMask({ REFLEX_REDACTION_SECRET: 'sixteen letters!' })('x')).toMatch(/^sha256:/)
   })
 })

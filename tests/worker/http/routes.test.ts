@@ -374,6 +374,7 @@ describe('health', () => {
     expect(body.deployment.secrets).toEqual(
       expect.arrayContaining([
         { name: 'REFLEX_ADMIN_KEY', problem: null },
+        { name: 'REFLEX_REDACTION_SECRET', problem: null },
         { name: 'REFLEX_TOOL_TICKETS', problem: null },
         { name: 'REFLEX_TOOL_NOWHERE', problem: expect.stringContaining('REFLEX_TOOL_NOWHERE_HOSTS') },
       ]),
