@@ -341,7 +341,7 @@ describe('overlap', () => {
   test('debounce: one turn after quiet, with the whole window as its input', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
-    await stub.configure({ overlap: { debounce: { quiet_ms: 120, max_ms: 5000 } } }, 'test')
+    await stub.configure({ overlap: { debounce: { quiet_ms: 600, max_ms: 5000 } } }, 'test')
     const ids: string[] = []
     for (const text of ['a', 'b', 'c', 'd']) {
       ids.push(...(await send(stub, note(scope, text))))
