@@ -12,6 +12,7 @@ import type { Env } from '../../env.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes } from '../describe/describe.ts'
 import { invalid } from '../problems/refusals.ts'
 import { exportTrace } from './export.ts'
+import { scopeOfTrace } from './trace-scope.ts'
 
 const route = routes('Traces')
 
@@ -21,7 +22,11 @@ const tracePath = z.object({
     .regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits')
     .describe('32 hex digits, as in W3C trace context.'),
 })
-const ofScope = z.object({ scope: scopeName.optional().describe('The scope whose log has the trace.') })
+const ofScope = z.object({
+  scope: scopeName
+    .optional()
+    .describe('The scope whose log has the trace. Needed if the trace has no event, or went through several scopes.'),
+})
 const recording = z
   .looseObject({ schema: z.int(), trace_id: z.string(), scope: z.string(), sha256: z.string() })
   .describe(`A self-contained file of schema version ${RECORDING_SCHEMA}. \`sha256\` is over the canonical JSON of its other fields.`)
@@ -30,7 +35,7 @@ const exported = route('get /v1/traces/{trace_id}/export', 'exportTrace', 'Expor
   description:
     'Log entries, events, settings, code of reflexes, manifests and messages of prompts: all that the decisions of the trace were made from, without secrets. ' +
     '`POST /v1/replay` decides again from it.',
-  ...guard({ roles: ['viewer'], scoped: 'query' }),
+  ...guard({ roles: ['viewer'] }),
   request: { params: tracePath, query: ofScope },
   responses: { 200: json(recording, 'The file.'), ...problems(400, 404) },
 })
@@ -39,7 +44,7 @@ const replayed = route('post /v1/traces/{trace_id}/replay', 'replayTrace', 'Repl
   description:
     'Decides again from the log, with the code of this deployment, and compares every decision and output with what was recorded. ' +
     'It asks no model, calls no tool and changes nothing.',
-  ...guard({ roles: ['viewer'], scoped: 'query', body: 'optional' }),
+  ...guard({ roles: ['viewer'], body: 'optional' }),
   request: {
     params: tracePath,
     query: ofScope,
@@ -73,11 +78,15 @@ const hostOf = (env: Env, agents: AgentRegistry): ReplayHost => ({
 
 export const traceReplayRoutes = resource()
   .openapi(exported, async (c) => {
-    const found = await exportTrace(c.env, c.var.scope, c.req.valid('param').trace_id)
+    const { trace_id } = c.req.valid('param')
+    const scope = await scopeOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
+    const found = await exportTrace(c.env, scope, trace_id)
     return jsonText<z.infer<typeof recording>>(JSON.stringify(found))
   })
   .openapi(replayed, async (c) => {
-    const found = await exportTrace(c.env, c.var.scope, c.req.valid('param').trace_id)
+    const { trace_id } = c.req.valid('param')
+    const scope = await scopeOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
+    const found = await exportTrace(c.env, scope, trace_id)
     return c.json(await replay(found, hostOf(c.env, c.var.agents)), 200)
   })
   .openapi(replayedFile, async (c) => {

@@ -1,11 +1,12 @@
 import { generateText } from 'ai'
 import { describe, expect, test } from 'vitest'
 import { hashJson } from '../../../src/base/json.ts'
-import { call } from '../../support/http.ts'
+import { newSpanId, newTraceId } from '../../../src/core/event.ts'
+import { call, problem } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
 import { propose, skill } from '../../support/two-step-skill.ts'
 import { ask, behaviours, effects } from '../../support/test-agents.ts'
-import { freshScope, logOf, note, stubOf } from '../../support/scopes.ts'
+import { freshScope, logOf, note, stubOf, until } from '../../support/scopes.ts'
 
 const replayed = async (scope: string, trace_id: string) =>
   (await call(`/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`, { json: { mode: 'pinned' } })).body
@@ -33,6 +34,27 @@ describe('a pinned replay', () => {
     const scope = freshScope()
     expect(await replayed(scope, await accept(scope, 'fine'))).toMatchObject({ ...same, compared: 2 })
     expect(await replayed(scope, await accept(scope, 'noise'))).toMatchObject({ ...same, compared: 1 })
+  })
+
+  test('finds the scope of a trace, and asks for it where there are several', async () => {
+    const [one, other] = [freshScope(), freshScope()]
+    const trace_id = newTraceId().replace(/^./, 'f')
+    const sent = async (scope: string) => {
+      const headers = { traceparent: `00-${trace_id}-${newSpanId()}-01` }
+      const path = `/v1/scopes/${encodeURIComponent(scope)}/events?wait=outcome`
+      expect(await call(path, { json: { ...note(scope, 'fine'), meta: undefined }, headers })).toMatchObject({ status: 200 })
+    }
+    const answered = (status: number) =>
+      until(async () => {
+        const answer = await call(`/v1/traces/${trace_id}/replay`, { json: {} })
+        return answer.status === status && answer
+      }, `it is answered ${status}`)
+    expect(await call(`/v1/traces/${trace_id}/export`)).toMatchObject(problem(404))
+    await sent(one)
+    expect((await answered(200)).body).toMatchObject(same)
+    await sent(other)
+    expect((await answered(400)).body.detail).toMatch(`The trace went through 2 scopes. Name one of them as \`scope\`: ${one}, ${other}.`)
+    expect(await replayed(other, trace_id)).toMatchObject(same)
   })
 
   test('gives a chat the tools that its scope offered beside its own', async () => {
