@@ -47,6 +47,15 @@ export interface Env {
   REFLEX_STACK_MAPPER?: string
   /** Days that D1 keeps ended events and the like, parsed by `events/retention.ts`. */
   REFLEX_RETENTION_DAYS?: string
+  /** The collector of spans; docs/observability.md has the variables. */
+  OTEL_EXPORTER_OTLP_ENDPOINT?: string
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT?: string
+  OTEL_EXPORTER_OTLP_HEADERS?: string
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS?: string
+  OTEL_EXPORTER_OTLP_TIMEOUT?: string
+  OTEL_TRACES_SAMPLER_ARG?: string
+  OTEL_SERVICE_NAME?: string
+  OTEL_RESOURCE_ATTRIBUTES?: string
   OPENAI_COMPATIBLE_BASE_URL?: string
   OPENAI_COMPATIBLE_API_KEY?: string
   /** Secrets of tools, and with the suffix _HOSTS the hosts that each may be sent to. */

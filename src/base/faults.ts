@@ -134,8 +134,12 @@ function retryAfter({ responseHeaders }: Thrown, now: number): number | null {
   const headers = new Map(Object.entries(responseHeaders).map(([name, value]) => [name.toLowerCase(), String(value).trim()]))
   const ms = headers.get('retry-after-ms')
   if (ms !== undefined && /^\d+(?:\.\d+)?$/.test(ms)) return Math.ceil(Number(ms))
-  const after = headers.get('retry-after')
-  if (after === undefined || after === '') return null
+  return retryAfterMs(headers.get('retry-after'), now)
+}
+
+/** The header `Retry-After` in ms from now: it has seconds, or a date. */
+export function retryAfterMs(after: string | null | undefined, now: number): number | null {
+  if (after === undefined || after === null || after === '') return null
   const at = /^\d+(?:\.\d+)?$/.test(after) ? now + Number(after) * 1000 : Date.parse(after)
   return Number.isNaN(at) ? null : Math.max(0, Math.ceil(at - now))
 }

@@ -98,6 +98,15 @@ export const scopeState = z
     waiting_for_model: modelWait.nullable().describe('Null while the model provider is believed to be reachable.'),
     sockets: count,
     outbox: z.object({ waiting: count, last_error: z.string().nullable() }),
+    spans: z
+      .object({
+        waiting: count.describe('Log entries that were not exported yet.'),
+        exported: count.describe('Spans that the collector took.'),
+        dropped: count.describe('Spans that the collector rejected, or that waited for it for too long.'),
+        last_error: z.string().nullable(),
+      })
+      .nullable()
+      .describe('The export of spans. Null if the deployment has no collector.'),
     archive: z
       .object({ files: count, last_error: z.string().nullable().describe('Expired data is kept until the archive has it.') })
       .nullable()

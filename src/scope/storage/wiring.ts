@@ -2,6 +2,7 @@ import type { AgentRegistry } from '../../agent/registry.ts'
 import type { SecretHider } from '../../base/secrets.ts'
 import type { Env } from '../../env.ts'
 import { storeOf } from '../../store/store.ts'
+import { otlpTargetOf } from '../../traces/otlp-target.ts'
 import { WorkingMemory } from '../context/working-memory.ts'
 import { deploymentMask } from '../../traces/keyed-hash.ts'
 import { ContextRows } from '../inbox/context-rows.ts'
@@ -14,6 +15,7 @@ import { LogParts } from '../log/log-parts.ts'
 import { Records } from '../reflexes/stats.ts'
 import { EventReplica } from '../replication/event-replica.ts'
 import { Outbox, topicsOf } from '../replication/outbox.ts'
+import { SpanExport } from '../replication/span-export.ts'
 import { SettingsStore } from '../settings/settings-store.ts'
 import { Statistics } from '../statistics/statistics.ts'
 import { Alarm } from '../upkeep/alarm.ts'
@@ -74,6 +76,9 @@ export function composeGround(host: Host) {
   const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
   const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })
   outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
+  const target = otlpTargetOf(env)
+  const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch: outbound, now })
+  if (spans) outbox.source({ send: async () => spans.start(), due: () => spans.due() })
   const changed = () => outbox.arm()
   const reset = (error: unknown) => dropObject(context, scope, error)
   const deferred = new Deferred()
@@ -97,6 +102,7 @@ export function composeGround(host: Host) {
     view: new InboxView(database),
     records,
     statistics,
+    spans,
     memory,
     replica,
     outbox,

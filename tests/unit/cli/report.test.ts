@@ -38,6 +38,7 @@ const scope: ScopeState = {
   sockets: 0,
   outbox: { waiting: 0, last_error: null },
   archive: null,
+  spans: null,
   parked: [],
   last_seq: 9,
 }
