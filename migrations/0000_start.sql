@@ -145,7 +145,9 @@ CREATE TABLE `scopes` (
 	`open` integer NOT NULL,
 	`wake_at` integer,
 	`updated_at` integer NOT NULL,
-	`parked` integer DEFAULT 0 NOT NULL
+	`parked` integer DEFAULT 0 NOT NULL,
+	`spans_exported` integer DEFAULT 0 NOT NULL,
+	`spans_dropped` integer DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
 CREATE INDEX `scopes_wake` ON `scopes` (`wake_at`);--> statement-breakpoint

@@ -12,6 +12,8 @@ const HIDDEN = '[secret]'
 /** Levels of JSON within JSON that are searched directly. */
 const ESCAPES = 3
 const SPECIAL = /[$()*+.?[\\\]^{|}/-]/g
+/** The headers that the collector of spans gets. */
+const HEADERS_NAME = /^OTEL_EXPORTER_OTLP_(?:TRACES_)?HEADERS$/
 const SECRET_NAME = /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i
 
 /**
@@ -73,9 +75,32 @@ function secretFinder(secrets: readonly string[], shortest: number, shown: (secr
 
 /** Variables of a deployment that hold secrets: those for tools, and by their names. */
 export function deploymentSecrets(env: object): { name: string; value: string }[] {
-  return Object.entries(env).flatMap(([name, value]: [string, unknown]) =>
-    typeof value === 'string' && isSecretVariable(name) ? [{ name, value }] : [],
+  return Object.entries(env).flatMap(([name, value]: [string, unknown]) => {
+    if (typeof value !== 'string') return []
+    if (isSecretVariable(name)) return [{ name, value }]
+    const values = HEADERS_NAME.test(name) ? Object.values(pairsOf(value)) : []
+    return values.filter(({ length }) => length >= SHORTEST_SECRET).map((one) => ({ name, value: one }))
+  })
+}
+
+/** Parses `key=value,key2=value2`, whose values are percent-encoded. */
+export const pairsOf = (text = ''): Record<string, string> =>
+  Object.fromEntries(
+    text
+      .split(',')
+      .filter((pair) => pair.includes('='))
+      .map((pair) => {
+        const at = pair.indexOf('=')
+        return [pair.slice(0, at).trim(), decoded(pair.slice(at + 1).trim())]
+      }),
   )
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
 
 const isSecretVariable = (name: string): boolean =>

@@ -23,7 +23,16 @@ export type Report = {
   kinds: number
   skills: string
 }
-export type ScopeReport = { scope: string; agent: string; open: number; wake_at: number | null; updated_at: number; parked: number }
+export type ScopeReport = {
+  scope: string
+  agent: string
+  open: number
+  wake_at: number | null
+  updated_at: number
+  parked: number
+  spans_exported: number
+  spans_dropped: number
+}
 
 /** Writes events' states and the scope's row. Stale reports change nothing. */
 export async function replicateEvents(
@@ -43,8 +52,10 @@ export async function replicateEvents(
   const discarded = reports.filter((report) => report.discarded).map(({ id }) => id)
   const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
-  if (!isWritten)
-    statements.push(db.prepare(UPSERT_SCOPE).bind(scope.scope, scope.agent, scope.open, scope.wake_at, scope.updated_at, scope.parked))
+  if (!isWritten) {
+    const { agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped } = scope
+    statements.push(db.prepare(UPSERT_SCOPE).bind(scope.scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped))
+  }
   await db.batch(statements)
 }
 
@@ -73,5 +84,7 @@ const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_
 const DELETE_DEAD_LETTERS = `DELETE FROM dead_letters WHERE scope = ?1 AND (event_id IN (SELECT value FROM json_each(?2))
   OR (SELECT status FROM events WHERE id = event_id AND scope = ?1) <> 'dead_lettered')`
 
-const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at, parked) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-  ON CONFLICT (scope) DO UPDATE SET agent = ?2, open = ?3, wake_at = ?4, updated_at = ?5, parked = ?6 WHERE ?5 >= updated_at`
+const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+  ON CONFLICT (scope) DO UPDATE SET agent = ?2, open = ?3, wake_at = ?4, updated_at = ?5, parked = ?6, spans_exported = ?7, spans_dropped = ?8
+  WHERE ?5 >= updated_at`

@@ -93,6 +93,9 @@ export const scopes = sqliteTable(
     updated_at: integer().notNull(),
     /** Work that crashed the scope repeatedly and is no longer started. */
     parked: integer().notNull().default(0),
+    /** Spans that the scope's collector took, and those that it rejected or did not get in time. */
+    spans_exported: integer().notNull().default(0),
+    spans_dropped: integer().notNull().default(0),
   },
   (table) => [index('scopes_wake').on(table.wake_at)],
 )

@@ -1,4 +1,5 @@
 import { oncePer } from '../base/once-per.ts'
+import { pairsOf } from '../base/secrets.ts'
 import { warn } from '../base/warn.ts'
 
 /** The variables of OpenTelemetry's specification that Reflex reads. */
@@ -72,18 +73,6 @@ function ratioOf({ OTEL_TRACES_SAMPLER_ARG: given }: OtlpVariables): number {
   warn({ message: 'OTEL_TRACES_SAMPLER_ARG is not a number from 0 to 1; every trace is exported' })
   return 1
 }
-
-/** Parses `key=value,key2=value2`, whose values are percent-encoded. */
-export const pairsOf = (text = ''): Record<string, string> =>
-  Object.fromEntries(
-    text
-      .split(',')
-      .filter((pair) => pair.includes('='))
-      .map((pair) => {
-        const [, key = '', value = ''] = /^([^=]*)=(.*)$/s.exec(pair) ?? []
-        return [key.trim(), decodeURIComponent(value.trim())]
-      }),
-  )
 
 /** Hexadecimal digits of a trace id that decide, a multiple of 4 bits below 2^53. */
 const FIRST = 18

@@ -6,7 +6,7 @@ import { spansOf } from './tree.ts'
 /** Bounds of the spans that are held, by their number and by the JSON of their entries. */
 const MOST_NODES = 20_000
 const MOST_CHARACTERS = 8_000_000
-/** What has ended of a trace is not held longer than this, such as during a wait for a person. */
+/** Spans that have ended are not held longer than this, such as while a person decides. */
 const HOLD_MS = 600_000
 
 export type EndedSpan = Omit<Span, 'children'> & { trace_id: string; links: Link[] }
@@ -22,7 +22,7 @@ type Taken = { parts: EndedSpan[][]; lost: number }
 export class SpanBuffer {
   /** Parts of traces, oldest first. */
   readonly #held = new Map<string, Held>()
-  /** What is open of parts that were held for too long. */
+  /** Open spans of parts that were held for too long. */
   readonly #long = new Map<string, Held>()
   readonly #touched = new Set<Held>()
   /** The traces of held events, by span. */
@@ -99,7 +99,7 @@ export class SpanBuffer {
     this.#takeNodes(held, held.nodes, taken)
   }
 
-  /** Takes what has ended, and holds the rest. */
+  /** Takes the spans that have ended, and holds the rest. */
   #releaseEnded(held: Held, taken: Taken): void {
     const ended = new Map(Array.from(held.nodes).filter(([, node]) => !isOpen(node, held)))
     for (const span_id of ended.keys()) held.nodes.delete(span_id)

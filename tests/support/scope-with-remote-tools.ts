@@ -6,6 +6,9 @@ import { behaviours } from './test-agents.ts'
 /** The host that the test deployment's secret REFLEX_TOOL_TICKETS is for. */
 export const HOST = 'tickets.example.com'
 
+/** Scopes of this kind export their spans, to a collector at the same host. */
+export const EXPORTED = 'test/exported'
+
 /** A tool of a scope's settings. */
 export const open = {
   name: 'http.tickets.open',
@@ -19,8 +22,8 @@ export const server = { name: 'sky', url: `https://${HOST}/mcp` }
 
 export const configure = (scope: string, json: Record<string, unknown>) => call(scopePath(scope), { method: 'PATCH', json })
 
-export async function scopeWith(settings: Record<string, unknown>): Promise<string> {
-  const scope = freshScope()
+export async function scopeWith(settings: Record<string, unknown>, kind?: string): Promise<string> {
+  const scope = freshScope(kind)
   const { status, text } = await configure(scope, { allowed_hosts: [HOST], ...settings })
   if (status !== 200) throw new Error(text)
   return scope

@@ -4,6 +4,7 @@ import { sshGuard } from '../../src/agents/ssh-guard/agent.ts'
 import { team } from '../../src/agents/team/agent.ts'
 import { reflex } from '../../src/worker.ts'
 import { ARCHIVED, bucketOf } from './archive-bucket.ts'
+import { EXPORTED, HOST } from './scope-with-remote-tools.ts'
 import { greeter } from './guide/greeter.ts'
 import { triage } from './guide/triage.ts'
 import { chainedAgent, doorkeeper, perceivingAgent, testAgent } from './test-agents.ts'
@@ -12,11 +13,18 @@ import { chainedAgent, doorkeeper, perceivingAgent, testAgent } from './test-age
 const own = [testAgent, perceivingAgent, chainedAgent, { ...greeter, offline: [doorkeeper] }, triage]
 const worker = reflex({ agents: [...own, sshGuard, chat, team, deploy] })
 export const { Sweeper, GlobalKey, app } = worker
-/** Only some scopes have an archive; all others show what a deployment without one does. */
+/** A collector at the host of the test deployment's tools. */
+const COLLECTOR = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: `https://${HOST}/otlp`,
+  OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20collector-secret',
+}
+
+/** Only some scopes have an archive or a collector. */
 export class Scope extends worker.Scope {
   constructor(context: DurableObjectState, env: Cloudflare.Env) {
     const { name = '' } = context.id
-    super(context, name.startsWith(ARCHIVED) ? { ...env, ARCHIVE: bucketOf(name, env.TEST_ARCHIVE) } : env)
+    const archive = name.startsWith(ARCHIVED) ? { ARCHIVE: bucketOf(name, env.TEST_ARCHIVE) } : {}
+    super(context, { ...env, ...archive, ...(name.startsWith(EXPORTED) && COLLECTOR) })
   }
 }
 export default worker.handlers

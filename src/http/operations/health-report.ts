@@ -27,6 +27,16 @@ export async function inboxDepths(db: D1Database, patterns: readonly string[]) {
   return { scopes: totals?.scopes ?? 0, open: Number(totals?.open ?? 0), largest }
 }
 
+/** Spans that scopes have exported and dropped, as last replicated. */
+export async function spanCounts(db: D1Database, patterns: readonly string[]) {
+  const totals = await drizzle(db)
+    .select({ exported: sum(scopes.spans_exported), dropped: sum(scopes.spans_dropped) })
+    .from(scopes)
+    .where(within(scopes.scope, patterns))
+    .get()
+  return { exported: Number(totals?.exported ?? 0), dropped: Number(totals?.dropped ?? 0) }
+}
+
 /** Work that scopes have parked, as last replicated. */
 export async function parkedCounts(db: D1Database, patterns: readonly string[]) {
   const totals = await drizzle(db)

@@ -3,7 +3,7 @@ import type { Family } from '../../contract/reports/statistics.ts'
 import { countVersions, sumStatistics } from '../../store/statistics.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, problems, resource, routes } from '../describe/describe.ts'
-import { deadLetterCounts, inboxDepths, parkedCounts } from './health-report.ts'
+import { deadLetterCounts, inboxDepths, parkedCounts, spanCounts } from './health-report.ts'
 import { histogramOf, type Sums } from './statistics-metrics.ts'
 
 /** Bounds the series of a scrape: the reflexes and skills with the highest counts. */
@@ -28,13 +28,14 @@ const scrape = route('get /metrics', 'getPrometheusMetrics', 'Get the current to
 export const prometheusRoutes = resource().openapi(scrape, async (c) => {
   const { scopes } = c.var.principal
   const db = storeOf(c.env)
-  const [scope, reflex, skill, inboxes, parked, letters, versions] = await Promise.all([
+  const [scope, reflex, skill, inboxes, parked, letters, spans, versions] = await Promise.all([
     totalsOf(db, 'scope', SCOPE_KEYS, scopes),
     totalsOf(db, 'reflex', Object.values(REFLEX_KEYS), scopes),
     totalsOf(db, 'skill', Object.values(SKILL_KEYS), scopes),
     inboxDepths(db, scopes),
     parkedCounts(db, scopes),
     deadLetterCounts(db, scopes),
+    spanCounts(db, scopes),
     countVersions(db, scopes),
   ])
   const gauges = [
@@ -51,6 +52,8 @@ export const prometheusRoutes = resource().openapi(scrape, async (c) => {
   ]
   const exposed = [
     ...ofScopes(scope.get('') ?? {}),
+    counter('spans_exported_total', 'Spans that the collector took.', spans.exported),
+    counter('spans_dropped_total', 'Spans that the collector rejected, or that waited for it for too long.', spans.dropped),
     ...labelled('reflex', REFLEX_KEYS, reflex),
     ...labelled('skill', SKILL_KEYS, skill),
     ...gauges,
@@ -133,6 +136,8 @@ const gauge = (name: string, help: string, value: number): Exposed => ({
   help,
   samples: [{ value }],
 })
+
+const counter = (name: string, help: string, value: number): Exposed => ({ ...gauge(name, help, value), kind: 'counter' })
 
 function textOf({ name, kind, help, samples }: Exposed): string {
   const lines = samples.map(({ suffix = '', labels = {}, value }) => {

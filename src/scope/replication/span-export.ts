@@ -31,7 +31,7 @@ const KEY = 'spans'
 type Stored = { mark: number; since: number | null; exported: number; dropped: number }
 
 type Request = { body: string; spans: number }
-/** The requests with the spans that ended in a part of the log. `at`: the time of its last entry. */
+/** Requests with the spans that ended in a part of the log. `at`: the time of its last entry. */
 type Batch = { requests: Request[]; reaches: number; since: number | null; at: number }
 
 type Parts = {
@@ -170,7 +170,7 @@ export class SpanExport {
     this.#due = now() + pause_ms
   }
 
-  /** The next part of the log as requests; null if there is none. */
+  /** The next part of the log as requests; null at its end. */
   #next(): Batch | null {
     const { log, now } = this.#parts
     const after = (this.#read ??= this.#readAgain())

@@ -52,6 +52,8 @@ export type Host = {
 }
 export type Ground = ReturnType<typeof composeGround>
 
+const spanCounts = (spans: SpanExport | null) => ({ spans_exported: spans?.state.exported ?? 0, spans_dropped: spans?.state.dropped ?? 0 })
+
 /** Wires what every other part uses: the unit of work, and the state that it writes. */
 export function composeGround(host: Host) {
   const { context, env, scope, database, hider } = host
@@ -71,13 +73,13 @@ export function composeGround(host: Host) {
   const inbox = new Inbox(database, hider)
   const records = new Records(database)
   const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), now, limit: settings().context_limit })
-  const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count })
+  const target = otlpTargetOf(env)
+  const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch: outbound, now })
+  const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count, ...spanCounts(spans) })
   const replica = new EventReplica({ database, log, db, now, scope: report, wake: () => alarm.next(), guard })
   const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
   const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })
   outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
-  const target = otlpTargetOf(env)
-  const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch: outbound, now })
   if (spans) outbox.source({ send: async () => spans.start(), due: () => spans.due() })
   const changed = () => outbox.arm()
   const reset = (error: unknown) => dropObject(context, scope, error)

@@ -30,8 +30,8 @@ function scopeWith(variables: OtlpVariables = {}) {
     get last() {
       return entries.length
     },
-    read: (after: number, limit: number, before = Number.POSITIVE_INFINITY) =>
-      entries.filter(({ seq }) => seq > Math.max(after, world.floor) && seq < before).slice(0, limit),
+    read: (after: number, limit: number, before?: number) =>
+      entries.filter(({ seq }) => seq > Math.max(after, world.floor) && seq < (before ?? Number.POSITIVE_INFINITY)).slice(0, limit),
     onAppend: (listener: () => void) => void (appended = listener),
   })
   const database = part<Database>({
@@ -48,7 +48,7 @@ function scopeWith(variables: OtlpVariables = {}) {
   let work: Promise<unknown> = Promise.resolve()
   const alarm = part<Alarm>({ cover: async (covered: Promise<unknown>) => void (work = covered), rearm: () => {} })
   /** A process: it has the log and the state that are on disk. */
-  const boot = () => new SpanExport({ target, scope: 'ops', database, log, alarm, fetch: send as typeof fetch, now: () => clock.now })
+  const boot = () => new SpanExport({ target, scope: 'ops', database, log, alarm, fetch: send, now: () => clock.now })
   const one = {
     spans: boot(),
     clock,

@@ -204,7 +204,16 @@ async function logged(scope: string, events: readonly Event[]) {
     timestamp: event.timestamp,
     payload: JSON.stringify(event),
   }))
-  await replicateEvents(env.DB, reports, { scope, agent: 'x', open: 0, wake_at: null, updated_at: now, parked: 0 })
+  await replicateEvents(env.DB, reports, {
+    scope,
+    agent: 'x',
+    open: 0,
+    wake_at: null,
+    updated_at: now,
+    parked: 0,
+    spans_exported: 0,
+    spans_dropped: 0,
+  })
 }
 
 describe('a list of D1 is paged by bytes', () => {

@@ -253,7 +253,16 @@ describe('the outbox', () => {
       revision: 1,
       discarded: false,
     }
-    await replicateEvents(env.DB, [late as never], { scope, agent: 'x', open: 1, wake_at: null, updated_at: 0, parked: 0 })
+    await replicateEvents(env.DB, [late as never], {
+      scope,
+      agent: 'x',
+      open: 1,
+      wake_at: null,
+      updated_at: 0,
+      parked: 0,
+      spans_exported: 0,
+      spans_dropped: 0,
+    })
     expect(await inD1(id)).toMatchObject({ status: 'completed' })
   })
 })

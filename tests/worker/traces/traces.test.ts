@@ -7,7 +7,7 @@ import { call, keyFor, problem, scopePath } from '../../support/http.ts'
 import { ask } from '../../support/mcp.ts'
 import { mcpAnswer, outside } from '../../support/mock-fetch.ts'
 import { write } from '../../support/reflex-chain.ts'
-import { configure, HOST, open, scopeWith, server } from '../../support/scope-with-remote-tools.ts'
+import { configure, EXPORTED, HOST, open, scopeWith, server } from '../../support/scope-with-remote-tools.ts'
 import { crash, entriesOf, evict, freshScope, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 import { framesOf } from '../../support/socket-frames.ts'
 import { behaviours, effectGates } from '../../support/test-agents.ts'
@@ -221,6 +221,79 @@ test('calls of an MCP server carry the span of their effect', async () => {
   const { span_id } = spanOfKind('effect', await treeOf(from.trace_id))
   const calls = world.requests.filter(({ body }) => body.includes('tools/call'))
   expect(calls.map(({ headers }) => headers.get('traceparent'))).toEqual([`00-${from.trace_id}-${span_id}-01`])
+})
+
+describe('the export of spans', () => {
+  type Sent = { traceId: string; spanId: string; parentSpanId?: string; name: string }
+  const isExport = ({ url }: { url: string }) => url.endsWith('/otlp/v1/traces')
+  const exports = () => world.requests.filter(isExport)
+  const sent = (): Sent[] =>
+    exports().flatMap(({ body }) =>
+      (JSON.parse(body) as { resourceSpans: { scopeSpans: { spans: Sent[] }[] }[] }).resourceSpans.flatMap(({ scopeSpans }) =>
+        scopeSpans.flatMap(({ spans }) => spans),
+      ),
+    )
+  const isExported = (scope: string, count: number) =>
+    until(async () => {
+      const { spans } = await stubOf(scope).state()
+      return spans?.waiting === 0 && spans.exported === count
+    }, 'the spans are exported')
+
+  test('sends the tree of the API, with the headers of the deployment, which no one reads', async () => {
+    const scope = await scopeWith({ http_tools: [open] }, EXPORTED)
+    await isExported(scope, 1)
+    opens(scope)
+    const from = caller()
+    const meta = { trace_id: from.trace_id, parent_id: from.span_id }
+    await sendAndSettle(stubOf(scope), note(scope, 'the header is Bearer collector-secret', { meta }))
+    const { root } = await treeOf(from.trace_id)
+    await isExported(scope, 4)
+    const shown = flat(root).map(({ span_id, parent_id, name }) => ({ span_id, parent_id, name }))
+    const spans = sent().filter(({ traceId }) => traceId === from.trace_id)
+    expect(spans.map(({ spanId, parentSpanId, name }) => ({ span_id: spanId, parent_id: parentSpanId, name }))).toEqual(shown)
+    expect(exports().map(({ headers }) => headers.get('authorization'))).toEqual(['Bearer collector-secret', 'Bearer collector-secret'])
+    const request = world.requests.find((one) => !isExport(one))
+    expect(request?.headers.get('traceparent')).toContain(spans.at(-1)?.spanId)
+    const { text } = await call(scopePath(scope, '/log'))
+    expect(
+      text +
+        exports()
+          .map(({ body }) => body)
+          .join(''),
+    ).not.toContain('collector-secret')
+  })
+
+  test('is counted in the metrics, as replicated with the next event', async () => {
+    const scope = freshScope(EXPORTED)
+    behaviours.set(scope, async () => null)
+    await sendAndSettle(stubOf(scope), note(scope, 'one'))
+    await isExported(scope, 2)
+    await sendAndSettle(stubOf(scope), note(scope, 'two'))
+    const { text } = await until(async () => {
+      const scraped = await call('/metrics')
+      return /^reflex_spans_exported_total [1-9]/m.test(scraped.text) && scraped
+    }, 'D1 has the count')
+    expect(text).toMatch(/^reflex_spans_dropped_total \d+$/m)
+  })
+
+  test('continues after an eviction, and sends what a collector that was away has missed', async () => {
+    const scope = freshScope(EXPORTED)
+    behaviours.set(scope, async () => null)
+    world.restore()
+    world = outside(HOST, () => new Response(null, { status: 503 }))
+    await sendAndSettle(stubOf(scope), note(scope, 'one'))
+    const spans = await until(async () => {
+      const state = await stubOf(scope).state()
+      return state.spans?.last_error === null ? null : state.spans
+    }, 'the collector answered')
+    expect(spans).toMatchObject({ exported: 0, dropped: 0, last_error: 'the collector answered 503: ' })
+    world.restore()
+    world = outside(HOST, () => Response.json({}))
+    await evict(stubOf(scope))
+    await stubOf(scope).poke()
+    await isExported(scope, 2)
+    expect(sent().map(({ name }) => name)).toEqual([`process ${scope}`, 'invoke_agent test-agent'])
+  })
 })
 
 describe('the list of traces', () => {
