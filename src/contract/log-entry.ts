@@ -122,6 +122,9 @@ export type EntryBody =
       error: string | null
       stack?: string | null
       idempotence_key: string | null
+      /** The error allows a retry, and names the cost of the failed call. */
+      retryable?: true
+      cost_usd?: number
     }
   | { kind: 'reply-sent'; turn_id: string | null; reflex_id: string | null; content: string }
   /**

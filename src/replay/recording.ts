@@ -4,8 +4,8 @@ import type { Refused, Result } from '../base/result.ts'
 import type { TraceRecording } from '../contract/scope-api.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 
-/** The version of the file's shape. A reader converts older versions. */
-export const RECORDING_SCHEMA = 1
+/** The version of the file's shape. A reader converts older versions, see `upgraded`. */
+export const RECORDING_SCHEMA = 2
 
 /** The agent, the deployment and the settings that decisions were made with. */
 export type Basis = { agent: { name: string; version: string | null }; deployment: string | null; settings: Settings }
@@ -18,7 +18,7 @@ export type RecordedProgram = { id: string; version: number; state: string; code
  * `programs` and `manifests` are keyed by their hash, `parts` by the hash that entries name.
  */
 export type Recording = TraceRecording & {
-  schema: typeof RECORDING_SCHEMA
+  schema: number
   trace_id: string
   settings_hash: string
   programs: Record<string, RecordedProgram>
@@ -28,7 +28,7 @@ export type Recording = TraceRecording & {
 }
 
 const fields = z.looseObject({
-  schema: z.literal(RECORDING_SCHEMA),
+  schema: z.int(),
   trace_id: z.string(),
   scope: z.string(),
   agent: z.object({ name: z.string(), version: z.string().nullable() }),
@@ -56,9 +56,9 @@ export async function openRecording(text: string): Promise<Result<{ recording: R
   if (typeof value !== 'object' || value === null)
     return flawed('not_json', 'The file is not a JSON object: it is cut off, or not an exported trace.')
   const schema: unknown = 'schema' in value ? value.schema : undefined
-  if (schema !== RECORDING_SCHEMA) {
+  if (typeof schema !== 'number' || !READ.has(schema)) {
     const named = schema === undefined ? 'names no schema version' : `has the schema version ${JSON.stringify(schema)}`
-    return flawed('unknown_schema', `The file ${named}; this server reads version ${RECORDING_SCHEMA}.`)
+    return flawed('unknown_schema', `The file ${named}; this server reads the versions 1 to ${RECORDING_SCHEMA}.`)
   }
   const parsed = fields.safeParse(value)
   if (!parsed.success) {
@@ -70,7 +70,26 @@ export async function openRecording(text: string): Promise<Result<{ recording: R
   // The sandbox shares compiled programs by their hash with live scopes.
   for (const [hash, { id, code }] of Object.entries((value as Recording).programs))
     if ((await sha256Of(code)) !== hash) return flawed('changed', `The code of the reflex ${id} does not match its hash.`)
-  return { ok: true, recording: value as Recording }
+  return { ok: true, recording: upgraded(value as Recording) }
 }
 
+const READ: ReadonlySet<number> = new Set([1, RECORDING_SCHEMA])
+
 const flawed = (reason: Flaw['reason'], detail: string): Flaw => ({ ok: false, reason, detail })
+
+/**
+ * Gives a file of an older version what the version lacked. Version 1 did not name the settings of
+ * a skill session, nor the errors of tools after which a step was retried.
+ */
+function upgraded(recording: Recording): Recording {
+  if (recording.schema === RECORDING_SCHEMA) return recording
+  const { agent, deployment, settings, settings_hash } = recording
+  const parts = { ...recording.parts, [settings_hash]: { agent, deployment, settings } satisfies Basis }
+  const began = recording.entries.filter(({ kind }) => kind === 'effect-started')
+  const entries = recording.entries.map((entry) => {
+    if (entry.kind === 'blackboard-seeded') return { ...entry, basis: settings_hash }
+    const retried = entry.kind === 'effect-ended' && began.some(({ seq, parent_id }) => seq > entry.seq && parent_id === entry.parent_id)
+    return retried && entry.status === 'failed' ? { ...entry, retryable: true as const } : entry
+  })
+  return { ...recording, schema: RECORDING_SCHEMA, parts, entries }
+}

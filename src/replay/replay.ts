@@ -1,12 +1,12 @@
 import type { ReplayReport, ReplaySide } from '../contract/reports/replay.ts'
 import type { Usage } from '../contract/log-entry.ts'
 import { replayChains } from './chain.ts'
-import { replayGate } from './gate.ts'
 import { asRecorded, type Around } from './given.ts'
 import type { ModelCalled } from './recorded-model.ts'
 import { replayTurns } from './turn.ts'
 import type { Recording } from './recording.ts'
 import { Comparison } from './report.ts'
+import { Sessions } from './skills/sessions.ts'
 import { Source, type ReplayHost } from './source.ts'
 
 /**
@@ -25,8 +25,9 @@ export async function replay(recording: Recording, host: ReplayHost): Promise<Re
 /** Makes all decisions of a recording again with what is given, and compares them. */
 export async function decideAgain(around: Around): Promise<{ recorded: ReplaySide; replayed: ReplaySide }> {
   replayChains(around)
-  replayGate(around)
-  const saved = await replayTurns(around)
+  const sessions = new Sessions(around)
+  const saved = await replayTurns(around, sessions)
+  await sessions.replayRest()
   const recorded = recordedSide(around.source)
   return { recorded, replayed: { ...recorded, effects: recorded.effects - saved.effects, usage: less(recorded.usage, saved.calls) } }
 }

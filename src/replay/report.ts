@@ -28,27 +28,45 @@ export function differences(recorded: unknown, replayed: unknown): Difference[] 
 /** As JSON has it: fields that are undefined do not exist. */
 const plain = (value: unknown): unknown => (value === undefined ? null : (JSON.parse(JSON.stringify(value)) as unknown))
 
+/** True if a value holds placeholders of values that the log masks. */
+export const isMasked = (value: unknown): boolean => /\[(?:secret|redacted)\]|\bsha256:[\da-f]{64}\b/.test(JSON.stringify(value ?? null))
+
 type At = Pick<LogEntry, 'span_id'>
+type Pair = { recorded: unknown; replayed: unknown }
 
 /** Collects what a replay compares. */
 export class Comparison {
   compared = 0
   readonly divergences: Divergence[] = []
   readonly unknown: UnknownDecision[] = []
+  /** The entries that were compared or are unknown. */
+  readonly covered = new Set<object>()
 
-  compare({ span_id }: At, kind: string, { recorded, replayed }: { recorded: unknown; replayed: unknown }): boolean {
+  compare(at: At, kind: string, { recorded, replayed }: Pair): boolean {
+    const { span_id } = at
     this.compared += 1
+    this.covered.add(at)
     const found = differences(recorded, replayed)
     this.divergences.push(...found.map((difference) => ({ span_id, kind, ...difference })))
     return found.length === 0
   }
 
-  diverge({ span_id }: At, kind: string, difference: Difference): void {
+  /** Like `compare`, for a decision on masked values: a difference may be due to the mask. */
+  compareMasked(at: At, kind: string, pair: Pair): void {
+    if (differences(pair.recorded, pair.replayed).length === 0) this.compare(at, kind, pair)
+    else this.cannot(at, kind, 'it was decided on redacted values, and is decided otherwise without them')
+  }
+
+  diverge(at: At, kind: string, difference: Difference): void {
+    const { span_id } = at
     this.compared += 1
+    this.covered.add(at)
     this.divergences.push({ span_id, kind, ...difference })
   }
 
-  cannot({ span_id }: At, kind: string, reason: string): void {
+  cannot(at: At, kind: string, reason: string): void {
+    const { span_id } = at
+    this.covered.add(at)
     this.unknown.push({ span_id, kind, reason })
   }
 }

@@ -11,9 +11,10 @@ import { DecisionContext } from '../core/decision-context.ts'
 import type { Around } from './given.ts'
 import type { Basis } from './recording.ts'
 import { RecordedEffects } from './recorded-effects.ts'
-import type { RecordedModel, ModelCalled } from './recorded-model.ts'
+import type { ModelCalled } from './recorded-model.ts'
 import { Unrecorded } from './report.ts'
 import type { Source } from './source.ts'
+import type { Sessions } from './skills/sessions.ts'
 
 type Started = Extract<LogEntry, { kind: 'turn-started' }>
 type Ended = Extract<LogEntry, { kind: 'turn-ended' }>
@@ -23,12 +24,12 @@ type Recorded = { started: Started; ended: Ended; basis: Basis; context: Decisio
 const DECIDED: ReadonlySet<TurnEnd> = new Set(['result', 'none', 'failed'])
 
 /** Runs the trigger of each recorded turn again. */
-export async function replayTurns(around: Around): Promise<Saved> {
+export async function replayTurns(around: Around, sessions: Sessions): Promise<Saved> {
   const { source, comparison } = around
   const saved: Saved = { effects: 0, calls: [] }
   for (const started of source.entriesOf('turn-started')) {
     try {
-      const { effects, model } = await replayTurn(recordedTurn(started, around), around)
+      const { effects, model } = await replayTurn(recordedTurn(started, around), around, sessions)
       saved.effects += effects.recorded - effects.made
       saved.calls.push(...model.unused)
     } catch (error) {
@@ -49,8 +50,7 @@ function recordedTurn(started: Started, { source, given }: Around): Recorded {
   if (!DECIDED.has(ended.status)) throw new Unrecorded(`the turn ended from outside, as ${ended.status}`)
   const basis = given.basisOf(started)
   if (!basis || since === undefined) throw new Unrecorded('the settings in force are not in the recording')
-  if (usedSkills(started, source)) throw new Unrecorded('the turn used skills, whose session is not replayed yet')
-  const events = saw.seqs.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, index) => eventAt(first + index, source)))
+  const events = eventsIn(saw.seqs, source)
   const readings = [...(ended.clock ?? [])]
   const now = () => since + (readings.length > 1 ? (readings.shift() ?? 0) : (readings[0] ?? 0))
   const { created_at = since, last_action_at = null } = saw
@@ -64,10 +64,8 @@ function recordedTurn(started: Started, { source, given }: Around): Recorded {
   }
 }
 
-const usedSkills = ({ span_id }: Started, source: Source): boolean =>
-  source.recording.entries.some(
-    ({ kind, parent_id, span_id: own }) => (parent_id === span_id || own === span_id) && /^(?:bulletin|blackboard|skill)-/.test(kind),
-  )
+const eventsIn = (seqs: Started['considered'], source: Source) =>
+  seqs.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, index) => eventAt(first + index, source)))
 
 function eventAt(seq: number, source: Source) {
   const found = source.eventAt(seq)
@@ -75,7 +73,7 @@ function eventAt(seq: number, source: Source) {
   return structuredClone(found.event)
 }
 
-async function replayTurn(recorded: Recorded, { source, host, given, comparison }: Around) {
+async function replayTurn(recorded: Recorded, { source, host, given, comparison }: Around, sessions: Sessions) {
   const { started, ended, basis, context } = recorded
   const agent = host.agents.agentOf(source.scope, basis.agent.name)
   if (agent.name !== basis.agent.name || !agent.trigger)
@@ -92,12 +90,16 @@ async function replayTurn(recorded: Recorded, { source, host, given, comparison 
     seen: { context },
     missing: [] as string[],
   }
-  const deps = depsOf(recorded, { agent, model, effects, turn, scope: source.scope })
+  const [session] = sessions.of(started.span_id)
+  const events = eventsIn(started.considered, source)
+  const skilled = sessions.modelOf({ span_id: started.span_id, acts: turn.acts }, { basis, model, events, missing: turn.missing })
+  const deps = depsOf(recorded, { agent, model: skilled, effects, turn, scope: source.scope })
   const ending = await endOf(agent.trigger, { deps, turn, on_tool_error: basis.settings.on_tool_error })
   if (model.diverged) return { effects, model }
   if (turn.missing.length > 0) throw new Unrecorded(`the trigger used ${turn.missing.join(', ')}, which is not in the recording`)
   const replayed = outcomeOf({ ...ending, acts: turn.acts, scratch: context.scratch, failed_calls: turn.failed_calls })
   comparison.compare(ended, 'turn', { recorded: outcomeOf(ended), replayed: clean(replayed) })
+  if (session) sessions.finish(session)
   for (const unused of model.unused) comparison.diverge(unused, 'model', { path: '', recorded: 'asked', replayed: 'not asked' })
   effects.compareUnused()
   return { effects, model }
@@ -134,7 +136,7 @@ function outcomeOf({ status, result, error, acts, scratch }: Outcome & { failed_
   return { status, result, error, acts: own, ...(done && { scratch }) }
 }
 
-type DepsParts = { agent: Agent; model: RecordedModel; effects: RecordedEffects; turn: Turn; scope: string }
+type DepsParts = { agent: Agent; model: AgentDeps['model']; effects: RecordedEffects; turn: Turn; scope: string }
 
 function depsOf({ started, ended, basis, context, now }: Recorded, { agent, model, effects, turn, scope }: DepsParts): AgentDeps {
   const { settings } = basis

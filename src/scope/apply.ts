@@ -1,3 +1,4 @@
+import { oncePer } from '../base/once-per.ts'
 import { parseAction, type Action } from '../contract/action.ts'
 import type { Outcome } from '../contract/event-record.ts'
 import type { NewEntry, Via } from '../contract/log-entry.ts'
@@ -6,7 +7,7 @@ import { historyOf, type Decision, type Fire, type Step } from '../reflexes/deci
 import type { Judged } from './inbox/event-row.ts'
 import type { Log } from './log/log.ts'
 import type { Actions } from './reflexes/actions.ts'
-import { actOf } from '../contract/reflex.ts'
+import { actOf, type ReflexVersion } from '../contract/reflex.ts'
 import { tellFailure } from './log/failures.ts'
 import { childHead, headOf, reflexHead, scopeHead } from './log/spans.ts'
 import type { Stopped } from './turns/turn-lane.ts'
@@ -22,7 +23,7 @@ export type Next =
 
 export type ApplyParts = Pick<
   Lanes,
-  'scope' | 'inbox' | 'memory' | 'log' | 'basis' | 'records' | 'proving' | 'settlement' | 'turns' | 'toolbox' | 'agent'
+  'scope' | 'inbox' | 'memory' | 'log' | 'log_parts' | 'basis' | 'records' | 'proving' | 'settlement' | 'turns' | 'toolbox' | 'agent'
 > & {
   actions: Actions
 }
@@ -65,7 +66,7 @@ function record(
   unit: Unit,
   decision: Decision,
   { via, no_turn, basis }: How & { basis: string | null },
-  { log, memory, records, proving }: ApplyParts,
+  { log, log_parts, memory, records, proving }: ApplyParts,
 ): Applied {
   const { one, steps, acted, perceived, consumed } = decision
   const { event } = one
@@ -83,7 +84,10 @@ function record(
   const shown = new Set<string>()
   const seqs = steps.map((step) => unit.log(entryOf(step, decision, { log, shown })))
   for (const { id, version, state, ran, fire, passed } of steps) {
-    if (ran) proving.ran(unit, ran)
+    if (ran) {
+      proving.ran(unit, ran)
+      log_parts.put(unit, programOf(ran.version), { named: ran.version.hash })
+    }
     if (fire && state) records.fired(historyOf(fire.version, state), { at: unit.now, event_id: event.id, action: fire.action })
     if (version !== null && (passed?.reason === 'cooldown' || passed?.reason === 'rate')) proving.heldBack({ id, version })
   }
@@ -94,6 +98,9 @@ function record(
   const row = { stored: one, in_context, chain_seq: seqs[0] ?? null, ...stateAfter(decision, { fired_seq, no_turn }) }
   return { decision, row, fired_seq }
 }
+
+/** The code that ran, for replays: a deleted reflex stays as long as the log that names it. */
+const programOf = oncePer(({ id, version, state, code }: ReflexVersion) => ({ id, version, state, code }))
 
 /** The state of an event after its decision: it waits, an action holds it, or it has ended. */
 function stateAfter(

@@ -1,9 +1,9 @@
 import { reflexes, skills } from '../../artifacts/kinds.ts'
-import { hashJson, jsonValue } from '../../base/json.ts'
+import { hashJson, jsonValue, sha256 } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { TraceRecording } from '../../contract/scope-api.ts'
 import type { Env } from '../../env.ts'
-import { RECORDING_SCHEMA, seal, type Recording } from '../../replay/recording.ts'
+import { RECORDING_SCHEMA, seal, type RecordedProgram, type Recording } from '../../replay/recording.ts'
 import { storeOf } from '../../store/store.ts'
 import { notFound } from '../problems/refusals.ts'
 
@@ -11,13 +11,21 @@ import { notFound } from '../problems/refusals.ts'
 export async function exportTrace(env: Env, scope: string, trace_id: string): Promise<Recording> {
   const recorded = jsonValue(await env.SCOPE.getByName(scope).recording(trace_id)) as TraceRecording | null
   if (recorded === null) throw notFound(`The log of the scope ${scope} has no trace ${trace_id}.`)
-  const [programs, manifests] = await Promise.all([programsOf(env, recorded.entries), manifestsOf(env, recorded.entries)])
+  const [programs, manifests] = await Promise.all([programsOf(env, recorded), manifestsOf(env, recorded)])
   const settings_hash = await hashJson(recorded.settings)
   return seal({ schema: RECORDING_SCHEMA, trace_id, ...recorded, settings_hash, programs, manifests })
 }
 
-/** A version never changes, but its reflex may have been deleted and registered again. */
-async function programsOf(env: Env, entries: readonly LogEntry[]): Promise<Recording['programs']> {
+/** Takes a program or manifest out of the log's parts, if its content matches its hash. */
+async function taken<Value>({ parts }: TraceRecording, hash: string, hashOf: (value: Value) => Promise<string>): Promise<Value | null> {
+  const value = parts[hash] as Value | undefined
+  delete parts[hash]
+  return value !== undefined && (await hashOf(value)) === hash ? value : null
+}
+
+/** The log has the code, also of a deleted reflex; older logs name a version of the registry. */
+async function programsOf(env: Env, recorded: TraceRecording): Promise<Recording['programs']> {
+  const { entries } = recorded
   const named = new Map<string, { id: string; version: number; hash: string }>()
   for (const entry of entries) {
     if (entry.kind !== 'reflex-fired' && entry.kind !== 'reflex-passed') continue
@@ -25,7 +33,10 @@ async function programsOf(env: Env, entries: readonly LogEntry[]): Promise<Recor
     if (version !== null && hash !== null) named.set(hash, { id, version, hash })
   }
   const found = await Promise.all(
-    Array.from(named.values(), async ({ id, version, hash }) => ({ hash, program: await reflexes.find(storeOf(env), id, version) })),
+    Array.from(named.values(), async ({ id, version, hash }) => {
+      const kept = await taken<RecordedProgram>(recorded, hash, ({ code }) => sha256(code))
+      return { hash, program: kept ? { ...kept, hash } : await reflexes.find(storeOf(env), id, version) }
+    }),
   )
   return Object.fromEntries(
     found.flatMap(({ hash, program }) => {
@@ -36,14 +47,20 @@ async function programsOf(env: Env, entries: readonly LogEntry[]): Promise<Recor
   )
 }
 
-async function manifestsOf(env: Env, entries: readonly LogEntry[]): Promise<Recording['manifests']> {
+async function manifestsOf(env: Env, recorded: TraceRecording): Promise<Recording['manifests']> {
   const named = new Map<string, { id: string; version: string }>()
-  for (const entry of entries) {
-    if (!('manifest_hash' in entry) || typeof entry['manifest_hash'] !== 'string') continue
-    named.set(entry['manifest_hash'], { id: String(entry['skill_id']), version: String(entry['version']) })
+  for (const { kind, manifest_hash, manifests, skill_id, version } of recorded.entries as (LogEntry & Record<string, unknown>)[]) {
+    if (typeof manifest_hash === 'string') named.set(manifest_hash, { id: String(skill_id), version: String(version) })
+    if (kind === 'bulletin-built' && Array.isArray(manifests))
+      for (const hash of manifests as string[]) if (!named.has(hash)) named.set(hash, { id: '', version: '' })
   }
   const found = await Promise.all(
-    Array.from(named, async ([hash, { id, version }]) => ({ hash, skill: await skills.find(storeOf(env), id, version) })),
+    Array.from(named, async ([hash, { id, version }]) => {
+      const kept = await taken<object>(recorded, hash, hashJson)
+      if (kept) return [[hash, kept]] as const
+      const skill = id === '' ? null : await skills.find(storeOf(env), id, version)
+      return skill?.hash === hash ? ([[hash, skill.manifest]] as const) : []
+    }),
   )
-  return Object.fromEntries(found.flatMap(({ hash, skill }) => (skill?.hash === hash ? [[hash, skill.manifest]] : [])))
+  return Object.fromEntries(found.flat())
 }

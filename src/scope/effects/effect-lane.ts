@@ -222,7 +222,7 @@ export class EffectLane {
     return { result, output: recorded, close }
   }
 
-  #endEntry(request: EffectRequest, { id, key }: { id: string; key: string | null }, { status, output, error, stack }: EffectResult) {
+  #endEntry(request: EffectRequest, { id, key }: { id: string; key: string | null }, { status, output, error, stack, told }: EffectResult) {
     return {
       kind: 'effect-ended' as const,
       effect_id: id,
@@ -232,6 +232,7 @@ export class EffectLane {
       error: error === null ? null : String(hidden(error, request)),
       idempotence_key: key,
       ...(stack && { stack: String(hidden(stack, request)) }),
+      ...told,
     } satisfies Partial<NewEntry>
   }
 

@@ -82,7 +82,14 @@ export type HeldEffect = {
 }
 
 /** How an effect ended, as the journal and the log record it. */
-export type EffectResult = { status: EffectEnd; output: unknown; error: string | null; stack?: string | null }
+export type EffectResult = {
+  status: EffectEnd
+  output: unknown
+  error: string | null
+  stack?: string | null
+  /** Set by the error: a retry is allowed, and the failed call cost so much. */
+  told?: { retryable?: true; cost_usd?: number }
+}
 
 /** An effect that succeeded, even if its output cannot be recorded. */
 export function succeeded(output: unknown): EffectResult {

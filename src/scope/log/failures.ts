@@ -1,7 +1,9 @@
 import { messageOf, stackOf, cutStack } from '../../base/error-text.ts'
 import type { Json } from '../../base/json.ts'
+import { isRetryable } from '../../base/faults.ts'
 import { logError } from '../../base/warn.ts'
 import type { Env } from '../../env.ts'
+import { costIn } from '../../skills/runner/call-step.ts'
 
 type Failure = { what: string; scope: string; event_ids?: readonly string[]; error: string; stack: string | null }
 
@@ -15,10 +17,12 @@ export function tellFailure({ what, scope, event_ids = [], error, stack }: Failu
   console.error(`${what} in scope ${scope}${events}: ${error}${stack === null ? '' : `\n${stack}`}`)
 }
 
-type ToolRequest = { tool: string; head: { event_ids: readonly string[] }; hide?: (value: Json) => Json }
+type ToolRequest = { tool: string; head: { event_ids: readonly string[] }; hide?: (value: Json) => Json; key?: string | null }
+
+type ToolFailure = { error: string; stack: string | null; told?: { retryable?: true; cost_usd?: number } }
 
 /** Builds the record of a tool's error, and prints it. */
-export function toolFailure({ tool, head, hide }: ToolRequest, scope: string, thrown: unknown): { error: string; stack: string | null } {
+export function toolFailure({ tool, head, hide, key = null }: ToolRequest, scope: string, thrown: unknown): ToolFailure {
   const failure = { error: messageOf(thrown), stack: stackOf(thrown) }
   const shown = (text: string): string => {
     const hidden = hide ? hide(text) : text
@@ -26,7 +30,8 @@ export function toolFailure({ tool, head, hide }: ToolRequest, scope: string, th
   }
   const { error, stack } = failure
   tellFailure({ what: `The tool ${tool} failed`, scope, event_ids: head.event_ids, error: shown(error), stack: stack && shown(stack) })
-  return failure
+  const [retryable, cost_usd] = [isRetryable(thrown, { keyed: key !== null }), costIn(thrown)]
+  return { ...failure, told: { ...(retryable && { retryable }), ...(cost_usd > 0 && { cost_usd }) } }
 }
 
 /**

@@ -37,13 +37,13 @@ export class LogParts {
   }
 
   /**
-   * Returns the hash. `quotes` masks what the value quotes. Writes a row if none was written within
-   * a day.
+   * Returns the hash, which is that of the stored value unless `named` is given. `quotes` masks
+   * what the value quotes. Writes a row if none was written within a day.
    */
-  put(unit: Unit, value: object, quotes: SecretHider = hidesNothing): string {
+  put(unit: Unit, value: object, { quotes = hidesNothing, named }: { quotes?: SecretHider; named?: string } = {}): string {
     const known = this.#hashes.get(value)
     if (known !== undefined && !this.#isDue(known, unit.now)) return known
-    const { text, hash } = storable(this.#log.hide(canonicalJson(quotes.value(this.#log.clean(value)))))
+    const { text, hash } = storable(this.#log.hide(canonicalJson(quotes.value(this.#log.clean(value)))), named)
     this.#hashes.set(value, hash)
     if (!this.#isDue(hash, unit.now)) return hash
     if (this.#written.size >= MOST_KNOWN) this.#written.clear()
@@ -101,8 +101,7 @@ export class LogParts {
 }
 
 /** A value that exceeds what a row may hold is stored as its size and hash. */
-function storable(text: string): { text: string; hash: string } {
-  const hash = partHash(text)
+function storable(text: string, hash = partHash(text)): { text: string; hash: string } {
   if (fitsBytes(text, limits.log_entry_bytes)) return { text, hash }
   return { text: JSON.stringify({ not_logged: { bytes: byteLength(text), hash } }), hash }
 }

@@ -61,8 +61,9 @@ function isComplete(entries: readonly LogEntry[]): boolean {
 
 function partsNamed(entry: LogEntry): string[] {
   if (entry.kind === 'model-called') return entry.prompt ?? []
-  const named = (entry.kind === 'event-accepted' || entry.kind === 'turn-started') && entry.basis
-  return named ? [named] : []
+  const { basis, hash, manifest_hash, manifests } = entry as LogEntry &
+    Partial<Record<'basis' | 'hash' | 'manifest_hash' | 'manifests', unknown>>
+  return [basis, hash, manifest_hash, ...(Array.isArray(manifests) ? manifests : [])].filter((name) => typeof name === 'string')
 }
 
 /** The events that the entries are about, and those that a turn saw. */

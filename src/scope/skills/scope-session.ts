@@ -1,4 +1,5 @@
-import { type Act, skillAct, skillName } from '../../contract/reflex.ts'
+import { type Act, skillName } from '../../contract/reflex.ts'
+import { actsOf } from '../../skills/session/owner.ts'
 import type { ProposalRequest, SkillProposal } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import type { SkillSession } from '../../skills/session/session.ts'
@@ -41,7 +42,7 @@ export class ScopeSession {
     this.#busy = true
     try {
       const result = await this.#once(proposal, request)
-      if (hasActed(result)) acts?.push(skillAct(proposal.skill_id, proposal.inputs))
+      acts?.push(...actsOf(proposal, result))
       return result
     } finally {
       this.#busy = false
@@ -61,6 +62,3 @@ export class ScopeSession {
     return this.#session.propose(proposal, request)
   }
 }
-
-/** Requesting an approval counts as an act of the turn. */
-const hasActed = ({ status }: ProposalResult): boolean => status === 'ok' || status === 'needs_approval'

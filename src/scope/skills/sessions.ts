@@ -1,11 +1,12 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { Json } from '../../base/json.ts'
-import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
+import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Act } from '../../contract/reflex.ts'
 import type { Event } from '../../core/event.ts'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { placeOf } from '../../skills/manifest/compat.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
+import { agentRoles, entityTypesIn } from '../../skills/session/owner.ts'
 import type {
   HostRunnerPorts,
   RunIdentity,
@@ -16,13 +17,13 @@ import type {
 } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { SkillSession } from '../../skills/session/session.ts'
-import { sessionHead } from '../log/spans.ts'
 import { type CountedParts, countedModel } from '../turns/metered-model.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { ParkedRuns } from './approvals.ts'
 import type { BlackboardLayers } from './blackboard-layers.ts'
 import { StepJournal } from './journal.ts'
 import type { RunAsker, SkillRuns } from './runs.ts'
+import { SessionLog } from './session-log.ts'
 import { ScopeSession } from './scope-session.ts'
 import type { SkillCache } from './skill-cache.ts'
 import type { Lanes } from '../effects/wiring.ts'
@@ -43,7 +44,7 @@ export type SessionFor = {
   acts?: Act[]
 }
 type Parts = CountedParts &
-  Pick<Lanes, 'scope' | 'database' | 'guard' | 'effects' | 'toolbox' | 'jobs' | 'settings'> & {
+  Pick<Lanes, 'scope' | 'database' | 'guard' | 'effects' | 'toolbox' | 'jobs' | 'settings' | 'basis'> & {
     shelf: SkillCache
     runs: SkillRuns
     parked: ParkedRuns
@@ -59,10 +60,8 @@ export class Skills {
     this.#parts = parts
   }
 
-  /** The roles of the scope's agent, from the setting `blackboard.policy.roles`. */
   get agentRoles(): string[] {
-    const roles = this.#parts.settings().blackboard.policy?.['roles']
-    return Array.isArray(roles) ? roles.map(String) : ['agent']
+    return agentRoles(this.#parts.settings())
   }
 
   /** True if a skill fits this scope. If not, a turn has no session. */
@@ -112,14 +111,12 @@ export class Skills {
 
   #ports({ head, asker, model }: { head: EntryHead; asker: RunAsker; model: LanguageModelV4 | undefined }): SessionPorts {
     const { shelf, runs, parked, toolbox, agent, log, unit, now } = this.#parts
-    const append = (unit: Unit, { kind: name, trace_id: _trace, ...fields }: SessionEntry) => {
-      const kind = name as SkillEntryKind
-      unit.log({ ...sessionHead(head, kind, fields), ...fields, kind })
-    }
+    const session_log = new SessionLog({ ...this.#parts, shown: () => shelf.shown() }, head)
+    const { append } = session_log
     return {
       registry: {
         index: () => shelf.index(),
-        find: (id, version) => shelf.find(id, version),
+        find: async (id, version) => session_log.found(await shelf.find(id, version)),
         recentSuccess: () => runs.recentSuccess(),
         transitions: () => runs.transitions(),
         usage: (id) => runs.usage(id),
@@ -157,14 +154,6 @@ export class Skills {
       },
     }
   }
-}
-
-const MOST_ENTITY_TYPES = 64
-
-/** Any event may have the field; it is ignored where it is not a list of strings. */
-export function entityTypesIn(events: readonly Event[]): string[] {
-  const named = events.flatMap((event) => ('entity_types' in event && Array.isArray(event.entity_types) ? event.entity_types : []))
-  return [...new Set(named.filter((name) => typeof name === 'string'))].slice(0, MOST_ENTITY_TYPES)
 }
 
 /** Time limit, since the proposer waits. After it, the slot becomes a question. */

@@ -8,7 +8,7 @@ import type { Manifest } from '../../skills/manifest/manifest.ts'
 import { placeOf } from '../../skills/manifest/compat.ts'
 import type { BlackboardLayers } from './blackboard-layers.ts'
 import type { SkillRuns } from './runs.ts'
-import { entityTypesIn } from './sessions.ts'
+import { entityTypesIn } from '../../skills/session/owner.ts'
 import type { SkillCache } from './skill-cache.ts'
 import type { Lanes } from '../effects/wiring.ts'
 

@@ -110,7 +110,7 @@ function recordCall(
     budget.spend(unit, input_tokens + output_tokens)
     unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
     const quotes = log.masks.of(head.trace_id)
-    const messages = prompt.map((message) => log_parts.put(unit, message, quotes))
+    const messages = prompt.map((message) => log_parts.put(unit, message, { quotes }))
     const entry = {
       turn_id,
       model,

@@ -21,19 +21,23 @@ export async function runRecorded(
   const { run_id } = record
   const mask = maskFor(plan.manifest, plan.inputs, plan)
   const told = Promise.withResolvers<ProposalResult>()
+  const clock: number[] = []
   const ended: RunnerPorts['ended'] = async (run, entry) => {
     const result = resultOf(run)
-    await keepEnd(context, record, { run, result, entry, mask })
+    await keepEnd(context, record, { run, result, entry: { ...entry, clock }, mask })
     told.resolve(result)
   }
   await runPlan({
     run_id,
     plan,
-    ports: { ...runnerPorts(context, record, { manifest: plan.manifest, mask }), ended },
+    ports: { ...runnerPorts(context, record, { manifest: plan.manifest, mask, clock }), ended },
     ...(signal && { signal }),
   })
   return told.promise
 }
+
+/** Readings of the clock that the log keeps of one run, in ms since its start: for replays. */
+const MOST_READINGS = 1000
 
 type End = { run: RunResult; result: ProposalResult; entry: RunEntry; mask: Mask }
 
@@ -55,7 +59,7 @@ async function keepEnd(context: SessionContext, { run_id, skill_id }: RunRecord,
 function runnerPorts(
   context: SessionContext,
   record: RunRecord,
-  { manifest, mask }: { manifest: Manifest; mask: Mask },
+  { manifest, mask, clock }: { manifest: Manifest; mask: Mask; clock: number[] },
 ): Omit<RunnerPorts, 'ended'> {
   const { ports, settings } = context
   const { run_id, skill_id, version, trace_id } = record
@@ -68,7 +72,11 @@ function runnerPorts(
       begin: (id, begin) => journal.begin(id, begin),
       end: (id, place, end, { kind, ...fields }) => journal.end(id, place, end, context.entry(kind, fields)),
     },
-    now: () => ports.now(),
+    now() {
+      const now = ports.now()
+      if (clock.length < MOST_READINGS) clock.push(now - record.started_at)
+      return now
+    },
     log: ({ kind, ...fields }) => context.log(kind, fields),
     evaluate: (expression: string, scope: ExpressionScope) => {
       const probes = probeSession({ probes: ports.probes, hide: (value) => mask.value(value) })

@@ -1,8 +1,8 @@
 import { fitsBytes } from '../../base/byte-length.ts'
-import { sameJson } from '../../base/json.ts'
+import { sameJson, type JsonFields } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import { skillName } from '../../contract/reflex.ts'
-import { buildBulletin, goalOf } from '../bulletin/bulletin.ts'
+import { buildBulletin, goalOf, type Goal } from '../bulletin/bulletin.ts'
 import { hashManifest } from '../manifest/manifest.ts'
 import type { Blackboard } from '../plan/blackboard.ts'
 import { compilePlan, type CompiledPlan } from '../plan/compile.ts'
@@ -64,7 +64,7 @@ export class SkillSession implements ProposalSession {
     const goal = goalOf(goal_postconditions, this.blackboard, ports.registry.transitions?.())
     const bulletin = buildBulletin({ ...situation, index, recent_success, goal, k })
     const cards = bulletin.cards.map(({ skill_id, version, score, tokens }) => ({ skill_id, version, score, tokens }))
-    this.#context.log('bulletin-built', { cards, tokens: bulletin.tokens })
+    this.#context.log('bulletin-built', { cards, tokens: bulletin.tokens, ...ranked(cards, recent_success, goal) })
     return bulletin.text
   }
 
@@ -210,6 +210,14 @@ export class SkillSession implements ProposalSession {
     this.#context.log('skill-refused', { ...head, reason })
     return answer(head, { status: 'refused', reason, decision })
   }
+}
+
+/** The history of the shown skills, by which they were ranked. */
+function ranked(cards: readonly { skill_id: string }[], recent_success: ReadonlySet<string>, { transition_prior }: Goal): JsonFields {
+  const shown = cards.map(({ skill_id }) => skill_id)
+  const recent = shown.filter((id) => recent_success.has(id))
+  const followed = shown.flatMap((id) => (transition_prior?.has(id) ? [[id, transition_prior.get(id) ?? 0] as const] : []))
+  return { ...(recent.length > 0 && { recent_success: recent }), ...(followed.length > 0 && { transitions: Object.fromEntries(followed) }) }
 }
 
 const plannedSteps = ({ steps }: CompiledPlan): ProposalResult['steps'] =>

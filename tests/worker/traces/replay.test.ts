@@ -183,16 +183,35 @@ describe('a pinned replay of the gate', () => {
   }
 
   test.each([
-    ['allows', 'ok', {}, {}],
-    ['refuses another place', 'refused', { compat: { env: ['prod'] } }, {}],
-    ['asks for a missing input', 'clarify', {}, { inputs: {} }],
-    ['refuses a score below tau', 'refused', {}, { why: 'no reason' }],
-    ['denies', 'refused', { policy: { allow_roles: ['publisher'], deny_if: ['true'] } }, {}],
-    ['asks a person', 'needs_approval', { policy: { allow_roles: ['publisher'], needs_approval_if: ['true'] } }, {}],
-  ])('%s like the scope did', async (_how, expected, changes, proposal) => {
+    ['allows', 'ok', 7, {}, {}],
+    ['refuses another place', 'refused', 1, { compat: { env: ['prod'] } }, {}],
+    ['asks for a missing input', 'clarify', 1, {}, { inputs: {} }],
+    ['refuses a score below tau', 'refused', 1, {}, { why: 'no reason' }],
+    ['denies', 'refused', 1, { policy: { allow_roles: ['publisher'], deny_if: ['true'] } }, {}],
+    ['asks a person', 'needs_approval', 2, { policy: { allow_roles: ['publisher'], needs_approval_if: ['true'] } }, {}],
+  ])('%s like the scope did', async (_how, expected, compared, changes, proposal) => {
     const { status, report } = await proposed(changes, proposal)
     expect(status).toBe(expected)
-    expect(report).toMatchObject({ ...same, compared: 1 })
+    expect(report).toMatchObject({ ...same, compared })
+  })
+})
+
+describe('a pinned replay of skills', () => {
+  const turn = async (changes: Record<string, unknown>, prompt: (skill_id: string) => string) => {
+    const scope = freshScope()
+    const skill_id = await skill(changes)
+    behaviours.set(scope, async (_context, deps) => ({ said: await ask(deps, prompt(skill_id)) }))
+    const trace_id = await accept(scope, 'hi')
+    return { scope, trace_id, kinds: (await logOf(stubOf(scope))).map(({ kind }) => kind) }
+  }
+
+  test('builds the bulletin, decides on the proposal of the model and runs its plan', async () => {
+    const { scope, trace_id, kinds } = await turn({}, (id) => `propose ${id} to do it twice`)
+    expect(kinds).toContain('skill-applied')
+    const report = await replayed(scope, trace_id)
+    expect(report).toMatchObject({ ...same, recorded: { effects: 2, usage: { model_calls: 2 } } })
+    expect(report.replayed).toEqual(report.recorded)
+    expect(effects.filter((effect) => effect.scope === scope)).toHaveLength(2)
   })
 })
 
@@ -208,7 +227,7 @@ describe('an exported trace', () => {
 
   test.each([
     ['a changed byte', (text: string) => text.replace('"hello"', '"hullo"'), 'was changed'],
-    ['an unknown schema', (text: string) => text.replace('"schema":1', '"schema":99'), 'schema version 99'],
+    ['an unknown schema', (text: string) => text.replace('"schema":2', '"schema":99'), 'schema version 99'],
     ['a missing field', (text: string) => text.replace('"entries":', '"entrees":'), 'not complete'],
   ])('with %s is rejected', async (_flaw, change, detail) => {
     const { scope } = await withReflex(replying('hello'))
