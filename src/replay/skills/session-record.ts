@@ -82,7 +82,8 @@ export class SessionRecord {
     const [entry] = index === -1 ? [] : this.#left.splice(index, 1)
     const pair = { recorded: entry ? fieldsOf(entry) : null, replayed: fieldsOf(written) }
     if (entry?.kind === 'skill-decided') this.#decided = entry as Decided
-    if (this.#masked) comparison.compareMasked(entry ?? this.seed, KINDS[kind as SkillEntryKind] ?? 'skill', pair)
+    if (this.#masked || isMasked(pair.recorded))
+      comparison.compareMasked(entry ?? this.seed, KINDS[kind as SkillEntryKind] ?? 'skill', pair)
     else comparison.compare(entry ?? this.seed, KINDS[kind as SkillEntryKind] ?? 'skill', pair)
   }
 
