@@ -5,7 +5,6 @@ import type { EffectLane } from '../effects/effect-lane.ts'
 import { together, type Work } from '../upkeep/guard.ts'
 import type { Settlement } from '../inbox/settlement.ts'
 import type { Due, TurnRows } from '../inbox/turn-rows.ts'
-import type { NewEntry } from '../../contract/log-entry.ts'
 import { turnHead } from '../log/spans.ts'
 import type { Deferred, Unit } from '../storage/unit.ts'
 import { keep, nothingYet, noUsage, type Readings, type Turn, type TurnRecord } from './turn.ts'
@@ -84,8 +83,7 @@ export class TurnClaims {
   /** In the unit that ends the turn: writes `turn-started` if the claim was not written. */
   end(unit: Unit, turn: Turn): { attempts: 0 | 1 } {
     if (turn.held) return { attempts: 0 }
-    turn.started_seq = unit.log(this.#started(unit, turn))
-    unit.count({ turns: 1 })
+    this.#start(unit, turn)
     return { attempts: 1 }
   }
 
@@ -190,8 +188,9 @@ export class TurnClaims {
     }
   }
 
-  #started(unit: Unit, { started, since }: Turn): NewEntry {
-    return { ...started, since, basis: this.#parts.basis(unit) }
+  #start(unit: Unit, turn: Turn): void {
+    turn.started_seq = unit.log({ ...turn.started, since: turn.since, basis: this.#parts.basis(unit) })
+    unit.count({ turns: 1 })
   }
 
   #hold(unit: Unit, turn: Turn): void {
@@ -202,10 +201,8 @@ export class TurnClaims {
       turn_id,
       claimed.map(({ seq }) => seq),
     )
-    const started_seq = unit.log(this.#started(unit, turn))
-    turn.started_seq = started_seq
-    unit.write('turn', { turn_id, head, since, started_seq } satisfies TurnRecord)
-    unit.count({ turns: 1 })
+    this.#start(unit, turn)
+    unit.write('turn', { turn_id, head, since, started_seq: turn.started_seq } satisfies TurnRecord)
     unit.wakeBy(unit.now + HEARTBEAT_MS)
   }
 
