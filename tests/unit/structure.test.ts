@@ -11,6 +11,7 @@ const FLOORS = [
   ['skills', 'agent', 'artifacts'],
   ['tools', 'events'],
   ['store', 'reflexes', 'traces', 'expressions', 'env.ts'],
+  ['proof'],
   ['contract', 'models'],
   ['base'],
   ['core'],
@@ -44,10 +45,10 @@ describe('the house', () => {
     expect(lines.length).toBeLessThanOrEqual(500)
   })
 
-  test('no folder has more than 15 entries, src 21, scope 20', () => {
+  test('no folder has more than 15 entries, src 23, scope 20', () => {
     const folders = new Set(files.flatMap((file) => [path.dirname(file), path.dirname(path.dirname(file))]))
     const full = [...folders].filter((folder) => {
-      const limit = { '.': 21, scope: 20 }[folder] ?? 15
+      const limit = { '.': 23, scope: 20 }[folder] ?? 15
       return readdirSync(path.join('src', folder)).length > limit
     })
     expect(full).toEqual([])

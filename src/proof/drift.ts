@@ -1,0 +1,44 @@
+import { type Bar, weights } from './sprt.ts'
+
+/** State of a CUSUM test over audited decisions. */
+export type Cusum = { audits: number; disagreed: number; sum: number; alarm: boolean }
+
+export const emptyCusum = (): Cusum => ({ audits: 0, disagreed: 0, sum: 0, alarm: false })
+
+/** Audits that pass on average, or more, before an alarm where agreement is still `good`. */
+const FALSE_ALARM_AFTER = 2000
+
+/**
+ * Page's CUSUM after one more audit: the evidence for `poor` against `good` agreement since the
+ * moment that favours it most. An alarm stays.
+ */
+export function countAudit({ audits, disagreed, sum, alarm }: Cusum, agreed: boolean, bar: Bar): Cusum {
+  const weight = weights(bar)
+  const next = Math.max(0, sum - (agreed ? weight.agreed : weight.disagreed))
+  return {
+    audits: audits + 1,
+    disagreed: disagreed + (agreed ? 0 : 1),
+    sum: next,
+    alarm: alarm || next >= Math.log(FALSE_ALARM_AFTER),
+  }
+}
+
+/** The last events' shapes, without labels. `unseen`: ordinals of those that were never seen. */
+export type ShapeWindow = { events: number; unseen: number[]; alarm: boolean }
+
+export const emptyShapeWindow = (): ShapeWindow => ({ events: 0, unseen: [], alarm: false })
+
+const GUARD = { window: 500, margin: 0.03, deviations: 4 } as const
+
+/**
+ * The window after one more event. The alarm starts when clearly more shapes are unseen than
+ * `baseline`, the share in the events that the rule was judged on.
+ */
+export function countShape({ events, unseen, alarm }: ShapeWindow, isUnseen: boolean, baseline: number): ShapeWindow {
+  const at = events + 1
+  const recent = unseen.filter((ordinal) => ordinal > at - GUARD.window)
+  if (isUnseen) recent.push(at)
+  const spread = GUARD.deviations * Math.sqrt((baseline * (1 - baseline)) / GUARD.window)
+  const most = GUARD.window * (baseline + Math.max(GUARD.margin, spread))
+  return { events: at, unseen: alarm ? [] : recent, alarm: alarm || recent.length > most }
+}
