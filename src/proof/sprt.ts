@@ -1,6 +1,6 @@
 /**
- * Result of a wrong act: it stays inside the scope, it reaches outside but can be undone or repeated
- * without harm, or neither.
+ * Result of a wrong act: it stays inside the scope; it reaches outside, but can be undone or
+ * repeated without harm; or neither.
  */
 export type Risk = 'inside' | 'outside' | 'final'
 export type Compared = { agreed: number; disagreed: number }

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest'
+import { countAudit, countShape, emptyCusum, emptyShapeWindow } from '../../../src/proof/drift.ts'
+import { isAudited, unitHash } from '../../../src/proof/draw.ts'
+import { barFor } from '../../../src/proof/sprt.ts'
+import { seededRandom } from '../../support/random.ts'
+
+/** Audits until the alarm, at most `most`. */
+function auditsUntilAlarm(random: () => number, agreement: number, most: number, bar = barFor('inside')): number {
+  let state = emptyCusum()
+  while (!state.alarm && state.audits < most) state = countAudit(state, random() < agreement, bar)
+  return state.alarm ? state.audits : Infinity
+}
+
+describe('the audit of what acts', () => {
+  test('raises a false alarm after 2,000 audits on average, or later', () => {
+    const random = seededRandom(2)
+    const runs = Array.from({ length: 300 }, () => Math.min(auditsUntilAlarm(random, 0.99, 10_000), 10_000))
+    expect(runs.reduce((sum, audits) => sum + audits, 0) / runs.length).toBeGreaterThan(2000)
+  })
+
+  test.each([
+    [0, 5],
+    [0.5, 20],
+    [0.8, 70],
+    [0.9, 200],
+  ])('notices in 95 % of the cases that agreement fell to %d, within %d audits', (agreement, within) => {
+    const random = seededRandom(4)
+    const runs = Array.from({ length: 1000 }, () => auditsUntilAlarm(random, agreement, within))
+    expect(runs.filter((audits) => audits <= within).length).toBeGreaterThanOrEqual(950)
+  })
+
+  test('keeps its alarm', () => {
+    let state = emptyCusum()
+    for (let audit = 0; audit < 5; audit += 1) state = countAudit(state, false, barFor('inside'))
+    for (let audit = 0; audit < 1000; audit += 1) state = countAudit(state, true, barFor('inside'))
+    expect(state).toMatchObject({ audits: 1005, disagreed: 5, alarm: true })
+  })
+})
+
+describe('the guard without labels', () => {
+  const run = (random: () => number, shares: readonly number[], baseline: number) => {
+    let state = emptyShapeWindow()
+    for (const share of shares) state = countShape(state, random() < share, baseline)
+    return state
+  }
+
+  test.each([0, 0.02, 0.2])('stays quiet for 20,000 events with the %d unseen shapes that it was judged on', (baseline) => {
+    expect(run(seededRandom(6), Array(20_000).fill(baseline), baseline)).toMatchObject({ events: 20_000, alarm: false })
+  })
+
+  test('notices within a window that a tenth of the shapes is new', () => {
+    expect(run(seededRandom(6), [...Array(5000).fill(0.02), ...Array(500).fill(0.12)], 0.02).alarm).toBe(true)
+  })
+
+  test('remembers no more than a window', () => {
+    expect(run(seededRandom(6), Array(5000).fill(0.2), 0.2).unseen.length).toBeLessThan(200)
+  })
+})
+
+describe('the draw of an audit', () => {
+  const ids = Array.from({ length: 20_000 }, (_, index) => `event-${index}`)
+
+  test('takes about the share that was asked for, the same ones each time', () => {
+    const drawn = ids.filter((id) => isAudited(id, { share: 0.02, salt: 'one' }))
+    expect(drawn.length).toBeGreaterThan(340)
+    expect(drawn.length).toBeLessThan(460)
+    expect(ids.filter((id) => isAudited(id, { share: 0.02, salt: 'one' }))).toEqual(drawn)
+    expect(drawn.filter((id) => isAudited(id, { share: 0.02, salt: 'two' })).length).toBeLessThan(25)
+  })
+
+  test('of a share of 0 takes none, of 1 all', () => {
+    expect(ids.filter((id) => isAudited(id, { share: 0, salt: '' }))).toEqual([])
+    expect(ids.filter((id) => isAudited(id, { share: 1, salt: '' }))).toEqual(ids)
+  })
+
+  test('is even', () => {
+    const tenths = Array<number>(10).fill(0)
+    for (const id of ids) tenths[Math.floor(unitHash(id) * 10)] += 1
+    for (const tenth of tenths) expect(Math.abs(tenth - 2000)).toBeLessThan(200)
+  })
+})

@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest'
+import { learnThenTest, thresholdGrid, type Scored } from '../../../src/proof/learn-then-test.ts'
+import { seededRandom } from '../../support/random.ts'
+
+const grid = Array.from({ length: 50 }, (_, step) => 1 - (step + 1) / 50)
+/** Disagreement of the decisions at or above a threshold grows from 0 to 30 % as it falls. */
+const wrongAt = (score: number): number => 0.3 * (1 - score) ** 2
+const sample = (random: () => number, n: number, wrong = wrongAt): Scored[] =>
+  Array.from({ length: n }, () => {
+    const score = random()
+    return { score, agreed: random() >= wrong(score) }
+  })
+/** The mean of `wrongAt` over the scores from the threshold to 1. */
+const riskAbove = (threshold: number): number => 0.1 * (1 - threshold) ** 2
+
+describe('a threshold by Learn-then-Test', () => {
+  const levels = { alpha: 0.02, delta: 0.1, grid }
+
+  test('covers more than it promises too much in at most 10 % of 1,000 simulated samples', () => {
+    const random = seededRandom(3)
+    const found = Array.from({ length: 1000 }, () => learnThenTest(sample(random, 3000), levels))
+    const wrong = found.filter((one) => one !== null && riskAbove(one.threshold) > levels.alpha)
+    expect(wrong.length).toBeLessThanOrEqual(100)
+    // Of the 45 % that an oracle would cover.
+    const covered = found.map((one) => (one ? 1 - one.threshold : 0))
+    expect(covered.reduce((sum, share) => sum + share, 0) / found.length).toBeGreaterThan(0.25)
+  })
+
+  test('is refused to a learner that is wrong everywhere', () => {
+    const random = seededRandom(5)
+    const found = Array.from({ length: 1000 }, () =>
+      learnThenTest(
+        sample(random, 300, () => levels.alpha + 1e-6),
+        levels,
+      ),
+    )
+    expect(found.filter((one) => one !== null).length).toBeLessThanOrEqual(100)
+  })
+
+  test('is refused to a coin flip and to a sample too small to judge', () => {
+    expect(
+      learnThenTest(
+        sample(seededRandom(1), 5000, () => 0.5),
+        levels,
+      ),
+    ).toBeNull()
+    expect(
+      learnThenTest(
+        sample(seededRandom(1), 100, () => 0),
+        levels,
+      ),
+    ).toBeNull()
+    expect(learnThenTest([], levels)).toBeNull()
+  })
+
+  test('covers everything where nothing disagrees', () => {
+    expect(
+      learnThenTest(
+        sample(seededRandom(1), 400, () => 0),
+        levels,
+      ),
+    ).toMatchObject({ threshold: 0, disagreed: 0, n: 400 })
+  })
+
+  test('survives wrong decisions at the strict end', () => {
+    const scored = sample(seededRandom(1), 20_000, (score) => (score > 0.985 ? 0.3 : 0.002))
+    expect(learnThenTest(scored, levels)).toMatchObject({ procedure: 'bonferroni' })
+  })
+})
+
+test('a grid has even steps of coverage, each threshold once', () => {
+  expect(thresholdGrid([0.1, 0.9, 0.5, 0.5, 0.3], 5)).toEqual([0.9, 0.5, 0.3, 0.1])
+  expect(thresholdGrid([])).toEqual([])
+})
