@@ -1,13 +1,14 @@
 import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
+import type { Action } from '../contract/action.ts'
 import type { ReflexState } from '../contract/reflex.ts'
+import { barFor, RISKS, sprt, type Compared, type Proof, type Risk } from '../proof/sprt.ts'
 import { emptyMetrics } from './metrics.ts'
 import type { Run } from './sandbox.ts'
 
-/**
- * Wald's sequential probability ratio test on compared fires: `poor` against `good` agreement. It
- * may be evaluated after each comparison without raising its error rates.
- */
-const PROMOTION = { poor: 0.95, good: 0.99, error_rate: 0.05, failed_runs: 0.01 } as const
+/** Share of runs that may end in an error, at a limit or in an invalid action. */
+const MOST_FAILED_RUNS = 0.01
+/** Event types that are judged by themselves; further ones share the stratum `*`. */
+const MOST_TYPES = 50
 /** Limits beyond which an active reflex is demoted: a number of failures and a share of runs. */
 const DEMOTION = {
   failed_runs: { at_least: 5, share: 0.2 },
@@ -15,46 +16,62 @@ const DEMOTION = {
   overruled: { at_least: 2, share: 0.1 },
 } as const
 
-const FOR_AN_AGREEMENT = Math.log(PROMOTION.good / PROMOTION.poor)
-const FOR_A_DISAGREEMENT = Math.log((1 - PROMOTION.good) / (1 - PROMOTION.poor))
-/** Both error rates are equal, so the two bounds differ only in sign. */
-const BOUND = Math.log((1 - PROMOTION.error_rate) / PROMOTION.error_rate)
+type Strata = ReflexMetrics['strata']
 
-/** Fires in shadow that must agree before promotion, where none disagrees. */
-export const AGREEMENTS_NEEDED = Math.ceil(BOUND / FOR_AN_AGREEMENT)
+/** Fires in shadow mode that must agree before promotion, where none disagrees. */
+export const agreementsNeeded = (risk: Risk): number => sprt(barFor(risk), { agreed: 0, disagreed: 0 }).needed
 
-type Proof =
-  | { verdict: 'open'; /** Agreements still needed if no fire disagrees. */ needed: number }
-  | { verdict: 'proven' | 'refuted'; needed: 0 }
+/** `undoable`: some tool undoes the one that is called. */
+export function riskOf(action: Action, call: { keyed: boolean; undoable: boolean }): Risk {
+  if (action.action_type === 'reply' || action.action_type === 'set_scratch') return 'inside'
+  return action.action_type !== 'call_tool' || call.keyed || call.undoable ? 'outside' : 'final'
+}
 
-/** The test's verdict on the fires that were compared so far. */
-export function proofOf({ agreed, disagreed }: Pick<ReflexMetrics['shadow'], 'agreed' | 'disagreed'>): Proof {
-  const evidence = agreed * FOR_AN_AGREEMENT + disagreed * FOR_A_DISAGREEMENT
-  if (evidence >= BOUND) return { verdict: 'proven', needed: 0 }
-  if (evidence <= -BOUND) return { verdict: 'refuted', needed: 0 }
-  return { verdict: 'open', needed: Math.ceil((BOUND - evidence) / FOR_AN_AGREEMENT) }
+/** The counts after one more comparison. */
+export function countComparison(strata: Strata, at: { event_type: string; risk: Risk; agreed: boolean }): Strata {
+  const isKnown = Object.hasOwn(strata, at.event_type) || Object.keys(strata).length < MOST_TYPES
+  const type = isKnown ? at.event_type : '*'
+  const known = Object.hasOwn(strata, type) ? strata[type] : undefined
+  const { agreed, disagreed } = known?.[at.risk] ?? { agreed: 0, disagreed: 0 }
+  const counts = at.agreed ? { agreed: agreed + 1, disagreed } : { agreed, disagreed: disagreed + 1 }
+  return { ...strata, [type]: { ...known, [at.risk]: counts } }
+}
+
+/** One verdict for each event type and risk. A stratum is never proved by the fires of another. */
+export function proofsOf(strata: Strata): (Compared & Proof & { event_type: string; risk: Risk })[] {
+  return Object.entries(strata).flatMap(([event_type, risks]) =>
+    RISKS.flatMap((risk) => {
+      const compared = risks[risk]
+      return compared ? [{ event_type, risk, ...compared, ...sprt(barFor(risk), compared) }] : []
+    }),
+  )
 }
 
 /** `missing` says what it still lacks, in words for its owner. */
 type Promotable = { ok: true } | { ok: false; missing: string[] }
 
 export function promotable(metrics: ReflexMetrics): Promotable {
-  const { shadow, runs } = metrics
-  const { agreed, disagreed } = shadow
-  const { verdict, needed } = proofOf(shadow)
+  const { strata, runs } = metrics
+  const proofs = proofsOf(strata)
   const failed = failedRuns(metrics)
   const missing: string[] = []
-  const compared = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
-  if (verdict === 'open') missing.push(`${compared}: at least ${needed} more must agree`)
-  if (verdict === 'refuted') {
-    missing.push(`${compared}: that is too few to expect ${percent(PROMOTION.good)} agreement`)
+  if (proofs.length === 0) missing.push(`0 of 0 compared fires in shadow agreed: at least ${agreementsNeeded('inside')} more must agree`)
+  for (const { event_type, risk, agreed, disagreed, verdict, needed } of proofs) {
+    const compared = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
+    const good = percent(barFor(risk).good)
+    if (verdict === 'open') missing.push(`${compared}: at least ${needed} more must agree on ${event_type}`)
+    if (verdict === 'refuted') missing.push(`${compared}: that is too few to expect ${good} agreement on ${event_type}`)
+    if (risk === 'final') missing.push(`its calls on ${event_type} can be neither undone nor repeated: a person must activate it`)
   }
-  if (failed > runs * PROMOTION.failed_runs) {
-    const most = percent(PROMOTION.failed_runs)
+  if (failed > runs * MOST_FAILED_RUNS) {
+    const most = percent(MOST_FAILED_RUNS)
     missing.push(`${failed} of ${runs} runs ended in an error or at a limit: at most ${most} may`)
   }
   return missing.length === 0 ? { ok: true } : { ok: false, missing }
 }
+
+/** True if some event type has too many disagreements for a promotion ever. */
+export const refuted = (strata: Strata): boolean => proofsOf(strata).some(({ verdict }) => verdict === 'refuted')
 
 export function shouldDemote(metrics: Pick<ReflexMetrics, 'runs' | 'passed' | 'acted' | 'failed' | 'overruled'>): string | null {
   const { runs, acted, failed, overruled } = metrics

@@ -20,6 +20,11 @@ const counts = {
   shadow: z
     .object({ runs: count, fired: count, agreed: count, disagreed: count, undecided: count })
     .describe('Runs in shadow mode, and how their fires compare with the actual decisions. `undecided`: not comparable.'),
+  strata: z
+    .record(z.string(), z.partialRecord(z.enum(['inside', 'outside', 'final']), z.object({ agreed: count, disagreed: count })))
+    .describe(
+      'Compared fires in shadow mode by event type and by risk of the action: `inside`: a reply or a note. `outside`: it can be undone or repeated. `final`: neither.',
+    ),
   overruled: count.describe('Actions that a turn or a person later undid.'),
   model_calls_saved: z.number(),
   tokens_saved: z.number(),

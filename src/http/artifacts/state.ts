@@ -27,8 +27,9 @@ const ofReflex = reflexRoute('post /v1/reflexes/{ref}/state', 'setReflexState', 
   description:
     'For the owner and admins; for a version that an agent wrote, the operators of its scope. ' +
     'Such a version must prove itself in shadow before it acts: a sequential test on its compared ' +
-    'fires (72 agreements where none disagrees; 39 more for each that does), and at most 1 % of ' +
-    'failed runs. `force` skips the test. Other versions keep their state.',
+    'fires of each event type (72 agreements where none disagrees, 118 for actions that reach outside), ' +
+    'and at most 1 % of failed runs. A version whose actions can be neither undone nor repeated ' +
+    'is always refused. `force` skips the test. Other versions keep their state.',
   ...operators,
   request: {
     params: reflexPath,

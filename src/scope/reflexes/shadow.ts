@@ -3,7 +3,7 @@ import type { Action } from '../../contract/action.ts'
 import type { Decision, ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import { agreement } from '../../reflexes/agreement.ts'
 import { countRun } from '../../reflexes/metrics.ts'
-import { promotable, proofOf, countTrial, demotionOf } from '../../reflexes/promotion.ts'
+import { countComparison, promotable, refuted, riskOf, countTrial, demotionOf } from '../../reflexes/promotion.ts'
 import type { Step } from '../../reflexes/decide.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../log/spans.ts'
@@ -20,8 +20,8 @@ type Parts = Pick<Ground, 'database' | 'records' | 'counters' | 'agent' | 'log'>
   reflex_sync: Pick<ReflexSync, 'moved'>
 }
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
-type Comparison = { version: ReflexVersion; action: Action; decision: Decision; seen: Map<string, number> }
-type Trial = { seq: number; reflex_id: string; version: number; action: string }
+type Comparison = { version: ReflexVersion; action: Action; event_type: string; decision: Decision; seen: Map<string, number> }
+type Trial = { seq: number; reflex_id: string; version: number; action: string; event_type: string }
 
 /** Promotes and demotes reflexes by comparing their actions, real or in shadow, with decisions. */
 export class Proving {
@@ -77,7 +77,7 @@ export class Proving {
     for (const { version, action } of trials) {
       // The author may have known this event, so agreement proves nothing.
       if (this.#acceptedBefore(seq, version.created_at)) continue
-      if (decision) this.#compare(unit, { version, action, decision, seen: new Map() }, headOf(event))
+      if (decision) this.#compare(unit, { version, action, event_type: event.type, decision, seen: new Map() }, headOf(event))
       else {
         unit.all(
           'INSERT OR REPLACE INTO trials (seq, reflex_id, version, action) VALUES (?, ?, ?, ?)',
@@ -97,7 +97,8 @@ export class Proving {
     const { programs } = this.#parts
     const rows = unit.allOf<Trial>(
       events.map(({ seq }) => seq),
-      'DELETE FROM trials WHERE seq IN (SELECT value FROM json_each(?1)) RETURNING seq, reflex_id, version, action',
+      `DELETE FROM trials WHERE seq IN (SELECT value FROM json_each(?1))
+       RETURNING seq, reflex_id, version, action, (SELECT type FROM events WHERE events.seq = trials.seq) AS event_type`,
     )
     this.#waiting -= rows.length
     const seen = new Map<string, number>()
@@ -106,7 +107,8 @@ export class Proving {
       const version = programs.find({ id: row.reflex_id, version: row.version })
       const event = bySeq.get(row.seq)
       if (!version || !event) continue
-      if (decision) this.#compare(unit, { version, action: JSON.parse(row.action) as Action, decision, seen }, eventHead(event))
+      const { event_type } = row
+      if (decision) this.#compare(unit, { version, action: JSON.parse(row.action) as Action, event_type, decision, seen }, eventHead(event))
       else this.#parts.records.of(version).metrics.shadow.undecided += 1
     }
   }
@@ -153,7 +155,7 @@ export class Proving {
   }
 
   /** `seen` counts equal actions in this decision, since one act confirms only one. */
-  #compare(unit: Unit, { version, action, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
+  #compare(unit: Unit, { version, action, event_type, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
     const { toolbox, records, log } = this.#parts
     const named = action.action_type === 'call_tool' ? toolbox.keyOf(action.tool, action.args) : null
     const keyed = named !== null && named.idempotence_key !== null
@@ -165,6 +167,10 @@ export class Proving {
     const agreed = comparable ? matching > before : null
     const { metrics } = records.of(version)
     metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
+    if (agreed !== null) {
+      const undoable = action.action_type === 'call_tool' && this.#isUndoable(action.tool)
+      metrics.strata = countComparison(metrics.strata, { event_type, risk: riskOf(action, { keyed, undoable }), agreed })
+    }
     unit.log({
       ...childHead(head),
       kind: 'reflex-compared',
@@ -175,6 +181,10 @@ export class Proving {
       agreed,
     })
     this.#promote(unit, version)
+  }
+
+  #isUndoable(tool: string): boolean {
+    return Object.values(this.#parts.toolbox.all).some(({ undoes }) => undoes?.tool === tool)
   }
 
   #judge(unit: Unit, version: ReflexVersion): void {
@@ -209,7 +219,7 @@ export class Proving {
     const { metrics } = records.of(version)
     const { agreed, disagreed } = metrics.shadow
     const shown = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
-    if (proofOf(metrics.shadow).verdict === 'refuted') {
+    if (refuted(metrics.strata)) {
       // A reason ends the trial: further agreement does not promote this version.
       this.#move(unit, version, 'shadow', `${shown}: too few to activate it`)
     } else if (promotable(metrics).ok) this.#move(unit, version, 'active', shown)

@@ -62,6 +62,22 @@ describe.each(risks)('the sequential test for a risk %s', (risk, clean) => {
   })
 })
 
+describe('the test for a risk inside, looked at after each comparison', () => {
+  const bar = barFor('inside')
+
+  test.each([
+    [0.9, 0.002],
+    [0.93, 0.02],
+    [0.95, 0.05],
+  ])('proves what agrees %d of the time with a chance of at most %d', (rate, most) => {
+    expect(chanceOfProof(bar, rate)).toBeLessThanOrEqual(most)
+  })
+
+  test.each([0.99, 0.995, 1])('proves what agrees %d of the time with a chance of at least 0.947', (rate) => {
+    expect(chanceOfProof(bar, rate)).toBeGreaterThanOrEqual(0.947)
+  })
+})
+
 test('a teacher that contradicts itself lowers the bar, and no further than chance agreement allows', () => {
   const noise = 0.03
   const bar = barFor('inside', { noise })

@@ -1,13 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { emptyMetrics, type ReflexMetrics } from '../../../src/reflexes/metrics.ts'
-import { AGREEMENTS_NEEDED, promotable, proofOf, shouldDemote } from '../../../src/reflexes/promotion.ts'
+import type { Action } from '../../../src/contract/action.ts'
+import type { Risk } from '../../../src/proof/sprt.ts'
+import { emptyMetrics, mergeMetrics, type ReflexMetrics } from '../../../src/reflexes/metrics.ts'
+import { agreementsNeeded, countComparison, promotable, refuted, riskOf, shouldDemote } from '../../../src/reflexes/promotion.ts'
 
 const shadow = (agreed: number, disagreed: number) => ({ runs: 1000, fired: agreed + disagreed, agreed, disagreed, undecided: 0 })
 const passed = (error = 0, limit = 0, invalid_action = 0) => ({ null: 0, error, limit, invalid_action })
-const proven = (fields: Partial<ReflexMetrics> = {}): ReflexMetrics => ({
+const proven = ({ shadow: counts = shadow(200, 1), ...fields }: Partial<ReflexMetrics> = {}): ReflexMetrics => ({
   ...emptyMetrics(),
   runs: 1000,
-  shadow: shadow(200, 1),
+  shadow: counts,
+  strata: { note: { inside: { agreed: counts.agreed, disagreed: counts.disagreed } } },
   ...fields,
 })
 
@@ -15,14 +18,14 @@ describe('a reflex in shadow', () => {
   test.each<[string, Partial<ReflexMetrics>]>([
     ['just enough', {}],
     ['errors in 1 % of its runs', { passed: passed(4, 3, 3) }],
-    ['only agreements', { shadow: shadow(AGREEMENTS_NEEDED, 0) }],
+    ['only agreements', { shadow: shadow(agreementsNeeded('inside'), 0) }],
     ['many fires of which 1 % disagreed', { shadow: shadow(990, 10) }],
   ])('may act with %s', (_what, fields) => {
     expect(promotable(proven(fields))).toEqual({ ok: true })
   })
 
   test.each<[string, Partial<ReflexMetrics>, RegExp[]]>([
-    ['one agreement too few', { shadow: shadow(AGREEMENTS_NEEDED - 1, 0) }, [/^71 of 71 compared fires .* 1 more must agree/]],
+    ['one agreement too few', { shadow: shadow(agreementsNeeded('inside') - 1, 0) }, [/^71 of 71 compared fires .* 1 more must agree/]],
     ['no comparison', { shadow: { ...shadow(0, 0), undecided: 500 } }, [/^0 of 0 .* 72 more/]],
     ['95 % agreement', { shadow: shadow(95, 5) }, [/^95 of 100 .* too few to expect 99 %/]],
     ['errors and a poor start', { shadow: shadow(0, 2), passed: passed(500) }, [/0 of 2/, /500 of/]],
@@ -38,39 +41,55 @@ describe('a reflex in shadow', () => {
   })
 })
 
-/** The exact probability of promotion for a reflex that agrees with probability `rate`. */
-function chanceOfPromotion(rate: number): number {
-  let promoted = 0
-  // Probabilities of the undecided states after so many comparisons, by the number that disagreed.
-  let open = new Map([[0, 1]])
-  for (let compared = 1; compared <= 2000 && open.size > 0; compared += 1) {
-    const next = new Map<number, number>()
-    const reach = (disagreed: number, chance: number) => {
-      const { verdict } = proofOf({ agreed: compared - disagreed, disagreed })
-      if (verdict === 'proven') promoted += chance
-      if (verdict === 'open') next.set(disagreed, (next.get(disagreed) ?? 0) + chance)
-    }
-    for (const [disagreed, chance] of open) {
-      reach(disagreed, chance * rate)
-      if (rate < 1) reach(disagreed + 1, chance * (1 - rate))
-    }
-    open = next
+describe('the strata of a reflex in shadow', () => {
+  const compared = (event_type: string, risk: Risk, agreed: number, disagreed = 0, strata: ReflexMetrics['strata'] = {}) => {
+    let counted = strata
+    for (let n = 0; n < agreed + disagreed; n += 1) counted = countComparison(counted, { event_type, risk, agreed: n < agreed })
+    return counted
   }
-  return promoted
-}
 
-describe('the sequential test, looked at after each comparison', () => {
-  // Wald's bound for error rates of 5 %: 0.05 / 0.95.
-  test.each([
-    [0.9, 0.002],
-    [0.93, 0.02],
-    [0.95, 0.0527],
-  ])('a reflex that agrees %d of the time is promoted with a chance of at most %d', (rate, most) => {
-    expect(chanceOfPromotion(rate)).toBeLessThanOrEqual(most)
+  test('are proved one by one: a frequent event type does not prove a rare one', () => {
+    const strata = compared('rare', 'inside', 3, 0, compared('frequent', 'inside', 5000))
+    expect(promotable(proven({ strata }))).toEqual({ ok: false, missing: [expect.stringMatching(/^3 of 3 .* 69 more .* rare$/)] })
+    expect(promotable(proven({ strata: compared('rare', 'inside', 69, 0, strata) }))).toEqual({ ok: true })
   })
 
-  test.each([0.99, 0.995, 1])('a reflex that agrees %d of the time is promoted with a chance of at least 0.947', (rate) => {
-    expect(chanceOfPromotion(rate)).toBeGreaterThanOrEqual(0.947)
+  test('are refuted one by one', () => {
+    expect(refuted(compared('rare', 'inside', 0, 2, compared('frequent', 'inside', 5000)))).toBe(true)
+    expect(refuted(compared('frequent', 'inside', 5000, 2))).toBe(false)
+  })
+
+  test('need more agreements where an action reaches outside', () => {
+    expect([agreementsNeeded('inside'), agreementsNeeded('outside')]).toEqual([72, 118])
+    expect(promotable(proven({ strata: compared('a', 'outside', 117) })).ok).toBe(false)
+    expect(promotable(proven({ strata: compared('a', 'outside', 118) })).ok).toBe(true)
+  })
+
+  test('wait for a person where an action can be neither undone nor repeated', () => {
+    const missing = [expect.stringMatching(/neither undone nor repeated: a person must activate it/)]
+    expect(promotable(proven({ strata: compared('a', 'final', 100_000) }))).toEqual({ ok: false, missing })
+  })
+
+  test('are at most 51, whatever types a sender invents', () => {
+    let strata: ReflexMetrics['strata'] = {}
+    for (const type of ['__proto__', 'constructor', ...Array.from({ length: 200 }, (_, n) => `t${n}`)])
+      strata = compared(type, 'inside', 1, 0, strata)
+    expect(Object.keys(strata)).toHaveLength(51)
+    expect(strata['*']).toEqual({ inside: { agreed: 152, disagreed: 0 } })
+    expect(Object.getOwnPropertyDescriptor(strata, '__proto__')?.value).toEqual({ inside: { agreed: 1, disagreed: 0 } })
+    expect(Object.keys(mergeMetrics([proven({ strata }), proven({ strata })]).strata)).toEqual(Object.keys(strata))
+  })
+
+  test.each<[Action, { keyed: boolean; undoable: boolean }, Risk]>([
+    [{ action_type: 'reply', content: 'a' }, { keyed: false, undoable: false }, 'inside'],
+    [{ action_type: 'set_scratch', key: 'a', value: 1 }, { keyed: false, undoable: false }, 'inside'],
+    [{ action_type: 'emit_event', event: { type: 'a' } }, { keyed: false, undoable: false }, 'outside'],
+    [{ action_type: 'run_skill', skill_id: 'a', inputs: {} }, { keyed: false, undoable: false }, 'outside'],
+    [{ action_type: 'call_tool', tool: 'a', args: {} }, { keyed: true, undoable: false }, 'outside'],
+    [{ action_type: 'call_tool', tool: 'a', args: {} }, { keyed: false, undoable: true }, 'outside'],
+    [{ action_type: 'call_tool', tool: 'a', args: {} }, { keyed: false, undoable: false }, 'final'],
+  ])('count %j with %j as a risk %s', (action, call, risk) => {
+    expect(riskOf(action, call)).toBe(risk)
   })
 })
 

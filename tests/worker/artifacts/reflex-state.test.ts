@@ -14,7 +14,8 @@ const stateOf = async (ref: string) => (await call(`/v1/reflexes/${ref}`)).body.
 /** The metrics that a scope reports of a version in shadow mode. */
 const show = ({ id, version }: ReflexVersion, scope: string, agreed: number, disagreed = 0) => {
   const shadow = { runs: 500, fired: agreed + disagreed, agreed, disagreed, undecided: 0 }
-  return tellReflexMetrics(env.DB, scope, [{ reflex_id: id, version, metrics: { ...emptyMetrics(), runs: 500, shadow } }], 1)
+  const metrics = { ...emptyMetrics(), runs: 500, shadow, strata: { note: { inside: { agreed, disagreed } } } }
+  return tellReflexMetrics(env.DB, scope, [{ reflex_id: id, version, metrics }], 1)
 }
 
 describe("a version's state", () => {

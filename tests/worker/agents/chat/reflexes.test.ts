@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { withDefaults, type Event } from '../../../../src/core/event.ts'
-import { AGREEMENTS_NEEDED } from '../../../../src/reflexes/promotion.ts'
+import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { call } from '../../../support/http.ts'
 import { write } from '../../../support/reflex-chain.ts'
 import { crash, entriesOf, evict, freshScope, sendAndSettle, stubOf } from '../../../support/scopes.ts'
@@ -29,7 +29,7 @@ test.each([
   const [reference] = (await stubOf(scope).state()).settings.reflexes
   expect(reference?.id).toMatch(/^chat-[0-9a-f]{8}-[0-9a-f]{8}$/)
 
-  for (let asked = 0; asked < AGREEMENTS_NEEDED; asked += 1) {
+  for (let asked = 0; asked < agreementsNeeded('inside'); asked += 1) {
     expect(await ask('What are reflexes?')).toMatchObject({ by: 'turn' })
     if (asked === 9) await meanwhile(scope)
   }
@@ -42,7 +42,7 @@ test.each([
 
 test('the next turn does not answer again a question that the reflex answered, but answers other questions', async () => {
   const { scope, ask } = talk()
-  for (let asked = 0; asked < AGREEMENTS_NEEDED + 3; asked += 1) await ask('Who?')
+  for (let asked = 0; asked < agreementsNeeded('inside') + 3; asked += 1) await ask('Who?')
   const before = (await replies(scope)).length
   expect(await ask('And why?')).toMatchObject({ by: 'turn' })
   const said = (await replies(scope)).slice(before)

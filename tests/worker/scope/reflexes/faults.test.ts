@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import type { AgentDeps } from '../../../../src/agent/define-agent.ts'
 import { metricsOf } from '../../../../src/store/artifacts/reflex-metrics.ts'
-import { AGREEMENTS_NEEDED } from '../../../../src/reflexes/promotion.ts'
+import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { reflexes } from '../../../../src/artifacts/kinds.ts'
 import { acting, calls, did, notes, whileAway, write } from '../../../support/reflex-chain.ts'
 import { freshId } from '../../../support/reflexes.ts'
@@ -155,7 +155,7 @@ describe('a version', () => {
     behaviours.set(scope, async ({ events }, deps) => {
       for (const event of events) await deps.call('act_once', { text: textOf(event) })
     })
-    await sendAndSettle(stub, ...notes(scope, AGREEMENTS_NEEDED - 1))
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('outside') - 1))
     await reflexes.setState(env.DB, { id, version: 1, state: 'retired', reason: 'malicious', now: Date.now() })
     await sendAndSettle(stub, note(scope, 'the last one needed'))
     expect(await movesOf(stub)).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'active' }])

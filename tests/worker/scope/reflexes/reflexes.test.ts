@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { behaviours, effectGates, effects } from '../../../support/test-agents.ts'
-import { AGREEMENTS_NEEDED } from '../../../../src/reflexes/promotion.ts'
+import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { reflexes } from '../../../../src/artifacts/kinds.ts'
 import { acting, calls, did, notes, whileAway, write } from '../../../support/reflex-chain.ts'
 import { freshId } from '../../../support/reflexes.ts'
@@ -362,7 +362,7 @@ describe('the proving ground', () => {
     const { id } = await write(calls('act_once'), { state: 'shadow', scope })
     await stub.configure({ reflexes: [{ id }] }, 'ops')
     decide(scope, 'same')
-    await sendAndSettle(stub, ...notes(scope, AGREEMENTS_NEEDED - 1))
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('outside') - 1))
     expect(await entriesOf(stub, 'reflex-moved')).toEqual([])
     await sendAndSettle(stub, note(scope, 'one more'))
     expect(await entriesOf(stub, 'reflex-moved')).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'active' }])
@@ -377,7 +377,7 @@ describe('the proving ground', () => {
     const { id } = await write(calls('act_once'), { state: 'shadow' })
     await stub.configure({ reflexes: [{ id }] }, 'ops')
     decide(scope, 'same')
-    await sendAndSettle(stub, ...notes(scope, AGREEMENTS_NEEDED + 2))
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('outside') + 2))
     expect(await entriesOf(stub, 'reflex-moved')).toEqual([])
   })
 
@@ -398,7 +398,7 @@ describe('the proving ground', () => {
     await until(async () => (await reflexes.find(env.DB, id))?.state_reason === `${reason} (in scope ${scope})`, 'D1 knows')
     await meanwhile(scope)
     decide(scope, 'same')
-    await sendAndSettle(stub, ...notes(scope, AGREEMENTS_NEEDED + 100))
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('outside') + 100))
     expect(await entriesOf(stub, 'reflex-moved')).toHaveLength(1)
   })
 
