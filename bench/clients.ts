@@ -47,14 +47,16 @@ export function reflexClient(url: string, key: string) {
       const { ticket } = JSON.parse(await post(at(scope, '/tickets'), '{}'))
       return at(scope, `/ws?ticket=${ticket}`).replace('http', 'ws')
     },
-    /** Waits until D1 has everything, so that the next figure has the machine for itself. */
+    /** Waits until D1 and a collector have everything, so that the machine is free. */
     async quiet(...scopes: string[]): Promise<void> {
       for (const scope of scopes) {
-        await until(async () => (await state(scope)).outbox.waiting === 0, { pause_ms: 50, what: `the outbox of ${scope}` })
+        await until(async () => isQuiet(await state(scope)), { pause_ms: 50, what: `the outbox of ${scope}` })
       }
     },
   }
 }
+
+const isQuiet = ({ outbox, spans }: ScopeState): boolean => outbox.waiting === 0 && (spans?.waiting ?? 0) === 0
 
 export const ended = ({ counters }: ScopeState): number =>
   counters.completed + counters.ignored + counters.dead_lettered + counters.cancelled

@@ -8,6 +8,7 @@ import { bareClient, reflexClient, sandboxClient, type SandboxClient } from './c
 import { costTable, measureCost, type CostLine } from './cost/measure.ts'
 import { figureTable, measureFigure, type Figure, type Line } from './figure.ts'
 import { directPath, reflexDirect, singleEvents } from './figures/direct.ts'
+import { exported } from './figures/export.ts'
 import { fullInbox } from './figures/inbox.ts'
 import { queueGrouped, queuePath, queueRate } from './figures/queue.ts'
 import { sandboxFigures } from './figures/sandbox.ts'
@@ -24,6 +25,7 @@ const figures: Figure[] = [
   queuePath,
   queueGrouped,
   queueRate,
+  exported,
   directPath,
   reflexDirect,
   turnOverhead,
@@ -138,7 +140,8 @@ async function startSides(start: Start) {
   const bare = bareClient(await start('bare', { config: 'bench/bare/wrangler.toml' }))
   let client: Promise<SandboxClient> | undefined
   const sandbox = () => (client ??= start('sandbox', { config: 'bench/sandbox/wrangler.toml' }).then(sandboxClient))
-  return { reflex, before, bare, sandbox }
+  const another = async (more: Record<string, string>) => reflexClient(await start('another', { vars: { ...vars, ...more } }), KEY)
+  return { reflex, before, bare, sandbox, another }
 }
 
 function tables({ figures: lines, cost, peers }: Results): string {

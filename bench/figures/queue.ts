@@ -14,7 +14,7 @@ export const queuePath: Figure = {
   what: 'POST /v1/events to outcomes, against one event a message, each inserted into its object',
   unit: 'events/s',
   target: { at_least: 1.5 },
-  ours: async (reflex, { count }) => ours(reflex, count(EVENTS), CLIENTS),
+  ours: async (reflex, { count }) => toOutcomes(reflex, count(EVENTS), CLIENTS),
   bare: async (bench) => bareSide(bench, 'each'),
 }
 
@@ -24,7 +24,7 @@ export const queueGrouped: Figure = {
   what: 'the same, against a bare loop that inserts the events of a batch in one call an object',
   unit: 'events/s',
   target: { at_least: 1 },
-  ours: async (reflex, { count }) => ours(reflex, count(EVENTS), CLIENTS),
+  ours: async (reflex, { count }) => toOutcomes(reflex, count(EVENTS), CLIENTS),
   bare: async (bench) => bareSide(bench, 'grouped'),
 }
 
@@ -33,10 +33,10 @@ export const queueRate: Figure = {
   what: 'the same with four senders of 100 events',
   unit: 'events/s',
   target: { at_least: 6000 },
-  ours: async (reflex, { count }) => ours(reflex, count(EVENTS), 4),
+  ours: async (reflex, { count }) => toOutcomes(reflex, count(EVENTS), 4),
 }
 
-function ours(reflex: ReflexClient, count: number, senders: number): Side {
+export function toOutcomes(reflex: ReflexClient, count: number, senders: number): Side {
   return {
     async measure() {
       const bodies = batches(loginLines(count, scopeOf), 100).map((batch) => JSON.stringify(batch))

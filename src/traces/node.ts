@@ -125,6 +125,8 @@ export function shown(node: Node): Span {
 function bounded(field: string, value: unknown): [string, unknown][] {
   if (value === undefined || value === null) return []
   if (typeof value === 'number' || typeof value === 'boolean') return [[field, value]]
+  // A character has at most six in JSON.
+  if (typeof value === 'string' && value.length < MOST_SHOWN / 7) return [[field, value]]
   const { length } = JSON.stringify(value) ?? ''
   return [[field, length <= MOST_SHOWN ? value : { not_shown: length }]]
 }

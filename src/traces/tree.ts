@@ -36,12 +36,10 @@ export function buildTrace(trace_id: string, logged: readonly Logged[], { trunca
 
 /** The spans of one scope's part of a trace, without the tree. */
 export function spansOf(nodes: Map<string, Node>): Omit<Span, 'children'>[] {
-  const spans = linked(nodes).flatMap((root) => {
-    settle(root)
-    return [shown(root)]
-  })
-  for (const span of spans) spans.push(...span.children)
-  return spans
+  const all = Array.from(nodes.values())
+  // Only spans that contain others depend on them.
+  if (all.some(({ contains }) => contains)) for (const root of linked(nodes)) settle(root)
+  return all.map((node) => shown({ ...node, children: [] }))
 }
 
 /** Links each node to its parent, and returns those without one, in the order of the log. */
