@@ -21,9 +21,8 @@ import {
   showRecorded,
   type ReflexEntry,
 } from './recorded-chain.ts'
-import type { Around } from './given.ts'
+import { asRecorded, type Around } from './given.ts'
 import { differences, Unrecorded, type Comparison } from './report.ts'
-import type { Source } from './source.ts'
 
 type Accepted = Extract<LogEntry, { kind: 'event-accepted' }>
 type Perceiving = { accepted: Accepted; perceived: Perceived; steps: ReflexEntry[]; settings: Settings }
@@ -41,20 +40,24 @@ export function replayChains(around: Around): void {
     const { seq, event } = found
     const perceived = { seq, event, attempts: 0, text: JSON.stringify(event) }
     const steps = source.entriesOf('reflex-fired', 'reflex-passed').filter(({ event_ids }) => event_ids[0] === event.id)
-    replayOne({ accepted, perceived, steps, settings }, around)
+    const gone = given.departures?.absent({ accepted, event: found, steps })
+    if (gone != null) comparison.diverge(accepted, 'event', { path: '', recorded: 'accepted', replayed: gone })
+    else replayOne({ accepted, perceived, steps, settings }, around)
   }
 }
 
 function replayOne(one: Perceiving, around: Around): void {
-  const { source, host, comparison } = around
+  const { host, given, comparison } = around
   const { accepted, perceived, steps } = one
-  const recorded = perceivedAs(one, source)
+  const recorded = perceivedAs(one, around)
   const filtered = { known: true }
   try {
     const { decisions } = decide([perceived], situationOf(one, around, { recorded, filtered }))
     const [decision] = decisions
     if (!decision) throw new Unrecorded('nothing was decided')
     const { failure } = decision
+    const before = (who: string) => recordedHistory(who, steps, contextsOf(steps))
+    given.departures?.decided({ accepted, event: perceived, steps }, decision, { ...recorded, before })
     if (filtered.known) {
       const replayed = { perceived: decision.perceived, error: failure?.error ?? null }
       comparison.compare(accepted, 'filter', { recorded, replayed })
@@ -69,8 +72,8 @@ function replayOne(one: Perceiving, around: Around): void {
 type Verdict = { perceived: 'joined' | 'ignored' | 'failed' | 'unperceived'; error: string | null }
 
 /** The filters' verdict, by what followed the event in the log. */
-function perceivedAs({ perceived: { event }, steps, settings }: Perceiving, source: Source): Verdict {
-  if (settings.consumer === 'pull') return { perceived: 'unperceived', error: null }
+function perceivedAs({ accepted, perceived: { event }, steps }: Perceiving, { source }: Around): Verdict {
+  if (asRecorded(source).basisOf(accepted)?.settings.consumer === 'pull') return { perceived: 'unperceived', error: null }
   const of = ({ event_ids }: LogEntry) => event_ids.includes(event.id)
   const ended = source.entriesOf('event-ended').find(of)
   if (ended?.status === 'ignored') return { perceived: 'ignored', error: null }
@@ -84,11 +87,14 @@ type Judging = { recorded: Verdict; filtered: { known: boolean } }
 function situationOf(one: Perceiving, { source, host, given }: Around, { recorded, filtered }: Judging): Situation {
   const { accepted, steps, settings } = one
   const { scope } = source
+  const { departures } = given
   const now = Date.parse(accepted.at)
   const agent = host.agents.agentOf(scope, settings.agent)
   const toolbox = new Toolbox({ scope, agent: () => agent, settings: () => settings, outside: recordedTools(steps) })
   toolbox.offer({ write_reflex: ANY_INPUT, update_agent_config: ANY_INPUT })
-  const contexts = contextsOf(steps)
+  const logged = contextsOf(steps)
+  const contexts = departures ? new Map(Array.from(logged, ([hash, context]) => [hash, departures.context(context)])) : logged
+  const history = (who: string) => recordedHistory(who, steps, contexts)
   return {
     now,
     fuel: fuelLeft(steps),
@@ -96,13 +102,15 @@ function situationOf(one: Perceiving, { source, host, given }: Around, { recorde
     agent: agent.name,
     filters: [judge(agent.filters, { recorded, filtered, context: new UnseenContext({ scope, now: () => now }) })],
     context: () => new DecisionContext({ scope, now: () => now }),
-    chain: settings.reflexes.map((reference) => linkOf(reference, steps, { scope, given })),
+    chain: settings.reflexes.map((reference) => departures?.link(reference, steps) ?? linkOf(reference, steps, { scope, given })),
     sandbox: host.sandbox,
     show: () => showRecorded(steps, contexts),
-    history: (who) => recordedHistory(who, steps, contexts),
+    history: (who) => departures?.history(who, history(who)) ?? history(who),
     trial: ({ state }) => emptyTrial(state),
     permit: (action, asked) => permit(action, { ...asked, scope, agents: host.agents, toolbox, has_trigger: agent.trigger !== null }),
-    carriedOut: (id) => steps.some((step) => step.kind === 'reflex-fired' && step.reflex_id === id && step.reused === true),
+    carriedOut: (id, key) =>
+      departures?.carriedOut(id, key, steps) ??
+      steps.some((step) => step.kind === 'reflex-fired' && step.reflex_id === id && step.reused === true),
   }
 }
 

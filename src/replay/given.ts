@@ -1,8 +1,32 @@
 import { parseManifest, type Manifest } from '../skills/manifest/manifest.ts'
+import type { LogEntry } from '../contract/log-entry.ts'
+import type { ReflexReference } from '../contract/reflex.ts'
+import type { Decision, Link } from '../reflexes/decide.ts'
+import type { History } from '../reflexes/history.ts'
+import type { ReflexContext } from '../reflexes/reflex-context.ts'
 import { RecordedModel } from './recorded-model.ts'
-import type { Basis, RecordedProgram } from './recording.ts'
+import type { Basis, RecordedEvent, RecordedProgram } from './recording.ts'
 import { Unrecorded, type Comparison } from './report.ts'
 import type { ReplayHost, Source } from './source.ts'
+
+type ReflexEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
+type TurnStarted = Extract<LogEntry, { kind: 'turn-started' }>
+/** An accepted event, and the entries of the reflexes that ran on it. */
+export type Judged = { accepted: Extract<LogEntry, { kind: 'event-accepted' }>; event: RecordedEvent; steps: readonly ReflexEntry[] }
+
+/** How earlier decisions that came out otherwise change what later ones are made from. */
+export type Departures = {
+  /** Why the event would not exist; null if it would. */
+  absent: (judged: Judged) => string | null
+  link: (reference: ReflexReference, steps: readonly ReflexEntry[]) => Link
+  context: (context: ReflexContext) => ReflexContext
+  history: (who: string, recorded: History) => History
+  carriedOut: (reflex_id: string, idempotence_key: string, steps: readonly ReflexEntry[]) => boolean
+  /** Notes a decision. `recorded` is the filters' verdict, `before` gives recorded histories. */
+  decided: (judged: Judged, decision: Decision, recorded: { perceived: string; before: (who: string) => History }) => void
+  /** The turn as it would have started, or null. */
+  turn: (started: TurnStarted) => TurnStarted | null
+}
 
 /** All that a replay decides with. Another replay of the same recording may exchange a part. */
 export type Given = {
@@ -13,6 +37,8 @@ export type Given = {
   /** A skill, by the hash of its manifest. */
   manifest: (hash: string) => Manifest
   model: (parts: ConstructorParameters<typeof RecordedModel>[0]) => RecordedModel
+  /** Null if all is as recorded. */
+  departures: Departures | null
 }
 
 /** The recording, what decides again, and the differences found. */
@@ -32,4 +58,5 @@ export const asRecorded = ({ recording: { parts, programs, manifests } }: Source
     return parsed.manifest
   },
   model: (parts) => new RecordedModel(parts),
+  departures: null,
 })

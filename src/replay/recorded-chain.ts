@@ -46,7 +46,7 @@ export function recordedHistory(who: string, steps: readonly ReflexEntry[], cont
   const step = steps.find(({ reflex_id, version, state }) => who === (state === 'shadow' ? `${reflex_id}@${version}` : reflex_id))
   const { recent_actions = [] } = contexts.get(step?.context_hash ?? '') ?? {}
   const fires = recent_actions.map(({ at, event_id, action }) => ({ at, event_id, action }))
-  return new History({ fires, last_at: null, minute: 0, fired: 0, ...step?.pace })
+  return new History({ fires, last_at: fires.length === 0 ? null : Date.parse(fires.at(-1)?.at ?? ''), minute: 0, fired: 0, ...step?.pace })
 }
 
 type Origin = { scope: string; given: Given }
@@ -65,7 +65,11 @@ export function linkOf(reference: ReflexReference, steps: readonly ReflexEntry[]
   }
 }
 
-function versionOf({ reflex_id: id, version, hash }: ReflexEntry, state: 'active' | 'shadow', { scope, given }: Origin): ReflexVersion {
+export function versionOf(
+  { reflex_id: id, version, hash }: ReflexEntry,
+  state: 'active' | 'shadow',
+  { scope, given }: Origin,
+): ReflexVersion {
   const program = given.program(hash)
   const owner = agentOwner(scope)
   return {

@@ -12,21 +12,27 @@ type Ended = Extract<LogEntry, { kind: 'effect-ended' }>
 /** `input` is unknown for a call that was answered from the journal. */
 type Effect = { ended: Ended; input: { value: unknown } | null }
 
-/** `offered`: names of the tools that were there beside the agent's. */
-type Parts = { offered: readonly string[]; comparison: Comparison; clean: (value: unknown) => unknown }
+/**
+ * `offered`: names of the tools that were there beside the agent's. `exact`: a call with another
+ * input has another output, which is not known.
+ */
+type Parts = { offered: readonly string[]; comparison: Comparison; clean: (value: unknown) => unknown; exact: boolean }
 
 /** Answers a turn's tool calls as they ended when it was recorded. */
 export class RecordedEffects {
   /** Calls that the replay made. */
   made = 0
+  /** Why the turn cannot be followed any further; null if it can. */
+  missing: string | null = null
   readonly recorded: number
   readonly #left: Effect[]
   readonly #tools: ReadonlySet<string>
   readonly #comparison: Comparison
   readonly #clean: (value: unknown) => unknown
+  readonly #exact: boolean
   readonly #at: LogEntry
 
-  constructor(source: Source, turn: LogEntry, { offered, comparison, clean }: Parts) {
+  constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact }: Parts) {
     const inputs = new Map(source.entriesOf('effect-started').map(({ effect_id, input }) => [effect_id, { value: input }]))
     const ended = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === turn.span_id)
     this.#left = ended.map((one) => ({ ended: one, input: inputs.get(one.effect_id) ?? null }))
@@ -34,6 +40,7 @@ export class RecordedEffects {
     this.#tools = new Set([...offered, ...ended.map((one) => one.tool)])
     this.#comparison = comparison
     this.#clean = clean
+    this.#exact = exact
     this.#at = turn
   }
 
@@ -48,15 +55,20 @@ export class RecordedEffects {
     const asked = this.#clean(parsed ? parsed.data : input)
     this.made += 1
     const same = this.#left.findIndex((one) => one.ended.tool === name && (one.input === null || sameJson(one.input.value, asked)))
-    const index = same === -1 ? this.#left.findIndex(({ ended }) => ended.tool === name) : same
+    const index = same === -1 && !this.#exact ? this.#left.findIndex(({ ended }) => ended.tool === name) : same
     const [effect] = index === -1 ? [] : this.#left.splice(index, 1)
     if (!effect) {
       this.#comparison.diverge(this.#at, 'effect', { path: '', recorded: null, replayed: { tool: name, input: asked } })
-      throw new Unrecorded(`the tool ${name} was not called when the turn was recorded`)
+      this.missing ??= `the tool ${name} was not called ${this.#exact ? 'with this input ' : ''}when the turn was recorded`
+      throw new Unrecorded(this.missing)
     }
     if (effect.input) this.#comparison.compare(effect.ended, 'effect', { recorded: effect.input.value, replayed: asked })
     if (effect.ended.status === 'ok' || effect.ended.status === 'reused') return effect.ended.output
     throw new Error(effect.ended.error ?? `the tool ${name} failed`)
+  }
+
+  get unused_ms(): number {
+    return this.#left.reduce((sum, { ended }) => sum + (ended.duration_ms ?? 0), 0)
   }
 
   compareUnused(): void {

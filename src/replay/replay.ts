@@ -17,9 +17,9 @@ export async function replay(recording: Recording, host: ReplayHost): Promise<Re
   const source = new Source(recording)
   const around = { source, host, given: asRecorded(source), comparison: new Comparison() }
   const { recorded, replayed } = await decideAgain(around)
-  const { compared, divergences, unknown } = around.comparison
+  const { compared, changed, divergences, unknown } = around.comparison
   const equivalent = divergences.length === 0
-  return { trace_id: recording.trace_id, mode: 'pinned', equivalent, compared, divergences, unknown, recorded, replayed }
+  return { trace_id: recording.trace_id, mode: 'pinned', equivalent, compared, changed, divergences, unknown, recorded, replayed }
 }
 
 /** Makes all decisions of a recording again with what is given, and compares them. */
@@ -29,7 +29,9 @@ export async function decideAgain(around: Around): Promise<{ recorded: ReplaySid
   const saved = await replayTurns(around, sessions)
   await sessions.replayRest()
   const recorded = recordedSide(around.source)
-  return { recorded, replayed: { ...recorded, effects: recorded.effects - saved.effects, usage: less(recorded.usage, saved.calls) } }
+  const effects = recorded.effects - saved.effects
+  const duration_ms = recorded.duration_ms - saved.duration_ms
+  return { recorded, replayed: { effects, usage: less(recorded.usage, saved.calls), duration_ms } }
 }
 
 function recordedSide(source: Source): ReplaySide {

@@ -37,6 +37,8 @@ type Pair = { recorded: unknown; replayed: unknown }
 /** Collects what a replay compares. */
 export class Comparison {
   compared = 0
+  /** Number of those that differ. */
+  changed = 0
   readonly divergences: Divergence[] = []
   readonly unknown: UnknownDecision[] = []
   /** The entries that were compared or are unknown. */
@@ -48,6 +50,7 @@ export class Comparison {
     this.covered.add(at)
     const found = differences(recorded, replayed)
     this.divergences.push(...found.map((difference) => ({ span_id, kind, ...difference })))
+    if (found.length > 0) this.changed += 1
     return found.length === 0
   }
 
@@ -61,6 +64,7 @@ export class Comparison {
     const { span_id } = at
     this.compared += 1
     this.covered.add(at)
+    this.changed += 1
     this.divergences.push({ span_id, kind, ...difference })
   }
 

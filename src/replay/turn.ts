@@ -25,13 +25,17 @@ const DECIDED: ReadonlySet<TurnEnd> = new Set(['result', 'none', 'failed'])
 
 /** Runs the trigger of each recorded turn again. */
 export async function replayTurns(around: Around, sessions: Sessions): Promise<Saved> {
-  const { source, comparison } = around
-  const saved: Saved = { effects: 0, calls: [] }
-  for (const started of source.entriesOf('turn-started')) {
+  const { source, given, comparison } = around
+  const saved: Saved = { effects: 0, calls: [], duration_ms: 0 }
+  for (const recorded of source.entriesOf('turn-started')) {
+    const started = given.departures ? given.departures.turn(recorded) : recorded
+    if (!started) {
+      comparison.diverge(recorded, 'turn', { path: '', recorded: 'started', replayed: 'not started' })
+      save(saved, notStarted(recorded, around))
+      continue
+    }
     try {
-      const { effects, model } = await replayTurn(recordedTurn(started, around), around, sessions)
-      saved.effects += effects.recorded - effects.made
-      saved.calls.push(...model.unused)
+      save(saved, await replayTurn(recordedTurn(started, around), around, sessions))
     } catch (error) {
       if (!(error instanceof Unrecorded)) throw error
       comparison.cannot(started, 'turn', error.message)
@@ -40,8 +44,24 @@ export async function replayTurns(around: Around, sessions: Sessions): Promise<S
   return saved
 }
 
-/** Model calls and the number of effects that were recorded and not repeated. */
-type Saved = { effects: number; calls: ModelCalled[] }
+function save(saved: Saved, { effects, calls }: { effects: RecordedEffects; calls: readonly ModelCalled[] }): void {
+  saved.effects += effects.recorded - effects.made
+  saved.calls.push(...calls)
+  saved.duration_ms += effects.unused_ms + calls.reduce((sum, { duration_ms }) => sum + (duration_ms ?? 0), 0)
+}
+
+/** Neither its calls nor its effects would have been. */
+function notStarted(turn: Started, { source, comparison }: Around) {
+  const effects = new RecordedEffects(source, turn, { offered: [], comparison, clean: (value) => value, exact: true })
+  effects.compareUnused()
+  return { effects, calls: callsOf(turn, source) }
+}
+
+const callsOf = ({ turn_id }: Started, source: Source): ModelCalled[] =>
+  source.entriesOf('model-called').filter((call) => call.turn_id === turn_id)
+
+/** Model calls, the number of effects, and their time, that were recorded and not repeated. */
+type Saved = { effects: number; calls: ModelCalled[]; duration_ms: number }
 
 function recordedTurn(started: Started, { source, given }: Around): Recorded {
   const { turn_id, saw, since } = started
@@ -79,9 +99,9 @@ async function replayTurn(recorded: Recorded, { source, host, given, comparison 
   if (agent.name !== basis.agent.name || !agent.trigger)
     throw new Unrecorded(`this deployment has no agent ${basis.agent.name} with a trigger`)
   const clean = host.cleaner(basis.settings)
-  const calls = source.entriesOf('model-called').filter(({ turn_id }) => turn_id === started.turn_id)
-  const model = given.model({ source, calls, comparison, clean })
-  const effects = new RecordedEffects(source, started, { offered: ended.offered ?? [], comparison, clean })
+  const exact = given.departures !== null
+  const effects = new RecordedEffects(source, started, { offered: ended.offered ?? [], comparison, clean, exact })
+  const model = given.model({ source, calls: callsOf(started, source), comparison, clean, blocked: () => effects.missing })
   const turn = {
     acts: [] as Act[],
     failed_calls: [] as FailedCall[],
@@ -95,14 +115,18 @@ async function replayTurn(recorded: Recorded, { source, host, given, comparison 
   const skilled = sessions.modelOf({ span_id: started.span_id, acts: turn.acts }, { basis, model, events, missing: turn.missing })
   const deps = depsOf(recorded, { agent, model: skilled, effects, turn, scope: source.scope })
   const ending = await endOf(agent.trigger, { deps, turn, on_tool_error: basis.settings.on_tool_error })
-  if (model.diverged) return { effects, model }
+  if (exact && effects.missing !== null) throw new Unrecorded(effects.missing)
+  if (model.diverged !== null) {
+    if (exact) comparison.cannot(ended, 'turn', model.diverged)
+    return { effects, calls: [...model.unused, ...model.replaced] }
+  }
   if (turn.missing.length > 0) throw new Unrecorded(`the trigger used ${turn.missing.join(', ')}, which is not in the recording`)
   const replayed = outcomeOf({ ...ending, acts: turn.acts, scratch: context.scratch, failed_calls: turn.failed_calls })
   comparison.compare(ended, 'turn', { recorded: outcomeOf(ended), replayed: clean(replayed) })
   if (session) sessions.finish(session)
   for (const unused of model.unused) comparison.diverge(unused, 'model', { path: '', recorded: 'asked', replayed: 'not asked' })
   effects.compareUnused()
-  return { effects, model }
+  return { effects, calls: [...model.unused, ...model.replaced] }
 }
 
 type Turn = {

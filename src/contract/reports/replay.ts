@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { effectChange, spent } from './what-if.ts'
 
 const text = z.string()
 const count = z.int()
@@ -21,12 +22,16 @@ const side = z.object({
   usage: z.object({ input_tokens: count, output_tokens: count, cost_usd: z.number().nullable(), model_calls: count }),
   effects: count.describe('Tool calls and other acts outside the decision.'),
   duration_ms: z.number(),
+  unanswered: count.optional().describe('Model calls of a `what_if` whose answers are not recorded. Their tokens are not in `usage`.'),
 })
 export type ReplaySide = z.infer<typeof side>
 
 export const replayMode = z
-  .enum(['pinned'])
-  .describe('`pinned`: everything as it was recorded. It asks no model, calls no tool and writes nothing.')
+  .enum(['pinned', 'what_if'])
+  .describe(
+    '`pinned`: everything as it was recorded. `what_if`: with `changes`, all else as recorded. Neither calls a tool or acts; a model is asked only by a `what_if` with a `budget`.',
+  )
+export type ReplayMode = z.infer<typeof replayMode>
 
 export const replayReport = z
   .object({
@@ -34,10 +39,14 @@ export const replayReport = z
     mode: replayMode,
     equivalent: z.boolean().describe('True if nothing diverged. Unknown decisions do not count as divergences.'),
     compared: count.describe('Number of decisions and outputs compared.'),
+    changed: count.describe('Number of those that differ.'),
     divergences: z.array(divergence),
     unknown: z.array(unknownDecision),
     recorded: side,
     replayed: side,
+    changes_hash: text.optional().describe('SHA-256 of the canonical JSON of `changes`.'),
+    effects: z.array(effectChange).optional().describe('Effects that only one side has.'),
+    spent: spent.optional().describe('For answers of a model, if a `budget` was given.'),
   })
   .meta({ id: 'ReplayReport' })
 export type ReplayReport = z.infer<typeof replayReport>

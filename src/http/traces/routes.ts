@@ -1,16 +1,23 @@
 import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { jsonValue } from '../../base/json.ts'
 import { deploymentHider } from '../../base/secrets.ts'
-import { replayMode, replayReport } from '../../contract/reports/replay.ts'
+import { replayReport, type ReplayReport } from '../../contract/reports/replay.ts'
 import { scopeName } from '../../core/event.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
-import { openRecording, RECORDING_SCHEMA } from '../../replay/recording.ts'
+import { openRecording, RECORDING_SCHEMA, type Recording } from '../../replay/recording.ts'
 import { replay } from '../../replay/replay.ts'
+import { isBasis } from '../../replay/what-if/changes.ts'
+import { whatIf } from '../../replay/what-if/what-if.ts'
 import { cleanerOf, type ReplayHost } from '../../replay/source.ts'
 import { deploymentMask } from '../../traces/keyed-hash.ts'
 import type { AgentRegistry } from '../../agent/registry.ts'
 import type { Env } from '../../env.ts'
+import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes } from '../describe/describe.ts'
-import { invalid } from '../problems/refusals.ts'
+import { described, plainSchema } from '../body/plain-schema.ts'
+import { invalid, refuseInvalid } from '../problems/refusals.ts'
+import { replayRequest, resolveChanges, type Asked } from './changes.ts'
 import { exportTrace } from './export.ts'
 import { scopeOfTrace } from './trace-scope.ts'
 
@@ -43,12 +50,16 @@ const exported = route('get /v1/traces/{trace_id}/export', 'exportTrace', 'Expor
 const replayed = route('post /v1/traces/{trace_id}/replay', 'replayTrace', 'Replay a trace', {
   description:
     'Decides again from the log, with the code of this deployment, and compares every decision and output with what was recorded. ' +
-    'It asks no model, calls no tool and changes nothing.',
+    'With `mode: what_if`, the named `changes` take the place of what was recorded. It calls no tool and changes nothing. ' +
+    'It asks no model, except within a `budget`, which needs the role `operator`.',
   ...guard({ roles: ['viewer'], body: 'optional' }),
   request: {
     params: tracePath,
     query: ofScope,
-    body: jsonRequest(z.strictObject({ mode: replayMode.default('pinned') }), { mode: 'pinned' }),
+    body: jsonRequest(described<z.input<typeof replayRequest>>(plainSchema(replayRequest)), {
+      mode: 'what_if',
+      changes: { settings: { tau: 0.9 } },
+    }),
   },
   responses: { 200: json(replayReport, 'The comparison.'), ...problems(400, 404, 413, 415) },
 })
@@ -87,10 +98,21 @@ export const traceReplayRoutes = resource()
     const { trace_id } = c.req.valid('param')
     const scope = await scopeOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
     const found = await exportTrace(c.env, scope, trace_id)
-    return c.json(await replay(found, hostOf(c.env, c.var.agents)), 200)
+    const asked = refuseInvalid({ target: 'json', ...replayRequest.safeParse(jsonValue(await c.req.text()) ?? {}) })
+    return c.json(await replayOf(found, asked, c), 200)
   })
   .openapi(replayedFile, async (c) => {
     const opened = await openRecording(await c.req.text())
     if (!opened.ok) throw invalid(opened.detail)
-    return c.json(await replay(opened.recording, hostOf(c.env, c.var.agents)), 200)
+    return c.json(await replayOf(opened.recording, { mode: 'pinned' }, c), 200)
   })
+
+type Caller = Pick<Context<AuthEnv>, 'env' | 'var'>
+
+async function replayOf(recording: Recording, asked: Asked, { env, var: { agents, principal } }: Caller): Promise<ReplayReport> {
+  const bases = Object.values(recording.parts).filter(isBasis)
+  const settings = [recording.settings, ...bases.map((basis) => basis.settings)]
+  const resolved = await resolveChanges(asked, { env, agents, principal, scope: recording.scope, settings })
+  const host = hostOf(env, agents)
+  return resolved ? whatIf(recording, resolved, host) : replay(recording, host)
+}

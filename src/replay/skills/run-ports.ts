@@ -6,6 +6,7 @@ import type { HostRunnerPorts, SessionEntry } from '../../skills/session/ports.t
 import type { FoundTool } from '../../agent/toolbox.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import { stepSpan } from '../../traces/span-id.ts'
+import type { Given } from '../given.ts'
 import { Unrecorded, type Comparison } from '../report.ts'
 import type { Source } from '../source.ts'
 import type { SessionRecord } from './session-record.ts'
@@ -17,6 +18,7 @@ type Call = { started: Started | null; ended: Ended }
 
 type Parts = {
   source: Source
+  given: Given
   record: SessionRecord
   comparison: Comparison
   clean: (value: unknown) => unknown
@@ -60,6 +62,7 @@ export class RecordedRun implements HostRunnerPorts {
     const { started, ended } = call
     const asked = { tool, input: clean(hide(this.#parsed(tool, args) as Json)) }
     const recorded = { tool: ended.tool, input: started?.input ?? asked.input }
+    if (this.#parts.given.departures && !sameJson(recorded, asked)) throw this.#otherCall(ended, recorded, asked)
     comparison.compare(ended, 'effect', { recorded, replayed: asked })
     return this.#answer(ended)
   }
@@ -96,6 +99,15 @@ export class RecordedRun implements HostRunnerPorts {
     const found = this.#parts.toolOf(tool)
     const parsed = found.ok ? found.definition.input.safeParse(args) : null
     return parsed?.success ? parsed.data : args
+  }
+
+  /** Another call has another output, which is not known. */
+  #otherCall(ended: Ended, recorded: object, replayed: { tool: string }): Error {
+    const { comparison, missing } = this.#parts
+    comparison.diverge(ended, 'effect', { path: '', recorded, replayed: null })
+    comparison.diverge(ended, 'effect', { path: '', recorded: null, replayed })
+    missing.push(`the tool ${replayed.tool} was not called with this input when the run was recorded`)
+    return new Unrecorded(missing.at(-1))
   }
 
   /** The step ended before its tool was called, or another run did not come to this step. */

@@ -1,0 +1,88 @@
+import { z } from '@hono/zod-openapi'
+import { reflexes } from '../../artifacts/kinds.ts'
+import type { Principal } from '../../contract/principal.ts'
+import type { ReflexReference } from '../../contract/reflex.ts'
+import { replayMode } from '../../contract/reports/replay.ts'
+import { replayBudget, replayChanges, type ReplayBudget, type ReplayChanges } from '../../contract/reports/what-if.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+import type { Env } from '../../env.ts'
+import type { AgentRegistry } from '../../agent/registry.ts'
+import { ModelMisconfigured } from '../../models/model-errors.ts'
+import { modelName, resolveModel } from '../../models/resolve-model.ts'
+import { checkReflex } from '../../reflexes/static-check.ts'
+import { settingsChange } from '../../replay/what-if/changes.ts'
+import { LiveModel } from '../../replay/what-if/live-model.ts'
+import { resolvedOf, type Program, type Resolved } from '../../replay/what-if/what-if.ts'
+import { parseManifest } from '../../skills/manifest/manifest.ts'
+import { storeOf } from '../../store/store.ts'
+import { demandRole } from '../auth/middleware.ts'
+import { invalid } from '../problems/refusals.ts'
+
+/** The fields that all requests for a replay have in common. */
+export const replayFields = {
+  mode: replayMode.default('pinned'),
+  changes: replayChanges.optional().describe('Needed by `what_if`, and by nothing else.'),
+  budget: replayBudget.optional(),
+}
+export type Asked = { mode: 'pinned' | 'what_if'; changes?: ReplayChanges | undefined; budget?: ReplayBudget | undefined }
+export const replayRequest = z.strictObject(replayFields)
+
+type Replaying = { env: Env; agents: AgentRegistry; principal: Principal; scope: string; settings: readonly Settings[] }
+
+/** The changes with the code and the model that they name; null if the mode is `pinned`. */
+export async function resolveChanges({ mode, changes, budget }: Asked, parts: Replaying): Promise<Resolved | null> {
+  if (mode === 'pinned') {
+    if (changes ?? budget) throw invalid('A pinned replay takes neither changes nor a budget: use the mode what_if.')
+    return null
+  }
+  if (!changes) throw invalid('A what_if needs changes: name at least one.')
+  const parsed = changes.manifest && parseManifest(changes.manifest)
+  if (parsed && !parsed.ok) throw invalid('The manifest is invalid.', parsed.errors)
+  const [code, programs] = [await codeOf(changes), await programsOf(changes, parts)]
+  return resolvedOf(changes, { manifest: parsed?.manifest ?? null, code, programs, live: liveModel(changes, budget, parts) })
+}
+
+async function codeOf({ reflex_code = {} }: ReplayChanges): Promise<Map<string, Program>> {
+  const programs = new Map<string, Program>()
+  for (const [id, code] of Object.entries(reflex_code)) {
+    const check = await checkReflex(code)
+    if (!check.ok) {
+      const errors = check.errors.map(({ line, column, message }) => ({
+        path: `changes.reflex_code.${id}`,
+        message: `line ${line}:${column} ${message}`,
+      }))
+      throw invalid(`The code of the reflex ${id} is invalid.`, errors)
+    }
+    programs.set(id, { id, version: 1, state: 'active', code, hash: check.hash })
+  }
+  return programs
+}
+
+/** Code of the reflexes that the chains name, for those that did not run when it was recorded. */
+async function programsOf(changes: ReplayChanges, { env, settings }: Replaying): Promise<Map<string, Program>> {
+  const chains = [settingsChange(changes)?.reflexes ?? [], ...settings.map(({ reflexes: chain }) => chain)]
+  const named = new Map(chains.flat().map((reference) => [nameOf(reference), reference]))
+  const found = await Promise.all(Array.from(named, async ([name, reference]) => [name, await programOf(env, reference)] as const))
+  return new Map(found.flatMap(([name, program]) => (program ? [[name, program]] : [])))
+}
+
+const nameOf = ({ id, version }: ReflexReference): string => (version === undefined ? id : `${id}@${version}`)
+
+/** The newest active version acts. One that is not active yet may be tried out. */
+async function programOf(env: Env, { id, version }: ReflexReference): Promise<Program | null> {
+  const db = storeOf(env)
+  const active = version ?? (await reflexes.versions(db, id)).find(({ state }) => state === 'active')?.version
+  return reflexes.find(db, id, active)
+}
+
+function liveModel({ model }: ReplayChanges, budget: ReplayBudget | undefined, { env, agents, principal, scope, settings }: Replaying) {
+  if (!budget) return null
+  demandRole(principal, 'operator')
+  const name = model ?? modelName(env)
+  try {
+    return new LiveModel(resolveModel(name, env, agents.agentOf(scope, settings[0]?.agent).offline), name, budget)
+  } catch (error) {
+    if (error instanceof ModelMisconfigured) throw invalid(error.message)
+    throw error
+  }
+}

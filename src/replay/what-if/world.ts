@@ -1,0 +1,198 @@
+import { isJsonFields, sameJson } from '../../base/json.ts'
+import type { Action } from '../../contract/action.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
+import type { ReflexReference } from '../../contract/reflex.ts'
+import type { EffectChange } from '../../contract/reports/what-if.ts'
+import { historyOf, type Decision, type Link } from '../../reflexes/decide.ts'
+import type { History } from '../../reflexes/history.ts'
+import type { ReflexContext } from '../../reflexes/reflex-context.ts'
+import type { Departures, Judged } from '../given.ts'
+import type { ReflexEntry } from '../recorded-chain.ts'
+
+type Started = Extract<LogEntry, { kind: 'turn-started' }>
+/** An event's place in the context, and if a turn considers it: as recorded, and now. */
+type Fate = { at: number; seq: number; joined: [boolean, boolean]; waits: [boolean, boolean] }
+type Fired = Extract<LogEntry, { kind: 'reflex-fired' }>
+type Parts = {
+  link: Departures['link']
+  clean: (value: unknown) => unknown
+  cannot: (at: LogEntry, kind: string, reason: string) => void
+}
+type Written = { after: number; key: string; value: unknown }
+
+/** Acts that change nothing outside the decision. */
+const INNER: ReadonlySet<Action['action_type']> = new Set(['set_scratch', 'escalate'])
+/** Bounds the memory of a long range. */
+const MOST_FATES = 20_000
+
+/**
+ * The world with the changes, as far as it departs from the recorded one: which actions reflexes
+ * took, what they wrote to the scratch, and which events turns consider.
+ */
+export class World implements Departures {
+  /** Since `effects` was last taken. */
+  effects: EffectChange[] = []
+  readonly link: (reference: ReflexReference, steps: readonly ReflexEntry[]) => Link
+  readonly #clean: (value: unknown) => unknown
+  readonly #histories = new Map<string, History>()
+  readonly #scratch = new Map<string, Written>()
+  readonly #keys = new Map<string, boolean>()
+  readonly #fates = new Map<number, Fate>()
+  /** Events whose reflex would not emit what it emitted. */
+  readonly #silent = new Set<string>()
+  readonly #cannot: Parts['cannot']
+
+  constructor({ link, clean, cannot }: Parts) {
+    this.link = link
+    this.#clean = clean
+    this.#cannot = cannot
+  }
+
+  absent({ accepted, event: { event, seq } }: Judged): string | null {
+    if (accepted.via !== 'reflex' || !this.#silent.has(event.meta.causation_id ?? '')) return null
+    this.#remember({ at: accepted.seq, seq, joined: [true, false], waits: [true, false] })
+    return 'not emitted'
+  }
+
+  context(context: ReflexContext): ReflexContext {
+    if (this.#scratch.size === 0) return context
+    return { ...context, scratch: this.#written(context.scratch, Number.MAX_SAFE_INTEGER) }
+  }
+
+  history(who: string, recorded: History): History {
+    return this.#histories.get(who) ?? recorded
+  }
+
+  /** A key is taken by the action that used it first, in either world. */
+  carriedOut(id: string, key: string, steps: readonly ReflexEntry[]): boolean {
+    const known = this.#keys.get(`${id} ${key}`)
+    return known ?? steps.some((step) => step.kind === 'reflex-fired' && step.reused === true && step.action.idempotence_key === key)
+  }
+
+  decided(judged: Judged, decision: Decision, { perceived, before }: { perceived: string; before: (who: string) => History }): void {
+    const { accepted, event, steps } = judged
+    const recorded = steps.find((step) => step.kind === 'reflex-fired' && step.state === 'active')
+    const was = recorded?.kind === 'reflex-fired' ? recorded : null
+    const now = decision.acted
+    this.#keepHistories(judged, decision, before)
+    const same = was !== null && now !== null && sameJson(was.action, this.#clean(now.action)) && (was.reused ?? false) === now.reused
+    if (!same) {
+      this.#changeActs(accepted, event.event.id, { was, now })
+      this.#keepScratch(judged, was?.action, now?.action)
+    } else if (was?.action.action_type === 'set_scratch') this.#scratch.delete(was.action.key)
+    this.#keepKeys(was, now)
+    const at_once = { joined: perceived === 'joined', consumed: was !== null && consumes(was.action) }
+    const waits: Fate['waits'] = [at_once.joined && waitsAfter(was?.action), decision.perceived === 'joined' && waitsAfter(now?.action)]
+    if (!waits[0] && waits[1]) this.#cannot(accepted, 'turn', 'a turn would consider this event, which none did when it was recorded')
+    this.#remember({
+      at: accepted.seq,
+      seq: event.seq,
+      joined: [at_once.joined && !at_once.consumed, decision.perceived === 'joined' && !(now && consumes(now.action))],
+      waits,
+    })
+  }
+
+  turn(started: Started): Started | null {
+    const { considered, saw } = started
+    const gone = new Set<number>()
+    const more: number[] = []
+    for (const fate of this.#fates.values()) {
+      if (fate.joined[0] && !fate.joined[1]) gone.add(fate.seq)
+      if (!fate.joined[0] && fate.joined[1] && fate.at < started.seq) more.push(fate.seq)
+    }
+    const waits = seqsIn(considered).filter((seq) => this.#fates.get(seq)?.waits[1] ?? true)
+    if (waits.length === 0) return null
+    const scratch = this.#written(saw.scratch as Record<string, unknown>, started.seq)
+    const seqs = seqsIn(saw.seqs)
+    const seen = [...new Set([...seqs.filter((seq) => !gone.has(seq)), ...more])].toSorted((one, other) => one - other)
+    return { ...started, considered: rangesOf(waits), saw: { ...saw, scratch, count: seen.length, seqs: rangesOf(seen) } }
+  }
+
+  #changeActs(accepted: LogEntry, event_id: string, { was, now }: { was: Fired | null; now: Decision['acted'] }): void {
+    if (was && !was.reused) {
+      this.#effect(was, 'vanishes', was.action)
+      if (was.action.action_type === 'emit_event') this.#silent.add(event_id)
+    }
+    if (!now || now.reused) return
+    const { action } = now
+    this.#effect(accepted, 'appears', action)
+    if (action.action_type === 'emit_event') this.#cannot(accepted, 'event', 'the event that the reflex would emit was not recorded')
+    if (action.action_type === 'run_skill' || action.action_type === 'invoke_artifact')
+      this.#cannot(accepted, 'reflex', `what follows from ${action.action_type} was not recorded`)
+  }
+
+  #effect({ span_id }: LogEntry, change: EffectChange['change'], action: Action): void {
+    if (!INNER.has(action.action_type)) this.effects.push({ span_id, change, act: action.action_type, content: this.#clean(action) })
+  }
+
+  /** From the first action that differs on, a reflex has a history of its own. */
+  #keepHistories({ accepted, event, steps }: Judged, decision: Decision, before: (who: string) => History): void {
+    const recorded = new Map(steps.flatMap((step) => (step.kind === 'reflex-fired' ? [[whoOf(step), step.action] as const] : [])))
+    const replayed = new Map(
+      decision.steps.flatMap(({ fire, state }) => (fire ? [[historyOf(fire.version, state), fire.action] as const] : [])),
+    )
+    for (const who of new Set([...recorded.keys(), ...replayed.keys()])) {
+      const action = replayed.get(who)
+      const known = this.#histories.get(who)
+      if (!known && sameJson(recorded.get(who) ?? null, this.#clean(action ?? null))) continue
+      const history = (known ?? before(who)).copy()
+      if (action) history.fired({ at: Date.parse(accepted.at), event_id: event.event.id, action })
+      this.#histories.set(who, history)
+    }
+  }
+
+  #keepKeys(was: Fired | null, now: Decision['acted']): void {
+    const recorded = was && nameOf(was.reflex_id, was.action)
+    if (recorded && !this.#keys.has(recorded) && !was?.reused) this.#keys.set(recorded, false)
+    const replayed = now && nameOf(now.version.id, now.action)
+    if (replayed) this.#keys.set(replayed, true)
+  }
+
+  /** A key of the scratch that was written as recorded only keeps its earlier value here. */
+  #keepScratch({ accepted, steps }: Judged, was: Action | undefined, now: Action | undefined): void {
+    const after = accepted.seq
+    if (was?.action_type === 'set_scratch') {
+      const { key } = was
+      const seen = steps.map(({ context }) => context).find(isJsonFields)?.['scratch']
+      const kept = this.#scratch.get(key) ?? { value: isJsonFields(seen) ? seen[key] : undefined }
+      this.#scratch.set(key, { after, key, value: kept.value })
+    }
+    if (now?.action_type === 'set_scratch') this.#scratch.set(now.key, { after, key: now.key, value: now.value })
+  }
+
+  #written(scratch: Record<string, unknown>, before: number): Record<string, unknown> {
+    const copy = { ...scratch }
+    for (const { key, value, after } of this.#scratch.values()) {
+      if (after >= before) continue
+      if (value === undefined) delete copy[key]
+      else copy[key] = value
+    }
+    return copy
+  }
+
+  #remember(fate: Fate): void {
+    if (fate.joined[0] === fate.joined[1] && fate.waits[0] === fate.waits[1]) return
+    this.#fates.set(fate.seq, fate)
+    const [oldest] = this.#fates.keys()
+    if (this.#fates.size > MOST_FATES && oldest !== undefined) this.#fates.delete(oldest)
+  }
+}
+
+const consumes = (action: Action): boolean => action.consume === true && action.action_type !== 'escalate'
+const waitsAfter = (action: Action | undefined): boolean => action === undefined || action.action_type === 'escalate'
+const whoOf = ({ reflex_id, version, state }: Fired): string => (state === 'shadow' ? `${reflex_id}@${version}` : reflex_id)
+const nameOf = (id: string, { idempotence_key }: Action): string | null =>
+  idempotence_key === undefined ? null : `${id} ${idempotence_key}`
+
+const seqsIn = (ranges: readonly [number, number][]): number[] =>
+  ranges.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, index) => first + index))
+
+function rangesOf(seqs: readonly number[]): [number, number][] {
+  const ranges: [number, number][] = []
+  for (const seq of seqs) {
+    const last = ranges.at(-1)
+    if (last && last[1] === seq - 1) last[1] = seq
+    else ranges.push([seq, seq])
+  }
+  return ranges
+}
