@@ -2,6 +2,8 @@ import type { LogEntry } from '../src/contract/log-entry.ts'
 import type { EventRecord } from '../src/contract/event-record.ts'
 import type { Page } from '../src/contract/scope-api.ts'
 import type { ScopeState } from '../src/contract/scope.ts'
+import type { statistics } from '../src/contract/reports/statistics.ts'
+import type { z } from 'zod'
 
 /** wrangler's proxy answers so if it reused a connection that workerd was closing. */
 const LOST = 'Network connection lost'
@@ -41,6 +43,9 @@ export function reflexClient(url: string, key: string) {
       send(at(scope), { method: 'PATCH', headers, body: JSON.stringify(patch) }),
     async log(scope: string, after: number): Promise<Page<LogEntry>> {
       return JSON.parse(await send(at(scope, `/log?limit=1000&after=${after}`), { headers }))
+    },
+    async statistics(query: Record<string, string>): Promise<z.infer<typeof statistics>> {
+      return JSON.parse(await send(`${url}/v1/stats?${new URLSearchParams(query).toString()}`, { headers }))
     },
     /** With a ticket, as a browser connects: it cannot set a header on a WebSocket. */
     async socketUrl(scope: string): Promise<string> {

@@ -5,8 +5,8 @@ export type Bench = {
   bare: BareClient
   /** Starts the sandbox's own server on first use. */
   sandbox: () => Promise<SandboxClient>
-  /** Starts another Reflex, with these variables. */
-  another: (vars: Record<string, string>) => Promise<ReflexClient>
+  /** Starts another Reflex, with these variables, and with the rows in D1 that the SQL stores. */
+  another: (vars: Record<string, string>, sql?: string) => Promise<ReflexClient>
   /** The number of events in a sample: fewer with `--quick`. */
   count: (full: number) => number
   progress: (text: string) => void

@@ -13,6 +13,7 @@ import { fullInbox } from './figures/inbox.ts'
 import { queueGrouped, queuePath, queueRate } from './figures/queue.ts'
 import { sandboxFigures } from './figures/sandbox.ts'
 import { socket, socketReflex, socketReply, socketTurn } from './figures/socket.ts'
+import { statisticsOfMillion } from './figures/statistics.ts'
 import { turnOverhead, turnWithSkills } from './figures/turn.ts'
 import { peerTable, runPeers, type PeerLine } from './peers.ts'
 
@@ -32,6 +33,7 @@ const figures: Figure[] = [
   turnWithSkills,
   ...sandboxFigures,
   fullInbox,
+  statisticsOfMillion,
 ]
 const COST = 'cost'
 const KEY = 'bench-admin-key'
@@ -140,7 +142,8 @@ async function startSides(start: Start) {
   const bare = bareClient(await start('bare', { config: 'bench/bare/wrangler.toml' }))
   let client: Promise<SandboxClient> | undefined
   const sandbox = () => (client ??= start('sandbox', { config: 'bench/sandbox/wrangler.toml' }).then(sandboxClient))
-  const another = async (more: Record<string, string>) => reflexClient(await start('another', { vars: { ...vars, ...more } }), KEY)
+  const another = async (more: Record<string, string>, sql?: string) =>
+    reflexClient(await start('another', { vars: { ...vars, ...more }, ...(sql !== undefined && { sql }) }), KEY)
   return { reflex, before, bare, sandbox, another }
 }
 

@@ -160,6 +160,23 @@ CREATE TABLE `statistics` (
 	PRIMARY KEY(`family`, `bucket`, `start`, `scope`)
 ) WITHOUT ROWID;
 --> statement-breakpoint
+CREATE TABLE `statistics_changes` (
+	`family` text NOT NULL,
+	`bucket` text NOT NULL,
+	`start` integer NOT NULL,
+	PRIMARY KEY(`family`, `bucket`, `start`)
+) WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `statistics_sums` (
+	`family` text NOT NULL,
+	`bucket` text NOT NULL,
+	`start` integer NOT NULL,
+	`prefix` text NOT NULL,
+	`total` text NOT NULL,
+	`labels` text,
+	PRIMARY KEY(`family`, `bucket`, `start`, `prefix`)
+) WITHOUT ROWID;
+--> statement-breakpoint
 CREATE TABLE `blocks` (
 	`scope` text NOT NULL,
 	`address` text NOT NULL,

@@ -16,6 +16,8 @@ export type ServerOptions = {
   port?: number
   /** A wrangler.toml, relative to the repository; Reflex's own by default. */
   config?: string
+  /** Statements that D1 runs after its migrations. */
+  sql?: string
   /** The Worker's module, instead of the one that the configuration names. */
   script?: string
   /** Environment of the wrangler process itself. */
@@ -61,6 +63,7 @@ export async function startServer({
 }: ServerOptions): Promise<LocalServer> {
   const where = ['--config', resolve(repository, config), '--persist-to', resolve(persist_to)]
   await wrangler(['d1', 'migrations', 'apply', 'DB', '--local', ...where], env)
+  if (options.sql !== undefined) await wrangler(['d1', 'execute', 'DB', '--local', '--yes', '--command', options.sql, ...where], env)
   options.signal?.throwIfAborted()
   const port = options.port ?? (await freePort())
   const bound = Object.entries(vars).flatMap(([name, value]) => ['--var', `${name}:${value}`])

@@ -4,7 +4,7 @@ import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
 import { forgetReflexMetrics } from '../store/artifacts/reflex-metrics.ts'
 import { forgetScopes } from '../store/scopes.ts'
-import { forgetStatistics } from '../store/statistics.ts'
+import { forgetStatistics } from '../store/statistics-sums.ts'
 import { storeOf } from '../store/store.ts'
 
 /** A step of the sweep that deletes old rows of an agent's own table in D1. */

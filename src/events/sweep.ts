@@ -6,12 +6,15 @@ import { overdueScopes, setWake } from '../store/scopes.ts'
 import { grouped, pack } from './pack.ts'
 import { LATE_MS, send } from './enqueue.ts'
 import { logError, warn } from '../base/warn.ts'
+import { sumEnded } from '../store/statistics-sums.ts'
 import { storeOf } from '../store/store.ts'
 
 const OVERDUE_MS = 60_000
 const PAGE = 100
 /** Messages of at most 240 kB each. */
 const SENT_AT_ONCE = 16
+/** Buckets of statistics; a minute ends three of them. */
+const BUCKETS_AT_ONCE = 100
 /** Consumers run concurrently: batches may arrive out of order by this much. */
 const SKEW_MS = 10_000
 
@@ -33,6 +36,7 @@ export async function sweep(
     return (await Promise.all(overdue.map((scope) => poke(env, scope)))).filter(Boolean).length
   })
   const expired = await step('expiring approvals', () => expireApprovals(storeOf(env), now))
+  await step('summing statistics', () => sumEnded(storeOf(env), now, BUCKETS_AT_ONCE))
   const { events, approvals } = await forgetOld(env, { now, step, retention })
   return { sent_again, poked, expired, forgotten: events, approvals_forgotten: approvals }
 }

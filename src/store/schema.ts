@@ -187,18 +187,31 @@ export const reflexMetrics = sqliteTable(
   (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
 )
 
+const bucketOf = {
+  family: text({ enum: ['scope', 'reflex', 'skill'] }).notNull(),
+  bucket: text({ enum: buckets }).notNull(),
+  start: integer().notNull(),
+}
+
 /** A scope's numbers by minute, hour, day and in all. `values`: numbers by label and name. */
-export const statistics = sqliteTable(
-  'statistics',
-  {
-    family: text({ enum: ['scope', 'reflex', 'skill'] }).notNull(),
-    bucket: text({ enum: buckets }).notNull(),
-    start: integer().notNull(),
-    scope: text().notNull(),
-    values: text().notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.family, table.bucket, table.start, table.scope] })],
+export const statistics = sqliteTable('statistics', { ...bucketOf, scope: text().notNull(), values: text().notNull() }, (table) => [
+  primaryKey({ columns: [table.family, table.bucket, table.start, table.scope] }),
+])
+
+/**
+ * The sums over all scopes with a prefix, of ended buckets that did not change since. `total`:
+ * numbers by name. `labels`: numbers by label and name; null if they are too many for a row.
+ */
+export const statisticsSums = sqliteTable(
+  'statistics_sums',
+  { ...bucketOf, prefix: text().notNull(), total: text().notNull(), labels: text() },
+  (table) => [primaryKey({ columns: [table.family, table.bucket, table.start, table.prefix] })],
 )
+
+/** Buckets that changed since their sums, if they have any. */
+export const statisticsChanges = sqliteTable('statistics_changes', bucketOf, (table) => [
+  primaryKey({ columns: [table.family, table.bucket, table.start] }),
+])
 
 /** Skill runs that await a decision. `pending` after `expires_at` means expired. */
 export const approvals = sqliteTable(

@@ -6,34 +6,34 @@ import { patternMatchesSql, prefixOf } from '../contract/scope-pattern.ts'
 import { readableBy } from './artifacts/patterns.ts'
 import { artifacts, artifactVersions } from './schema.ts'
 
-const DAY_MS = 86_400_000
-/** How long buckets are kept. Days and totals are kept for good. */
-const KEPT_MS = { minute: DAY_MS, hour: 31 * DAY_MS }
 /** Sorts after every character of a scope. */
 const LAST = '\u007F'
 
-/** Writes absolute values: a repetition changes nothing. */
+/**
+ * Writes absolute values: a repetition changes nothing. The sums of the buckets are dropped in the
+ * same transaction.
+ */
 export async function writeStatistics(db: D1Database, scope: string, rows: readonly BucketRow[]): Promise<void> {
   const chunks = jsonChunks(rows.map((row) => JSON.stringify(row)))
-  if (chunks.length > 0) await db.batch(chunks.map((chunk) => db.prepare(UPSERT).bind(chunk, scope)))
+  if (chunks.length === 0) return
+  await db.batch(
+    chunks.flatMap((chunk) => [
+      db.prepare(UPSERT).bind(chunk, scope),
+      db.prepare(NOTE_CHANGE).bind(chunk),
+      db.prepare(DROP_SUMS).bind(chunk),
+    ]),
+  )
 }
 
 const UPSERT = `INSERT INTO statistics (family, bucket, start, scope, "values")
   SELECT value->>'family', value->>'bucket', value->>'start', ?2, value->'values' FROM json_each(?1) WHERE true
   ON CONFLICT (family, bucket, start, scope) DO UPDATE SET "values" = excluded."values"`
-
-/** Deletes expired minutes and hours. */
-export async function forgetStatistics(db: D1Database, now: number, limit: number): Promise<number> {
-  const gone = await db.batch(
-    (['scope', 'reflex', 'skill'] as const).flatMap((family) =>
-      (['minute', 'hour'] as const).map((bucket) => db.prepare(FORGET).bind(family, bucket, now - KEPT_MS[bucket], limit)),
-    ),
-  )
-  return gone.reduce((most, { meta }) => Math.max(most, meta.changes), 0)
-}
-
-const FORGET = `DELETE FROM statistics WHERE (family, bucket, start, scope) IN (SELECT family, bucket, start, scope FROM statistics
-  WHERE family = ?1 AND bucket = ?2 AND start < ?3 LIMIT ?4)`
+/** Most buckets are noted already, which writes nothing. `all` never ends. */
+const NOTE_CHANGE = `INSERT INTO statistics_changes (family, bucket, start)
+  SELECT value->>'family', value->>'bucket', value->>'start' FROM json_each(?1) WHERE value->>'bucket' <> 'all'
+  ON CONFLICT DO NOTHING`
+const DROP_SUMS = `DELETE FROM statistics_sums WHERE (family, bucket, start) IN
+  (SELECT value->>'family', value->>'bucket', value->>'start' FROM json_each(?1))`
 
 /** `keys`: names of numbers, a histogram's without the bucket. `since`, `until`: starts, in ms. */
 export type StatisticsQuery = {
@@ -51,40 +51,93 @@ export type Sum = { start: number; series: string; key: string; value: number }
 /** More sums than this are an error: a Worker holds them in memory. */
 export const MOST_SUMS = 50_000
 
-/** Sums buckets: one search of the primary key for each start and range of scopes. */
+/** Sums buckets: one search of a primary key for each start and range of scopes. */
 export async function sumStatistics(db: D1Database, query: StatisticsQuery): Promise<Sum[]> {
-  return (await statisticsStatement(db, query).all<Sum>()).results
+  const { results } = await statisticsStatement(db, query).all<{ start: number; series: string; sums: string }>()
+  return results.flatMap(({ start, series, sums }) =>
+    Object.entries(JSON.parse(sums) as Record<string, number>).map(([key, value]) => ({ start, series, key, value })),
+  )
 }
 
-export function statisticsStatement(
-  db: D1Database,
-  { family, bucket, since, until, patterns, keys, by }: StatisticsQuery,
-): D1PreparedStatement {
+export function statisticsStatement(db: D1Database, query: StatisticsQuery): D1PreparedStatement {
+  const { by } = query
   const series = by === 'label' ? 'label.key' : by === 'scope' ? 's.scope' : `''`
-  const seen = patterns.includes('*') ? 'true' : `EXISTS (SELECT 1 FROM json_each(?6) WHERE ${patternMatchesSql('s.scope')})`
-  const sql = `WITH RECURSIVE starts (start) AS (SELECT ?3 UNION ALL SELECT start + ?7 FROM starts WHERE start + ?7 < ?4)
-    SELECT s.start AS start, ${series} AS series, number.key AS "key",
-      CASE WHEN number.key GLOB 'max_*' THEN max(number.value) ELSE sum(number.value) END AS value
-    FROM starts CROSS JOIN json_each(?5) AS range
-      CROSS JOIN statistics AS s ON s.family = ?1 AND s.bucket = ?2 AND s.start = starts.start
-        AND s.scope >= range.value->>0 AND s.scope < range.value->>1
-      CROSS JOIN json_each(s."values") AS label CROSS JOIN json_each(label.value) AS number
-    WHERE ${seen} AND substr(number.key, 1, instr(number.key || '.', '.') - 1) IN (SELECT value FROM json_each(?8))
-    GROUP BY 1, 2, 3 LIMIT ${MOST_SUMS + 1}`
+  const sum = `CASE WHEN name GLOB 'max_*' THEN max(value) ELSE sum(value) END`
+  const from_sums = `SELECT p.start, ${by === 'label' ? 'label.key' : `''`}, number.key, number.value
+    FROM pieces AS p CROSS JOIN statistics_sums AS t ON t.family = ?1 AND t.bucket = ?2 AND t.start = p.start AND t.prefix = p.prefix
+      CROSS JOIN ${by === 'label' ? 'json_each(t.labels) AS label CROSS JOIN json_each(label.value)' : 'json_each(t.total)'} AS number
+    WHERE p.is_summed AND ${IS_ASKED}`
+  return bound(
+    db,
+    `${pieces(by)}
+    SELECT start, series, json_group_object(name, value) AS sums FROM (
+      SELECT start, series, name, ${sum} AS value FROM (
+        SELECT p.start AS start, ${series} AS series, number.key AS name, number.value AS value
+        FROM pieces AS p CROSS JOIN statistics AS s ON ${IN_PIECE}
+          CROSS JOIN json_each(s."values") AS label CROSS JOIN json_each(label.value) AS number
+        WHERE NOT p.is_summed AND ${seen(query)} AND ${IS_ASKED}
+        UNION ALL ${from_sums}
+      ) GROUP BY 1, 2, 3 LIMIT ${MOST_SUMS + 1}
+    ) GROUP BY 1, 2`,
+    query,
+    JSON.stringify(query.keys),
+  )
+}
+
+/**
+ * The patterns of a query by scope: if it covers too many rows to sum, those of the scopes alone
+ * that ever had one of the numbers. Null if these have too many rows, too.
+ */
+export async function narrowed(db: D1Database, query: StatisticsQuery): Promise<readonly string[] | null> {
+  if (!(await hasTooManyRows(db, query))) return query.patterns
+  const ever = await sumStatistics(db, { ...query, bucket: 'all', since: 0, until: 1 })
+  const patterns = [...new Set(ever.flatMap(({ series, value }) => (value === 0 ? [] : [series])))]
+  return patterns.length > MOST_SUMS || (await hasTooManyRows(db, { ...query, patterns })) ? null : patterns
+}
+
+/** Counting rows is much faster than summing them. */
+async function hasTooManyRows(db: D1Database, query: StatisticsQuery): Promise<boolean> {
+  const rows = `SELECT 1 FROM pieces AS p CROSS JOIN statistics AS s ON ${IN_PIECE} WHERE ${seen(query)} LIMIT ${MOST_SUMS + 1}`
+  const counted = bound(db, `${pieces('scope')} SELECT count(*) AS n FROM (${rows})`, query)
+  return ((await counted.first<number>('n')) ?? 0) > MOST_SUMS
+}
+
+/** Each start with each range of scopes. `prefix`: of the sums over that range. */
+const pieces = (by: StatisticsQuery['by']): string => `WITH RECURSIVE
+  starts (start) AS (SELECT ?3 UNION ALL SELECT start + ?7 FROM starts WHERE start + ?7 < ?4),
+  pieces (start, first, last, prefix, is_summed) AS MATERIALIZED (
+    SELECT starts.start, range.value->>'first', range.value->>'end', range.value->>'prefix', ${by === 'scope' ? 'false' : IS_SUMMED(by)}
+    FROM starts CROSS JOIN json_each(?5) AS range)`
+const IS_SUMMED = (by: 'label' | null) => `EXISTS (SELECT 1 FROM statistics_sums AS t WHERE t.family = ?1 AND t.bucket = ?2
+      AND t.start = starts.start AND t.prefix = range.value->>'prefix'${by === 'label' ? ' AND t.labels IS NOT NULL' : ''})`
+const IN_PIECE = 's.family = ?1 AND s.bucket = ?2 AND s.start = p.start AND s.scope >= p.first AND s.scope < p.last'
+const IS_ASKED = `substr(number.key, 1, instr(number.key || '.', '.') - 1) IN (SELECT value FROM json_each(?8))`
+const seen = ({ patterns }: StatisticsQuery): string =>
+  rangesOf(patterns).every(({ is_exact }) => is_exact)
+    ? 'true'
+    : `EXISTS (SELECT 1 FROM json_each(?6) WHERE ${patternMatchesSql('s.scope')})`
+
+function bound(db: D1Database, statement: string, { family, bucket, since, until, patterns }: StatisticsQuery, ...more: string[]) {
   const step = bucket === 'all' ? 1 : bucketSteps[bucket]
   const ranges = JSON.stringify(rangesOf(patterns))
-  return db.prepare(sql).bind(family, bucket, since, until, ranges, JSON.stringify(patterns), step, JSON.stringify(keys))
+  return db.prepare(statement).bind(family, bucket, since, until, ranges, JSON.stringify(patterns), step, ...more)
 }
 
+/** `is_exact`: the patterns match all of it. `prefix`: has sums if they exist. */
+type Range = { first: string; end: string; prefix: string | null; is_exact: boolean }
+
 /** Ranges of scopes that do not overlap and hold all that the patterns match. */
-function rangesOf(patterns: readonly string[]): [string, string][] {
+function rangesOf(patterns: readonly string[]): Range[] {
   const prefixes = [...new Set(patterns.filter((pattern) => pattern.includes('*')).map(prefixOf))]
   const open = prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other)))
   const exact = new Set(patterns.filter((pattern) => !pattern.includes('*') && !open.some((prefix) => pattern.startsWith(prefix))))
   return [
-    ...open.map((prefix): [string, string] => [prefix, `${prefix}${LAST}`]),
+    ...open.map((prefix): Range => {
+      const is_exact = patterns.includes(`${prefix}*`)
+      return { first: prefix, end: `${prefix}${LAST}`, prefix: is_exact ? prefix : null, is_exact }
+    }),
     // A space sorts before every character of a scope.
-    ...Array.from(exact, (scope): [string, string] => [scope, `${scope} `]),
+    ...Array.from(exact, (scope): Range => ({ first: scope, end: `${scope} `, prefix: null, is_exact: true })),
   ]
 }
 

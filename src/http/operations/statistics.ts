@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { buckets, bucketStart, bucketSteps, statistics, type Bucket } from '../../contract/reports/statistics.ts'
 import { scopePattern } from '../../contract/scope-pattern.ts'
-import { countVersions, MOST_SUMS, sumStatistics, type StatisticsQuery } from '../../store/statistics.ts'
+import { countVersions, MOST_SUMS, narrowed, sumStatistics, type StatisticsQuery } from '../../store/statistics.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, instant, json, problems, resource, routes } from '../describe/describe.ts'
 import { demandCoverage, invalid } from '../problems/refusals.ts'
@@ -86,9 +86,13 @@ function rangeOf(bucket: Bucket, asked: { since?: string | undefined; until?: st
   return { since, until }
 }
 
+const tooMany = () => invalid('The answer has too many numbers: ask for a shorter range, longer buckets or fewer scopes.')
+
 async function summed(db: D1Database, query: StatisticsQuery): Promise<Map<string, Points>> {
-  const sums = query.keys.length === 0 ? [] : await sumStatistics(db, query)
-  if (sums.length > MOST_SUMS) throw invalid('The answer has too many numbers: ask for a shorter range or longer buckets.')
+  if (query.keys.length === 0) return new Map()
+  const patterns = query.by === 'scope' ? await narrowed(db, query) : query.patterns
+  const sums = patterns === null ? null : await sumStatistics(db, { ...query, patterns })
+  if (sums === null || sums.length > MOST_SUMS) throw tooMany()
   const series = new Map<string, Points>()
   for (const { series: label, start, key, value } of sums) {
     const points: Points = series.get(label) ?? new Map()

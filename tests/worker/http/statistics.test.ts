@@ -1,7 +1,9 @@
 import { env } from 'cloudflare:workers'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { bucketSteps, bucketStart, type Bucket, type Family, type Values } from '../../../src/contract/reports/statistics.ts'
-import { forgetStatistics, statisticsStatement, sumStatistics, writeStatistics } from '../../../src/store/statistics.ts'
+import { forgetStatistics, sumEnded } from '../../../src/store/statistics-sums.ts'
+import { statisticsStatement, sumStatistics, writeStatistics } from '../../../src/store/statistics.ts'
 import { call, keyFor, problem } from '../../support/http.ts'
 import { evict, freshScope, inObject, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 
@@ -87,6 +89,73 @@ describe('GET /v1/stats', () => {
       explained.push(...results.map(({ detail }) => detail).filter((detail) => /\bs\b/.test(detail)))
       expect(explained).toEqual(['SEARCH s USING PRIMARY KEY (family=? AND bucket=? AND start=? AND scope>? AND scope<?)'])
     }
+  })
+
+  const families = { scope: [''], reflex: ['greet', 'block'], skill: ['deploy', 'refund'] }
+  const numbers = fc.dictionary(fc.constantFrom('accepted', 'turn_ms.8', 'turn_ms.9', 'max_streak'), fc.integer({ min: 0, max: 9 }))
+  const written = fc.record({
+    family: fc.constantFrom(...(Object.keys(families) as Family[])),
+    scope: fc.tuple(fc.constantFrom('', 'a/', 'a/b/', 'ab/'), fc.nat(40)).map(([folder, place]) => `${folder}${place}`),
+    back: fc.nat(2),
+    label: fc.nat(1),
+    numbers,
+  })
+
+  test('answers the same from sums over scopes as from their rows, with what changes after the sums', async () => {
+    let run = 0
+    await fc.assert(
+      fc.asyncProperty(fc.array(written, { minLength: 60, maxLength: 120 }), fc.array(written, { maxLength: 5 }), async (before, after) => {
+        const team = `${freshTeam()}/`
+        // Its own days, since the sums over all scopes are of all runs.
+        const first = bucketSteps.day * (100 + 10 * run++)
+        const store = async (rows: typeof before) => {
+          for (const { family, scope, back, label, numbers: values } of rows) {
+            const start = first + back * bucketSteps.day
+            await write(`${team}${scope}`, { family, bucket: 'day', start, values: { [families[family][label] ?? '']: values } })
+          }
+        }
+        const answers = async () => {
+          const found: unknown[] = []
+          for (const family of Object.keys(families) as Family[])
+            for (const patterns of [['*'], [`${team}*`], [`${team}a/*`, `${team}3`], [`${team}a*`], [`${team}a/b/*`, `${team}ab/*`]])
+              for (const by of [null, 'label', 'scope'] as const) {
+                const range = { family, bucket: 'day' as const, since: first, until: first + 3 * bucketSteps.day }
+                found.push(await sumStatistics(env.DB, { ...range, patterns, keys: ['accepted', 'turn_ms', 'max_streak'], by }))
+              }
+          return found
+        }
+        await store(before)
+        const expected = await answers()
+        while ((await sumEnded(env.DB, Date.now(), 100)) > 0);
+        expect(await answers()).toEqual(expected)
+        await store(after)
+        const changed = await answers()
+        while ((await sumEnded(env.DB, Date.now(), 100)) > 0);
+        expect(await answers()).toEqual(changed)
+      }),
+      { numRuns: 3 },
+    )
+  })
+
+  test('reads one row for each ended bucket, however many scopes there are', async () => {
+    const team = freshTeam()
+    const start = HOUR - 48 * bucketSteps.hour
+    for (let place = 0; place < 40; place++) await write(`${team}/${place}`, { start, values: { '': { accepted: 1 } } })
+    const query = {
+      family: 'scope',
+      bucket: 'hour',
+      since: start,
+      until: start + 1,
+      patterns: [`${team}/*`],
+      keys: ['accepted'],
+      by: null,
+    } as const
+    const read = async () => (await statisticsStatement(env.DB, query).all()).meta.rows_read
+    const before = await read()
+    while ((await sumEnded(env.DB, Date.now(), 100)) > 0);
+    expect(before).toBeGreaterThan(40)
+    expect(await read()).toBeLessThan(20)
+    expect(await sumStatistics(env.DB, query)).toEqual([{ start, series: '', key: 'accepted', value: 40 }])
   })
 
   test('forgets expired minutes and hours, and keeps days', async () => {
