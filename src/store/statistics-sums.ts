@@ -15,7 +15,8 @@ type Changed = { family: string; bucket: 'minute' | 'hour' | 'day'; start: numbe
 
 /**
  * Sums up to `limit` ended buckets over all scopes, and over those with a common prefix, so that a
- * query reads a row and not one for each scope. Computed from the rows, so a repetition changes nothing.
+ * query reads a row and not one for each scope. Computed from the rows, so a repetition changes
+ * nothing.
  */
 export async function sumEnded(db: D1Database, now: number, limit: number): Promise<number> {
   const ended = (['minute', 'hour', 'day'] as const).map((bucket) => [bucket, now - bucketSteps[bucket]])

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { buckets, bucketStart, bucketSteps, statistics, type Bucket } from '../../contract/reports/statistics.ts'
+import { buckets, bucketStart, bucketSteps, histograms, statistics, type Bucket } from '../../contract/reports/statistics.ts'
 import { scopePattern } from '../../contract/scope-pattern.ts'
 import { countVersions, MOST_SUMS, narrowed, sumStatistics, type StatisticsQuery } from '../../store/statistics.ts'
 import { storeOf } from '../../store/store.ts'
@@ -90,8 +90,11 @@ const tooMany = () => invalid('The answer has too many numbers: ask for a shorte
 
 async function summed(db: D1Database, query: StatisticsQuery): Promise<Map<string, Points>> {
   if (query.keys.length === 0) return new Map()
+  // A metric that is one number is ordered by its sum.
+  const is_number = query.keys.length === 1 && !query.keys.some((key) => histograms.includes(key))
+  const most = query.by === 'scope' && is_number ? { most_series: MOST_SERIES + 1 } : {}
   const patterns = query.by === 'scope' ? await narrowed(db, query) : query.patterns
-  const sums = patterns === null ? null : await sumStatistics(db, { ...query, patterns })
+  const sums = patterns === null ? null : await sumStatistics(db, { ...query, patterns, ...most })
   if (sums === null || sums.length > MOST_SUMS) throw tooMany()
   const series = new Map<string, Points>()
   for (const { series: label, start, key, value } of sums) {

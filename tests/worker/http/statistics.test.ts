@@ -1,5 +1,5 @@
 import { env } from 'cloudflare:workers'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { bucketSteps, bucketStart, type Bucket, type Family, type Values } from '../../../src/contract/reports/statistics.ts'
 import { forgetStatistics, sumEnded } from '../../../src/store/statistics-sums.ts'
@@ -47,6 +47,19 @@ describe('GET /v1/stats', () => {
     expect((await stats({ metric: 'events.accepted', scope: `${mine}/a` }, key)).series).toMatchObject([{ total: 2 }])
     expect((await call(`/v1/stats?metric=events.accepted&scope=${other}/c`, { key })).status).toBe(403)
     expect((await call('/v1/stats?metric=events.accepted', { key: await keyFor(['publisher']) })).status).toBe(403)
+  })
+
+  test('answers the 100 scopes with the largest sums, and says that there are more', async () => {
+    const team = freshTeam()
+    for (let place = 0; place < 103; place++)
+      await write(`${team}/${place}`, {
+        start: HOUR - (place % 2) * bucketSteps.hour,
+        values: { '': { turns: 1 + place, 'turn_ms.8': 1 } },
+      })
+    const answer = await stats({ metric: 'turns', by: 'scope', scope: `${team}/*` })
+    expect(answer.more).toBe(true)
+    expect(answer.series.map(({ total }: { total: number }) => total)).toEqual(Array.from({ length: 100 }, (_, place) => 103 - place))
+    expect(await stats({ metric: 'turns.p50_ms', by: 'scope', scope: `${team}/*` })).toMatchObject({ more: true, series: { length: 100 } })
   })
 
   test('compares the turns that ran a skill with those that did without it', async () => {
