@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Action } from '../contract/action.ts'
-import { type Act, type CallKeys, type Decision, sameSkill, skillAct } from '../contract/reflex.ts'
+import { type Act, type CallKeys, type Decision, type KeyOf, sameSkill, skillAct } from '../contract/reflex.ts'
 
 /** True if the decision contains the same act; null if the action cannot be compared. */
 export function agreement(action: Action, { acts }: Decision, keys: CallKeys | null): boolean | null {
@@ -27,6 +27,20 @@ export function agreement(action: Action, { acts }: Decision, keys: CallKeys | n
       break
   }
   return null
+}
+
+type Judged = { version: { id: string; version: number }; action: Action; decision: Decision; seen: Map<string, number> }
+
+/** Compares an action. `seen` counts equal actions in this decision: one act confirms only one. */
+export function agreedIn({ version, action, decision, seen }: Judged, keyOf: KeyOf): { agreed: boolean | null; keyed: boolean } {
+  const named = action.action_type === 'call_tool' ? keyOf(action.tool, action.args) : null
+  const keyed = named !== null && named.idempotence_key !== null
+  const wish = JSON.stringify([version.id, version.version, keyed ? named.idempotence_key : action])
+  const before = seen.get(wish) ?? 0
+  seen.set(wish, before + 1)
+  const matching = decision.acts.filter((act) => agreement(action, { ...decision, acts: [act] }, named) === true).length
+  const comparable = agreement(action, decision, named) !== null && !(keyed && before > 0)
+  return { agreed: comparable ? matching > before : null, keyed }
 }
 
 /** Calls with the same key have the same effect, however their arguments are written. */

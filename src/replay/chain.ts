@@ -6,9 +6,10 @@ import type { LogEntry } from '../contract/log-entry.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import { DecisionContext } from '../core/decision-context.ts'
 import type { Filter } from '../core/deps.ts'
+import type { Event } from '../core/event.ts'
 import { relevant } from '../core/filter.ts'
 import { ContextJson } from '../reflexes/context-json.ts'
-import { decide, type Perceived, type Situation, type Step } from '../reflexes/decide.ts'
+import { decide, type Fire, type Perceived, type Situation, type Step } from '../reflexes/decide.ts'
 import { emptyTrial } from '../reflexes/promotion.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
 import {
@@ -27,8 +28,12 @@ import { differences, Unrecorded, type Comparison } from './report.ts'
 type Accepted = Extract<LogEntry, { kind: 'event-accepted' }>
 type Perceiving = { accepted: Accepted; perceived: Perceived; steps: ReflexEntry[]; settings: Settings }
 
+/** The fire of a reflex that acted, by what the replay decided. `entry` records it. */
+export type Acted = { fire: Fire; event: Event; settings: Settings; entry: LogEntry }
+
 /** Replays what the scope's filters and reflexes decided on each event of the trace. */
-export function replayChains(around: Around): void {
+export function replayChains(around: Around): Acted[] {
+  const acted: Acted[] = []
   const { source, given, comparison } = around
   for (const accepted of source.entriesOf('event-accepted')) {
     const found = source.eventOf(accepted.event_ids[0] ?? '')
@@ -41,12 +46,19 @@ export function replayChains(around: Around): void {
     const perceived = { seq, event, attempts: 0, text: JSON.stringify(event) }
     const steps = source.entriesOf('reflex-fired', 'reflex-passed').filter(({ event_ids }) => event_ids[0] === event.id)
     const gone = given.departures?.absent({ accepted, event: found, steps })
-    if (gone != null) comparison.diverge(accepted, 'event', { path: '', recorded: 'accepted', replayed: gone })
-    else replayOne({ accepted, perceived, steps, settings }, around)
+    if (gone != null) {
+      comparison.diverge(accepted, 'event', { path: '', recorded: 'accepted', replayed: gone })
+      continue
+    }
+    const fire = replayOne({ accepted, perceived, steps, settings }, around)
+    const entry = steps.find(({ kind, reflex_id }) => kind === 'reflex-fired' && reflex_id === fire?.version.id) ?? accepted
+    if (fire) acted.push({ fire, event, settings, entry })
   }
+  return acted
 }
 
-function replayOne(one: Perceiving, around: Around): void {
+/** The fire that acts, if any. */
+function replayOne(one: Perceiving, around: Around): Fire | null {
   const { host, given, comparison } = around
   const { accepted, perceived, steps } = one
   const recorded = perceivedAs(one, around)
@@ -63,9 +75,11 @@ function replayOne(one: Perceiving, around: Around): void {
       comparison.compare(accepted, 'filter', { recorded, replayed })
     }
     compareSteps(steps, decision.steps, { comparison, clean: host.cleaner(one.settings), accepted })
+    return decision.acted
   } catch (error) {
     if (!(error instanceof Unrecorded)) throw error
     comparison.cannot(steps[0] ?? accepted, steps.length > 0 ? 'reflex' : 'filter', error.message)
+    return null
   }
 }
 

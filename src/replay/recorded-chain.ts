@@ -103,7 +103,7 @@ export function recordedTools(steps: readonly ReflexEntry[]): OutsideTools {
   }
 }
 
-const OUTSIDE = /^(?:http|mcp)\./
+export const OUTSIDE = /^(?:http|mcp)\./
 
 export const ANY_INPUT = defineTool({
   description: '',

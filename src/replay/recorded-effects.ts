@@ -18,6 +18,9 @@ type Effect = { ended: Ended; input: { value: unknown } | null }
  */
 type Parts = { offered: readonly string[]; comparison: Comparison; clean: (value: unknown) => unknown; exact: boolean }
 
+/** A tool that was read for the blackboard, which the log has as it was seeded. */
+export const isProbe = ({ cause }: Extract<LogEntry, { kind: 'effect-started' }>): boolean => 'by' in cause && cause.by === 'blackboard'
+
 /** Answers a turn's tool calls as they ended when it was recorded. */
 export class RecordedEffects {
   /** Calls that the replay made. */
@@ -34,7 +37,13 @@ export class RecordedEffects {
 
   constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact }: Parts) {
     const inputs = new Map(source.entriesOf('effect-started').map(({ effect_id, input }) => [effect_id, { value: input }]))
-    const ended = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === turn.span_id)
+    const read = new Set(
+      source
+        .entriesOf('effect-started')
+        .filter(isProbe)
+        .map(({ effect_id }) => effect_id),
+    )
+    const ended = source.entriesOf('effect-ended').filter(({ parent_id, effect_id }) => parent_id === turn.span_id && !read.has(effect_id))
     this.#left = ended.map((one) => ({ ended: one, input: inputs.get(one.effect_id) ?? null }))
     this.recorded = ended.length
     this.#tools = new Set([...offered, ...ended.map((one) => one.tool)])
@@ -62,7 +71,8 @@ export class RecordedEffects {
       this.missing ??= `the tool ${name} was not called ${this.#exact ? 'with this input ' : ''}when the turn was recorded`
       throw new Unrecorded(this.missing)
     }
-    if (effect.input) this.#comparison.compare(effect.ended, 'effect', { recorded: effect.input.value, replayed: asked })
+    const recorded = effect.input ? effect.input.value : asked
+    this.#comparison.compare(effect.ended, 'effect', { recorded, replayed: asked })
     if (effect.ended.status === 'ok' || effect.ended.status === 'reused') return effect.ended.output
     throw new Error(effect.ended.error ?? `the tool ${name} failed`)
   }

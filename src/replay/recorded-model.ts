@@ -92,7 +92,7 @@ export class RecordedModel implements LanguageModelV4 {
     const [call] = index === -1 ? [] : this.#left.splice(index, 1)
     const model = live?.name ?? call?.model
     if (call && model === call.model) {
-      comparison.compared += 1
+      comparison.same(call)
       return call
     }
     if (call) comparison.diverge(call, 'model', { path: '/model', recorded: call.model, replayed: model })

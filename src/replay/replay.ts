@@ -1,6 +1,8 @@
 import type { ReplayReport, ReplaySide } from '../contract/reports/replay.ts'
 import type { Usage } from '../contract/log-entry.ts'
 import { replayChains } from './chain.ts'
+import { replayActions } from './lane.ts'
+import { reportUnseen } from './sweep.ts'
 import { asRecorded, type Around } from './given.ts'
 import type { ModelCalled } from './recorded-model.ts'
 import { replayTurns } from './turn.ts'
@@ -24,10 +26,11 @@ export async function replay(recording: Recording, host: ReplayHost): Promise<Re
 
 /** Makes all decisions of a recording again with what is given, and compares them. */
 export async function decideAgain(around: Around): Promise<{ recorded: ReplaySide; replayed: ReplaySide }> {
-  replayChains(around)
   const sessions = new Sessions(around)
+  await replayActions(around, replayChains(around), sessions)
   const saved = await replayTurns(around, sessions)
   await sessions.replayRest()
+  if (around.given.departures === null) reportUnseen(around)
   const recorded = recordedSide(around.source)
   const effects = recorded.effects - saved.effects
   const duration_ms = recorded.duration_ms - saved.duration_ms

@@ -54,6 +54,12 @@ export class Comparison {
     return found.length === 0
   }
 
+  /** An entry whose equality was found otherwise, such as by a hash. */
+  same(at: At): void {
+    this.compared += 1
+    this.covered.add(at)
+  }
+
   /** Like `compare`, for a decision on masked values: a difference may be due to the mask. */
   compareMasked(at: At, kind: string, pair: Pair): void {
     if (differences(pair.recorded, pair.replayed).length === 0) this.compare(at, kind, pair)

@@ -39,6 +39,7 @@ export async function replayTurns(around: Around, sessions: Sessions): Promise<S
     } catch (error) {
       if (!(error instanceof Unrecorded)) throw error
       comparison.cannot(started, 'turn', error.message)
+      for (const ended of source.entriesOf('turn-ended')) if (ended.turn_id === started.turn_id) comparison.covered.add(ended)
     }
   }
   return saved
@@ -123,6 +124,7 @@ async function replayTurn(recorded: Recorded, { source, host, given, comparison 
   if (turn.missing.length > 0) throw new Unrecorded(`the trigger used ${turn.missing.join(', ')}, which is not in the recording`)
   const replayed = outcomeOf({ ...ending, acts: turn.acts, scratch: context.scratch, failed_calls: turn.failed_calls })
   comparison.compare(ended, 'turn', { recorded: outcomeOf(ended), replayed: clean(replayed) })
+  for (const reply of source.entriesOf('reply-sent')) if (reply.turn_id === started.turn_id) comparison.covered.add(reply)
   if (session) sessions.finish(session)
   for (const unused of model.unused) comparison.diverge(unused, 'model', { path: '', recorded: 'asked', replayed: 'not asked' })
   effects.compareUnused()

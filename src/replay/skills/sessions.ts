@@ -13,6 +13,7 @@ import { Unrecorded } from '../report.ts'
 import { sessionsIn, type Decided, type SessionRecord } from './session-record.ts'
 import { sessionPorts, sessionSettings, type SessionParts } from './session-ports.ts'
 
+type ProposedFor = { request: ProposalRequest; events: readonly Event[] }
 type Opened = { session: SkillSession; stop: AbortController; missing: string[] }
 type OpenedFor = { basis: Basis; model: LanguageModelV4; events?: readonly Event[]; entity_types?: readonly string[]; missing?: string[] }
 
@@ -50,12 +51,10 @@ export class Sessions {
   }
 
   /** Proposes again what a reflex proposed. Null if the recording has no answer to compare. */
-  async propose(record: SessionRecord, proposal: SkillProposal, request: ProposalRequest): Promise<ProposalResult | null> {
+  async propose(record: SessionRecord, proposal: SkillProposal, { request, events }: ProposedFor): Promise<ProposalResult | null> {
     let result: ProposalResult | null = null
-    await this.#replay(record, async (opened) => {
-      result = await opened.session.propose(proposal, { ...request, signal: opened.stop.signal })
-    })
-    return result
+    const work = async ({ session, stop: { signal } }: Opened) => void (result = await session.propose(proposal, { ...request, signal }))
+    return (await this.#replay(record, work, events)) ? result : null
   }
 
   /** Replays the sessions that no turn or action has replayed, from their own proposals. */
@@ -63,7 +62,7 @@ export class Sessions {
     for (const record of this.#records) if (!record.used) await this.#replay(record, (opened) => this.#proposeAgain(record, opened))
   }
 
-  async #replay(record: SessionRecord, work: (opened: Opened) => Promise<void>): Promise<void> {
+  async #replay(record: SessionRecord, work: (opened: Opened) => Promise<void>, events?: readonly Event[]): Promise<boolean> {
     const { given, comparison } = this.#around
     const basis = given.basisOf(record.seed as { basis?: string })
     try {
@@ -72,13 +71,16 @@ export class Sessions {
       const calls = source.entriesOf('model-called').filter(({ parent_id }) => parent_id === record.owner)
       const model = given.model({ source, calls, comparison, clean: host.cleaner(basis.settings) })
       const [first] = record.entries.filter(({ kind }) => kind === 'skill-decided') as Decided[]
-      const opened = this.#open(record, { basis, model, entity_types: first?.request.entity_types ?? [] })
+      const known = events ? { events } : { entity_types: first?.request.entity_types ?? [] }
+      const opened = this.#open(record, { basis, model, ...known })
       await work(opened)
       if (opened.missing[0] !== undefined) throw new Unrecorded(opened.missing[0])
       this.finish(record)
+      return true
     } catch (error) {
       if (!(error instanceof Unrecorded)) throw error
       for (const entry of record.left) comparison.cannot(entry, 'skill', error.message)
+      return false
     }
   }
 

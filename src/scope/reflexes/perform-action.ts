@@ -1,10 +1,9 @@
-import { messageOf } from '../../base/error-text.ts'
-import { isPlatformFault } from '../../base/faults.ts'
 import type { Outcome } from '../../contract/event-record.ts'
-import type { ActionEnd } from '../../contract/log-entry.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
+import { ACTED, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../reflexes/action-end.ts'
 import type { LaneWork } from '../../reflexes/decide.ts'
+import { ownText } from '../../skills/session/owner.ts'
 import type { SkillProposal } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import type { HeldEffect } from '../effects/effect.ts'
@@ -20,7 +19,7 @@ const PLANS_AT_ONCE = 5
 const AGAIN_MS = 2000
 
 /** `close` writes the effect's end in the unit that ends the action. */
-type Performed = { status: ActionEnd; error: string | null; close?: HeldEffect['close'] }
+type Performed = ActionEnding & { close?: HeldEffect['close'] }
 
 type Parts = Lanes & {
   accept: (events: readonly Event[]) => Accepted
@@ -51,11 +50,10 @@ async function runAction(job: Job<LaneAction>, parts: Parts): Promise<{ again_ms
   try {
     settle(job, await performAction(job, parts, new AbortController().signal), parts)
   } catch (error) {
-    const unknown = mayHaveHappened(parts, job.key)
     const last = parts.effects.journal.lastOf(job.key)
-    const again = last === undefined ? isPlatformFault(error) : unknown && last.idempotence_key !== null
-    if (again && job.attempts < MOST_DEATHS) return { again_ms: AGAIN_MS }
-    settle(job, { status: unknown ? 'unknown' : 'failed', error: messageOf(error) }, parts)
+    const ending = endOfFailure(error, { last, attempts: job.attempts, most: MOST_DEATHS })
+    if (!ending) return { again_ms: AGAIN_MS }
+    settle(job, ending, parts)
   }
 }
 
@@ -97,9 +95,6 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close }:
   turns.consider()
 }
 
-const OK: Performed = { status: 'ok', error: null }
-const REUSED: Performed = { status: 'reused', error: null }
-
 /** Executes an action. Throws if a tool call or an emission fails; returns how a skill ended. */
 async function performAction(job: Job<LaneAction>, parts: Parts, signal: AbortSignal): Promise<Performed> {
   const { reflex_id, idempotence_key, work } = job.payload
@@ -113,7 +108,7 @@ type Work<Kind extends LaneWork['kind']> = Extract<LaneWork, { kind: Kind }>
 async function send({ event }: Work<'event'>, { effects, accept }: Parts, signal: AbortSignal): Promise<Performed> {
   const accepted = await effects.exclusively(async () => accept([event]), signal)
   if (!accepted.ok) throw new Error(`the inbox is full (${accepted.depth} of ${accepted.limit})`)
-  return OK
+  return ACTED
 }
 
 /** The job's key is the run's cause, so a repeated job resumes the same run. */
@@ -127,12 +122,8 @@ async function runSkill(
   const row = parts.database.first<{ payload: string }>('SELECT payload FROM events WHERE seq = ?', seq)
   const event = JSON.parse(row?.payload ?? '{}') as Event
   const proposal = { skill_id, inputs, why: `reflex ${reflex_id}@${version}` }
-  const { status, reason, idempotent } = await parts.propose(proposal, textOf(event), { head, causes: [key], signal, events: [event] })
-  // A run that needs an approval waits for a person; the reflex is done.
-  if (status === 'needs_approval') return OK
-  if (status === 'ok') return idempotent ? REUSED : OK
-  const error = `skill ${skill_id}: ${status}${reason === null ? '' : `, ${reason}`}`
-  return { status: status === 'unknown' ? 'unknown' : 'failed', error }
+  const result = await parts.propose(proposal, ownText(event), { head, causes: [key], signal, events: [event] })
+  return endOfProposal({ ...result, skill_id })
 }
 
 async function callTool(
@@ -157,12 +148,7 @@ async function callTool(
     signal,
     timeout_ms: parts.settings().effect_timeout_ms,
   })
-  if (!held.thrown) return { ...OK, close: held.close }
+  if (!held.thrown) return { ...ACTED, close: held.close }
   parts.unit((unit) => held.close(unit), { kind: 'action', id: key })
   throw held.thrown.error
-}
-
-/** The own fields of an event's type, as JSON. */
-function textOf({ id: _id, scope: _scope, source: _source, timestamp: _timestamp, meta: _meta, ...own }: Event): string {
-  return JSON.stringify(own)
 }

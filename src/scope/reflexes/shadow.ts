@@ -1,7 +1,7 @@
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import type { Action } from '../../contract/action.ts'
 import type { Decision, ReflexState, ReflexVersion } from '../../contract/reflex.ts'
-import { agreement } from '../../reflexes/agreement.ts'
+import { agreedIn } from '../../reflexes/agreement.ts'
 import { countRun } from '../../reflexes/metrics.ts'
 import { countComparison, promotable, refuted, riskOf, countTrial, demotionOf } from '../../reflexes/promotion.ts'
 import type { Step } from '../../reflexes/decide.ts'
@@ -154,17 +154,9 @@ export class Proving {
     return row !== undefined && row.accepted_at < at
   }
 
-  /** `seen` counts equal actions in this decision, since one act confirms only one. */
   #compare(unit: Unit, { version, action, event_type, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
     const { toolbox, records, log } = this.#parts
-    const named = action.action_type === 'call_tool' ? toolbox.keyOf(action.tool, action.args) : null
-    const keyed = named !== null && named.idempotence_key !== null
-    const wish = JSON.stringify([version.id, version.version, keyed ? named.idempotence_key : action])
-    const before = seen.get(wish) ?? 0
-    seen.set(wish, before + 1)
-    const matching = decision.acts.filter((act) => agreement(action, { ...decision, acts: [act] }, named) === true).length
-    const comparable = agreement(action, decision, named) !== null && !(keyed && before > 0)
-    const agreed = comparable ? matching > before : null
+    const { agreed, keyed } = agreedIn({ version, action, decision, seen }, toolbox.keyOf)
     const { metrics } = records.of(version)
     metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
     if (agreed !== null) {

@@ -18,6 +18,11 @@ export function entityTypesIn(events: readonly Event[]): string[] {
   return [...new Set(named.filter((name) => typeof name === 'string'))].slice(0, MOST_ENTITY_TYPES)
 }
 
+/** The own fields of an event's type, as JSON: a reflex's proposal is searched for keywords in it. */
+export function ownText({ id: _id, scope: _scope, source: _source, timestamp: _timestamp, meta: _meta, ...own }: Event): string {
+  return JSON.stringify(own)
+}
+
 /** The act of a turn that a proposal was, if it acted. Requesting an approval counts. */
 export const actsOf = ({ skill_id, inputs }: SkillProposal, { status }: Pick<ProposalResult, 'status'>): Act[] =>
   status === 'ok' || status === 'needs_approval' ? [skillAct(skill_id, inputs)] : []

@@ -71,7 +71,7 @@ describe('a pinned replay', () => {
 
   test('fires a reflex like the scope did', async () => {
     const { scope } = await withReflex(replying('hello'))
-    expect(await replayed(scope, await accept(scope, 'hi'))).toMatchObject({ ...same, compared: 2 })
+    expect(await replayed(scope, await accept(scope, 'hi'))).toMatchObject({ ...same, compared: 3 })
   })
 
   test('holds a reflex back by its cooldown, and passes where its action was refused', async () => {
@@ -222,7 +222,7 @@ describe('an exported trace', () => {
     expect(status).toBe(200)
     expect(Object.values(body.programs)).toMatchObject([{ id, code: replying('hello') }])
     const answer = await call('/v1/replay', { body: text })
-    expect(answer.body).toMatchObject({ ...same, compared: 2 })
+    expect(answer.body).toMatchObject({ ...same, compared: 3 })
   })
 
   test.each([

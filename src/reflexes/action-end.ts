@@ -1,0 +1,32 @@
+import { messageOf } from '../base/error-text.ts'
+import { isPlatformFault } from '../base/faults.ts'
+import type { ActionEnd } from '../contract/log-entry.ts'
+
+/** How the action of a reflex ended. */
+export type ActionEnding = { status: ActionEnd; error: string | null }
+export const ACTED: ActionEnding = { status: 'ok', error: null }
+export const REUSED: ActionEnding = { status: 'reused', error: null }
+
+/** The last effect of an action, as the journal has it. */
+export type LastEffect = { status: string; idempotence_key: string | null }
+
+/**
+ * How an action ends whose attempt failed; null if it is tried again. An effect that may have
+ * happened is repeated only under a key.
+ */
+export function endOfFailure(error: unknown, tried: { last: LastEffect | undefined; attempts: number; most: number }): ActionEnding | null {
+  const { last, attempts, most } = tried
+  const unknown = last?.status === 'unknown' || last?.status === 'started'
+  const again = last === undefined ? isPlatformFault(error) : unknown && last.idempotence_key !== null
+  return again && attempts < most ? null : { status: unknown ? 'unknown' : 'failed', error: messageOf(error) }
+}
+
+type Proposed = { skill_id: string; status: string; reason: string | null; idempotent: boolean }
+
+/** How an action ends that proposed a skill. A run that needs an approval waits for a person. */
+export function endOfProposal({ skill_id, status, reason, idempotent }: Proposed): ActionEnding {
+  if (status === 'needs_approval') return ACTED
+  if (status === 'ok') return idempotent ? REUSED : ACTED
+  const error = `skill ${skill_id}: ${status}${reason === null ? '' : `, ${reason}`}`
+  return { status: status === 'unknown' ? 'unknown' : 'failed', error }
+}
