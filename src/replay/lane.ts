@@ -2,7 +2,7 @@ import { Toolbox } from '../agent/toolbox.ts'
 import { isJsonFields, type JsonFields } from '../base/json.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
 import type { Event } from '../core/event.ts'
-import { ACTED, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../reflexes/action-end.ts'
+import { ACTED, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../agent/action-end.ts'
 import { agreedIn } from '../reflexes/agreement.ts'
 import type { Fire, LaneWork } from '../reflexes/decide.ts'
 import { agentRoles, ownText } from '../skills/session/owner.ts'
@@ -18,7 +18,7 @@ type Doing = Acted & { ended: ActionEnded; clean: (value: unknown) => unknown }
 /** The attempts of an action, as in the live lane. */
 const MOST_ATTEMPTS = 5
 
-/** Replays the actions of the reflexes that fired: tool calls, events, skills, replies and notes. */
+/** Replays the actions of reflexes that fired: tool calls, events, skills, replies and notes. */
 export async function replayActions(around: Around, acted: readonly Acted[], sessions: Sessions): Promise<void> {
   const { source, host, given, comparison } = around
   compareAtOnce(around, acted)

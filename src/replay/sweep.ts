@@ -38,7 +38,7 @@ const REASONS: Partial<Record<EntryKind, string>> = {
   'timer-skipped': 'the schedule of the timer is not in the recording',
 }
 
-/** Reports each decision that no part of the replay has compared: nothing counts as equal unseen. */
+/** Reports each decision that no part of the replay has compared: none counts as equal unseen. */
 export function reportUnseen({ source, comparison }: Around): void {
   const reasons = new Map(comparison.unknown.map(({ span_id, reason }) => [span_id, reason]))
   const calls = new Set(source.entriesOf('call-received').map(({ span_id }) => span_id))

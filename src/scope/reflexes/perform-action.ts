@@ -1,7 +1,7 @@
 import type { Outcome } from '../../contract/event-record.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
-import { ACTED, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../reflexes/action-end.ts'
+import { ACTED, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../agent/action-end.ts'
 import type { LaneWork } from '../../reflexes/decide.ts'
 import { ownText } from '../../skills/session/owner.ts'
 import type { SkillProposal } from '../../skills/session/ports.ts'

@@ -18,7 +18,7 @@ export function entityTypesIn(events: readonly Event[]): string[] {
   return [...new Set(named.filter((name) => typeof name === 'string'))].slice(0, MOST_ENTITY_TYPES)
 }
 
-/** The own fields of an event's type, as JSON: a reflex's proposal is searched for keywords in it. */
+/** The own fields of an event's type, as JSON: they are searched for the keywords of skills. */
 export function ownText({ id: _id, scope: _scope, source: _source, timestamp: _timestamp, meta: _meta, ...own }: Event): string {
   return JSON.stringify(own)
 }
