@@ -36,7 +36,7 @@ describe('a what-if', () => {
     const { scope } = await withReflex(replying('hello'))
     const trace_id = await accept(scope, 'hi')
     const report = await whatIf(scope, trace_id, { settings: { tau: 0.9, overlap: 'interrupt' }, model: 'another' })
-    expect(report).toMatchObject({ ...unchanged, mode: 'what_if', compared: 2 })
+    expect(report).toMatchObject({ ...unchanged, mode: 'what_if', compared: 3 })
     expect(report.replayed).toEqual({ ...report.recorded, unanswered: 0 })
   })
 
