@@ -1,3 +1,5 @@
+import { deploymentHider } from './base/secrets.ts'
+import { hideInOutput } from './base/warn.ts'
 import type { Agent } from './agent/define-agent.ts'
 import { buildRegistry } from './agent/registry.ts'
 import type { Env } from './env.ts'
@@ -16,12 +18,14 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }) {
   class Scope extends ScopeObject {
     constructor(context: DurableObjectState, env: Env) {
       super(context, env, agents)
+      hideInOutput(deploymentHider(env))
     }
   }
 
   class Sweeper extends SweeperObject {
     constructor(context: DurableObjectState, env: Env) {
       super(context, env, retention)
+      hideInOutput(deploymentHider(env))
     }
   }
 
@@ -29,9 +33,11 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }) {
   const handlers = {
     fetch: app.fetch,
     async queue(batch, env) {
+      hideInOutput(deploymentHider(env))
       await (batch.queue === 'reflex-dead-letters' ? consumeDeadLetters(batch, env) : consumeEvents(batch, env))
     },
     async scheduled(controller, env) {
+      hideInOutput(deploymentHider(env))
       await sweep(env, controller.scheduledTime, retention)
     },
   } satisfies ExportedHandler<Env>

@@ -1,3 +1,5 @@
+import { deploymentHider } from '../base/secrets.ts'
+import { hideInOutput } from '../base/warn.ts'
 import type { AgentRegistry } from '../agent/registry.ts'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
@@ -36,6 +38,7 @@ export type App = ReturnType<typeof createApp>
 export function createApp(agents: AgentRegistry) {
   const base = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) })
   base.use('*', (c, next) => {
+    hideInOutput(deploymentHider(c.env))
     c.set('agents', agents)
     return next()
   })

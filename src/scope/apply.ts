@@ -121,8 +121,12 @@ function stateAfterFire({ version, action, permitted, reused }: Fire, log_seq: n
 }
 
 /** Retries or dead-letters events on which a filter failed. Logs each failure once. */
-function retryFailed(unit: Unit, decisions: readonly Decision[], { scope, agent, inbox, settlement }: ApplyParts): void {
-  const failed = decisions.flatMap(({ one, failure }) => (failure ? [{ one, ...failure }] : []))
+function retryFailed(unit: Unit, decisions: readonly Decision[], { scope, agent, inbox, settlement, log }: ApplyParts): void {
+  const failed = decisions.flatMap(({ one, failure }) => {
+    if (!failure) return []
+    const { text } = log.masks.of(one.event.meta.trace_id)
+    return [{ one, error: text(failure.error), stack: failure.stack && text(failure.stack) }]
+  })
   for (const group of Map.groupBy(failed, ({ error, stack }) => `${error}\n${stack}`).values()) {
     const [{ error, stack } = { error: '', stack: null }] = group
     const event_ids = group.map(({ one }) => one.event.id)

@@ -1,4 +1,5 @@
 import type { ContextView, ScopeState } from '../contract/scope.ts'
+import type { Event } from '../core/event.ts'
 import type { Collaborators } from './wiring.ts'
 
 export async function stateOf(parts: Collaborators): Promise<ScopeState> {
@@ -41,16 +42,19 @@ export async function stateOf(parts: Collaborators): Promise<ScopeState> {
   }
 }
 
-export function contextOf({ scope, memory }: Collaborators, limit: number, before?: number): ContextView {
+/** Without redacted values. */
+export function contextOf({ scope, memory, log, hider }: Collaborators, limit: number, before?: number): ContextView {
   const { created_at, last_action_at, scratch } = memory.live
   const { events, first, more } = memory.page(limit, before)
+  const quotes = log.masks.ofAll(memory.live.events)
+  const shown = (value: unknown) => hider.value(quotes.value(log.clean(value)))
   return {
     scope,
     created_at: new Date(created_at).toISOString(),
     last_action_at: last_action_at === null ? null : new Date(last_action_at).toISOString(),
-    events,
+    events: shown(events) as Event[],
     count: memory.count,
-    scratch,
+    scratch: shown(scratch) as typeof scratch,
     next_cursor: more ? String(first) : null,
   }
 }

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { canonicalJson } from '../base/json.ts'
 import { oncePer } from '../base/once-per.ts'
-import { plainMask, type Mask } from './redact.ts'
+import { maskOnce, plainMask, redactor, type Mask } from './redact.ts'
 
 /** A shorter secret could be guessed from a value and its hash. */
 export const SHORTEST_REDACTION_SECRET = 16
@@ -17,3 +17,9 @@ export const deploymentMask = oncePer((env: { REFLEX_REDACTION_SECRET?: string }
   const secret = env.REFLEX_REDACTION_SECRET?.trim() ?? ''
   return secret.length < SHORTEST_REDACTION_SECRET ? plainMask : keyedMask(secret)
 })
+
+const deploymentRedactor = oncePer((env: { REFLEX_REDACTION_SECRET?: string }) => redactor([], maskOnce(deploymentMask(env))))
+
+/** Masks the usual secret fields of what scopes have not masked, such as events in the queue. */
+export const withoutSecretFields = <Value>(env: { REFLEX_REDACTION_SECRET?: string }, value: Value): Value =>
+  deploymentRedactor(env)(value) as Value

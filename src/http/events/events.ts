@@ -12,6 +12,7 @@ import { eventRules, readEvents } from '../body/parse-events.ts'
 import { demandCoverage, notFound, unavailable } from '../problems/refusals.ts'
 import { recordIn } from '../scopes/record.ts'
 import { storeOf } from '../../store/store.ts'
+import { withoutSecretFields } from '../../traces/keyed-hash.ts'
 
 const route = routes('Events')
 /** Typed as any string: zod-openapi's types would infer a JSON response from the literal. */
@@ -90,14 +91,17 @@ export const eventRoutes = resource()
   .openapi(list, async (c) => {
     const { type, ...query } = c.req.valid('query')
     const types = type === undefined ? undefined : [type]
-    return c.json(await listEvents(storeOf(c.env), { ...query, types, patterns: c.var.principal.scopes }), 200)
+    const page = await listEvents(storeOf(c.env), { ...query, types, patterns: c.var.principal.scopes })
+    return c.json(withoutSecretFields(c.env, page), 200)
   })
   // Before `/v1/events/{id}`, which would take it for an id.
   .openapi(replay, (c) => {
     const { types, scope, start: since, end: until } = c.req.valid('query')
     if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
     const which = { since, until, scope, types: types?.split(',').map((type) => type.trim()) }
-    return ndjson(replayEvents(storeOf(c.env), { ...which, patterns: c.var.principal.scopes }))
+    return ndjson(replayEvents(storeOf(c.env), { ...which, patterns: c.var.principal.scopes }), (event) =>
+      withoutSecretFields(c.env, event),
+    )
   })
   .openapi(find, async (c) => {
     const { id } = c.req.valid('param')
@@ -111,7 +115,7 @@ export const eventRoutes = resource()
         `The event ${id} was not found in the scopes of this key. Events appear here about a second after their scope has them; ` +
           'those that retention has deleted here are found with `?scope=`.',
       )
-    return c.json(found, 200)
+    return c.json(withoutSecretFields(c.env, found), 200)
   })
 
 function loggedOf(record: EventRecord | null) {
@@ -142,17 +146,18 @@ function receiptOf({ id, scope, meta }: Event, known: Map<string, string>): Even
 const CHUNK_CHARACTERS = 64_000
 
 /** Streams values as lines of JSON, at the reader's pace. */
-const ndjson = (values: AsyncGenerator): Response => new Response(streamFrom(linesOf(values)), { headers: { 'Content-Type': NDJSON } })
+const ndjson = (values: AsyncGenerator, shown: (value: unknown) => unknown): Response =>
+  new Response(streamFrom(linesOf(values, shown)), { headers: { 'Content-Type': NDJSON } })
 
 /** Workers' types lack `ReadableStream.from`. */
 const streamFrom = (chunks: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> =>
   (ReadableStream as unknown as { from: (chunks: AsyncIterable<Uint8Array>) => ReadableStream<Uint8Array> }).from(chunks)
 
-async function* linesOf(values: AsyncGenerator): AsyncGenerator<Uint8Array> {
+async function* linesOf(values: AsyncGenerator, shown: (value: unknown) => unknown): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder()
   let text = ''
   for await (const value of values) {
-    text += `${JSON.stringify(value)}\n`
+    text += `${JSON.stringify(shown(value))}\n`
     if (text.length < CHUNK_CHARACTERS) continue
     yield encoder.encode(text)
     text = ''

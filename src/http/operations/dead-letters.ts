@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { jsonValue } from '../../base/json.ts'
 import { withIso } from '../../base/time.ts'
 import { deadLetter } from '../../contract/event-record.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
@@ -10,6 +11,7 @@ import { byAge, listed, paged } from '../describe/paging.ts'
 import { conflict, notFound } from '../problems/refusals.ts'
 import { retryDeadLetters, retryNewest } from './retry-dead-letters.ts'
 import { storeOf } from '../../store/store.ts'
+import { withoutSecretFields } from '../../traces/keyed-hash.ts'
 
 const route = routes('Dead letters')
 const which = { scope: scopeName.optional(), type: z.string().min(1).max(128).optional() }
@@ -58,9 +60,12 @@ export const deadLetterRoutes = resource()
   .openapi(list, async (c) => {
     const { cursor: before, ...query } = c.req.valid('query')
     const found = await listDeadLetters(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before })
-    return c.json(listed(found, { present, cursor: ({ dead_lettered_at, id }) => ({ at: dead_lettered_at, id }) }), 200)
+    return c.json(
+      listed(found, { present: (letter) => present(c.env, letter), cursor: ({ dead_lettered_at, id }) => ({ at: dead_lettered_at, id }) }),
+      200,
+    )
   })
-  .openapi(find, async (c) => c.json(present(await covered(c.env, c.var.principal, c.req.valid('param').id)), 200))
+  .openapi(find, async (c) => c.json(present(c.env, await covered(c.env, c.var.principal, c.req.valid('param').id)), 200))
   .openapi(retryMany, async (c) => {
     const { principal } = c.var
     return c.json(await retryNewest(c.env, { ...c.req.valid('json'), patterns: principal.scopes }, principal.name), 200)
@@ -89,7 +94,10 @@ async function covered(env: Env, principal: Principal, id: string): Promise<Dead
   return found
 }
 
-function present({ payload, event_id, ...letter }: DeadLetter) {
-  const content: { payload: string } | { event: Event } = event_id === null ? { payload } : { event: JSON.parse(payload) }
+function present(env: Env, { payload, event_id, ...letter }: DeadLetter) {
+  const parsed = jsonValue(payload)
+  const shown = withoutSecretFields(env, parsed)
+  const text = shown === parsed ? payload : JSON.stringify(shown)
+  const content: { payload: string } | { event: Event } = event_id === null ? { payload: text } : { event: shown as Event }
   return { ...withIso(letter, ['dead_lettered_at']), event_id, ...content }
 }

@@ -163,7 +163,7 @@ export class EffectLane {
   }
 
   async #call(request: ReadyRequest, key: string | null, head: EntryHead): Promise<Omit<HeldEffect, 'close'>> {
-    const { now, env, scope, settings } = this.#parts
+    const { now, env, scope, settings, log } = this.#parts
     const fetch = tracedFetch(this.#parts.fetch, head)
     const { tool, definition, filled } = request
     const { hider, names: secrets } = filled
@@ -187,7 +187,8 @@ export class EffectLane {
       if (stopped) await Promise.race([work.catch(() => null), scheduler.wait(GRACE_MS)])
       // A stopped effect has an unknown outcome; one that failed by itself reports it.
       const status = stopped || error instanceof CutOff ? 'unknown' : 'failed'
-      return { result: { status, output: null, ...toolFailure(request, scope, error) }, output: null, thrown: { error } }
+      const failure = toolFailure(request, scope, error, log.masks.of(head.trace_id))
+      return { result: { status, output: null, ...failure }, output: null, thrown: { error } }
     }
   }
 

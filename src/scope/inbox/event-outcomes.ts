@@ -27,13 +27,15 @@ export class EventOutcomes {
     this.#parts = parts
   }
 
+  /** Without redacted values. */
   record(id: string): EventRecord | null {
     const { view, log } = this.#parts
     const row = view.record(id)
     if (!row) return null
     const { open, ...record } = row
     const outcome = withDecision(record.outcome, (seq) => log.entry(seq))
-    return { ...record, outcome, waiting: open && waitingOf(open, situationOf(this.#parts)) }
+    const event = log.clean(record.event) as EventRecord['event']
+    return { ...record, event, outcome, waiting: open && waitingOf(open, situationOf(this.#parts)) }
   }
 
   /** Returns the known events of `ids`. Past the page's byte limit, outcomes are shortened. */

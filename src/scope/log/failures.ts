@@ -1,7 +1,8 @@
 import { messageOf, stackOf, cutStack } from '../../base/error-text.ts'
 import type { Json } from '../../base/json.ts'
 import { isRetryable } from '../../base/faults.ts'
-import { logError } from '../../base/warn.ts'
+import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
+import { logError, printError } from '../../base/warn.ts'
 import type { Env } from '../../env.ts'
 import { costIn } from '../../skills/runner/call-step.ts'
 
@@ -14,19 +15,24 @@ export function tellFailure({ what, scope, event_ids = [], error, stack }: Failu
   const shown = event_ids.slice(0, MOST_IDS).join(', ')
   const more = event_ids.length > MOST_IDS ? ` and ${event_ids.length - MOST_IDS} more` : ''
   const events = event_ids.length > 0 ? ` [event ${shown}${more}]` : ''
-  console.error(`${what} in scope ${scope}${events}: ${error}${stack === null ? '' : `\n${stack}`}`)
+  printError(`${what} in scope ${scope}${events}: ${error}${stack === null ? '' : `\n${stack}`}`)
 }
 
 type ToolRequest = { tool: string; head: { event_ids: readonly string[] }; hide?: (value: Json) => Json; key?: string | null }
 
 type ToolFailure = { error: string; stack: string | null; told?: { retryable?: true; cost_usd?: number } }
 
-/** Builds the record of a tool's error, and prints it. */
-export function toolFailure({ tool, head, hide, key = null }: ToolRequest, scope: string, thrown: unknown): ToolFailure {
+/** Builds the record of a tool's error, and prints it. `quotes` masks what it quotes. */
+export function toolFailure(
+  { tool, head, hide, key = null }: ToolRequest,
+  scope: string,
+  thrown: unknown,
+  quotes: SecretHider = hidesNothing,
+): ToolFailure {
   const failure = { error: messageOf(thrown), stack: stackOf(thrown) }
   const shown = (text: string): string => {
     const hidden = hide ? hide(text) : text
-    return typeof hidden === 'string' ? hidden : ''
+    return typeof hidden === 'string' ? quotes.text(hidden) : ''
   }
   const { error, stack } = failure
   tellFailure({ what: `The tool ${tool} failed`, scope, event_ids: head.event_ids, error: shown(error), stack: stack && shown(stack) })

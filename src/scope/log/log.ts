@@ -219,6 +219,13 @@ export class Log {
   }
 }
 
+/** The JSON of a value without redacted values. */
+export function cleanedJson(json: string, log: Pick<Log, 'clean'>): string {
+  const value: unknown = JSON.parse(json)
+  const shown = log.clean(value)
+  return shown === value ? json : JSON.stringify(shown)
+}
+
 export type LogRow = { seq: number; entries: Packed }
 
 export const textsOf = ({ entries }: LogRow): string[] => unpack(entries).slice(1, -1).split(SEPARATOR)

@@ -6,6 +6,7 @@ import { maskedTexts, plainMask, redactor, type Mask } from '../../traces/redact
 /** Traces whose values are remembered, and values of each. */
 const MOST_TRACES = 200
 const MOST_VALUES = 200
+const MOST_AT_ONCE = 1000
 /** Shorter values occur in other texts by chance; longer ones cost too much to search. */
 const SHORTEST = 4
 const LONGEST = 10_000
@@ -47,10 +48,22 @@ export class Masks {
   /** Texts of the trace may quote these events. */
   mayQuote(trace_id: string, events: readonly object[]): void {
     for (const event of events) {
-      let texts = this.#events.get(event)
-      if (!texts) this.#events.set(event, (texts = maskedTexts(event, this.#redact(event))))
+      const texts = this.#textsOf(event)
       if (texts.length > 0) this.#learn(trace_id, texts)
     }
+  }
+
+  /** Masks what these events and all remembered traces redact, of which the newest count. */
+  ofAll(events: readonly object[]): SecretHider {
+    const traces = Array.from(this.#traces.values(), ({ values }) => [...values])
+    const texts = [...events.map((event) => this.#textsOf(event)), ...traces].flat()
+    return quoteHider([...new Set(texts)].slice(-MOST_AT_ONCE), SHORTEST, this.#mask)
+  }
+
+  #textsOf(event: object): readonly string[] {
+    let texts = this.#events.get(event)
+    if (!texts) this.#events.set(event, (texts = maskedTexts(event, this.#redact(event))))
+    return texts
   }
 
   #learn(trace_id: string, texts: readonly string[]): void {

@@ -78,13 +78,13 @@ export class Recordings {
   #recording({ seq, id, payload, accepted_at, outcome, chain_seq }: Row): Recording {
     const logged = chain_seq === null ? null : this.#logged(id, chain_seq)
     const ended = outcome === null ? null : (JSON.parse(outcome) as Outcome)
+    const [event, scratch] = [JSON.parse(payload) as Event, ended ? this.#scratch(ended) : {}]
     return {
       seq,
       event_id: id,
       at: new Date(accepted_at).toISOString(),
       source: logged ? 'recorded' : 'rebuilt',
-      context:
-        logged ?? this.#rebuilt(seq, { event: JSON.parse(payload) as Event, at: accepted_at, scratch: ended ? this.#scratch(ended) : {} }),
+      context: logged ?? this.#parts.log.clean(this.#rebuilt(seq, { event, at: accepted_at, scratch })),
       decision: ended && this.#decision(ended),
     }
   }

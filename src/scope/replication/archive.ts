@@ -4,6 +4,7 @@ import { ARCHIVE_SCHEMA, encodeArchive, idHash, type ArchiveKind, type EncodedFi
 import type { EventOutcomes } from '../inbox/event-outcomes.ts'
 import type { EventRow, ExpiredEvents } from '../inbox/expired-events.ts'
 import type { ExpiredEntries } from '../log/expired-entries.ts'
+import { cleanedJson, type Log } from '../log/log.ts'
 import type { LogParts } from '../log/log-parts.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit, UnitOfWork } from '../storage/unit.ts'
@@ -40,6 +41,7 @@ type Parts = {
   entries: ExpiredEntries
   events: ExpiredEvents
   log_parts: LogParts
+  log: Pick<Log, 'clean'>
   outcomes: Pick<EventOutcomes, 'joined'>
   /** Called in the unit that deletes rows of the log. */
   beforeLoss: (unit: Unit) => void
@@ -110,11 +112,14 @@ export class Archive {
   }
 
   #events({ before, kept, floor }: Expired, day: string | null): Batch | null {
-    const { events, outcomes } = this.#parts
+    const { events, outcomes, log } = this.#parts
     const old = kept === null ? null : events.oldest({ before, kept, floor }, { ...MOST_ROWS, day })
     if (!old) return null
     const joined = outcomes.joined(old.rows.map(({ outcome }) => outcome))
-    const lines = old.rows.map((row, index) => ({ seq: row.seq, text: lineOf(row, joined[index] ?? null) }))
+    const lines = old.rows.map((row, index) => ({
+      seq: row.seq,
+      text: lineOf({ ...row, payload: cleanedJson(row.payload, log) }, joined[index] ?? null),
+    }))
     return { day: old.day, lines, ids: old.rows.map(({ id }) => id), remove: (unit) => events.remove(unit, old.rows) }
   }
 

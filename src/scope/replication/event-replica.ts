@@ -4,7 +4,7 @@ import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import { replicateEvents, type Report, type ScopeReport } from '../../store/replicate.ts'
 import type { Database } from '../storage/database.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
-import type { Log } from '../log/log.ts'
+import { cleanedJson, type Log } from '../log/log.ts'
 import { noteEntry, type Changes, type Traits } from './traits.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 
@@ -29,7 +29,7 @@ type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack' | 'agent' | keyo
 type Parts = {
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
   database: Database
-  log: Pick<Log, 'last' | 'read' | 'entry' | 'onAppend'>
+  log: Pick<Log, 'last' | 'read' | 'entry' | 'onAppend' | 'clean'>
   db: D1Database
   now: () => number
   scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>
@@ -166,6 +166,7 @@ export class EventReplica {
     const { agent } = scope()
     const reports = rows.map(({ discarded, failed_at, ...row }) => ({
       ...row,
+      payload: cleanedJson(row.payload, log),
       ...(changes.get(row.id) ?? { log_from: log.last, kinds: 0, skills: '' }),
       agent,
       stack: failed_at === null ? null : stackIn(log.entry(failed_at)),

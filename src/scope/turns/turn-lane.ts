@@ -205,9 +205,10 @@ export class Turns {
 
   /** Removes the deployment's secrets and reports a failure to the Worker's log. */
   #told(turn: Turn, ending: Ending): Ending {
-    const { scope, hide } = this.#parts
+    const { scope, hide, log } = this.#parts
     if (ending.error === null || ending.status === 'interrupted') return ending
-    const [error, stack] = [hide(ending.error), ending.stack ? hide(ending.stack) : null]
+    const quotes = log.masks.of(turn.head.trace_id)
+    const [error, stack] = [quotes.text(hide(ending.error)), ending.stack ? quotes.text(hide(ending.stack)) : null]
     const what = ending.status === 'waiting' ? 'A turn waits for the model' : `A turn ended as ${ending.status}`
     if (ending.status !== 'refused' && (ending.status !== 'waiting' || ending.fault))
       tellFailure({ what, scope, event_ids: turn.claimed.map(({ event }) => event.id), error, stack })

@@ -526,7 +526,9 @@ describe('the context of a reflex in the log', () => {
     const log = await logOf(stub)
     expect(log.map(({ kind }) => kind)).toContain('scratch-set')
     expect(JSON.stringify(log)).not.toContain('hush-')
-    expect(await stub.context(10)).toMatchObject({ scratch: { api_key: 'hush-b' } })
+    expect(await stub.context(10)).toMatchObject({ scratch: { api_key: expect.stringMatching(/^sha256:/) } })
+    const [row] = await inObject(stub, ({ storage }) => storage.sql.exec(`SELECT value FROM state WHERE key = 'scratch'`).toArray())
+    expect(row).toEqual({ value: '{"api_key":"hush-b"}' })
   })
 
   test('is in the log as it was hashed', async () => {
