@@ -50,7 +50,7 @@ export function apply(unit: Unit, decisions: readonly Decision[], { via, no_turn
     )
   for (const { stored, status, outcome } of rows) {
     const { seq, attempts, event } = stored
-    const row = { seq, id: event.id, trace_id: event.meta.trace_id, attempts }
+    const row = { seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id, attempts }
     if (outcome && status !== 'pending' && status !== 'processing') settlement.ended(unit, [row], { status, outcome })
   }
   retryFailed(unit, decisions, parts)
@@ -161,7 +161,7 @@ function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyPart
   proving.watch(unit, one, trials, acts && { by: 'reflex', acts })
   const { event, seq } = one
   const waits = row.in_context && row.status === 'pending'
-  if (!acts && !waits) proving.decided(unit, [{ seq, id: event.id, trace_id: event.meta.trace_id }], null)
+  if (!acts && !waits) proving.decided(unit, [{ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }], null)
   return next
 }
 

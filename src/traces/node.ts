@@ -2,7 +2,7 @@ import type { LogEntry } from '../contract/log-entry.ts'
 import type { Span, SpanKind, TraceStatus } from '../contract/reports/trace.ts'
 import { describe } from './describe.ts'
 import { spanKindOf, type Said } from './said.ts'
-import { runSpan, stepSpan } from './span-id.ts'
+import { queueSpan, runSpan, stepSpan } from './span-id.ts'
 
 /** An entry of a scope's log. */
 export type Logged = { scope: string; entry: LogEntry }
@@ -63,8 +63,32 @@ export function add(nodes: Map<string, Node>, { scope, entry }: Logged): Node {
   if (said.begins) Object.assign(node, { begun: true, ends: undefined })
   else node.ends = said.ends ?? node.ends
   Object.assign(node.attributes, said.attributes)
+  if (entry.kind === 'event-accepted' && entry.via === 'queue') addQueue(nodes, node)
   if (entry.kind === 'effect-started' && entry.step) addStep(nodes, entry.step, node)
   return node
+}
+
+/** The way through the queue ends with the acceptance. Its begin is known from most ids. */
+function addQueue(nodes: Map<string, Node>, event: Node): void {
+  const { scope, event_ids, attributes, started } = event
+  const span_id = queueSpan({ scope, id: event_ids[0] ?? '' })
+  if (nodes.has(span_id)) return
+  const operation = { 'messaging.operation.type': 'send', 'messaging.operation.name': 'send' }
+  const messaging = Object.entries(attributes).filter(([name]) => name.startsWith('messaging.'))
+  const queued_ms = Number(attributes['reflex.event.queued_ms'] ?? 0)
+  nodes.set(span_id, {
+    ...event,
+    span_id,
+    kind: 'queue',
+    name: `send ${scope}`,
+    begun: true,
+    ends: 'ok',
+    started: started - queued_ms,
+    ended: started,
+    attributes: { ...Object.fromEntries(messaging), ...operation },
+    children: [],
+  })
+  event.parent_id = span_id
 }
 
 /** A step is logged when it ends; until then its effect names it. */

@@ -7,10 +7,10 @@ const SCOPE = { name: 'reflex', version: '0.1.0' }
 /** Sampled. */
 const FLAGS = 1
 /** SpanKind and StatusCode of the protocol. */
-const [INTERNAL, SERVER, CLIENT, CONSUMER] = [1, 2, 3, 5]
+const [INTERNAL, SERVER, CLIENT, PRODUCER, CONSUMER] = [1, 2, 3, 4, 5]
 const ERROR = 2
 
-const kinds: Partial<Record<SpanKind, number>> = { event: CONSUMER, call: SERVER, model: CLIENT }
+const kinds: Partial<Record<SpanKind, number>> = { queue: PRODUCER, event: CONSUMER, call: SERVER, model: CLIENT }
 
 type AnyValue =
   | { stringValue: string }

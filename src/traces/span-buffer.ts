@@ -1,6 +1,5 @@
 import type { Span } from '../contract/reports/trace.ts'
 import { add, type Logged, type Node } from './node.ts'
-import { spanOf } from './span-id.ts'
 import { spansOf } from './tree.ts'
 
 /** Bounds of the spans that are held, by their number and by the JSON of their entries. */
@@ -25,8 +24,8 @@ export class SpanBuffer {
   /** Open spans of parts that were held for too long. */
   readonly #long = new Map<string, Held>()
   readonly #touched = new Set<Held>()
-  /** The traces of held events, by span. */
-  readonly #events = new Map<string, string>()
+  /** The spans of held events. */
+  readonly #events = new Map<string, Link>()
   readonly #links = new WeakMap<Node, Link[]>()
   #nodes = 0
   #characters = 0
@@ -57,15 +56,15 @@ export class SpanBuffer {
     this.#characters += characters
     this.#nodes += held.nodes.size - before
     this.#touched.add(held)
-    if (node.kind === 'event') this.#events.set(node.span_id, trace_id)
+    if (node.kind === 'event') this.#events.set(event_ids[0] ?? '', { trace_id, span_id: node.span_id })
     if (kind === 'turn-started') this.#links.set(node, this.#considered(event_ids, trace_id))
   }
 
   /** The events of a turn that belong to other traces. */
   #considered(event_ids: readonly string[], own: string): Link[] {
-    return event_ids.map(spanOf).flatMap((span_id) => {
-      const trace_id = this.#events.get(span_id)
-      return trace_id === undefined || trace_id === own ? [] : [{ trace_id, span_id }]
+    return event_ids.flatMap((id) => {
+      const event = this.#events.get(id)
+      return event === undefined || event.trace_id === own ? [] : [event]
     })
   }
 
@@ -109,7 +108,7 @@ export class SpanBuffer {
 
   #takeNodes({ trace_id }: Held, nodes: Map<string, Node>, taken: Taken): void {
     for (const [span_id, node] of nodes) {
-      this.#events.delete(span_id)
+      if (node.kind === 'event') this.#events.delete(node.event_ids[0] ?? '')
       // A later entry about a span that was taken.
       const is_remark = !node.begun && !node.ends && !node.contains
       const is_lost = !is_remark && (node.kind === 'event' ? !node.begun || !node.ends : !node.ends && !node.contains)

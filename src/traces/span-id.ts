@@ -11,6 +11,10 @@ export function spanOf(id: string): string {
   return high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
 }
 
+/** Ids of events are unique in their scope. */
+export const eventSpan = ({ scope, id }: { scope: string; id: string }): string => spanOf(`event:${scope}:${id}`)
+/** The way of an event through the queue. */
+export const queueSpan = ({ scope, id }: { scope: string; id: string }): string => spanOf(`queue:${scope}:${id}`)
 /** A run that resumes after a crash continues its span. */
 export const runSpan = (run_id: string): string => spanOf(`run:${run_id}`)
 export const stepSpan = (run_id: string, phase: string, index: number): string => spanOf(`run:${run_id}:${phase}:${index}`)

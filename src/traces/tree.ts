@@ -1,6 +1,5 @@
 import type { Span, Trace } from '../contract/reports/trace.ts'
 import { add, isOutcome, iso, settle, shown, statusOf, type Logged, type Node } from './node.ts'
-import { spanOf } from './span-id.ts'
 
 /** Deeper spans hang below this level: JSON is read and written recursively. */
 const DEEPEST = 100
@@ -45,8 +44,9 @@ export function spansOf(nodes: Map<string, Node>): Omit<Span, 'children'>[] {
 /** Links each node to its parent, and returns those without one, in the order of the log. */
 function linked(nodes: Map<string, Node>): Node[] {
   const parents = new Map<Node, Node>()
+  const events = new Map(Array.from(nodes.values()).flatMap((node) => (node.kind === 'event' ? [[eventKey(node), node]] : [])))
   for (const node of nodes.values()) {
-    const parent = (node.parent_id === null ? undefined : nodes.get(node.parent_id)) ?? eventOf(nodes, node)
+    const parent = (node.parent_id === null ? undefined : nodes.get(node.parent_id)) ?? eventOf(events, node)
     if (parent) parents.set(node, parent)
   }
   const depths = new Map<Node, number>()
@@ -78,10 +78,12 @@ function linked(nodes: Map<string, Node>): Node[] {
   return roots
 }
 
+const eventKey = ({ scope, event_ids: [id = ''] }: Pick<Node, 'scope' | 'event_ids'>): string => `${scope}:${id}`
+
 /** The event that a span without a known parent is about, such as a turn of another trace. */
-function eventOf(nodes: Map<string, Node>, node: Node): Node | undefined {
-  const spans = node.event_ids.map(spanOf).filter((span_id) => span_id !== node.span_id && nodes.has(span_id))
-  return spans.length > 0 ? nodes.get(spans.at(-1) ?? '') : undefined
+function eventOf(events: Map<string, Node>, node: Node): Node | undefined {
+  const about = node.event_ids.map((id) => events.get(eventKey({ scope: node.scope, event_ids: [id] })))
+  return about.findLast((event) => event !== undefined && event !== node)
 }
 
 /** The caller's own span, known by its id alone, above several spans. */

@@ -25,6 +25,8 @@ export const spanKinds = [
   'timer',
   'caller',
   'note',
+  // Kinds have bits in D1, so that new ones come last.
+  'queue',
 ] as const
 export type SpanKind = (typeof spanKinds)[number]
 

@@ -17,7 +17,7 @@ export type Failure = Backoff & { error: string; log_seq?: number }
  * as all do that are cancelled or dead-lettered.
  */
 export type End = { status: OutcomeStatus; outcome: Outcome; error?: string | null; attempts?: 0 | 1; leaves?: boolean }
-export type Settled = { seq: number; id: string; trace_id: string; attempts: number }
+export type Settled = { seq: number; scope: string; id: string; trace_id: string; attempts: number }
 export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
 
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
@@ -133,7 +133,7 @@ export class Inbox {
     const rows = unit.allOf<Settled>(
       seqs,
       `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, attempts = attempts + ?6, ack_token = NULL, lease_until = NULL, parked = NULL, parked_at = NULL
-        WHERE seq IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing') RETURNING seq, id, trace_id, attempts`,
+        WHERE seq IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing') RETURNING seq, scope, id, trace_id, attempts`,
       status,
       JSON.stringify(outcome),
       error,
@@ -185,7 +185,7 @@ export class Inbox {
     const rows = unit.allOf<Settled>(
       ids,
       `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL
-        WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
+        WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, scope, id, trace_id, attempts`,
     )
     this.#open += rows.length
     return rows
@@ -195,22 +195,22 @@ export class Inbox {
     const rows = unit.allOf<Settled>(
       ids,
       `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true'))
-        WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, id, trace_id, attempts`,
+        WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, scope, id, trace_id, attempts`,
     )
     unit.log(...rows.map((row) => ({ ...eventHead(row), kind: 'event-discarded', by }) as const))
     return rows
   }
 
   #failed(unit: Unit, rows: Row[], { error, log_seq }: { error: string; log_seq?: number }): Failed[] {
-    const traces = new Map(
+    const known = new Map(
       unit
-        .all<{ seq: number; trace_id: string }>(
-          'SELECT seq, trace_id FROM events WHERE seq IN (SELECT value FROM json_each(?))',
+        .all<{ seq: number; scope: string; trace_id: string }>(
+          'SELECT seq, scope, trace_id FROM events WHERE seq IN (SELECT value FROM json_each(?))',
           JSON.stringify(rows.map((row) => row['seq'])),
         )
-        .map(({ seq, trace_id }) => [seq, trace_id]),
+        .map(({ seq, ...known }) => [seq, known]),
     )
-    const failed = rows.map((row) => ({ ...(row as unknown as Failed), trace_id: traces.get(Number(row['seq'])) ?? '' }))
+    const failed = rows.map((row) => ({ ...(row as unknown as Failed), ...known.get(Number(row['seq'])) }))
     const dead = failed.filter(({ status }) => status === 'dead_lettered').map(({ seq }) => seq)
     this.#open -= dead.length
     if (dead.length > 0) {

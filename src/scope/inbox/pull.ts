@@ -118,7 +118,7 @@ function returned(unit: Unit, claim_id: string): Settled[] {
   return unit.all<Settled>(
     `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = 0,
       ack_token = NULL, lease_until = NULL WHERE ${OF_CLAIM}
-      RETURNING seq, id, trace_id, attempts`,
+      RETURNING seq, scope, id, trace_id, attempts`,
     claimToken(claim_id),
   )
 }

@@ -1,21 +1,21 @@
-import { runSpan, spanOf, stepSpan } from '../../traces/span-id.ts'
+import { eventSpan, runSpan, spanOf, stepSpan } from '../../traces/span-id.ts'
 import { type Event, newSpanId, newTraceId } from '../../core/event.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 
-export const eventHead = (event: { id: string; trace_id: string }): EntryHead => ({
+export const eventHead = (event: { scope: string; id: string; trace_id: string }): EntryHead => ({
   trace_id: event.trace_id,
-  span_id: spanOf(event.id),
+  span_id: eventSpan(event),
   parent_id: null,
   event_ids: [event.id],
   duration_ms: null,
 })
 
 /** Later entries of the span, written by `eventHead`, do not repeat its parent. */
-export function headOf({ id, meta: { trace_id, parent_id, causation_id } }: Event): EntryHead {
-  const cause = causation_id === null ? null : spanOf(causation_id)
-  return { ...eventHead({ id, trace_id }), parent_id: parent_id ?? cause }
+export function headOf({ scope, id, meta: { trace_id, parent_id, causation_id } }: Event): EntryHead {
+  const cause = causation_id === null ? null : eventSpan({ scope, id: causation_id })
+  return { ...eventHead({ scope, id, trace_id }), parent_id: parent_id ?? cause }
 }
 
 /** An event that a span of its trace sends names that span. */
@@ -33,7 +33,7 @@ export function turnHead(events: readonly Event[], span_id: string): EntryHead {
   return {
     trace_id: newest?.meta.trace_id ?? newTraceId(),
     span_id,
-    parent_id: newest ? spanOf(newest.id) : null,
+    parent_id: newest ? eventSpan(newest) : null,
     event_ids: events.slice(-limits.listed_ids).map(({ id }) => id),
     ...(events.length > limits.listed_ids && { event_count: events.length }),
     duration_ms: null,
@@ -43,7 +43,8 @@ export function turnHead(events: readonly Event[], span_id: string): EntryHead {
 export const childHead = (parent: EntryHead): EntryHead => childAt(parent, newSpanId())
 
 /** The span of a reflex's run on an event, also for the action that follows. */
-export const reflexHead = (event: Event, reflex_id: string): EntryHead => childAt(headOf(event), spanOf(`reflex:${event.id}:${reflex_id}`))
+export const reflexHead = (event: Event, reflex_id: string): EntryHead =>
+  childAt(headOf(event), spanOf(`reflex:${event.scope}:${event.id}:${reflex_id}`))
 
 /** A span in the trace of the causing request, or in a new trace. */
 export const scopeHead = (trace: TraceContext = { trace_id: newTraceId(), parent_id: null }): EntryHead => ({

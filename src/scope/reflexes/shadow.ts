@@ -92,7 +92,7 @@ export class Proving {
   }
 
   /** Compares shadow actions with a turn's decision; null if no turn will decide. */
-  decided(unit: Unit, events: readonly { seq: number; id: string; trace_id: string }[], decision: Decision | null): void {
+  decided(unit: Unit, events: readonly { seq: number; scope: string; id: string; trace_id: string }[], decision: Decision | null): void {
     if (this.#waiting === 0 || events.length === 0) return
     const { programs } = this.#parts
     const rows = unit.allOf<Trial>(

@@ -7,11 +7,11 @@ export type Traits = { log_from: number; kinds: number; skills: string }
 
 export type Changes = Map<string, Traits>
 
-type About = Pick<NewEntry, 'kind' | 'event_ids'> & { skill_id?: unknown }
+type About = Pick<NewEntry, 'kind' | 'event_ids'> & { skill_id?: unknown; via?: unknown }
 
 /** Notes the events that an entry names. */
-export function noteEntry(changes: Changes, { kind, event_ids, skill_id }: About, seq: number): void {
-  const bit = bitOf(spanKindOf(kind))
+export function noteEntry(changes: Changes, { kind, event_ids, skill_id, via }: About, seq: number): void {
+  const bit = bitOf(spanKindOf(kind)) | (via === 'queue' ? bitOf('queue') : 0)
   const skill = typeof skill_id === 'string' ? `\n${skill_id}\n` : ''
   for (const id of event_ids) {
     const known = changes.get(id)

@@ -58,7 +58,7 @@ export class TurnLedger {
         turn.acts.push(...memory.mergeScratch(unit, seen.scratch, seen.context.scratch))
         proving.decided(
           unit,
-          claimed.map(({ seq, event }) => ({ seq, id: event.id, trace_id: event.meta.trace_id })),
+          claimed.map(({ seq, event }) => ({ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id })),
           { by: 'turn', acts: turn.acts },
         )
         const seqs = seqsOf(claimed)

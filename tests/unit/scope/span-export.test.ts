@@ -6,7 +6,7 @@ import { SpanExport } from '../../../src/scope/replication/span-export.ts'
 import type { Database } from '../../../src/scope/storage/database.ts'
 import type { Alarm } from '../../../src/scope/upkeep/alarm.ts'
 import { otlpTargetOf, type OtlpVariables } from '../../../src/traces/otlp-target.ts'
-import { spanOf } from '../../../src/traces/span-id.ts'
+import { eventSpan } from '../../../src/traces/span-id.ts'
 import { attributesOf, spansIn, type OtlpSpan } from '../../support/otlp/schema.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
@@ -88,7 +88,7 @@ let events = 0
 function event(status = 'completed', trace_id = newTraceId()) {
   events += 1
   const id = `e-${events}`
-  const head = { trace_id, span_id: spanOf(id), event_ids: [id] }
+  const head = { trace_id, span_id: eventSpan({ scope: 'ops', id }), event_ids: [id] }
   const begin = { ...head, kind: 'event-accepted', event_type: 'note', source: 'test', via: 'http' }
   const end = {
     ...head,

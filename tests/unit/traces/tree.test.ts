@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
 import type { Span } from '../../../src/contract/reports/trace.ts'
-import { runSpan, spanOf, stepSpan } from '../../../src/traces/span-id.ts'
+import { eventSpan, queueSpan, runSpan, stepSpan } from '../../../src/traces/span-id.ts'
 import { buildTrace } from '../../../src/traces/tree.ts'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -17,7 +17,7 @@ function logged(ms: number, fields: Record<string, unknown>) {
   return { scope: 'ops', entry: entry as unknown as LogEntry }
 }
 
-const event = spanOf('e')
+const event = eventSpan({ scope: 'ops', id: 'e' })
 const usage = { input_tokens: 10, output_tokens: 2, cost_usd: 0.5, model_calls: 1 }
 const accepted = (ms = 0) =>
   logged(ms, { span_id: event, parent_id: CALLER, kind: 'event-accepted', event_type: 'ws.message', source: 'ws:a', via: 'http' })
@@ -104,28 +104,46 @@ describe('a trace', () => {
   })
 
   test('has the span of its caller as the root of several events', () => {
-    const other = logged(1, { ...accepted().entry, seq: 99, span_id: spanOf('f'), event_ids: ['f'] })
+    const other = logged(1, { ...accepted().entry, seq: 99, span_id: eventSpan({ scope: 'ops', id: 'f' }), event_ids: ['f'] })
     const trace = buildTrace(TRACE, [accepted(), settled(5), other])
     expect(trace?.root).toMatchObject({ span_id: CALLER, kind: 'caller', status: 'running' })
     expect(trace?.root.children).toHaveLength(2)
   })
 
   test('has the turn of another trace that considered its event', () => {
-    const foreign = { trace_id: 'f'.repeat(32), parent_id: spanOf('newest'), event_ids: ['e', 'newest'] }
+    const foreign = { trace_id: 'f'.repeat(32), parent_id: eventSpan({ scope: 'ops', id: 'newest' }), event_ids: ['e', 'newest'] }
     const other = logged(5, { span_id: turn, ...foreign, kind: 'turn-started', turn_id: 't', agent: 'guard', attempts: 0 })
     expect(path(buildTrace(TRACE, [accepted(), other])?.root as Span)).toBe('process ops > invoke_agent guard')
   })
 
-  test('has the time that an event was in the queue, if its id has the time', () => {
+  test('has a span for the way of an event through the queue, and its time, if its id has the time', () => {
     const id = '019a9a00-0000-7000-8000-000000000000'
     const at = new Date(0x019a9a000000 + 250).toISOString()
-    const attributesOf = (via: string, event_id: string) => {
+    const treeOf = (via: string, event_id: string) => {
       const event = { event_type: 'test.note', source: 'x', via, event_ids: [event_id] }
-      return buildTrace(TRACE, [logged(0, { span_id: 'x', kind: 'event-accepted', at, ...event })])?.root.attributes
+      return buildTrace(TRACE, [logged(0, { span_id: 'x', parent_id: CALLER, kind: 'event-accepted', at, ...event })])?.root as Span
     }
+    const attributesOf = (via: string, event_id: string) => flat(treeOf(via, event_id)).at(-1)?.attributes
+    const span_id = queueSpan({ scope: 'ops', id })
+    const queue = { span_id, parent_id: CALLER, kind: 'queue', name: 'send ops', status: 'ok', duration_ms: 250 }
+    const event = { span_id: 'x', parent_id: span_id, kind: 'event' }
+    expect(flat(treeOf('queue', id))).toMatchObject([queue, event])
+    expect(flat(treeOf('http', id))).toMatchObject([{ ...event, parent_id: CALLER }])
     expect(attributesOf('queue', id)).toMatchObject({ 'reflex.event.queued_ms': 250 })
     expect(attributesOf('queue', 'mine')).not.toHaveProperty(['reflex.event.queued_ms'])
     expect(attributesOf('http', id)).not.toHaveProperty(['reflex.event.queued_ms'])
+  })
+
+  test('keeps apart the events of two scopes that have the same id', () => {
+    const [one, other] = ['ops', 'chat'].map((scope) => {
+      const span_id = eventSpan({ scope, id: 'e' })
+      return [accepted(), settled(5)].map(({ entry }) => ({ scope, entry: { ...entry, span_id } }))
+    }) as [ReturnType<typeof accepted>[], ReturnType<typeof accepted>[]]
+    const trace = buildTrace(TRACE, [...one, ...other])
+    expect(trace?.root.children.map(({ name, attributes }) => [name, attributes['reflex.scope']])).toEqual([
+      ['process ops', 'ops'],
+      ['process chat', 'chat'],
+    ])
   })
 
   test('leaves long values to the log', () => {

@@ -93,7 +93,7 @@ describe('an event of a traced caller', () => {
       'a socket',
       (scope: string, { traceparent }: ReturnType<typeof caller>) => sendBySocket(scope, { type: 'test.note', text: 'go', traceparent }),
     ],
-  ])('by %s gives one tree, down to the request of its tool', async (_, sendOne) => {
+  ])('by %s gives one tree, down to the request of its tool', async (by, sendOne) => {
     const scope = await scopeWith({ http_tools: [open] })
     opens(scope)
     const from = caller()
@@ -103,9 +103,10 @@ describe('an event of a traced caller', () => {
       trace_id: from.trace_id,
       scopes: [scope],
       status: 'ok',
-      root: { parent_id: from.span_id, kind: 'event' },
+      root: { parent_id: from.span_id, kind: by === 'the queue' ? 'queue' : 'event' },
     })
-    expect(pathTo('effect', trace.root)).toEqual([`process ${scope}`, 'invoke_agent test-agent', 'execute_tool http.tickets.open'])
+    const hop = by === 'the queue' ? [`send ${scope}`] : []
+    expect(pathTo('effect', trace.root)).toEqual([...hop, `process ${scope}`, 'invoke_agent test-agent', 'execute_tool http.tickets.open'])
     const { span_id } = spanOfKind('effect', trace)
     expect(world.requests.map(({ headers }) => headers.get('traceparent'))).toEqual([`00-${from.trace_id}-${span_id}-01`])
   })
