@@ -158,6 +158,17 @@ export type EntryBody =
   | { kind: 'clock-corrected'; ahead_ms: number }
   /** Work that crashed the scope repeatedly and is no longer started automatically. */
   | { kind: 'work-parked'; work: WorkKind; id: string; deaths: number; reason: string }
+  /** A trace or a range was decided again. It changed nothing but the log. */
+  | {
+      kind: 'replay-done'
+      mode: 'pinned' | 'what_if'
+      of: { trace_id: string } | { since: string; until: string }
+      changes_hash?: string | undefined
+      compared: number
+      changed: number
+      unknown: number
+      by: string
+    }
   | { kind: 'timer-skipped'; timer_name: string; due_at: string; reason: string }
   | { kind: 'context-trimmed'; count: number; context_limit: number }
 

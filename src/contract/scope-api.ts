@@ -3,7 +3,7 @@ import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
 import type { Decider } from './approval.ts'
 import type { EventOutcome, EventReceipt, EventRecord } from './event-record.ts'
-import type { LogEntry, Via } from './log-entry.ts'
+import type { EntryBody, LogEntry, Via } from './log-entry.ts'
 import type { CallKeys, ToolCall } from './reflex.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './schedule.ts'
@@ -38,6 +38,14 @@ export type TraceRecording = {
   events: { seq: number; event: Event }[]
   parts: Record<string, unknown>
 }
+/** At most `limit` entries after a place, or from a time (ms) on. */
+export type LogRange = { since: number; after: number | null; limit: number }
+/** Entries of all traces. `next` and `unavailable` are those of LogRead. */
+export type RangeRecording = TraceRecording & Pick<LogRead, 'next' | 'unavailable'>
+
+/** The outcome of a replay, for the log of the scope that was replayed. */
+export type ReplayNote = Omit<Extract<EntryBody, { kind: 'replay-done' }>, 'kind' | 'by'>
+
 /**
  * Entries of a trace or of a kind. `related` adds those about events of the trace, of which it may
  * name some, such as turns of other traces.
@@ -91,8 +99,13 @@ export interface ScopeApi {
   /** Returns the newest events; `before` is the `next_cursor` of the previous page. */
   context(limit: number, before?: number): Promise<ContextView>
   readLog(after: number, limit: number, before?: number, only?: LogFilter): Promise<LogRead>
-  /** JSON of a TraceRecording, or of null if the log does not name the trace. */
-  recording(trace_id: string): Promise<string>
+  /**
+   * JSON of the TraceRecording of a trace, or of null if the log does not name it; or JSON of a
+   * RangeRecording.
+   */
+  recording(of: string | LogRange): Promise<string>
+  /** Logs that a replay of this scope was made. `by` is a name. */
+  replayed(note: ReplayNote, by: string, trace?: TraceContext): Promise<void>
   event(id: string): Promise<EventRecord | null>
   /** An event that retention has moved to the archive. */
   archivedEvent(id: string): Promise<Result<{ record: EventRecord | null }>>

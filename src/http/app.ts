@@ -29,6 +29,7 @@ import { scopeRoutes } from './scopes/scopes.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
 import { statisticsRoutes } from './operations/statistics.ts'
 import { timerRoutes } from './scopes/timers.ts'
+import { rangeReplayRoutes } from './traces/range.ts'
 import { traceReplayRoutes } from './traces/routes.ts'
 import { traceRoutes } from './traces/traces.ts'
 
@@ -79,6 +80,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', statisticsRoutes)
     .route('/', prometheusRoutes)
     .route('/', traceReplayRoutes)
+    .route('/', rangeReplayRoutes)
     .route('/', traceRoutes)
   for (const { routes } of agents.agents) if (routes) app.route('/', routes)
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)

@@ -92,7 +92,7 @@ export class RecordedModel implements LanguageModelV4 {
     const [call] = index === -1 ? [] : this.#left.splice(index, 1)
     const model = live?.name ?? call?.model
     if (call && model === call.model) {
-      comparison.same(call)
+      comparison.same(call, 'model')
       return call
     }
     if (call) comparison.diverge(call, 'model', { path: '/model', recorded: call.model, replayed: model })

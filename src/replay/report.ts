@@ -34,11 +34,15 @@ export const isMasked = (value: unknown): boolean => /\[(?:secret|redacted)\]|\b
 type At = Pick<LogEntry, 'span_id'>
 type Pair = { recorded: unknown; replayed: unknown }
 
+type Tally = { same: number; changed: number; unknown: number }
+
 /** Collects what a replay compares. */
 export class Comparison {
   compared = 0
   /** Number of those that differ. */
   changed = 0
+  /** Decisions by their kind. */
+  readonly decisions: Record<string, Tally> = {}
   readonly divergences: Divergence[] = []
   readonly unknown: UnknownDecision[] = []
   /** The entries that were compared or are unknown. */
@@ -50,14 +54,15 @@ export class Comparison {
     this.covered.add(at)
     const found = differences(recorded, replayed)
     this.divergences.push(...found.map((difference) => ({ span_id, kind, ...difference })))
-    if (found.length > 0) this.changed += 1
+    this.#count(kind, found.length > 0 ? 'changed' : 'same')
     return found.length === 0
   }
 
   /** An entry whose equality was found otherwise, such as by a hash. */
-  same(at: At): void {
+  same(at: At, kind: string): void {
     this.compared += 1
     this.covered.add(at)
+    this.#count(kind, 'same')
   }
 
   /** Like `compare`, for a decision on masked values: a difference may be due to the mask. */
@@ -70,13 +75,20 @@ export class Comparison {
     const { span_id } = at
     this.compared += 1
     this.covered.add(at)
-    this.changed += 1
+    this.#count(kind, 'changed')
     this.divergences.push({ span_id, kind, ...difference })
   }
 
   cannot(at: At, kind: string, reason: string): void {
     const { span_id } = at
     this.covered.add(at)
+    this.#count(kind, 'unknown')
     this.unknown.push({ span_id, kind, reason })
+  }
+
+  #count(kind: string, outcome: keyof Tally): void {
+    const tally = (this.decisions[kind] ??= { same: 0, changed: 0, unknown: 0 })
+    tally[outcome] += 1
+    if (outcome === 'changed') this.changed += 1
   }
 }

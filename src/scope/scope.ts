@@ -17,7 +17,7 @@ import { CALLER } from './upkeep/guard.ts'
 import { isLaid, laySchema } from './storage/lay-schema.ts'
 import { OwnWork } from './upkeep/own-work.ts'
 import { reopen } from './inbox/reopen.ts'
-import { recordingOf } from './log/trace-recording.ts'
+import { rangeOf, recordingOf } from './log/trace-recording.ts'
 import { contextOf, stateOf } from './state.ts'
 
 /**
@@ -65,8 +65,8 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return this.#parts.history.log(after, limit, before, only)
   }
 
-  async recording(trace_id: string) {
-    return JSON.stringify(await recordingOf(this.#parts, trace_id))
+  async recording(of: string | api.LogRange) {
+    return JSON.stringify(await (typeof of === 'string' ? recordingOf(this.#parts, of) : rangeOf(this.#parts, of)))
   }
 
   async event(id: string) {
@@ -141,11 +141,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
   }
 
   async cancel(reason: string, by: string) {
-    const { unit, turns } = this.#parts
-    const stopped = unit((unit) => turns.cancel(unit, reason, by))
-    if (!stopped) return { cancelled: false, turn_id: null, events: 0 }
-    turns.stop(stopped)
-    return { cancelled: true, turn_id: stopped.turn.turn_id, events: stopped.turn.claimed.length }
+    return this.#parts.turns.cancelCurrent(reason, by)
   }
 
   async setTimer(name: string, schedule: Schedule, by: string, trace?: api.TraceContext) {
@@ -177,6 +173,10 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
 
   async callTool(call: api.OperatorCall, by: string) {
     return this.#parts.operator_calls.call(call, by)
+  }
+
+  async replayed(note: api.ReplayNote, by: string, trace?: api.TraceContext) {
+    this.#parts.operator_calls.replayed(note, by, trace)
   }
 
   async workState(work: api.KeyedWork) {

@@ -37,6 +37,14 @@ function queued(id: string, at: string): Record<string, unknown> {
 
 /** Names and attributes by the semantic conventions that docs/observability.md names. */
 const describers: Describers = {
+  'replay-done': ({ mode, compared, changed, unknown, by }) =>
+    note('replay', {
+      'reflex.replay.mode': mode,
+      'reflex.replay.compared': compared,
+      'reflex.replay.changed': changed,
+      'reflex.replay.unknown': unknown,
+      'enduser.id': by,
+    }),
   'call-received': ({ call, name, by }) => ({
     name: `${call === 'skill' ? 'propose' : 'call'} ${name}`,
     contains: true,

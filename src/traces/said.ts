@@ -47,6 +47,7 @@ const kinds: Record<EntryKind, SpanKind> = {
   'timer-set': 'timer',
   'timer-removed': 'timer',
   'timer-skipped': 'timer',
+  'replay-done': 'note',
   'clock-corrected': 'note',
   'work-parked': 'note',
   'context-trimmed': 'note',

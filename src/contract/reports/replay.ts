@@ -50,3 +50,47 @@ export const replayReport = z
   })
   .meta({ id: 'ReplayReport' })
 export type ReplayReport = z.infer<typeof replayReport>
+
+const example = decision.extend({
+  trace_id: text,
+  at: text,
+  event_id: text.nullable(),
+  path: text,
+  recorded: z.unknown(),
+  replayed: z.unknown(),
+  why: text.describe('Why this one was chosen.'),
+  alike: count.describe('Number of decisions that changed in the same way, this one included.'),
+})
+export type ReplayExample = z.infer<typeof example>
+
+export const rangeReport = z
+  .object({
+    scope: text,
+    mode: replayMode,
+    since: text,
+    until: text,
+    equivalent: z.boolean().describe('True if nothing diverged. Unknown decisions do not count as divergences.'),
+    entries: count.describe('Log entries read.'),
+    events: count.describe('Events accepted in the range.'),
+    same: count,
+    changed: count,
+    unknown: count,
+    decisions: z
+      .record(text, z.object({ same: count, changed: count, unknown: count }))
+      .describe('By kind: `filter`, `reflex`, `turn`, `model`, `gate`, …'),
+    reasons: z.array(z.object({ reason: text, count })).describe('The most frequent reasons of unknown decisions.'),
+    effects: z.object({ appear: count, vanish: count }).describe('Effects that only one side has.'),
+    examples: z.array(example).max(10).describe('The most telling changes, first those that the world outside would notice.'),
+    recorded: side,
+    replayed: side,
+    changes_hash: text.optional(),
+    spent: spent.optional(),
+    next_cursor: text
+      .nullable()
+      .describe('Null if the range is complete. Else pass it as `cursor` for the rest, which starts from what was recorded.'),
+  })
+  .meta({ id: 'RangeReport', description: 'A replay of a time range. `duration_ms` of a side is the time that turns and actions took.' })
+export type RangeReport = z.infer<typeof rangeReport>
+
+export const rangeProgress = z.object({ entries: count, events: count, same: count, changed: count, unknown: count, at: text.nullable() })
+export type RangeProgress = z.infer<typeof rangeProgress>

@@ -24,7 +24,7 @@ async function taken<Value>({ parts }: TraceRecording, hash: string, hashOf: (va
 }
 
 /** The log has the code, also of a deleted reflex; older logs name a version of the registry. */
-async function programsOf(env: Env, recorded: TraceRecording): Promise<Recording['programs']> {
+export async function programsOf(env: Env, recorded: TraceRecording): Promise<Recording['programs']> {
   const { entries } = recorded
   const named = new Map<string, { id: string; version: number; hash: string }>()
   for (const entry of entries) {
@@ -47,7 +47,7 @@ async function programsOf(env: Env, recorded: TraceRecording): Promise<Recording
   )
 }
 
-async function manifestsOf(env: Env, recorded: TraceRecording): Promise<Recording['manifests']> {
+export async function manifestsOf(env: Env, recorded: TraceRecording): Promise<Recording['manifests']> {
   const named = new Map<string, { id: string; version: string }>()
   for (const { kind, manifest_hash, manifests, skill_id, version } of recorded.entries as (LogEntry & Record<string, unknown>)[]) {
     if (typeof manifest_hash === 'string') named.set(manifest_hash, { id: String(skill_id), version: String(version) })

@@ -1,24 +1,20 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { jsonValue } from '../../base/json.ts'
-import { deploymentHider } from '../../base/secrets.ts'
 import { replayReport, type ReplayReport } from '../../contract/reports/replay.ts'
 import { scopeName } from '../../core/event.ts'
-import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { openRecording, RECORDING_SCHEMA, type Recording } from '../../replay/recording.ts'
 import { replay } from '../../replay/replay.ts'
 import { isBasis } from '../../replay/what-if/changes.ts'
 import { whatIf } from '../../replay/what-if/what-if.ts'
-import { cleanerOf, type ReplayHost } from '../../replay/source.ts'
-import { deploymentMask } from '../../traces/keyed-hash.ts'
-import type { AgentRegistry } from '../../agent/registry.ts'
-import type { Env } from '../../env.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes } from '../describe/describe.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { invalid, refuseInvalid } from '../problems/refusals.ts'
 import { replayRequest, resolveChanges, type Asked } from './changes.ts'
 import { exportTrace } from './export.ts'
+import { hostOf } from './host.ts'
+import { logReplay } from './log-replay.ts'
 import { scopeOfTrace } from './trace-scope.ts'
 
 const route = routes('Traces')
@@ -81,12 +77,6 @@ const replayedFile = route('post /v1/replay', 'replayFile', 'Replay an exported 
   responses: { 200: json(replayReport, 'The comparison.'), ...problems(400, 413, 415) },
 })
 
-const hostOf = (env: Env, agents: AgentRegistry): ReplayHost => ({
-  agents,
-  sandbox: isolateSandbox,
-  cleaner: cleanerOf((value) => deploymentHider(env).value(value), deploymentMask(env)),
-})
-
 export const traceReplayRoutes = resource()
   .openapi(exported, async (c) => {
     const { trace_id } = c.req.valid('param')
@@ -99,7 +89,10 @@ export const traceReplayRoutes = resource()
     const scope = await scopeOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
     const found = await exportTrace(c.env, scope, trace_id)
     const asked = refuseInvalid({ target: 'json', ...replayRequest.safeParse(jsonValue(await c.req.text()) ?? {}) })
-    return c.json(await replayOf(found, asked, c), 200)
+    const report = await replayOf(found, asked, c)
+    const { mode, changes_hash, compared, changed, unknown } = report
+    await logReplay(c, { mode, of: { trace_id }, changes_hash, compared, changed, unknown: unknown.length }, scope)
+    return c.json(report, 200)
   })
   .openapi(replayedFile, async (c) => {
     const opened = await openRecording(await c.req.text())

@@ -6,6 +6,10 @@ export class Decisions extends Comparison {
   override compare(...[at, kind, { recorded, replayed }]: Parameters<Comparison['compare']>): boolean {
     return super.compare(at, kind, { recorded: decidedIn(recorded), replayed: decidedIn(replayed) })
   }
+
+  override compareMasked(...[at, kind, { recorded, replayed }]: Parameters<Comparison['compareMasked']>): void {
+    super.compareMasked(at, kind, { recorded: decidedIn(recorded), replayed: decidedIn(replayed) })
+  }
 }
 
 /** Entries of skill sessions as far as they are decisions; other values as they are. */

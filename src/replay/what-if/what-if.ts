@@ -1,5 +1,6 @@
 import type { ReplayReport, ReplaySide } from '../../contract/reports/replay.ts'
 import type { EffectChange, ReplayChanges } from '../../contract/reports/what-if.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
 import type { ReflexReference } from '../../contract/reflex.ts'
 import { hashJson } from '../../base/json.ts'
 import type { Link } from '../../reflexes/decide.ts'
@@ -51,19 +52,27 @@ export async function whatIf(recording: Recording, resolved: Resolved, host: Rep
   }
 }
 
-type WhatIf = Around & { effects: () => EffectChange[]; side: (recorded: ReplaySide, replayed: ReplaySide) => ReplaySide }
+type WhatIf = Around & {
+  world: World
+  effects: () => EffectChange[]
+  side: (recorded: ReplaySide, replayed: ReplaySide) => ReplaySide
+}
 
-export function aroundOf(recording: Recording, resolved: Resolved, host: ReplayHost): WhatIf {
+/** `earlier` is the world of the part of the range before. */
+export function aroundOf(recording: Recording, resolved: Resolved, host: ReplayHost, earlier?: World): WhatIf {
   const source = new Source(recording)
   const comparison = new Decisions()
   const recorded = asRecorded(source)
   const patch = settingsChange(resolved.changes)
   const live = liveOf(resolved)
-  const world = new World({
-    link: (reference, steps) => linkWith(reference, steps, { scope: recording.scope, given, resolved }),
+  const parts = {
+    link: (reference: ReflexReference, steps: readonly ReflexEntry[]) =>
+      linkWith(reference, steps, { scope: recording.scope, given, resolved }),
     clean: host.cleaner(recording.settings),
-    cannot: (at, kind, reason) => comparison.cannot(at, kind, reason),
-  })
+    cannot: (at: LogEntry, kind: string, reason: string) => comparison.cannot(at, kind, reason),
+  }
+  const world = earlier ?? new World(parts)
+  world.enter(parts)
   const given: Given = {
     ...recorded,
     basisOf(entry) {
@@ -88,7 +97,7 @@ export function aroundOf(recording: Recording, resolved: Resolved, host: ReplayH
       unanswered: live.unanswered,
     }
   }
-  return { source, host, given, comparison, side, effects }
+  return { source, host, given, comparison, world, side, effects }
 }
 
 const SIGN = { appears: 1, vanishes: -1 } as const

@@ -30,22 +30,27 @@ const MOST_FATES = 20_000
  * took, what they wrote to the scratch, and which events turns consider.
  */
 export class World implements Departures {
-  /** Since `effects` was last taken. */
   effects: EffectChange[] = []
-  readonly link: (reference: ReflexReference, steps: readonly ReflexEntry[]) => Link
-  readonly #clean: (value: unknown) => unknown
+  #parts: Parts
   readonly #histories = new Map<string, History>()
   readonly #scratch = new Map<string, Written>()
   readonly #keys = new Map<string, boolean>()
   readonly #fates = new Map<number, Fate>()
   /** Events whose reflex would not emit what it emitted. */
   readonly #silent = new Set<string>()
-  readonly #cannot: Parts['cannot']
 
-  constructor({ link, clean, cannot }: Parts) {
-    this.link = link
-    this.#clean = clean
-    this.#cannot = cannot
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Begins the next part of a range. */
+  enter(parts: Parts): void {
+    this.#parts = parts
+    this.effects = []
+  }
+
+  link(reference: ReflexReference, steps: readonly ReflexEntry[]): Link {
+    return this.#parts.link(reference, steps)
   }
 
   absent({ accepted, event: { event, seq } }: Judged): string | null {
@@ -75,15 +80,17 @@ export class World implements Departures {
     const was = recorded?.kind === 'reflex-fired' ? recorded : null
     const now = decision.acted
     this.#keepHistories(judged, decision, before)
-    const same = was !== null && now !== null && sameJson(was.action, this.#clean(now.action)) && (was.reused ?? false) === now.reused
+    const same = was !== null && now !== null && sameJson(was.action, this.#parts.clean(now.action)) && (was.reused ?? false) === now.reused
     if (!same) {
-      this.#changeActs(accepted, event.event.id, { was, now })
+      // The span of the reflex's run, if it has one.
+      const ran = steps.find((step) => now !== null && step.reflex_id === now.version.id && step.state !== 'shadow') ?? accepted
+      this.#changeActs(ran, event.event.id, { was, now })
       this.#keepScratch(judged, was?.action, now?.action)
     } else if (was?.action.action_type === 'set_scratch') this.#scratch.delete(was.action.key)
     this.#keepKeys(was, now)
     const at_once = { joined: perceived === 'joined', consumed: was !== null && consumes(was.action) }
     const waits: Fate['waits'] = [at_once.joined && waitsAfter(was?.action), decision.perceived === 'joined' && waitsAfter(now?.action)]
-    if (!waits[0] && waits[1]) this.#cannot(accepted, 'turn', 'a turn would consider this event, which none did when it was recorded')
+    if (!waits[0] && waits[1]) this.#parts.cannot(accepted, 'turn', 'a turn would consider this event, which none did when it was recorded')
     this.#remember({
       at: accepted.seq,
       seq: event.seq,
@@ -116,13 +123,13 @@ export class World implements Departures {
     if (!now || now.reused) return
     const { action } = now
     this.#effect(accepted, 'appears', action)
-    if (action.action_type === 'emit_event') this.#cannot(accepted, 'event', 'the event that the reflex would emit was not recorded')
+    if (action.action_type === 'emit_event') this.#parts.cannot(accepted, 'event', 'the event that the reflex would emit was not recorded')
     if (action.action_type === 'run_skill' || action.action_type === 'invoke_artifact')
-      this.#cannot(accepted, 'reflex', `what follows from ${action.action_type} was not recorded`)
+      this.#parts.cannot(accepted, 'reflex', `what follows from ${action.action_type} was not recorded`)
   }
 
   #effect({ span_id }: LogEntry, change: EffectChange['change'], action: Action): void {
-    if (!INNER.has(action.action_type)) this.effects.push({ span_id, change, act: action.action_type, content: this.#clean(action) })
+    if (!INNER.has(action.action_type)) this.effects.push({ span_id, change, act: action.action_type, content: this.#parts.clean(action) })
   }
 
   /** From the first action that differs on, a reflex has a history of its own. */
@@ -134,7 +141,7 @@ export class World implements Departures {
     for (const who of new Set([...recorded.keys(), ...replayed.keys()])) {
       const action = replayed.get(who)
       const known = this.#histories.get(who)
-      if (!known && sameJson(recorded.get(who) ?? null, this.#clean(action ?? null))) continue
+      if (!known && sameJson(recorded.get(who) ?? null, this.#parts.clean(action ?? null))) continue
       const history = (known ?? before(who)).copy()
       if (action) history.fired({ at: Date.parse(accepted.at), event_id: event.event.id, action })
       this.#histories.set(who, history)

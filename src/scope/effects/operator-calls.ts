@@ -1,5 +1,5 @@
 import { messageOf } from '../../base/error-text.ts'
-import type { OperatorCall, ProposalCaller } from '../../contract/scope-api.ts'
+import type { OperatorCall, ProposalCaller, ReplayNote, TraceContext } from '../../contract/scope-api.ts'
 import type { Refused } from '../../base/result.ts'
 import { isPlatformFault } from '../../base/faults.ts'
 import { scopeHead } from '../log/spans.ts'
@@ -9,7 +9,7 @@ import type { JsonFields } from '../../base/json.ts'
 import type { SessionFor, Skills } from '../skills/sessions.ts'
 import type { Lanes } from './wiring.ts'
 
-type Parts = Pick<Lanes, 'effects' | 'proving' | 'unit' | 'agent' | 'settings' | 'memory'> & {
+type Parts = Pick<Lanes, 'database' | 'effects' | 'proving' | 'unit' | 'agent' | 'settings' | 'memory'> & {
   skills: Skills
 }
 
@@ -45,6 +45,12 @@ export class OperatorCalls {
     const { undoes } = definition
     if (undoes) unit((unit) => proving.undone(unit, { tool, undoes }, input, { turn_id: null, who: by }))
     return { ok: true }
+  }
+
+  /** An empty scope stays empty. */
+  replayed(note: ReplayNote, by: string, trace: TraceContext | undefined): void {
+    const { unit, database } = this.#parts
+    if (database.laid) unit((unit) => unit.log({ ...scopeHead(trace), kind: 'replay-done', ...note, by }))
   }
 
   async propose(

@@ -1,6 +1,8 @@
 import type { LogEntry } from '../../contract/log-entry.ts'
-import type { TraceRecording } from '../../contract/scope-api.ts'
+import type { LogRange, RangeRecording, TraceRecording } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
+import { iso } from '../../base/time.ts'
+import type { Database } from '../storage/database.ts'
 import type { History } from '../replication/history.ts'
 import type { Ground } from '../storage/wiring.ts'
 
@@ -15,11 +17,41 @@ type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings
  * retention has deleted comes from the archive. The scope is read first: rows may move meanwhile.
  */
 export async function recordingOf(parts: Parts, trace_id: string): Promise<TraceRecording | null> {
-  const { scope, log, settings, agent, env, history } = parts
+  const { log, history } = parts
   const live = log.ofTrace(trace_id, MOST_ENTRIES)
   const old = await history.search<LogEntry>('log', { ids: [trace_id] }, (entry) => entry.trace_id === trace_id)
   const entries = merged([...live, ...old.rows]).slice(0, MOST_ENTRIES)
   if (entries.length === 0) return null
+  return recordingWith(parts, entries, old.complete)
+}
+
+/** A part of the log, without secrets, with what its entries name. */
+export async function rangeOf(parts: Parts, { since, after, limit }: LogRange): Promise<RangeRecording> {
+  const from = after ?? before(parts.database, since)
+  const { entries, next, unavailable } = await parts.history.log(from, Math.min(limit, MOST_ENTRIES))
+  const read = entries.map((text) => JSON.parse(text) as LogEntry)
+  return { ...(await recordingWith(parts, read, unavailable === undefined)), next, ...(unavailable !== undefined && { unavailable }) }
+}
+
+/** The last place in the log that is before a time. Halves the log, whose times only grow. */
+function before(database: Database, since: number): number {
+  const oldest = database.first<{ seq: number; at: number }>('SELECT seq, at FROM log ORDER BY seq LIMIT 1')
+  if (!oldest || oldest.at > since) {
+    const sql = `SELECT first_seq AS seq FROM archive_files WHERE kind = 'log' AND day >= ? ORDER BY first_seq LIMIT 1`
+    return (database.first<{ seq: number }>(sql, iso(since).slice(0, 10))?.seq ?? 1) - 1
+  }
+  let [low, high] = [oldest.seq, database.first<{ seq: number }>('SELECT seq FROM log ORDER BY seq DESC LIMIT 1')?.seq ?? oldest.seq]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    const row = database.first<{ seq: number; at: number }>('SELECT seq, at FROM log WHERE seq <= ? ORDER BY seq DESC LIMIT 1', middle)
+    if (row && row.at < since) low = middle
+    else high = (row?.seq ?? middle) - 1
+  }
+  return low - 1
+}
+
+async function recordingWith(parts: Parts, entries: LogEntry[], is_whole: boolean): Promise<TraceRecording> {
+  const { scope, log, settings, agent, env } = parts
   const [events, named] = [await eventsOf(parts, entries), await partsOf(parts, entries)]
   const { name, version = null } = agent()
   return {
@@ -27,7 +59,7 @@ export async function recordingOf(parts: Parts, trace_id: string): Promise<Trace
     agent: { name, version },
     deployment: env.CF_VERSION_METADATA?.id ?? null,
     settings: log.clean(settings()) as TraceRecording['settings'],
-    complete: isComplete(entries) && [old, events, named].every(({ complete }) => complete),
+    complete: is_whole && isComplete(entries) && events.complete && named.complete,
     entries,
     events: events.rows,
     parts: named.parts,

@@ -11,9 +11,7 @@ import { resultOf } from '../../agent/turn-result.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 
-/**
- * Minimum time between an interrupted turn's start and the next, so a burst interrupts few turns.
- */
+/** Minimum time between an interrupted turn's start and the next: a burst interrupts few. */
 const INTERRUPT_GAP_MS = 20
 /** Maximum number of interruptions in a row. */
 const MOST_INTERRUPTS = 10
@@ -141,6 +139,12 @@ export class Turns {
     return { turn, why: `the turn was cancelled: ${reason}` }
   }
 
+  cancelCurrent(reason: string, by: string) {
+    const stopped = this.#parts.unit((unit) => this.cancel(unit, reason, by))
+    if (stopped) this.stop(stopped)
+    return { cancelled: stopped !== null, turn_id: stopped?.turn.turn_id ?? null, events: stopped?.turn.claimed.length ?? 0 }
+  }
+
   /** Stops the trigger of a turn that has ended. */
   stop({ turn, why }: Stopped): void {
     turn.stop(new Error(why))
@@ -180,10 +184,10 @@ export class Turns {
 
   async #run(turn: Turn): Promise<void> {
     const { agent, settings, env } = this.#parts
-    const trigger = agent().trigger
+    const { trigger } = agent()
     let ending: Ending
     try {
-      const timeout_ms = settings().turn_timeout_ms
+      const { turn_timeout_ms: timeout_ms } = settings()
       const work = async () => (trigger ? resultOf(trigger, turn, await this.#deps(turn)) : null)
       const result = await withDeadline(work, { signal: turn.signal, timeout_ms, what: 'the turn' })
       ending = endingWithCalls(endingOf(result, turn.seen.context.scratch), turn.failed_calls, settings().on_tool_error)

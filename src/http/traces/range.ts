@@ -1,0 +1,136 @@
+import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { messageOf } from '../../base/error-text.ts'
+import { jsonValue } from '../../base/json.ts'
+import { rangeProgress, rangeReport, type RangeProgress, type RangeReport } from '../../contract/reports/replay.ts'
+import type { RangeRecording, ScopeApi } from '../../contract/scope-api.ts'
+import { isBasis } from '../../replay/what-if/changes.ts'
+import { replayRange } from '../../replay/what-if/range.ts'
+import type { AuthEnv } from '../auth/middleware.ts'
+import { described, plainSchema } from '../body/plain-schema.ts'
+import { guard, instant, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
+import { invalid, refuseInvalid } from '../problems/refusals.ts'
+import { replayFields, resolveChanges } from './changes.ts'
+import { manifestsOf, programsOf } from './export.ts'
+import { hostOf } from './host.ts'
+import { logReplay } from './log-replay.ts'
+
+const route = routes('Traces')
+/** Typed as any string: zod-openapi's types would infer a JSON response from the literal. */
+const NDJSON: string = 'application/x-ndjson'
+const MOST_ENTRIES = 200_000
+/** Longer requests end with a cursor. */
+const MOST_MS = 60_000
+
+const rangeRequest = z.strictObject({
+  ...replayFields,
+  since: instant.describe('Log entries at or after this time.'),
+  until: instant.optional().describe('Log entries before this time; now by default.'),
+  cursor: z
+    .string()
+    .regex(/^\d{1,15}$/, 'pass the next_cursor of the report before')
+    .optional(),
+})
+
+const lines = z.union([z.object({ progress: rangeProgress }), z.object({ report: rangeReport }), z.object({ error: z.string() })])
+
+const ranged = route('post /v1/scopes/{scope}/replay', 'replayScope', 'Replay a time range of a scope', {
+  description:
+    'Decides again on everything that the log of the scope has between two times, pinned or with `changes`, and reports how many decisions are the same, changed ' +
+    'or unknown, usage and effects on both sides, and the ten most telling changes. It calls no tool and changes nothing; the log gets one entry `replay-done`. ' +
+    `A request reads up to ${MOST_ENTRIES} entries or ${MOST_MS / 1000} s; \`next_cursor\` continues it. With \`Accept: application/x-ndjson\` the answer is a stream of lines: ` +
+    '`{"progress": …}` after each part, and `{"report": …}` or `{"error": …}` at last.',
+  ...guard({ roles: ['viewer'], scoped: true, body: 'json' }),
+  request: {
+    params: scopePath,
+    body: jsonRequest(described<z.input<typeof rangeRequest>>(plainSchema(rangeRequest)), {
+      since: '2026-11-21T00:00:00Z',
+      until: '2026-11-22T00:00:00Z',
+      mode: 'what_if',
+      changes: { settings: { tau: 0.9 } },
+    }),
+  },
+  responses: {
+    200: { description: 'The report.', content: { ...json(rangeReport, '').content, [NDJSON]: { schema: lines } } },
+    ...problems(400, 413, 415),
+  },
+})
+
+export const rangeReplayRoutes = resource().openapi(ranged, async (c) => {
+  const asked = refuseInvalid({ target: 'json', ...rangeRequest.safeParse(await c.req.json()) })
+  const until = asked.until ?? new Date().toISOString()
+  if (until <= asked.since) throw invalid('`until` must be after `since`.')
+  // Refuses what is wrong with the request before a stream begins.
+  await resolveChanges(asked, { ...callerOf(c), settings: [] })
+  const parts = replaying(c, { ...asked, until })
+  if (c.req.header('Accept')?.includes(NDJSON) !== true) return c.json(await lastOf(parts), 200)
+  return streamed(linesOf(parts))
+})
+
+/** Typed as the report, which the last line holds. */
+function streamed(body: ReadableStream<Uint8Array>) {
+  const response = jsonText<RangeReport>(body)
+  response.headers.set('Content-Type', NDJSON)
+  return response
+}
+
+type Caller = Context<AuthEnv>
+type Range = z.output<typeof rangeRequest> & { until: string }
+type Replaying = AsyncGenerator<RangeProgress, RangeReport>
+
+const callerOf = ({ env, var: { agents, principal, scope } }: Pick<Caller, 'env' | 'var'>) => ({ env, agents, principal, scope })
+
+async function* replaying(c: Caller, asked: Range): Replaying {
+  const caller = callerOf(c)
+  const { env, agents, scope } = caller
+  const recorded: Pick<ScopeApi, 'recording'> = env.SCOPE.getByName(scope)
+  const [since, ends] = [Date.parse(asked.since), Date.now() + MOST_MS]
+  const report = yield* replayRange({
+    scope,
+    mode: asked.mode,
+    since,
+    until: Date.parse(asked.until),
+    after: asked.cursor === undefined ? null : Number(asked.cursor),
+    most_entries: MOST_ENTRIES,
+    read: async (after, limit) => jsonValue(await recorded.recording({ since, after, limit })) as RangeRecording,
+    complete: async (page) => {
+      const [programs, manifests] = await Promise.all([programsOf(env, page), manifestsOf(env, page)])
+      return { programs, manifests }
+    },
+    resolve: async ({ settings, parts }) => {
+      const bases = Object.values(parts).filter(isBasis)
+      return resolveChanges(asked, { ...caller, settings: [settings, ...bases.map((basis) => basis.settings)] })
+    },
+    host: hostOf(env, agents),
+    isLate: () => Date.now() >= ends,
+  })
+  const { mode, changes_hash, same, changed, unknown, since: first, until } = report
+  await logReplay(c, { mode, changes_hash, of: { since: first, until }, compared: same + changed, changed, unknown })
+  return report
+}
+
+async function lastOf(parts: Replaying): Promise<RangeReport> {
+  for (;;) {
+    const next = await parts.next()
+    if (next.done) return next.value
+  }
+}
+
+/** The stream's reader sets the pace: a client that has gone stops the replay. */
+function linesOf(parts: Replaying): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  return new ReadableStream({
+    async pull(controller) {
+      const send = (line: z.input<typeof lines>) => controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`))
+      try {
+        const next = await parts.next()
+        if (!next.done) return send({ progress: next.value })
+        send({ report: next.value })
+      } catch (error) {
+        send({ error: messageOf(error) })
+      }
+      controller.close()
+    },
+    cancel: () => void parts.return(null as never),
+  })
+}

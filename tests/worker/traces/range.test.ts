@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest'
+import { call, scopePath } from '../../support/http.ts'
+import { createVersion, replying } from '../../support/reflexes.ts'
+import { freshScope, logOf, note, stubOf } from '../../support/scopes.ts'
+import { ask, behaviours, effects } from '../../support/test-agents.ts'
+
+const SINCE = '2020-01-01T00:00:00Z'
+const asked = (scope: string, json: object = {}, headers: Record<string, string> = {}) =>
+  call(scopePath(scope, '/replay'), { json: { since: SINCE, ...json }, headers })
+
+async function ranged(...given: Parameters<typeof asked>) {
+  const answer = await asked(...given)
+  expect(answer).toMatchObject({ status: 200 })
+  return answer
+}
+
+async function accept(scope: string, ...texts: string[]) {
+  for (const text of texts) {
+    const event = note(scope, text)
+    await stubOf(scope).accept([event], 'http')
+    await stubOf(scope).outcomes([event.id], 5000)
+  }
+}
+const answeringHellos = `function reflex(context) {
+  const { event, recent_actions } = context
+  return event.text === 'hello' ? { action_type: 'reply', content: 'hello ' + recent_actions.length } : null
+}`
+
+async function busyScope() {
+  const scope = freshScope()
+  const { id } = await createVersion({ code: answeringHellos })
+  await stubOf(scope).configure({ reflexes: [{ id }] }, 'a test')
+  behaviours.set(scope, async (_context, deps) => ({ said: await ask(deps, 'why'), did: await deps.call('act', { text: 'one' }) }))
+  await accept(scope, 'hello', 'noise', 'question', 'hello', 'another question', 'hello')
+  return { scope, id }
+}
+
+describe('a replay of a time range', () => {
+  test('decides on everything again as it was recorded', async () => {
+    const { scope } = await busyScope()
+    const { status, body } = await ranged(scope)
+    expect({ status, body }).toMatchObject({ status: 200, body: { equivalent: true, changed: 0, unknown: 0, events: 6, examples: [] } })
+    expect(body.decisions).toMatchObject({ filter: { same: 6 }, reflex: { same: 5 }, turn: { same: 2 }, model: { same: 2 } })
+    expect(body.recorded).toMatchObject({ usage: { model_calls: 2 }, effects: 2 })
+    expect(body.replayed).toEqual(body.recorded)
+    expect(body.next_cursor).toBeNull()
+  })
+
+  test('reports exactly the decisions that another reflex changes, and carries its actions from event to event', async () => {
+    const { scope, id } = await busyScope()
+    const code = answeringHellos.replace(`event.text === 'hello'`, `event.text.includes('question')`)
+    const { body } = await ranged(scope, { mode: 'what_if', changes: { reflex_code: { [id]: code } } })
+    // Three hellos are no longer answered, two questions are, and their turns do not start.
+    expect(body.decisions).toMatchObject({
+      filter: { same: 6, changed: 0 },
+      reflex: { same: 0, changed: 5 },
+      turn: { same: 0, changed: 2, unknown: 3 },
+      effect: { changed: 2 },
+    })
+    expect(body.effects).toEqual({ appear: 2, vanish: 5 })
+    expect(body.examples.map(({ why }: { why: string }) => why)).toEqual(
+      expect.arrayContaining([
+        'call_tool would not have been',
+        'the turn would not start',
+        'a reply would appear',
+        'a reply would not have been',
+      ]),
+    )
+    const replies = body.examples.filter(({ why }: { why: string }) => why === 'a reply would appear')
+    expect(replies).toMatchObject([{ alike: 2 }])
+    expect(body.recorded).toMatchObject({ usage: { model_calls: 2 }, effects: 2 })
+    expect(body.replayed).toMatchObject({ usage: { model_calls: 0 }, effects: 0 })
+    expect(body.reasons).toMatchObject([{ count: 3, reason: expect.stringContaining('a turn would consider this event') }])
+    expect(effects.filter((effect) => effect.scope === scope)).toHaveLength(2)
+  })
+
+  test('holds a reflex back by a cooldown that it did not have', async () => {
+    const { scope, id } = await busyScope()
+    const { body } = await ranged(scope, { mode: 'what_if', changes: { reflexes: [{ id, cooldown_s: 3600 }] } })
+    expect(body.decisions.reflex).toEqual({ same: 1, changed: 4, unknown: 0 })
+    expect(body.effects).toEqual({ appear: 0, vanish: 2 })
+  })
+
+  test('shows its progress as lines, and the report at last', async () => {
+    const { scope } = await busyScope()
+    const { text, type } = await ranged(scope, {}, { Accept: 'application/x-ndjson' })
+    expect(type).toBe('application/x-ndjson')
+    const lines = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object)
+    expect(lines.slice(0, -1)).toEqual(lines.slice(0, -1).map(() => ({ progress: expect.objectContaining({ changed: 0 }) })))
+    expect(lines.at(-1)).toMatchObject({ report: { events: 6, equivalent: true } })
+  })
+
+  test('is one entry of the log, with a trace of its own, and touches nothing else', async () => {
+    const { scope, id } = await busyScope()
+    const before = await stubOf(scope).state()
+    const log = await logOf(stubOf(scope))
+    const changes = { reflex_code: { [id]: replying('x') } }
+    const { body } = await ranged(scope, { mode: 'what_if', changes })
+    const after = await logOf(stubOf(scope))
+    expect(after.slice(0, -1)).toEqual(log)
+    expect(after.at(-1)).toMatchObject({
+      kind: 'replay-done',
+      mode: 'what_if',
+      changes_hash: body.changes_hash,
+      changed: body.changed,
+      event_ids: [],
+    })
+    expect(log.map(({ trace_id }) => trace_id)).not.toContain(after.at(-1)?.trace_id)
+    expect(await stubOf(scope).state()).toEqual({ ...before, last_seq: expect.anything() })
+  })
+
+  test('is limited to its times', async () => {
+    const { scope } = await busyScope()
+    const until = new Date(Date.now() + 60_000).toISOString()
+    expect(await asked(scope, { since: until, until: SINCE })).toMatchObject({ status: 400 })
+    const future = await ranged(scope, { since: new Date(Date.now() + 1000).toISOString(), until })
+    expect(future.body).toMatchObject({ events: 0, entries: 0, next_cursor: null })
+    const past = await ranged(scope, { until: '2020-01-02T00:00:00Z' })
+    expect(past.body).toMatchObject({ events: 0, entries: 0, next_cursor: null })
+    expect((await ranged(freshScope())).body).toMatchObject({ events: 0, equivalent: true })
+  })
+})
