@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { AgentDeps } from '../agent/define-agent.ts'
 import type { OutsideTools } from '../agent/toolbox.ts'
 import { sameJson } from '../base/json.ts'
+import type { FailedCall } from '../contract/event-record.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
 import { shownNames, type ToolDefinition } from '../tools/define-tool.ts'
 import { Unrecorded, type Comparison } from './report.ts'
@@ -16,7 +17,13 @@ type Effect = { ended: Ended; input: { value: unknown } | null }
  * `offered`: names of the tools that were there beside the agent's. `exact`: a call with another
  * input has another output, which is not known.
  */
-type Parts = { offered: readonly string[]; comparison: Comparison; clean: (value: unknown) => unknown; exact: boolean }
+type Parts = {
+  offered: readonly string[]
+  comparison: Comparison
+  clean: (value: unknown) => unknown
+  exact: boolean
+  failed?: readonly FailedCall[]
+}
 
 /** A tool that was read for the blackboard, which the log has as it was seeded. */
 export const isProbe = ({ cause }: Extract<LogEntry, { kind: 'effect-started' }>): boolean => 'by' in cause && cause.by === 'blackboard'
@@ -29,13 +36,15 @@ export class RecordedEffects {
   missing: string | null = null
   readonly recorded: number
   readonly #left: Effect[]
+  /** Calls that failed before an effect began, such as one that must not be repeated. */
+  readonly #refused: readonly FailedCall[]
   readonly #tools: ReadonlySet<string>
   readonly #comparison: Comparison
   readonly #clean: (value: unknown) => unknown
   readonly #exact: boolean
   readonly #at: LogEntry
 
-  constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact }: Parts) {
+  constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact, failed = [] }: Parts) {
     const inputs = new Map(source.entriesOf('effect-started').map(({ effect_id, input }) => [effect_id, { value: input }]))
     const read = new Set(
       source
@@ -45,6 +54,7 @@ export class RecordedEffects {
     )
     const ended = source.entriesOf('effect-ended').filter(({ parent_id, effect_id }) => parent_id === turn.span_id && !read.has(effect_id))
     this.#left = ended.map((one) => ({ ended: one, input: inputs.get(one.effect_id) ?? null }))
+    this.#refused = failed.filter(({ error }) => !ended.some((one) => one.error === error))
     this.recorded = ended.length
     this.#tools = new Set([...offered, ...ended.map((one) => one.tool)])
     this.#comparison = comparison
@@ -66,6 +76,11 @@ export class RecordedEffects {
     const same = this.#left.findIndex((one) => one.ended.tool === name && (one.input === null || sameJson(one.input.value, asked)))
     const index = same === -1 && !this.#exact ? this.#left.findIndex(({ ended }) => ended.tool === name) : same
     const [effect] = index === -1 ? [] : this.#left.splice(index, 1)
+    const refused = effect ? undefined : this.#refused.find((one) => one.tool === name)
+    if (refused) {
+      this.made -= 1
+      throw new Error(refused.error)
+    }
     if (!effect) {
       this.#comparison.diverge(this.#at, 'effect', { path: '', recorded: null, replayed: { tool: name, input: asked } })
       this.missing ??= `the tool ${name} was not called ${this.#exact ? 'with this input ' : ''}when the turn was recorded`

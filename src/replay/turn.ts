@@ -101,7 +101,13 @@ async function replayTurn(recorded: Recorded, { source, host, given, comparison 
     throw new Unrecorded(`this deployment has no agent ${basis.agent.name} with a trigger`)
   const clean = host.cleaner(basis.settings)
   const exact = given.departures !== null
-  const effects = new RecordedEffects(source, started, { offered: ended.offered ?? [], comparison, clean, exact })
+  const effects = new RecordedEffects(source, started, {
+    offered: ended.offered ?? [],
+    comparison,
+    clean,
+    exact,
+    failed: ended.failed_calls ?? [],
+  })
   const model = given.model({ source, calls: callsOf(started, source), comparison, clean, blocked: () => effects.missing })
   const turn = {
     acts: [] as Act[],

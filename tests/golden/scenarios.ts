@@ -1,8 +1,12 @@
 import { generateText } from 'ai'
 import type { SettingsPatch } from '../../src/contract/settings/settings.ts'
 import { withDefaults, type Event } from '../../src/core/event.ts'
+import { call } from '../support/http.ts'
+import { useTool } from '../support/mcp.ts'
+import { mcpAnswer, outside } from '../support/mock-fetch.ts'
 import { createVersion, replying } from '../support/reflexes.ts'
-import { hurry, logOf, note, stubOf, until } from '../support/scopes.ts'
+import { HOST, server } from '../support/scope-with-remote-tools.ts'
+import { evict, hurry, logOf, note, stubOf, textOf, until } from '../support/scopes.ts'
 import { ask, effectGates, type behaviours } from '../support/test-agents.ts'
 import { propose, skill } from '../support/two-step-skill.ts'
 
@@ -53,22 +57,27 @@ const filtered = (text: string): Scenario => ({
   },
 })
 
-async function overlapping(scope: string): Promise<string> {
-  await configured(scope, { overlap: 'drop' })
-  const gate = Promise.withResolvers<void>()
-  effectGates.set(scope, gate.promise)
-  const first = note(scope, 'first')
-  await stubOf(scope).accept([first], 'http')
-  await until(async () => (await logOf(stubOf(scope))).some(({ kind }) => kind === 'effect-started'), 'the turn runs')
-  const dropped = await accept(scope, 'second')
-  gate.resolve()
-  await stubOf(scope).outcomes([first.id], 10_000)
-  return dropped
-}
+/** The second of two events, which arrives while the turn on the first calls a tool. */
+const overlapping = (overlap: SettingsPatch['overlap']): Scenario => ({
+  behaviour: async (context, deps) => ({ did: await deps.call('act', { text: 'slow' }), events: context.events.length }),
+  async run(scope) {
+    await configured(scope, { overlap })
+    const gate = Promise.withResolvers<void>()
+    effectGates.set(scope, gate.promise)
+    const [first, second] = [note(scope, 'first'), note(scope, 'second')]
+    await stubOf(scope).accept([first], 'http')
+    await until(async () => (await logOf(stubOf(scope))).some(({ kind }) => kind === 'effect-started'), 'the turn runs')
+    await stubOf(scope).accept([second], 'http')
+    gate.resolve()
+    await stubOf(scope).outcomes([first.id, second.id], 10_000)
+    return second.meta.trace_id
+  },
+})
 
-async function ticked(scope: string): Promise<string> {
+/** A tick that came due, in one case three intervals ago: the missed ones become one. */
+async function ticked(scope: string, missed_s = 0): Promise<string> {
   await stubOf(scope).setTimer('often', { every_s: 3600 }, 'a test')
-  await hurry(stubOf(scope))
+  await hurry(stubOf(scope), missed_s * 1000)
   const accepted = (await logOf(stubOf(scope))).find((entry) => entry.kind === 'event-accepted')
   await stubOf(scope).outcomes(accepted?.event_ids ?? [], 10_000)
   return accepted?.trace_id ?? ''
@@ -80,6 +89,45 @@ async function pulled(scope: string): Promise<string> {
   await stubOf(scope).accept([event], 'http')
   return event.meta.trace_id
 }
+
+/** A proposal that waits for a person, and what becomes of it. */
+const approval = (then: (approval_id: string, scope: string) => Promise<unknown>, within_s = 600): Scenario => ({
+  async run(scope) {
+    const policy = { allow_roles: ['publisher'], needs_approval_if: ['true'], approval_within_s: within_s }
+    const { approval_id, trace_id } = await propose(scope, await skill({ policy }))
+    await then(approval_id ?? '', scope)
+    const ended = (kind: string) => ['approval-decided', 'skill-applied'].includes(kind)
+    const most = then === approve ? 2 : 1
+    await until(async () => (await logOf(stubOf(scope))).filter(({ kind }) => ended(kind)).length === most, 'it is decided')
+    return trace_id
+  },
+})
+const approve = (id: string) => call(`/v1/approvals/${id}/approve`, { json: {} })
+const reject = (id: string) => call(`/v1/approvals/${id}/reject`, { json: { reason: 'not today' } })
+async function expire(id: string, scope: string) {
+  await until(async () => (await call(`/v1/approvals/${id}`)).body.status === 'expired', 'its time is over')
+  await evict(stubOf(scope))
+  await stubOf(scope).poke()
+}
+
+/** A turn whose model proposes a skill. The replay finds the id of the skill in the event. */
+const proposing = (changes: Record<string, unknown>, settings: SettingsPatch = {}): Scenario => ({
+  behaviour: async (context, deps) => ({ said: await ask(deps, `propose ${textOf(context.events[0] as Event)} to do it twice`) }),
+  async run(scope) {
+    if (Object.keys(settings).length > 0) await configured(scope, settings)
+    return accept(scope, await skill(changes))
+  },
+})
+
+/** The last of these proposals of one skill. */
+const proposed = (changes: Record<string, unknown>, ...proposals: Record<string, unknown>[]): Scenario => ({
+  async run(scope) {
+    const skill_id = await skill(changes)
+    let trace_id = ''
+    for (const one of proposals) ({ trace_id } = await propose(scope, skill_id, one))
+    return trace_id
+  },
+})
 
 const planOf = (second: string, compensation: object[] = []) => ({
   budget: { max_cost_usd: 1, max_latency_ms: 20_000 },
@@ -154,8 +202,23 @@ export const scenarios: Record<string, Scenario> = {
   'turn-redacted': withTurn(async (context, deps) => ask(deps, `Extract one value: ${JSON.stringify(context.events)} said all`), 'log in', {
     password: 'correct-horse-battery',
   }),
-  'overlap-dropped': { behaviour: async (_context, deps) => deps.call('act', { text: 'slow' }), run: overlapping },
+  'turn-mcp': {
+    behaviour: async (_context, deps) => ({ saw: await deps.call('mcp.sky.look', { at: 'the moon' }) }),
+    async run(scope) {
+      outside(HOST, mcpAnswer)
+      await configured(scope, { allowed_hosts: [HOST], mcp_servers: [server] })
+      return accept(scope)
+    },
+  },
+  'turn-skill': proposing({}),
+  'turn-skill-tools': proposing({}, { skill_protocol: 'tools' }),
+  'turn-skill-refused': proposing({ policy: { allow_roles: ['nobody'] } }),
+  'overlap-dropped': overlapping('drop'),
+  'overlap-queued': overlapping('queue'),
+  'overlap-interrupted': overlapping('interrupt'),
+  'overlap-debounced': overlapping({ debounce: { quiet_ms: 20, max_ms: 100 } }),
   timer: { behaviour: async (context) => ({ types: context.countByType() }), run: ticked },
+  'timer-missed': { behaviour: async (context) => ({ types: context.countByType() }), run: (scope) => ticked(scope, 3 * 3600) },
   pull: { run: pulled },
   'gate-allowed': withSkill({}),
   'gate-compat': withSkill({ compat: { env: ['prod'] } }),
@@ -166,6 +229,59 @@ export const scenarios: Record<string, Scenario> = {
   'gate-score': withSkill({}, { why: 'no reason' }),
   'gate-policy': withSkill({ policy: { allow_roles: ['publisher'], deny_if: ['true'] } }),
   'gate-approval': withSkill({ policy: { allow_roles: ['publisher'], needs_approval_if: ['true'] } }),
+  'gate-mcp': {
+    async run(scope) {
+      const skill_id = await skill()
+      await useTool(scope, { name: skill_id.replaceAll('.', '__'), arguments: { what: 'x', reflex_why: 'do it twice' } })
+      return (await logOf(stubOf(scope))).find(({ kind }) => kind === 'skill-decided')?.trace_id ?? ''
+    },
+  },
+  'slots-parsed': withSkill(
+    { llm_support: { parsers: [{ name: 'read_what', model: 'offline', temperature: 0, outputs: ['what'] }] } },
+    { inputs: {}, why: 'do it twice, they said milk' },
+  ),
+  'slots-not-said': withSkill(
+    { llm_support: { parsers: [{ name: 'read_what', model: 'offline', temperature: 0, outputs: ['what'] }] } },
+    { inputs: {} },
+  ),
+  'approval-approved': approval(approve),
+  'approval-rejected': approval(reject),
+  'approval-expired': approval(expire, 1),
+  'reflex-skill': {
+    async run(scope) {
+      await configured(scope, { blackboard: { policy: { roles: ['publisher'] } } })
+      const skill_id = await skill()
+      const { id } = await createVersion({ code: action(`action_type: 'run_skill', skill_id: '${skill_id}', inputs: { what: 'r' }`) })
+      await configured(scope, { reflexes: [{ id }] })
+      return accept(scope, 'do it twice')
+    },
+  },
+  'plan-guarded': withSkill({
+    plan: { ...planOf('second'), steps: [{ tool: 'act', args: { text: 'never' }, guard: 'inputs.what == "other"', timeout_ms: 5000 }] },
+  }),
+  'plan-reused': proposed({ plan: { ...planOf('second'), idempotence_key: 'k:{{what}}' } }, {}, {}),
+  'plan-written': withSkill({
+    effects: { writes: ['work.done'], external: [] },
+    signature: {
+      inputs: [{ name: 'what', type: 'string', required: true }],
+      outputs: [{ name: 'done', type: 'string' }],
+      blackboard_bindings: { inputs: {}, outputs: { done: 'work.done' } },
+    },
+  }),
+  'plan-retried': withSkill({
+    plan: {
+      ...planOf('second'),
+      steps: [{ tool: 'act', args: { text: 'busy once' }, timeout_ms: 5000, retry: { max_attempts: 3, backoff_ms: 10 } }],
+    },
+  }),
+  'plan-timeout': withSkill({ plan: { ...planOf('second'), steps: [{ tool: 'act', args: { text: 'hang' }, timeout_ms: 50 }] } }),
+  'plan-over-budget': withSkill({
+    plan: {
+      ...planOf('dear'),
+      budget: { max_cost_usd: 1, max_latency_ms: 20_000 },
+      steps: [...planOf('dear').steps, { tool: 'act', args: { text: 'third' }, timeout_ms: 5000 }],
+    },
+  }),
   'plan-failed': withSkill({ plan: planOf('throw') }),
   'plan-compensated': withSkill({
     plan: planOf('throw', [{ when: 'partial_failure', tool: 'act', args: { text: 'undo' } }]),

@@ -44,15 +44,15 @@ export async function entriesOf<Kind extends LogEntry['kind']>(stub: Stub, kind:
   return (await logOf(stub)).filter((entry): entry is Extract<LogEntry, { kind: Kind }> => entry.kind === kind)
 }
 
-/** Makes what is delayed come due now, as if its time had passed. */
-export async function hurry(stub: Stub): Promise<void> {
+/** Makes what is delayed come due now, as if its time had passed, in one case so long ago. */
+export async function hurry(stub: Stub, ago_ms = 1): Promise<void> {
   await inObject(stub, (state) => {
     state.storage.sql.exec(`UPDATE events SET due_at = min(due_at, ?) WHERE status = 'pending'`, Date.now() - 1)
     state.storage.sql.exec(
       `UPDATE events SET lease_until = ? WHERE status = 'processing' AND ack_token NOT LIKE 'turn:%' AND ack_token NOT LIKE 'reflex:%'`,
       Date.now() - 1,
     )
-    state.storage.sql.exec('UPDATE timers SET next_at = min(next_at, ?)', Date.now() - 1)
+    state.storage.sql.exec('UPDATE timers SET next_at = min(next_at, ?)', Date.now() - Math.max(1, ago_ms))
   })
   await stub.poke()
 }
