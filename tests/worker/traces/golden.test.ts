@@ -40,18 +40,14 @@ describe.skipIf(import.meta.env['VITE_GOLDEN'])('a golden trace', () => {
     expect(Object.keys(files).map(nameOf).toSorted()).toEqual(Object.keys(scenarios).toSorted())
   })
 
-  const replayed = async (path: string, text: string) => {
+  test.each([...Object.entries(files), ...Object.entries(old_files)])('%s replays to the same decisions', async (path, text) => {
     const { scope } = JSON.parse(text) as Recording
     behaviours.set(scope, scenarios[nameOf(path)]?.behaviour ?? nothing)
     const { body } = await call('/v1/replay', { body: text, type: 'application/json' })
     expect(body).toMatchObject(same)
     expect(body.compared).toBeGreaterThan(0)
     expect(body.replayed).toEqual(body.recorded)
-  }
-
-  test.each(Object.entries(files))('%s replays to the same decisions', replayed)
-
-  test.each(Object.entries(old_files))('%s, of an older schema, replays to the same decisions', replayed)
+  })
 })
 
 describe.skipIf(import.meta.env['VITE_GOLDEN'])('a trace like a golden one', () => {
