@@ -2,6 +2,7 @@ import type { LogEntry } from '../src/contract/log-entry.ts'
 import type { EventRecord } from '../src/contract/event-record.ts'
 import type { Page } from '../src/contract/scope-api.ts'
 import type { ScopeState } from '../src/contract/scope.ts'
+import type { Trace } from '../src/contract/reports/trace.ts'
 import type { statistics } from '../src/contract/reports/statistics.ts'
 import type { z } from 'zod'
 
@@ -43,6 +44,9 @@ export function reflexClient(url: string, key: string) {
       send(at(scope), { method: 'PATCH', headers, body: JSON.stringify(patch) }),
     async log(scope: string, after: number): Promise<Page<LogEntry>> {
       return JSON.parse(await send(at(scope, `/log?limit=1000&after=${after}`), { headers }))
+    },
+    async trace(trace_id: string): Promise<Trace> {
+      return JSON.parse(await send(`${url}/v1/traces/${trace_id}`, { headers }))
     },
     async statistics(query: Record<string, string>): Promise<z.infer<typeof statistics>> {
       return JSON.parse(await send(`${url}/v1/stats?${new URLSearchParams(query).toString()}`, { headers }))
@@ -100,6 +104,7 @@ export function sandboxClient(url: string) {
     bulletin: () => ask<number[]>('bulletin'),
     toolProxy: () => ask<number[]>('tool-proxy'),
     toolLog: () => ask<number[]>('tool-log'),
+    effectLog: () => ask<number[]>('effect-log'),
     bytes: () => ask<number>('memory'),
     fuel: () => ask<number>('fuel'),
     async hostile(): Promise<Stopped[]> {

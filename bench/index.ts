@@ -14,6 +14,7 @@ import { queueGrouped, queuePath, queueRate } from './figures/queue.ts'
 import { sandboxFigures } from './figures/sandbox.ts'
 import { socket, socketReflex, socketReply, socketTurn } from './figures/socket.ts'
 import { statisticsOfMillion } from './figures/statistics.ts'
+import { longTrace } from './figures/trace.ts'
 import { turnOverhead, turnWithSkills } from './figures/turn.ts'
 import { peerTable, runPeers, type PeerLine } from './peers.ts'
 
@@ -33,6 +34,7 @@ const figures: Figure[] = [
   turnWithSkills,
   ...sandboxFigures,
   fullInbox,
+  longTrace,
   statisticsOfMillion,
 ]
 const COST = 'cost'

@@ -10,7 +10,7 @@ const SCOPES = 700
 const QUICK_SCOPES = 70
 const SCOPES_OF_A_TEAM = 35
 /** The sweep sums a hundred buckets. */
-const SWEEPS = 40
+const SWEEPS = 20
 
 /** The slowest of the queries counts. */
 const queries: Record<string, string>[] = [

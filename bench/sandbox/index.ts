@@ -3,6 +3,7 @@ import { runReflex } from '../../src/reflexes/run-reflex.ts'
 import type { Program } from '../../src/reflexes/sandbox.ts'
 import { hostilePrograms } from '../../tests/support/hostile-programs.ts'
 import { contextOf4kB } from './context.ts'
+import type { Lane } from './lane.ts'
 import { bulletin, gate, logging, proxy } from './skills.ts'
 import { blocks, timed } from './timed.ts'
 
@@ -18,8 +19,12 @@ function reflex(context) {
 
 const run = (program: Program) => timed(() => runReflex(isolateSandbox(), program, contextOf4kB))
 
+export { Lane } from './lane.ts'
+
+type Env = { LANE: DurableObjectNamespace<Lane> }
+
 /** Each request does one thing, so that the first one finds an isolate without reflex runs. */
-const measures: Record<string, () => unknown> = {
+const measures: Record<string, (env: Env) => unknown> = {
   health: () => 'ok',
   'first-in-isolate': () => run(guard(0)).ms,
   warm: () => blocks(30, 200, () => run(guard(0))),
@@ -32,6 +37,7 @@ const measures: Record<string, () => unknown> = {
   bulletin,
   'tool-proxy': proxy,
   'tool-log': logging,
+  'effect-log': ({ LANE }) => LANE.getByName('bench').measure(),
   memory: () => isolateSandbox().bytes,
   fuel: () => run(guard(0)).result.fuel,
   hostile: () =>
@@ -42,8 +48,8 @@ const measures: Record<string, () => unknown> = {
 }
 
 export default {
-  async fetch(request) {
+  async fetch(request, env) {
     const measure = measures[new URL(request.url).pathname.slice(1)]
-    return measure ? Response.json(await measure()) : new Response(null, { status: 404 })
+    return measure ? Response.json(await measure(env)) : new Response(null, { status: 404 })
   },
-} satisfies ExportedHandler
+} satisfies ExportedHandler<Env>
