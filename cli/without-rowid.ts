@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 
 /**
  * Completes the generated migrations: a scope's tables whose key is not an integer, and D1's
- * tables of statistics, are made WITHOUT ROWID, so that a row is one write and not two.
+ * tables of statistics and calls, are made WITHOUT ROWID, so that a row is one write and not two.
  * drizzle-kit cannot say that.
  */
 const BREAK = '--> statement-breakpoint'
@@ -19,4 +19,4 @@ function complete(file: string, tables: RegExp): void {
 }
 
 complete('migrations/scope/0000_start.sql', /^\s*CREATE TABLE/)
-complete('migrations/0000_start.sql', /^\s*CREATE TABLE `statistics/)
+complete('migrations/0000_start.sql', /^\s*CREATE TABLE `(?:statistics|calls)/)

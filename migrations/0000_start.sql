@@ -66,6 +66,22 @@ CREATE TABLE `artifacts` (
 );
 --> statement-breakpoint
 CREATE INDEX `artifacts_owner` ON `artifacts` (`kind`,`owner_id`);--> statement-breakpoint
+CREATE TABLE `calls` (
+	`trace_id` text NOT NULL,
+	`scope` text NOT NULL,
+	`seq` integer NOT NULL,
+	`agent` text NOT NULL,
+	`log_from` integer NOT NULL,
+	`kinds` integer NOT NULL,
+	`skills` text NOT NULL,
+	`started_at` integer NOT NULL,
+	`ended_at` integer NOT NULL,
+	`status` text NOT NULL,
+	`revision` integer NOT NULL,
+	PRIMARY KEY(`trace_id`, `scope`)
+) WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `calls_seq` ON `calls` (`seq`);--> statement-breakpoint
 CREATE TABLE `dead_letters` (
 	`id` text PRIMARY KEY NOT NULL,
 	`origin` text NOT NULL,

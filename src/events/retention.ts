@@ -1,5 +1,6 @@
 import type { Env } from '../env.ts'
 import { forgetApprovals } from '../store/approvals.ts'
+import { forgetCalls } from '../store/calls.ts'
 import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
 import { forgetReflexMetrics } from '../store/artifacts/reflex-metrics.ts'
@@ -60,6 +61,7 @@ export async function forgetOld(env: Env, { now, step, retention }: Asked): Prom
   for (const { name, forget } of retention) await step(`forgetting ${name}`, () => repeat(() => forget(db, before(), BATCH)))
   await step('forgetting scopes', () => repeat(() => forgetScopes(db, long_before(), BATCH)))
   await step('forgetting queued events', () => repeat(() => forgetQueued(db, before(), BATCH)))
+  await step('forgetting calls', () => repeat(() => forgetCalls(db, before(), BATCH)))
   await step('forgetting metrics', () => repeat(() => forgetReflexMetrics(db, long_before(), BATCH)))
   await step('forgetting statistics', () => repeat(() => forgetStatistics(db, now, BATCH)))
   const events = await step('forgetting events', async () => {

@@ -168,6 +168,27 @@ export const artifactVersions = sqliteTable(
   ],
 )
 
+/** Traces of calls that name no event, such as proposals: a scope's part of one. */
+export const calls = sqliteTable(
+  'calls',
+  {
+    trace_id: text().notNull(),
+    scope: text().notNull(),
+    /** Begins with the time of its start, as that of an event. */
+    seq: integer().notNull(),
+    agent: text().notNull(),
+    /** The first entry of the scope's log that names it. */
+    log_from: integer().notNull(),
+    kinds: integer().notNull(),
+    skills: text().notNull(),
+    started_at: integer().notNull(),
+    ended_at: integer().notNull(),
+    status: text({ enum: ['running', 'ok', 'error'] }).notNull(),
+    revision: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.trace_id, table.scope] }), index('calls_seq').on(table.seq)],
+)
+
 /** The scopes that have a reflex in their chain: they are notified when it changes. */
 export const reflexUses = sqliteTable('reflex_uses', { reflex_id: text().notNull(), scope: text().notNull() }, (table) => [
   primaryKey({ columns: [table.reflex_id, table.scope] }),

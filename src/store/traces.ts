@@ -54,6 +54,22 @@ export async function eventsOfTraces(db: D1Database, trace_ids: readonly string[
   return results
 }
 
+export type TraceCall = Pick<TraceEvent, 'trace_id' | 'scope' | 'agent' | 'kinds' | 'skills' | 'status'> & {
+  started_at: number
+  ended_at: number
+  log_from: number
+  revision: number
+}
+const CALL_COLUMNS = 'trace_id, scope, agent, kinds, skills, status, started_at, ended_at, log_from, revision'
+
+/** The parts of these traces that name no event, in the scopes that the caller may see. */
+export async function callsOfTraces(db: D1Database, trace_ids: readonly string[], patterns: readonly string[]): Promise<TraceCall[]> {
+  const covered = patterns.includes('*') ? '?2 IS NOT NULL' : coveredBy('?2')
+  const sql = `SELECT ${CALL_COLUMNS} FROM calls WHERE trace_id IN (SELECT value FROM json_each(?1)) AND ${covered} ORDER BY seq LIMIT ${MOST_EVENTS}`
+  const { results } = await db.prepare(sql).bind(JSON.stringify(trace_ids), JSON.stringify(patterns)).all<TraceCall>()
+  return results
+}
+
 export type TraceQuery = {
   patterns: readonly string[]
   scope?: string | undefined
@@ -70,28 +86,82 @@ export type TraceQuery = {
 
 /** Maximum number of rows that a page reads, however few match: its cursor continues there. */
 const MOST_LOOKED_AT = 20_000
-const STATUSES: Record<TraceStatus, string> = {
-  running: `'pending', 'processing'`,
-  ok: `'completed', 'ignored'`,
-  error: `'dead_lettered', 'cancelled'`,
+/** Where the list reads: events, and calls that name no event. */
+const sources = {
+  events: {
+    started_at: 'accepted_at',
+    statuses: { running: ['pending', 'processing'], ok: ['completed', 'ignored'], error: ['dead_lettered', 'cancelled'] },
+    newer: 'other.trace_key = one.trace_id',
+  },
+  calls: {
+    started_at: 'started_at',
+    statuses: { running: ['running'], ok: ['ok'], error: ['error'] },
+    newer: 'other.trace_id = one.trace_id',
+  },
 }
+type Source = keyof typeof sources
 
-/** Conditions on an event, in the table or alias `of`. Unused parameters are named all the same. */
-function conditions(of: string, { patterns, scope, agent, kind, status, skill, min_duration_ms }: TraceQuery): string {
+/** Conditions on a row, in the table or alias `of`. Unused parameters are named all the same. */
+function conditions(of: string, source: Source, { patterns, scope, agent, kind, status, skill, min_duration_ms }: TraceQuery): string {
+  const { started_at, statuses } = sources[source]
   const checks = [
     scope === undefined ? null : `${of}.scope = ?3`,
     agent === undefined ? null : `${of}.agent = ?4`,
     kind === undefined ? null : `(${of}.kinds & ${bitOf(kind)}) <> 0`,
-    status === undefined ? null : `${of}.status IN (${STATUSES[status]})`,
+    status === undefined ? null : `${of}.status IN (${statuses[status].map((name) => `'${name}'`).join(', ')})`,
     skill === undefined ? null : `instr(${of}.skills, char(10) || ?5 || char(10)) > 0`,
-    min_duration_ms === undefined ? null : `${of}.ended_at - ${of}.accepted_at >= ?6`,
+    min_duration_ms === undefined ? null : `${of}.ended_at - ${of}.${started_at} >= ?6`,
     patterns.includes('*') ? null : coveredBy('?7', `${of}.scope`),
   ]
   return ['true', ...checks.filter((check) => check !== null)].join(' AND ')
 }
 
-/** Traces by their newest matching event, newest first. */
+/** Traces by their newest matching event, or else call, newest first. */
 export async function listTraces(db: D1Database, query: TraceQuery): Promise<{ items: TraceSummary[]; next_cursor: string | null }> {
+  const { patterns, limit } = query
+  const pages = await Promise.all([pageOf(db, 'events', query), pageOf(db, 'calls', query)])
+  // A source that stopped before its end has not shown its rows below that place.
+  const reached = pages.flatMap(({ next }) => (next === null ? [] : [BigInt(next)]))
+  const floor = reached.reduce((highest, next) => (next > highest ? next : highest), -1n)
+  const rows = pages
+    .flatMap((page) => page.rows)
+    .filter(({ key }) => BigInt(key) >= floor)
+    .toSorted((one, other) => (BigInt(one.key) < BigInt(other.key) ? 1 : -1))
+  const shown = rows.slice(0, limit)
+  const next_cursor = rows.length > limit ? (shown.at(-1)?.key ?? null) : floor === -1n ? null : String(floor)
+  const ids = [...new Set(shown.map(({ trace_id }) => trace_id))]
+  const [found, called] = await Promise.all([eventsOfTraces(db, ids, patterns), callsOfTraces(db, ids, patterns)])
+  const [events, calls] = [Map.groupBy(found, ({ trace_id }) => trace_id), Map.groupBy(called, ({ trace_id }) => trace_id)]
+  const isListed = (event: TraceEvent) => matches(event, query)
+  const listed = new Set<string>()
+  const items = shown.flatMap(({ trace_id, source }) => {
+    const of = events.get(trace_id) ?? []
+    // A trace with a matching event is listed by that.
+    if (listed.has(trace_id) || (source === 'calls' && of.some(isListed))) return []
+    listed.add(trace_id)
+    return summaryOf(trace_id, of, calls.get(trace_id) ?? [])
+  })
+  return { items, next_cursor }
+}
+
+/** The same conditions, for an event that was read. */
+function matches(event: TraceEvent, { scope, agent, kind, status, skill, since, until, min_duration_ms }: TraceQuery): boolean {
+  return (
+    (scope === undefined || event.scope === scope) &&
+    (agent === undefined || event.agent === agent) &&
+    (kind === undefined || (event.kinds & bitOf(kind)) !== 0) &&
+    (status === undefined || sources.events.statuses[status].includes(event.status)) &&
+    (skill === undefined || event.skills.split('\n').includes(skill)) &&
+    (since === undefined || event.accepted_at >= Date.parse(since)) &&
+    (until === undefined || event.accepted_at < Date.parse(until)) &&
+    (min_duration_ms === undefined || (event.ended_at !== null && event.ended_at - event.accepted_at >= min_duration_ms))
+  )
+}
+
+type Row = { key: string; trace_id: string; source: Source }
+
+/** The rows of one source. `next`: where it continues; null at its end. */
+async function pageOf(db: D1Database, source: Source, query: TraceQuery): Promise<{ rows: Row[]; next: string | null }> {
   const { patterns, scope, agent, skill, since, until, min_duration_ms, cursor, limit } = query
   const until_seq = until === undefined ? null : seqAt(Date.parse(until))
   const before = [cursor, until_seq].flatMap((seq) => (seq === undefined || seq === null ? [] : [BigInt(seq)]))
@@ -104,24 +174,21 @@ export async function listTraces(db: D1Database, query: TraceQuery): Promise<{ i
     min_duration_ms ?? null,
     JSON.stringify(patterns),
   ]
-  const looked = `SELECT seq, ${COLUMNS} FROM events WHERE ${scope === undefined ? 'true' : 'scope = ?3'}
+  const columns = source === 'events' ? COLUMNS : CALL_COLUMNS
+  const looked = `SELECT seq, ${columns} FROM ${source} WHERE ${scope === undefined ? 'true' : 'scope = ?3'}
     AND trace_id IS NOT NULL AND seq >= CAST(?1 AS INTEGER) AND seq < CAST(?2 AS INTEGER) ORDER BY seq DESC LIMIT ${MOST_LOOKED_AT}`
-  const newer = `SELECT 1 FROM events AS other WHERE other.trace_key = one.trace_id AND other.seq > one.seq AND ${conditions('other', query)}`
+  const newer = `SELECT 1 FROM ${source} AS other WHERE ${sources[source].newer} AND other.seq > one.seq AND ${conditions('other', source, query)}`
   const used =
     '?1 IS NOT NULL AND ?2 IS NOT NULL AND (?3 IS NULL OR true) AND (?4 IS NULL OR true) AND (?5 IS NULL OR true) AND (?6 IS NULL OR true) AND ?7 IS NOT NULL'
   // In the order of the inner query: an ORDER BY of its own would read all of it for each page.
-  const page = `SELECT CAST(seq AS TEXT) AS key, trace_id FROM (${looked}) AS one
-    WHERE ${used} AND ${conditions('one', query)} AND NOT EXISTS (${newer}) LIMIT ${limit + 1}`
-  const { results: found } = await db
+  const page = `SELECT CAST(seq AS TEXT) AS key, trace_id, '${source}' AS source FROM (${looked}) AS one
+    WHERE ${used} AND ${conditions('one', source, query)} AND NOT EXISTS (${newer}) LIMIT ${limit + 1}`
+  const { results: rows } = await db
     .prepare(page)
     .bind(...params)
-    .all<{ key: string; trace_id: string }>()
-  const rows = found.slice(0, limit)
+    .all<Row>()
   // A short page is the last one, unless it reached the limit of rows read.
-  const next_cursor = found.length > limit ? (rows.at(-1)?.key ?? null) : await lastLookedAt()
-  const ids = [...new Set(rows.map(({ trace_id }) => trace_id))]
-  const events = Map.groupBy(await eventsOfTraces(db, ids, patterns), ({ trace_id }) => trace_id)
-  return { items: ids.flatMap((trace_id) => summaryOf(trace_id, events.get(trace_id) ?? [])), next_cursor }
+  return { rows, next: rows.length > limit ? (rows.at(-1)?.key ?? null) : await lastLookedAt() }
 
   async function lastLookedAt(): Promise<string | null> {
     const reach = `SELECT count(*) AS rows, CAST(min(seq) AS TEXT) AS key FROM (${looked}) AS one WHERE ${used}`
@@ -133,26 +200,27 @@ export async function listTraces(db: D1Database, query: TraceQuery): Promise<{ i
   }
 }
 
-function summaryOf(trace_id: string, events: readonly TraceEvent[]): TraceSummary[] {
+function summaryOf(trace_id: string, events: readonly TraceEvent[], calls: readonly TraceCall[]): TraceSummary[] {
+  if (events.length === 0 && calls.length === 0) return []
   const [first] = events
-  if (!first) return []
-  const running = events.some(({ ended_at }) => ended_at === null)
-  const started = Math.min(...events.map(({ accepted_at }) => accepted_at))
-  const ended = running ? null : Math.max(...events.map(({ ended_at }) => ended_at ?? 0))
-  const failed = events.some(({ status }) => status === 'dead_lettered' || status === 'cancelled')
+  const all = [...events.map((event) => ({ ...event, started_at: event.accepted_at })), ...calls]
+  const running = all.some(({ status, ended_at }) => ended_at === null || status === 'running')
+  const started = Math.min(...all.map(({ started_at }) => started_at))
+  const ended = running ? null : Math.max(...all.map(({ ended_at }) => ended_at ?? 0))
+  const failed = all.some(({ status }) => ['dead_lettered', 'cancelled', 'error'].includes(status))
   return [
     {
       trace_id,
-      scopes: [...new Set(events.map(({ scope }) => scope))].toSorted(),
-      agents: [...new Set(events.flatMap(({ agent }) => agent ?? []))].toSorted(),
+      scopes: [...new Set(all.map(({ scope }) => scope))].toSorted(),
+      agents: [...new Set(all.flatMap(({ agent }) => agent ?? []))].toSorted(),
       status: running ? 'running' : failed ? 'error' : 'ok',
       started_at: new Date(started).toISOString(),
       ended_at: ended === null ? null : new Date(ended).toISOString(),
       duration_ms: ended === null ? null : ended - started,
       events: events.length,
-      first_event: { id: first.id, scope: first.scope, type: first.type },
-      kinds: kindsIn(events.reduce((bits, { kinds }) => bits | kinds, 0)),
-      skills: [...new Set(events.flatMap(({ skills }) => skills.split('\n').filter((id) => id !== '')))].toSorted(),
+      first_event: first ? { id: first.id, scope: first.scope, type: first.type } : null,
+      kinds: kindsIn(all.reduce((bits, { kinds }) => bits | kinds, 0)),
+      skills: [...new Set(all.flatMap(({ skills }) => skills.split('\n').filter((id) => id !== '')))].toSorted(),
     },
   ]
 }

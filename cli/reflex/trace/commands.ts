@@ -52,7 +52,7 @@ const columns: Column<TraceSummary>[] = [
   { title: 'TOOK', of: ({ duration_ms }) => (duration_ms === null ? null : duration(duration_ms)) },
   { title: 'TRACE', of: ({ trace_id }) => trace_id },
   { title: 'SCOPES', of: ({ scopes }) => scopes.join(' ') },
-  { title: 'EVENT', of: ({ first_event }) => first_event.type },
+  { title: 'EVENT', of: ({ first_event }) => first_event?.type ?? '-' },
   { title: 'KINDS', of: ({ kinds, skills }) => [...kinds, ...skills].join(' ') },
 ]
 

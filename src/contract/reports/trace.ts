@@ -84,7 +84,10 @@ export const traceSummary = z
     ended_at: time.nullable(),
     duration_ms: z.number().nullable(),
     events: z.int().describe('Number of its events that the key may see.'),
-    first_event: z.object({ id: z.string(), scope: z.string(), type: z.string() }),
+    first_event: z
+      .object({ id: z.string(), scope: z.string(), type: z.string() })
+      .nullable()
+      .describe('Null for a call without an event, such as a proposal.'),
     kinds: z.array(z.enum(spanKinds)).describe('The kinds of its spans.'),
     skills: z.array(z.string()).describe('The skills that the gate decided on.'),
   })

@@ -7,7 +7,7 @@ import { spanKinds, trace, traceStatuses, traceSummary } from '../../contract/re
 import { scopeName } from '../../core/event.ts'
 import type { Env } from '../../env.ts'
 import { storeOf } from '../../store/store.ts'
-import { eventsOfTraces, listTraces, type TraceEvent } from '../../store/traces.ts'
+import { callsOfTraces, eventsOfTraces, listTraces, type TraceCall, type TraceEvent } from '../../store/traces.ts'
 import type { Logged } from '../../traces/node.ts'
 import { buildTrace } from '../../traces/tree.ts'
 import { guard, instant, json, problems, resource, routes } from '../describe/describe.ts'
@@ -19,8 +19,8 @@ const route = routes('Traces')
 
 const list = route('get /v1/traces', 'listTraces', 'List traces, newest first', {
   description:
-    'The traces of events, each once, by its newest event that matches. A filter is about one event and what followed from it. Calls without an event, such as ' +
-    'proposals, have a trace but are not listed. A page may be short, or empty, and still have a `next_cursor`.',
+    'Each trace once, by its newest event that matches. A filter is about one event and what followed from it. Traces without an event, such as those of ' +
+    'proposals and of changed settings, are listed by their start. A page may be short, or empty, and still have a `next_cursor`.',
   ...guard({ roles: ['viewer'] }),
   request: {
     query: z.object({
@@ -45,7 +45,7 @@ const list = route('get /v1/traces', 'listTraces', 'List traces, newest first', 
 const find = route('get /v1/traces/{trace_id}', 'getTrace', 'Get a trace as one tree', {
   description:
     'Built from the logs of the scopes that the trace went through, as far as the key covers them. Its events are found in the list of events, with a delay of about ' +
-    'a second; `scope` names a scope whose newest entries are searched as well, such as that of a proposal.',
+    'a second; `scope` names a scope whose newest entries are searched as well.',
   ...guard({ roles: ['viewer'] }),
   request: {
     params: z.object({
@@ -66,8 +66,14 @@ export const traceRoutes = resource()
     const { scope } = c.req.valid('query')
     const { principal } = c.var
     if (scope !== undefined) demandCoverage(principal, [{ scope }])
-    const events = await eventsOfTraces(storeOf(c.env), [trace_id], principal.scopes)
-    const ranges = rangesOf(events.filter((event) => coversScope(principal, event.scope)))
+    const [events, calls] = await Promise.all([
+      eventsOfTraces(storeOf(c.env), [trace_id], principal.scopes),
+      callsOfTraces(storeOf(c.env), [trace_id], principal.scopes),
+    ])
+    const ranges = rangesOf(
+      events.filter((event) => coversScope(principal, event.scope)),
+      calls,
+    )
     if (scope !== undefined && !ranges.has(scope)) ranges.set(scope, null)
     const parts = await Promise.all(
       Array.from(ranges)
@@ -80,7 +86,7 @@ export const traceRoutes = resource()
       parts.flatMap(({ logged }) => logged),
       { truncated },
     )
-    if (!built) throw notFound(`There is no trace ${trace_id} in the scopes of this key. Name its scope if it has no event.`)
+    if (!built) throw notFound(`There is no trace ${trace_id} in the scopes of this key. Name its scope if it has just begun.`)
     return c.json(built, 200)
   })
 
@@ -94,9 +100,9 @@ const SETTLED_MS = 60_000
 /** Where a scope's log has the trace; null means its newest entries. */
 type Range = { after: number; before?: number }
 
-function rangesOf(events: readonly TraceEvent[]): Map<string, Range | null> {
+function rangesOf(events: readonly TraceEvent[], calls: readonly TraceCall[]): Map<string, Range | null> {
   const ranges = new Map<string, Range | null>()
-  for (const [scope, some] of Map.groupBy(events, (event) => event.scope)) {
+  for (const [scope, some] of Map.groupBy([...events, ...calls], (one) => one.scope)) {
     const after = Math.min(...some.map(({ log_from }) => log_from ?? 1)) - 1
     const is_settled = some.every(({ ended_at }) => ended_at !== null && ended_at < Date.now() - SETTLED_MS)
     ranges.set(scope, is_settled ? { after, before: Math.max(...some.map(({ revision }) => revision)) + 1 } : { after })

@@ -1,11 +1,12 @@
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
+import { replicateCalls } from '../../store/calls.ts'
 import { replicateEvents, type Report, type ScopeReport } from '../../store/replicate.ts'
 import type { Database } from '../storage/database.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
 import { cleanedJson, type Log } from '../log/log.ts'
-import { noteEntry, type Changes, type Traits } from './traits.ts'
+import { noChanges, noteEntry, type Changes, type Traits } from './traits.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 
 /** Maximum number of events in one report. */
@@ -37,18 +38,18 @@ type Parts = {
 }
 
 /**
- * Replicates a scope's events, and the scope's own row, to D1. It needs no queue: every change of
- * an event is in the log, so the log after a watermark names all changed events. Changes of this
- * process are held in memory; after a restart the log is read. If the process dies before D1 has a
- * change, it is replicated again; if it dies before the watermark is written, D1 sees the same
- * revision twice and ignores it.
+ * Replicates a scope's events, its calls, and the scope's own row, to D1. It needs no queue: every
+ * change of an event is in the log, so the log after a watermark names all changed events. Changes
+ * of this process are held in memory; after a restart the log is read. If the process dies before
+ * D1 has a change, it is replicated again; if it dies before the watermark is written, D1 sees the
+ * same revision twice and ignores it.
  */
 export class EventReplica {
   readonly #parts: Parts
   #mark: number
   /** `#held` has the changes after this `seq` of the log; from the mark to it, the log is read. */
   #held_from: number
-  #held: Changes = new Map()
+  #held = noChanges()
   #portion: Portion | null = null
   /** Current maximum of events in one report: fewer during the search for one that D1 rejects. */
   #most = BATCH
@@ -76,7 +77,11 @@ export class EventReplica {
 
   /** Number of events, or of log entries that name them, whose current state D1 does not have. */
   get waiting(): number {
-    return this.#held.size + (this.#portion?.events.length ?? 0) + Math.max(0, this.#held_from - this.#reached)
+    return this.#size + (this.#portion?.events.length ?? 0) + Math.max(0, this.#held_from - this.#reached)
+  }
+
+  get #size(): number {
+    return this.#held.events.size + this.#held.calls.size
   }
 
   /** Log entries after this `seq` are still needed. */
@@ -87,14 +92,15 @@ export class EventReplica {
   /** Ids of the events whose current state D1 does not have; null if only the log has them. */
   get unreplicated(): string[] | null {
     if (this.#reached < this.#held_from) return null
-    return [...this.#held.keys(), ...(this.#portion?.events ?? []).map(({ id }) => id)]
+    return [...this.#held.events.keys(), ...(this.#portion?.events ?? []).map(({ id }) => id)]
   }
 
   #appended(entries: readonly NewEntry[]): void {
     const first = this.#parts.log.last - entries.length + 1
-    for (const [index, entry] of entries.entries()) noteEntry(this.#held, entry, first + index)
-    if (this.#held.size > MOST_HELD) {
-      this.#held.clear()
+    const at = this.#parts.now()
+    for (const [index, entry] of entries.entries()) noteEntry(this.#held, entry, { seq: first + index, at })
+    if (this.#size > MOST_HELD) {
+      this.#held = noChanges()
       this.#held_from = this.#parts.log.last
     }
     this.#changed()
@@ -102,16 +108,17 @@ export class EventReplica {
 
   /** Replicates all changes. Throws if D1 is unavailable. */
   async send(unit: UnitOfWork): Promise<void> {
-    const { database } = this.#parts
+    const { database, db, scope } = this.#parts
     for (;;) {
       this.#portion ??= this.#nextPortion()
       const { events, changes, reaches } = this.#portion
       while (events.length > 0) await this.#sendSome(events, changes, unit)
+      await replicateCalls(db, scope(), Array.from(changes.calls.values()))
       this.#portion = null
       if (reaches > this.#mark) database.write(MARK, (this.#mark = reaches))
-      if (this.#held.size === 0 && this.#mark >= this.#held_from) break
+      if (this.#size === 0 && this.#mark >= this.#held_from) break
     }
-    await this.#report([], new Map())
+    await this.#report([], noChanges())
   }
 
   get #reached(): number {
@@ -122,17 +129,20 @@ export class EventReplica {
     const { log } = this.#parts
     if (this.#mark >= this.#held_from) {
       const changes = this.#held
-      this.#held = new Map()
+      this.#held = noChanges()
       return { events: this.#sized(changes), changes, reaches: log.last }
     }
     const entries = log.read(this.#mark, BATCH, this.#held_from + 1)
-    const changes: Changes = new Map()
-    for (const { seq, text } of entries) noteEntry(changes, JSON.parse(text) as LogEntry, seq)
+    const changes = noChanges()
+    for (const { seq, text } of entries) {
+      const entry = JSON.parse(text) as LogEntry
+      noteEntry(changes, entry, { seq, at: Date.parse(entry.at) })
+    }
     return { events: this.#sized(changes), changes, reaches: entries.at(-1)?.seq ?? this.#held_from }
   }
 
   #sized(changes: Changes): Sized[] {
-    const ids = Array.from(changes.keys())
+    const ids = Array.from(changes.events.keys())
     return this.#parts.database
       .allOf<Sized>(ids, 'SELECT seq, id, octet_length(payload) AS bytes FROM events WHERE id IN (SELECT value FROM json_each(?1))')
       .sort((left, right) => left.seq - right.seq)
@@ -167,7 +177,7 @@ export class EventReplica {
     const reports = rows.map(({ discarded, failed_at, ...row }) => ({
       ...row,
       payload: cleanedJson(row.payload, log),
-      ...(changes.get(row.id) ?? { log_from: log.last, kinds: 0, skills: '' }),
+      ...(changes.events.get(row.id) ?? { log_from: log.last, kinds: 0, skills: '' }),
       agent,
       stack: failed_at === null ? null : stackIn(log.entry(failed_at)),
       revision: log.last,

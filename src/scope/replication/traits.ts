@@ -1,24 +1,48 @@
 import type { NewEntry } from '../../contract/log-entry.ts'
 import { bitOf } from '../../contract/reports/trace.ts'
+import type { CallReport } from '../../store/calls.ts'
 import { spanKindOf } from '../../traces/said.ts'
 
 /** The traits of an event by the log, for the list of traces. `skills` has one id a line. */
 export type Traits = { log_from: number; kinds: number; skills: string }
 
-export type Changes = Map<string, Traits>
+/** Changed events by id, and traces by the entries that name no event. */
+export type Changes = { events: Map<string, Traits>; calls: Map<string, CallReport> }
+export const noChanges = (): Changes => ({ events: new Map(), calls: new Map() })
 
-type About = Pick<NewEntry, 'kind' | 'event_ids'> & { skill_id?: unknown; via?: unknown }
+type About = Pick<NewEntry, 'kind' | 'event_ids' | 'trace_id' | 'duration_ms'> & { skill_id?: unknown; status?: unknown }
 
-/** Notes the events that an entry names. */
-export function noteEntry(changes: Changes, { kind, event_ids, skill_id, via }: About, seq: number): void {
-  const bit = bitOf(spanKindOf(kind)) | (via === 'queue' ? bitOf('queue') : 0)
-  const skill = typeof skill_id === 'string' ? `\n${skill_id}\n` : ''
-  for (const id of event_ids) {
-    const known = changes.get(id)
-    if (!known) changes.set(id, { log_from: seq, kinds: bit, skills: skill })
-    else {
-      known.kinds |= bit
-      if (!known.skills.includes(skill)) known.skills += skill
-    }
+/** Notes the events that an entry names, or else its trace. `at` in ms. */
+export function noteEntry({ events, calls }: Changes, entry: About, { seq, at }: { seq: number; at: number }): void {
+  const bit = bitOf(spanKindOf(entry.kind))
+  const skill = typeof entry.skill_id === 'string' ? `\n${entry.skill_id}\n` : ''
+  for (const id of entry.event_ids) extend(events, id, { log_from: seq, kinds: bit, skills: skill })
+  if (entry.event_ids.length > 0) return
+  const known = calls.get(entry.trace_id)
+  const failed = entry.status === 'failed' || entry.status === 'unknown' || entry.status === 'error'
+  const status = entry.kind.endsWith('-started') ? 'running' : failed || known?.status === 'error' ? 'error' : 'ok'
+  const started_at = Math.floor(at - (entry.duration_ms ?? 0))
+  const { trace_id } = entry
+  const call = extend(calls, trace_id, {
+    trace_id,
+    log_from: seq,
+    kinds: bit,
+    skills: skill,
+    started_at,
+    ended_at: at,
+    status,
+    revision: seq,
+  })
+  Object.assign(call, { status, revision: seq, ended_at: Math.max(call.ended_at, at), started_at: Math.min(call.started_at, started_at) })
+}
+
+function extend<Kept extends Traits>(changes: Map<string, Kept>, id: string, traits: Kept): Kept {
+  const known = changes.get(id)
+  if (!known) {
+    changes.set(id, traits)
+    return traits
   }
+  known.kinds |= traits.kinds
+  if (!known.skills.includes(traits.skills)) known.skills += traits.skills
+  return known
 }

@@ -8,7 +8,7 @@ import { ask } from '../../support/mcp.ts'
 import { mcpAnswer, outside } from '../../support/mock-fetch.ts'
 import { write } from '../../support/reflex-chain.ts'
 import { configure, EXPORTED, HOST, open, scopeWith, server } from '../../support/scope-with-remote-tools.ts'
-import { crash, entriesOf, evict, freshScope, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+import { crash, entriesOf, evict, freshScope, logOf, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 import { framesOf } from '../../support/socket-frames.ts'
 import { behaviours, effectGates } from '../../support/test-agents.ts'
 import { skill, twoSteps } from '../../support/two-step-skill.ts'
@@ -311,7 +311,7 @@ describe('the list of traces', () => {
     const [plain] = await sendAndSettle(stubOf(scope), note(scope, 'three'))
     const in_scope = `scope=${encodeURIComponent(scope)}`
     const all = await until(async () => {
-      const found = await listOf(in_scope)
+      const found = await listOf(`${in_scope}&kind=event`)
       return found.length === 2 && found.every(({ status }) => status === 'ok') ? found : null
     }, 'both are listed')
     const [newest, first] = all
@@ -336,6 +336,48 @@ describe('the list of traces', () => {
     expect(await ids('limit=1')).toEqual([newest?.trace_id])
     const { body } = await call(`/v1/traces?${in_scope}&limit=1`)
     expect(await ids(`limit=1&cursor=${body.next_cursor}`)).toEqual([from.trace_id])
+  })
+
+  test('finds each trace that the log of a scope names, also those without an event', async () => {
+    const scope = freshScope()
+    const skill_id = await skill()
+    await configure(scope, { max_steps: 3 })
+    await sendAndSettle(stubOf(scope), note(scope, 'one'))
+    const from = caller()
+    const proposed = await call(scopePath(scope, '/skills/propose'), {
+      json: { skill_id, inputs: { what: 'x' } },
+      headers: { traceparent: from.traceparent },
+    })
+    expect(proposed.status).toBe(200)
+    const in_scope = `scope=${encodeURIComponent(scope)}`
+    const listed = async (query = '') => new Map((await listOf(`${in_scope}${query}`)).map((trace) => [trace.trace_id, trace]))
+    await until(async () => (await listed()).has(from.trace_id), 'the proposal is listed')
+    await evict(stubOf(scope))
+    const named = new Set((await logOf(stubOf(scope))).map(({ trace_id }) => trace_id))
+    await until(async () => {
+      const found = await listed()
+      return [...named].every((trace_id) => found.has(trace_id))
+    }, 'all traces are listed')
+    expect((await listed()).get(from.trace_id)).toMatchObject({
+      status: 'ok',
+      events: 0,
+      first_event: null,
+      skills: [skill_id],
+      scopes: [scope],
+    })
+    expect([...(await listed(`&skill=${skill_id}`)).keys()]).toEqual([from.trace_id])
+    expect([...(await listed('&kind=gate')).keys()]).toEqual([from.trace_id])
+    expect((await listed('&kind=gate&status=error')).size).toBe(0)
+    expect((await listed('&kind=gate&min_duration_ms=60000')).size).toBe(0)
+    expect((await asTree(from.trace_id)).root).toMatchObject({ kind: 'call' })
+    const paged: string[] = []
+    for (let cursor = ''; ;) {
+      const { body } = await call(`/v1/traces?${in_scope}&limit=1${cursor}`)
+      paged.push(...body.items.map(({ trace_id }: TraceSummary) => trace_id))
+      if (body.next_cursor === null) break
+      cursor = `&cursor=${body.next_cursor}`
+    }
+    expect(paged.toSorted()).toEqual([...named].toSorted())
   })
 
   test('finds a trace by a skill that ran in it', async () => {
