@@ -1,6 +1,8 @@
 /** Limits on everything that grows. Sizes in bytes, times in ms. */
 export const limits = {
   body_bytes: 1024 * 1024,
+  /** An exported trace that is sent back, uncompressed. */
+  file_bytes: 10 * 1024 * 1024,
   event_bytes: 100_000,
   idempotence_key: 512,
   events_per_request: 1000,

@@ -4,7 +4,7 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { parseJson } from '../../base/parse-json.ts'
 import { deploymentHider, deploymentSecrets, secretHider } from '../../base/secrets.ts'
-import { readBody } from './read-body.ts'
+import { readBody, readFile } from './read-body.ts'
 import { invalid, refusal } from '../problems/refusals.ts'
 
 const JSON_TYPE = /^application\/json *(;|$)/i
@@ -31,6 +31,15 @@ export const jsonBody = body({})
 export const optionalJsonBody = body({ optional: true })
 /** A report by a machine, such as an error text: secrets are masked instead of rejected. */
 export const reportBody = body({ hides: true })
+
+/** An exported file, which may be larger and compressed. It holds no secret of a deployment. */
+export const fileBody = createMiddleware<AuthEnv>(async (c, next) => {
+  const text = await readFile(c.req.raw)
+  check(c.req.header('Content-Type'), text)
+  const cache: { text?: unknown } = c.req.bodyCache
+  cache.text = Promise.resolve(text)
+  await next()
+})
 
 function check(type: string | undefined, text: string): void {
   if (!JSON_TYPE.test(type ?? '')) {

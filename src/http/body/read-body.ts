@@ -4,9 +4,21 @@ import { refusal } from '../problems/refusals.ts'
 /** Bytes of an oversized body that are drained before the sender is cut off: Cloudflare's limit. */
 const MOST_DRAINED_BYTES = 100 * limits.body_bytes
 
-export async function readBody(request: Request): Promise<string> {
-  if (Number(request.headers.get('Content-Length')) > limits.body_bytes) throw tooLarge()
-  const chunks = request.body ? await readChunks(request.body) : []
+type Reading = { most: number; advice: string; is_gzip: boolean }
+const standard: Reading = { most: limits.body_bytes, advice: 'Send the events in several requests.', is_gzip: false }
+
+/** A file may be compressed: its limit is that of its content. */
+export const readFile = (request: Request): Promise<string> =>
+  readBody(request, {
+    most: limits.file_bytes,
+    advice: 'Replay a larger trace where it was recorded.',
+    is_gzip: request.headers.get('Content-Encoding')?.toLowerCase() === 'gzip',
+  })
+
+export async function readBody(request: Request, reading: Reading = standard): Promise<string> {
+  if (Number(request.headers.get('Content-Length')) > reading.most) throw tooLarge(reading)
+  const body = reading.is_gzip ? request.body?.pipeThrough(new DecompressionStream('gzip')) : request.body
+  const chunks = body ? await readChunks(body, reading) : []
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(join(chunks))
   } catch {
@@ -14,7 +26,7 @@ export async function readBody(request: Request): Promise<string> {
   }
 }
 
-async function readChunks(body: ReadableStream<Uint8Array>): Promise<Uint8Array[]> {
+async function readChunks(body: ReadableStream<Uint8Array>, reading: Reading): Promise<Uint8Array[]> {
   const reader = body.getReader()
   const chunks: Uint8Array[] = []
   let bytes = 0
@@ -22,9 +34,10 @@ async function readChunks(body: ReadableStream<Uint8Array>): Promise<Uint8Array[
     const { done, value } = await reader.read().catch(cutShort)
     if (done) return chunks
     bytes += value.byteLength
-    if (bytes > limits.body_bytes) {
-      await drain(reader)
-      throw tooLarge()
+    if (bytes > reading.most) {
+      // A little gzip may be much to drain.
+      await (reading.is_gzip ? reader.cancel() : drain(reader))
+      throw tooLarge(reading)
     }
     chunks.push(value)
   }
@@ -58,4 +71,4 @@ function cutShort(): never {
   throw refusal('body-cut-short', 'The body could not be read to its end.')
 }
 
-const tooLarge = () => refusal('body-too-large', `A body takes at most ${limits.body_bytes} bytes. Send the events in several requests.`)
+const tooLarge = ({ most, advice }: Reading) => refusal('body-too-large', `A body takes at most ${most} bytes. ${advice}`)

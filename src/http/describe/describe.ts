@@ -5,7 +5,7 @@ import type { BaseRole } from '../../contract/principal.ts'
 import { problem } from '../../contract/problem.ts'
 import { scopeName } from '../../core/event.ts'
 import { requires, scopeParam, scopeQuery, type AuthEnv } from '../auth/middleware.ts'
-import { jsonBody, optionalJsonBody, reportBody } from '../body/json-body.ts'
+import { fileBody, jsonBody, optionalJsonBody, reportBody } from '../body/json-body.ts'
 
 export const resource = () => new OpenAPIHono<AuthEnv>()
 
@@ -22,7 +22,7 @@ export const routes =
     return createRoute({ ...rest, method, path, operationId, tags: [tag], summary })
   }
 
-const bodies = { json: jsonBody, optional: optionalJsonBody, report: reportBody }
+const bodies = { json: jsonBody, optional: optionalJsonBody, report: reportBody, file: fileBody }
 type Guard = { roles: readonly [BaseRole, ...BaseRole[]]; scoped?: true | 'query'; body?: keyof typeof bodies }
 
 /** Checks and documents the access to a route in one place. Any of the roles is enough. */

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { jsonValue } from '../../base/json.ts'
+import { isJsonFields, jsonValue } from '../../base/json.ts'
+import { limits } from '../../base/limits.ts'
 import { replayReport, type ReplayReport } from '../../contract/reports/replay.ts'
 import { scopeName } from '../../core/event.ts'
 import { openRecording, RECORDING_SCHEMA, type Recording } from '../../replay/recording.ts'
@@ -34,6 +35,8 @@ const recording = z
   .looseObject({ schema: z.int(), trace_id: z.string(), scope: z.string(), sha256: z.string() })
   .describe(`A self-contained file of schema version ${RECORDING_SCHEMA}. \`sha256\` is over the canonical JSON of its other fields.`)
 
+const fileRequest = z.union([recording, replayRequest.extend({ recording })])
+
 const exported = route('get /v1/traces/{trace_id}/export', 'exportTrace', 'Export a trace as one file', {
   description:
     'Log entries, events, settings, code of reflexes, manifests and messages of prompts: all that the decisions of the trace were made from, without secrets. ' +
@@ -61,18 +64,17 @@ const replayed = route('post /v1/traces/{trace_id}/replay', 'replayTrace', 'Repl
 })
 
 const replayedFile = route('post /v1/replay', 'replayFile', 'Replay an exported trace', {
-  description: 'The body is a file of `GET /v1/traces/{trace_id}/export`. A file that was changed or cut off is rejected.',
-  ...guard({ roles: ['viewer'], body: 'json' }),
+  description:
+    'The body is a file of `GET /v1/traces/{trace_id}/export`, or `{"recording": FILE, "mode": "what_if", "changes": …}`. It may be compressed with ' +
+    `\`Content-Encoding: gzip\`, and has at most ${limits.file_bytes} bytes uncompressed. A file that was changed or cut off is rejected as a whole.`,
+  ...guard({ roles: ['viewer'], body: 'file' }),
   request: {
-    body: {
-      required: true,
-      content: {
-        'application/json': {
-          schema: recording,
-          example: { schema: RECORDING_SCHEMA, trace_id: 'a'.repeat(32), scope: 'default', sha256: 'b'.repeat(64) },
-        },
-      },
-    },
+    body: jsonRequest(described<z.input<typeof fileRequest>>(plainSchema(fileRequest)), {
+      schema: RECORDING_SCHEMA,
+      trace_id: 'a'.repeat(32),
+      scope: 'default',
+      sha256: 'b'.repeat(64),
+    }),
   },
   responses: { 200: json(replayReport, 'The comparison.'), ...problems(400, 413, 415) },
 })
@@ -95,10 +97,19 @@ export const traceReplayRoutes = resource()
     return c.json(report, 200)
   })
   .openapi(replayedFile, async (c) => {
-    const opened = await openRecording(await c.req.text())
+    const { file, ...asked } = askedOf(await c.req.text())
+    const opened = await openRecording(file)
     if (!opened.ok) throw invalid(opened.detail)
-    return c.json(await replayOf(opened.recording, { mode: 'pinned' }, c), 200)
+    return c.json(await replayOf(opened.recording, asked, c), 200)
   })
+
+/** A file alone is replayed pinned; with changes it is a field of the body. */
+function askedOf(text: string): Asked & { file: string } {
+  const body = jsonValue(text)
+  if (!isJsonFields(body) || body['recording'] === undefined) return { mode: 'pinned', file: text }
+  const { recording: file, ...asked } = body
+  return { ...refuseInvalid({ target: 'json', ...replayRequest.safeParse(asked) }), file: JSON.stringify(file) }
+}
 
 type Caller = Pick<Context<AuthEnv>, 'env' | 'var'>
 

@@ -129,6 +129,23 @@ describe('a what-if', () => {
     expect(one).toMatchObject({ ...unchanged, spent: { calls: 0 } })
   })
 
+  test('takes an exported file, also a large and compressed one', async () => {
+    const { scope, id } = await withReflex(replying('hello'))
+    const trace_id = await accept(scope, 'hi')
+    const { body: recording } = await call(`/v1/traces/${trace_id}/export?scope=${encodeURIComponent(scope)}`)
+    const json = { recording, mode: 'what_if', changes: { reflex_code: { [id]: replying('bye') } } }
+    expect((await call('/v1/replay', { json })).body).toMatchObject({ mode: 'what_if', equivalent: false, effects: [{}, {}] })
+    const zipped = (text: string) => new Response(text).body?.pipeThrough(new CompressionStream('gzip'))
+    const send = async (text: string) => {
+      const body = await new Response(zipped(text)).arrayBuffer()
+      return call('/v1/replay', { body, type: 'application/json', headers: { 'Content-Encoding': 'gzip' } })
+    }
+    expect(await send(JSON.stringify(json) + ' '.repeat(2_000_000))).toMatchObject({ status: 200, body: { equivalent: false } })
+    expect(await send(' '.repeat(11_000_000))).toMatchObject({ status: 413 })
+    const torn = await call('/v1/replay', { body: 'not gzip', headers: { 'Content-Encoding': 'gzip' } })
+    expect(torn).toMatchObject({ status: 400 })
+  })
+
   test('needs changes, knows their names, and lets only an operator spend', async () => {
     const { scope } = await withReflex(replying('hello'))
     const trace_id = await accept(scope, 'hi')
