@@ -35,6 +35,8 @@ export type EffectEnd = 'ok' | 'failed' | 'unknown' | 'reused'
 export type StepPlace = { run_id: string; phase: 'step' | 'compensation'; index: number }
 export type Cause = { turn_id: string } | { by: string }
 
+export type Requested = { by: string; traceparent?: string | undefined }
+
 /** The fields of each kind. A new kind makes every exhaustive switch fail to compile. */
 export type EntryBody =
   /** A request proposed a skill or called a tool: the root of what follows. */
@@ -43,8 +45,9 @@ export type EntryBody =
   | { kind: 'event-accepted'; event_type: string; source: string; via: Via; basis?: string }
   | { kind: 'event-retried'; attempts: number; error: string; due_at: string }
   | { kind: 'event-ended'; status: OutcomeStatus; attempts: number; outcome: Outcome; error: string | null }
-  | { kind: 'event-reopened'; by: string }
-  | { kind: 'event-discarded'; by: string }
+  /** `traceparent`: of the request, whose trace is another one. */
+  | ({ kind: 'event-reopened' } & Requested)
+  | ({ kind: 'event-discarded' } & Requested)
   | { kind: 'event-claimed'; attempts: number; lease_until: string; by: string }
   /** The response to a claim could not be sent. `attempts` is the number before the claim. */
   | { kind: 'event-returned'; attempts: number; why: string }
@@ -149,7 +152,7 @@ export type EntryBody =
   /** Moved by the scope's metrics; `suspended`: in this scope only, which does not own it. */
   | { kind: 'reflex-moved'; reflex_id: string; version: number; from: ReflexState; to: ReflexState | 'suspended'; reason: string }
   | { kind: 'scratch-set'; key: string; value: unknown; reflex_id: string }
-  | { kind: 'turn-cancelled'; turn_id: string; reason: string; by: string }
+  | ({ kind: 'turn-cancelled'; turn_id: string; reason: string } & Requested)
   | { kind: 'settings-changed'; by: string; patch: SettingsPatch; settings: Settings }
   | ({ kind: SkillEntryKind } & { [field: string]: unknown })
   | { kind: 'timer-set'; timer_name: string; schedule: Schedule; next_at: string; by: string }

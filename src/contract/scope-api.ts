@@ -123,7 +123,7 @@ export interface ScopeApi {
   giveBack(claim_id: string, why: string): Promise<number>
   ack(tokens: string[]): Promise<{ acked: string[]; stale: string[] }>
   nack(token: string, error: string): Promise<Result<{ status: string; due_at: string | null }, Refused<'stale'>>>
-  cancel(reason: string, by: string): Promise<{ cancelled: boolean; turn_id: string | null; events: number }>
+  cancel(reason: string, by: string, traceparent?: string): Promise<{ cancelled: boolean; turn_id: string | null; events: number }>
   setTimer(
     name: string,
     schedule: Schedule,
@@ -134,9 +134,9 @@ export interface ScopeApi {
   timer(name: string): Promise<Timer | null>
   removeTimer(name: string, by: string, trace?: TraceContext): Promise<boolean>
   /** Returns dead letters to pending and resets their attempts. */
-  reopen(ids: string[], by: string): Promise<string[]>
+  reopen(ids: string[], by: string, traceparent?: string): Promise<string[]>
   /** Removes dead letters from the list; their outcome stays `dead_lettered`. */
-  discard(ids: string[], by: string): Promise<string[]>
+  discard(ids: string[], by: string, traceparent?: string): Promise<string[]>
   /** Notifies the scope that these reflexes have a new version or state. */
   reflexesChanged(ids: string[]): Promise<void>
   /** Recordings as JSON, oldest first. `next` is the `after` of the next page. */

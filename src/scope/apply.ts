@@ -179,7 +179,7 @@ function actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: De
       return []
     }
     case 'cancel_turn': {
-      const cancelled = turns.cancel(unit, action.reason, `reflex:${version.id}`)
+      const cancelled = turns.cancel(unit, action.reason, { by: `reflex:${version.id}` })
       return cancelled ? [{ do: 'stop-turn', ...cancelled }] : []
     }
     case 'escalate':

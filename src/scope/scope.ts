@@ -140,8 +140,8 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return this.#parts.unit((unit) => this.#parts.pull.nack(unit, token, error), CALLER)
   }
 
-  async cancel(reason: string, by: string) {
-    return this.#parts.turns.cancelCurrent(reason, by)
+  async cancel(reason: string, by: string, traceparent?: string) {
+    return this.#parts.turns.cancelCurrent(reason, { by, traceparent })
   }
 
   async setTimer(name: string, schedule: Schedule, by: string, trace?: api.TraceContext) {
@@ -163,12 +163,12 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return this.#parts.unit((unit) => this.#parts.timers.remove(unit, name, { by, trace }), CALLER)
   }
 
-  async reopen(ids: string[], by: string) {
-    return reopen(this.#parts, ids, by)
+  async reopen(ids: string[], by: string, traceparent?: string) {
+    return reopen(this.#parts, ids, { by, traceparent })
   }
 
-  async discard(ids: string[], by: string) {
-    return this.#parts.unit((unit) => this.#parts.inbox.discard(unit, ids, by).map(({ id }) => id))
+  async discard(ids: string[], by: string, traceparent?: string) {
+    return this.#parts.unit((unit) => this.#parts.inbox.discard(unit, ids, { by, traceparent }).map(({ id }) => id))
   }
 
   async callTool(call: api.OperatorCall, by: string) {

@@ -71,8 +71,14 @@ const describers: Describers = {
     const of = { 'reflex.event.status': status, 'reflex.event.attempts': attempts, 'reflex.outcome': outcome }
     return { ends: ended(ok), attributes: { ...of, ...errorType(ok, status), ...(error !== null && { 'error.message': error }) } }
   },
-  'event-reopened': ({ by }) => ({ begins: true, attributes: { 'reflex.event.reopened_by': by } }),
-  'event-discarded': ({ by }) => ({ attributes: { 'reflex.event.discarded_by': by } }),
+  'event-reopened': ({ by, traceparent }, scope) => ({
+    name: `process ${scope}`,
+    begins: true,
+    attributes: { 'reflex.event.reopened_by': by, 'reflex.event.reopened_traceparent': traceparent },
+  }),
+  'event-discarded': ({ by, traceparent }) => ({
+    attributes: { 'reflex.event.discarded_by': by, 'reflex.event.discarded_traceparent': traceparent },
+  }),
   'event-claimed': ({ by, lease_until }) => ({ attributes: { 'reflex.event.claimed_by': by, 'reflex.event.lease_until': lease_until } }),
   'event-returned': ({ why }) => ({ attributes: { 'reflex.event.returned_for': why } }),
   'filter-failed': ({ agent, error }) => ({
@@ -102,7 +108,9 @@ const describers: Describers = {
     const failure = { ...errorType(ok, status), ...(error !== null && { 'error.message': error }) }
     return { ends: ended(ok), attributes: { ...of, ...usageOf(entry), ...failure } }
   },
-  'turn-cancelled': ({ reason, by }) => ({ attributes: { 'reflex.turn.cancelled_by': by, 'reflex.turn.cancelled_for': reason } }),
+  'turn-cancelled': ({ reason, by, traceparent }) => ({
+    attributes: { 'reflex.turn.cancelled_by': by, 'reflex.turn.cancelled_for': reason, 'reflex.turn.cancelled_traceparent': traceparent },
+  }),
   'model-called': (entry) => {
     const { model, status, prompt, prompt_hash, content, finish_reason, error } = entry
     return {

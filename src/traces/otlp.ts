@@ -1,5 +1,5 @@
 import type { SpanKind } from '../contract/reports/trace.ts'
-import type { EndedSpan } from './span-buffer.ts'
+import type { EndedSpan, Link } from './span-buffer.ts'
 
 /** The version of the semantic conventions that the names follow; see docs/observability.md. */
 const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.44.0'
@@ -36,10 +36,20 @@ export function otlpSpan(span: EndedSpan): string {
     startTimeUnixNano: `${start_us}000`,
     endTimeUnixNano: `${end_us}000`,
     attributes: otlpAttributes({ ...attributes, 'reflex.span.kind': kind }),
-    ...(links.length > 0 && { links: links.map((link) => ({ traceId: link.trace_id, spanId: link.span_id })) }),
+    ...otlpLinks([...links, ...requestsIn(attributes)]),
     ...(status === 'error' && { status: { code: ERROR, ...(typeof message === 'string' && { message }) } }),
   })
 }
+
+const otlpLinks = (links: readonly Link[]) =>
+  links.length > 0 && { links: links.map((link) => ({ traceId: link.trace_id, spanId: link.span_id })) }
+
+/** Requests of other traces, such as the decision on an approval, are named by their headers. */
+const requestsIn = (attributes: Record<string, unknown>): Link[] =>
+  Object.entries(attributes).flatMap(([name, value]) => {
+    const [, trace_id, span_id] = name.endsWith('traceparent') && typeof value === 'string' ? value.split('-') : []
+    return trace_id !== undefined && span_id !== undefined ? [{ trace_id, span_id }] : []
+  })
 
 /** The request's body, of spans that `otlpSpan` wrote. */
 export function otlpRequest(spans: readonly string[], resource: Record<string, string>): string {

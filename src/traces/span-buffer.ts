@@ -9,7 +9,7 @@ const MOST_CHARACTERS = 8_000_000
 const HOLD_MS = 600_000
 
 export type EndedSpan = Omit<Span, 'children'> & { trace_id: string; links: Link[] }
-type Link = { trace_id: string; span_id: string }
+export type Link = { trace_id: string; span_id: string }
 /** A scope's part of a trace. `since`, `began`: its first log entry. */
 type Held = { trace_id: string; nodes: Map<string, Node>; since: number; began: number; characters: number }
 type Taken = { parts: EndedSpan[][]; lost: number }

@@ -1,11 +1,15 @@
 import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
 import { jsonValue } from '../../base/json.ts'
 import { withIso } from '../../base/time.ts'
 import { deadLetter } from '../../contract/event-record.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
+import type { Requested } from '../../contract/log-entry.ts'
 import { scopeName, type Event } from '../../core/event.ts'
 import type { Env } from '../../env.ts'
 import { deleteDeadLetters, findDeadLetter, listDeadLetters, type DeadLetter } from '../../store/dead-letters.ts'
+import { validTraceparent } from '../../events/traceparent.ts'
+import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { byAge, listed, paged } from '../describe/paging.ts'
 import { conflict, notFound } from '../problems/refusals.ts'
@@ -68,12 +72,12 @@ export const deadLetterRoutes = resource()
   .openapi(find, async (c) => c.json(present(c.env, await covered(c.env, c.var.principal, c.req.valid('param').id)), 200))
   .openapi(retryMany, async (c) => {
     const { principal } = c.var
-    return c.json(await retryNewest(c.env, { ...c.req.valid('json'), patterns: principal.scopes }, principal.name), 200)
+    return c.json(await retryNewest(c.env, { ...c.req.valid('json'), patterns: principal.scopes }, requestOf(c)), 200)
   })
   .openapi(retry, async (c) => {
     const { principal } = c.var
     const found = await covered(c.env, principal, c.req.valid('param').id)
-    const { failed } = await retryDeadLetters(c.env, [found], principal.name)
+    const { failed } = await retryDeadLetters(c.env, [found], requestOf(c))
     const { id, scope, event_id } = found
     if (failed[0]) throw conflict('not-retried', failed[0].reason)
     return c.json({ id, scope: scope ?? '', event_id: event_id ?? '', status: 'retried' as const }, 200)
@@ -82,11 +86,16 @@ export const deadLetterRoutes = resource()
     const { principal } = c.var
     const found = await covered(c.env, principal, c.req.valid('param').id)
     if (found.origin === 'scope' && found.scope !== null && found.event_id !== null) {
-      await c.env.SCOPE.getByName(found.scope).discard([found.event_id], principal.name)
+      await c.env.SCOPE.getByName(found.scope).discard([found.event_id], principal.name, requestOf(c).traceparent)
     }
     await deleteDeadLetters(storeOf(c.env), [found])
     return c.body(null, 204)
   })
+
+const requestOf = ({ req, var: { principal } }: Pick<Context<AuthEnv>, 'req' | 'var'>): Requested => ({
+  by: principal.name,
+  traceparent: validTraceparent(req.header('traceparent')) ?? undefined,
+})
 
 async function covered(env: Env, principal: Principal, id: string): Promise<DeadLetter> {
   const found = await findDeadLetter(storeOf(env), id)

@@ -1,5 +1,6 @@
 import type { Env } from '../../env.ts'
 import type { Event } from '../../core/event.ts'
+import type { Requested } from '../../contract/log-entry.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
 import { deleteDeadLetters, listDeadLetters, type DeadLetter, type DeadLetterQuery } from '../../store/dead-letters.ts'
 import { storeOf } from '../../store/store.ts'
@@ -8,7 +9,7 @@ type Retried = { retried: DeadLetter[]; failed: { id: string; reason: string }[]
 type WithEvent = DeadLetter & { scope: string; event_id: string }
 
 /** Requeues the events of dead letters, in one or two calls per scope, and deletes the letters. */
-export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[], by: string): Promise<Retried> {
+export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[], by: Requested): Promise<Retried> {
   const readable = letters.filter(hasEvent)
   const unreadable = letters.filter((letter) => !hasEvent(letter))
   const scopes = await Promise.all(
@@ -23,7 +24,11 @@ export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[],
 }
 
 /** Retries the newest matches page by page, so that not all events are in memory at once. */
-export async function retryNewest(env: Env, query: DeadLetterQuery, by: string): Promise<{ retried: number; failed: Retried['failed'] }> {
+export async function retryNewest(
+  env: Env,
+  query: DeadLetterQuery,
+  by: Requested,
+): Promise<{ retried: number; failed: Retried['failed'] }> {
   const failed: Retried['failed'] = []
   let retried = 0
   let { before, limit } = query
@@ -44,13 +49,14 @@ const UNREADABLE = 'It holds no event that could be parsed. Inspect its payload,
 
 const hasEvent = (letter: DeadLetter): letter is WithEvent => letter.scope !== null && letter.event_id !== null
 
-async function retryScope(env: Env, scope: string, letters: readonly WithEvent[], by: string): Promise<Retried> {
+async function retryScope(env: Env, scope: string, letters: readonly WithEvent[], { by, traceparent }: Requested): Promise<Retried> {
   const stub = env.SCOPE.getByName(scope)
   try {
     const reopened = new Set(
       await stub.reopen(
         letters.map(({ event_id }) => event_id),
         by,
+        traceparent,
       ),
     )
     const rest = letters.filter(({ event_id }) => !reopened.has(event_id))

@@ -12,7 +12,7 @@ import { described, plainSchema } from '../body/plain-schema.ts'
 import { archivedFile, contextView, scopeState, scopeSummary, settings } from '../../contract/scope.ts'
 import { logEntry } from '../../contract/log-entry.ts'
 import { recordIn } from './record.ts'
-import { traceContextOf } from '../../events/traceparent.ts'
+import { traceContextOf, validTraceparent } from '../../events/traceparent.ts'
 import { storeOf } from '../../store/store.ts'
 
 const route = routes('Scopes')
@@ -155,7 +155,8 @@ export const scopeRoutes = resource()
   })
   .openapi(cancel, async (c) => {
     const { scope, principal } = c.var
-    return c.json(await c.env.SCOPE.getByName(scope).cancel(c.req.valid('json').reason, principal.name), 200)
+    const traceparent = validTraceparent(c.req.header('traceparent')) ?? undefined
+    return c.json(await c.env.SCOPE.getByName(scope).cancel(c.req.valid('json').reason, principal.name, traceparent), 200)
   })
 
 type LogPage = { items: z.infer<typeof logEntry>[]; next_cursor: string | null }

@@ -1,3 +1,4 @@
+import type { Requested } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
 import { eventStatements, type Backoff } from '../../core/event-statements.ts'
 import type { Outcome, OutcomeStatus } from '../../contract/event-record.ts'
@@ -181,23 +182,24 @@ export class Inbox {
     return this.#database.all<{ seq: number }>(`SELECT seq FROM events WHERE status = 'pending' AND in_context = 1`).map(({ seq }) => seq)
   }
 
-  reopen(unit: Unit, ids: readonly string[]): Settled[] {
-    const rows = unit.allOf<Settled>(
+  reopen(unit: Unit, ids: readonly string[]): (Settled & { parent_id: string | null })[] {
+    const rows = unit.allOf<Settled & { parent_id: string | null }>(
       ids,
       `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL
-        WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, scope, id, trace_id, attempts`,
+        WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, scope, id, trace_id, attempts,
+          payload ->> '$.meta.parent_id' AS parent_id`,
     )
     this.#open += rows.length
     return rows
   }
 
-  discard(unit: Unit, ids: readonly string[], by: string): Settled[] {
+  discard(unit: Unit, ids: readonly string[], by: Requested): Settled[] {
     const rows = unit.allOf<Settled>(
       ids,
       `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true'))
         WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, scope, id, trace_id, attempts`,
     )
-    unit.log(...rows.map((row) => ({ ...eventHead(row), kind: 'event-discarded', by }) as const))
+    unit.log(...rows.map((row) => ({ ...eventHead(row), kind: 'event-discarded', ...by }) as const))
     return rows
   }
 

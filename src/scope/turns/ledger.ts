@@ -1,4 +1,4 @@
-import type { TurnEnd } from '../../contract/log-entry.ts'
+import type { Requested, TurnEnd } from '../../contract/log-entry.ts'
 import { together } from '../upkeep/guard.ts'
 import type { Parking } from '../inbox/parking.ts'
 import type { Proving } from '../reflexes/shadow.ts'
@@ -35,8 +35,8 @@ export class TurnLedger {
   }
 
   /** Cancels a turn and its events. */
-  cancel(unit: Unit, turn: Turn, reason: string, by: string): void {
-    unit.log({ ...turn.head, kind: 'turn-cancelled', turn_id: turn.turn_id, reason, by })
+  cancel(unit: Unit, turn: Turn, reason: string, by: Requested): void {
+    unit.log({ ...turn.head, kind: 'turn-cancelled', turn_id: turn.turn_id, reason, ...by })
     this.#parts.settlement.end(unit, seqsOf(turn.claimed), { status: 'cancelled', outcome: { by: 'cancel', reason } })
     this.#ended(unit, turn, { status: 'cancelled', result: null, error: reason }, 0)
   }

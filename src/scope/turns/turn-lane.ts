@@ -1,3 +1,4 @@
+import type { Requested } from '../../contract/log-entry.ts'
 import type { AgentDeps } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { withDeadline } from '../../base/deadline.ts'
@@ -131,7 +132,7 @@ export class Turns {
   }
 
   /** Cancels the running turn and its events. Call `stop` after the commit. */
-  cancel(unit: Unit, reason: string, by: string): Stopped | null {
+  cancel(unit: Unit, reason: string, by: Requested): Stopped | null {
     const turn = this.#current
     if (!turn) return null
     this.#ledger.cancel(unit, turn, reason, by)
@@ -139,7 +140,7 @@ export class Turns {
     return { turn, why: `the turn was cancelled: ${reason}` }
   }
 
-  cancelCurrent(reason: string, by: string) {
+  cancelCurrent(reason: string, by: Requested) {
     const stopped = this.#parts.unit((unit) => this.cancel(unit, reason, by))
     if (stopped) this.stop(stopped)
     return { cancelled: stopped !== null, turn_id: stopped?.turn.turn_id ?? null, events: stopped?.turn.claimed.length ?? 0 }

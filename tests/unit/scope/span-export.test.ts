@@ -269,6 +269,21 @@ describe('the export of spans', () => {
     expect(found?.links).toEqual([{ traceId: one.begin.trace_id, spanId: one.span_id }])
   })
 
+  test('links an event to the request that retried it, and sends it again', async () => {
+    const scope = scopeWith()
+    const one = event('dead_lettered')
+    scope.append(...one.all)
+    await scope.after(800)
+    const request = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }
+    const traceparent = `00-${request.traceId}-${request.spanId}-01`
+    scope.append({ ...one.begin, kind: 'event-reopened', by: 'ops', traceparent }, { ...one.end, status: 'completed' })
+    await scope.after(800)
+    const [first, second] = scope.received.flat()
+    expect(first?.status).toMatchObject({ code: 2 })
+    expect(second).toMatchObject({ spanId: one.span_id, name: 'process ops', links: [request] })
+    expect(second?.status).toBeUndefined()
+  })
+
   test('never sends a header or a body to where a collector redirects', async () => {
     const scope = scopeWith()
     scope.world.answer = () => new Response(null, { status: 302, headers: { Location: 'https://elsewhere.example' } })

@@ -206,6 +206,42 @@ describe('a call of a traced caller', () => {
     expect(step(trace)).toEqual([`propose ${skill_id}`, `invoke_workflow ${skill_id}`, 'step 0', 'execute_tool act'])
   })
 
+  test('that cancels a turn, retries and discards a dead letter is named by their spans', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const [from, canceller, retrier, discarder] = [caller(), caller(), caller(), caller()]
+    behaviours.set(scope, async () => new Promise(() => {}))
+    const cancelled = note(scope, 'cancel me', { meta: { trace_id: from.trace_id, parent_id: from.span_id } })
+    await stub.accept([cancelled], 'http')
+    await until(async () => (await stub.state()).turn !== null, 'the turn runs')
+    const asked = await call(scopePath(scope, '/cancel'), { json: {}, headers: { traceparent: canceller.traceparent } })
+    expect(asked.body).toMatchObject({ cancelled: true })
+    expect(spanOfKind('turn', await treeOf(from.trace_id)).attributes).toMatchObject({
+      'reflex.turn.cancelled_traceparent': canceller.traceparent,
+    })
+
+    await stub.configure({ retry: { max_attempts: 1 } }, 'ops')
+    behaviours.set(scope, async () => {
+      throw new Error('broken')
+    })
+    const [dead] = await sendAndSettle(stub, note(scope, 'fail'))
+    const letter = () =>
+      until(async () => {
+        const { body } = await call(`/v1/dlq?scope=${encodeURIComponent(scope)}`)
+        return body.items[0]?.id as string | undefined
+      }, 'it is a dead letter')
+    const retried = await call(`/v1/dlq/${await letter()}/retry`, { method: 'POST', headers: { traceparent: retrier.traceparent } })
+    expect(retried.status).toBe(200)
+    await until(async () => (await stub.event(dead!.event.id))?.status === 'dead_lettered', 'it has failed again')
+    const discarded = await call(`/v1/dlq/${await letter()}`, { method: 'DELETE', headers: { traceparent: discarder.traceparent } })
+    expect(discarded.status).toBe(204)
+    const { root } = await treeOf(dead!.event.meta.trace_id)
+    expect(root.attributes).toMatchObject({
+      'reflex.event.reopened_traceparent': retrier.traceparent,
+      'reflex.event.discarded_traceparent': discarder.traceparent,
+    })
+  })
+
   test('that changes the settings is in the log under its trace', async () => {
     const [scope, from] = [freshScope(), caller()]
     await call(scopePath(scope), { method: 'PATCH', json: { instructions: 'be brief' }, headers: { traceparent: from.traceparent } })
