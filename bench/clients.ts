@@ -51,6 +51,9 @@ export function reflexClient(url: string, key: string) {
     async statistics(query: Record<string, string>): Promise<z.infer<typeof statistics>> {
       return JSON.parse(await send(`${url}/v1/stats?${new URLSearchParams(query).toString()}`, { headers }))
     },
+    exported: (scope: string, trace_id: string) =>
+      send(`${url}/v1/traces/${trace_id}/export?scope=${encodeURIComponent(scope)}`, { headers }),
+    replay: (file: string) => post(`${url}/v1/replay`, file),
     /** With a ticket, as a browser connects: it cannot set a header on a WebSocket. */
     async socketUrl(scope: string): Promise<string> {
       const { ticket } = JSON.parse(await post(at(scope, '/tickets'), '{}'))

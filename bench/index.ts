@@ -11,6 +11,7 @@ import { directPath, reflexDirect, singleEvents } from './figures/direct.ts'
 import { exported } from './figures/export.ts'
 import { fullInbox } from './figures/inbox.ts'
 import { queueGrouped, queuePath, queueRate } from './figures/queue.ts'
+import { replayOfTurn } from './figures/replay.ts'
 import { sandboxFigures } from './figures/sandbox.ts'
 import { socket, socketReflex, socketReply, socketTurn } from './figures/socket.ts'
 import { statisticsOfMillion } from './figures/statistics.ts'
@@ -32,6 +33,7 @@ const figures: Figure[] = [
   reflexDirect,
   turnOverhead,
   turnWithSkills,
+  replayOfTurn,
   ...sandboxFigures,
   fullInbox,
   longTrace,

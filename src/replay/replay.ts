@@ -21,7 +21,8 @@ export async function replay(recording: Recording, host: ReplayHost): Promise<Re
   const { recorded, replayed } = await decideAgain(around)
   const { compared, changed, divergences, unknown } = around.comparison
   const equivalent = divergences.length === 0
-  return { trace_id: recording.trace_id, mode: 'pinned', equivalent, compared, changed, divergences, unknown, recorded, replayed }
+  const { trace_id, complete } = recording
+  return { trace_id, mode: 'pinned', complete, equivalent, compared, changed, divergences, unknown, recorded, replayed }
 }
 
 /** Makes all decisions of a recording again with what is given, and compares them. */

@@ -37,6 +37,7 @@ export const replayReport = z
   .object({
     trace_id: text,
     mode: replayMode,
+    complete: z.boolean().describe('False if the trace was still running, or a part of it could not be read, when it was exported.'),
     equivalent: z.boolean().describe('True if nothing diverged. Unknown decisions do not count as divergences.'),
     compared: count.describe('Number of decisions and outputs compared.'),
     changed: count.describe('Number of those that differ.'),

@@ -39,6 +39,7 @@ export async function whatIf(recording: Recording, resolved: Resolved, host: Rep
   return {
     trace_id: recording.trace_id,
     mode: 'what_if',
+    complete: recording.complete,
     equivalent: divergences.length === 0,
     compared,
     changed,

@@ -1,12 +1,13 @@
 import { generateText } from 'ai'
-import { describe, expect, test } from 'vitest'
+import { env } from 'cloudflare:workers'
+import { describe, expect, test, vi } from 'vitest'
 import { hashJson } from '../../../src/base/json.ts'
 import { newSpanId, newTraceId } from '../../../src/core/event.ts'
 import { call, problem } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
 import { propose, skill } from '../../support/two-step-skill.ts'
-import { ask, behaviours, effects } from '../../support/test-agents.ts'
-import { freshScope, logOf, note, stubOf, until } from '../../support/scopes.ts'
+import { ask, behaviours, effectGates, effects } from '../../support/test-agents.ts'
+import { freshScope, inObject, logOf, note, stubOf, until } from '../../support/scopes.ts'
 
 const replayed = async (scope: string, trace_id: string) =>
   (await call(`/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`, { json: { mode: 'pinned' } })).body
@@ -212,6 +213,82 @@ describe('a pinned replay of skills', () => {
     expect(report).toMatchObject({ ...same, recorded: { effects: 2, usage: { model_calls: 2 } } })
     expect(report.replayed).toEqual(report.recorded)
     expect(effects.filter((effect) => effect.scope === scope)).toHaveLength(2)
+  })
+})
+
+describe('a replay', () => {
+  const TABLES = `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\' ORDER BY name`
+  /** All rows of the scope's object and of D1. */
+  async function everything(scope: string) {
+    const own = await inObject(stubOf(scope), ({ storage: { sql } }) => {
+      const names = sql.exec<{ name: string }>(TABLES).toArray()
+      return names.map(({ name }) => [name, JSON.stringify(sql.exec(`SELECT * FROM "${name}"`).toArray())])
+    })
+    const shared = (await env.DB.prepare(TABLES).all<{ name: string }>()).results.map(async ({ name }) => {
+      const { results } = await env.DB.prepare(`SELECT * FROM "${name}"`).all()
+      return [name, JSON.stringify(results)]
+    })
+    return { own, shared: await Promise.all(shared) }
+  }
+
+  test('calls no tool and no host, and writes no row', async () => {
+    const scope = freshScope()
+    const skill_id = await skill()
+    const { id } = await createVersion({
+      code: `function reflex() { return { action_type: 'call_tool', tool: 'act', args: { text: 'r' } } }`,
+    })
+    behaviours.set(scope, async (_context, deps) => {
+      await deps.call('act', { text: 'one' })
+      return { said: await ask(deps, `propose ${skill_id} to do it twice`) }
+    })
+    const turned = (await exported(scope, await accept(scope, 'hi'))).text
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'a test')
+    const acted = (await exported(scope, await accept(scope, 'hi'))).text
+    const isIdle = async () => (await stubOf(scope).state()).outbox.waiting === 0
+    await until(isIdle, 'the outbox is empty')
+    const before = await everything(scope)
+    const [did, fetched] = [effects.length, vi.spyOn(globalThis, 'fetch')]
+    for (const body of [turned, acted]) expect((await call('/v1/replay', { body })).body).toMatchObject({ ...same, complete: true })
+    expect(await everything(scope)).toEqual(before)
+    expect(effects).toHaveLength(did)
+    expect(fetched).not.toHaveBeenCalled()
+    fetched.mockRestore()
+  })
+
+  test('needs neither the reflex nor the skill any more: their code is in the log', async () => {
+    const { scope, id } = await withReflex(replying('hello'))
+    const skill_id = await skill()
+    const fired = await accept(scope, 'hi')
+    const { trace_id: ran } = await propose(scope, skill_id)
+    const { meta } = await env.DB.prepare('DELETE FROM artifact_versions WHERE id IN (?, ?)').bind(id, skill_id).run()
+    expect(meta.changes).toBeGreaterThanOrEqual(2)
+    for (const trace_id of [fired, ran]) expect(await replayed(scope, trace_id)).toMatchObject(same)
+  })
+
+  test('of a trace that is still running says so, and replays what it can', async () => {
+    const scope = freshScope()
+    const gate = Promise.withResolvers<void>()
+    effectGates.set(scope, gate.promise)
+    behaviours.set(scope, async (_context, deps) => deps.call('act', { text: 'slow' }))
+    const event = note(scope, 'hi')
+    await stubOf(scope).accept([event], 'http')
+    await until(async () => (await logOf(stubOf(scope))).some(({ kind }) => kind === 'effect-started'), 'the turn runs')
+    const report = await replayed(scope, event.meta.trace_id)
+    gate.resolve()
+    expect(report).toMatchObject({
+      complete: false,
+      compared: 1,
+      divergences: [],
+      unknown: [{ kind: 'turn', reason: 'the turn had not ended when it was exported' }],
+    })
+  })
+
+  test('reports an effect that a request from outside caused as unknown', async () => {
+    const scope = freshScope()
+    await stubOf(scope).callTool({ tool: 'act', input: { text: 'by hand' }, key: 'k' }, 'olga')
+    const [received] = await logOf(stubOf(scope))
+    const report = await replayed(scope, received?.trace_id ?? '')
+    expect(report).toMatchObject({ compared: 0, unknown: [{ kind: 'effect', reason: 'a request from outside called it' }] })
   })
 })
 
