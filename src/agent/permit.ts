@@ -46,6 +46,7 @@ export function permit(action: Action, asked: Asked): Permission {
     case 'set_scratch':
       return note(action, asked)
     case 'reply':
+    case 'ignore':
     case 'cancel_turn':
       break
   }

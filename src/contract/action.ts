@@ -27,6 +27,7 @@ export const actionSchema = z.discriminatedUnion('action_type', [
   actionType('write_artifact', { artifact_id: name, artifact_type: name, content: text }),
   actionType('invoke_artifact', { artifact_id: name, method: name, args: z.array(value).max(32) }),
   actionType('set_scratch', { key: name, value }),
+  actionType('ignore', { reason }),
   actionType('cancel_turn', { reason }),
   actionType('escalate', { reason }),
 ])

@@ -144,7 +144,10 @@ export type CallKeys = { idempotence_key: string | null; arguments_hash: string 
 export type KeyOf = (tool: string, args: unknown) => CallKeys | null
 export type ToolCall = { tool: string; args: unknown }
 
-export function actOf(action: Action, identify: KeyOf): Act {
+/** The acts of a decision that consists of one action: none if there was nothing to do. */
+export const actsOf = (action: Action, identify: KeyOf): Act[] => (action.action_type === 'ignore' ? [] : [actOf(action, identify)])
+
+function actOf(action: Action, identify: KeyOf): Act {
   switch (action.action_type) {
     case 'call_tool': {
       const named = identify(action.tool, action.args)
@@ -160,6 +163,7 @@ export function actOf(action: Action, identify: KeyOf): Act {
       return skillAct(action.skill_id, action.inputs)
     case 'write_artifact':
     case 'invoke_artifact':
+    case 'ignore':
     case 'cancel_turn':
     case 'escalate':
       break

@@ -20,6 +20,8 @@ export function agreement(action: Action, { acts }: Decision, keys: CallKeys | n
       const own = skillAct(action.skill_id, action.inputs)
       return acts.filter(isAct('run_skill')).some((act) => sameSkill(act.skill_id, own.skill_id) && act.inputs_hash === own.inputs_hash)
     }
+    case 'ignore':
+      return acts.length === 0
     case 'escalate':
     case 'cancel_turn':
     case 'write_artifact':
@@ -33,6 +35,7 @@ type Judged = { version: { id: string; version: number }; action: Action; decisi
 
 /** Compares an action. `seen` counts equal actions in this decision: one act confirms only one. */
 export function agreedIn({ version, action, decision, seen }: Judged, keyOf: KeyOf): { agreed: boolean | null; keyed: boolean } {
+  if (action.action_type === 'ignore') return { agreed: agreement(action, decision, null), keyed: false }
   const named = action.action_type === 'call_tool' ? keyOf(action.tool, action.args) : null
   const keyed = named !== null && named.idempotence_key !== null
   const wish = JSON.stringify([version.id, version.version, keyed ? named.idempotence_key : action])

@@ -83,6 +83,7 @@ function brief(action: Action): Action {
       return { ...action, args: [] }
     case 'set_scratch':
       return { ...action, value: null }
+    case 'ignore':
     case 'cancel_turn':
     case 'escalate':
       break

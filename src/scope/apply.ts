@@ -7,7 +7,7 @@ import { historyOf, type Decision, type Fire, type Step } from '../reflexes/deci
 import type { Judged } from './inbox/event-row.ts'
 import type { Log } from './log/log.ts'
 import type { Actions } from './reflexes/actions.ts'
-import { actOf, type ReflexVersion } from '../contract/reflex.ts'
+import { actsOf, type ReflexVersion } from '../contract/reflex.ts'
 import { tellFailure } from './log/failures.ts'
 import { childHead, headOf, reflexHead, scopeHead } from './log/spans.ts'
 import type { Stopped } from './turns/turn-lane.ts'
@@ -157,7 +157,7 @@ function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyPart
   }
   const trials = steps.flatMap(({ state, fire }) => (state === 'shadow' && fire ? [fire] : []))
   if (trials.length === 0) return next
-  const acts = acted && acted.action.action_type !== 'escalate' ? [actOf(acted.action, toolbox.keyOf)] : null
+  const acts = acted && acted.action.action_type !== 'escalate' ? actsOf(acted.action, toolbox.keyOf) : null
   proving.watch(unit, one, trials, acts && { by: 'reflex', acts })
   const { event, seq } = one
   const waits = row.in_context && row.status === 'pending'
@@ -173,6 +173,8 @@ function actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: De
     case 'reply':
       unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content })
       return [{ do: 'say', content: action.content, event_id: event.id }]
+    case 'ignore':
+      return []
     case 'set_scratch': {
       const { key, value } = log.clean({ key: action.key, value: action.value }, head.trace_id) as { key: string; value: unknown }
       unit.log({ ...head, kind: 'scratch-set', key, value, reflex_id: version.id })

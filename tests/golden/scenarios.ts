@@ -144,6 +144,7 @@ export const scenarios: Record<string, Scenario> = {
   'reflex-fired-tool': withReflex(action(`action_type: 'call_tool', tool: 'act', args: { text: context.event.text }`)),
   'reflex-fired-scratch': withReflex(action(`action_type: 'set_scratch', key: 'seen', value: context.window['1m'].total`)),
   'reflex-fired-consuming': withReflex(action(`action_type: 'reply', content: 'done', consume: true`)),
+  'reflex-ignored': withReflex(action(`action_type: 'ignore', reason: 'nothing to do'`)),
   'reflex-escalated': withReflex(action(`action_type: 'escalate', reason: 'look'`)),
   'reflex-emitted': withReflex(
     `function reflex({ event }) {

@@ -21,7 +21,7 @@ type Parts = {
 type Written = { after: number; key: string; value: unknown }
 
 /** Acts that change nothing outside the decision. */
-const INNER: ReadonlySet<Action['action_type']> = new Set(['set_scratch', 'escalate'])
+const INNER: ReadonlySet<Action['action_type']> = new Set(['set_scratch', 'ignore', 'escalate'])
 /** Bounds the memory of a long range. */
 const MOST_FATES = 20_000
 

@@ -3,7 +3,7 @@ import { byteLength } from '../../base/byte-length.ts'
 import { isFields } from '../../base/check-json.ts'
 import { limits } from '../../base/limits.ts'
 import type { Outcome } from '../../contract/event-record.ts'
-import { type Decision, type Recording, actOf } from '../../contract/reflex.ts'
+import { type Decision, type Recording, actsOf } from '../../contract/reflex.ts'
 import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import type { Database } from '../storage/database.ts'
@@ -102,7 +102,7 @@ export class Recordings {
     const entry = 'log_seq' in outcome && outcome.log_seq !== undefined ? this.#parts.log.entry(outcome.log_seq) : null
     if (outcome.by === 'turn' && entry?.kind === 'turn-ended') return { by: 'turn', acts: entry.acts }
     if (outcome.by !== 'reflex' || entry?.kind !== 'reflex-fired') return null
-    return { by: 'reflex', acts: [actOf(entry.action, this.#parts.toolbox.keyOf)] }
+    return { by: 'reflex', acts: actsOf(entry.action, this.#parts.toolbox.keyOf) }
   }
 
   /** The scratch that the deciding turn saw. */

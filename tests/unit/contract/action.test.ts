@@ -9,6 +9,7 @@ const valid = [
   { action_type: 'write_artifact', artifact_id: 'alice_reflex', artifact_type: 'reflex', content: 'function reflex(context) {}' },
   { action_type: 'invoke_artifact', artifact_id: 'genesis_escrow', method: 'accept', args: ['deal-1'] },
   { action_type: 'set_scratch', key: 'blocked', value: ['a'] },
+  { action_type: 'ignore', reason: 'a health check' },
   { action_type: 'cancel_turn', reason: 'it is over' },
   { action_type: 'escalate', reason: 'I have not seen this before' },
 ]

@@ -69,6 +69,12 @@ describe('an action and a decision', () => {
     expect(agrees(action)).toBe(false)
   })
 
+  test('agree to ignore an event only if nothing was done', () => {
+    const action: Action = { action_type: 'ignore', reason: 'x' }
+    expect(agrees(action)).toBe(true)
+    expect(agrees(action, { act: 'other', action_type: 'escalate' })).toBe(false)
+  })
+
   test.each<Action>([
     { action_type: 'escalate', reason: 'x' },
     { action_type: 'cancel_turn', reason: 'x' },

@@ -227,6 +227,25 @@ describe('an action', () => {
     expect(await stub.event(thought ?? '')).toMatchObject({ status: 'cancelled', outcome: { by: 'cancel', reason: 'enough' } })
   })
 
+  test('completes an event that it ignores, without a turn', async () => {
+    const { scope, stub } = await acting("return context.event.text === 'hum' ? { action_type: 'ignore', reason: 'no news' } : null")
+    expect(await sendAndSettle(stub, note(scope, 'hum'))).toMatchObject([{ status: 'completed', outcome: { by: 'reflex' } }])
+    expect(await sendAndSettle(stub, note(scope, 'news'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    expect((await stub.state()).counters).toMatchObject({ turns: 1, reflex_actions: 1 })
+  })
+
+  test('is compared, where it would ignore in shadow, with whether the turn did anything', async () => {
+    const [scope, { id }] = [freshScope(), await write("return { action_type: 'ignore', reason: 'no news' }", { state: 'shadow' })]
+    const stub = stubOf(scope)
+    await stub.configure({ reflexes: [{ id }] }, 'ops', 'key-of-ops')
+    behaviours.set(scope, async ({ events }, deps) => {
+      if (events.some((event) => textOf(event) === 'news')) deps.reply('I see')
+    })
+    await sendAndSettle(stub, note(scope, 'hum'))
+    await sendAndSettle(stub, note(scope, 'news'))
+    expect((await stub.metrics()).reflexes).toMatchObject([{ metrics: { shadow: { agreed: 1, disagreed: 1 } } }])
+  })
+
   test('escalates straight to a turn, debounce or not', async () => {
     const { scope, stub } = await acting("return context.event.text === 'urgent' ? { action_type: 'escalate', reason: 'look' } : null")
     await stub.configure({ overlap: { debounce: { quiet_ms: 60_000, max_ms: 60_000 } } }, 'ops')
