@@ -4,7 +4,8 @@ import { iso } from '../base/time.ts'
 import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../contract/approval.ts'
 import type { Refused } from '../base/result.ts'
 import { listByAge, type AgeQuery, type PageOf } from './page-by-bytes.ts'
-import { approvals, artifactVersions } from './schema.ts'
+import { artifactVersions } from './artifacts/tables.ts'
+import { approvals } from './schema.ts'
 
 /** Idempotent: a decision made in the meantime stays. */
 export async function insertApproval(db: D1Database, request: ApprovalRequest): Promise<void> {

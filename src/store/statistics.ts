@@ -4,7 +4,7 @@ import { jsonChunks } from '../base/byte-length.ts'
 import { bucketSteps, histograms, type Bucket, type BucketRow, type Family } from '../contract/reports/statistics.ts'
 import { patternMatchesSql, prefixOf } from '../contract/scope-pattern.ts'
 import { readableBy } from './artifacts/patterns.ts'
-import { artifacts, artifactVersions } from './schema.ts'
+import { artifacts, artifactVersions } from './artifacts/tables.ts'
 
 /** Sorts after every character of a scope. */
 const LAST = '\u007F'

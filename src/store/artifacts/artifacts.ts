@@ -4,7 +4,7 @@ import { precedenceOfCount, type ArtifactHead, type ArtifactKind, type Owner, ty
 import type { Page } from '../../contract/scope-api.ts'
 import { bytesOf, keysOfPage, pageOf } from '../page-by-bytes.ts'
 import { patternsSeenBy, readable } from './patterns.ts'
-import { artifacts, artifactVersions } from '../schema.ts'
+import { artifacts, artifactVersions } from './tables.ts'
 
 const { kind: _kind, content, precedence, revision: _revision, sharing: _sharing, ...versionColumns } = getTableColumns(artifactVersions)
 const head = { ...versionColumns, owner: artifacts.owner, owner_id: artifacts.owner_id, scopes: artifacts.scopes }

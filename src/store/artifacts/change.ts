@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/d1'
 import { artifactKinds, type Artifact, type ArtifactKind, type NewArtifact, type Owner, type Stage } from '../../contract/artifact.ts'
 import { insertPatterns } from './patterns.ts'
 import { selectVersion } from './artifacts.ts'
-import { artifacts, artifactVersions } from '../schema.ts'
+import { artifacts, artifactVersions } from './tables.ts'
 
 const nextRevision = sql`(SELECT coalesce(max(revision), 0) + 1 FROM artifact_versions)`
 

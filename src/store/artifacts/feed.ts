@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/d1'
 import type { ArtifactChanges, Reference, Subscription } from '../../contract/artifact.ts'
 import { isPattern, ownersPatterns } from './patterns.ts'
 import { selectReferenced, wholeVersion } from './artifacts.ts'
-import { artifactPatterns, artifacts, artifactVersions, reflexUses } from '../schema.ts'
+import { artifactPatterns, artifacts, artifactVersions, reflexUses } from './tables.ts'
 
 /** A manifest has up to 128 kB, more with defaults. */
 const PAGE = 50

@@ -2,7 +2,7 @@ import { or, sql, type Column, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { ArtifactKind } from '../../contract/artifact.ts'
 import { overlaps, prefixOf } from '../../contract/scope-pattern.ts'
-import { artifactPatterns, artifacts, artifactVersions } from '../schema.ts'
+import { artifactPatterns, artifacts, artifactVersions } from './tables.ts'
 
 /** Sorts after every character of a pattern. */
 const LAST = '\u007F'

@@ -2,7 +2,7 @@ import { desc, eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { jsonChunks } from '../../base/byte-length.ts'
 import type { ReflexMetrics } from '../../contract/reports/reflex-report.ts'
-import { reflexMetrics } from '../schema.ts'
+import { reflexMetrics } from './tables.ts'
 
 /** Maximum number of rows read per reflex: those of the scopes that reported last. */
 const MOST_ROWS = 5000

@@ -1,0 +1,82 @@
+import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { artifactKinds, stages, type ArtifactHead, type ArtifactKind } from '../../contract/artifact.ts'
+import type { ReflexMetrics } from '../../contract/reports/reflex-report.ts'
+import { skillSharing } from '../../contract/skill.ts'
+
+const kind = () => text({ enum: Object.keys(artifactKinds) as [ArtifactKind, ...ArtifactKind[]] }).notNull()
+
+/** Reflexes, skills. `owner` is a display name; `owner_id` identifies the owner. */
+export const artifacts = sqliteTable(
+  'artifacts',
+  {
+    kind: kind(),
+    id: text().notNull(),
+    owner: text().notNull(),
+    owner_id: text().notNull(),
+    scopes: text({ mode: 'json' }).$type<string[]>().notNull(),
+    created_at: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.kind, table.id] }), index('artifacts_owner').on(table.kind, table.owner_id)],
+)
+
+/**
+ * The patterns of `artifacts.scopes`, one row each, so that lookups read only matching rows.
+ * `prefix` is the pattern up to its first `*`.
+ */
+export const artifactPatterns = sqliteTable(
+  'artifact_patterns',
+  { kind: kind(), id: text().notNull(), pattern: text().notNull(), prefix: text().notNull() },
+  (table) => [
+    primaryKey({ columns: [table.kind, table.id, table.pattern] }),
+    index('artifact_patterns_prefix').on(table.prefix, table.pattern),
+    index('artifact_patterns_pattern').on(table.pattern, table.kind, table.id),
+  ],
+)
+
+/** `precedence` sorts as versions do. `revision` is that of the last change, over all artifacts. */
+export const artifactVersions = sqliteTable(
+  'artifact_versions',
+  {
+    kind: kind(),
+    id: text().notNull(),
+    version: text().notNull(),
+    precedence: text().notNull(),
+    content: text().notNull(),
+    hash: text().notNull(),
+    description: text().notNull(),
+    state: text({ enum: stages }).notNull(),
+    state_reason: text(),
+    state_at: integer().notNull(),
+    revision: integer().notNull(),
+    provenance: text({ mode: 'json' }).$type<ArtifactHead['provenance']>().notNull(),
+    created_at: integer().notNull(),
+    /** The keys that may read this version. */
+    sharing: text({ enum: skillSharing }).notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.kind, table.id, table.version] }),
+    index('artifact_versions_changes').on(table.kind, table.id, table.revision, table.version),
+    index('artifact_versions_precedence').on(table.kind, table.id, table.precedence),
+    index('artifact_versions_state').on(table.kind, table.id, table.state, table.precedence),
+    index('artifact_versions_revision').on(table.revision),
+  ],
+)
+
+/** The scopes that have a reflex in their chain: they are notified when it changes. */
+export const reflexUses = sqliteTable('reflex_uses', { reflex_id: text().notNull(), scope: text().notNull() }, (table) => [
+  primaryKey({ columns: [table.reflex_id, table.scope] }),
+  index('reflex_uses_scope').on(table.scope),
+])
+
+/** A scope's counters of each version, since it first ran there. */
+export const reflexMetrics = sqliteTable(
+  'reflex_metrics',
+  {
+    reflex_id: text().notNull(),
+    version: integer().notNull(),
+    scope: text().notNull(),
+    metrics: text({ mode: 'json' }).$type<ReflexMetrics>().notNull(),
+    updated_at: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
+)
