@@ -73,13 +73,16 @@ export class SessionRecord {
     return 'replayed'
   }
 
-  /** Compares an entry that the replay wrote with the recorded one. */
+  /** Compares an entry that the replay wrote with the recorded one. Steps come in their order. */
   compare(written: SessionEntry, comparison: Comparison): void {
     const { kind } = written
     const index = this.#left.findIndex(
       (entry) => entry.kind === kind && entry['index'] === written['index'] && entry['skill_id'] === written['skill_id'],
     )
+    const due = this.#left.find((entry) => entry.kind === kind && entry['run_id'] === written['run_id'])
     const [entry] = index === -1 ? [] : this.#left.splice(index, 1)
+    if (entry && due && due['index'] !== entry['index'])
+      comparison.diverge(entry, 'step', { path: '/index', recorded: due['index'], replayed: entry['index'] })
     const pair = { recorded: entry ? fieldsOf(entry) : null, replayed: fieldsOf(written) }
     if (entry?.kind === 'skill-decided') this.#decided = entry as Decided
     if (this.#masked || isMasked(pair.recorded))
