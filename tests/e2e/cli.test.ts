@@ -302,6 +302,10 @@ test('the file of a standalone process is read without changing it', async () =>
     code: 0,
     stdout: expect.stringContaining('skill-applied'),
   })
+  expect(await json(['trace', 'list', '--file', at])).toMatchObject({ items: [{ trace_id: 'a'.repeat(32), entries: 1 }] })
+  expect((await run(['trace', 'show', 'a'.repeat(32), '--file', at])).stdout).toContain('skill-applied')
+  expect(await run(['trace', 'show', 'b'.repeat(32), '--file', at])).toMatchObject({ code: 1 })
+  expect(await run(['trace', 'list', '--file', at, '--scope', 'x'])).toMatchObject({ code: 2 })
   expect(await run(['skill', 'list', '--file', await file('no.reflex', 'text')])).toMatchObject({ code: 1 })
 })
 

@@ -6,6 +6,8 @@ type Part = { ok: boolean; duration_ms: number; error: string | null }
 export type Health = {
   database: Part
   queue: Part
+  /** Null without the binding; older servers do not report it. */
+  archive?: Part | null
   inboxes: { scopes: number; open: number } | null
   parked: { scopes: number; work: number } | null
   dead_letters: { total: number } | null
@@ -31,6 +33,7 @@ export function checksOf(health: Health, timing: Timing): Check[] {
   return [
     part('database', health.database, 'Check the binding DB in wrangler.toml, then the status of D1.'),
     part('queue', health.queue, 'Check the binding EVENTS in wrangler.toml; npx wrangler queues list shows the queues.'),
+    ...archiveCheck(health),
     health.model_error === null
       ? check('model', 'ok', health.model)
       : check('model', 'failed', health.model_error, 'Set REFLEX_MODEL and what it needs; the README lists the models.'),
@@ -41,6 +44,12 @@ export function checksOf(health: Health, timing: Timing): Check[] {
 
 const part = (name: string, { ok, duration_ms, error }: Part, hint: string): Check =>
   ok ? check(name, 'ok', `${duration_ms} ms`) : check(name, 'failed', error ?? 'it does not respond', hint)
+
+function archiveCheck({ archive }: Health): Check[] {
+  if (archive === undefined) return []
+  if (archive === null) return [check('archive', 'ok', 'none: retention deletes without an archive')]
+  return [part('archive', archive, 'Nothing is deleted until R2 responds. `reflex scope show SCOPE` has the last error of a scope.')]
+}
 
 function deploymentChecks({ deployment }: Health, timing: Timing): Check[] {
   if (!deployment)

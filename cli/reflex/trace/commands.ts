@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import type { ReplayReport } from '../../../src/contract/reports/replay.ts'
 import type { Trace, TraceSummary } from '../../../src/contract/reports/trace.ts'
+import { UsageError } from '../../lib/cli-error.ts'
 import { isTerminal } from '../../lib/paint.ts'
 import { counted, dollars, duration } from '../../lib/text.ts'
 import { pages, route } from '../pages.ts'
@@ -9,6 +10,7 @@ import { handler, type Outcome, type Session } from '../session.ts'
 import { safeJson, written, type Column } from '../table.ts'
 import { jsonObject, limitOption, timeOption, wholeNumber } from '../values.ts'
 import { traceColour, traceLines } from './draw.ts'
+import { standaloneColumns, standaloneTrace, standaloneTraces } from './standalone.ts'
 
 type Of = { scope?: string }
 
@@ -16,7 +18,7 @@ export function addTrace(program: Command): void {
   const trace = program.command('trace').description('List, show and export traces, and decide again from them')
   trace
     .command('list')
-    .description('List the traces of events, newest first')
+    .description('List traces, newest first')
     .option('--scope <scope>', 'of one scope')
     .option('--agent <agent>', 'of one agent')
     .option('--kind <kind>', 'with a span of a kind, such as turn, model, gate or effect')
@@ -25,18 +27,20 @@ export function addTrace(program: Command): void {
     .addOption(new Option('--min-duration <ms>', 'that took at least as long').argParser(wholeNumber))
     .addOption(timeOption('since', 'at or after a time'))
     .addOption(timeOption('until', 'before a time'))
+    .option('--file <path>', 'all traces in the file of a standalone process')
     .addOption(limitOption(20))
     .action(handler(list))
   trace
     .command('show <id>')
     .description('Draw a trace as a tree: times, costs, scores, reasons, and what would make a refused skill pass')
-    .option('--scope <scope>', 'its scope, for a trace without an event, such as that of a proposal')
+    .option('--scope <scope>', 'its scope, for a trace that has just begun')
+    .option('--file <path>', 'from the log of a standalone process, which has no spans')
     .option('--details', 'list all attributes')
     .action(handler(show))
   trace
     .command('export <id>')
     .description('Write all that the decisions of a trace were made from as one file')
-    .requiredOption('--scope <scope>', 'the scope whose log has the trace')
+    .option('--scope <scope>', 'the scope whose log has the trace, if it went through several')
     .option('--output <file>', 'the file; standard output by default')
     .action(handler(exported))
   trace
@@ -56,15 +60,30 @@ const columns: Column<TraceSummary>[] = [
   { title: 'KINDS', of: ({ kinds, skills }) => [...kinds, ...skills].join(' ') },
 ]
 
-type List = Of & { agent?: string; kind?: string; skill?: string; status?: string; minDuration?: number; since?: string; until?: string }
+type List = Of & {
+  file?: string
+  agent?: string
+  kind?: string
+  skill?: string
+  status?: string
+  minDuration?: number
+  since?: string
+  until?: string
+}
 
-async function list({ api, print, signal }: Session, { limit, minDuration, ...filter }: List & { limit: number }): Promise<void> {
+async function list({ api, print, signal }: Session, { limit, minDuration, file, ...filter }: List & { limit: number }): Promise<void> {
+  if (file !== undefined) {
+    if (minDuration !== undefined || Object.keys(filter).length > 0) throw new UsageError('--file lists all traces: it takes no filter.')
+    return print.page({ items: await standaloneTraces(file, limit), next_cursor: null }, standaloneColumns, 'The file has no trace.')
+  }
   const query = { ...filter, min_duration_ms: minDuration }
   print.page(await pages<TraceSummary>(api(), { parts: ['traces'], query, limit, most: 100, signal }), columns, 'No trace matches.')
 }
 
-async function show({ api, print, signal }: Session, id: string, { scope, details = false }: Of & { details?: boolean }): Promise<void> {
-  const trace = await api().json<Trace>(route(['traces', id], { scope }), { signal })
+type Show = Of & { file?: string; details?: boolean }
+
+async function show({ api, print, signal }: Session, id: string, { scope, file, details = false }: Show): Promise<void> {
+  const trace = file !== undefined ? await standaloneTrace(file, id) : await api().json<Trace>(route(['traces', id], { scope }), { signal })
   const width = isTerminal(process.stdout) ? process.stdout.columns : undefined
   print.result(trace, (paint) => traceLines(trace, { paint, width, details }))
 }

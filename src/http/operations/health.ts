@@ -40,6 +40,7 @@ const detailed = route('get /health/detailed', 'getDetailedHealth', 'The state o
         status: z.enum(['ok', 'degraded']),
         database: part,
         queue: part,
+        archive: part.nullable().meta({ description: 'Whether R2 responds; null without the binding ARCHIVE.' }),
         inboxes: z.object({ scopes: z.int(), open: z.int(), largest: z.array(depth) }).nullable(),
         parked: z
           .object({ scopes: z.int(), work: z.int() })
@@ -85,8 +86,9 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { env } = c
   const { principal, agents: deployed } = c.var
   const { scopes } = principal
-  const [{ ok, parts: found }, inboxes, parked, dead_letters, retention, facts] = await Promise.all([
+  const [{ ok, parts: found }, archive, inboxes, parked, dead_letters, retention, facts] = await Promise.all([
     parts(env),
+    env.ARCHIVE ? probe(async () => env.ARCHIVE?.list({ limit: 1 })) : null,
     inboxDepths(storeOf(env), scopes).catch(() => null),
     parkedCounts(storeOf(env), scopes).catch(() => null),
     deadLetterCounts(storeOf(env), scopes).catch(() => null),
@@ -101,6 +103,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
       status,
       database,
       queue,
+      archive,
       inboxes,
       parked,
       dead_letters,

@@ -1,7 +1,10 @@
 import { getTableColumns, getTableName, is } from 'drizzle-orm'
 import { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { messageOf } from '../../base/error-text.ts'
-import * as schema from '../../store/schema.ts'
+import * as artifacts from '../../store/artifacts/tables.ts'
+import * as others from '../../store/schema.ts'
+
+const schema = { ...artifacts, ...others }
 
 /** Returns why D1 does not fit this version's queries, or null: a migration may be missing. */
 export async function schemaError(db: D1Database): Promise<string | null> {
