@@ -1,18 +1,15 @@
-import { generateText } from 'ai'
 import type { SettingsPatch } from '../../src/contract/settings/settings.ts'
-import { withDefaults, type Event } from '../../src/core/event.ts'
 import { call } from '../support/http.ts'
 import { useTool } from '../support/mcp.ts'
 import { mcpAnswer, outside } from '../support/mock-fetch.ts'
 import { createVersion, replying } from '../support/reflexes.ts'
 import { HOST, server } from '../support/scope-with-remote-tools.ts'
-import { evict, hurry, logOf, note, stubOf, textOf, until } from '../support/scopes.ts'
-import { ask, effectGates, type behaviours } from '../support/test-agents.ts'
+import { evict, hurry, logOf, note, stubOf, until } from '../support/scopes.ts'
+import { effectGates } from '../support/test-agents.ts'
 import { propose, skill } from '../support/two-step-skill.ts'
 
-type Behaviour = Parameters<(typeof behaviours)['set']>[1]
-/** Makes one trace and gives its id. The replay needs `behaviour` again. */
-type Scenario = { behaviour?: Behaviour; run: (scope: string) => Promise<string> }
+/** Makes one trace and gives its id, with the trigger of its name in `behaviours.ts`. */
+type Scenario = { run: (scope: string) => Promise<string> }
 
 export async function accept(scope: string, text = 'hi', fields: Record<string, unknown> = {}): Promise<string> {
   const event = note(scope, text, fields)
@@ -37,8 +34,7 @@ const withReflex = (code: string, { reference = {}, fields = {}, texts = ['hi'] 
 })
 type Chain = { reference?: object; fields?: object; texts?: string[] }
 
-const withTurn = (behaviour: Behaviour, text = 'hi', fields: Record<string, unknown> = {}): Scenario => ({
-  behaviour,
+const withTurn = (text = 'hi', fields: Record<string, unknown> = {}): Scenario => ({
   run: (scope) => accept(scope, text, fields),
 })
 
@@ -59,7 +55,6 @@ const filtered = (text: string): Scenario => ({
 
 /** The second of two events, which arrives while the turn on the first calls a tool. */
 const overlapping = (overlap: SettingsPatch['overlap']): Scenario => ({
-  behaviour: async (context, deps) => ({ did: await deps.call('act', { text: 'slow' }), events: context.events.length }),
   async run(scope) {
     await configured(scope, { overlap })
     const gate = Promise.withResolvers<void>()
@@ -110,9 +105,8 @@ async function expire(id: string, scope: string) {
   await stubOf(scope).poke()
 }
 
-/** A turn whose model proposes a skill. The replay finds the id of the skill in the event. */
+/** A turn whose model proposes a skill. The event holds the id of the skill. */
 const proposing = (changes: Record<string, unknown>, settings: SettingsPatch = {}): Scenario => ({
-  behaviour: async (context, deps) => ({ said: await ask(deps, `propose ${textOf(context.events[0] as Event)} to do it twice`) }),
   async run(scope) {
     if (Object.keys(settings).length > 0) await configured(scope, settings)
     return accept(scope, await skill(changes))
@@ -173,38 +167,17 @@ export const scenarios: Record<string, Scenario> = {
       return accept(scope)
     },
   },
-  'turn-nothing': withTurn(async () => null),
-  'turn-result': withTurn(async (context, deps) => {
-    deps.reply(`${context.events.length} notes`)
-    context.scratch['last'] = deps.now()
-    return { events: context.countByType(), attempt: deps.attempt, age: deps.now() - context.created_at }
-  }),
-  'turn-failed': withTurn(async () => {
-    throw new Error('the trigger broke')
-  }),
-  'turn-tools': withTurn(async (_context, deps) => ({
-    one: await deps.call('act', { text: 'one' }),
-    once: await deps.call('act_once', { text: 'two' }),
-    done: deps.done('act_once', { text: 'two' }),
-  })),
-  'turn-tool-failed': withTurn(async (_context, deps) => ({ failed: await deps.call('act', { text: 'throw' }).catch(String) })),
-  'turn-model': withTurn(async (_context, deps) => ({ said: await ask(deps, 'what do you say?') })),
-  'turn-model-tools': withTurn(async (_context, deps) => {
-    const { text } = await generateText({ model: deps.model, prompt: 'call a tool', tools: deps.tools, maxRetries: 0 })
-    return { text }
-  }),
-  'turn-model-failed': withTurn(async (_context, deps) => ({ said: await ask(deps, 'fail').catch(() => 'nothing') })),
-  'turn-emitted': withTurn(async (context, deps) => {
-    if (context.events.some(({ source }) => source === 'agent')) return null
-    const event = withDefaults({ type: 'test.note', text: 'a child' }, { now: deps.now(), source: 'agent', scope: deps.scope })
-    await deps.store.publish(event as Event)
-    return { published: 1 }
-  }),
-  'turn-redacted': withTurn(async (context, deps) => ask(deps, `Extract one value: ${JSON.stringify(context.events)} said all`), 'log in', {
-    password: 'correct-horse-battery',
-  }),
+  'turn-nothing': withTurn(),
+  'turn-result': withTurn(),
+  'turn-failed': withTurn(),
+  'turn-tools': withTurn(),
+  'turn-tool-failed': withTurn(),
+  'turn-model': withTurn(),
+  'turn-model-tools': withTurn(),
+  'turn-model-failed': withTurn(),
+  'turn-emitted': withTurn(),
+  'turn-redacted': withTurn('log in', { password: 'correct-horse-battery' }),
   'turn-mcp': {
-    behaviour: async (_context, deps) => ({ saw: await deps.call('mcp.sky.look', { at: 'the moon' }) }),
     async run(scope) {
       outside(HOST, mcpAnswer)
       await configured(scope, { allowed_hosts: [HOST], mcp_servers: [server] })
@@ -218,8 +191,8 @@ export const scenarios: Record<string, Scenario> = {
   'overlap-queued': overlapping('queue'),
   'overlap-interrupted': overlapping('interrupt'),
   'overlap-debounced': overlapping({ debounce: { quiet_ms: 20, max_ms: 100 } }),
-  timer: { behaviour: async (context) => ({ types: context.countByType() }), run: ticked },
-  'timer-missed': { behaviour: async (context) => ({ types: context.countByType() }), run: (scope) => ticked(scope, 3 * 3600) },
+  timer: { run: ticked },
+  'timer-missed': { run: (scope) => ticked(scope, 3 * 3600) },
   pull: { run: pulled },
   'gate-allowed': withSkill({}),
   'gate-compat': withSkill({ compat: { env: ['prod'] } }),

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { seal, type Recording } from '../../../src/replay/recording.ts'
+import { triggerOf } from '../../golden/behaviours.ts'
 import { scenarios } from '../../golden/scenarios.ts'
 import { call } from '../../support/http.ts'
 import { evict, freshScope, stubOf } from '../../support/scopes.ts'
@@ -9,7 +10,6 @@ const files = import.meta.glob<string>('../../golden/*.trace.json', { query: '?r
 /** Files of earlier versions of the schema, which nobody can record any more. */
 const old_files = import.meta.glob<string>('../../golden/schema-*/*.trace.json', { query: '?raw', import: 'default', eager: true })
 const nameOf = (path: string): string => /([^/]+)\.trace\.json$/.exec(path)?.[1] ?? ''
-const nothing = async () => null
 const same = { equivalent: true, divergences: [], unknown: [] }
 
 /** Stacks name the paths of the machine that recorded them, and no replay reads them. */
@@ -25,9 +25,9 @@ afterEach(() => {
 
 /** `npm run golden` writes the files: they are what a server of that day recorded. */
 describe.runIf(import.meta.env['VITE_GOLDEN'])('the golden traces', () => {
-  test.each(Object.entries(scenarios))('record %s', async (name, { behaviour = nothing, run }) => {
+  test.each(Object.entries(scenarios))('record %s', async (name, { run }) => {
     const scope = freshScope()
-    behaviours.set(scope, behaviour)
+    behaviours.set(scope, triggerOf(name))
     const trace_id = await run(scope)
     const { status, text } = await call(`/v1/traces/${trace_id}/export?scope=${encodeURIComponent(scope)}`)
     expect({ status, text }).toMatchObject({ status: 200 })
@@ -42,7 +42,7 @@ describe.skipIf(import.meta.env['VITE_GOLDEN'])('a golden trace', () => {
 
   test.each([...Object.entries(files), ...Object.entries(old_files)])('%s replays to the same decisions', async (path, text) => {
     const { scope } = JSON.parse(text) as Recording
-    behaviours.set(scope, scenarios[nameOf(path)]?.behaviour ?? nothing)
+    behaviours.set(scope, triggerOf(nameOf(path)))
     const { body } = await call('/v1/replay', { body: text, type: 'application/json' })
     expect(body).toMatchObject(same)
     expect(body.compared).toBeGreaterThan(0)
@@ -51,16 +51,13 @@ describe.skipIf(import.meta.env['VITE_GOLDEN'])('a golden trace', () => {
 })
 
 describe.skipIf(import.meta.env['VITE_GOLDEN'])('a trace like a golden one', () => {
-  test.each(Object.entries(scenarios))(
-    'replays to the same decisions after an eviction: %s',
-    async (_name, { behaviour = nothing, run }) => {
-      const scope = freshScope()
-      behaviours.set(scope, behaviour)
-      const trace_id = await run(scope)
-      vi.restoreAllMocks()
-      await evict(stubOf(scope))
-      const { body } = await call(`/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`, { json: { mode: 'pinned' } })
-      expect(body).toMatchObject(same)
-    },
-  )
+  test.each(Object.entries(scenarios))('replays to the same decisions after an eviction: %s', async (name, { run }) => {
+    const scope = freshScope()
+    behaviours.set(scope, triggerOf(name))
+    const trace_id = await run(scope)
+    vi.restoreAllMocks()
+    await evict(stubOf(scope))
+    const { body } = await call(`/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`, { json: { mode: 'pinned' } })
+    expect(body).toMatchObject(same)
+  })
 })
