@@ -12,7 +12,7 @@ const proposing: Behaviour = async (context, deps) => {
   return { said: await ask(deps, `propose ${event?.text} to do it twice`) }
 }
 
-/** The triggers of golden traces: a replay runs them again. Other traces have one that does nothing. */
+/** The triggers of golden traces: a replay runs them again. Other traces have an idle one. */
 const triggers: Record<string, Behaviour> = {
   'turn-result': async (context, deps) => {
     deps.reply(`${context.events.length} notes`)
