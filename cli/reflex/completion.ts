@@ -14,7 +14,15 @@ _reflex() {
   if [[ -n "$found" ]]; then compadd -- $found; else _files; fi
 }
 compdef _reflex reflex`,
-  fish: `complete -c reflex -a '(reflex complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'`,
+  fish: `function __reflex_words
+  set -l found (reflex complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+  if test (count $found) -gt 0
+    printf '%s\\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
+end
+complete -c reflex -f -a '(__reflex_words)'`,
 }
 type Shell = keyof typeof scripts
 

@@ -1,7 +1,9 @@
-import type { ChildProcess } from 'node:child_process'
+import { execFile, type ChildProcess } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { fileStorage } from '../../src/standalone/node/index.ts'
@@ -324,4 +326,27 @@ test('a trace is listed, drawn, exported and replayed, and a changed file is ref
   expect(await json(['trace', 'replay', output])).toMatchObject({ trace_id, equivalent: true, divergences: [] })
   await writeFile(output, (await readFile(output, 'utf8')).replace('hello', 'hallo'))
   expect(await run(['trace', 'replay', output])).toMatchObject({ code: 1 })
+})
+
+/** Each shell's way to complete a word. A shell that is not installed is not tested. */
+const shells = {
+  bash: `COMP_WORDS=(reflex trace re); COMP_CWORD=2; _reflex; printf '%s\\n' "\${COMPREPLY[@]}"`,
+  zsh: `compadd() { shift; print -l -- "$@" }; words=(reflex trace re); CURRENT=3; _reflex`,
+  fish: `complete -C 'reflex trace re'`,
+}
+const sources = {
+  bash: 'source <(reflex completion bash)',
+  zsh: 'compdef() { }; source <(reflex completion zsh)',
+  fish: 'reflex completion fish | source',
+}
+
+const installed = (Object.keys(shells) as (keyof typeof shells)[]).filter((shell) =>
+  (process.env['PATH'] ?? '').split(path.delimiter).some((directory) => existsSync(path.join(directory, shell))),
+)
+
+test.each(installed)('%s completes commands with the printed script', async (shell) => {
+  const command = `'${process.execPath}' --disable-warning=ExperimentalWarning '${path.resolve('cli/reflex.js')}'`
+  const define = shell === 'fish' ? `function reflex; ${command} $argv; end` : `reflex() { ${command} "$@"; }`
+  const { stdout } = await promisify(execFile)(shell, ['-c', `${define}\n${sources[shell]}\n${shells[shell]}`])
+  expect(stdout.trim().split('\n')).toEqual(['replay'])
 })
