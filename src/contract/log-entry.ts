@@ -41,10 +41,13 @@ export type Requested = { by: string; traceparent?: string | undefined }
 export type EntryBody =
   /** A request proposed a skill or called a tool: the root of what follows. */
   | { kind: 'call-received'; call: 'skill' | 'tool'; name: string; by: string }
-  /** `basis`: the hash of the part that holds the agent, the deployment and the settings. */
-  | { kind: 'event-accepted'; event_type: string; source: string; via: Via; basis?: string }
+  /** `basis`: hash of the part with agent, deployment and settings. `joined`: the context. */
+  | { kind: 'event-accepted'; event_type: string; source: string; via: Via; basis?: string; joined?: false }
+  /** It had not joined the context when it was accepted, and does now. */
+  | { kind: 'event-joined' }
   | { kind: 'event-retried'; attempts: number; error: string; due_at: string }
-  | { kind: 'event-ended'; status: OutcomeStatus; attempts: number; outcome: Outcome; error: string | null }
+  /** `left`: it left the context, as cancelled and dead-lettered events do. */
+  | { kind: 'event-ended'; status: OutcomeStatus; attempts: number; outcome: Outcome; error: string | null; left?: true }
   /** `traceparent`: of the request, whose trace is another one. */
   | ({ kind: 'event-reopened' } & Requested)
   | ({ kind: 'event-discarded' } & Requested)
@@ -57,14 +60,21 @@ export type EntryBody =
   | { kind: 'model-lost'; status: number | null; error: string; retry_after_ms: number | null; ask_at: string }
   /** The provider answers again, after `tries` turns failed to reach it. */
   | { kind: 'model-restored'; since: string; waited_ms: number; tries: number }
-  /** `considered`, `saw.seqs`: ranges of `seq`, of the turn's events and of the whole context. */
+  /** Ranges of `seq`. `considered`: its own. `saw`: the context, except `hidden` events. */
   | {
       kind: 'turn-started'
       turn_id: string
       agent: string
       attempts: number
       considered: [number, number][]
-      saw: { seqs: [number, number][]; count: number; scratch: unknown; created_at?: number; last_action_at?: number | null }
+      saw: {
+        seqs: [number, number][]
+        count: number
+        scratch: unknown
+        created_at?: number
+        last_action_at?: number | null
+        hidden?: number
+      }
       /** The start in ms, from which `clock` counts. */
       since?: number
       basis?: string
@@ -81,6 +91,8 @@ export type EntryBody =
       /** Tool calls that failed, however the turn ended. */
       failed_calls?: FailedCall[]
       cleared: number
+      /** The places of the events that it cleared, if these are not all that it saw. */
+      left?: [number, number][]
       usage: Usage
       scratch: unknown
       /** The acts of the turn, in the form that is compared with reflexes. */
@@ -173,7 +185,10 @@ export type EntryBody =
       by: string
     }
   | { kind: 'timer-skipped'; timer_name: string; due_at: string; reason: string }
-  | { kind: 'context-trimmed'; count: number; context_limit: number }
+  /** `kept`: the whole context after it, as ranges of `seq`. */
+  | ({ kind: 'context-trimmed'; count: number; context_limit: number } & Partial<WholeContext>)
+
+type WholeContext = { kept: [number, number][]; scratch: unknown; last_action_at: number | null }
 
 /** The version is null if the chain names a reflex that does not exist. */
 type ReflexRunEntry = {

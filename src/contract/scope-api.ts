@@ -10,7 +10,10 @@ import type { Schedule, Timer } from './schedule.ts'
 import type { ArchivedFile, ContextView, Counters, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 
+export type { Schedule, ToolCall, Via }
 export type Accepted = Result<{ receipts: EventReceipt[] }, { reason: 'inbox_full'; depth: number; limit: number }>
+/** `unknown`: the log has not reached it. `gone`: retention has deleted what it is made from. */
+export type PastContext = Result<{ context: ContextView }, Refused<'unknown' | 'gone' | 'unavailable'>>
 export type Waited = { settled: boolean; records: EventOutcome[] }
 /** A claim repeated under its `claim_id` returns what is left of the first one. */
 export type ClaimRequest = { claim_id?: string | undefined; limit: number; lease_s: number; types?: string[] | undefined }
@@ -98,6 +101,8 @@ export interface ScopeApi {
   state(): Promise<ScopeState>
   /** Returns the newest events; `before` is the `next_cursor` of the previous page. */
   context(limit: number, before?: number): Promise<ContextView>
+  /** The context as it was after the entry `at` of the log. */
+  contextAt(at: number, limit: number, before?: number): Promise<PastContext>
   readLog(after: number, limit: number, before?: number, only?: LogFilter): Promise<LogRead>
   /**
    * JSON of the TraceRecording of a trace, or of null if the log does not name it; or JSON of a

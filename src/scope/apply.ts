@@ -72,6 +72,7 @@ function record(
   const { event } = one
   const ran = steps.some((step) => step.ran)
   log.masks.mayQuote(event.meta.trace_id, ran ? [...memory.live.events.slice(-RECENT_EVENTS), event] : [event])
+  const in_context = perceived === 'joined' && !consumed
   if (via)
     unit.log({
       ...headOf(event),
@@ -80,7 +81,9 @@ function record(
       source: event.source,
       via,
       ...(basis !== null && { basis }),
+      ...(!in_context && { joined: false as const }),
     })
+  else if (in_context) unit.log({ ...headOf(event), kind: 'event-joined' })
   const shown = new Set<string>()
   const seqs = steps.map((step) => unit.log(entryOf(step, decision, { log, shown })))
   for (const { id, version, state, ran, fire, passed } of steps) {
@@ -91,7 +94,6 @@ function record(
     if (fire && state) records.fired(historyOf(fire.version, state), { at: unit.now, event_id: event.id, action: fire.action })
     if (version !== null && (passed?.reason === 'cooldown' || passed?.reason === 'rate')) proving.heldBack({ id, version })
   }
-  const in_context = perceived === 'joined' && !consumed
   if (in_context) memory.add(one)
   if (acted && !acted.reused && acted.action.action_type === 'set_scratch') memory.setScratch(unit, acted.action.key, acted.action.value)
   const fired_seq = seqs[steps.findIndex(({ fire }) => fire === acted)] ?? 0

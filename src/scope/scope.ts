@@ -3,11 +3,7 @@ import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
-import type { Via } from '../contract/log-entry.ts'
-import type { ToolCall } from '../contract/reflex.ts'
-import type { Schedule } from '../contract/schedule.ts'
 import type * as api from '../contract/scope-api.ts'
-import type { ContextView, ScopeState } from '../contract/scope.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
 import { compose, type Collaborators } from './wiring.ts'
@@ -18,7 +14,7 @@ import { isLaid, laySchema } from './storage/lay-schema.ts'
 import { OwnWork } from './upkeep/own-work.ts'
 import { reopen } from './inbox/reopen.ts'
 import { rangeOf, recordingOf } from './log/trace-recording.ts'
-import { contextOf, stateOf } from './state.ts'
+import { contextAt, contextOf, stateOf } from './state.ts'
 
 /**
  * One scope: the unit of state and serialization. Delegates each call to its owner, in one unit.
@@ -42,7 +38,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     })
   }
 
-  async accept(events: Event[], via: Via): Promise<api.Accepted> {
+  async accept(events: Event[], via: api.Via): Promise<api.Accepted> {
     await this.#parts.reflex_sync.ready()
     return this.#parts.loop.accept(events, via)
   }
@@ -53,12 +49,16 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return { settled, records: outcomes.of(ids) }
   }
 
-  async state(): Promise<ScopeState> {
+  async state() {
     return stateOf(this.#parts)
   }
 
-  async context(limit: number, before?: number): Promise<ContextView> {
+  async context(limit: number, before?: number) {
     return contextOf(this.#parts, limit, before)
+  }
+
+  async contextAt(at: number, limit: number, before?: number) {
+    return contextAt(this.#parts, at, { limit, before })
   }
 
   async readLog(after: number, limit: number, before?: number, only: api.LogFilter = {}) {
@@ -94,7 +94,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return this.#parts.recordings.read(request)
   }
 
-  async identify(calls: ToolCall[]) {
+  async identify(calls: api.ToolCall[]) {
     return calls.map(({ tool, args }) => this.#parts.toolbox.keyOf(tool, args))
   }
 
@@ -144,7 +144,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return this.#parts.turns.cancelCurrent(reason, { by, traceparent })
   }
 
-  async setTimer(name: string, schedule: Schedule, by: string, trace?: api.TraceContext) {
+  async setTimer(name: string, schedule: api.Schedule, by: string, trace?: api.TraceContext) {
     const { unit, timers, alarm } = this.#parts
     const set = unit((unit) => timers.set(unit, name, schedule, { by, trace }), CALLER)
     if (set.ok) alarm.by(Date.parse(set.timer.next_at))

@@ -79,6 +79,7 @@ const describers: Describers = {
   'event-discarded': ({ by, traceparent }) => ({
     attributes: { 'reflex.event.discarded_by': by, 'reflex.event.discarded_traceparent': traceparent },
   }),
+  'event-joined': () => ({ attributes: {} }),
   'event-claimed': ({ by, lease_until }) => ({ attributes: { 'reflex.event.claimed_by': by, 'reflex.event.lease_until': lease_until } }),
   'event-returned': ({ why }) => ({ attributes: { 'reflex.event.returned_for': why } }),
   'filter-failed': ({ agent, error }) => ({

@@ -23,6 +23,7 @@ const kinds: Record<EntryKind, SpanKind> = {
   'event-retried': 'event',
   'event-ended': 'event',
   'event-reopened': 'event',
+  'event-joined': 'event',
   'event-discarded': 'event',
   'event-claimed': 'event',
   'event-returned': 'event',

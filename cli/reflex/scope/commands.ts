@@ -5,7 +5,7 @@ import { counted } from '../../lib/text.ts'
 import { pages, route } from '../pages.ts'
 import { handler, type Session } from '../session.ts'
 import { fields, safeJson, written, type Column } from '../table.ts'
-import { limitOption } from '../values.ts'
+import { limitOption, wholeNumber } from '../values.ts'
 import { addSet } from './set.ts'
 import { addTail } from './tail.ts'
 
@@ -37,6 +37,7 @@ export function addScope(program: Command): void {
     .command('context <scope>')
     .description('Show the working memory: the events since the last action, and the scratch')
     .addOption(limitOption())
+    .option('--at <seq>', 'as it was after this entry of the log', wholeNumber)
     .action(handler(context))
   scope
     .command('cancel <scope>')
@@ -75,8 +76,8 @@ async function show({ api, print, signal }: Session, scope: string): Promise<voi
 }
 
 /** The API gives the newest page first, and the events of a page oldest first. */
-async function context({ api, print, signal }: Session, scope: string, { limit }: { limit: number }): Promise<void> {
-  const view = await api().json<ContextView>(route(['scopes', scope, 'context'], { limit }), { signal })
+async function context({ api, print, signal }: Session, scope: string, { limit, at }: { limit: number; at?: number }): Promise<void> {
+  const view = await api().json<ContextView>(route(['scopes', scope, 'context'], { limit, ...(at !== undefined && { at }) }), { signal })
   print.result(view, (paint) => [
     ...fields({ scope: view.scope, since: view.created_at, 'last action': view.last_action_at, events: view.count }, paint),
     ...fields(Object.fromEntries(Object.entries(view.scratch).map(([name, value]) => [`scratch.${name}`, safeJson(value)])), paint),

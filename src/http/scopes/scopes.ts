@@ -46,22 +46,24 @@ const configure = route('patch /v1/scopes/{scope}', 'updateScopeSettings', "Chan
 })
 
 const place = z.coerce.number<string>().int().min(1)
+const seq = z.coerce.number<string>().int().min(0)
 const context = route('get /v1/scopes/{scope}/context', 'getContext', 'Get the DecisionContext', {
   description:
     'The working memory of the scope: the events since the last action, oldest first, and the scratch. A page holds the newest ' +
-    '`limit` events, at most 4 MB; pass its `next_cursor` as `cursor` for older ones.',
+    '`limit` events, at most 4 MB; pass its `next_cursor` as `cursor` for older ones. With `at`, it is rebuilt from the log, ' +
+    'as it was after that entry; 404 if the log has no such entry, or retention has deleted what the context is made from.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: {
     params: scopePath,
     query: z.object({
       limit: pageLimit(10_000, 1000).describe('Number of events, newest first.'),
       cursor: place.optional(),
+      at: seq.optional().describe('The `seq` of an entry of the log.'),
     }),
   },
-  responses: { 200: json(contextView, 'The context.'), ...problems(400) },
+  responses: { 200: json(contextView, 'The context.'), ...problems(400, 404, 503) },
 })
 
-const seq = z.coerce.number<string>().int().min(0)
 const log = route('get /v1/scopes/{scope}/log', 'readLog', 'Read the log, oldest first', {
   description:
     'Everything the scope perceived, decided and did. `next_cursor` is the `after` of the next page; null at the current end. ' +
@@ -131,8 +133,13 @@ export const scopeRoutes = resource()
     return c.json({ scope, settings: changed.settings }, 200)
   })
   .openapi(context, async (c) => {
-    const { limit, cursor } = c.req.valid('query')
-    return c.json(await c.env.SCOPE.getByName(c.var.scope).context(limit, cursor), 200)
+    const { limit, cursor, at } = c.req.valid('query')
+    const stub = c.env.SCOPE.getByName(c.var.scope)
+    if (at === undefined) return c.json(await stub.context(limit, cursor), 200)
+    const past = await stub.contextAt(at, limit, cursor)
+    if (past.ok) return c.json(past.context, 200)
+    const detail = `The context of ${c.var.scope} at ${at} cannot be rebuilt: ${past.detail}.`
+    throw past.reason === 'unavailable' ? unavailable(detail) : notFound(detail)
   })
   .openapi(log, async (c) => {
     const { after, before, limit, ...only } = c.req.valid('query')

@@ -3,15 +3,25 @@ import type { Event } from '../../core/event.ts'
 import type { Act } from '../../contract/reflex.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
+import type { Log } from '../log/log.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Database } from '../storage/database.ts'
 import type { ContextRows } from '../inbox/context-rows.ts'
 import type { Claimed, Stored } from '../inbox/event-row.ts'
+import { toRanges } from './ranges.ts'
 import type { Unit } from '../storage/unit.ts'
 
 export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
 
-type Parts = { database: Database; rows: ContextRows; scope: string; created_at: number; now: () => number; limit: number }
+type Parts = {
+  database: Database
+  rows: ContextRows
+  scope: string
+  created_at: number
+  now: () => number
+  limit: number
+  log: Pick<Log, 'clean'>
+}
 
 /** Considered events beyond the limit are dropped in steps of this size. */
 const TRIM_STEP = 100
@@ -28,6 +38,7 @@ export class WorkingMemory {
   readonly #scope: string
   readonly #created_at: number
   readonly #now: () => number
+  readonly #log: Pick<Log, 'clean'>
   #limit: number
   #live: DecisionContext
   #seqs: number[] = []
@@ -35,12 +46,13 @@ export class WorkingMemory {
   #size = 0
   #count = 0
 
-  constructor({ database, rows, scope, created_at, now, limit }: Parts) {
+  constructor({ database, rows, scope, created_at, now, limit, log }: Parts) {
     this.#database = database
     this.#rows = rows
     this.#scope = scope
     this.#created_at = created_at
     this.#now = now
+    this.#log = log
     this.#limit = limit
     this.#live = this.#load()
   }
@@ -109,9 +121,9 @@ export class WorkingMemory {
     return { context, seqs: [...seqs], scratch: structuredClone(scratch) }
   }
 
-  /** How many events `clear` drops once those in `ending` have ended. */
-  clearable(seqs: readonly number[], ending: readonly number[]): number {
-    return this.#rows.removable(seqs, ending).length
+  /** The places of the events that `clear` drops once those in `ending` have ended. */
+  clearable(seqs: readonly number[], ending: readonly number[]): number[] {
+    return this.#rows.removable(seqs, ending)
   }
 
   /** Drops the events that a turn saw, except those that still await an outcome. */
@@ -121,15 +133,22 @@ export class WorkingMemory {
     unit.write('last_action_at', this.#live.last_action_at)
   }
 
-  /** Follows events that ended in this unit. `leave`: later turns do not see them. */
-  ended(unit: Unit, seqs: readonly number[], leave: boolean): void {
-    this.#drop(this.#rows.left(seqs))
-    if (leave) this.#drop(this.#rows.remove(unit, seqs))
+  /**
+   * Follows events that ended in this unit. `leave`: later turns do not see them. Returns the
+   * places of those that left.
+   */
+  ended(unit: Unit, seqs: readonly number[], leave: boolean): number[] {
+    const left = this.#rows.left(seqs)
+    this.#drop(left)
+    if (!leave) return left
+    const removed = this.#rows.remove(unit, seqs)
+    this.#drop(removed)
+    return [...left, ...removed]
   }
 
   /** Drops considered events accepted before `before` (ms). */
   expire(unit: Unit, before: number): void {
-    this.#drop(this.#rows.remove(unit, this.#rows.before(before)))
+    this.#trimmed(unit, this.#drop(this.#rows.remove(unit, this.#rows.before(before))))
   }
 
   /** Ended events below it have left the context. */
@@ -146,8 +165,17 @@ export class WorkingMemory {
   /** Drops the oldest considered events once the context exceeds its limit. */
   trim(unit: Unit): void {
     if (this.#count <= this.#limit + TRIM_STEP) return
-    const count = this.#drop(this.#rows.remove(unit, this.#rows.oldest(this.#count - this.#limit)))
-    if (count > 0) unit.log({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: this.#limit })
+    this.#trimmed(unit, this.#drop(this.#rows.remove(unit, this.#rows.oldest(this.#count - this.#limit))))
+  }
+
+  /** Logs the whole context: earlier entries are not needed to rebuild it. */
+  #trimmed(unit: Unit, count: number): void {
+    // An empty one needs no entry: what is too old has left the log as well.
+    if (count === 0 || this.#count === 0) return
+    const { scratch, last_action_at } = this.#live
+    const kept = toRanges(this.#count <= this.#seqs.length ? this.#seqs : this.#rows.seqs())
+    const context = { kept, scratch: this.#log.clean(scratch), last_action_at }
+    unit.log({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: this.#limit, ...context })
   }
 
   /** Merges a turn's changes of the scratch key by key, so that concurrent writes survive. */
@@ -218,15 +246,4 @@ export class WorkingMemory {
       return event ? [{ seq, event }] : []
     })
   }
-}
-
-/** Encodes sorted numbers as ranges: `[1, 2, 3, 7]` becomes `[[1, 3], [7, 7]]`. */
-export function toRanges(seqs: readonly number[]): [number, number][] {
-  const ranges: [number, number][] = []
-  for (const seq of seqs) {
-    const last = ranges.at(-1)
-    if (last && last[1] === seq - 1) last[1] = seq
-    else ranges.push([seq, seq])
-  }
-  return ranges
 }

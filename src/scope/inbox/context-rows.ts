@@ -39,6 +39,10 @@ export class ContextRows {
     return this.#database.first<{ n: number }>(`SELECT count(*) AS n FROM (${rowsOf('seq')})`, this.#floor)?.n ?? 0
   }
 
+  seqs(): number[] {
+    return this.#database.all<{ seq: number }>(`SELECT seq FROM (${rowsOf('seq')}) ORDER BY seq`, this.#floor).map(({ seq }) => seq)
+  }
+
   /** The newest events up to place `last`, oldest first: at most `limit`, and `bytes` of JSON. */
   newest(limit: number, last: number, bytes: number): ContextRow[] {
     return this.#database

@@ -30,9 +30,9 @@ export class Settlement {
     const { memory, waiters, proving } = this.#parts
     const { status, outcome, leaves = false } = how
     const seqs = rows.map(({ seq }) => seq)
-    memory.ended(unit, seqs, leaves || status === 'cancelled' || status === 'dead_lettered')
+    const left = memory.ended(unit, seqs, leaves || status === 'cancelled' || status === 'dead_lettered')
     if (outcome.by !== 'turn' && outcome.by !== 'reflex') proving.decided(unit, rows, null)
-    unit.log(...endedEntries(rows, how))
+    unit.log(...endedEntries(rows, how, left))
     unit.count({ [status]: rows.length })
     waiters.settled(rows.map(({ id }) => id))
   }
@@ -62,8 +62,23 @@ export class Settlement {
   }
 }
 
-export const endedEntries = (rows: readonly Settled[], { status, outcome, error = null }: End): NewEntry[] =>
-  rows.map((row) => ({ ...eventHead(row), kind: 'event-ended', status, attempts: row.attempts, outcome, error }))
+/** `left`: the places of those that left the context. */
+export const endedEntries = (
+  rows: readonly Settled[],
+  { status, outcome, error = null }: End,
+  left: readonly number[] = [],
+): NewEntry[] => {
+  const gone = new Set(left)
+  return rows.map((row) => ({
+    ...eventHead(row),
+    kind: 'event-ended',
+    status,
+    attempts: row.attempts,
+    outcome,
+    error,
+    ...(gone.has(row.seq) && { left: true }),
+  }))
+}
 
 /** Log entries for failed events, retried or dead-lettered. */
 export const failedEntries = (rows: readonly Failed[], outcome: Extract<Outcome, { by: 'failure' }>): NewEntry[] =>

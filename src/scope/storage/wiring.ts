@@ -72,7 +72,7 @@ export function composeGround(host: Host) {
   const guard = new Guard({ database, now })
   const inbox = new Inbox(database, hider)
   const records = new Records(database)
-  const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), now, limit: settings().context_limit })
+  const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), log, now, limit: settings().context_limit })
   const target = otlpTargetOf(env)
   const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch: outbound, now })
   const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count, ...spanCounts(spans) })

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from 'uuid'
 import { newSpanId } from '../../core/event.ts'
-import { toRanges } from '../context/working-memory.ts'
+import { toRanges } from '../context/ranges.ts'
 import type { EffectLane } from '../effects/effect-lane.ts'
 import { together, type Work } from '../upkeep/guard.ts'
 import type { Settlement } from '../inbox/settlement.ts'
@@ -160,9 +160,11 @@ export class TurnClaims {
     const controller = new AbortController()
     const attempts = Math.max(...claimed.map((stored) => stored.attempts))
     const { created_at, last_action_at } = seen.context
+    const hidden = memory.count - seen.seqs.length
     const saw = {
       seqs: toRanges(seen.seqs),
       count: seen.seqs.length,
+      ...(hidden > 0 && { hidden }),
       scratch: log.clean(seen.scratch, head.trace_id),
       created_at,
       last_action_at,

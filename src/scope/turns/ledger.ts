@@ -1,4 +1,5 @@
 import type { Requested, TurnEnd } from '../../contract/log-entry.ts'
+import { toRanges } from '../context/ranges.ts'
 import { together } from '../upkeep/guard.ts'
 import type { Parking } from '../inbox/parking.ts'
 import type { Proving } from '../reflexes/shadow.ts'
@@ -38,13 +39,13 @@ export class TurnLedger {
   cancel(unit: Unit, turn: Turn, reason: string, by: Requested): void {
     unit.log({ ...turn.head, kind: 'turn-cancelled', turn_id: turn.turn_id, reason, ...by })
     this.#parts.settlement.end(unit, seqsOf(turn.claimed), { status: 'cancelled', outcome: { by: 'cancel', reason } })
-    this.#ended(unit, turn, { status: 'cancelled', result: null, error: reason }, 0)
+    this.#ended(unit, turn, { status: 'cancelled', result: null, error: reason })
   }
 
   /** Ends a turn and makes its events pending again. */
   interrupt(unit: Unit, turn: Turn, reason: string): void {
     this.#parts.rows.release(unit, turn.turn_id, { due_at: 0 })
-    this.#ended(unit, turn, { status: 'interrupted', result: null, error: reason }, 0)
+    this.#ended(unit, turn, { status: 'interrupted', result: null, error: reason })
   }
 
   #settle(unit: Unit, turn: Turn, ending: Ending): void {
@@ -63,7 +64,7 @@ export class TurnLedger {
         )
         const seqs = seqsOf(claimed)
         const acted = ending.status === 'result'
-        const cleared = acted ? memory.clearable(seen.seqs, seqs) : 0
+        const cleared = acted ? memory.clearable(seen.seqs, seqs) : []
         const log_seq = this.#ended(unit, turn, ending, cleared)
         settlement.end(unit, seqs, { status: 'completed', outcome: { by: 'turn', turn_id, log_seq }, ...how })
         if (acted) memory.clear(unit, seen.seqs)
@@ -71,19 +72,19 @@ export class TurnLedger {
       }
       case 'refused': {
         rows.release(unit, turn_id, { due_at: ending.until ?? unit.now + PARKED_MS, parked: { reason: 'budget', now: unit.now } })
-        this.#ended(unit, turn, ending, 0)
+        this.#ended(unit, turn, ending)
         return
       }
       case 'waiting':
         return this.#wait(unit, turn, ending)
       case 'interrupted': {
         rows.release(unit, turn_id, { due_at: unit.now, interrupted: true })
-        this.#ended(unit, turn, ending, 0)
+        this.#ended(unit, turn, ending)
         return this.#claims.endOftenInterrupted(unit, seqsOf(claimed))
       }
       case 'failed':
       case 'timeout': {
-        const log_seq = this.#ended(unit, turn, ending, 0)
+        const log_seq = this.#ended(unit, turn, ending)
         const failure = settlement.failure(unit, ending.error ?? 'the turn failed', log_seq)
         // A retry would get the same answer.
         const max_attempts = ending.fault?.fault === 'refused' ? 1 : failure.max_attempts
@@ -103,23 +104,25 @@ export class TurnLedger {
     const { model_outage_s } = settings().retry
     const most_ms = model_outage_s * 1000
     const error = outage.told ?? ending.error ?? 'the model is not available'
-    const log_seq = this.#ended(unit, turn, { ...ending, error }, 0)
+    const log_seq = this.#ended(unit, turn, { ...ending, error })
     rows.release(unit, turn.turn_id, { due_at: outage.askAt ?? at, parked: { reason: 'model', now: at, most_ms } })
     const given_up = parking.since(seqsOf(turn.claimed), 'model', at - most_ms)
     const reason = `the event waited for the model for ${model_outage_s} s (retry.model_outage_s): ${error}`
     settlement.end(unit, given_up, { status: 'dead_lettered', outcome: { by: 'failure', reason, log_seq }, error: reason })
   }
 
-  #ended(unit: Unit, turn: Turn, { status, result, error, stack = null }: Ended, cleared: number): number {
+  #ended(unit: Unit, turn: Turn, { status, result, error, stack = null }: Ended, left: readonly number[] = []): number {
     const { log, effects, memory } = this.#parts
-    const { turn_id, head, since, started_seq, usage, failed_calls } = turn
+    const { turn_id, head, since, started_seq, usage, failed_calls, seen } = turn
+    const cleared = left.length
+    const some = cleared > 0 && cleared < seen.seqs.length ? { left: toRanges(left) } : {}
     const acts = log.clean(turn.acts, head.trace_id) as Turn['acts']
     const warned = turn.warnings.length > 0 ? { warnings: turn.warnings } : {}
     const failure = { error, ...(stack !== null && { stack }), ...(failed_calls.length > 0 && { failed_calls }) }
     const scratch = log.clean(memory.live.scratch, head.trace_id)
     const { clock, done, offered } = turn.readings
     const read = { ...(clock.length > 0 && { clock }), ...(done.length > 0 && { done }), ...(offered.length > 0 && { offered }) }
-    const ending = { result: log.clean(result, head.trace_id), ...failure, cleared, usage, scratch, acts }
+    const ending = { result: log.clean(result, head.trace_id), ...failure, cleared, ...some, usage, scratch, acts }
     const entry = { turn_id, started_seq, status, ...ending, ...warned, ...read }
     const log_seq = unit.log({ ...head, duration_ms: unit.now - since, kind: 'turn-ended', ...entry })
     if (status === 'failed' || status === 'timeout') unit.count({ turns_failed: 1 })

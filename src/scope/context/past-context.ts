@@ -1,0 +1,159 @@
+import { limits } from '../../base/limits.ts'
+import type { Refused, Result } from '../../base/result.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
+import type { PastContext } from '../../contract/scope-api.ts'
+import type { Event } from '../../core/event.ts'
+import type { History } from '../replication/history.ts'
+import type { Ground } from '../storage/wiring.ts'
+import { placesIn, toRanges } from './ranges.ts'
+
+/** Entries that are read at a time, and at most, back to one that has the whole context. */
+const CHUNK = 1000
+const MOST_READ = 50_000
+
+type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'memory'> & { history: History }
+type Page = { limit: number; before?: number | undefined }
+
+/** The context as it was after the entry `at` of the log, without redacted values. */
+export async function contextAt(parts: Parts, at: number, { limit, before = Number.MAX_SAFE_INTEGER }: Page): Promise<PastContext> {
+  const { scope, log, memory } = parts
+  if (at > log.last) return { ok: false, reason: 'unknown', detail: `the log ends at ${log.last}` }
+  const read = await entriesUpTo(parts, at)
+  if (!read.ok) return read
+  const ids = read.entries.flatMap((entry) => (entry.kind in CHANGES ? entry.event_ids : []))
+  const { seqs, scratch, last_action_at } = rolled(read.entries, await placesOf(parts, ids))
+  const page = seqs.filter((seq) => seq < before).slice(-limit)
+  const events = await eventsAt(parts, page)
+  const missing = page.find((seq) => !events.has(seq))
+  if (missing !== undefined)
+    return { ok: false, reason: 'gone', detail: `the event at place ${missing} of the inbox, which the context had, is no longer kept` }
+  const shown = newest(page, events)
+  const first = shown[0] ?? 0
+  const context = {
+    scope,
+    created_at: new Date(memory.live.created_at).toISOString(),
+    last_action_at: last_action_at === null ? null : new Date(last_action_at).toISOString(),
+    events: shown.map((seq) => log.clean(JSON.parse(events.get(seq) ?? 'null')) as Event),
+    count: seqs.length,
+    scratch,
+    next_cursor: seqs[0] !== undefined && seqs[0] < first ? String(first) : null,
+  }
+  return { ok: true, context }
+}
+
+/** The newest of these places whose events fit into a page. */
+function newest(seqs: readonly number[], texts: ReadonlyMap<number, string>): number[] {
+  let [from, bytes] = [seqs.length, 0]
+  while (from > 0 && (bytes += texts.get(seqs[from - 1] ?? 0)?.length ?? 0) <= limits.page_bytes) from -= 1
+  return seqs.slice(Math.min(from, Math.max(0, seqs.length - 1)))
+}
+
+type Read = Result<{ entries: LogEntry[] }, Refused<'gone' | 'unavailable'>>
+
+/** The entries from the newest that has the whole context, or from the first, up to `at`. */
+async function entriesUpTo({ history }: Parts, at: number): Promise<Read> {
+  const entries: LogEntry[] = []
+  for (let last = at; last > 0 && at - last < MOST_READ; last -= CHUNK) {
+    const first = Math.max(1, last - CHUNK + 1)
+    const chunk: LogEntry[] = []
+    for (let after: number | null = first - 1; after !== null;) {
+      const page: Awaited<ReturnType<History['log']>> = await history.log(after, CHUNK, last + 1)
+      if (page.unavailable !== undefined) return { ok: false, reason: 'unavailable', detail: page.unavailable }
+      chunk.push(...page.entries.map((text) => JSON.parse(text) as LogEntry))
+      // Retention has deleted the rest.
+      after = page.next === after ? null : page.next
+    }
+    entries.unshift(...chunk)
+    const from = entries.findLastIndex((entry, index) => isWhole(entry) && !needsEarlier(entries.slice(index)))
+    if (from !== -1) return { ok: true, entries: entries.slice(from) }
+    if (chunk[0]?.seq !== first) break
+    if (first === 1) return { ok: true, entries }
+  }
+  return { ok: false, reason: 'gone', detail: `the entries before ${at} that tell what the context held are no longer kept` }
+}
+
+const isWhole = (entry: LogEntry): boolean =>
+  (entry.kind === 'turn-started' && entry.saw.hidden === undefined) || (entry.kind === 'context-trimmed' && entry.kept !== undefined)
+
+/** True if a turn acted that had started before these entries: its start says what it cleared. */
+const needsEarlier = (entries: readonly LogEntry[]): boolean =>
+  entries.some((entry) => entry.kind === 'turn-ended' && entry.status === 'result' && entry.started_seq < (entries[0]?.seq ?? 0))
+
+type Held = {
+  seqs: Set<number>
+  scratch: Record<string, unknown>
+  last_action_at: number | null
+  turns: Map<string, EntryOf<'turn-started'>>
+}
+type Places = ReadonlyMap<string, number>
+type EntryOf<Kind extends LogEntry['kind']> = Extract<LogEntry, { kind: Kind }>
+type Changes = { [Kind in LogEntry['kind']]?: (held: Held, entry: EntryOf<Kind>, places: number[]) => void }
+
+/** How entries change the context. `places` are those of the entry's events. */
+const CHANGES: Changes = {
+  'event-accepted'({ seqs }, { joined = true }, places) {
+    if (joined) for (const seq of places) seqs.add(seq)
+  },
+  'event-joined'({ seqs }, _entry, places) {
+    for (const seq of places) seqs.add(seq)
+  },
+  'event-ended'({ seqs }, { left }, places) {
+    if (left) for (const seq of places) seqs.delete(seq)
+  },
+  'scratch-set'(held, { key, value }) {
+    held.scratch = { ...held.scratch, [key]: value }
+  },
+  'turn-started'(held, entry) {
+    const { turn_id, saw } = entry
+    held.turns.set(turn_id, entry)
+    held.scratch = saw.scratch as Held['scratch']
+    held.last_action_at = saw.last_action_at ?? null
+    if (saw.hidden === undefined) held.seqs = new Set(placesIn(saw.seqs))
+  },
+  'turn-ended'(held, { turn_id, status, cleared, left, scratch, at, duration_ms }) {
+    const { saw, since } = held.turns.get(turn_id) ?? {}
+    held.scratch = scratch as Held['scratch']
+    if (status === 'result') held.last_action_at = since === undefined ? Date.parse(at) : since + (duration_ms ?? 0)
+    if (cleared > 0) for (const seq of placesIn(left ?? saw?.seqs ?? [])) held.seqs.delete(seq)
+  },
+  'context-trimmed'(held, { kept, scratch = held.scratch, last_action_at = held.last_action_at }) {
+    if (kept) held.seqs = new Set(placesIn(kept))
+    held.scratch = scratch as Held['scratch']
+    held.last_action_at = last_action_at
+  },
+}
+
+/** Applies the entries in order. */
+export function rolled(entries: readonly LogEntry[], places: Places): { seqs: number[] } & Pick<Held, 'scratch' | 'last_action_at'> {
+  const held: Held = { seqs: new Set(), scratch: {}, last_action_at: null, turns: new Map() }
+  for (const entry of entries) {
+    const change = CHANGES[entry.kind] as ((held: Held, entry: LogEntry, places: number[]) => void) | undefined
+    change?.(
+      held,
+      entry,
+      entry.event_ids.flatMap((id) => places.get(id) ?? []),
+    )
+  }
+  return { ...held, seqs: [...held.seqs].sort((one, other) => one - other) }
+}
+
+async function placesOf({ database, history }: Parts, ids: readonly string[]): Promise<Places> {
+  const wanted = [...new Set(ids)]
+  const sql = 'SELECT id, seq FROM events WHERE id IN (SELECT value FROM json_each(?1))'
+  const found = new Map(database.allOf<{ id: string; seq: number }>(wanted, sql).map(({ id, seq }) => [id, seq]))
+  const missing = new Set(wanted.filter((id) => !found.has(id)))
+  const old = await history.search<{ id: string; seq: number }>('events', { ids: [...missing] }, ({ id }) => missing.has(id))
+  for (const { id, seq } of old.rows) found.set(id, seq)
+  return found
+}
+
+/** The JSON of the events at these places. */
+async function eventsAt({ database, history }: Parts, seqs: readonly number[]): Promise<Map<number, string>> {
+  const sql = 'SELECT seq, payload FROM events WHERE seq IN (SELECT value FROM json_each(?1))'
+  const found = new Map(database.allOf<{ seq: number; payload: string }>(seqs, sql).map(({ seq, payload }) => [seq, payload]))
+  const missing = new Set(seqs.filter((seq) => !found.has(seq)))
+  const ranges = toRanges([...missing])
+  const old = await history.search<{ seq: number; payload: Event }>('events', { ids: [], ranges }, ({ seq }) => missing.has(seq))
+  for (const { seq, payload } of old.rows) found.set(seq, JSON.stringify(payload))
+  return found
+}

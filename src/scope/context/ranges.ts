@@ -1,0 +1,14 @@
+/** Encodes sorted numbers as ranges: `[1, 2, 3, 7]` becomes `[[1, 3], [7, 7]]`. */
+export function toRanges(seqs: readonly number[]): [number, number][] {
+  const ranges: [number, number][] = []
+  for (const seq of seqs) {
+    const last = ranges.at(-1)
+    if (last && last[1] === seq - 1) last[1] = seq
+    else ranges.push([seq, seq])
+  }
+  return ranges
+}
+
+/** The numbers of ranges. */
+export const placesIn = (ranges: readonly [number, number][]): number[] =>
+  ranges.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, index) => first + index))
