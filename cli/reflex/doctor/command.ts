@@ -15,7 +15,7 @@ const marks: Record<Level, { mark: string; colour: Colour }> = {
 export function addDoctor(program: Command): void {
   program
     .command('doctor')
-    .description('Check a server: connectivity, key, bindings, secrets, migrations, clock; exit with 1 if a check fails')
+    .description('Check a server: connectivity, key, bindings, archive, secrets, migrations, clock; exit with 1 if a check fails')
     .action(handler(doctor))
 }
 
