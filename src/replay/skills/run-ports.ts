@@ -32,6 +32,9 @@ type Parts = {
 /** The error with which the runner stops a step: its own time limit, or the end of its asker. */
 const STOPPED = /^the step was stopped: (timeout|aborted)$/
 
+/** The end of an effect that a crash cut off. */
+const LOST = /^the server died/
+
 /** The ports of one run, answered from the recorded effects of its steps. No tool is called. */
 export class RecordedRun implements HostRunnerPorts {
   readonly #parts: Parts
@@ -117,22 +120,24 @@ export class RecordedRun implements HostRunnerPorts {
         run_id === this.#run_id && index === this.#step?.index && (kind === 'skill-step-ended' || kind === 'skill-compensation-ended'),
     )
     if (end?.['status'] === 'failed' && typeof end['error'] === 'string') return new Error(end['error'])
-    const { record, missing } = this.#parts
+    const { record } = this.#parts
     const ended = record.entries.some(({ kind, run_id }) => kind === 'skill-applied' && run_id === this.#run_id)
     const reason = ended ? `the tool ${tool} was not called in this step when the run was recorded` : 'the session did not end the run'
-    missing.push(reason)
+    return this.#lacks(reason)
+  }
+
+  #lacks(reason: string): Unrecorded {
+    this.#parts.missing.push(reason)
     return new Unrecorded(reason)
   }
 
   async #answer({ status, tool, output, error, ...ended }: Ended): Promise<{ output: unknown; cost_usd: number }> {
     if (status === 'ok' || status === 'reused') {
-      if (error !== null || isNotLogged(output)) {
-        this.#parts.missing.push(`the output of ${tool} was too large for the log`)
-        throw new Unrecorded(`the output of ${tool} was too large for the log`)
-      }
+      if (error !== null || isNotLogged(output)) throw this.#lacks(`the output of ${tool} was too large for the log`)
       return { output, cost_usd: costIn(output) }
     }
     const message = error ?? `the tool ${tool} failed`
+    if (LOST.test(message)) throw this.#lacks('the process died during the run')
     const [, stopped] = STOPPED.exec(message) ?? []
     if (stopped !== undefined) {
       if (stopped === 'timeout') this.#timer()

@@ -5,9 +5,9 @@ import { hashJson } from '../../../src/base/json.ts'
 import { newSpanId, newTraceId } from '../../../src/core/event.ts'
 import { call, problem } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
-import { propose, skill } from '../../support/two-step-skill.ts'
+import { propose, skill, twoSteps } from '../../support/two-step-skill.ts'
 import { ask, behaviours, effectGates, effects } from '../../support/test-agents.ts'
-import { freshScope, inObject, logOf, note, stubOf, until } from '../../support/scopes.ts'
+import { crash, freshScope, inObject, logOf, note, stubOf, until } from '../../support/scopes.ts'
 
 const replayed = async (scope: string, trace_id: string) =>
   (await call(`/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`, { json: { mode: 'pinned' } })).body
@@ -213,6 +213,31 @@ describe('a pinned replay of skills', () => {
     expect(report).toMatchObject({ ...same, recorded: { effects: 2, usage: { model_calls: 2 } } })
     expect(report.replayed).toEqual(report.recorded)
     expect(effects.filter((effect) => effect.scope === scope)).toHaveLength(2)
+  })
+
+  test('takes what a probe read for the blackboard from the seed', async () => {
+    const scope = freshScope()
+    const skill_id = await skill()
+    await stubOf(scope).configure({ blackboard_probes: [{ name: 'seen', tool: 'act', input: { text: 'look' } }] }, 'a test')
+    behaviours.set(scope, async (_context, deps) => ({ said: await ask(deps, `propose ${skill_id} to do it twice`) }))
+    expect(await replayed(scope, await accept(scope, 'hi'))).toMatchObject(same)
+  })
+
+  test('does not guess how a run went on after the process had died', async () => {
+    const scope = freshScope()
+    const skill_id = await skill({ plan: { ...twoSteps('a.b').plan, idempotence_key: 'k:{{what}}' } })
+    const gate = Promise.withResolvers<void>()
+    effectGates.set(scope, gate.promise)
+    const asked = propose(scope, skill_id).catch(() => null)
+    await until(async () => (await logOf(stubOf(scope))).some(({ kind }) => kind === 'effect-started'), 'the first step runs')
+    await crash(scope)
+    gate.resolve()
+    await asked
+    await stubOf(scope).poke()
+    const ended = await until(async () => (await logOf(stubOf(scope))).find(({ kind }) => kind === 'skill-applied'), 'the run has ended')
+    const report = await replayed(scope, ended.trace_id)
+    expect(report).toMatchObject({ equivalent: true, divergences: [] })
+    expect(report.unknown.map(({ reason }: { reason: string }) => reason)).toContain('the run was resumed after the process had died')
   })
 })
 
