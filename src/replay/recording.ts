@@ -48,11 +48,51 @@ export async function seal(recording: Omit<Recording, 'sha256'>): Promise<Record
   return { ...recording, sha256: await hashJson(recording) }
 }
 
+/** A trace that went through several scopes: one recording for each. */
+export type Bundle = { schema: number; trace_id: string; scopes: string[]; recordings: Recording[]; sha256: string }
+
+const bundleFields = z.looseObject({
+  trace_id: z.string(),
+  scopes: z.array(z.string()),
+  recordings: z.array(z.looseObject({})).min(1),
+  sha256: z.string(),
+})
+
+/** One file for the recordings of a trace, which are sorted by scope. */
+export async function bundle(trace_id: string, recordings: Recording[]): Promise<Recording | Bundle> {
+  const [first] = recordings
+  if (first && recordings.length === 1) return first
+  const content = { schema: RECORDING_SCHEMA, trace_id, scopes: recordings.map(({ scope }) => scope), recordings }
+  return { ...content, sha256: await hashJson(content) }
+}
+
 type Flaw = Refused<'not_json' | 'unknown_schema' | 'incomplete' | 'changed'>
 
-/** Reads an exported file. Nothing of a file that is cut off or was changed is used. */
-export async function openRecording(text: string): Promise<Result<{ recording: Recording }, Flaw>> {
+/**
+ * Reads an exported file: one recording for each scope of the trace. Nothing of a file that is cut
+ * off or was changed is used.
+ */
+export async function openRecordings(text: string): Promise<Result<{ recordings: Recording[] }, Flaw>> {
   const value = jsonValue(text)
+  const isBundle = typeof value === 'object' && value !== null && 'recordings' in value
+  if (!isBundle) {
+    const opened = await openRecording(value)
+    return opened.ok ? { ok: true, recordings: [opened.recording] } : opened
+  }
+  const parsed = bundleFields.safeParse(value)
+  if (!parsed.success) return incomplete(parsed.error)
+  const { sha256, ...content } = value as Bundle
+  if ((await hashJson(content)) !== sha256) return flawed('changed', 'The content of the file does not match its sha256: it was changed.')
+  const recordings: Recording[] = []
+  for (const recording of content.recordings) {
+    const opened = await openRecording(recording)
+    if (!opened.ok) return opened
+    recordings.push(opened.recording)
+  }
+  return { ok: true, recordings: recordings }
+}
+
+async function openRecording(value: unknown): Promise<Result<{ recording: Recording }, Flaw>> {
   if (typeof value !== 'object' || value === null)
     return flawed('not_json', 'The file is not a JSON object: it is cut off, or not an exported trace.')
   const schema: unknown = 'schema' in value ? value.schema : undefined
@@ -61,10 +101,7 @@ export async function openRecording(text: string): Promise<Result<{ recording: R
     return flawed('unknown_schema', `The file ${named}; this server reads the versions 1 to ${RECORDING_SCHEMA}.`)
   }
   const parsed = fields.safeParse(value)
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    return flawed('incomplete', `The file is not complete: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}.`)
-  }
+  if (!parsed.success) return incomplete(parsed.error)
   const { sha256, ...content } = value as Recording
   if ((await hashJson(content)) !== sha256) return flawed('changed', 'The content of the file does not match its sha256: it was changed.')
   // The sandbox shares compiled programs by their hash with live scopes.
@@ -75,6 +112,9 @@ export async function openRecording(text: string): Promise<Result<{ recording: R
 
 const READ: ReadonlySet<number> = new Set([1, RECORDING_SCHEMA])
 
+function incomplete({ issues: [issue] }: z.ZodError): Flaw {
+  return flawed('incomplete', `The file is not complete: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}.`)
+}
 const flawed = (reason: Flaw['reason'], detail: string): Flaw => ({ ok: false, reason, detail })
 
 /**

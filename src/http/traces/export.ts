@@ -7,10 +7,19 @@ import { RECORDING_SCHEMA, seal, type RecordedProgram, type Recording } from '..
 import { storeOf } from '../../store/store.ts'
 import { notFound } from '../problems/refusals.ts'
 
+/** A recording for each scope whose log still has the trace. */
+export async function exportTrace(env: Env, scopes: readonly string[], trace_id: string): Promise<Recording[]> {
+  const found = await Promise.all(scopes.map((scope) => exportFrom(env, scope, trace_id)))
+  const recordings = found.filter((recording) => recording !== null)
+  if (recordings.length === 0) throw notFound(`The log of ${scopes.join(', ')} has no trace ${trace_id}.`)
+  if (recordings.length === found.length) return recordings
+  return Promise.all(recordings.map(({ sha256: _sha256, ...recording }) => seal({ ...recording, complete: false })))
+}
+
 /** Everything that the trace's decisions were made from, with the code and manifests they name. */
-export async function exportTrace(env: Env, scope: string, trace_id: string): Promise<Recording> {
+async function exportFrom(env: Env, scope: string, trace_id: string): Promise<Recording | null> {
   const recorded = jsonValue(await env.SCOPE.getByName(scope).recording(trace_id)) as TraceRecording | null
-  if (recorded === null) throw notFound(`The log of the scope ${scope} has no trace ${trace_id}.`)
+  if (recorded === null) return null
   const [programs, manifests] = await Promise.all([programsOf(env, recorded), manifestsOf(env, recorded)])
   const settings_hash = await hashJson(recorded.settings)
   return seal({ schema: RECORDING_SCHEMA, trace_id, ...recorded, settings_hash, programs, manifests })

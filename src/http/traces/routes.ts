@@ -4,7 +4,8 @@ import { isJsonFields, jsonValue } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import { replayReport, type ReplayReport } from '../../contract/reports/replay.ts'
 import { scopeName } from '../../core/event.ts'
-import { openRecording, RECORDING_SCHEMA, type Recording } from '../../replay/recording.ts'
+import { bundle, openRecordings, RECORDING_SCHEMA, type Recording } from '../../replay/recording.ts'
+import { mergeReports } from '../../replay/merge.ts'
 import { replay } from '../../replay/replay.ts'
 import { isBasis } from '../../replay/what-if/changes.ts'
 import { whatIf } from '../../replay/what-if/what-if.ts'
@@ -16,7 +17,7 @@ import { replayRequest, resolveChanges, type Asked } from './changes.ts'
 import { exportTrace } from './export.ts'
 import { hostOf } from './host.ts'
 import { logReplay } from './log-replay.ts'
-import { scopeOfTrace } from './trace-scope.ts'
+import { scopesOfTrace } from './trace-scope.ts'
 
 const route = routes('Traces')
 
@@ -29,11 +30,14 @@ const tracePath = z.object({
 const ofScope = z.object({
   scope: scopeName
     .optional()
-    .describe('The scope whose log has the trace. Needed if the trace has no event, or went through several scopes.'),
+    .describe('The scope whose log has the trace. By default those of its events and calls, once they are replicated.'),
 })
 const recording = z
-  .looseObject({ schema: z.int(), trace_id: z.string(), scope: z.string(), sha256: z.string() })
-  .describe(`A self-contained file of schema version ${RECORDING_SCHEMA}. \`sha256\` is over the canonical JSON of its other fields.`)
+  .looseObject({ schema: z.int(), trace_id: z.string(), scope: z.string().optional(), sha256: z.string() })
+  .describe(
+    `A self-contained file of schema version ${RECORDING_SCHEMA}. \`sha256\` is over the canonical JSON of its other fields. ` +
+      'If the trace went through several scopes, `recordings` has one file for each.',
+  )
 
 const fileRequest = z.union([recording, replayRequest.extend({ recording })])
 
@@ -82,25 +86,28 @@ const replayedFile = route('post /v1/replay', 'replayFile', 'Replay an exported 
 export const traceReplayRoutes = resource()
   .openapi(exported, async (c) => {
     const { trace_id } = c.req.valid('param')
-    const scope = await scopeOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
-    const found = await exportTrace(c.env, scope, trace_id)
-    return jsonText<z.infer<typeof recording>>(JSON.stringify(found))
+    const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
+    const found = await exportTrace(c.env, scopes, trace_id)
+    return jsonText<z.infer<typeof recording>>(JSON.stringify(await bundle(trace_id, found)))
   })
   .openapi(replayed, async (c) => {
     const { trace_id } = c.req.valid('param')
-    const scope = await scopeOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
-    const found = await exportTrace(c.env, scope, trace_id)
+    const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
+    const found = await exportTrace(c.env, scopes, trace_id)
     const asked = refuseInvalid({ target: 'json', ...replayRequest.safeParse(jsonValue(await c.req.text()) ?? {}) })
-    const report = await replayOf(found, asked, c)
-    const { mode, changes_hash, compared, changed, unknown } = report
-    await logReplay(c, { mode, of: { trace_id }, changes_hash, compared, changed, unknown: unknown.length }, scope)
-    return c.json(report, 200)
+    const reports = await replayAll(found, asked, c)
+    for (const { scope, report } of reports) {
+      const { mode, changes_hash, compared, changed, unknown } = report
+      await logReplay(c, { mode, of: { trace_id }, changes_hash, compared, changed, unknown: unknown.length }, scope)
+    }
+    return c.json(mergeReports(reports.map(({ report }) => report)), 200)
   })
   .openapi(replayedFile, async (c) => {
     const { file, ...asked } = askedOf(await c.req.text())
-    const opened = await openRecording(file)
+    const opened = await openRecordings(file)
     if (!opened.ok) throw invalid(opened.detail)
-    return c.json(await replayOf(opened.recording, asked, c), 200)
+    const reports = await replayAll(opened.recordings, asked, c)
+    return c.json(mergeReports(reports.map(({ report }) => report)), 200)
   })
 
 /** A file alone is replayed pinned; with changes it is a field of the body. */
@@ -112,6 +119,19 @@ function askedOf(text: string): Asked & { file: string } {
 }
 
 type Caller = Pick<Context<AuthEnv>, 'env' | 'var'>
+
+/** One after the other, each with its own model calls. */
+async function replayAll(
+  recordings: readonly Recording[],
+  asked: Asked,
+  caller: Caller,
+): Promise<{ scope: string; report: ReplayReport }[]> {
+  if (recordings.length > 1 && asked.budget !== undefined)
+    throw invalid('The trace went through several scopes, and a budget is for one: name one of them as `scope`.')
+  const reports = []
+  for (const recording of recordings) reports.push({ scope: recording.scope, report: await replayOf(recording, asked, caller) })
+  return reports
+}
 
 async function replayOf(recording: Recording, asked: Asked, { env, var: { agents, principal } }: Caller): Promise<ReplayReport> {
   const bases = Object.values(recording.parts).filter(isBasis)

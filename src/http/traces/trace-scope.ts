@@ -4,11 +4,18 @@ import { storeOf } from '../../store/store.ts'
 import { callsOfTraces, eventsOfTraces } from '../../store/traces.ts'
 import { demandCoverage, invalid, notFound } from '../problems/refusals.ts'
 
-/** The scope whose log has the trace: the one that is named, or the one of its events and calls. */
-export async function scopeOfTrace(env: Env, principal: Principal, trace_id: string, named?: string): Promise<string> {
+const MOST_SCOPES = 20
+
+/** The scopes whose logs have the trace: the one that is named, or those of its events and calls. */
+export async function scopesOfTrace(
+  env: Env,
+  principal: Principal,
+  trace_id: string,
+  named?: string,
+): Promise<readonly [string, ...string[]]> {
   if (named !== undefined) {
     demandCoverage(principal, [{ scope: named }])
-    return named
+    return [named]
   }
   const [events, calls] = await Promise.all([
     eventsOfTraces(storeOf(env), [trace_id], principal.scopes),
@@ -16,9 +23,11 @@ export async function scopeOfTrace(env: Env, principal: Principal, trace_id: str
   ])
   const places = events.length > 0 ? events : calls
   const scopes = Array.from(new Set(places.map(({ scope }) => scope))).filter((scope) => coversScope(principal, scope))
-  const [scope] = scopes
+  const [scope, ...others] = scopes.toSorted()
   if (scope === undefined) throw notFound(`There is no trace ${trace_id} in the scopes of this key. Name its scope if it has just begun.`)
-  if (scopes.length > 1)
-    throw invalid(`The trace went through ${scopes.length} scopes. Name one of them as \`scope\`: ${scopes.join(', ')}.`)
-  return scope
+  if (scopes.length > MOST_SCOPES)
+    throw invalid(
+      `The trace went through ${scopes.length} scopes, more than ${MOST_SCOPES}. Name one of them as \`scope\`, such as ${scope}.`,
+    )
+  return [scope, ...others]
 }

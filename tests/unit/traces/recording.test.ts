@@ -1,14 +1,15 @@
 import fc from 'fast-check'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { openRecording } from '../../../src/replay/recording.ts'
+import { hashJson } from '../../../src/base/json.ts'
+import { bundle, openRecordings, type Recording } from '../../../src/replay/recording.ts'
 
 const text = readFileSync('tests/golden/turn-model-tools.trace.json', 'utf8').trim()
 const file = JSON.parse(text) as Record<string, unknown>
 
 describe('an exported file', () => {
   test('opens as it is', async () => {
-    expect(await openRecording(text)).toMatchObject({ ok: true, recording: { trace_id: file['trace_id'] } })
+    expect(await openRecordings(text)).toMatchObject({ ok: true, recordings: [{ trace_id: file['trace_id'] }] })
   })
 
   test('with any bit changed is rejected, or has the same content', async () => {
@@ -17,18 +18,32 @@ describe('an exported file', () => {
     await fc.assert(
       fc.asyncProperty(place, fc.nat({ max: 7 }), async (at, bit) => {
         const changed = bytes.with(at, (bytes[at] ?? 0) ^ (1 << bit))
-        const opened = await openRecording(new TextDecoder().decode(changed))
-        if (opened.ok) expect(opened.recording).toEqual(file)
+        const opened = await openRecordings(new TextDecoder().decode(changed))
+        if (opened.ok) expect(opened.recordings).toEqual([file])
         else expect(opened.detail).toMatch(/^The (?:file|content|code) /)
       }),
       { numRuns: 1000 },
     )
   })
 
+  test('of several scopes opens as one recording for each, unless one of them was changed', async () => {
+    const one = file as unknown as Recording
+    const both = await bundle(one.trace_id, [one, one])
+    expect(both).toMatchObject({ scopes: [one.scope, one.scope], trace_id: one.trace_id })
+    expect(await openRecordings(JSON.stringify(both))).toEqual({ ok: true, recordings: [one, one] })
+    const inner = JSON.parse(JSON.stringify(both)) as { recordings: Recording[] }
+    inner.recordings.pop()
+    expect(await openRecordings(JSON.stringify(inner))).toMatchObject({ ok: false, reason: 'changed' })
+    const { sha256: _sha256, ...content } = { ...inner, recordings: [{ ...one, complete: !one.complete }] } as Record<string, unknown>
+    const resealed = { ...content, sha256: await hashJson(content) }
+    expect(await openRecordings(JSON.stringify(resealed))).toMatchObject({ ok: false, reason: 'changed' })
+    expect(await openRecordings(JSON.stringify({ ...both, sha256: undefined }))).toMatchObject({ ok: false, reason: 'incomplete' })
+  })
+
   test('cut off anywhere is rejected', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: text.length - 1 }), async (length) => {
-        expect(await openRecording(text.slice(0, length))).toMatchObject({ ok: false, reason: 'not_json' })
+        expect(await openRecordings(text.slice(0, length))).toMatchObject({ ok: false, reason: 'not_json' })
       }),
     )
   })
@@ -48,6 +63,6 @@ describe('an exported file', () => {
     ['a field more', JSON.stringify({ ...file, more: 1 }), 'changed'],
     ['an entry less', JSON.stringify({ ...file, entries: (file['entries'] as unknown[]).slice(1) }), 'changed'],
   ])('with %s is rejected as a whole', async (_flaw, broken, reason) => {
-    expect(await openRecording(broken)).toMatchObject({ ok: false, reason })
+    expect(await openRecordings(broken)).toMatchObject({ ok: false, reason })
   })
 })

@@ -37,7 +37,7 @@ describe('a pinned replay', () => {
     expect(await replayed(scope, await accept(scope, 'noise'))).toMatchObject({ ...same, compared: 1 })
   })
 
-  test('finds the scope of a trace, and asks for it where there are several', async () => {
+  test('covers all scopes that the trace went through, also from a file', async () => {
     const [one, other] = [freshScope(), freshScope()]
     const trace_id = newTraceId().replace(/^./, 'f')
     const sent = async (scope: string) => {
@@ -45,17 +45,24 @@ describe('a pinned replay', () => {
       const path = `/v1/scopes/${encodeURIComponent(scope)}/events?wait=outcome`
       expect(await call(path, { json: { ...note(scope, 'fine'), meta: undefined }, headers })).toMatchObject({ status: 200 })
     }
-    const answered = (status: number) =>
-      until(async () => {
-        const answer = await call(`/v1/traces/${trace_id}/replay`, { json: {} })
-        return answer.status === status && answer
-      }, `it is answered ${status}`)
+    const report = async (compared: number) => {
+      const answer = await call(`/v1/traces/${trace_id}/replay`, { json: {} })
+      return answer.status === 200 && answer.body.compared === compared && answer.body
+    }
     expect(await call(`/v1/traces/${trace_id}/export`)).toMatchObject(problem(404))
     await sent(one)
-    expect((await answered(200)).body).toMatchObject(same)
+    expect(await until(() => report(2), 'the first scope is found')).toMatchObject(same)
     await sent(other)
-    expect((await answered(400)).body.detail).toMatch(`The trace went through 2 scopes. Name one of them as \`scope\`: ${one}, ${other}.`)
-    expect(await replayed(other, trace_id)).toMatchObject(same)
+    const both = await until(() => report(4), 'both scopes are found')
+    expect(both).toMatchObject({ ...same, trace_id })
+    expect(await replayed(other, trace_id)).toMatchObject({ ...same, compared: 2 })
+    const { body } = await call(`/v1/traces/${trace_id}/export`)
+    expect(body).toMatchObject({ trace_id, scopes: [one, other].toSorted() })
+    expect((await call('/v1/replay', { json: body })).body).toEqual(both)
+    const { status, body: refused } = await call(`/v1/traces/${trace_id}/replay`, {
+      json: { mode: 'what_if', changes: { model: 'offline' }, budget: { calls: 1 } },
+    })
+    expect({ status, detail: refused.detail }).toEqual({ status: 400, detail: expect.stringContaining('name one of them as `scope`') })
   })
 
   test('gives a chat the tools that its scope offered beside its own', async () => {
