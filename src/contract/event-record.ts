@@ -18,9 +18,14 @@ export const event = z
       correlation_id: z.string().nullable(),
       causation_id: z.string().nullable(),
       parent_id: z.string().optional().describe('The span that caused it, 16 hex digits.'),
+      trace_flags: z.string().optional().describe("The caller's flags, 2 hex digits: `01` if it records the trace."),
+      tracestate: z.string().optional().describe('As the caller sent it; it is passed on.'),
     }),
   })
   .meta({ id: 'Event', description: 'The fields of its type follow the common ones.' }) satisfies z.ZodType<Event>
+
+/** The caller's flags and state of the trace, as in W3C trace context. */
+export type TraceMarks = { trace_flags?: string | undefined; tracestate?: string | undefined }
 
 export const outcomeStatuses = ['completed', 'ignored', 'dead_lettered', 'cancelled'] as const
 export type OutcomeStatus = (typeof outcomeStatuses)[number]

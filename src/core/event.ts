@@ -8,12 +8,14 @@ export const scopeName = z
   .string()
   .regex(/^(?!\.{1,2}$)[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /, and neither . nor ..')
 
-/** The trace and the parent span are as in W3C trace context; the others are ids of events. */
+/** The fields of the trace are as in W3C trace context; the others are ids of events. */
 const eventMeta = z.object({
   trace_id: z.string().regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits'),
   correlation_id: z.string().max(MAX_NAME).nullable(),
   causation_id: z.string().max(MAX_NAME).nullable(),
   parent_id: z.optional(z.string().regex(/^[0-9a-f]{16}$/, 'a parent id is 16 lower-case hex digits')),
+  trace_flags: z.optional(z.string().regex(/^[0-9a-f]{2}$/, 'trace flags are 2 lower-case hex digits')),
+  tracestate: z.optional(z.string().max(512)),
 })
 
 const common = {
@@ -35,7 +37,6 @@ export const fileChange = eventType('file.change', { path: z.string().min(1), ch
 export const timerTick = eventType('timer.tick', { timer_name: z.string().min(1) })
 export const builtInEvents = [webSocketMessage, httpRequest, fileChange, timerTick] as const
 
-/** The fields of every event, whatever its type. */
 export type Event = { type: string; id: string; scope: string; source: string; timestamp: string; meta: z.infer<typeof eventMeta> }
 export type EventSchema = z.ZodObject<typeof common & { type: z.ZodLiteral<string> }>
 type EventSchemas = readonly [EventSchema, ...EventSchema[]]
@@ -47,9 +48,8 @@ export function eventUnion([first, ...rest]: EventSchemas): z.ZodType {
   return z.discriminatedUnion('type', [first.loose(), ...rest.map((schema) => schema.loose())])
 }
 
-export type Defaults = { now: number; source: string; scope?: string; trace?: { trace_id: string; parent_id: string } | undefined }
+export type Defaults = { now: number; source: string; scope?: string; trace?: Partial<z.infer<typeof eventMeta>> | undefined }
 
-/** Fills in optional fields. Does not validate: the schema does. */
 export function withDefaults(input: Record<string, unknown>, { now, source, scope, trace }: Defaults): Record<string, unknown> {
   const meta = input['meta'] ?? {}
   return {
@@ -76,7 +76,7 @@ export const randomHex = (bytes: number): string =>
 export const newTraceId = (): string => uuidv7({ msecs: Date.now() }).replaceAll('-', '')
 export const newSpanId = (): string => randomHex(8)
 
-/** Converts times to UTC with milliseconds, which sort as text. The schema rejects others. */
+/** Converts times to UTC with milliseconds, which sort as text. The schema validates, not this. */
 function utc(value: unknown, now: number): unknown {
   if (value === undefined || value === null) return new Date(now).toISOString()
   return typeof value === 'string' && instant.safeParse(value).success ? new Date(value).toISOString() : value

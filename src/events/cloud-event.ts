@@ -9,7 +9,7 @@ export function parseCloudEvent(value: unknown, rules: EventRules): ParsedEvent 
   if (!isFields(value)) return invalid([fieldError([], 'a CloudEvent is a JSON object')])
   const flaws = flawsOf(value)
   if (flaws.length > 0) return invalid(flaws)
-  const trace = typeof value['traceparent'] === 'string' ? traceContextOf(value['traceparent']) : undefined
+  const trace = typeof value['traceparent'] === 'string' ? traceContextOf(value['traceparent'], value['tracestate']) : undefined
   const parsed = parseEvent(fromEnvelope(value), trace ? { ...rules, defaults: { ...rules.defaults, trace } } : rules)
   if (parsed.ok) return parsed
   return { ...parsed, errors: parsed.errors.map(({ path, message }) => ({ path: cloudPath(path), message })) }

@@ -23,7 +23,7 @@ export function parseEvent(value: unknown, { union, types, defaults, scope, secr
   if (typeof type !== 'string') return invalid(['type'], `type is required; known: ${types.join(', ')}`)
   if (!types.includes(type)) return unknownType(type, types)
   // Queue messages and socket frames have no headers of their own.
-  const trace = typeof value['traceparent'] === 'string' ? traceContextOf(value['traceparent']) : undefined
+  const trace = typeof value['traceparent'] === 'string' ? traceContextOf(value['traceparent'], value['tracestate']) : undefined
   const filled = withDefaults(value, { ...defaults, ...(scope !== undefined && { scope }), ...(trace && { trace }) })
   if (scope !== undefined && filled['scope'] !== scope) return invalid(['scope'], `must be ${scope}, the scope of this endpoint`)
   if (checked.max_bytes + MOST_ADDED_BYTES > limits.event_bytes) {

@@ -1,25 +1,48 @@
+import type { TraceMarks } from '../contract/event-record.ts'
+
+type Context = { trace_id: string; parent_id: string } & TraceMarks
+const MOST_STATE = 512
+
 /** Parses a W3C `traceparent`. Undefined if it is missing or invalid, which starts a new trace. */
-export function traceContextOf(traceparent: string | null | undefined): { trace_id: string; parent_id: string } | undefined {
-  const [, version, trace_id, parent_id, rest] =
-    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/.exec(traceparent?.trim() ?? '') ?? []
+export function traceContextOf(traceparent: string | null | undefined, tracestate?: unknown): Context | undefined {
+  const [, version, trace_id, parent_id, flags = '', rest] =
+    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(traceparent?.trim() ?? '') ?? []
   if (!trace_id || !parent_id || version === 'ff' || (version === '00' && rest !== undefined)) return undefined
-  return /[^0]/.test(trace_id) && /[^0]/.test(parent_id) ? { trace_id, parent_id } : undefined
+  if (!/[^0]/.test(trace_id) || !/[^0]/.test(parent_id)) return undefined
+  // Of a later version, only the flag of this one is known.
+  const trace_flags = version === '00' ? flags : isSampledBy(flags) ? '01' : '00'
+  return { trace_id, parent_id, trace_flags, ...stateOf(tracestate) }
 }
 
-/** The header that a request carries to be a child of this span. Every trace is sampled here. */
-export const traceparentOf = ({ trace_id, span_id }: { trace_id: string; span_id: string }): string => `00-${trace_id}-${span_id}-01`
+/** A longer state is dropped, as W3C allows. */
+const stateOf = (tracestate: unknown): TraceMarks =>
+  typeof tracestate === 'string' && /^[\x20-\x7e]+$/.test(tracestate) && tracestate.length <= MOST_STATE ? { tracestate } : {}
+
+/** True if the caller records the trace. */
+export const isSampledBy = (trace_flags: string): boolean => (Number.parseInt(trace_flags, 16) & 1) === 1
+
+type Span = { trace_id: string; span_id: string }
+
+/** The header that a request carries to be a child of this span. */
+export const traceparentOf = ({ trace_id, span_id }: Span, trace_flags = '01'): string => `00-${trace_id}-${span_id}-${trace_flags}`
 
 /** As it is stored: a valid header, or null. */
 export function validTraceparent(traceparent: string | null | undefined): string | null {
   const trace = traceContextOf(traceparent)
-  return trace ? traceparentOf({ trace_id: trace.trace_id, span_id: trace.parent_id }) : null
+  return trace ? traceparentOf({ trace_id: trace.trace_id, span_id: trace.parent_id }, trace.trace_flags) : null
 }
 
-/** Sends `traceparent` with each request that does not have the header. */
-export function tracedFetch(send: typeof fetch, span: { trace_id: string; span_id: string }): typeof fetch {
+/** The headers of a request that is a child of this span. */
+export const traceHeaders = (span: Span, { trace_flags, tracestate }: TraceMarks): Record<string, string> => ({
+  traceparent: traceparentOf(span, trace_flags),
+  ...(tracestate !== undefined && { tracestate }),
+})
+
+/** Sends the headers of the trace with each request that does not have its own. */
+export function tracedFetch(send: typeof fetch, span: Span, marks: TraceMarks = {}): typeof fetch {
   return (input, init) => {
     const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined))
-    if (!headers.has('traceparent')) headers.set('traceparent', traceparentOf(span))
+    if (!headers.has('traceparent')) for (const [name, value] of Object.entries(traceHeaders(span, marks))) headers.set(name, value)
     return send(input, { ...init, headers })
   }
 }

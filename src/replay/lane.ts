@@ -97,7 +97,11 @@ function endOfEvent(sent: Event, { clean }: Doing, { source, comparison }: Aroun
   const accepted = source.entriesOf('event-accepted').find(({ event_ids }) => event_ids[0] === sent.id)
   const recorded = source.eventOf(sent.id)?.event
   if (!accepted || !recorded) throw new Unrecorded('the event that it sent was not accepted in this trace')
-  const bare = ({ timestamp: _timestamp, meta: { parent_id: _parent, ...meta }, ...event }: Event) => ({ ...event, meta })
+  const bare = ({
+    timestamp: _timestamp,
+    meta: { parent_id: _parent, trace_flags: _flags, tracestate: _state, ...meta },
+    ...event
+  }: Event) => ({ ...event, meta })
   comparison.compare(accepted, 'action', { recorded: bare(recorded), replayed: clean(bare(sent)) })
   return ACTED
 }

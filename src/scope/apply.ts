@@ -10,6 +10,7 @@ import type { Actions } from './reflexes/actions.ts'
 import { actsOf, type ReflexVersion } from '../contract/reflex.ts'
 import { tellFailure } from './log/failures.ts'
 import { childHead, headOf, reflexHead, scopeHead } from './log/spans.ts'
+import { marksOf } from '../traces/otlp-target.ts'
 import type { Stopped } from './turns/turn-lane.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
@@ -80,6 +81,7 @@ function record(
       event_type: event.type,
       source: event.source,
       via,
+      ...marksOf(event.meta),
       ...(basis !== null && { basis }),
       ...(!in_context && { joined: false as const }),
     })

@@ -4,8 +4,6 @@ import type { EndedSpan, Link } from './span-buffer.ts'
 /** The version of the semantic conventions that the names follow; see docs/observability.md. */
 const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.44.0'
 const SCOPE = { name: 'reflex', version: '0.1.0' }
-/** Sampled. */
-const FLAGS = 1
 /** SpanKind and StatusCode of the protocol. */
 const [INTERNAL, SERVER, CLIENT, PRODUCER, CONSUMER] = [1, 2, 3, 4, 5]
 const ERROR = 2
@@ -22,7 +20,7 @@ type Attribute = { key: string; value: AnyValue }
 
 /** A span as JSON of the protocol: ids are hexadecimal, 64-bit integers are strings. */
 export function otlpSpan(span: EndedSpan): string {
-  const { trace_id, span_id, parent_id, name, kind, status, attributes, links } = span
+  const { trace_id, span_id, parent_id, name, kind, status, attributes, links, marks } = span
   const start_us = Date.parse(span.started_at) * 1000
   const end_us = start_us + Math.round((span.duration_ms ?? 0) * 1000)
   const message = attributes['error.message']
@@ -30,7 +28,8 @@ export function otlpSpan(span: EndedSpan): string {
     traceId: trace_id,
     spanId: span_id,
     ...(parent_id !== null && { parentSpanId: parent_id }),
-    flags: FLAGS,
+    ...(marks.tracestate !== undefined && { traceState: marks.tracestate }),
+    flags: Number.parseInt(marks.trace_flags ?? '01', 16),
     name,
     kind: 'mcp.method.name' in attributes ? CLIENT : (kinds[kind] ?? INTERNAL),
     startTimeUnixNano: `${start_us}000`,

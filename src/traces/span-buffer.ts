@@ -1,5 +1,7 @@
 import type { Span } from '../contract/reports/trace.ts'
+import type { TraceMarks } from '../contract/event-record.ts'
 import { add, type Logged, type Node } from './node.ts'
+import { marksOf } from './otlp-target.ts'
 import { spansOf } from './tree.ts'
 
 /** Bounds of the spans that are held, by their number and by the JSON of their entries. */
@@ -8,10 +10,11 @@ const MOST_CHARACTERS = 8_000_000
 /** Spans that have ended are not held longer than this, such as while a person decides. */
 const HOLD_MS = 600_000
 
-export type EndedSpan = Omit<Span, 'children'> & { trace_id: string; links: Link[] }
+/** `marks`: of the sender of the trace's first event in the scope. */
+export type EndedSpan = Omit<Span, 'children'> & { trace_id: string; links: Link[]; marks: TraceMarks }
 export type Link = { trace_id: string; span_id: string }
 /** A scope's part of a trace. `since`, `began`: its first log entry. */
-type Held = { trace_id: string; nodes: Map<string, Node>; since: number; began: number; characters: number }
+type Held = { trace_id: string; nodes: Map<string, Node>; since: number; began: number; characters: number; marks: TraceMarks }
 type Taken = { parts: EndedSpan[][]; lost: number }
 
 /**
@@ -47,10 +50,11 @@ export class SpanBuffer {
     const { trace_id, seq, at, kind, event_ids } = logged.entry
     let held = this.#held.get(trace_id) ?? this.#long.get(trace_id)
     if (!held) {
-      held = { trace_id, nodes: new Map(), since: seq, began: Date.parse(at), characters: 0 }
+      held = { trace_id, nodes: new Map(), since: seq, began: Date.parse(at), characters: 0, marks: {} }
       this.#held.set(trace_id, held)
     }
     const before = held.nodes.size
+    if (logged.entry.kind === 'event-accepted') held.marks = { ...marksOf(logged.entry), ...held.marks }
     const node = add(held.nodes, logged)
     held.characters += characters
     this.#characters += characters
@@ -106,7 +110,7 @@ export class SpanBuffer {
     this.#takeNodes(held, ended, taken)
   }
 
-  #takeNodes({ trace_id }: Held, nodes: Map<string, Node>, taken: Taken): void {
+  #takeNodes({ trace_id, marks }: Held, nodes: Map<string, Node>, taken: Taken): void {
     for (const [span_id, node] of nodes) {
       if (node.kind === 'event') this.#events.delete(node.event_ids[0] ?? '')
       // A later entry about a span that was taken.
@@ -115,7 +119,12 @@ export class SpanBuffer {
       if (is_lost) taken.lost += 1
       if (is_lost || is_remark) nodes.delete(span_id)
     }
-    const spans = spansOf(nodes).map((span) => ({ ...span, trace_id, links: this.#links.get(nodes.get(span.span_id) as Node) ?? [] }))
+    const spans = spansOf(nodes).map((span) => ({
+      ...span,
+      trace_id,
+      marks,
+      links: this.#links.get(nodes.get(span.span_id) as Node) ?? [],
+    }))
     if (spans.length > 0) taken.parts.push(spans)
   }
 }

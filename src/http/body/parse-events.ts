@@ -19,7 +19,7 @@ type Failure = { reason: 'malformed' | Extract<ParsedEvent, { ok: false }>['reas
 export async function readEvents(request: Request, rules: EventRules): Promise<Event[]> {
   const form = formOf(request.headers.get('Content-Type'))
   const rows = form.rows(await readBody(request))
-  const trace = traceContextOf(request.headers.get('traceparent'))
+  const trace = traceContextOf(request.headers.get('traceparent'), request.headers.get('tracestate'))
   return readRows(rows, form, { ...rules, defaults: { ...rules.defaults, trace } })
 }
 

@@ -31,7 +31,8 @@ import type { Reflexes } from '../reflexes/wiring.ts'
 /** Maximum time that an aborted tool may keep the lane. */
 const GRACE_MS = 2000
 
-type LaneParts = Pick<Reflexes, 'scope' | 'env' | 'settings' | 'action_keys' | 'log' | 'unit' | 'toolbox' | 'fetch' | 'now'> & {
+type Used = 'scope' | 'env' | 'settings' | 'action_keys' | 'log' | 'unit' | 'toolbox' | 'fetch' | 'now' | 'trace_marks'
+type LaneParts = Pick<Reflexes, Used> & {
   journal: EffectJournal
   global_keys: GlobalKeys
   locks: ScopedLocks
@@ -163,8 +164,8 @@ export class EffectLane {
   }
 
   async #call(request: ReadyRequest, key: string | null, head: EntryHead): Promise<Omit<HeldEffect, 'close'>> {
-    const { now, env, scope, settings, log } = this.#parts
-    const fetch = tracedFetch(this.#parts.fetch, head)
+    const { now, env, scope, settings, log, trace_marks } = this.#parts
+    const fetch = tracedFetch(this.#parts.fetch, head, trace_marks.of(head))
     const { tool, definition, filled } = request
     const { hider, names: secrets } = filled
     const { parameters } = settings()

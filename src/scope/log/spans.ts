@@ -1,6 +1,7 @@
 import { eventSpan, runSpan, spanOf, stepSpan } from '../../traces/span-id.ts'
 import { type Event, newSpanId, newTraceId } from '../../core/event.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
+import type { TraceMarks } from '../../contract/event-record.ts'
 import { limits } from '../../base/limits.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 
@@ -19,9 +20,9 @@ export function headOf({ scope, id, meta: { trace_id, parent_id, causation_id } 
 }
 
 /** An event that a span of its trace sends names that span. */
-export function under<Sent extends Event>({ trace_id, span_id }: EntryHead, event: Sent): Sent {
+export function under<Sent extends Event>({ trace_id, span_id }: EntryHead, event: Sent, marks: TraceMarks): Sent {
   if (event.meta.trace_id !== trace_id || event.meta.parent_id !== undefined) return event
-  return { ...event, meta: { ...event.meta, parent_id: span_id } }
+  return { ...event, meta: { ...event.meta, ...marks, parent_id: span_id } }
 }
 
 /**
@@ -47,8 +48,9 @@ export const reflexHead = (event: Event, reflex_id: string): EntryHead =>
   childAt(headOf(event), spanOf(`reflex:${event.scope}:${event.id}:${reflex_id}`))
 
 /** A span in the trace of the causing request, or in a new trace. */
-export const scopeHead = (trace: TraceContext = { trace_id: newTraceId(), parent_id: null }): EntryHead => ({
-  ...trace,
+export const scopeHead = ({ trace_id, parent_id }: TraceContext = { trace_id: newTraceId(), parent_id: null }): EntryHead => ({
+  trace_id,
+  parent_id,
   span_id: newSpanId(),
   event_ids: [],
   duration_ms: null,

@@ -22,7 +22,7 @@ export type LaneAction = {
   consume: boolean
 }
 
-type Parts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs'>
+type Parts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks'>
 
 /**
  * Queues reflex actions. An action that changes only this scope is applied in the unit that accepts
@@ -57,7 +57,7 @@ export class Actions {
     const payload: LaneAction = {
       seq,
       ...of,
-      work: work.kind === 'event' ? { kind: 'event', event: under(head, work.event) } : work,
+      work: work.kind === 'event' ? { kind: 'event', event: under(head, work.event, this.#parts.trace_marks.of(head)) } : work,
       head,
       log_seq,
       action_type,

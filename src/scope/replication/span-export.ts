@@ -3,7 +3,7 @@ import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import { otlpRequest, otlpSpan } from '../../traces/otlp.ts'
-import { isSampled, type OtlpTarget } from '../../traces/otlp-target.ts'
+import { isWanted, type OtlpTarget } from '../../traces/otlp-target.ts'
 import { SpanBuffer, type EndedSpan } from '../../traces/span-buffer.ts'
 import type { Log } from '../log/log.ts'
 import type { Database } from '../storage/database.ts'
@@ -223,7 +223,7 @@ export class SpanExport {
   /** A part of a trace with an error is exported even if the trace is not sampled. */
   #sampled(spans: EndedSpan[]): EndedSpan[] {
     const { ratio } = this.#parts.target
-    return spans.some(({ trace_id, status }) => status === 'error' || isSampled(trace_id, ratio)) ? spans : []
+    return spans.some(({ trace_id, status, marks }) => status === 'error' || isWanted(trace_id, marks, ratio)) ? spans : []
   }
 
   #requests(spans: readonly EndedSpan[]): Request[] {

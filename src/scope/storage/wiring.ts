@@ -11,6 +11,7 @@ import { InboxView } from '../inbox/view.ts'
 import { Jobs } from '../jobs.ts'
 import { dropObject } from '../log/failures.ts'
 import { Log } from '../log/log.ts'
+import { TraceMarksOf } from '../log/trace-marks.ts'
 import { LogParts } from '../log/log-parts.ts'
 import { Records } from '../reflexes/stats.ts'
 import { EventReplica } from '../replication/event-replica.ts'
@@ -75,6 +76,7 @@ export function composeGround(host: Host) {
   const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), log, now, limit: settings().context_limit })
   const target = otlpTargetOf(env)
   const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch: outbound, now })
+  const trace_marks = new TraceMarksOf(database, target?.ratio ?? 1)
   const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count, ...spanCounts(spans) })
   const replica = new EventReplica({ database, log, db, now, scope: report, wake: () => alarm.next(), guard })
   const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
@@ -105,6 +107,7 @@ export function composeGround(host: Host) {
     records,
     statistics,
     spans,
+    trace_marks,
     memory,
     replica,
     outbox,

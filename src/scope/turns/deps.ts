@@ -61,7 +61,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
   const deps: Omit<AgentDeps, 'model'> = {
     env,
     scope,
-    store: during(store, turn),
+    store: during(store, turn, parts),
     signal,
     turn_id,
     now: turn.now,
@@ -74,10 +74,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     context: turn.seen.context,
     attempt: Math.max(...turn.claimed.map(({ attempts }) => attempts)),
     settings: settings(),
-    fetch: tracedFetch(
-      (input, init) => fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal }),
-      head,
-    ),
+    fetch: turnFetch(parts, turn),
     tools: toolSet(toolbox, call),
     reply: (content) => reply(unit, turn, content),
     stream: (delta) => {
@@ -107,8 +104,15 @@ function demandText(content: unknown): void {
   if (content === '') throw new TypeError('deps.reply was given an empty text: leave the call out where there is nothing to say')
 }
 
+/** Stops a turn's requests once the turn ends. They carry its span. */
+function turnFetch({ trace_marks }: Pick<Parts, 'trace_marks'>, { head, signal }: Turn): typeof fetch {
+  const stoppable: typeof fetch = (input, init) =>
+    fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal })
+  return tracedFetch(stoppable, head, trace_marks.of(head))
+}
+
 /** Stops a turn's calls of the store once the turn ends. */
-function during(store: EventStore, { signal, acts, head }: Turn): EventStore {
+function during(store: EventStore, { signal, acts, head }: Turn, { trace_marks }: Pick<Parts, 'trace_marks'>): EventStore {
   const live =
     <Arguments extends unknown[], Result>(method: (...given: Arguments) => Result) =>
     (...given: Arguments) => {
@@ -117,7 +121,8 @@ function during(store: EventStore, { signal, acts, head }: Turn): EventStore {
     }
   return {
     publish: live(async (...events) => {
-      const receipts = await store.publish(...events.map((event) => under(head, event)))
+      const marks = trace_marks.of(head)
+      const receipts = await store.publish(...events.map((event) => under(head, event, marks)))
       acts.push(...events.map(({ type }) => ({ act: 'emit_event' as const, event_type: type })))
       return receipts
     }),

@@ -6,13 +6,16 @@ import type { ModelCall } from '../../models/model-call.ts'
 import { modelName, resolveModel } from '../../models/resolve-model.ts'
 import { withFaults } from '../../models/with-faults.ts'
 import type { EntryHead, Usage } from '../../contract/log-entry.ts'
-import { traceContextOf, traceparentOf } from '../../events/traceparent.ts'
+import { traceContextOf, traceHeaders } from '../../events/traceparent.ts'
 import { childHead } from '../log/spans.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-export type CountedParts = Pick<Lanes, 'env' | 'agent' | 'budget' | 'outage' | 'hide' | 'log' | 'log_parts' | 'unit' | 'now'>
+export type CountedParts = Pick<
+  Lanes,
+  'env' | 'agent' | 'budget' | 'outage' | 'hide' | 'log' | 'log_parts' | 'unit' | 'now' | 'trace_marks'
+>
 
 /**
  * The purpose of a model call: a turn, which records its usage and the provider's state, or other
@@ -59,7 +62,7 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
       specificationVersion: 'v4',
       transformParams: async ({ params }) => ({
         ...params,
-        headers: { ...params.headers, traceparent: traceparentOf(childHead(asked.head)) },
+        headers: { ...params.headers, ...traceHeaders(childHead(asked.head), parts.trace_marks.of(asked.head)) },
       }),
     },
   })

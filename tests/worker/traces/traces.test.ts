@@ -111,6 +111,24 @@ describe('an event of a traced caller', () => {
     expect(world.requests.map(({ headers }) => headers.get('traceparent'))).toEqual([`00-${from.trace_id}-${span_id}-01`])
   })
 
+  test('keeps the flags and the state of the trace, also in what it sends elsewhere', async () => {
+    const scope = await scopeWith({ http_tools: [open] })
+    const other = await scopeWith({ http_tools: [open] })
+    opens(other)
+    behaviours.set(scope, async (_, deps) =>
+      deps.store.publish(note(other, 'go', { meta: { trace_id: deps.context.events[0]!.meta.trace_id } })),
+    )
+    const { trace_id, span_id } = caller()
+    const headers = { traceparent: `00-${trace_id}-${span_id}-00`, tracestate: 'vendor=1' }
+    await call(scopePath(scope, '/events'), { json: { type: 'test.note', text: 'go' }, headers })
+    await until(async () => world.requests.length > 0, 'the tool of the other scope was called')
+    await evict(stubOf(other))
+    const [request] = world.requests
+    expect(request?.headers.get('traceparent')).toMatch(new RegExp(`^00-${trace_id}-[0-9a-f]{16}-00$`))
+    expect(request?.headers.get('tracestate')).toBe('vendor=1')
+    expect(await entriesOf(stubOf(other), 'event-accepted')).toMatchObject([{ trace_flags: '00', tracestate: 'vendor=1' }])
+  })
+
   test('has in its tree what a turn and a reflex send because of it', async () => {
     const scope = freshScope()
     const { id } = await write(`return { action_type: 'emit_event', event: { type: 'test.note', text: 'noise' } }`)
