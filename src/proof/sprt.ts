@@ -1,9 +1,5 @@
-/**
- * Result of a wrong act: it stays inside the scope; it reaches outside, but can be undone or
- * repeated without harm; or neither.
- */
-export const RISKS = ['inside', 'outside', 'final'] as const
-export type Risk = (typeof RISKS)[number]
+import type { Risk } from '../contract/reports/certificate.ts'
+
 export type Compared = { agreed: number; disagreed: number }
 
 /** `accept`, `refuse`: likelihood ratios at which a sequential test ends. */

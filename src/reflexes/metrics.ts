@@ -1,5 +1,6 @@
 import type { Histogram, Percentiles, PresentedMetrics, ReflexMetrics } from '../contract/reports/reflex-report.ts'
-import type { Compared, Risk } from '../proof/sprt.ts'
+import type { Risk } from '../contract/reports/certificate.ts'
+import type { Compared } from '../proof/sprt.ts'
 import type { Run } from './sandbox.ts'
 
 export type { Histogram, ReflexMetrics } from '../contract/reports/reflex-report.ts'

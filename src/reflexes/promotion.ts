@@ -1,14 +1,14 @@
 import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
 import type { Action } from '../contract/action.ts'
 import type { ReflexState } from '../contract/reflex.ts'
-import { barFor, RISKS, sprt, type Compared, type Proof, type Risk } from '../proof/sprt.ts'
+import { risks, type Risk } from '../contract/reports/certificate.ts'
+import { MOST_TYPES } from '../proof/certificate.ts'
+import { barFor, sprt, type Compared, type Proof } from '../proof/sprt.ts'
 import { emptyMetrics } from './metrics.ts'
 import type { Run } from './sandbox.ts'
 
 /** Share of runs that may end in an error, at a limit or in an invalid action. */
 const MOST_FAILED_RUNS = 0.01
-/** Event types that are judged by themselves; further ones share the stratum `*`. */
-const MOST_TYPES = 50
 /** Limits beyond which an active reflex is demoted: a number of failures and a share of runs. */
 const DEMOTION = {
   failed_runs: { at_least: 5, share: 0.2 },
@@ -39,9 +39,9 @@ export function countComparison(strata: Strata, at: { event_type: string; risk: 
 
 /** One verdict for each event type and risk. A stratum is never proved by the fires of another. */
 export function proofsOf(strata: Strata): (Compared & Proof & { event_type: string; risk: Risk })[] {
-  return Object.entries(strata).flatMap(([event_type, risks]) =>
-    RISKS.flatMap((risk) => {
-      const compared = risks[risk]
+  return Object.entries(strata).flatMap(([event_type, known]) =>
+    risks.flatMap((risk) => {
+      const compared = known[risk]
       return compared ? [{ event_type, risk, ...compared, ...sprt(barFor(risk), compared) }] : []
     }),
   )

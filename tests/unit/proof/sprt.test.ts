@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { barFor, sprt, type Bar, type Risk } from '../../../src/proof/sprt.ts'
+import type { Risk } from '../../../src/contract/reports/certificate.ts'
+import { barFor, sprt, type Bar } from '../../../src/proof/sprt.ts'
 import { seededRandom } from '../../support/random.ts'
 
 /** The exact probability of `proven` for something that agrees with probability `rate`. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Action } from '../../../src/contract/action.ts'
-import type { Risk } from '../../../src/proof/sprt.ts'
+import type { Risk } from '../../../src/contract/reports/certificate.ts'
 import { emptyMetrics, mergeMetrics, type ReflexMetrics } from '../../../src/reflexes/metrics.ts'
 import { agreementsNeeded, countComparison, promotable, refuted, riskOf, shouldDemote } from '../../../src/reflexes/promotion.ts'
 

@@ -1,0 +1,64 @@
+import { z } from 'zod'
+
+const count = z.int()
+const text = z.string()
+const ms = z.number()
+
+/** The slow path that decides: what is learned from it holds for it alone. */
+export const teacher = z
+  .object({
+    by: z.enum(['model', 'person', 'pull']),
+    agent_version: text,
+    model: text,
+    prompt_hash: text,
+    tools_hash: text,
+    settings_revision: count,
+  })
+  .meta({ id: 'Teacher' })
+export type Teacher = z.infer<typeof teacher>
+
+export const risks = ['inside', 'outside', 'final'] as const
+export const risk = z
+  .enum(risks)
+  .describe('`inside`: a reply or a note. `outside`: the effect can be undone or repeated. `final`: neither; a person must allow it.')
+export type Risk = z.infer<typeof risk>
+
+const stratum = z.object({
+  event_type: text.describe('`*`: the types beyond the first 50.'),
+  risk,
+  state: z
+    .enum(['open', 'proven', 'refuted'])
+    .describe('`open`: still compared in shadow mode. `proven`: it may act. `refuted`: it never may.'),
+  n: count.describe('Decisions compared since this stratum was opened.'),
+  k: count.describe('Decisions that agreed.'),
+  from: z.object({ seq: count, at: ms }),
+  to: z.object({ seq: count, at: ms }),
+  person: text.nullable().describe('The person who allowed an action that is `final`.'),
+  audits: z
+    .object({ audits: count, disagreed: count, sum: z.number(), alarm: z.boolean() })
+    .describe('Decisions audited since it was proven, with the state of the CUSUM test on them.'),
+  drifts: count.describe('The number of times that an alarm sent it back to shadow mode.'),
+})
+export type Stratum = z.infer<typeof stratum>
+
+export const certificate = z
+  .object({
+    subject: z.object({ kind: z.enum(['reflex', 'skill']), id: text, version: text, hash: text }),
+    teacher,
+    procedure: z.literal('sprt'),
+    alpha: z.number().describe('The chance that a poor one is proven in a stratum, at most.'),
+    delta: z.number().describe('The chance that a good one is refuted in a stratum, at most.'),
+    noise: z.number().describe('The share of decisions in which the teacher contradicts itself.'),
+    n: count.describe('Compared decisions of the proven strata.'),
+    k: count.describe('Those that agreed.'),
+    bound: z.number().nullable().describe('The least agreement that its proven strata have, but for `alpha`; null if none is proven.'),
+    strata: z.array(stratum),
+    shapes: z
+      .object({ baseline: z.number(), events: count, unseen: z.array(count), alarm: z.boolean() })
+      .describe('The share of events of unseen shapes when it was judged, and those in the last 500 events.'),
+    issued_at: ms,
+    expires_at: ms,
+    lapsed: z.object({ at: ms, reason: text }).nullable(),
+  })
+  .meta({ id: 'Certificate' })
+export type Certificate = z.infer<typeof certificate>

@@ -1,0 +1,191 @@
+import type { Certificate, Risk, Stratum, Teacher } from '../contract/reports/certificate.ts'
+import { countAudit, countShape, emptyCusum, emptyShapeWindow } from './drift.ts'
+import { barFor, sprt } from './sprt.ts'
+
+/** Event types that are judged by themselves; further ones share the stratum `*`. */
+export const MOST_TYPES = 50
+const VALID_MS = 90 * 86_400_000
+
+type Where = { event_type: string; risk: Risk }
+type When = { seq: number; at: number; teacher: Teacher }
+/**
+ * `compared`: in shadow mode, with the actual decision. `audited`: after it acted, with a dry run of
+ * the slow path or with what a person said. `shape`: any event, without a decision.
+ */
+export type Observation = When & ((Where & { kind: 'compared' | 'audited'; agreed: boolean }) | { kind: 'shape'; unseen: boolean })
+/** What the caller must follow up and log. */
+export type Change =
+  | (Where & { kind: 'proven' | 'refuted' | 'drifted'; reason: string })
+  | { kind: 'shapes_changed' | 'lapsed'; reason: string }
+
+export function openCertificate(
+  subject: Certificate['subject'],
+  { teacher, at, noise = 0, baseline = 0 }: { teacher: Teacher; at: number; noise?: number; baseline?: number },
+): Certificate {
+  return {
+    subject,
+    teacher,
+    procedure: 'sprt',
+    alpha: 0.05,
+    delta: 0.05,
+    noise,
+    n: 0,
+    k: 0,
+    bound: null,
+    strata: [],
+    shapes: { ...emptyShapeWindow(), baseline },
+    issued_at: at,
+    expires_at: at + VALID_MS,
+    lapsed: null,
+  }
+}
+
+/** The certificate after one more observation. Pure; the one that was given stays as it is. */
+export function proceed(before: Certificate, seen: Observation): { certificate: Certificate; changes: Change[] } {
+  if (before.lapsed) return { certificate: before, changes: [] }
+  const changed = teacherChange(before.teacher, seen.teacher)
+  if (changed !== null) {
+    const reason = `${changed} of the slow path changed`
+    return { certificate: summed({ ...before, lapsed: { at: seen.at, reason } }), changes: [{ kind: 'lapsed', reason }] }
+  }
+  if (seen.kind === 'shape') return afterShape(before, seen)
+  const stratum = stratumOf(before, seen)
+  const after = seen.kind === 'compared' ? afterComparison(stratum, seen, before.noise) : afterAudit(stratum, seen, before.noise)
+  if (!after) return { certificate: before, changes: [] }
+  const others = before.strata.filter((one) => !isSame(one, stratum))
+  const { event_type, risk } = stratum
+  const changes: Change[] = after.change ? [{ ...after.change, event_type, risk }] : []
+  return { certificate: summed({ ...before, strata: [...others, after.stratum] }), changes }
+}
+
+/** A person allows a proven action although it can be neither undone nor repeated. */
+export function allow(before: Certificate, where: Where, person: string): Certificate {
+  const stratum = stratumOf(before, { ...where, seq: 0, at: before.issued_at })
+  return { ...before, strata: before.strata.map((one) => (isSame(one, stratum) ? { ...one, person } : one)) }
+}
+
+/** The reason why it may not act on such an event by itself, or null: it may. */
+export function obstacle(certificate: Certificate, { event_type, risk, at, teacher }: Where & Omit<When, 'seq'>): string | null {
+  if (certificate.lapsed) return certificate.lapsed.reason
+  const changed = teacherChange(certificate.teacher, teacher)
+  if (changed !== null) return `${changed} of the slow path changed`
+  if (at >= certificate.expires_at) return 'its certificate has expired'
+  const { state, n, k, person } = stratumOf(certificate, { event_type, risk, seq: 0, at })
+  if (state === 'refuted') return `only ${k} of ${n} decisions on ${event_type} agreed`
+  if (state === 'open') return openText(certificate, { event_type, risk, n, k })
+  if (risk === 'final' && person === null) return `its action on ${event_type} can be neither undone nor repeated: a person must allow it`
+  return null
+}
+
+/** The certificate in sentences, for people. */
+export function why(certificate: Certificate): string[] {
+  const { subject, strata, lapsed, expires_at } = certificate
+  const name = `${subject.id}@${subject.version}`
+  if (lapsed) return [`${name} does not act since ${day(lapsed.at)}: ${lapsed.reason}.`]
+  if (strata.length === 0) return [`${name} was never compared with a decision.`]
+  const until = `The certificate expires on ${day(expires_at)}, or when the model, its instructions or its tools change.`
+  return [...strata.map((stratum) => stratumText(certificate, stratum)), until]
+}
+
+/** Without the settings' revision: those that reach the model change the hash of its prompt. */
+const COMPARED_FIELDS = {
+  by: 'the kind',
+  agent_version: 'the version',
+  model: 'the model',
+  prompt_hash: 'the instructions',
+  tools_hash: 'the tools',
+} as const
+
+/** The first part of the teacher that differs, in words; null if none does. */
+export function teacherChange(one: Teacher, other: Teacher): string | null {
+  const field = (Object.keys(COMPARED_FIELDS) as (keyof typeof COMPARED_FIELDS)[]).find((name) => one[name] !== other[name])
+  return field === undefined ? null : COMPARED_FIELDS[field]
+}
+
+type Counted = { stratum: Stratum; change: { kind: 'proven' | 'refuted' | 'drifted'; reason: string } | null }
+
+function afterComparison(before: Stratum, { seq, at, agreed }: Seen, noise: number): Counted | null {
+  if (before.state !== 'open') return null
+  const n = before.n + 1
+  const k = before.k + (agreed ? 1 : 0)
+  const counted = { ...before, n, k, from: before.n === 0 ? { seq, at } : before.from, to: { seq, at } }
+  const { verdict } = sprt(barFor(before.risk, { noise }), { agreed: k, disagreed: n - k })
+  if (verdict === 'open') return { stratum: counted, change: null }
+  const reason = `${k} of ${n} decisions on ${before.event_type} agreed`
+  return { stratum: { ...counted, state: verdict }, change: { kind: verdict, reason } }
+}
+
+function afterAudit(before: Stratum, { agreed }: Seen, noise: number): Counted | null {
+  if (before.state !== 'proven') return null
+  const audits = countAudit(before.audits, agreed, barFor(before.risk, { noise }))
+  if (!audits.alarm) return { stratum: { ...before, audits }, change: null }
+  const reason = `${audits.disagreed} of ${audits.audits} audited decisions on ${before.event_type} disagreed`
+  return { stratum: reopened(before), change: { kind: 'drifted', reason } }
+}
+
+/** All strata go back to shadow mode: the counts came from other events than those of now. */
+function afterShape(before: Certificate, { unseen }: Extract<Observation, { kind: 'shape' }>): ReturnType<typeof proceed> {
+  const { baseline, ...window } = before.shapes
+  const counted = countShape(window, unseen, baseline)
+  if (!counted.alarm) return { certificate: { ...before, shapes: { ...counted, baseline } }, changes: [] }
+  const strata = before.strata.map((one) => (one.state === 'proven' ? reopened(one) : one))
+  const reason = 'more of the events than before have an unseen shape'
+  return {
+    certificate: summed({ ...before, strata, shapes: { ...emptyShapeWindow(), baseline } }),
+    changes: [{ kind: 'shapes_changed', reason }],
+  }
+}
+
+const reopened = (stratum: Stratum): Stratum => ({
+  ...stratum,
+  state: 'open',
+  n: 0,
+  k: 0,
+  person: null,
+  audits: emptyCusum(),
+  drifts: stratum.drifts + 1,
+})
+
+type Seen = Extract<Observation, { agreed: boolean }>
+
+const isSame = (one: Stratum, { event_type, risk }: Where): boolean => one.event_type === event_type && one.risk === risk
+
+function stratumOf({ strata }: Certificate, { event_type, risk, seq, at }: Where & { seq: number; at: number }): Stratum {
+  const types = new Set(strata.map((one) => one.event_type))
+  const type = types.has(event_type) || types.size < MOST_TYPES ? event_type : '*'
+  const known = strata.find((one) => isSame(one, { event_type: type, risk }))
+  if (known) return known
+  const place = { seq, at }
+  return { event_type: type, risk, state: 'open', n: 0, k: 0, from: place, to: place, person: null, audits: emptyCusum(), drifts: 0 }
+}
+
+function summed(certificate: Certificate): Certificate {
+  const proven = certificate.lapsed ? [] : certificate.strata.filter(({ state }) => state === 'proven')
+  const { noise } = certificate
+  return {
+    ...certificate,
+    n: proven.reduce((sum, { n }) => sum + n, 0),
+    k: proven.reduce((sum, { k }) => sum + k, 0),
+    bound: proven.length === 0 ? null : Math.min(...proven.map(({ risk }) => barFor(risk, { noise }).poor)),
+  }
+}
+
+const day = (at: number): string => new Date(at).toISOString().slice(0, 10)
+
+function openText({ noise }: Certificate, { event_type, risk, n, k }: Where & { n: number; k: number }): string {
+  const { needed } = sprt(barFor(risk, { noise }), { agreed: k, disagreed: n - k })
+  return `${k} of ${n} decisions on ${event_type} agreed: at least ${needed} more must agree`
+}
+
+function stratumText(certificate: Certificate, stratum: Stratum): string {
+  const { event_type, state, n, k, from, to, risk, audits, drifts, person } = stratum
+  if (state === 'refuted') return `On ${event_type} it stays in shadow mode: only ${k} of ${n} decisions agreed.`
+  const again = drifts === 0 ? '' : ` It was sent back to shadow mode ${drifts} ${drifts === 1 ? 'time' : 'times'}.`
+  if (state === 'open') return `On ${event_type} it does not act yet: ${openText(certificate, stratum)}.${again}`
+  const { poor } = barFor(risk, { noise: certificate.noise })
+  const least = Math.floor(poor * 1000) / 10
+  const proof = `${k} of ${n} decisions from ${day(from.at)} to ${day(to.at)} agreed, which proves more than ${least} % but for ${certificate.alpha * 100} %`
+  const audited = audits.audits === 0 ? 'not audited since' : `${audits.audits - audits.disagreed} of ${audits.audits} audits since agreed`
+  const waits = risk === 'final' && person === null ? ' It waits for a person: the action can be neither undone nor repeated.' : ''
+  return `On ${event_type}: ${proof}; ${audited}.${waits}${again}`
+}

@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest'
+import { certificate as schema, type Certificate, type Risk, type Teacher } from '../../../src/contract/reports/certificate.ts'
+import { allow, obstacle, openCertificate, proceed, why, type Change, type Observation } from '../../../src/proof/certificate.ts'
+import { seededRandom } from '../../support/random.ts'
+
+const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
+const subject = { kind: 'reflex', id: 'greet', version: '1', hash: 'h' } as const
+const opened = (options: { noise?: number; baseline?: number } = {}) => openCertificate(subject, { teacher, at: 0, ...options })
+
+type Run = { certificate: Certificate; changes: Change[] }
+const start = (certificate = opened()): Run => ({ certificate, changes: [] })
+
+function observe({ certificate, changes }: Run, seen: Observation): Run {
+  const next = proceed(certificate, seen)
+  return { certificate: next.certificate, changes: [...changes, ...next.changes] }
+}
+/** `agreed` agreements, then `disagreed` disagreements. */
+function decisions(run: Run, kind: 'compared' | 'audited', agreed: number, disagreed = 0, event_type = 'note', risk: Risk = 'inside'): Run {
+  let next = run
+  for (let seq = 1; seq <= agreed + disagreed; seq += 1)
+    next = observe(next, { kind, event_type, risk, agreed: seq <= agreed, seq, at: seq * 1000, teacher })
+  return next
+}
+const mayAct = ({ certificate }: Run, event_type = 'note', risk: Risk = 'inside', at = 1, by = teacher) =>
+  obstacle(certificate, { event_type, risk, at, teacher: by })
+
+describe('a certificate', () => {
+  test('lets act after enough agreements, and says so once', () => {
+    const almost = decisions(start(), 'compared', 71)
+    expect(mayAct(almost)).toBe('71 of 71 decisions on note agreed: at least 1 more must agree')
+    expect(almost.certificate).toMatchObject({ n: 0, k: 0, bound: null })
+    const run = decisions(almost, 'compared', 5)
+    expect(mayAct(run)).toBeNull()
+    expect(run.changes).toEqual([{ kind: 'proven', event_type: 'note', risk: 'inside', reason: '72 of 72 decisions on note agreed' }])
+    expect(run.certificate).toMatchObject({ n: 72, k: 72, bound: 0.95, alpha: 0.05, delta: 0.05 })
+    expect(schema.parse(run.certificate)).toEqual(run.certificate)
+  })
+
+  test('of one event type or risk is none for another', () => {
+    const run = decisions(start(), 'compared', 5000)
+    expect(mayAct(run, 'other')).toMatch(/^0 of 0 decisions on other agreed: at least 72/)
+    expect(mayAct(run, 'note', 'outside')).toMatch(/at least 118 more/)
+  })
+
+  test('is refused for good to what disagrees', () => {
+    const run = decisions(decisions(start(), 'compared', 0, 2), 'compared', 5000)
+    expect(mayAct(run)).toBe('only 0 of 2 decisions on note agreed')
+    expect(run.changes).toMatchObject([{ kind: 'refuted' }])
+  })
+
+  test('for an action that stays for good waits for a person', () => {
+    const run = decisions(start(), 'compared', 200, 0, 'note', 'final')
+    expect(mayAct(run, 'note', 'final')).toMatch(/a person must allow it/)
+    const allowed = { ...run, certificate: allow(run.certificate, { event_type: 'note', risk: 'final' }, 'alice') }
+    expect(mayAct(allowed, 'note', 'final')).toBeNull()
+  })
+
+  test('sends a type back to shadow mode when its audits disagree, and only that', () => {
+    const proven = decisions(decisions(start(), 'compared', 80), 'compared', 80, 0, 'other')
+    const run = decisions(decisions(proven, 'audited', 400), 'audited', 0, 5)
+    expect(run.changes.at(-1)).toMatchObject({ kind: 'drifted', event_type: 'note', reason: expect.stringMatching(/^5 of 405 audited/) })
+    expect([mayAct(run), mayAct(run, 'other')]).toEqual([expect.stringMatching(/^0 of 0/), null])
+    expect(mayAct(decisions(run, 'compared', 72))).toBeNull()
+    expect(mayAct(decisions(run, 'compared', 0, 2))).toMatch(/^only 0 of 2/)
+  })
+
+  test('sends all types back when many events have unseen shapes', () => {
+    let run = decisions(start(opened({ baseline: 0.01 })), 'compared', 80)
+    for (let seq = 0; seq < 100 && mayAct(run) === null; seq += 1)
+      run = observe(run, { kind: 'shape', unseen: seq % 2 === 0, seq, at: seq, teacher })
+    expect(run.changes.at(-1)).toMatchObject({ kind: 'shapes_changed' })
+    expect(run.certificate.shapes).toMatchObject({ baseline: 0.01, events: 0 })
+  })
+
+  test.each<[keyof Teacher, Teacher, string]>([
+    ['model', { ...teacher, model: 'b' }, 'the model of the slow path changed'],
+    ['prompt_hash', { ...teacher, prompt_hash: 'q' }, 'the instructions of the slow path changed'],
+    ['tools_hash', { ...teacher, tools_hash: 'u' }, 'the tools of the slow path changed'],
+    ['agent_version', { ...teacher, agent_version: '2' }, 'the version of the slow path changed'],
+    ['by', { ...teacher, by: 'person' }, 'the kind of the slow path changed'],
+  ])('lapses when the %s of the teacher changes, also before the next comparison', (_, changed, reason) => {
+    const run = decisions(start(), 'compared', 80)
+    expect(mayAct(run, 'note', 'inside', 1, changed)).toBe(reason)
+    const lapsed = observe(run, {
+      kind: 'audited',
+      event_type: 'note',
+      risk: 'inside',
+      agreed: true,
+      seq: 9,
+      at: 86_400_000,
+      teacher: changed,
+    })
+    expect(lapsed.changes.at(-1)).toEqual({ kind: 'lapsed', reason })
+    expect(mayAct(decisions(lapsed, 'compared', 100))).toBe(reason)
+    expect(lapsed.certificate).toMatchObject({ n: 0, bound: null })
+    expect(why(lapsed.certificate)).toEqual([`greet@1 does not act since 1970-01-02: ${reason}.`])
+  })
+
+  test('holds while only other settings change', () => {
+    expect(mayAct(decisions(start(), 'compared', 80), 'note', 'inside', 1, { ...teacher, settings_revision: 4 })).toBeNull()
+  })
+
+  test('expires', () => {
+    expect(mayAct(decisions(start(), 'compared', 80), 'note', 'inside', 90 * 86_400_000)).toBe('its certificate has expired')
+  })
+
+  test('has at most 51 types, whatever a sender invents', () => {
+    let run = start()
+    for (let type = 0; type < 200; type += 1) run = decisions(run, 'compared', 1, 0, `t${type}`)
+    expect(run.certificate.strata).toHaveLength(51)
+    expect(mayAct(decisions(run, 'compared', 80, 0, 't199'), 't188')).toBeNull()
+  })
+
+  test('explains itself in sentences', () => {
+    expect(why(opened())).toEqual(['greet@1 was never compared with a decision.'])
+    const proven = decisions(decisions(start(), 'compared', 80), 'audited', 9, 1)
+    const run = decisions(decisions(proven, 'compared', 3, 0, 'rare'), 'compared', 0, 2, 'bad')
+    expect(why(run.certificate)).toEqual([
+      'On note: 72 of 72 decisions from 1970-01-01 to 1970-01-01 agreed, which proves more than 95 % but for 5 %; 9 of 10 audits since agreed.',
+      'On rare it does not act yet: 3 of 3 decisions on rare agreed: at least 69 more must agree.',
+      'On bad it stays in shadow mode: only 0 of 2 decisions agreed.',
+      'The certificate expires on 1970-04-01, or when the model, its instructions or its tools change.',
+    ])
+  })
+
+  test('is wrong in at most 5 % of 1,000 simulated lives of a poor reflex', () => {
+    const random = seededRandom(21)
+    let wrong = 0
+    for (let life = 0; life < 1000; life += 1) {
+      let run = start()
+      while (run.changes.length === 0) {
+        const agreed = random() < 0.95
+        run = observe(run, { kind: 'compared', event_type: 'note', risk: 'inside', agreed, seq: 1, at: 1, teacher })
+      }
+      if (run.changes[0]?.kind === 'proven') wrong += 1
+    }
+    // Three standard errors of 1,000 draws above 5 %.
+    expect(wrong).toBeLessThanOrEqual(71)
+  })
+})
