@@ -1,0 +1,179 @@
+import { closedPatterns, join, type Found } from './prefix-span.ts'
+import { callsOf, costOf, isSkill, meanOf, p95Of, sumOf, type Act, type Call, type Trace } from './trace.ts'
+
+export type MiningLimits = {
+  /** Share of the successful turns of a place that contain the pattern, at least. */
+  support: number
+  /** Number of turns that contain it, at least. */
+  least_turns: number
+  /** Share of its occurrences that ended well, in turns that did, at least. */
+  success: number
+  /** Cost of its tools as a share of what the turns with it cost, at most. */
+  cost: number
+}
+export const MINING: MiningLimits = { support: 0.02, least_turns: 5, success: 0.95, cost: 0.6 }
+
+const SHORTEST = 2
+const LONGEST = 12
+/** A pattern with less than this share of the turns that it needs is not worth a reason. */
+const LEAST_REPORTED = 0.25
+/** A pattern that occurs this often within a longer one adds nothing to it. */
+const CONTAINED = 0.8
+
+/** One occurrence: the turn, and the calls of the pattern. */
+export type Occurrence = { trace: Trace; calls: Act[] }
+export type Pattern = {
+  symbols: string[]
+  place: Pick<Trace['place'], 'project' | 'toolset' | 'repo'>
+  /** The environments it occurred in. */
+  envs: string[]
+  /** In turns that ended well, with calls that did; the first of each turn. */
+  occurrences: Occurrence[]
+  support: number
+  success: number
+  baseline_usd: number
+  /** Change of cost and of 95th-percentile latency against whole turns; -0.4 is 40 % less. */
+  delta_cost: number
+  delta_p95: number
+}
+export type Rejected = { symbols: string[]; turns: number; reason: string }
+export type Transition = { from: string; to: string; count: number }
+export type Mined = { patterns: Pattern[]; rejected: Rejected[]; transitions: Transition[] }
+
+/** Sequences of calls that the slow path repeats, by place. The same traces give the same result. */
+export function mine(traces: readonly Trace[], limits: MiningLimits = MINING): Mined {
+  const ordered = Array.from(traces)
+    .sort((one, other) => one.at - other.at || compare(one.trace_id, other.trace_id))
+    .map((trace): Turn => ({ trace, calls: callsOf(trace) }))
+  const groups = Map.groupBy(ordered, ({ trace: { place } }) =>
+    JSON.stringify([place.project ?? null, place.toolset ?? null, place.repo ?? null]),
+  )
+  const mined = Array.from(groups.values(), (group) => mineGroup(group, limits))
+  return {
+    patterns: mined.flatMap(({ patterns }) => patterns).sort(bySize),
+    rejected: mined.flatMap(({ rejected }) => rejected).sort((one, other) => other.turns - one.turns || bySymbols(one, other)),
+    transitions: transitionsOf(ordered),
+  }
+}
+
+type Turn = { trace: Trace; calls: readonly Call[] }
+
+const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0)
+const bySymbols = (one: { symbols: string[] }, other: { symbols: string[] }): number =>
+  compare(one.symbols.join('\n'), other.symbols.join('\n'))
+const bySize = (one: Pattern, other: Pattern): number => other.occurrences.length - one.occurrences.length || bySymbols(one, other)
+
+/** How often each call followed another one, in turns that ended well. */
+function transitionsOf(turns: readonly Turn[]): Transition[] {
+  const counts = new Map<string, Map<string, number>>()
+  for (const { trace, calls } of turns) {
+    if (trace.outcome !== 'ok') continue
+    const names = calls.map(({ act, symbol }) => (act.kind === 'skill' ? symbol : act.name))
+    for (const [index, to] of names.entries()) {
+      const from = names[index - 1]
+      if (from === undefined) continue
+      const row = counts.get(from) ?? new Map<string, number>()
+      counts.set(from, row.set(to, (row.get(to) ?? 0) + 1))
+    }
+  }
+  return Array.from(counts)
+    .flatMap(([from, row]) => Array.from(row, ([to, count]): Transition => ({ from, to, count })))
+    .sort((one, other) => other.count - one.count || compare(one.from, other.from) || compare(one.to, other.to))
+}
+
+type Group = { turns: readonly Turn[]; names: string[]; good: number; limits: MiningLimits }
+type Judged = { symbols: string[]; pattern: Pattern; reason: string | null }
+
+function mineGroup(turns: readonly Turn[], limits: MiningLimits): Pick<Mined, 'patterns' | 'rejected'> {
+  const numbers = new Map<string, number>()
+  const numberOf = ({ symbol }: Call): number => {
+    const number = numbers.get(symbol) ?? numbers.size
+    numbers.set(symbol, number)
+    return number
+  }
+  const joined = join(turns.map(({ calls }) => calls.map(numberOf)))
+  const good = turns.filter(({ trace }) => trace.outcome === 'ok').length
+  const group = { turns, names: [...numbers.keys()], good, limits }
+  const least_sequences = Math.max(2, Math.ceil(Math.max(limits.least_turns, limits.support * good) * LEAST_REPORTED))
+  const judged = closedPatterns(joined, { least_sequences, shortest: SHORTEST, longest: LONGEST }).map((found) => {
+    const places = found.at.map((at): Place => {
+      const sequence = joined.sequence[at] ?? 0
+      return { sequence, from: at - (joined.starts[sequence] ?? 0) }
+    })
+    return judge(found, places, group)
+  })
+  const kept = withoutContained(judged.filter(({ reason }) => reason === null))
+  return {
+    patterns: kept.filter(({ reason }) => reason === null).map(({ pattern }) => pattern),
+    rejected: [...judged.filter(({ reason }) => reason !== null), ...kept].flatMap(({ symbols, pattern, reason }) =>
+      reason === null ? [] : [{ symbols, turns: pattern.occurrences.length, reason }],
+    ),
+  }
+}
+
+type Place = { sequence: number; from: number }
+
+function judge(found: Found, places: readonly Place[], { turns, names, good, limits }: Group): Judged {
+  const symbols = found.symbols.map((number) => names[number] ?? '')
+  const well = places.flatMap(({ sequence, from }): (Occurrence & { sequence: number })[] => {
+    const turn = turns[sequence]
+    if (turn?.trace.outcome !== 'ok') return []
+    const calls = turn.calls.slice(from, from + symbols.length).map(({ act }) => act)
+    return calls.every(({ ok }) => ok) ? [{ trace: turn.trace, calls, sequence }] : []
+  })
+  const occurrences = well.filter(({ sequence }, index) => sequence !== well[index - 1]?.sequence)
+  const pattern = measured(symbols, occurrences, {
+    support: occurrences.length / Math.max(1, good),
+    success: well.length / places.length,
+  })
+  return { symbols, pattern, reason: refusal(pattern, limits) }
+}
+
+function measured(symbols: string[], occurrences: Occurrence[], shares: Pick<Pattern, 'support' | 'success'>): Pattern {
+  const { project, toolset, repo } = occurrences[0]?.trace.place ?? {}
+  const turns = occurrences.map(({ trace }) => trace)
+  const baseline_usd = meanOf(turns.map(costOf))
+  const cost = meanOf(occurrences.map(({ calls }) => sumOf(calls.map(({ cost_usd }) => cost_usd))))
+  const latency = p95Of(occurrences.map(({ calls }) => sumOf(calls.map(({ duration_ms }) => duration_ms))))
+  const whole = p95Of(turns.map(({ usage }) => usage.duration_ms))
+  return {
+    symbols,
+    place: { ...(project !== undefined && { project }), ...(toolset !== undefined && { toolset }), ...(repo !== undefined && { repo }) },
+    envs: Array.from(new Set(turns.flatMap(({ place: { env } }) => (env === undefined ? [] : [env])))).sort(),
+    occurrences,
+    ...shares,
+    baseline_usd,
+    delta_cost: change(cost, baseline_usd),
+    delta_p95: change(latency, whole),
+  }
+}
+
+const change = (now: number, before: number): number => (before === 0 ? 0 : now / before - 1)
+
+const percent = (share: number): string => `${Math.round(share * 1000) / 10} %`
+
+function refusal(pattern: Pattern, limits: MiningLimits): string | null {
+  const { symbols, occurrences, support, success, baseline_usd, delta_cost } = pattern
+  if (new Set(symbols).size === 1) return 'it only repeats one call'
+  if (occurrences.length < limits.least_turns)
+    return `${occurrences.length} successful turns contain it: at least ${limits.least_turns} must`
+  if (support < limits.support) return `${percent(support)} of the successful turns contain it: at least ${percent(limits.support)} must`
+  if (success < limits.success) return `${percent(success)} of its occurrences ended well: at least ${percent(limits.success)} must`
+  if (baseline_usd > 0 && 1 + delta_cost > limits.cost)
+    return `its tools cost ${percent(1 + delta_cost)} of what the turns cost: at most ${percent(limits.cost)} may`
+  return symbols.some(isSkill) ? 'it runs skills, and a plan can run tools only' : null
+}
+
+/** Refuses patterns that occur mostly within a longer one that was kept. */
+function withoutContained(kept: readonly Judged[]): Judged[] {
+  return kept.map((judged) => {
+    const inner = `\n${judged.symbols.join('\n')}\n`
+    const longer = kept.find(
+      ({ symbols, pattern }) =>
+        symbols.length > judged.symbols.length &&
+        `\n${symbols.join('\n')}\n`.includes(inner) &&
+        pattern.occurrences.length >= CONTAINED * judged.pattern.occurrences.length,
+    )
+    return longer ? { ...judged, reason: `it is part of ${longer.symbols.length} calls that mostly contain it` } : judged
+  })
+}
