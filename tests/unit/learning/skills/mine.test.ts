@@ -109,14 +109,20 @@ describe('mining', () => {
   })
 
   test('refuses a part of a pattern that mostly occurs within it', () => {
-    const traces = [...times(18, deployment), ...times(2, (n) => trace(50 + n, [call('look', { id: 'x' }), call('build', { commit: 'y' })]))]
+    const traces = [
+      ...times(18, deployment),
+      ...times(2, (n) => trace(50 + n, [call('look', { id: 'x' }), call('build', { commit: 'y' })])),
+    ]
     const { patterns, rejected } = mine(traces)
     expect(patterns.map(({ symbols }) => symbols.length)).toEqual([3])
     expect(rejected.map(({ reason }) => reason)).toEqual(['it is part of 3 calls that mostly contain it'])
   })
 
   test('counts which call followed which, a run of a skill as one', () => {
-    const traces = [...times(3, (n) => trace(n, [run('ensure@1.0.0'), run('build@2.1.0')])), trace(9, [call('a'), call('b')], { outcome: 'failed' })]
+    const traces = [
+      ...times(3, (n) => trace(n, [run('ensure@1.0.0'), run('build@2.1.0')])),
+      trace(9, [call('a'), call('b')], { outcome: 'failed' }),
+    ]
     expect(mine(traces).transitions).toEqual([{ from: 'skill:ensure', to: 'skill:build', count: 3 }])
   })
 

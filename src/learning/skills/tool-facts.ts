@@ -1,0 +1,15 @@
+import type { ToolDefinition } from '../../tools/define-tool.ts'
+
+/** `inverse`: the tool that undoes it for equal values of these arguments. */
+export type ToolFacts = { repeatable: boolean; inverse: { tool: string; match: readonly string[] } | null }
+export type Tools = ReadonlyMap<string, ToolFacts>
+
+/** What a compiler has to know of the tools, from their own definitions. */
+export function factsOf(definitions: Readonly<Record<string, Pick<ToolDefinition, 'repeatable' | 'undoes'>>>): Tools {
+  const inverses = new Map(
+    Object.entries(definitions).flatMap(([tool, { undoes }]) => (undoes ? [[undoes.tool, { tool, match: undoes.match }] as const] : [])),
+  )
+  return new Map(
+    Object.entries(definitions).map(([tool, { repeatable = false }]) => [tool, { repeatable, inverse: inverses.get(tool) ?? null }]),
+  )
+}
