@@ -9,11 +9,11 @@ const VALID_MS = 90 * 86_400_000
 type Where = { event_type: string; risk: Risk }
 type When = { seq: number; at: number; teacher: Teacher }
 /**
- * `compared`: in shadow mode, with the actual decision. `audited`: after it acted, with a dry run of
- * the slow path or with what a person said. `shape`: any event, without a decision.
+ * `compared`: in shadow mode, with the actual decision. `audited`: after it acted, with a dry run
+ * of the slow path or with what a person said. `shape`: any event, without a decision.
  */
 export type Observation = When & ((Where & { kind: 'compared' | 'audited'; agreed: boolean }) | { kind: 'shape'; unseen: boolean })
-/** What the caller must follow up and log. */
+/** A change that the caller must follow up and log. */
 export type Change =
   | (Where & { kind: 'proven' | 'refuted' | 'drifted'; reason: string })
   | { kind: 'shapes_changed' | 'lapsed'; reason: string }

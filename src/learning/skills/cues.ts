@@ -1,3 +1,4 @@
+import { textOf } from '../../base/template.ts'
 import { tokensOf } from '../../skills/manifest/keyword.ts'
 import type { Occurrence } from './mine.ts'
 import type { Slot } from './generalise.ts'
@@ -12,7 +13,7 @@ const SHORTEST_WORD = 3
 /** Words and goal labels by which turns with the pattern differ from those without. */
 export function activationOf(occurrences: readonly Occurrence[], others: readonly Trace[], slots: readonly Slot[]) {
   const turns = occurrences.map(({ trace }) => trace)
-  const isValue = new Set(slots.flatMap(({ values }) => values.flatMap((value) => tokensOf(String(value)))))
+  const isValue = new Set(slots.flatMap(({ values }) => values.flatMap((value) => tokensOf(textOf(value)))))
   const isWord = (word: string): boolean => word.length >= SHORTEST_WORD && !/^\d+$/.test(word) && !isValue.has(word)
   const wordsOf = ({ goal }: Trace): string[] => tokensOf(goal?.text ?? '').filter(isWord)
   const keywords_any = telling(turns.map(wordsOf), others.map(wordsOf)).slice(0, MOST_KEYWORDS)

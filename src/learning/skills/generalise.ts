@@ -12,7 +12,7 @@ export type Slot = { name: string; type: ValueType; values: readonly Json[]; pat
 type Known = {
   /** Places on the blackboard. */
   blackboard: readonly Source[]
-  /** What was said in each occurrence. */
+  /** The user's text in each occurrence. */
   texts: readonly string[]
 }
 
@@ -84,8 +84,7 @@ export class Generaliser {
   /** A part of a text that is on the blackboard becomes an input bound to it. */
   #named({ place, values }: Source): string {
     if (!this.#known.blackboard.some((source) => source.place === place)) return place
-    const [, name = ''] = /^\{\{(.*)\}\}$/.exec(String(this.#input(place.split('.').at(-1) ?? place, values, false))) ?? []
-    return name
+    return this.#input(place.split('.').at(-1) ?? place, values, false).slice(2, -2)
   }
 
   #onBlackboard(values: readonly Json[]): string | null {
@@ -139,7 +138,7 @@ const isSaid = (value: Json, text: string): boolean =>
 
 const TYPES = ['integer', 'number', 'boolean', 'url', 'string', 'list', 'object'] as const
 
-/** The narrowest type that all values have; null if there is none. */
+/** The narrowest type that all values have, or null. */
 export function typeOf(values: readonly Json[]): ValueType | null {
   const isUrl = values.every((value) => typeof value === 'string' && /^https?:\/\//.test(value))
   return TYPES.find((type) => (type !== 'url' || isUrl) && values.every((value) => fitsType(type, value))) ?? null

@@ -10,8 +10,8 @@ const PLAIN_PATH = /^(?:ctx|env|policy)(?:\.[A-Za-z_]\w*)+$/
 const LONGEST_TEXT = 200
 
 /**
- * What held on the blackboard in all occurrences, as expressions: a field had one value, which it
- * does not have in some other turn, or two fields that vary were equal.
+ * Expressions that held on the blackboard in all occurrences: a field had one value, which it does
+ * not have in some other turn, or two fields that vary were equal.
  */
 export function invariantsOf(occurrences: readonly Occurrence[], others: readonly Trace[]): string[] {
   const sources = blackboardSources(occurrences).filter(({ place }) => PLAIN_PATH.test(place))

@@ -40,7 +40,9 @@ export type Rejected = { symbols: string[]; turns: number; reason: string }
 export type Transition = { from: string; to: string; count: number }
 export type Mined = { patterns: Pattern[]; rejected: Rejected[]; transitions: Transition[] }
 
-/** Sequences of calls that the slow path repeats, by place. The same traces give the same result. */
+/**
+ * Sequences of calls that the slow path repeats, by place. The same traces give the same result.
+ */
 export function mine(traces: readonly Trace[], limits: MiningLimits = MINING): Mined {
   const ordered = Array.from(traces)
     .sort((one, other) => one.at - other.at || compare(one.trace_id, other.trace_id))

@@ -4,7 +4,7 @@ import type { ToolDefinition } from '../../tools/define-tool.ts'
 export type ToolFacts = { repeatable: boolean; inverse: { tool: string; match: readonly string[] } | null }
 export type Tools = ReadonlyMap<string, ToolFacts>
 
-/** What a compiler has to know of the tools, from their own definitions. */
+/** The facts about tools that a compiler needs, from their own definitions. */
 export function factsOf(definitions: Readonly<Record<string, Pick<ToolDefinition, 'repeatable' | 'undoes'>>>): Tools {
   const inverses = new Map(
     Object.entries(definitions).flatMap(([tool, { undoes }]) => (undoes ? [[undoes.tool, { tool, match: undoes.match }] as const] : [])),

@@ -36,7 +36,7 @@ describe('a certificate', () => {
     expect(schema.parse(run.certificate)).toEqual(run.certificate)
   })
 
-  test('of one event type or risk is none for another', () => {
+  test('of one event type or risk does not hold for another', () => {
     const run = decisions(start(), 'compared', 5000)
     expect(mayAct(run, 'other')).toMatch(/^0 of 0 decisions on other agreed: at least 72/)
     expect(mayAct(run, 'note', 'outside')).toMatch(/at least 118 more/)

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { mine, MINING } from '../../../../src/learning/skills/mine.ts'
 import { closedPatterns, join } from '../../../../src/learning/skills/prefix-span.ts'
@@ -7,7 +7,7 @@ import { seededRandom } from '../../../support/random.ts'
 import { call, run, times, trace } from './build-trace.ts'
 
 /** By definition: all contiguous patterns, then those that no longer one equals in support. */
-function closedByCounting(sequences: number[][], least: number, shortest: number, longest: number): [string, number][] {
+function closedByCounting(sequences: number[][], least: number, shortest: number, longest: number): string[] {
   const containing = new Map<string, Set<number>>()
   for (const [index, symbols] of sequences.entries())
     for (let from = 0; from < symbols.length; from += 1)
@@ -19,7 +19,7 @@ function closedByCounting(sequences: number[][], least: number, shortest: number
   return frequent
     .filter(([key]) => key.split(',').length - 2 >= shortest)
     .filter(([key, { size }]) => !frequent.some(([other, { size: same }]) => other !== key && same === size && other.includes(key)))
-    .map(([key, { size }]): [string, number] => [key, size])
+    .map(([key, { size }]) => `${key} ${size}`)
     .sort()
 }
 
@@ -33,7 +33,7 @@ test('closed contiguous patterns are those of the definition', () => {
     fc.property(sequences, fc.integer({ min: 1, max: 4 }), (lists, least) => {
       // Without a limit of length, which would keep patterns that only a longer one closes.
       const found = closedPatterns(join(lists), { least_sequences: least, shortest: 2, longest: 9 })
-      const shown = found.map(({ symbols, sequences: size }): [string, number] => [`,${symbols.join(',')},`, size])
+      const shown = found.map(({ symbols, sequences: size }) => `,${symbols.join(',')}, ${size}`)
       expect(shown.sort()).toEqual(closedByCounting(lists, least, 2, 9))
     }),
   )
