@@ -5,6 +5,9 @@ import { checkManifest } from '../../skills/check.ts'
 import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
 import { slotName } from '../../skills/manifest/names.ts'
 import { isSecretName, sensitiveIn } from '../../skills/gate/sensitive.ts'
+import { casesOf } from './ci/cases.ts'
+import { mutationNames } from './ci/mutations.ts'
+import type { UnitCase } from './ci/run-case.ts'
 import { activationOf } from './cues.ts'
 import { Generaliser, NotGeneral, typeOf, type Slot } from './generalise.ts'
 import { invariantsOf } from './invariants.ts'
@@ -24,7 +27,8 @@ export type CompileOptions = {
   /** The latest version of the skill with this pattern, by `skillIdOf`. */
   previous: Manifest | null
 }
-export type Compiled = { ok: true; manifest: Manifest; changed: boolean } | { ok: false; reason: string }
+/** `cases` test the manifest against the turns that it was learned from. */
+export type Compiled = { ok: true; manifest: Manifest; changed: boolean; cases: UnitCase[] } | { ok: false; reason: string }
 
 /** Occurrences that are generalised over: the latest ones. */
 const MOST_OCCURRENCES = 200
@@ -44,7 +48,7 @@ export function skillIdOf({ symbols, place }: Pick<Pattern, 'symbols' | 'place'>
 export function compilePattern(pattern: Pattern, options: CompileOptions): Compiled {
   try {
     const draft = draftOf(pattern, options)
-    return draft.ok ? versioned(draft.manifest, options) : draft
+    return draft.ok ? versioned(draft, options) : draft
   } catch (error) {
     if (error instanceof NotGeneral) return { ok: false, reason: error.message }
     throw error
@@ -52,7 +56,7 @@ export function compilePattern(pattern: Pattern, options: CompileOptions): Compi
 }
 
 /** Checked as any other manifest, then compared with the version before. */
-function versioned(draft: JsonFields, { previous, tools }: CompileOptions): Compiled {
+function versioned({ manifest: draft, cases }: Extract<Draft, { ok: true }>, { previous, tools }: CompileOptions): Compiled {
   const parsed = parseManifest({ ...draft, version: nextVersion(draft, previous) })
   const checked = parsed.ok ? checkManifest(parsed.manifest, { tools: [...tools.keys()], probes: [] }) : parsed
   if (!parsed.ok || !checked.ok) {
@@ -61,7 +65,7 @@ function versioned(draft: JsonFields, { previous, tools }: CompileOptions): Comp
   }
   const { manifest } = parsed
   const isSame = previous !== null && canonicalJson(essence(manifest)) === canonicalJson(essence(previous))
-  return isSame ? { ok: true, manifest: previous, changed: false } : { ok: true, manifest, changed: true }
+  return isSame ? { ok: true, manifest: previous, changed: false, cases } : { ok: true, manifest, changed: true, cases }
 }
 
 const essence = ({ version: _version, provenance: _provenance, ...rest }: Manifest): object => rest
@@ -75,7 +79,7 @@ function nextVersion({ signature }: JsonFields, previous: Manifest | null): stri
   return canonicalJson(before) === canonicalJson({ inputs, outputs }) ? `${major}.${minor}.${patch + 1}` : `${major}.${minor + 1}.0`
 }
 
-type Draft = { ok: true; manifest: JsonFields } | { ok: false; reason: string }
+type Draft = { ok: true; manifest: JsonFields; cases: UnitCase[] } | { ok: false; reason: string }
 type Step = { name: string; tool: string; args: JsonFields; timeout_ms: number }
 
 function draftOf(pattern: Pattern, options: CompileOptions): Draft {
@@ -124,10 +128,10 @@ function draftOf(pattern: Pattern, options: CompileOptions): Draft {
     activation: { ...cues, required_slots: slots.map(({ name }) => name) },
     llm_support: { parsers: parser_model === null ? [] : said.map(({ name }) => parserOf(name, parser_model)) },
     policy: { allow_roles: [...roles] },
-    tests: { expected: { pass_rate_unit: 0.95, pass_rate_fuzz: 0.85 } },
+    tests: { fuzz: { count: 52, mutations: mutationNames }, expected: { pass_rate_unit: 0.95, pass_rate_fuzz: 0.85 } },
     provenance: provenanceOf(pattern),
   }
-  return { ok: true, manifest }
+  return { ok: true, manifest, cases: casesOf(occurrences, slots) }
 }
 
 const parserOf = (name: string, model: string): JsonFields => ({ name: `parse_${name}`, model, temperature: 0, outputs: [name] })

@@ -1,0 +1,154 @@
+import { sameJson, type Json, type JsonFields } from '../../../base/json.ts'
+import { evaluate } from '../../../skills/cel/expression.ts'
+import type { Place, Verdict } from '../../../skills/gate/decision.ts'
+import { decide } from '../../../skills/gate/gate.ts'
+import type { Manifest } from '../../../skills/manifest/manifest.ts'
+import { seedBlackboard, type Blackboard } from '../../../skills/plan/blackboard.ts'
+import { compilePlan, type CompiledPlan } from '../../../skills/plan/compile.ts'
+import type { JournalEntry, RunnerPorts, RunResult, ToolOptions } from '../../../skills/runner/ports.ts'
+import { runPlan } from '../../../skills/runner/run-plan.ts'
+
+/** A call as it was recorded: a test answers with it, and calls nothing. */
+export type RecordedCall = { tool: string; input: JsonFields; output: Json; cost_usd: number; duration_ms: number }
+export type UnitCase = {
+  name: string
+  inputs: JsonFields
+  blackboard: Partial<Blackboard>
+  text: string
+  goal_labels: readonly string[]
+  place: Place
+  calls: readonly RecordedCall[]
+}
+/** At the step of this index: the tool refuses, hangs after its effect, or is slow. */
+export type Fault = { step: number; kind: 'refuses' | 'hangs' | 'slow' }
+/** `times`: the number of runs, under one key if the skill has one. */
+export type Circumstances = { roles: readonly string[]; fault: Fault | null; times: number }
+export type Effect = { tool: string; input: JsonFields }
+/** `effects`: the calls that happened, in order, those that compensate included. */
+export type CaseResult = { verdict: Verdict; status: RunResult['status'] | 'not_compiled' | null; outputs: JsonFields; effects: Effect[] }
+
+const SLOWER = 20
+
+/** Runs a case through the gate and the runner, on recorded outputs and a clock of its own. */
+export async function runCase(manifest: Manifest, tested: UnitCase, { roles, fault, times }: Circumstances): Promise<CaseResult> {
+  const seeded = seedBlackboard({ settings: tested.blackboard })
+  const nothing = { outputs: {}, effects: [] }
+  if (!seeded.ok) return { verdict: 'refused', status: null, ...nothing }
+  const { verdict } = decide({
+    manifest,
+    state: 'active',
+    compat: tested.place,
+    inputs: tested.inputs,
+    inputs_from: 'caller',
+    text: tested.text,
+    goal_labels: tested.goal_labels,
+    entity_types: [],
+    blackboard: seeded.blackboard,
+    tools: [...manifest.preconditions.tools_available, ...manifest.plan.steps.map(({ tool }) => tool)],
+    recent_success: false,
+    roles,
+    last_run_at: null,
+    running: 0,
+    now: 0,
+  })
+  if (verdict !== 'allow') return { verdict, status: null, ...nothing }
+  const compiled = compilePlan(manifest, tested.inputs, seeded.blackboard)
+  if (!compiled.ok) return { verdict, status: 'not_compiled', ...nothing }
+  const world = new TestWorld(tested.calls, fault)
+  const results: RunResult[] = []
+  for (let run = 0; run < times; run += 1) results.push(await world.run(`run-${run}`, compiled.plan))
+  const last = results.at(-1)
+  return { verdict, status: last?.status ?? null, outputs: last?.outputs ?? {}, effects: world.effects }
+}
+
+/** Ports over recorded calls, with a virtual clock. */
+class TestWorld {
+  readonly effects: Effect[] = []
+  readonly #calls: readonly RecordedCall[]
+  readonly #fault: Fault | null
+  readonly #good = new Map<string, JsonFields>()
+  readonly #journal = new Map<string, JournalEntry>()
+  #timers: { at: number; fire: () => void }[] = []
+  #now = 0
+
+  constructor(calls: readonly RecordedCall[], fault: Fault | null) {
+    this.#calls = calls
+    this.#fault = fault
+  }
+
+  async run(run_id: string, plan: CompiledPlan): Promise<RunResult> {
+    this.#journal.clear()
+    const state = { over: false }
+    const running = runPlan({ run_id, plan, ports: this.#ports() }).finally(() => (state.over = true))
+    while (!state.over) {
+      await settled()
+      if (!state.over) this.#tick()
+    }
+    return running
+  }
+
+  #tick(): void {
+    const [next] = this.#timers.toSorted((one, other) => one.at - other.at)
+    if (!next) return
+    this.#timers = this.#timers.filter((timer) => timer !== next)
+    this.#now = Math.max(this.#now, next.at)
+    next.fire()
+  }
+
+  #wait(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = { at: this.#now + ms, fire: resolve }
+      this.#timers.push(timer)
+      signal.addEventListener('abort', () => {
+        this.#timers = this.#timers.filter((other) => other !== timer)
+        reject(new Error('the wait was stopped'))
+      })
+    })
+  }
+
+  async #call(tool: string, input: JsonFields, { signal }: ToolOptions, index: number): Promise<{ output: unknown; cost_usd: number }> {
+    const same = this.#calls.filter((call) => call.tool === tool)
+    const recorded = same.find((call) => sameJson(call.input, input)) ?? same[0]
+    const kind = this.#fault?.step === index ? this.#fault.kind : null
+    if (kind === 'refuses') throw new Error(`${tool} answered 404`)
+    this.effects.push({ tool, input })
+    const slower = kind === 'slow' ? SLOWER : 1
+    await this.#wait(kind === 'hangs' ? Number.MAX_SAFE_INTEGER : (recorded?.duration_ms ?? 1) * slower, signal)
+    return { output: recorded?.output ?? {}, cost_usd: recorded?.cost_usd ?? 0 }
+  }
+
+  #ports(): RunnerPorts {
+    let step = -1
+    const nameOf = ({ phase, index }: { phase: string; index: number }): string => `${phase} ${index}`
+    return {
+      journal: {
+        load: () => Promise.resolve([...this.#journal.values()]),
+        begin: (_, begun) => {
+          step = begun.phase === 'step' ? begun.index : -1
+          this.#journal.set(nameOf(begun), { phase: begun.phase, index: begun.index, begun, end: null })
+          return Promise.resolve()
+        },
+        end: (_, place, end) => {
+          this.#journal.set(nameOf(place), { ...place, begun: this.#journal.get(nameOf(place))?.begun ?? null, end })
+          return Promise.resolve()
+        },
+      },
+      callTool: (tool, input, options) => this.#call(tool, input, options, step),
+      evaluate: (expression, scope) => evaluate(expression, scope),
+      lastGood: (key) => Promise.resolve(this.#good.has(key) ? { outputs: this.#good.get(key) ?? null, detail: null } : null),
+      remember: (key, outputs) => Promise.resolve(void this.#good.set(key, outputs)),
+      ended: () => Promise.resolve(),
+      alone: (_, work) => work(),
+      now: () => this.#now,
+      wait: (ms, signal) => this.#wait(ms, signal),
+      log: () => {},
+    }
+  }
+}
+
+/** More than the promises that the runner chains between two waits. */
+const CHAINED = 100
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < CHAINED; turn += 1) await Promise.resolve()
+}
