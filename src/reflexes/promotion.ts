@@ -21,9 +21,11 @@ type Strata = ReflexMetrics['strata']
 /** Fires in shadow mode that must agree before promotion, where none disagrees. */
 export const agreementsNeeded = (risk: Risk): number => sprt(barFor(risk), { agreed: 0, disagreed: 0 }).needed
 
+const INSIDE: ReadonlySet<Action['action_type']> = new Set(['reply', 'set_scratch', 'ignore'])
+
 /** `undoable`: some tool undoes the one that is called. */
 export function riskOf(action: Action, call: { keyed: boolean; undoable: boolean }): Risk {
-  if (action.action_type === 'reply' || action.action_type === 'set_scratch') return 'inside'
+  if (INSIDE.has(action.action_type)) return 'inside'
   return action.action_type !== 'call_tool' || call.keyed || call.undoable ? 'outside' : 'final'
 }
 

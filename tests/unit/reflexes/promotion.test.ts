@@ -82,6 +82,7 @@ describe('the strata of a reflex in shadow', () => {
 
   test.each<[Action, { keyed: boolean; undoable: boolean }, Risk]>([
     [{ action_type: 'reply', content: 'a' }, { keyed: false, undoable: false }, 'inside'],
+    [{ action_type: 'ignore', reason: 'nothing to do' }, { keyed: false, undoable: false }, 'inside'],
     [{ action_type: 'set_scratch', key: 'a', value: 1 }, { keyed: false, undoable: false }, 'inside'],
     [{ action_type: 'emit_event', event: { type: 'a' } }, { keyed: false, undoable: false }, 'outside'],
     [{ action_type: 'run_skill', skill_id: 'a', inputs: {} }, { keyed: false, undoable: false }, 'outside'],
