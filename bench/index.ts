@@ -13,6 +13,7 @@ import { fullInbox } from './figures/inbox.ts'
 import { queueGrouped, queuePath, queueRate } from './figures/queue.ts'
 import { replayOfTurn } from './figures/replay.ts'
 import { sandboxFigures } from './figures/sandbox.ts'
+import { miningFigure, skillTests } from './figures/skills.ts'
 import { socket, socketReflex, socketReply, socketTurn } from './figures/socket.ts'
 import { statisticsOfMillion } from './figures/statistics.ts'
 import { longTrace } from './figures/trace.ts'
@@ -38,6 +39,8 @@ const figures: Figure[] = [
   fullInbox,
   longTrace,
   statisticsOfMillion,
+  miningFigure,
+  skillTests,
 ]
 const COST = 'cost'
 const KEY = 'bench-admin-key'

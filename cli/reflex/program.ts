@@ -8,6 +8,7 @@ import { addEvents } from './events/commands.ts'
 import { addApprovals } from './operations/approvals.ts'
 import { addDeadLetters } from './operations/dead-letters.ts'
 import { addTimers } from './operations/timers.ts'
+import { addLearn } from './learn/commands.ts'
 import { addReflex } from './reflex/commands.ts'
 import { addScope } from './scope/commands.ts'
 import { addBulletin, addSkill } from './skill/commands.ts'
@@ -40,7 +41,19 @@ export function reflexProgram(): Command {
     .configureHelp({ showGlobalOptions: true })
     .helpCommand(false)
     .exitOverride()
-  const nouns = [addEvents, addScope, addTrace, addTimers, addDeadLetters, addReflex, addSkill, addBulletin, addApprovals, addKeys]
+  const nouns = [
+    addEvents,
+    addScope,
+    addTrace,
+    addTimers,
+    addDeadLetters,
+    addReflex,
+    addSkill,
+    addLearn,
+    addBulletin,
+    addApprovals,
+    addKeys,
+  ]
   for (const add of [...nouns, addStats, addLogin, addDoctor, addCompletion]) add(program)
   return program
 }

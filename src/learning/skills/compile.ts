@@ -14,7 +14,7 @@ import { invariantsOf } from './invariants.ts'
 import { MINING, type Occurrence, type Pattern } from './mine.ts'
 import { blackboardSources, sharedFields, type Source } from './sources.ts'
 import type { ToolFacts, Tools } from './tool-facts.ts'
-import { costOf, meanOf, p95Of, sumOf, type Trace } from './trace.ts'
+import { meanOf, p95Of, sumOf, type Trace } from './trace.ts'
 
 export type CompileOptions = {
   tools: Tools
@@ -227,7 +227,7 @@ function outputsOf(occurrences: readonly Occurrence[], step: string): Output[] {
 function costRefusal({ occurrences, baseline_usd, delta_cost }: Pattern, parsers: number): string | null {
   const turns = occurrences.map(({ trace }) => trace)
   const per_call = meanOf(turns.map(({ usage }) => (usage.model_calls === 0 ? 0 : usage.cost_usd / usage.model_calls)))
-  const share = baseline_usd === 0 ? 0 : 1 + delta_cost + (parsers * per_call) / meanOf(turns.map(costOf))
+  const share = baseline_usd === 0 ? 0 : 1 + delta_cost + (parsers * per_call) / baseline_usd
   return share > MINING.cost ? `with ${parsers} parsers it costs ${Math.round(share * 100)} % of what the turns cost` : null
 }
 

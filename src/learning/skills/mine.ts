@@ -20,8 +20,8 @@ const LEAST_REPORTED = 0.25
 /** A pattern that occurs this often within a longer one adds nothing to it. */
 const CONTAINED = 0.8
 
-/** One occurrence: the turn, and the calls of the pattern. */
-export type Occurrence = { trace: Trace; calls: Act[] }
+/** One occurrence: the turn, what it cost as a whole, and the calls of the pattern. */
+export type Occurrence = { trace: Trace; turn_usd: number; calls: Act[] }
 export type Pattern = {
   symbols: string[]
   place: Pick<Trace['place'], 'project' | 'toolset' | 'repo'>
@@ -46,7 +46,7 @@ export type Mined = { patterns: Pattern[]; rejected: Rejected[]; transitions: Tr
 export function mine(traces: readonly Trace[], limits: MiningLimits = MINING): Mined {
   const ordered = Array.from(traces)
     .sort((one, other) => one.at - other.at || compare(one.trace_id, other.trace_id))
-    .map((trace): Turn => ({ trace, calls: callsOf(trace) }))
+    .map((trace): Turn => ({ trace, turn_usd: costOf(trace), calls: callsOf(trace) }))
   const groups = Map.groupBy(ordered, ({ trace: { place } }) =>
     JSON.stringify([place.project ?? null, place.toolset ?? null, place.repo ?? null]),
   )
@@ -58,7 +58,7 @@ export function mine(traces: readonly Trace[], limits: MiningLimits = MINING): M
   }
 }
 
-type Turn = { trace: Trace; calls: readonly Call[] }
+type Turn = { trace: Trace; turn_usd: number; calls: readonly Call[] }
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0)
 const bySymbols = (one: { symbols: string[] }, other: { symbols: string[] }): number =>
@@ -121,7 +121,7 @@ function judge(found: Found, places: readonly Place[], { turns, names, good, lim
     const turn = turns[sequence]
     if (turn?.trace.outcome !== 'ok') return []
     const calls = turn.calls.slice(from, from + symbols.length).map(({ act }) => act)
-    return calls.every(({ ok }) => ok) ? [{ trace: turn.trace, calls, sequence }] : []
+    return calls.every(({ ok }) => ok) ? [{ trace: turn.trace, turn_usd: turn.turn_usd, calls, sequence }] : []
   })
   const occurrences = well.filter(({ sequence }, index) => sequence !== well[index - 1]?.sequence)
   const pattern = measured(symbols, occurrences, {
@@ -134,14 +134,14 @@ function judge(found: Found, places: readonly Place[], { turns, names, good, lim
 function measured(symbols: string[], occurrences: Occurrence[], shares: Pick<Pattern, 'support' | 'success'>): Pattern {
   const { project, toolset, repo } = occurrences[0]?.trace.place ?? {}
   const turns = occurrences.map(({ trace }) => trace)
-  const baseline_usd = meanOf(turns.map(costOf))
+  const baseline_usd = meanOf(occurrences.map(({ turn_usd }) => turn_usd))
   const cost = meanOf(occurrences.map(({ calls }) => sumOf(calls.map(({ cost_usd }) => cost_usd))))
   const latency = p95Of(occurrences.map(({ calls }) => sumOf(calls.map(({ duration_ms }) => duration_ms))))
   const whole = p95Of(turns.map(({ usage }) => usage.duration_ms))
   return {
     symbols,
     place: { ...(project !== undefined && { project }), ...(toolset !== undefined && { toolset }), ...(repo !== undefined && { repo }) },
-    envs: Array.from(new Set(turns.flatMap(({ place: { env } }) => (env === undefined ? [] : [env])))).sort(),
+    envs: Array.from(new Set(turns.flatMap(({ place: { env = [] } }) => env))).sort(),
     occurrences,
     ...shares,
     baseline_usd,

@@ -15,7 +15,7 @@ export type Act = {
 export type Trace = {
   trace_id: string
   at: number
-  place: { project?: string; env?: string; toolset?: string; repo?: string; agent: string }
+  place: { project?: string; env?: string | readonly string[]; toolset?: string; repo?: string; agent: string }
   goal?: { text: string; labels: string[] }
   /** As the turn found it: `ctx`, `env`, `work` and `policy`. */
   blackboard?: JsonFields

@@ -8,7 +8,7 @@ const MOST_CASES = 20
 /** The latest occurrences, with the values that the inputs had in them. */
 export function casesOf(occurrences: readonly Occurrence[], slots: readonly Slot[]): UnitCase[] {
   const all = occurrences.map(({ trace, calls }, index): UnitCase => {
-    const { project = null, env, toolset = null, repo = null } = trace.place
+    const { project = null, env = [], toolset = null, repo = null } = trace.place
     const { ctx, env: found, work, policy } = trace.blackboard ?? {}
     const parts = Object.entries({ ctx, env: found, work, policy }).filter(([, part]) => part !== undefined && isJsonFields(part))
     return {
@@ -17,7 +17,7 @@ export function casesOf(occurrences: readonly Occurrence[], slots: readonly Slot
       blackboard: Object.fromEntries(parts),
       text: trace.goal?.text ?? '',
       goal_labels: trace.goal?.labels ?? [],
-      place: { project, env: env === undefined ? [] : [env], toolset, repo },
+      place: { project, env: [env].flat(), toolset, repo },
       calls: calls.map(({ name, input, output, cost_usd, duration_ms }) => ({
         tool: name,
         input,

@@ -1,0 +1,109 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import type { Candidate, Learned } from '../../../src/learning/skills/learn.ts'
+import { factsOf, type Tools } from '../../../src/learning/skills/tool-facts.ts'
+import type { Recording } from '../../../src/replay/recording.ts'
+import { CliError, UsageError } from '../../lib/cli-error.ts'
+import type { Paint } from '../../lib/paint.ts'
+import { counted } from '../../lib/text.ts'
+import { handler, type Outcome, type Session } from '../session.ts'
+import { written } from '../table.ts'
+import { jsonObject } from '../values.ts'
+
+const LEARN_HELP = `
+Each file is a trace as "reflex trace export" writes it. A sequence of calls that many turns repeat
+becomes a skill: its manifest is checked and tested on what was recorded, and nothing is called.
+
+--tools names what the files do not say about tools: {"TOOL": {"repeatable": true}} for one that only
+reads, {"INVERSE": {"undoes": {"tool": "TOOL", "match": ["FIELD"]}}} for one that undoes another.
+
+Example:
+  reflex learn skills traces/*.json --tools tools.json --role operator --output learned/`
+
+type Options = { tools?: string; role: string[]; owner: string; parser?: string; output?: string; seed: string }
+
+export function addLearn(program: Command): void {
+  program
+    .command('learn')
+    .description('Learn from what was recorded')
+    .command('skills <files...>')
+    .description('Find the sequences of calls that turns repeat, and write them as skills; exit with 1 if none passes its tests')
+    .option('--tools <json>', 'facts about the tools; @file or a path reads a file')
+    .option('--role <role...>', 'the roles that may run the skills', ['operator'])
+    .option('--owner <owner>', 'the owner of the skills', 'learned')
+    .option('--parser <model>', 'the model that takes inputs from a text; without it, the caller gives them')
+    .option('--seed <text>', 'the seed of the tests', '1')
+    .option('--output <folder>', 'the folder for the manifests')
+    .addHelpText('after', LEARN_HELP)
+    .action(handler(learnFrom))
+}
+
+async function learnFrom({ print }: Session, files: string[], { tools, role, owner, parser, output, seed }: Options): Promise<Outcome> {
+  const [{ openRecording }, { tracesOf }, { learnSkills }] = await Promise.all([
+    import('../../../src/replay/recording.ts'),
+    import('../../../src/learning/skills/from-recording.ts'),
+    import('../../../src/learning/skills/learn.ts'),
+  ])
+  const recordings: Recording[] = []
+  for (const file of files) {
+    const opened = await openRecording(readFileSync(file, 'utf8'))
+    if (!opened.ok) throw new CliError(`${file}: ${opened.detail}`)
+    recordings.push(opened.recording)
+  }
+  const learned = await learnSkills(recordings.flatMap(tracesOf), {
+    tools: toolsOf(recordings, tools),
+    owner,
+    roles: role,
+    parser_model: parser ?? null,
+    seed,
+    latest: () => null,
+  })
+  const passed = learned.candidates.filter(({ report }) => report.passed)
+  if (output !== undefined) writeManifests(output, passed)
+  print.result(learned, (paint) => lines(learned, paint))
+  return passed.length > 0 ? undefined : 1
+}
+
+function writeManifests(folder: string, candidates: readonly Candidate[]): void {
+  mkdirSync(folder, { recursive: true })
+  for (const { manifest } of candidates) writeFileSync(join(folder, `${manifest.id}.json`), `${JSON.stringify(manifest, null, 2)}\n`)
+}
+
+const given = z.record(
+  z.string(),
+  z.strictObject({
+    repeatable: z.boolean().optional(),
+    undoes: z.strictObject({ tool: z.string(), match: z.array(z.string()) }).optional(),
+  }),
+)
+
+/** The tools of the settings and of the calls, with the facts that were given. */
+function toolsOf(recordings: readonly Recording[], text: string | undefined): Tools {
+  const parsed = given.safeParse(text === undefined ? {} : jsonObject(text, '--tools'))
+  if (!parsed.success) throw new UsageError(`--tools: ${z.prettifyError(parsed.error)}`)
+  const declared = recordings.flatMap(({ settings }) =>
+    (settings.http_tools ?? []).map(({ name, repeatable = false }) => [name, { repeatable }]),
+  )
+  const called = recordings.flatMap(({ entries }) =>
+    entries.flatMap((entry) => (entry.kind === 'effect-started' ? [[entry.tool, {}]] : [])),
+  )
+  const own = Object.entries(parsed.data).map(([name, { repeatable = false, undoes }]) => [name, { repeatable, ...(undoes && { undoes }) }])
+  return factsOf(Object.fromEntries([...called, ...declared, ...own]))
+}
+
+const percent = (share: number): string => `${Math.round(share * 100)} %`
+
+function lines({ turns, candidates, rejected }: Learned, paint: Paint): string[] {
+  return [
+    `${counted(turns, 'turn')} read, ${counted(candidates.length, 'skill')} found, ${counted(rejected.length, 'sequence')} rejected`,
+    ...candidates.flatMap(({ manifest, evidence, report }) => [
+      `${report.passed ? paint('green', '✓') : paint('red', '✗')} ${written(manifest.id)}@${manifest.version}: ${manifest.plan.steps.map(({ tool }) => written(tool)).join(' → ')}`,
+      `    in ${counted(evidence.turns, 'turn')} (${percent(evidence.support)}), ${percent(evidence.success)} ended well; cost ${percent(evidence.delta_cost)}, latency ${percent(evidence.delta_p95)}`,
+      `    tests: ${report.unit.passed} of ${report.unit.n} cases, ${report.fuzz.passed} of ${report.fuzz.n} mutations (seed ${written(report.seed)})`,
+      ...report.failures.map(({ name, reason }) => `    ${paint('red', '✗')} ${written(name)}: ${written(reason)}`),
+    ]),
+    ...rejected.map(({ what, turns: count, reason }) => paint('dim', `- ${written(what)} (${counted(count, 'turn')}): ${written(reason)}`)),
+  ]
+}

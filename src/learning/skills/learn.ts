@@ -1,0 +1,48 @@
+import type { Manifest } from '../../skills/manifest/manifest.ts'
+import { testSkill, type CiReport } from './ci/ci.ts'
+import { compilePattern, skillIdOf, type CompileOptions } from './compile.ts'
+import { mine, MINING, type MiningLimits, type Transition } from './mine.ts'
+import type { Trace } from './trace.ts'
+
+export type LearnOptions = Omit<CompileOptions, 'others' | 'previous'> & {
+  seed: string
+  limits?: MiningLimits
+  /** The latest version of a skill, or null. */
+  latest: (id: string) => Manifest | null
+}
+export type Candidate = {
+  manifest: Manifest
+  /** False if the latest version is the same. */
+  changed: boolean
+  evidence: { turns: number; support: number; success: number; baseline_usd: number; delta_cost: number; delta_p95: number }
+  report: CiReport
+}
+export type Learned = {
+  turns: number
+  candidates: Candidate[]
+  rejected: { what: string; turns: number; reason: string }[]
+  transitions: Transition[]
+}
+
+/** Skills from a history: mined, compiled and tested. The same history gives the same skills. */
+export async function learnSkills(traces: readonly Trace[], { seed, limits = MINING, latest, ...options }: LearnOptions): Promise<Learned> {
+  const mined = mine(traces, limits)
+  const rejected = mined.rejected.map(({ symbols, turns, reason }) => ({ what: symbols.join(' → '), turns, reason }))
+  const candidates: Candidate[] = []
+  for (const pattern of mined.patterns) {
+    const { symbols, occurrences, support, success, baseline_usd, delta_cost, delta_p95 } = pattern
+    const within = new Set(occurrences.map(({ trace }) => trace))
+    const others = traces.filter((trace) => !within.has(trace))
+    const compiled = compilePattern(pattern, { ...options, others, previous: latest(skillIdOf(pattern)) })
+    if (!compiled.ok) {
+      rejected.push({ what: symbols.join(' → '), turns: occurrences.length, reason: compiled.reason })
+      continue
+    }
+    const { manifest, changed, cases } = compiled
+    const repeatable = new Set(Array.from(options.tools).flatMap(([name, facts]) => (facts.repeatable ? [name] : [])))
+    const report = await testSkill(manifest, { cases, repeatable, roles: options.roles, seed })
+    const evidence = { turns: occurrences.length, support, success, baseline_usd, delta_cost, delta_p95 }
+    candidates.push({ manifest, changed, evidence, report })
+  }
+  return { turns: traces.length, candidates, rejected, transitions: mined.transitions }
+}

@@ -1,0 +1,122 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { main } from '../../../../cli/reflex/main.ts'
+import { tracesOf } from '../../../../src/learning/skills/from-recording.ts'
+import { learnSkills, type Learned } from '../../../../src/learning/skills/learn.ts'
+import { openRecording, seal, type Recording } from '../../../../src/replay/recording.ts'
+import { checkManifest } from '../../../../src/skills/check.ts'
+import { parseManifest } from '../../../../src/skills/manifest/manifest.ts'
+import { times, trace } from './build-trace.ts'
+import { deployment, deployTools, otherTurns } from './deployments.ts'
+
+async function golden(name: string): Promise<Recording> {
+  const opened = await openRecording(readFileSync(`tests/golden/${name}.trace.json`, 'utf8'))
+  if (!opened.ok) throw new Error(opened.detail)
+  return opened.recording
+}
+
+describe('an exported trace', () => {
+  test('gives its turn, with its calls in order', async () => {
+    const recording = await golden('turn-tools')
+    expect(tracesOf(recording)).toMatchObject([
+      {
+        trace_id: recording.trace_id,
+        place: { agent: recording.agent.name },
+        goal: { text: 'hi', labels: [] },
+        acts: [
+          { kind: 'tool', name: 'act', input: { text: 'one' }, output: { did: 'one' }, ok: true },
+          { kind: 'tool', name: 'act_once', input: { text: 'two' }, ok: true },
+        ],
+        outcome: 'ok',
+      },
+    ])
+  })
+
+  test('gives a run of a skill as one call, without the calls of its steps', async () => {
+    const [turn] = tracesOf(await golden('turn-skill-tools'))
+    expect(turn?.acts).toMatchObject([
+      { kind: 'skill', name: expect.stringMatching(/^twice\./), input: { what: 'm' }, output: { done: 'm' }, ok: true },
+    ])
+    expect(turn?.blackboard).toEqual({ ctx: {}, env: {}, work: {}, policy: {} })
+  })
+
+  test('gives a call that failed as such', async () => {
+    const [turn] = tracesOf(await golden('turn-tool-failed'))
+    expect(turn?.acts.some(({ ok }) => !ok)).toBe(true)
+  })
+})
+
+test('a history is learned from alone: mined, compiled, tested, and the rest rejected with reasons', async () => {
+  const options = { tools: deployTools, owner: 'learner', roles: ['operator'], parser_model: 'small', seed: '1', latest: () => null }
+  const history = [...times(12, deployment), ...otherTurns, trace(900, [])]
+  const learned = await learnSkills(history, options)
+  expect(learned).toMatchObject({
+    turns: 25,
+    candidates: [{ changed: true, evidence: { turns: 12, success: 1 }, report: { passed: true } }],
+    rejected: [],
+    transitions: [
+      { from: 'docker_build_and_push', to: 'deploy.container.appservice', count: 12 },
+      { from: 'ensure_acr', to: 'docker_build_and_push', count: 12 },
+    ],
+  })
+  expect(await learnSkills(history.toReversed(), options)).toEqual(learned)
+  const unknown = await learnSkills(history, { ...options, tools: new Map() })
+  expect(unknown).toMatchObject({
+    candidates: [],
+    rejected: [{ turns: 12, reason: expect.stringMatching(/no tool that undoes it is known/) }],
+  })
+})
+
+describe('reflex learn skills', () => {
+  let folder = ''
+  const printed: string[] = []
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'reflex-learn-'))
+    printed.length = 0
+    vi.spyOn(process.stdout, 'write').mockImplementation((text) => printed.push(String(text)) > 0)
+  })
+  afterEach(() => {
+    vi.restoreAllMocks()
+    process.exitCode = undefined
+    rmSync(folder, { recursive: true })
+  })
+
+  /** A copy of a recorded turn with other texts. */
+  async function recorded(n: number): Promise<string> {
+    const { sha256: _sha256, ...recording } = await golden('turn-tools')
+    const text = JSON.stringify({ ...recording, trace_id: `${n}`.padStart(32, '0') })
+      .replaceAll('"one"', `"one-${n}"`)
+      .replaceAll('"two"', `"two-${n}"`)
+      .replaceAll('"hi"', '"please do both"')
+    const file = join(folder, `${n}.json`)
+    writeFileSync(file, JSON.stringify(await seal(JSON.parse(text) as Recording)))
+    return file
+  }
+  const tools = JSON.stringify({
+    undo: { undoes: { tool: 'act', match: ['text'] } },
+    undo_once: { undoes: { tool: 'act_once', match: ['text'] } },
+  })
+
+  test('writes the skill that exported traces repeat', async () => {
+    const files = await Promise.all(times(8, recorded))
+    const output = join(folder, 'learned')
+    expect(await main(['--json', 'learn', 'skills', ...files, '--tools', tools, '--output', output])).toBe(0)
+    const [name = ''] = readdirSync(output)
+    const parsed = parseManifest(JSON.parse(readFileSync(join(output, name), 'utf8')))
+    if (!parsed.ok) throw new Error(parsed.errors[0]?.message)
+    expect(checkManifest(parsed.manifest, { tools: ['act', 'act_once', 'undo', 'undo_once'], probes: [] })).toEqual({ ok: true })
+    expect(parsed.manifest.plan.steps.map(({ tool, args }) => [tool, args])).toEqual([
+      ['act', { text: '{{text}}' }],
+      ['act_once', { text: '{{text_2}}' }],
+    ])
+    expect(JSON.parse(printed.join('')) as Learned).toMatchObject({ turns: 8, candidates: [{ report: { passed: true } }] })
+  })
+
+  test('says why nothing was learned, and exits with 1', async () => {
+    const files = await Promise.all(times(3, recorded))
+    expect(await main(['learn', 'skills', ...files])).toBe(1)
+    expect(printed.join('')).toMatch(/3 turns read, 0 skills found, 1 sequence rejected[^]*3 successful turns contain it: at least 5 must/)
+  })
+})
