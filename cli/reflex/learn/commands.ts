@@ -41,16 +41,16 @@ export function addLearn(program: Command): void {
 }
 
 async function learnFrom({ print }: Session, files: string[], { tools, role, owner, parser, output, seed }: Options): Promise<Outcome> {
-  const [{ openRecording }, { tracesOf }, { learnSkills }] = await Promise.all([
+  const [{ openRecordings }, { tracesOf }, { learnSkills }] = await Promise.all([
     import('../../../src/replay/recording.ts'),
     import('../../../src/learning/skills/from-recording.ts'),
     import('../../../src/learning/skills/learn.ts'),
   ])
   const recordings: Recording[] = []
   for (const file of files) {
-    const opened = await openRecording(readFileSync(file, 'utf8'))
+    const opened = await openRecordings(readFileSync(file, 'utf8'))
     if (!opened.ok) throw new CliError(`${file}: ${opened.detail}`)
-    recordings.push(opened.recording)
+    recordings.push(...opened.recordings)
   }
   const learned = await learnSkills(recordings.flatMap(tracesOf), {
     tools: toolsOf(recordings, tools),

@@ -5,16 +5,17 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { main } from '../../../../cli/reflex/main.ts'
 import { tracesOf } from '../../../../src/learning/skills/from-recording.ts'
 import { learnSkills, type Learned } from '../../../../src/learning/skills/learn.ts'
-import { openRecording, seal, type Recording } from '../../../../src/replay/recording.ts'
+import { openRecordings, seal, type Recording } from '../../../../src/replay/recording.ts'
 import { checkManifest } from '../../../../src/skills/check.ts'
 import { parseManifest } from '../../../../src/skills/manifest/manifest.ts'
 import { times, trace } from './build-trace.ts'
 import { deployment, deployTools, otherTurns } from './deployments.ts'
 
 async function golden(name: string): Promise<Recording> {
-  const opened = await openRecording(readFileSync(`tests/golden/${name}.trace.json`, 'utf8'))
-  if (!opened.ok) throw new Error(opened.detail)
-  return opened.recording
+  const opened = await openRecordings(readFileSync(`tests/golden/${name}.trace.json`, 'utf8'))
+  const [recording] = opened.ok ? opened.recordings : []
+  if (!recording) throw new Error(name)
+  return recording
 }
 
 describe('an exported trace', () => {
