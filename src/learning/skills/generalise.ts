@@ -24,6 +24,8 @@ const MOST_ITEMS = 16
 /** Shorter values occur in other texts by chance. */
 const SHORTEST_PART = 3
 const MOST_PARTS = 4
+/** Sources that are tried for one part, so that a text full of values takes no longer. */
+const MOST_TRIED = 8
 
 /**
  * Anti-unification of a plan's arguments over its occurrences: what is constant stays, what an
@@ -155,6 +157,7 @@ function unify(texts: readonly string[], sources: readonly Source[], parts: numb
   const within = sources
     .filter(({ values }) => values.every((value, index) => textOf(value).length >= SHORTEST_PART && texts[index]?.includes(textOf(value))))
     .sort((one, other) => lengthOf(other) - lengthOf(one))
+    .slice(0, MOST_TRIED)
   for (const source of within) {
     const at = texts.map((text, index) => text.indexOf(textOf(source.values[index] ?? null)))
     const left = unify(

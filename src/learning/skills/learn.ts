@@ -4,6 +4,9 @@ import { compilePattern, skillIdOf, type CompileOptions } from './compile.ts'
 import { mine, MINING, type MiningLimits, type Transition } from './mine.ts'
 import type { Trace } from './trace.ts'
 
+/** Turns that are read: the latest ones. */
+const WINDOW = 10_000
+
 export type LearnOptions = Omit<CompileOptions, 'others' | 'previous'> & {
   seed: string
   limits?: MiningLimits
@@ -25,7 +28,16 @@ export type Learned = {
 }
 
 /** Skills from a history: mined, compiled and tested. The same history gives the same skills. */
-export async function learnSkills(traces: readonly Trace[], { seed, limits = MINING, latest, ...options }: LearnOptions): Promise<Learned> {
+export async function learnSkills(
+  history: readonly Trace[],
+  { seed, limits = MINING, latest, ...options }: LearnOptions,
+): Promise<Learned> {
+  const traces =
+    history.length <= WINDOW
+      ? history
+      : Array.from(history)
+          .sort((one, other) => one.at - other.at)
+          .slice(-WINDOW)
   const mined = mine(traces, limits)
   const rejected = mined.rejected.map(({ symbols, turns, reason }) => ({ what: symbols.join(' → '), turns, reason }))
   const candidates: Candidate[] = []

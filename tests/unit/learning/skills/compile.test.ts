@@ -195,6 +195,12 @@ describe('an argument', () => {
     expect(JSON.stringify(manifest)).not.toContain('policy.secret')
   })
 
+  test('that holds fifty values of an earlier step is compiled without trying all of their orders', () => {
+    const fields = (n: number) => Object.fromEntries(times(50, (index) => [`f${index}`, `value-${index}-${n}`]))
+    const [args] = secondArgs(looking((n) => ({ text: Object.values(fields(n)).join(' and ') }), fields))
+    expect(args).toEqual({ text: '{{text}}' })
+  })
+
   test('with a name that means something else gets another one', () => {
     const [args] = secondArgs(looking((n) => ({ inputs: n, 'a-b c': `v${n}` })))
     expect(args).toEqual({ inputs: '{{the_inputs}}', 'a-b c': '{{a_b_c}}' })

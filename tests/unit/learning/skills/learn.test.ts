@@ -70,6 +70,13 @@ test('a history is learned from alone: mined, compiled, tested, and the rest rej
   })
 })
 
+test('of a long history the latest 10,000 turns count', async () => {
+  const options = { tools: deployTools, owner: 'learner', roles: ['operator'], parser_model: null, seed: '1', latest: () => null }
+  const old = times(12, deployment)
+  const learned = await learnSkills([...times(10_000, (n) => trace(1000 + n, [])), ...old], options)
+  expect(learned).toMatchObject({ turns: 10_000, candidates: [], rejected: [] })
+})
+
 describe('reflex learn skills', () => {
   let folder = ''
   const printed: string[] = []
