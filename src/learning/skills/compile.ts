@@ -68,7 +68,11 @@ function versioned({ manifest: draft, cases }: Extract<Draft, { ok: true }>, { p
   return isSame ? { ok: true, manifest: previous, changed: false, cases } : { ok: true, manifest, changed: true, cases }
 }
 
-const essence = ({ version: _version, provenance: _provenance, ...rest }: Manifest): object => rest
+/** Without what names the turns that it was learned from. */
+const essence = ({ version: _version, provenance: _provenance, tests: { unit_cases: _cases, ...tests }, ...rest }: Manifest): object => ({
+  ...rest,
+  tests,
+})
 
 /** A minor version for other inputs or outputs, else a patch. */
 function nextVersion({ signature }: JsonFields, previous: Manifest | null): string {
@@ -105,6 +109,7 @@ function draftOf(pattern: Pattern, options: CompileOptions): Draft {
   const said = slots.filter(({ in_text }) => in_text && parser_model !== null)
   const dear = costRefusal(pattern, said.length)
   if (dear !== null) return { ok: false, reason: dear }
+  const cases = casesOf(occurrences, slots)
   const outputs = outputsOf(occurrences, steps.at(-1)?.name ?? '')
   const manifest: JsonFields = {
     id: skillIdOf(pattern),
@@ -128,10 +133,14 @@ function draftOf(pattern: Pattern, options: CompileOptions): Draft {
     activation: { ...cues, required_slots: slots.map(({ name }) => name) },
     llm_support: { parsers: parser_model === null ? [] : said.map(({ name }) => parserOf(name, parser_model)) },
     policy: { allow_roles: [...roles] },
-    tests: { fuzz: { count: 52, mutations: mutationNames }, expected: { pass_rate_unit: 0.95, pass_rate_fuzz: 0.85 } },
+    tests: {
+      unit_cases: cases.map(({ name }) => name),
+      fuzz: { count: 52, mutations: mutationNames },
+      expected: { pass_rate_unit: 0.95, pass_rate_fuzz: 0.85 },
+    },
     provenance: provenanceOf(pattern),
   }
-  return { ok: true, manifest, cases: casesOf(occurrences, slots) }
+  return { ok: true, manifest, cases }
 }
 
 const parserOf = (name: string, model: string): JsonFields => ({ name: `parse_${name}`, model, temperature: 0, outputs: [name] })

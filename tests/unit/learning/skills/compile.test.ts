@@ -93,6 +93,7 @@ describe('the deployments of the example', () => {
     expect(manifest.activation).toMatchObject({ goal_labels: ['deploy'], keywords_any: ['deploy', 'release'] })
     expect(manifest.plan.budget).toEqual({ max_cost_usd: 0.044, max_latency_ms: 12_400 })
     expect(manifest.plan.steps.map(({ timeout_ms }) => timeout_ms)).toEqual([1000, 8000, 4000])
+    expect(manifest.tests.unit_cases).toEqual(times(12, (n) => `trace-${n}`))
     expect(manifest.provenance).toMatchObject({ support: 1, success: 1, mined_from_traces: times(12, (n) => `trace-${n}`) })
     expect(manifest.provenance.delta_cost).toBeLessThan(-0.4)
     expect(manifest.provenance.delta_p95).toBeLessThan(-0.4)
