@@ -1,0 +1,91 @@
+import type { Action } from '../../src/contract/action.ts'
+import type { EpisodeAct, Saw } from '../../src/learning/episode.ts'
+import type { Learned } from '../../src/learning/reflexes/learn.ts'
+import type { LearnedReflex } from '../../src/learning/reflexes/write.ts'
+import type { JsonFields } from '../../src/base/json.ts'
+import { countAudit, emptyCusum } from '../../src/proof/drift.ts'
+import { type Bar, barFor } from '../../src/proof/sprt.ts'
+import { sampleContext } from '../../src/reflexes/reflex-context.ts'
+import { runReflex } from '../../src/reflexes/run-reflex.ts'
+import type { Program, Sandbox } from '../../src/reflexes/sandbox.ts'
+import { checkReflex } from '../../src/reflexes/static-check.ts'
+
+export type Audit = { index: number; id: string; agreed: boolean }
+/** Reflexes that were learned together and use the same tool: proved and demoted together. */
+export type Bundle = {
+  stratum: string
+  reflexes: { reflex: LearnedReflex; program: Program }[]
+  state: 'shadow' | 'active'
+  agreed: number
+  disagreed: number
+  audits: Audit[]
+  /** Share of such decisions that it would have taken, by the newer part of its history. */
+  forecast: number
+}
+
+export const NOTHING = 'nothing'
+const stratumOf = (decision: string): string => decision.split(' ').slice(0, 2).join(' ')
+
+export async function bundlesOf({ reflexes, judged }: Learned): Promise<Bundle[]> {
+  const strata = new Set(reflexes.map(({ decision }) => stratumOf(decision)))
+  return Promise.all(
+    [...strata].map(async (stratum) => {
+      const own = reflexes.filter(({ decision }) => stratumOf(decision) === stratum)
+      const decided = judged.filter(({ decision }) => stratumOf(decision) === stratum).reduce((sum, { held_out }) => sum + held_out.n, 0)
+      const programs = await Promise.all(own.map(async (reflex) => ({ reflex, program: await programOf(reflex) })))
+      const forecast = own.reduce((sum, { evidence }) => sum + evidence.held_out.agreed, 0) / decided
+      return { stratum, reflexes: programs, state: 'shadow', agreed: 0, disagreed: 0, audits: [], forecast } as const
+    }),
+  )
+}
+
+async function programOf({ code }: LearnedReflex): Promise<Program> {
+  const checked = await checkReflex(code)
+  if (!checked.ok) throw new Error(`learned code is refused: ${JSON.stringify(checked.errors)}\n${code}`)
+  return { hash: checked.hash, code }
+}
+
+export type Fired = { acts: EpisodeAct[]; id: string }
+
+/** The acts of the first reflex that fires, in the sandbox that scopes use; null if none does. */
+export function fire(sandbox: Sandbox, { reflexes }: Bundle, saw: Saw, times: number[] = []): Fired | null {
+  for (const { reflex, program } of reflexes) {
+    const { action, reason, error, duration_us } = runReflex(sandbox, program, { ...sampleContext, ...saw })
+    times.push(duration_us)
+    if (action !== null) return { acts: actsOf(action), id: reflex.id }
+    if (reason !== 'null') throw new Error(`a learned reflex ended in ${reason}: ${error}\n${program.code}`)
+  }
+  return null
+}
+
+function actsOf(action: Action): EpisodeAct[] {
+  if (action.action_type === 'ignore') return []
+  if (action.action_type !== 'call_tool') throw new Error(`no input teaches ${action.action_type}`)
+  return [{ kind: 'tool', name: action.tool, input: action.args as JsonFields, ok: true, cost_usd: 0, duration_ms: 0 }]
+}
+
+export const barOf = ({ stratum }: Pick<Bundle, 'stratum'>): Bar => barFor(stratum === NOTHING ? 'inside' : 'outside')
+
+/** The audited event since which a CUSUM test sees more disagreement, or null. */
+export function driftSince({ audits, stratum }: Bundle): number | null {
+  const bar = barOf({ stratum })
+  let state = emptyCusum()
+  let since = audits[0]?.index ?? 0
+  for (const { index, agreed } of audits) {
+    if (state.sum === 0) since = index
+    state = countAudit(state, agreed, bar)
+  }
+  return state.alarm ? since : null
+}
+
+/** The reflexes that the audits since then speak against; all if they do so alike. */
+export function driftedIn({ audits, reflexes }: Bundle, since: number): Bundle['reflexes'] {
+  const recent = audits.filter(({ index }) => index >= since)
+  const drifted = reflexes.filter(({ reflex: { id } }) => {
+    const own = recent.filter((audit) => audit.id === id)
+    return own.filter(({ agreed }) => !agreed).length >= Math.max(2, own.length * LEAST_DRIFT)
+  })
+  return drifted.length === 0 ? reflexes : drifted
+}
+
+const LEAST_DRIFT = 0.2

@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { compile } from '../../cli/sandbox/build-sandbox.ts'
+import { QuickJsSandbox } from '../../src/reflexes/quickjs-sandbox.ts'
+import { inputs } from './inputs.ts'
+import { type Counts, measure, type Result } from './measure.ts'
+
+const usage = `npm run bench:learning -- --data DIR [--input NAME]… [--noise SHARE]… [--json] [--code] [--history]
+
+Serves public inputs in time order to a scope that learns reflexes (docs/learning.md). DIR holds the files.
+  --input NAME    ${Object.keys(inputs).join(', ')}; all unless set
+  --noise SHARE   of the teacher's answers that are wrong; 0, 0.01 and 0.03 unless set
+  --json          everything
+  --code          the code of the reflexes that act at the end, too
+  --history       promotions, drifts and refusals, too`
+
+const { values: options } = parseArgs({
+  options: {
+    data: { type: 'string' },
+    input: { type: 'string', multiple: true, default: Object.keys(inputs) },
+    noise: { type: 'string', multiple: true, default: ['0', '0.01', '0.03'] },
+    audit: { type: 'string', default: '0.02' },
+    json: { type: 'boolean', default: false },
+    code: { type: 'boolean', default: false },
+    history: { type: 'boolean', default: false },
+  },
+})
+
+const HEADER = `| input | noise | no teacher needed | agreement | calls per 100 before | after | exact cache | masked cache | run | learning |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |`
+
+const { data } = options
+if (data === undefined) console.log(usage)
+else await run(data)
+
+async function run(directory: string): Promise<void> {
+  const wasm = compile(readFileSync(join(import.meta.dirname, '../../src/reflexes/engine/sandbox.wasm')))
+  const results: Result[] = []
+  if (!options.json) console.log(HEADER)
+  for (const name of options.input) {
+    const load = inputs[name]
+    if (!load) throw new Error(`there is no input ${name}`)
+    for (const noise of options.noise) {
+      const result = await measure(new QuickJsSandbox(wasm), load(directory), { noise: Number(noise), audit: Number(options.audit) })
+      results.push(result)
+      if (!options.json) console.log(shown(result))
+    }
+  }
+  if (options.json) console.log(JSON.stringify(results, null, 2))
+}
+
+function shown(result: Result): string {
+  const { input, noise, first_half, second_half, exact_cache, masked_cache, run_us, learn_ms, history, refused, code } = result
+  const cells = [
+    input,
+    `${noise * 100} %`,
+    percent(second_half.decided, second_half.events),
+    percent(second_half.agreed, second_half.decided),
+    ((first_half.calls / first_half.events) * 100).toFixed(0),
+    ((second_half.calls / second_half.events) * 100).toFixed(1),
+    cacheText(exact_cache),
+    cacheText(masked_cache),
+    run_us === null ? '–' : `${run_us} µs`,
+    `${(learn_ms / 1000).toFixed(1)} s`,
+  ]
+  const more = [...(options.history ? [...history, ...refused.map((line) => `refused: ${line}`)] : []), ...(options.code ? code : [])]
+  return [`| ${cells.join(' | ')} |`, ...more].join('\n')
+}
+
+function cacheText({ events, decided, agreed }: Counts): string {
+  return `${percent(decided, events)}, ${percent(agreed, decided)} right`
+}
+
+function percent(part: number, of: number): string {
+  return of === 0 ? '–' : `${((part / of) * 100).toFixed(1)} %`
+}

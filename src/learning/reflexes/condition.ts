@@ -1,0 +1,60 @@
+import { quote } from './text.ts'
+
+/** Names from the context to a value; a number is an index of an array. */
+export type Path = readonly string[]
+
+/** A question about a context, answered alike by the learner and by learned code. */
+export type Condition =
+  | { is: 'equal'; path: Path; value: string | number | boolean | null }
+  | { is: 'at_least'; path: Path; value: number }
+  | { is: 'contains'; path: Path; value: string | number }
+  /** One word, or two in a row. */
+  | { is: 'says'; path: Path; words: string }
+  /** A word of more letters begins with these. */
+  | { is: 'begins'; path: Path; letters: string }
+  /** The types of the recent events end with these. */
+  | { is: 'follows'; types: string }
+
+export type Literal = { condition: Condition; holds: boolean }
+
+const NAME = /^[A-Za-z_$][\w$]*$/
+
+/** Reading a missing part gives undefined. */
+export const pathCode = (path: Path): string =>
+  path.reduce((code, name, index) => {
+    const link = index < 2 ? '' : '?.'
+    if (NAME.test(name) && name !== '__proto__') return `${code}${index < 2 ? '.' : '?.'}${name}`
+    return `${code}${link}[${quote(name)}]`
+  }, 'context')
+
+/** The variable that holds the text at a path, as ` ^ word word `. */
+export type TextNames = ReadonlyMap<string, string>
+export const pathKey = (path: Path): string => JSON.stringify(path)
+
+const scalar = (value: string | number | boolean | null): string => (typeof value === 'string' ? quote(value) : JSON.stringify(value))
+
+// oxlint-disable-next-line typescript/consistent-return -- the switch is exhaustive
+export function conditionCode({ condition, holds }: Literal, texts: TextNames): string {
+  switch (condition.is) {
+    case 'equal':
+      return `${pathCode(condition.path)} ${holds ? '===' : '!=='} ${scalar(condition.value)}`
+    case 'at_least': {
+      const value = `(${pathCode(condition.path)} ?? 0)`
+      return holds ? `${value} >= ${condition.value}` : `!(${value} >= ${condition.value})`
+    }
+    case 'contains':
+      return `${holds ? '' : '!'}has(${pathCode(condition.path)}, ${scalar(condition.value)})`
+    case 'says':
+      return `${holds ? '' : '!'}${texts.get(pathKey(condition.path))}.includes(${quote(` ${condition.words} `)})`
+    case 'begins':
+      return `${holds ? '' : '!'}${texts.get(pathKey(condition.path))}.split(' ').some((word) => word.length > ${condition.letters.length} && word.startsWith(${quote(condition.letters)}))`
+    case 'follows':
+      return `${holds ? '' : '!'}types.endsWith(${quote(` ${condition.types} `)})`
+  }
+}
+
+export function valueAt(root: unknown, path: Path): unknown {
+  let value = root
+  for (const name of path) value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
+  return value
+}

@@ -1,0 +1,29 @@
+import type { Episode } from '../episode.ts'
+import { type Bits, indexesOf } from './bits.ts'
+
+/** True if no sender has more than a third of these episodes: it could teach what it likes. */
+export type Crowd = (support: Bits) => boolean
+
+const LARGEST_SHARE = 1 / 3
+
+export function crowdOf(episodes: readonly Episode[], trusted: ReadonlySet<string>): Crowd {
+  const numbers = new Map<string, number>()
+  const sources = Int32Array.from(episodes, ({ source }) => {
+    if (trusted.has(source)) return -1
+    const number = numbers.get(source) ?? numbers.size
+    numbers.set(source, number)
+    return number
+  })
+  const counts = new Int32Array(numbers.size)
+  return (support) => {
+    const indexes = indexesOf(support)
+    const most = indexes.length * LARGEST_SHARE
+    let isCarried = false
+    for (const index of indexes) {
+      const source = sources[index] ?? -1
+      if (source >= 0 && (counts[source] = (counts[source] ?? 0) + 1) > most) isCarried = true
+    }
+    for (const index of indexes) counts[sources[index] ?? -1] = 0
+    return !isCarried
+  }
+}

@@ -1,0 +1,90 @@
+import type { Episode } from '../episode.ts'
+import { and, bitsOf, indexesOf } from './bits.ts'
+import type { DecisionClass } from './classes.ts'
+import { codeOf, type ShownRule, type ShownTable } from './code.ts'
+import { guardsOf } from './guards.ts'
+import type { HeldOut, Prepared } from './judge.ts'
+import type { Rule } from './rules.ts'
+import type { Table } from './table.ts'
+import { quote } from './text.ts'
+
+export type LearnedReflex = {
+  id: string
+  /** The decision that it takes, as refusals name it. */
+  decision: string
+  by: 'rules' | 'table'
+  code: string
+  evidence: { episodes: number; held_out: HeldOut }
+}
+
+type Base = { episodes: readonly Episode[]; prepared: Prepared; own: number; decision: DecisionClass; held_out: HeldOut }
+
+export function rulesReflex(base: Base, rules: readonly Rule[]): LearnedReflex | null {
+  if (rules.length === 0) return null
+  const positive = ownOf(base)
+  const shown = rules.map(({ literals, covered, support, exceptions }): ShownRule => {
+    return { literals, support, exceptions, examples: examplesOf(base.episodes, indexesOf(and(covered, positive))) }
+  })
+  return reflexOf(base, 'rules', { rules: shown })
+}
+
+export function tableReflex(base: Base, { bias, weights, threshold }: Table & { threshold: number }): LearnedReflex {
+  const { features } = base.prepared.matrix
+  const shown: ShownTable = {
+    bias,
+    threshold,
+    weights: [...weights].flatMap(([feature, points]) => {
+      const condition = features[feature]?.condition
+      return condition ? [{ condition, points }] : []
+    }),
+    examples: examplesOf(base.episodes, indexesOf(ownOf(base))),
+  }
+  return reflexOf(base, 'table', { table: shown })
+}
+
+const ownOf = ({ prepared: { matrix, classes }, own }: Base) => bitsOf(matrix.size, (index) => classes.of[index] === own)
+
+function reflexOf(base: Base, by: LearnedReflex['by'], decides: Parameters<typeof codeOf>[0]['decides']): LearnedReflex {
+  const { episodes, decision, held_out } = base
+  const taught = indexesOf(ownOf(base)).map((index) => episodes[index] as Episode)
+  const code = codeOf({ title: titleOf(base), guards: guardsOf(taught, episodes), act: decision.act, decides })
+  return { id: idOf(decision.key), decision: decision.key, by, code, evidence: { episodes: taught.length, held_out } }
+}
+
+function titleOf({ episodes, decision: { key }, held_out: { n, covered, agreed } }: Base): string[] {
+  const teachers = new Set(episodes.map(({ teacher }) => `${teacher.by} ${teacher.model}`.trim()))
+  return [
+    `Learned from ${episodes.length} decisions of ${quote([...teachers].sort().join(', '))}.`,
+    `Its decision: ${quote(key)}.`,
+    `Learned from the older episodes alone, it agreed with ${agreed} of the ${covered} newer decisions`,
+    `that it took, of ${n} such.`,
+  ]
+}
+
+/** The first, the middle and the last. */
+function examplesOf(episodes: readonly Episode[], indexes: readonly number[]): string[] {
+  const places = new Set([0, Math.floor(indexes.length / 2), indexes.length - 1])
+  return [...places].flatMap((place) => {
+    const episode = episodes[indexes[place] ?? -1]
+    return episode ? [exampleOf(episode)] : []
+  })
+}
+
+const UNTOLD = new Set(['id', 'timestamp', 'scope', 'source', 'meta'])
+
+const exampleOf = ({ saw: { event } }: Episode): string =>
+  Object.entries(event)
+    .filter(([name]) => !UNTOLD.has(name))
+    .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(', ')
+
+/** The hash (FNV-1a) is of the whole decision, of which the words are a part. */
+function idOf(key: string): string {
+  let hash = 0x811c9dc5
+  for (const character of key) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0
+  const words = key
+    .replaceAll(/[^A-Za-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+    .slice(0, 60)
+  return `learned.${words}.${hash.toString(16).padStart(8, '0')}`
+}

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest'
+import type { Episode, EpisodeAct } from '../../../src/learning/episode.ts'
+import { learnReflexes, type LearnOptions } from '../../../src/learning/reflexes/learn.ts'
+import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
+import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
+import { runReflex } from '../../../src/reflexes/run-reflex.ts'
+import { checkReflex } from '../../../src/reflexes/static-check.ts'
+import { sandboxModule } from '../../support/sandbox-module.ts'
+import { call, episode, history, reply } from './histories.ts'
+
+const sandbox = new QuickJsSandbox(sandboxModule)
+
+/** The actions of all learned reflexes on an event, as the scope would run them. */
+async function actions(episodes: Episode[], event: Episode, options: LearnOptions = {}): Promise<unknown[]> {
+  const found: unknown[] = []
+  for (const { code } of learnReflexes(episodes, options).reflexes) {
+    const checked = await checkReflex(code)
+    expect(checked).toMatchObject({ ok: true })
+    const run = runReflex(sandbox, { code, hash: checked.ok ? checked.hash : '' }, { ...sampleContext, ...event.saw })
+    expect(['fired', 'null']).toContain(run.reason)
+    if (run.action) found.push(run.action)
+  }
+  return found
+}
+
+const failed = (index: number) => ({ type: 'log', line: `Failed password for root from 203.0.113.${index % 250} port ${40_000 + index}` })
+const closed = (index: number) => ({ type: 'log', line: `Connection closed by 198.51.100.${index % 250} after ${index} s` })
+const address = ({ line }: { line: string }): string => /\d+\.\d+\.\d+\.\d+/.exec(line)?.[0] ?? ''
+const guard = (index: number): [{ type: string; line: string }, EpisodeAct[]] =>
+  index % 3 === 0 ? [failed(index), call('block', { address: address(failed(index)), why: 'guess' })] : [closed(index), []]
+
+describe('reflexes learned from decisions', () => {
+  test('call the tool with an address from the text of the event', async () => {
+    const event = episode(9000, { type: 'log', line: 'Failed password for root from 192.0.2.77 port 5' }, [])
+    expect(await actions(history(300, guard), event)).toEqual([
+      { action_type: 'call_tool', tool: 'block', args: { address: '192.0.2.77', why: 'guess' } },
+    ])
+  })
+
+  test('ignore events that were left alone', async () => {
+    const event = episode(9000, { type: 'log', line: 'Connection closed by 192.0.2.77 after 7 s' }, [])
+    expect(await actions(history(300, guard), event)).toMatchObject([{ action_type: 'ignore' }])
+  })
+
+  test.each([
+    ['a line unlike all others', { type: 'log', line: 'Accepted password for root from 192.0.2.77' }],
+    ['another type of event', { type: 'mail', line: 'Failed password for root from 192.0.2.77 port 5' }],
+    ['two addresses where one was expected', { type: 'log', line: 'Failed password for x from 192.0.2.1 from 192.0.2.2 port 5' }],
+    ['a text that is not one', { type: 'log', line: 17 }],
+  ])('leave %s to the slow path', async (_, fields) => {
+    expect(await actions(history(300, guard), episode(9000, fields, []))).toEqual([])
+  })
+
+  test('reply with values of the event in a text', async () => {
+    const greeting = (index: number) => `Hello ${['Ann', 'Bob', 'Cem', 'Dora'][index % 4]}, order ${index} is on its way.`
+    const taught = history(300, (index) =>
+      index % 2 === 0
+        ? [
+            { type: 'order', state: 'sent', name: ['Ann', 'Bob', 'Cem', 'Dora'][index % 4] ?? '', number: String(index) },
+            reply(greeting(index)),
+          ]
+        : [{ type: 'order', state: 'open', name: 'Eve', number: String(index) }, []],
+    )
+    const event = episode(9000, { type: 'order', state: 'sent', name: 'Cem', number: '4711' }, [])
+    expect(await actions(taught, event)).toMatchObject([{ action_type: 'reply', content: 'Hello Cem, order 4711 is on its way.' }])
+  })
+
+  test('decide by counts of a window and by thresholds of numbers', async () => {
+    const load = (index: number) => (index * 37) % 100
+    const taught = history(400, (index) => [{ type: 'load', percent: load(index) }, load(index) >= 80 ? call('scale', { by: 1 }) : []])
+    expect(await actions(taught, episode(9000, { type: 'load', percent: 93 }, []))).toMatchObject([{ tool: 'scale', args: { by: 1 } }])
+    expect(await actions(taught, episode(9000, { type: 'load', percent: 12 }, []))).toMatchObject([{ action_type: 'ignore' }])
+  })
+
+  test('are byte-identical for the same history', () => {
+    expect(learnReflexes(history(300, guard))).toEqual(learnReflexes(history(300, guard)))
+  })
+
+  test('carry support, exceptions and three examples as comments, within 16 kB', () => {
+    const { reflexes } = learnReflexes(history(300, guard))
+    expect(reflexes.map(({ decision }) => decision)).toEqual(['nothing', expect.stringContaining('tool block')])
+    for (const { code } of reflexes) {
+      expect(code).toMatch(/\/\/ \d+ decisions as here, \d+ otherwise\. For example:\n(?: +\/\/ {3}'.*'\n){3}/)
+      expect(code.length).toBeLessThanOrEqual(16_384)
+    }
+  })
+})
+
+describe('nothing is learned, with a reason,', () => {
+  const reasons = (episodes: Episode[], options?: LearnOptions) => {
+    const { reflexes, refused } = learnReflexes(episodes, options)
+    expect(reflexes).toEqual([])
+    return refused.map(({ reason }) => reason)
+  }
+
+  test('from one event', () => {
+    expect(reasons(history(1, guard))).toEqual(['at least 40 decisions are needed'])
+  })
+
+  test('from decisions that are all the same', () => {
+    expect(reasons(history(300, (index) => [closed(index), []]))).toEqual([
+      'all decisions were the same, so nothing separates the events that need another one',
+    ])
+  })
+
+  test('from a teacher that contradicts itself', () => {
+    const episodes = history(400, (index) => [closed(index % 20), (index * 7919) % 1009 < 504 ? [] : call('block', { why: 'x' })])
+    for (const reason of reasons(episodes)) expect(reason).toContain('the older decisions predict')
+  })
+
+  test('about arguments that nothing in the context gives', () => {
+    const episodes = history(300, (index) =>
+      index % 3 === 0 ? [failed(index), call('block', { token: `t${(index * 7919) % 100_003}` })] : [closed(index), []],
+    )
+    expect(learnReflexes(episodes).refused).toContainEqual(
+      expect.objectContaining({ reason: 'nothing that was seen gives its argument ["token"]' }),
+    )
+  })
+
+  test('about decisions that one sender taught, unless that sender is trusted', () => {
+    const episodes = history(300, (index) => [...guard(index), index % 3 === 0 ? 'user:mallory' : `user:${index}`])
+    expect(learnReflexes(episodes).reflexes.map(({ decision }) => decision)).toEqual(['nothing'])
+    const trusted = learnReflexes(episodes, { trusted: new Set(['user:mallory']) })
+    expect(trusted.reflexes).toHaveLength(2)
+  })
+
+  test('from failed and overruled decisions', () => {
+    const episodes = history(300, guard).map((one): Episode => ({ ...one, outcome: 'overruled' }))
+    expect(reasons(episodes)).toEqual(['at least 40 decisions are needed'])
+  })
+})
+
+test('a decision that the teacher got wrong is disputed', () => {
+  const episodes = history(400, guard).map((one, index) => (index === 390 ? { ...one, acts: [] } : one))
+  expect(learnReflexes(episodes).disputed).toEqual(['e390'])
+})
+
+test('a history of a million uses its newest part', () => {
+  const some = history(300, guard)
+  const episodes = Array.from({ length: 1_000_000 }, (_, index) => some[index % 300] as Episode)
+  expect(learnReflexes(episodes).reflexes.map(({ evidence }) => evidence.episodes)).toEqual([6666, 3334])
+})
