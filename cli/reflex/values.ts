@@ -17,9 +17,9 @@ export function share(text: string): number {
 
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** A time: ISO 8601, or how long ago, such as `10m`. Returns ISO 8601. */
+/** A time: ISO 8601, or how long ago, such as `10m` or `10m ago`. Returns ISO 8601. */
 export function instant(text: string, now = Date.now()): string {
-  const [, amount = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  const [, amount = '', unit = ''] = /^(\d{1,6})([smhd])(?: ago)?$/.exec(text) ?? []
   if (unit !== '') return new Date(now - Number(amount) * UNITS[unit as keyof typeof UNITS]).toISOString()
   const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(at)) throw new InvalidArgumentError('It takes a time such as 10m, 24h, 7d or 2026-11-22T05:00:00Z.')

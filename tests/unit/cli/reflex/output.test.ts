@@ -32,6 +32,7 @@ test('JSON on a terminal has no character that steers it, and parses to the same
 test('values of options are checked', () => {
   const now = Date.parse('2026-11-22T05:00:00Z')
   expect(instant('10m', now)).toBe('2026-11-22T04:50:00.000Z')
+  expect(instant('10m ago', now)).toBe('2026-11-22T04:50:00.000Z')
   expect(instant('2026-11-22T06:00:00+01:00', now)).toBe('2026-11-22T05:00:00.000Z')
   for (const text of ['', '10', 'm', 'yesterday', '2026-13-01']) expect(() => instant(text, now)).toThrow(InvalidArgumentError)
   expect(wholeNumber('7')).toBe(7)
