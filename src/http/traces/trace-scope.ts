@@ -6,7 +6,7 @@ import { demandCoverage, invalid, notFound } from '../problems/refusals.ts'
 
 const MOST_SCOPES = 20
 
-/** The scopes whose logs have the trace: the one that is named, or those of its events and calls. */
+/** The scopes whose logs have the trace: the named one, or those of its events and calls. */
 export async function scopesOfTrace(
   env: Env,
   principal: Principal,

@@ -17,7 +17,8 @@ export function noteEntry({ events, calls }: Changes, entry: About, { seq, at }:
   const bit = bitOf(spanKindOf(entry.kind))
   const skill = typeof entry.skill_id === 'string' ? `\n${entry.skill_id}\n` : ''
   for (const id of entry.event_ids) extend(events, id, { log_from: seq, kinds: bit, skills: skill })
-  if (entry.event_ids.length > 0) return
+  // A replay writes nothing but its entry of the log.
+  if (entry.event_ids.length > 0 || entry.kind === 'replay-done') return
   const known = calls.get(entry.trace_id)
   const failed = entry.status === 'failed' || entry.status === 'unknown' || entry.status === 'error'
   const status = entry.kind.endsWith('-started') ? 'running' : failed || known?.status === 'error' ? 'error' : 'ok'

@@ -14,12 +14,16 @@ beforeEach(() => {
   world = { state: new Map(), log: [], d1: new Map(), writes: 0, is_away: false, now: START }
 })
 
-/** D1 as one statement sees it: the rows as JSON, and the scope. */
+/**
+ * D1's table of the scopes' rows. The sums over scopes are written once a bucket, however many
+ * scopes there are.
+ */
 const db = part<D1Database>({
-  prepare: () => part<D1PreparedStatement>({ bind: (chunk: unknown) => chunk as D1PreparedStatement }),
-  batch: async (chunks: unknown[]) => {
+  prepare: (sql: string) => part<D1PreparedStatement>({ bind: (rows: unknown) => ({ sql, rows }) as unknown as D1PreparedStatement }),
+  batch: async (statements: unknown[]) => {
     if (world.is_away) throw new Error('D1 is away')
-    for (const row of chunks.flatMap((chunk) => JSON.parse(chunk as string) as BucketRow[])) {
+    const upserts = (statements as { sql: string; rows: string }[]).filter(({ sql }) => sql.startsWith('INSERT INTO statistics '))
+    for (const row of upserts.flatMap(({ rows }) => JSON.parse(rows) as BucketRow[])) {
       world.d1.set(`${row.family} ${row.bucket} ${(row.start - START) / MINUTE_MS}`, row.values)
       world.writes += 1
     }
