@@ -59,9 +59,18 @@ describe('a certificate', () => {
     const proven = decisions(decisions(start(), 'compared', 80), 'compared', 80, 0, 'other')
     const run = decisions(decisions(proven, 'audited', 400), 'audited', 0, 5)
     expect(run.changes.at(-1)).toMatchObject({ kind: 'drifted', event_type: 'note', reason: expect.stringMatching(/^5 of 405 audited/) })
+    expect(run.certificate.strata.map(({ event_type, drifts }) => [event_type, drifts])).toEqual([
+      ['other', 0],
+      ['note', 1],
+    ])
     expect([mayAct(run), mayAct(run, 'other')]).toEqual([expect.stringMatching(/^0 of 0/), null])
     expect(mayAct(decisions(run, 'compared', 72))).toBeNull()
     expect(mayAct(decisions(run, 'compared', 0, 2))).toMatch(/^only 0 of 2/)
+  })
+
+  test('counts no audit of what is not proven', () => {
+    const open = decisions(start(), 'compared', 10)
+    expect(decisions(open, 'audited', 5, 5)).toEqual(open)
   })
 
   test('sends all types back when many events have unseen shapes', () => {

@@ -53,6 +53,14 @@ describe('a threshold by Learn-then-Test', () => {
     expect(learnThenTest([], levels)).toBeNull()
   })
 
+  test.each([
+    [58, null],
+    [59, 0],
+  ])('of %d agreements at one level of 5 %% is %s', (n, threshold) => {
+    const scored = Array.from({ length: n }, () => ({ score: 1, agreed: true }))
+    expect(learnThenTest(scored, { alpha: 0.05, delta: 0.1, grid: [0] })?.threshold ?? null).toBe(threshold)
+  })
+
   test('covers everything where nothing disagrees', () => {
     expect(
       learnThenTest(

@@ -155,6 +155,16 @@ describe('an argument', () => {
     expect(other).toEqual({ text: 'built {{work.steps.first.tag}} for {{id}}!' })
   })
 
+  test('that an effect depends on by way of an earlier output is in the key', () => {
+    const tools = factsOf({ first: { repeatable: true }, second: {}, undo: { undoes: { tool: 'second', match: ['tag'] } } })
+    const traces = looking(
+      (n) => ({ tag: `tag-${n}` }),
+      (n) => ({ tag: `tag-${n}` }),
+    )
+    const { plan } = compiled(traces, { tools, others: [] })
+    expect([plan.steps[1]?.args, plan.idempotence_key]).toEqual([{ tag: '{{work.steps.first.tag}}' }, '{{id}}'])
+  })
+
   test('that varies together with another one shares its input', () => {
     const [args] = secondArgs(looking((n) => ({ id: `id-${n}`, number: n, other: n })))
     expect(args).toEqual({ id: '{{id}}', number: '{{number}}', other: '{{number}}' })
