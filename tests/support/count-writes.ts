@@ -8,7 +8,7 @@ type Cursor = SqlStorageCursor<Record<string, SqlStorageValue>>
 type Counter = { cursors: Cursor[]; rows: number; alarms: number }
 type D1Meta = { rows_written?: number; size_after?: number }
 type D1Answer = { meta?: D1Meta }
-type D1Session = Record<'_send' | '_query', (...given: unknown[]) => Promise<D1Answer | D1Answer[]>>
+type D1Session = Record<'_send' | '_queryOrThrow', (...given: unknown[]) => Promise<D1Answer | D1Answer[]>>
 
 const counters = new Map<object, Counter>()
 const counting = new WeakSet<object>()
@@ -60,7 +60,7 @@ export function takeStorageWrites(storage: DurableObjectStorage): Writes {
 /** Counts what this isolate writes to D1 from now on. */
 export function countDatabase(db: D1Database): void {
   const { alwaysPrimarySession } = db as unknown as { alwaysPrimarySession: D1Session }
-  for (const method of ['_send', '_query'] as const) {
+  for (const method of ['_send', '_queryOrThrow'] as const) {
     replace(
       alwaysPrimarySession,
       method,
