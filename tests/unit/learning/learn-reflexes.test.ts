@@ -51,6 +51,16 @@ describe('reflexes learned from decisions', () => {
     expect(await actions(history(300, guard), episode(9000, fields, []))).toEqual([])
   })
 
+  test('ignore only what resembles something that was ignored', async () => {
+    const words = Array.from({ length: 40 }, (_, index) => `${'abcdefgh'[index % 8]}${'klmnopqr'[index >> 3]}`)
+    const taught = history(400, (index) =>
+      index % 4 === 0
+        ? [{ type: 'log', line: `Failed for ${words[index % 40]}` }, call('block', { why: 'guess' })]
+        : [{ type: 'log', line: `${words[index % 40]} ${words[(index * 7) % 40]} ${words[(index * 11) % 40]}` }, []],
+    )
+    expect(await actions(taught, episode(9000, { type: 'log', line: 'Accepted password' }, []))).toEqual([])
+  })
+
   test('reply with values of the event in a text', async () => {
     const greeting = (index: number) => `Hello ${['Ann', 'Bob', 'Cem', 'Dora'][index % 4]}, order ${index} is on its way.`
     const taught = history(300, (index) =>
