@@ -86,6 +86,21 @@ function ssh(directory: string): Input {
   return { name: 'SSH log lines', items: stream(entries), trusted: new Set(['host:LabSZ']) }
 }
 
+/** Blocks an address at its third failed password among the last ten lines, not before. */
+function bursts(directory: string): Input {
+  const { items, trusted } = ssh(directory)
+  const failures = items.map(({ saw: { event } }) => /Failed password .* from (\S+) port/.exec(String(event[name('line')]))?.[1] ?? null)
+  return {
+    name: 'SSH bursts',
+    trusted,
+    items: items.map((item, index) => {
+      const address = failures[index] ?? null
+      const alike = failures.slice(Math.max(0, index - 9), index + 1).filter((other) => other === address).length
+      return { ...item, label: address !== null && alike >= 3 ? tool('block', { address, why: 'guesses' }) : [] }
+    }),
+  }
+}
+
 /** A scope for each session: an event of its own type for each template, then one that ends it. */
 function hdfs(directory: string): Input {
   const items = lines(directory, 'hdfs-sessions.csv')
@@ -200,6 +215,7 @@ function changed(directory: string): Input {
 
 export const inputs: Record<string, (directory: string) => Input> = {
   ssh,
+  bursts,
   hdfs,
   snips,
   sms,

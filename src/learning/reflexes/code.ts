@@ -1,5 +1,6 @@
 import { isJsonFields, type Json } from '../../base/json.ts'
-import { type Condition, conditionCode, type Literal, pathCode, pathKey } from './condition.ts'
+import { type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS } from './condition.ts'
+import { REPEATS_SOURCE } from './repeats.ts'
 import type { ActTemplate, Template } from './classes.ts'
 import type { Extractor, Slot } from './slots.ts'
 import { beginningCode, LONGEST_TEXT, quote, WORDS_SOURCE } from './text.ts'
@@ -52,6 +53,7 @@ export function codeOf({ title, guards, act, decides }: Program): string {
     'table' in decides ? SAID_SOURCE : '',
     texts.size > 0 ? WORDS_SOURCE : '',
     slots.some(({ slot }) => slot.some(({ pattern }) => pattern !== null)) ? PART_SOURCE : '',
+    conditions.some((condition) => 'path' in condition && condition.path[0] === REPEATS) ? REPEATS_SOURCE : '',
     conditions.some(({ is }) => is === 'contains') ? HAS_SOURCE : '',
   ]
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`

@@ -1,6 +1,6 @@
 import { quote } from './text.ts'
 
-/** Names from the context to a value; a number is an index of an array. */
+/** Names from the context to a value. `repeats`, NAME: the recent events that are alike there. */
 export type Path = readonly string[]
 
 /** A question about a context, answered alike by the learner and by learned code. */
@@ -17,10 +17,13 @@ export type Condition =
 
 export type Literal = { condition: Condition; holds: boolean }
 
+export const REPEATS = 'repeats'
 const NAME = /^[A-Za-z_$][\w$]*$/
 
 /** Reading a missing part gives undefined. */
-export const pathCode = (path: Path): string =>
+export const pathCode = (path: Path): string => (path[0] === REPEATS ? `repeats(context, ${quote(path[1] ?? '')})` : partCode(path))
+
+const partCode = (path: Path): string =>
   path.reduce((code, name, index) => {
     const link = index < 2 ? '' : '?.'
     if (NAME.test(name) && name !== '__proto__') return `${code}${index < 2 ? '.' : '?.'}${name}`
@@ -39,7 +42,7 @@ export function conditionCode({ condition, holds }: Literal, texts: TextNames): 
     case 'equal':
       return `${pathCode(condition.path)} ${holds ? '===' : '!=='} ${scalar(condition.value)}`
     case 'at_least': {
-      const value = `(${pathCode(condition.path)} ?? 0)`
+      const value = condition.path[0] === REPEATS ? pathCode(condition.path) : `(${pathCode(condition.path)} ?? 0)`
       return holds ? `${value} >= ${condition.value}` : `!(${value} >= ${condition.value})`
     }
     case 'contains':

@@ -2,6 +2,7 @@ import type { Episode } from '../episode.ts'
 import { type Bits, bitsOf, emptyBits, setBit } from './bits.ts'
 import { type Condition, pathKey } from './condition.ts'
 import { eachFact, leavesOf } from './facts.ts'
+import { repeatsOf } from './repeats.ts'
 
 /** Which conditions hold in which episodes. */
 export type Matrix = {
@@ -44,7 +45,7 @@ function countFacts(episodes: readonly Episode[]): { counts: Counts; numbers: Nu
   const numbers: Numbers = new Map()
   episodes.forEach(({ saw }, index) => {
     const leaves = leavesOf(saw)
-    for (const { path, value } of leaves.leaves) {
+    for (const { path, value } of [...leaves.leaves, ...repeatsOf(saw)]) {
       if (typeof value !== 'number') continue
       const key = pathKey(path)
       const known = numbers.get(key) ?? { path, values: new Float64Array(episodes.length) }

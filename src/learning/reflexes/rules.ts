@@ -76,6 +76,7 @@ function grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bits
   let right = count(open)
   let wrong = count(others)
   let best: (Grown & { saved: number }) | null = null
+  const hasTexts = candidates.some(({ literal }) => literal.condition.is === 'says')
   const literals: Literal[] = []
   while (literals.length < MOST_LITERALS && wrong > 0) {
     const step = bestStep(candidates, literals, {
@@ -83,6 +84,7 @@ function grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bits
       others: covered ? and(others, covered) : others,
       right,
       wrong,
+      hasTexts,
     })
     if (step === null) break
     literals.push(step.candidate.literal)
@@ -96,15 +98,15 @@ function grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bits
   return best
 }
 
-type State = { open: Bits; others: Bits; right: number; wrong: number }
+type State = { open: Bits; others: Bits; right: number; wrong: number; hasTexts: boolean }
 
 /** FOIL's gain. */
-function bestStep(candidates: readonly Candidate[], literals: readonly Literal[], { open, others, right, wrong }: State) {
+function bestStep(candidates: readonly Candidate[], literals: readonly Literal[], { open, others, right, wrong, hasTexts }: State) {
   const before = Math.log2(right / (right + wrong))
   let best: { candidate: Candidate; right: number; wrong: number; gain: number } | null = null
   for (const candidate of candidates) {
     const kept = countBoth(candidate.bits, open)
-    if (kept < LEAST_OF_RULE || kept * -before <= (best?.gain ?? 0) || !isClosed(candidate.literal, literals)) continue
+    if (kept < LEAST_OF_RULE || kept * -before <= (best?.gain ?? 0) || !isClosed(candidate.literal, literals, hasTexts)) continue
     const left = countBoth(candidate.bits, others)
     if (left === wrong) continue
     const gain = kept * (Math.log2(kept / (kept + left)) - before) * (candidate.literal.holds ? 1 : 0.9)
@@ -115,10 +117,11 @@ function bestStep(candidates: readonly Candidate[], literals: readonly Literal[]
 
 /**
  * A rule must not fit what nobody has seen: a word may only be missing from a text that another
- * word was found in, and the first condition is not a negated one.
+ * word was found in, and where events have texts a low count says nothing without a word.
  */
-function isClosed({ condition, holds }: Literal, literals: readonly Literal[]): boolean {
-  if (holds || condition.is === 'at_least') return true
+function isClosed({ condition, holds }: Literal, literals: readonly Literal[], hasTexts: boolean): boolean {
+  if (holds) return true
+  if (condition.is === 'at_least') return !hasTexts || literals.some((literal) => literal.holds && isNamed(literal.condition))
   if (condition.is === 'follows') return literals.some((literal) => literal.holds)
   const key = pathKey(condition.path)
   return literals.some(

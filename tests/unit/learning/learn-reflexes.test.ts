@@ -82,6 +82,31 @@ describe('reflexes learned from decisions', () => {
     expect(await actions(taught, episode(9000, { type: 'load', percent: 12 }, []))).toMatchObject([{ action_type: 'ignore' }])
   })
 
+  test('count the recent events of an address', async () => {
+    const line = (index: number) =>
+      `Failed password from 203.0.113.${Math.floor(index / (1 + (index % 100 > 50 ? 4 : 0))) % 200} port ${index}`
+    const lines = Array.from({ length: 600 }, (_, index) => line(index))
+    const taught = history(600, (index) => {
+      const alike = lines
+        .slice(Math.max(0, index - 9), index + 1)
+        .filter((other) => address({ line: other }) === address({ line: line(index) }))
+      return [{ type: 'log', line: line(index) }, alike.length >= 3 ? call('block', { address: address({ line: line(index) }) }) : []]
+    }).map((one, index, all): Episode => {
+      const recent_events = all.slice(Math.max(0, index - 9), index + 1).map(({ saw }) => saw.event)
+      return { ...one, saw: { ...one.saw, recent_events } }
+    })
+    const [third] = taught.slice(-1)
+    const recent_events = Array.from({ length: 3 }, () => ({
+      ...sampleContext.event,
+      type: 'log',
+      line: 'Failed password from 192.0.2.9 port 7',
+    }))
+    const burst = { ...third, saw: { ...third?.saw, event: recent_events[0], recent_events } } as Episode
+    expect(await actions(taught, burst)).toMatchObject([{ tool: 'block', args: { address: '192.0.2.9' } }])
+    const first = { ...burst, saw: { ...burst.saw, recent_events: recent_events.slice(2) } }
+    expect(await actions(taught, first)).not.toContainEqual(expect.objectContaining({ tool: 'block' }))
+  })
+
   test('are byte-identical for the same history', () => {
     expect(learnReflexes(history(300, guard))).toEqual(learnReflexes(history(300, guard)))
   })
