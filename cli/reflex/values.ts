@@ -9,6 +9,12 @@ export function wholeNumber(text: string): number {
   return value
 }
 
+export function positive(text: string): number {
+  const value = Number(text)
+  if (!(Number.isFinite(value) && value > 0)) throw new InvalidArgumentError('It takes a number above 0.')
+  return value
+}
+
 export function share(text: string): number {
   const value = Number(text)
   if (text.trim() === '' || !(value >= 0 && value <= 1)) throw new InvalidArgumentError('It takes a number from 0 to 1.')

@@ -37,10 +37,13 @@ export async function resolveChanges({ mode, changes, budget }: Asked, parts: Re
   }
   if (!changes) throw invalid('A what_if needs changes: name at least one.')
   const parsed = changes.manifest && parseManifest(changes.manifest)
-  if (parsed && !parsed.ok) throw invalid('The manifest is invalid.', parsed.errors)
+  if (parsed && !parsed.ok) throw invalid(quoting('The manifest is invalid', parsed.errors), parsed.errors)
   const [code, programs] = [await codeOf(changes), await programsOf(changes, parts)]
   return resolvedOf(changes, { manifest: parsed?.manifest ?? null, code, programs, live: liveModel(changes, budget, parts) })
 }
+
+const quoting = (what: string, [first]: readonly { path: string; message: string }[]): string =>
+  first ? `${what}: ${first.path}: ${first.message}` : `${what}.`
 
 async function codeOf({ reflex_code = {} }: ReplayChanges): Promise<Map<string, Program>> {
   const programs = new Map<string, Program>()
@@ -51,7 +54,7 @@ async function codeOf({ reflex_code = {} }: ReplayChanges): Promise<Map<string, 
         path: `changes.reflex_code.${id}`,
         message: `line ${line}:${column} ${message}`,
       }))
-      throw invalid(`The code of the reflex ${id} is invalid.`, errors)
+      throw invalid(quoting(`The code of the reflex ${id} is invalid`, errors), errors)
     }
     programs.set(id, { id, version: 1, state: 'active', code, hash: check.hash })
   }

@@ -109,7 +109,11 @@ describe('a replay of a time range', () => {
       event_ids: [],
     })
     expect(log.map(({ trace_id }) => trace_id)).not.toContain(after.at(-1)?.trace_id)
-    expect(await stubOf(scope).state()).toEqual({ ...before, last_seq: expect.anything() })
+    expect(await stubOf(scope).state()).toEqual({
+      ...before,
+      last_seq: expect.anything(),
+      outbox: { last_error: null, waiting: expect.anything() },
+    })
   })
 
   test('is limited to its times', async () => {
