@@ -40,9 +40,11 @@ export type TraceRecording = {
   entries: LogEntry[]
   events: { seq: number; event: Event }[]
   parts: Record<string, unknown>
+  /** Contexts of events on which no reflex ran, as one would have been shown, by event id. */
+  contexts?: Record<string, unknown>
 }
 /** At most `limit` entries after a place, or from a time (ms) on. */
-export type LogRange = { since: number; after: number | null; limit: number }
+export type LogRange = { since: number; after: number | null; limit: number; contexts?: boolean }
 /** Entries of all traces. `next` and `unavailable` are those of LogRead. */
 export type RangeRecording = TraceRecording & Pick<LogRead, 'next' | 'unavailable'>
 

@@ -106,7 +106,7 @@ function situationOf(one: Perceiving, { source, host, given }: Around, { recorde
   const agent = host.agents.agentOf(scope, settings.agent)
   const toolbox = new Toolbox({ scope, agent: () => agent, settings: () => settings, outside: recordedTools(steps) })
   toolbox.offer({ write_reflex: ANY_INPUT, update_agent_config: ANY_INPUT })
-  const logged = contextsOf(steps)
+  const logged = contextsOf(steps, source.recording.contexts?.[one.perceived.event.id])
   const contexts = departures ? new Map(Array.from(logged, ([hash, context]) => [hash, departures.context(context)])) : logged
   const history = (who: string) => recordedHistory(who, steps, contexts)
   return {

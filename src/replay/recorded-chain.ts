@@ -13,9 +13,13 @@ import { Unrecorded } from './report.ts'
 
 export type ReflexEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
 
-/** The contexts that reflexes were shown, by hash: an entry does not repeat that of another. */
-export function contextsOf(steps: readonly ReflexEntry[]): Map<string, ReflexContext> {
+/**
+ * The contexts that reflexes were shown, by hash: an entry does not repeat that of another. If none
+ * ran, the one that the scope rebuilt.
+ */
+export function contextsOf(steps: readonly ReflexEntry[], rebuilt?: unknown): Map<string, ReflexContext> {
   const found = new Map<string, ReflexContext>()
+  if (steps.length === 0 && isJsonFields(rebuilt)) found.set('', rebuilt as never)
   for (const { context, context_hash } of steps) {
     if (context_hash !== null && isJsonFields(context) && isJsonFields(context['event'])) found.set(context_hash, context as never)
   }

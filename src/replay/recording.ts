@@ -41,6 +41,7 @@ const fields = z.looseObject({
   programs: z.record(z.string(), z.object({ id: z.string(), version: z.int(), state: z.string(), code: z.string() })),
   manifests: z.record(z.string(), z.unknown()),
   parts: z.record(z.string(), z.unknown()),
+  contexts: z.record(z.string(), z.looseObject({})).optional(),
   sha256: z.string(),
 })
 

@@ -84,6 +84,7 @@ async function* replaying(c: Caller, asked: Range): Replaying {
   const caller = callerOf(c)
   const { env, agents, scope } = caller
   const recorded: Pick<ScopeApi, 'recording'> = env.SCOPE.getByName(scope)
+  const contexts = asked.changes?.reflexes !== undefined || asked.changes?.reflex_code !== undefined
   const [since, ends] = [Date.parse(asked.since), Date.now() + MOST_MS]
   const report = yield* replayRange({
     scope,
@@ -92,7 +93,7 @@ async function* replaying(c: Caller, asked: Range): Replaying {
     until: Date.parse(asked.until),
     after: asked.cursor === undefined ? null : Number(asked.cursor),
     most_entries: MOST_ENTRIES,
-    read: async (after, limit) => jsonValue(await recorded.recording({ since, after, limit })) as RangeRecording,
+    read: async (after, limit) => jsonValue(await recorded.recording({ since, after, limit, contexts })) as RangeRecording,
     complete: async (page) => {
       const [programs, manifests] = await Promise.all([programsOf(env, page), manifestsOf(env, page)])
       return { programs, manifests }

@@ -3,14 +3,19 @@ import type { LogRange, RangeRecording, TraceRecording } from '../../contract/sc
 import type { Event } from '../../core/event.ts'
 import { iso } from '../../base/time.ts'
 import type { Database } from '../storage/database.ts'
+import type { Recordings } from '../reflexes/recordings.ts'
 import type { History } from '../replication/history.ts'
 import type { Ground } from '../storage/wiring.ts'
 
 /** Entries and event bytes of one recording: it is sent as one message. */
 const MOST_ENTRIES = 5000
 const MOST_EVENT_BYTES = 16_000_000
+const MOST_CONTEXT_BYTES = 8_000_000
 
-type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings' | 'agent' | 'env'> & { history: History }
+type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings' | 'agent' | 'env'> & {
+  history: History
+  recordings: Pick<Recordings, 'rebuilt'>
+}
 
 /**
  * The scope's part of a trace, without secrets; null if its log does not name the trace. What
@@ -22,15 +27,16 @@ export async function recordingOf(parts: Parts, trace_id: string): Promise<Trace
   const old = await history.search<LogEntry>('log', { ids: [trace_id] }, (entry) => entry.trace_id === trace_id)
   const entries = merged([...live, ...old.rows]).slice(0, MOST_ENTRIES)
   if (entries.length === 0) return null
-  return recordingWith(parts, entries, old.complete)
+  return { ...(await recordingWith(parts, entries, old.complete)), contexts: unseenBy(parts, entries) }
 }
 
 /** A part of the log, without secrets, with what its entries name. */
-export async function rangeOf(parts: Parts, { since, after, limit }: LogRange): Promise<RangeRecording> {
+export async function rangeOf(parts: Parts, { since, after, limit, contexts = false }: LogRange): Promise<RangeRecording> {
   const from = after ?? before(parts.database, since)
   const { entries, next, unavailable } = await parts.history.log(from, Math.min(limit, MOST_ENTRIES))
   const read = entries.map((text) => JSON.parse(text) as LogEntry)
-  return { ...(await recordingWith(parts, read, unavailable === undefined)), next, ...(unavailable !== undefined && { unavailable }) }
+  const recording = await recordingWith(parts, read, unavailable === undefined)
+  return { ...recording, ...(contexts && { contexts: unseenBy(parts, read) }), next, ...(unavailable !== undefined && { unavailable }) }
 }
 
 /** The last place in the log that is before a time. Halves the log, whose times only grow. */
@@ -64,6 +70,12 @@ async function recordingWith(parts: Parts, entries: LogEntry[], is_whole: boolea
     events: events.rows,
     parts: named.parts,
   }
+}
+
+/** Rebuilds contexts for the events on which no reflex ran. */
+function unseenBy({ recordings }: Parts, entries: readonly LogEntry[]): Record<string, unknown> {
+  const accepted = entries.flatMap(({ kind, event_ids }) => (kind === 'event-accepted' ? event_ids : []))
+  return accepted.length === 0 ? {} : recordings.rebuilt(accepted, MOST_CONTEXT_BYTES)
 }
 
 const merged = <Row extends { seq: number }>(rows: Row[]): Row[] =>

@@ -66,6 +66,21 @@ export class Recordings {
     return Array.from(rows, (row) => this.#recording(row))
   }
 
+  /** Contexts of events that no reflex saw, by event id. At most about `bytes` of JSON. */
+  rebuilt(ids: readonly string[], bytes: number): Record<string, unknown> {
+    const sql = `SELECT seq, id, payload, accepted_at, outcome, chain_seq FROM events
+      WHERE id IN (SELECT value FROM json_each(?1)) AND chain_seq IS NULL AND status <> 'ignored' ORDER BY seq`
+    const found: [string, unknown][] = []
+    let left = bytes
+    for (const row of this.#parts.database.allOf<Row>(ids, sql)) {
+      const { context } = this.#recording(row)
+      left -= byteLength(JSON.stringify(context))
+      if (left < 0) break
+      found.push([row.id, context])
+    }
+    return Object.fromEntries(found)
+  }
+
   #rows({ since, after, limit }: Span): Iterable<Row> {
     return this.#parts.database.each<Row>(
       `SELECT seq, id, payload, accepted_at, outcome, chain_seq FROM events WHERE seq > ? AND accepted_at >= ? AND status NOT IN ('ignored') ORDER BY seq LIMIT ?`,
