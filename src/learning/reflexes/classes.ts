@@ -1,7 +1,7 @@
 import { canonicalJson, isJsonFields, type Json } from '../../base/json.ts'
 import type { Episode, EpisodeAct, Saw } from '../episode.ts'
 import { extract, type Slot, slotOf } from './slots.ts'
-import type { Path } from './condition.ts'
+import type { Path } from './facts/condition.ts'
 
 /** A value with slots in it. `join`: a text of constant parts and slots. */
 export type Template = { constant: Json } | Slot | { join: readonly (string | Slot)[] } | { fields: Record<string, Template> }

@@ -1,9 +1,9 @@
 import { isJsonFields, type Json } from '../../base/json.ts'
-import { type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS } from './condition.ts'
-import { REPEATS_SOURCE } from './repeats.ts'
+import { type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS } from './facts/condition.ts'
+import { REPEATS_SOURCE } from './facts/repeats.ts'
 import type { ActTemplate, Template } from './classes.ts'
 import type { Extractor, Slot } from './slots.ts'
-import { beginningCode, LONGEST_TEXT, quote, WORDS_SOURCE } from './text.ts'
+import { beginningCode, LONGEST_TEXT, quote, WORDS_SOURCE } from './facts/text.ts'
 
 /** A rule as a person reads it: examples are events as JSON. */
 export type ShownRule = { literals: readonly Literal[]; support: number; exceptions: number; examples: readonly string[] }

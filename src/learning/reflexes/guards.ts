@@ -1,6 +1,6 @@
 import type { Episode } from '../episode.ts'
 import type { Guard } from './code.ts'
-import { valueAt } from './condition.ts'
+import { valueAt } from './facts/condition.ts'
 
 const MOST_VALUES = 12
 const LEAST_EACH = 3

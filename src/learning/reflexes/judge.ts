@@ -1,6 +1,6 @@
-import { and, type Bits, bitsOf, count, countBoth, hasBit } from './bits.ts'
+import { and, type Bits, bitsOf, count, countBoth, hasBit } from './facts/bits.ts'
 import type { Classes } from './classes.ts'
-import type { Matrix } from './matrix.ts'
+import type { Matrix } from './facts/matrix.ts'
 import type { Crowd } from './sources.ts'
 import { coveredBy, type Rule, rulesFor } from './rules.ts'
 import { pointsOf, type Table, tablesFor } from './table.ts'

@@ -1,10 +1,10 @@
 import type { Episode } from '../episode.ts'
-import { bitsOf, countBoth, emptyBits, indexesOf, or } from './bits.ts'
+import { bitsOf, countBoth, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { type ActTemplate, classesOf } from './classes.ts'
 import { type HeldOut, judgeRules, judgeTables, learnRules, learnTables, NONE, type Prepared } from './judge.ts'
-import { matrixOf } from './matrix.ts'
+import { matrixOf } from './facts/matrix.ts'
 import { crowdOf } from './sources.ts'
-import { quote } from './text.ts'
+import { quote } from './facts/text.ts'
 import { type LearnedReflex, rulesReflex, tableReflex } from './write.ts'
 
 export type LearnOptions = {

@@ -1,6 +1,6 @@
-import { and, type Bits, bitsOf, count, countBoth, or, without } from './bits.ts'
-import { type Condition, type Literal, pathKey } from './condition.ts'
-import type { Matrix } from './matrix.ts'
+import { and, type Bits, bitsOf, count, countBoth, or, without } from './facts/bits.ts'
+import { type Condition, type Literal, pathKey } from './facts/condition.ts'
+import type { Matrix } from './facts/matrix.ts'
 import type { Crowd } from './sources.ts'
 
 /** `covered`: the episodes that a rule decides; `exceptions`: those that were decided otherwise. */

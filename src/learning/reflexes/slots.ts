@@ -1,7 +1,7 @@
 import type { Saw } from '../episode.ts'
-import { type Path, valueAt } from './condition.ts'
-import { leavesOf } from './facts.ts'
-import { LONGEST_TEXT } from './text.ts'
+import { type Path, valueAt } from './facts/condition.ts'
+import { leavesOf } from './facts/facts.ts'
+import { LONGEST_TEXT } from './facts/text.ts'
 
 /** A way to find an argument in a context. `pattern` is the source of a RegExp with one group. */
 export type Extractor = { path: Path; pattern: string | null; as: 'string' | 'number' }

@@ -1,5 +1,5 @@
 import type { Episode } from '../episode.ts'
-import { type Bits, indexesOf } from './bits.ts'
+import { type Bits, indexesOf } from './facts/bits.ts'
 
 /** True if no sender has more than a third of these episodes: it could teach what it likes. */
 export type Crowd = (support: Bits) => boolean

@@ -1,4 +1,4 @@
-import type { Matrix } from './matrix.ts'
+import type { Matrix } from './facts/matrix.ts'
 import type { Crowd } from './sources.ts'
 
 /** Points for features; a decision is taken from `threshold` points on. */

@@ -1,12 +1,12 @@
 import type { Episode } from '../episode.ts'
-import { and, bitsOf, indexesOf } from './bits.ts'
+import { and, bitsOf, indexesOf } from './facts/bits.ts'
 import type { DecisionClass } from './classes.ts'
 import { codeOf, type ShownRule, type ShownTable } from './code.ts'
 import { guardsOf } from './guards.ts'
 import type { HeldOut, Prepared } from './judge.ts'
 import type { Rule } from './rules.ts'
 import type { Table } from './table.ts'
-import { quote } from './text.ts'
+import { quote } from './facts/text.ts'
 
 export type LearnedReflex = {
   id: string

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { learnReflexes } from '../../../src/learning/reflexes/learn.ts'
-import { quote } from '../../../src/learning/reflexes/text.ts'
+import { quote } from '../../../src/learning/reflexes/facts/text.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { checkReflex } from '../../../src/reflexes/static-check.ts'

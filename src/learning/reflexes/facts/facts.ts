@@ -1,5 +1,5 @@
-import { isJsonFields } from '../../base/json.ts'
-import type { Saw } from '../episode.ts'
+import { isJsonFields } from '../../../base/json.ts'
+import type { Saw } from '../../episode.ts'
 import type { Condition, Path } from './condition.ts'
 import { beginningOf, wordsOf } from './text.ts'
 

@@ -1,4 +1,4 @@
-import type { Episode } from '../episode.ts'
+import type { Episode } from '../../episode.ts'
 import { type Bits, bitsOf, emptyBits, setBit } from './bits.ts'
 import { type Condition, pathKey } from './condition.ts'
 import { eachFact, leavesOf } from './facts.ts'

@@ -1,4 +1,4 @@
-import type { Saw } from '../episode.ts'
+import type { Saw } from '../../episode.ts'
 import { REPEATS } from './condition.ts'
 import type { Leaf } from './facts.ts'
 
