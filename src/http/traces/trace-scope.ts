@@ -21,8 +21,7 @@ export async function scopesOfTrace(
     eventsOfTraces(storeOf(env), [trace_id], principal.scopes),
     callsOfTraces(storeOf(env), [trace_id], principal.scopes),
   ])
-  const places = events.length > 0 ? events : calls
-  const scopes = Array.from(new Set(places.map(({ scope }) => scope))).filter((scope) => coversScope(principal, scope))
+  const scopes = Array.from(new Set([...events, ...calls].map(({ scope }) => scope))).filter((scope) => coversScope(principal, scope))
   const [scope, ...others] = scopes.toSorted()
   if (scope === undefined) throw notFound(`There is no trace ${trace_id} in the scopes of this key. Name its scope if it has just begun.`)
   if (scopes.length > MOST_SCOPES)
