@@ -27,6 +27,18 @@ export type Recording = TraceRecording & {
   sha256: string
 }
 
+/** Beyond this number the places of one turn would fill the memory before they are looked up. */
+const MOST_PLACES = 250_000
+/** Places in the inbox, as the log has them. A file of a few bytes could name any number. */
+const places = z.array(z.tuple([z.int(), z.int()])).refine((ranges) => {
+  let [last, count] = [-Infinity, 0]
+  for (const [from, to] of ranges) {
+    if (from <= last || to < from) return false
+    ;[last, count] = [to, count + to - from + 1]
+  }
+  return count <= MOST_PLACES
+}, 'are not rising ranges of places, or too many')
+
 const fields = z.looseObject({
   schema: z.int(),
   trace_id: z.string(),
@@ -36,7 +48,19 @@ const fields = z.looseObject({
   settings: z.looseObject({}),
   settings_hash: z.string(),
   complete: z.boolean(),
-  entries: z.array(z.looseObject({ seq: z.int(), at: z.string(), kind: z.string(), trace_id: z.string(), span_id: z.string() })),
+  entries: z.array(
+    z.looseObject({
+      seq: z.int(),
+      at: z.string(),
+      kind: z.string(),
+      trace_id: z.string(),
+      span_id: z.string(),
+      parent_id: z.string().nullable(),
+      event_ids: z.array(z.string()),
+      considered: places.optional(),
+      saw: z.looseObject({ seqs: places }).optional(),
+    }),
+  ),
   events: z.array(z.object({ seq: z.int(), event: z.looseObject({ id: z.string(), type: z.string() }) })),
   programs: z.record(z.string(), z.object({ id: z.string(), version: z.int(), state: z.string(), code: z.string() })),
   manifests: z.record(z.string(), z.unknown()),

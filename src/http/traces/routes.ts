@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { isJsonFields, jsonValue } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
+import { warn } from '../../base/warn.ts'
 import { replayReport, type ReplayReport } from '../../contract/reports/replay.ts'
 import { scopeName } from '../../core/event.ts'
 import { bundle, openRecordings, RECORDING_SCHEMA, type Recording } from '../../replay/recording.ts'
@@ -106,9 +107,16 @@ export const traceReplayRoutes = resource()
     const { file, ...asked } = askedOf(await c.req.text())
     const opened = await openRecordings(file)
     if (!opened.ok) throw invalid(opened.detail)
-    const reports = await replayAll(opened.recordings, asked, c)
+    const reports = await replayAll(opened.recordings, asked, c).catch(unreadable)
     return c.json(mergeReports(reports.map(({ report }) => report)), 200)
   })
+
+/** Anybody can write a file with a fitting sum, so that a wrong shape is the fault of the file. */
+function unreadable(error: unknown): never {
+  if (!(error instanceof TypeError || error instanceof RangeError)) throw error
+  warn({ message: 'A file could not be replayed', error })
+  throw invalid('The file cannot be replayed: something in it does not have the shape that the log gives it.')
+}
 
 /** A file alone is replayed pinned; with changes it is a field of the body. */
 function askedOf(text: string): Asked & { file: string } {

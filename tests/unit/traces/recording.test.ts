@@ -41,6 +41,19 @@ describe('an exported file', () => {
     expect(await openRecordings(JSON.stringify({ ...both, sha256: undefined }))).toMatchObject({ ok: false, reason: 'incomplete' })
   })
 
+  test.each([
+    ['a turn that saw more places than a scope has', { saw: { seqs: [[1, 1e9]] } }],
+    ['a turn that considers more places than a scope has', { considered: [[1, 1e9]] }],
+    ['a turn that saw one event many times', { saw: { seqs: Array.from({ length: 1000 }, () => [1, 1]) } }],
+    ['a turn that saw a range that ends before it begins', { saw: { seqs: [[2, 1]] } }],
+    ['an entry without its events', { event_ids: undefined }],
+  ])('with %s is rejected, though its sum fits', async (_flaw, change) => {
+    const entries = (file as unknown as Recording).entries.map((entry) => (entry.kind === 'turn-started' ? { ...entry, ...change } : entry))
+    const { sha256: _sha256, ...content }: Record<string, unknown> = { ...file, entries }
+    const resealed = JSON.stringify({ ...content, sha256: await hashJson(content) })
+    expect(await openRecordings(resealed)).toMatchObject({ ok: false, reason: 'incomplete' })
+  })
+
   test('cut off anywhere is rejected', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: text.length - 1 }), async (length) => {

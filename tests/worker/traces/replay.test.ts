@@ -37,6 +37,20 @@ describe('a pinned replay', () => {
     expect(await replayed(scope, await accept(scope, 'noise'))).toMatchObject({ ...same, compared: 1 })
   })
 
+  test('covers the scopes of its calls as well as those of its events', async () => {
+    const [of_event, of_call] = [freshScope(), freshScope()]
+    const trace_id = newTraceId().replace(/^./, 'f')
+    const headers = { traceparent: `00-${trace_id}-${newSpanId()}-01` }
+    const json = { skill_id: await skill(), inputs: { what: 'x' }, why: 'do it twice' }
+    const path = (scope: string, rest: string) => `/v1/scopes/${encodeURIComponent(scope)}${rest}`
+    await call(path(of_call, '/skills/propose'), { json, headers })
+    await call(path(of_event, '/events?wait=outcome'), { json: { ...note(of_event, 'fine'), meta: undefined }, headers })
+    const scopes = async () => (await call(`/v1/traces/${trace_id}/export`)).body.scopes?.length === 2
+    expect(await until(scopes, 'both scopes are exported')).toBe(true)
+    const report = await call(`/v1/traces/${trace_id}/replay`, { json: {} })
+    expect(report.body).toMatchObject({ ...same, recorded: { effects: 2 }, replayed: { effects: 2 } })
+  })
+
   test('covers all scopes that the trace went through, also from a file', async () => {
     const [one, other] = [freshScope(), freshScope()]
     const trace_id = newTraceId().replace(/^./, 'f')
@@ -343,6 +357,14 @@ describe('an exported trace', () => {
     const { text } = await exported(scope, await accept(scope, 'hi'))
     const answer = await call('/v1/replay', { body: change(text) })
     expect(answer).toMatchObject({ status: 400, body: { detail: expect.stringContaining(detail) } })
+  })
+
+  test('with a fitting sum and an entry of another shape is rejected', async () => {
+    const { scope } = await withReflex(replying('hello'))
+    const { body } = await exported(scope, await accept(scope, 'hi'))
+    for (const part of Object.values(body.parts) as { settings?: object }[]) if (part.settings) part.settings = {}
+    const answer = await replayFile(body)
+    expect(answer).toMatchObject({ status: 400, body: { detail: expect.stringContaining('does not have the shape') } })
   })
 
   test('whose code does not match its hash is rejected: live scopes share compiled programs by hash', async () => {
