@@ -30,6 +30,8 @@ export class Source {
   readonly recording: Recording
   readonly #events: ReadonlyMap<string, RecordedEvent>
   readonly #by_seq: ReadonlyMap<number, RecordedEvent>
+  /** Entries by their kinds, which are asked for at each decision. */
+  readonly #of_kinds = new Map<string, readonly LogEntry[]>()
 
   constructor(recording: Recording) {
     this.recording = recording
@@ -38,8 +40,11 @@ export class Source {
     this.#by_seq = new Map(recording.events.map((one) => [one.seq, one]))
   }
 
-  entriesOf<Kind extends EntryKind>(...kinds: Kind[]): Extract<LogEntry, { kind: Kind }>[] {
-    return this.recording.entries.filter((entry): entry is Extract<LogEntry, { kind: Kind }> => kinds.some((kind) => kind === entry.kind))
+  entriesOf<Kind extends EntryKind>(...kinds: Kind[]): readonly Extract<LogEntry, { kind: Kind }>[] {
+    const key = kinds.join()
+    const found = this.#of_kinds.get(key) ?? this.recording.entries.filter(({ kind }) => kinds.some((one) => one === kind))
+    this.#of_kinds.set(key, found)
+    return found as readonly Extract<LogEntry, { kind: Kind }>[]
   }
 
   /** Entries of skill sessions, which define their fields. */
