@@ -316,7 +316,10 @@ test('a trace is listed, drawn, exported and replayed, and a changed file is ref
   await ask(server.url, scopePath(scope), { method: 'PATCH', body: { agent: 'prompted', instructions: 'Answer briefly.' } })
   const sent = await run(['events', 'send', '--scope', scope, '--data', JSON.stringify(message('hello')), '--wait', '--json'])
   const { trace_id } = lines(succeeded(sent))[0] as { trace_id: string }
-  await eventually(async () => (await json<{ items: object[] }>(['trace', 'list', '--scope', scope])).items.length === 1, 'D1 has it')
+  await eventually(
+    async () => (await json<{ items: object[] }>(['trace', 'list', '--scope', scope, '--kind', 'event'])).items.length === 1,
+    'D1 has it',
+  )
   expect(succeeded(await run(['trace', 'show', trace_id])).stdout).toMatch(/└─ ✓ invoke_agent prompted/)
   expect(await json(['trace', 'show', trace_id])).toMatchObject({ trace_id, status: 'ok' })
 
