@@ -69,8 +69,12 @@ export function statisticsStatement(db: D1Database, query: StatisticsQuery): D1P
   const { by, most_series } = query
   const label = by === 'label' ? 'label.key' : `''`
   const number = query.keys.some((key) => histograms.includes(key)) ? EACH_NUMBER : NUMBER
-  const from_rows = `SELECT p.start AS start, ${by === 'scope' ? 's.scope' : label} AS series, ${number.columns('label.value')}
-    FROM pieces AS p CROSS JOIN statistics AS s ON ${IN_PIECE} CROSS JOIN json_each(s."values") AS label ${number.join('label.value')}
+  // A row of the family `scope` has one label, so that its numbers have a path.
+  const has_paths = query.family === 'scope' && by !== 'label' && number === NUMBER
+  const columns = has_paths ? `asked.value AS name, s."values" ->> ('$."".' || asked.value) AS value` : number.columns('label.value')
+  const labels = has_paths ? '' : 'CROSS JOIN json_each(s."values") AS label'
+  const from_rows = `SELECT p.start AS start, ${by === 'scope' ? 's.scope' : label} AS series, ${columns}
+    FROM pieces AS p CROSS JOIN statistics AS s ON ${IN_PIECE} ${labels} ${number.join('label.value')}
     WHERE NOT p.is_summed AND ${seen(query)} AND ${number.is_asked}`
   const of = by === 'label' ? 'label.value' : 't.total'
   const from_sums = `SELECT p.start, ${label}, ${number.columns(of)}

@@ -104,6 +104,7 @@ describe('GET /v1/stats', () => {
     }
   })
 
+  const sorted = (sums: readonly object[]): string[] => sums.map((sum) => JSON.stringify(sum)).toSorted()
   const families = { scope: [''], reflex: ['greet', 'block'], skill: ['deploy', 'refund'] }
   const numbers = fc.dictionary(fc.constantFrom('accepted', 'turn_ms.8', 'turn_ms.9', 'max_streak'), fc.integer({ min: 0, max: 9 }))
   const written = fc.record({
@@ -132,8 +133,13 @@ describe('GET /v1/stats', () => {
           for (const family of Object.keys(families) as Family[])
             for (const patterns of [['*'], [`${team}*`], [`${team}a/*`, `${team}3`], [`${team}a*`], [`${team}a/b/*`, `${team}ab/*`]])
               for (const by of [null, 'label', 'scope'] as const) {
-                const range = { family, bucket: 'day' as const, since: first, until: first + 3 * bucketSteps.day }
-                found.push(await sumStatistics(env.DB, { ...range, patterns, keys: ['accepted', 'turn_ms', 'max_streak'], by }))
+                const range = { family, bucket: 'day' as const, since: first, until: first + 3 * bucketSteps.day, patterns, by }
+                const numbers = await sumStatistics(env.DB, { ...range, keys: ['accepted', 'max_streak'] })
+                const histograms = await sumStatistics(env.DB, { ...range, keys: ['turn_ms'] })
+                expect(sorted(await sumStatistics(env.DB, { ...range, keys: ['accepted', 'turn_ms', 'max_streak'] }))).toEqual(
+                  sorted([...numbers, ...histograms]),
+                )
+                found.push(numbers, histograms)
               }
           return found
         }
