@@ -55,5 +55,6 @@ export function reflexProgram(): Command {
     addKeys,
   ]
   for (const add of [...nouns, addStats, addLogin, addDoctor, addCompletion]) add(program)
+  for (const noun of program.commands) noun.helpCommand(false)
   return program
 }

@@ -1,10 +1,26 @@
-import { existsSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import type { LogStore } from '../../src/standalone/rows.ts'
 import type { Storage } from '../../src/standalone/storage.ts'
 import { CliError, messageOf } from '../lib/cli-error.ts'
 
 /** The state of a standalone process, as in its file. */
 export type StandaloneFile = Pick<Storage, 'skills' | 'approvals'> & { log: Pick<LogStore, 'entries'> }
+
+export function isStandaloneFile(path: string): boolean {
+  return existsSync(path) && statSync(path).isFile() && readStart(path, SQLITE.length) === SQLITE
+}
+
+const SQLITE = 'SQLite format 3'
+
+function readStart(path: string, length: number): string {
+  const file = openSync(path, 'r')
+  try {
+    const bytes = Buffer.alloc(length)
+    return bytes.toString('latin1', 0, readSync(file, bytes))
+  } finally {
+    closeSync(file)
+  }
+}
 
 /**
  * Opens the file of a standalone process, which may be running, without changing it. Loaded on use:

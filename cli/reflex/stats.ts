@@ -1,17 +1,23 @@
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
-import type { statistics } from '../../src/contract/reports/statistics.ts'
+import { buckets, type Bucket, type statistics } from '../../src/contract/reports/statistics.ts'
+import { metrics } from '../../src/http/operations/statistics-metrics.ts'
+import { UsageError } from '../lib/cli-error.ts'
 import { dollars, duration } from '../lib/text.ts'
 import { route } from './pages.ts'
 import { handler, type Session } from './session.ts'
+import { fileStatistics } from './standalone-stats.ts'
 import { table, written } from './table.ts'
 import { timeOption } from './values.ts'
 
-type Statistics = z.infer<typeof statistics>
-type Query = { by?: string; bucket: string; scope?: string; since?: string; until?: string }
+export type Statistics = z.infer<typeof statistics>
+type Query = { by?: string; bucket: Bucket; file?: string; scope?: string; since?: string; until?: string }
 
 const HELP = `
-docs/stats.md lists the metrics.
+Metrics:
+${Object.entries(metrics)
+  .map(([name, { description }]) => `  ${name.padEnd(26)}${description}`)
+  .join('\n')}
 
 Example:
   reflex stats turns --bucket day --since 7d --by scope`
@@ -21,16 +27,22 @@ export function addStats(program: Command): void {
     .command('stats <metric>')
     .description('Show a metric over time')
     .addOption(new Option('--by <group>', 'a row for each').choices(['scope', 'reflex', 'skill']))
-    .addOption(new Option('--bucket <bucket>', 'the length of a bucket').choices(['minute', 'hour', 'day', 'all']).default('hour'))
+    .addOption(new Option('--bucket <bucket>', 'the length of a bucket').choices(buckets).default('hour'))
     .option('--scope <pattern>', 'of one scope, or of those that match a pattern')
     .addOption(timeOption('since', 'at or after a time'))
     .addOption(timeOption('until', 'before a time'))
+    .option('--file <path>', 'of the skills in the file of a standalone process')
     .addHelpText('after', HELP)
     .action(handler(stats))
 }
 
-async function stats({ api, print, signal }: Session, metric: string, query: Query): Promise<void> {
-  const answer = await api().json<Statistics>(route(['stats'], { metric, ...query }), { signal })
+async function stats({ api, print, signal }: Session, metric: string, { file, ...query }: Query): Promise<void> {
+  if (!Object.hasOwn(metrics, metric)) throw new UsageError(`There is no metric ${metric}.`, 'reflex stats --help lists the metrics.')
+  if (file !== undefined && query.scope !== undefined) throw new UsageError('A file has no scopes: leave out --scope.')
+  const answer =
+    file !== undefined
+      ? await fileStatistics(file, metric, query)
+      : await api().json<Statistics>(route(['stats'], { metric, ...query }), { signal })
   const columns = [
     { title: 'OF', of: ({ label }: Statistics['series'][number]) => label ?? 'total' },
     { title: metric.toUpperCase(), of: ({ total }: Statistics['series'][number]) => amount(total, answer.unit) },

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { InvalidArgumentError, Option } from 'commander'
 import { CliError, messageOf, UsageError } from '../lib/cli-error.ts'
 
@@ -61,6 +61,15 @@ export function fileText(path: string): string {
     return readFileSync(path === '-' ? 0 : path, 'utf8')
   } catch (error) {
     throw unreadable(path, error)
+  }
+}
+
+/** Writes a file that only its owner may read. */
+export function writeOutput(path: string, text: string): void {
+  try {
+    writeFileSync(path, text, { mode: 0o600 })
+  } catch (error) {
+    throw new CliError(`${path} cannot be written: ${messageOf(error)}`, 'Name a file in a folder that exists.', error)
   }
 }
 

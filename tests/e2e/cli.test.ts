@@ -309,6 +309,11 @@ test('the file of a standalone process is read without changing it', async () =>
   expect(await run(['trace', 'show', 'b'.repeat(32), '--file', at])).toMatchObject({ code: 1 })
   expect(await run(['trace', 'list', '--file', at, '--scope', 'x'])).toMatchObject({ code: 2 })
   expect(await run(['skill', 'list', '--file', await file('no.reflex', 'text')])).toMatchObject({ code: 1 })
+  for (const verb of ['export', 'replay'])
+    expect(await run(['trace', verb, 'a'.repeat(32), '--file', at])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('cannot be exported or replayed'),
+    })
 })
 
 test('a trace is listed, drawn, exported and replayed, and a changed file is refused', async () => {

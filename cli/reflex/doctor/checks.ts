@@ -51,6 +51,8 @@ function archiveCheck({ archive }: Health): Check[] {
   return [part('archive', archive, 'Nothing is deleted until R2 responds. `reflex scope show SCOPE` has the last error of a scope.')]
 }
 
+const named = (secrets: readonly { name: string }[]): string => secrets.map(({ name }) => name).join(', ')
+
 function deploymentChecks({ deployment }: Health, timing: Timing): Check[] {
   if (!deployment)
     return [check('deployment', 'warning', 'the server does not report its bindings, secrets and clock', 'Deploy this version.')]
@@ -66,7 +68,7 @@ function deploymentChecks({ deployment }: Health, timing: Timing): Check[] {
     ...faulty.map(({ name, problem }) => check(`secret ${name}`, 'warning', problem ?? '', 'npx wrangler secret put NAME sets a secret.')),
     secrets === null
       ? check('secrets', 'warning', 'not checked', 'Only an admin key of every scope sees the names of secrets.')
-      : check('secrets', 'ok', secrets.map(({ name }) => name).join(', ') || 'none'),
+      : check('secrets', 'ok', named(secrets.filter(({ problem }) => problem === null)) || 'none'),
     clockCheck(deployment.time, timing),
   ]
 }

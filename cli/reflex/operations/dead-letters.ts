@@ -25,7 +25,9 @@ const filtered = (command: Command): Command =>
   command.option('--scope <scope>', 'of one scope').option('--type <type>', 'of one type of event')
 
 export function addDeadLetters(program: Command): void {
-  const dlq = program.command('dlq').description('Dead letters: events that a scope gave up on, and messages that none received')
+  const dlq = program
+    .command('dlq')
+    .description('Dead letters: events that a scope gave up on, and queue messages that could not be delivered')
   filtered(dlq.command('list'))
     .description('List dead letters, newest first')
     .addOption(limitOption())

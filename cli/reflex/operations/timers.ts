@@ -4,7 +4,7 @@ import { UsageError } from '../../lib/cli-error.ts'
 import { route } from '../pages.ts'
 import type { Page } from '../printer.ts'
 import { handler, type Session } from '../session.ts'
-import { fields, safeJson, written, type Column } from '../table.ts'
+import { fields, written, type Column } from '../table.ts'
 import { wholeNumber } from '../values.ts'
 
 type When = { every?: number; cron?: string; at?: string }
@@ -13,7 +13,7 @@ const columns: Column<Timer>[] = [
   { title: 'NAME', of: ({ name }) => name },
   { title: 'NEXT', of: ({ next_at }) => next_at },
   { title: 'TICKS', of: ({ fired }) => fired },
-  { title: 'SCHEDULE', of: ({ schedule }) => safeJson(schedule) },
+  { title: 'SCHEDULE', of: ({ schedule }) => scheduleText(schedule) },
 ]
 
 export function addTimers(program: Command): void {
@@ -48,7 +48,12 @@ export function addTimers(program: Command): void {
 async function set({ api, print, signal }: Session, scope: string, name: string, when: When): Promise<void> {
   const body = scheduleOf(when)
   const timer = await api().json<Timer>(route(['scopes', scope, 'timers', name]), { method: 'PUT', body, signal })
-  print.result(timer, (paint) => fields({ ...timer, schedule: safeJson(timer.schedule) }, paint))
+  print.result(timer, (paint) => fields({ ...timer, schedule: scheduleText(timer.schedule) }, paint))
+}
+
+function scheduleText(schedule: Schedule): string {
+  if ('every_s' in schedule) return `every ${schedule.every_s} s`
+  return 'cron' in schedule ? `cron ${schedule.cron}` : `at ${schedule.at}`
 }
 
 export function scheduleOf({ every, cron, at }: When): Schedule {

@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs'
 import { basename, extname } from 'node:path'
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
@@ -8,7 +7,7 @@ import { pages, route } from '../pages.ts'
 import type { Page } from '../printer.ts'
 import { handler, type Session } from '../session.ts'
 import { linesOf, safeJson, written, type Column } from '../table.ts'
-import { fileText, jsonObject, limitOption } from '../values.ts'
+import { fileText, jsonObject, limitOption, writeOutput } from '../values.ts'
 import { addReflexTests } from './test.ts'
 
 type Listed = z.infer<typeof listedReflex>
@@ -70,10 +69,21 @@ async function templates({ api, print, signal }: Session): Promise<void> {
   print.result(page, (paint) =>
     page.items.flatMap(({ name, description, params }) => [
       `${paint('bold', written(name))}  ${written(description)}`,
-      paint('dim', `  ${safeJson(params['properties'] ?? {})}`),
+      ...parameterLines(params).map((line) => paint('dim', line)),
     ]),
   )
 }
+
+/** A line for each parameter. `--json` has their whole schemas. */
+export function parameterLines(params: Record<string, unknown>): string[] {
+  const { properties = {}, required = [] } = params as { properties?: Record<string, Parameter>; required?: string[] }
+  return Object.entries(properties).map(([name, { type, enum: values, oneOf, default: standard }]) => {
+    const kind = values ? values.map((value) => safeJson(value)).join(' or ') : (type ?? (oneOf ? 'object' : 'JSON'))
+    const rest = standard !== undefined ? `, ${safeJson(standard)} by default` : required.includes(name) ? ', required' : ''
+    return `  ${written(name)}: ${written(kind + rest)}`
+  })
+}
+type Parameter = { type?: string; enum?: unknown[]; oneOf?: unknown[]; default?: unknown }
 
 type Push = { id?: string; template?: string; params?: string; description?: string; state: string; sample?: string }
 
@@ -95,7 +105,7 @@ async function push({ api, print, signal }: Session, file: string | undefined, o
 async function pull({ api, print, signal }: Session, ref: string, { output }: { output?: string }): Promise<void> {
   const reflex = await api().json<Reflex>(route(['reflexes', ref]), { signal })
   const { id, version, code } = reflex
-  if (output !== undefined) writeFileSync(output, code)
+  if (output !== undefined) writeOutput(output, code)
   if (print.json || output !== undefined)
     print.result(output === undefined ? reflex : { id, version, output }, () => [`${id}@${version} is in ${output}.`])
   else print.raw(process.stdout.isTTY ? `${linesOf(code).join('\n')}\n` : code)

@@ -5,11 +5,15 @@ import type { z } from 'zod'
 import type { EvaluationReport } from '../../../src/contract/reports/reflex-report.ts'
 import type { reflexRun } from '../../../src/contract/reflex.ts'
 import { CliError } from '../../lib/cli-error.ts'
+import { cut } from '../../lib/text.ts'
 import { route } from '../pages.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
 import { fields, safeJson, written } from '../table.ts'
 import { fileText, jsonArgument, jsonObject, share } from '../values.ts'
 import { runLocally } from './run-locally.ts'
+
+/** Characters of an action in a line; `--json` has all. */
+const MOST_SHOWN = 100
 
 type Run = z.infer<typeof reflexRun>
 type Test = { context: string; event?: string; expect?: string }
@@ -103,7 +107,7 @@ async function evaluate({ api, print, signal }: Session, ref: string, { scope, w
     ),
     ...disagreements.map(
       ({ event_id, action, decided }) =>
-        `${paint('yellow', '≠')} ${written(event_id)}: it would ${safeJson(action)}; decided ${safeJson(decided)}`,
+        `${paint('yellow', '≠')} ${written(event_id)}: it would ${cut(safeJson(action), MOST_SHOWN)}; decided ${cut(safeJson(decided), MOST_SHOWN)}`,
     ),
     ...errors.map(({ event_id, message }) => `${paint('red', '✗')} ${written(event_id)}: ${written(message)}`),
     ...(truncated ? [paint('dim', 'The window held more contexts than were run.')] : []),

@@ -48,7 +48,8 @@ export function addScope(program: Command): void {
 
 async function show({ api, print, signal }: Session, scope: string): Promise<void> {
   const state = await api().json<State>(route(['scopes', scope]), { signal })
-  const { inbox, turn, waiting_for_model: waiting, outbox, parked, counters, settings } = state
+  const { inbox, turn, waiting_for_model: waiting, outbox, archive, parked, counters, settings } = state
+  const used = Object.entries(counters).filter(([, value]) => value !== 0)
   print.result(state, (paint) => [
     ...fields(
       {
@@ -60,15 +61,15 @@ async function show({ api, print, signal }: Session, scope: string): Promise<voi
         context: counted(state.context.events, 'event'),
         outbox: `${outbox.waiting} waiting${outbox.last_error === null ? '' : `; ${outbox.last_error}`}`,
         parked: parked.length === 0 ? 'nothing' : undefined,
+        archive: archive ? `${counted(archive.files, 'file')}${archive.last_error === null ? '' : `; ${archive.last_error}`}` : undefined,
         sockets: state.sockets,
         log: `${state.last_seq} entries`,
       },
       paint,
     ),
     ...parked.map(({ kind, id, reason }) => paint('red', `parked ${written(kind)} ${written(id)}: ${written(reason)}`)),
-    '',
-    paint('bold', 'Counters'),
-    ...fields(Object.fromEntries(Object.entries(counters).filter(([, value]) => value !== 0)), paint),
+    ...(state.last_seq === 0 ? ['', paint('dim', 'This scope has not received anything: it would begin with these settings.')] : []),
+    ...(used.length > 0 ? ['', paint('bold', 'Counters'), ...fields(Object.fromEntries(used), paint)] : []),
     '',
     paint('bold', 'Settings'),
     ...fields(Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, safeJson(value)])), paint),

@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import type { Trace, TraceSummary } from '../../../src/contract/reports/trace.ts'
 import { UsageError } from '../../lib/cli-error.ts'
@@ -7,10 +6,10 @@ import { duration } from '../../lib/text.ts'
 import { pages, route } from '../pages.ts'
 import { handler, type Session } from '../session.ts'
 import { safeJson, type Column } from '../table.ts'
-import { limitOption, timeOption, wholeNumber } from '../values.ts'
+import { limitOption, timeOption, wholeNumber, writeOutput } from '../values.ts'
 import { traceColour, traceLines } from './draw.ts'
 import { addReplay } from './replay.ts'
-import { standaloneColumns, standaloneTrace, standaloneTraces } from './standalone.ts'
+import { notRecorded, standaloneColumns, standaloneTrace, standaloneTraces } from './standalone.ts'
 
 type Of = { scope?: string }
 
@@ -42,6 +41,7 @@ export function addTrace(program: Command): void {
     .description('Write all that the decisions of a trace were made from as one file')
     .option('--scope <scope>', 'the scope whose log has the trace, if it went through several')
     .option('--output <file>', 'the file; standard output by default')
+    .option('--file <path>', 'refused: the log of a standalone process is not enough to decide again from')
     .action(handler(exported))
   addReplay(trace)
 }
@@ -84,9 +84,14 @@ async function show({ api, print, signal }: Session, id: string, { scope, file, 
   print.result(trace, (paint) => traceLines(trace, { paint, width, details }))
 }
 
-async function exported({ api, print, signal }: Session, id: string, { scope, output }: Of & { output?: string }): Promise<void> {
-  const file = await api().json<Record<string, unknown>>(route(['traces', id, 'export'], { scope }), { signal })
-  if (output === undefined) return print.raw(`${safeJson(file)}\n`)
-  writeFileSync(output, `${JSON.stringify(file)}\n`, { mode: 0o600 })
+async function exported(
+  { api, print, signal }: Session,
+  id: string,
+  { scope, output, file }: Of & { output?: string; file?: string },
+): Promise<void> {
+  if (file !== undefined) throw notRecorded(id, file)
+  const recording = await api().json<Record<string, unknown>>(route(['traces', id, 'export'], { scope }), { signal })
+  if (output === undefined) return print.raw(`${safeJson(recording)}\n`)
+  writeOutput(output, `${JSON.stringify(recording)}\n`)
   print.result({ trace_id: id, output }, () => [`The trace is in ${output}.`])
 }

@@ -5,9 +5,11 @@ import type { ReplayReport } from '../../../src/contract/reports/replay.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import { route } from '../pages.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
+import { isStandaloneFile } from '../standalone-file.ts'
 import { fileText, jsonArgument, jsonObject, positive, timeOption, wholeNumber } from '../values.ts'
 import { replayRange, type Body } from './replay-range.ts'
 import { reportLines } from './replay-report.ts'
+import { notRecorded } from './standalone.ts'
 
 type Changes = {
   set?: string[]
@@ -53,6 +55,7 @@ export function addReplay(trace: Command): void {
 async function replay(session: Session, id: string | undefined, flags: Flags): Promise<Outcome> {
   const body = bodyOf(flags)
   const { scope, since, until } = flags
+  if (flags.file !== undefined && isStandaloneFile(flags.file)) throw notRecorded(id, flags.file)
   if (id !== undefined && flags.file !== undefined) throw new UsageError('Name a trace or a --file, not both.')
   const file = flags.file ?? (id === undefined || TRACE_ID.test(id) ? undefined : id)
   if (since !== undefined) {

@@ -1,6 +1,6 @@
 import type { Span, SpanKind, Trace } from '../../../src/contract/reports/trace.ts'
 import type { LogEntry } from '../../../src/standalone/rows.ts'
-import { CliError } from '../../lib/cli-error.ts'
+import { CliError, UsageError } from '../../lib/cli-error.ts'
 import type { Column } from '../table.ts'
 import { openStandalone, type StandaloneFile } from '../standalone-file.ts'
 
@@ -12,6 +12,13 @@ export const standaloneColumns: Column<StandaloneTrace>[] = [
   { title: 'TRACE', of: ({ trace_id }) => trace_id },
   { title: 'KINDS', of: ({ kinds }) => kinds.join(' ') },
 ]
+
+/** Traces of a standalone process can be read, but not replayed. */
+export const notRecorded = (id: string | undefined, file: string): UsageError =>
+  new UsageError(
+    `${file} belongs to a standalone process: its log does not have all that a decision was made from, so it cannot be exported or replayed.`,
+    `reflex trace show ${id ?? 'ID'} --file ${file} --json prints the entries of a trace.`,
+  )
 
 /** Entries read at a time. */
 const PAGE = 1000
@@ -31,7 +38,7 @@ export async function standaloneTraces(file: string, limit: number): Promise<Sta
   return [...traces.values()].toReversed().slice(0, limit)
 }
 
-function* entriesOf({ log }: StandaloneFile, trace_id?: string): Iterable<LogEntry> {
+export function* entriesOf({ log }: StandaloneFile, trace_id?: string): Iterable<LogEntry> {
   for (let after = 0; ;) {
     const page = log.entries({ after, limit: PAGE, ...(trace_id !== undefined && { trace_id }) })
     if (page.length === 0) return
