@@ -201,7 +201,7 @@ function entryOf(
   { one }: Decision,
   { log, shown: logged }: { log: Log; shown: Set<string> },
 ): NewEntry {
-  const context = shown && !logged.has(shown.hash) && ran ? log.cleanContext(shown.context, shown.json.text) : null
+  const context = shown && !logged.has(shown.hash) && ran ? log.cleanContext(shown.context, shown.json) : null
   if (ran && shown) logged.add(shown.hash)
   const seen = {
     context_hash: ran && shown ? shown.hash : null,

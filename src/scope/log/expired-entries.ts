@@ -1,7 +1,8 @@
 import { iso } from '../../base/time.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
-import { textsOf, type Log, type LogRow } from './log.ts'
+import type { Log, LogRow } from './log.ts'
+import { decoded, linesOf } from './packed.ts'
 
 /** `last`: no row with an entry after this `seq` is deleted, because D1 needs it. */
 type Expiry = { before: number; last: number }
@@ -25,9 +26,10 @@ export class ExpiredEntries {
       const day = iso(row.at).slice(0, 10)
       found.day ||= day
       if (row.at >= before || day !== found.day || size >= bytes) break
-      const texts = textsOf(row)
-      if (row.seq + texts.length - 1 > last) break
-      for (const [index, text] of texts.entries()) {
+      const stored = linesOf(row.entries)
+      if (row.seq + stored.lines.length - 1 > last) break
+      for (const [index, line] of stored.lines.entries()) {
+        const text = decoded(line, stored)
         size += text.length
         found.lines.push({ seq: row.seq + index, text: this.#log.shown(text) })
       }

@@ -1,19 +1,16 @@
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
+import type { ContextJson } from '../../reflexes/context-json.ts'
 import type { Mask } from '../../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Database } from '../storage/database.ts'
-import { pack, unpack, type Packed } from './packed.ts'
+import { decoded, encodedSize, linesOf, rowOf, type Line, type Lines, type Packed } from './packed.ts'
 import { boundedEntry } from './bounded-entry.ts'
 import { Masks } from './masks.ts'
 
 /** A unit of work writes one row, or several of about this size: a row is read as a whole. */
 const ROW_BYTES = 64_000
-/**
- * Separates entries within a row. JSON text holds no line breaks, so a row splits without parsing.
- */
-const SEPARATOR = ',\n'
 
 /** The most entries that one search reads, however few match. */
 const MOST_LOOKED_AT = 20_000
@@ -35,12 +32,12 @@ export class Log {
   readonly #appended: ((entries: readonly NewEntry[]) => void)[] = []
   #last: number
   /** Entries of the open unit of work, which are not in the table yet. */
-  #unwritten: Text[] = []
+  #unwritten: Line[] = []
   /** Entries that the listeners have not received yet. */
   #unannounced: Text[] = []
   #show = ({ text }: { kind: string; text: string }): string => text
-  /** Cached JSON of long values, such as contexts. */
-  readonly #texts = new WeakMap<object, string>()
+  /** Cached JSON of contexts. */
+  readonly #contexts = new WeakMap<object, ContextJson>()
 
   constructor(database: Database, now: () => number, { hider = hidesNothing, mask }: { hider?: SecretHider; mask?: Mask } = {}) {
     this.#database = database
@@ -48,7 +45,7 @@ export class Log {
     this.#hider = hider
     this.masks = new Masks(mask)
     const newest = database.first<LogRow>('SELECT seq, entries FROM log ORDER BY seq DESC LIMIT 1')
-    this.#last = newest ? newest.seq + textsOf(newest).length - 1 : database.read('log_floor', 0)
+    this.#last = newest ? newest.seq + linesOf(newest.entries).lines.length - 1 : database.read('log_floor', 0)
   }
 
   get last(): number {
@@ -68,10 +65,9 @@ export class Log {
     return this.#hider.text(text)
   }
 
-  /** `text` is the value's JSON. */
-  cleanContext(value: object, text: string): unknown {
+  cleanContext(value: object, json: ContextJson): unknown {
     const clean = this.clean(value)
-    if (clean === value) this.#texts.set(value, text)
+    if (clean === value) this.#contexts.set(value, json)
     return clean
   }
 
@@ -97,13 +93,15 @@ export class Log {
     const shown = entries.map((entry) => this.masks.entry(entry))
     const texts = shown.map((entry, index) => {
       const seq = this.#last + 1 + index
-      return { seq, text: this.#hider.text(this.#textOf({ seq, at, ...entry })) }
+      const context = this.#contextOf(entry)
+      const text = this.#hider.text(textOf({ seq, at, ...entry }, context))
+      return { seq, text, ...(context && { shared: context.shared }) }
     })
     this.#last += entries.length
     for (const appended of this.#appended) appended(shown)
-    for (const text of texts) {
-      this.#unwritten.push(text)
-      this.#unannounced.push(text)
+    for (const line of texts) {
+      this.#unwritten.push(line)
+      this.#unannounced.push({ seq: line.seq, text: line.text })
     }
     return first
   }
@@ -123,25 +121,22 @@ export class Log {
     if (this.#unwritten.length === 0) return false
     const entries = this.#unwritten
     this.#unwritten = []
-    let [from, bytes, rest] = [0, 0, counts]
-    for (const [index, { text }] of entries.entries()) {
-      bytes += text.length
+    let [from, bytes, rest, seen] = [0, 0, counts, new Set<string>()]
+    for (const [index, line] of entries.entries()) {
+      bytes += encodedSize(line, seen)
       if (bytes < ROW_BYTES && index < entries.length - 1) continue
       const some = entries.slice(from, index + 1)
       // Bound, not as JSON: SQLite would parse each entry and write it again.
-      const row = `[${some.map((one) => one.text).join(SEPARATOR)}]`
       const sql = 'INSERT INTO log (seq, at, counts, entries) VALUES (?, ?, ?, ?)'
-      this.#database.allHidden(sql, some[0]?.seq ?? 0, this.#now(), rest, pack(row))
-      ;[from, bytes, rest] = [index + 1, 0, null]
+      this.#database.allHidden(sql, some[0]?.seq ?? 0, this.#now(), rest, rowOf(some))
+      ;[from, bytes, rest, seen] = [index + 1, 0, null, new Set()]
     }
     return true
   }
 
-  #textOf(entry: LogEntry): string {
-    const context =
-      'context' in entry && typeof entry.context === 'object' && entry.context !== null ? this.#texts.get(entry.context) : undefined
-    if (context === undefined) return boundedEntry(JSON.stringify(entry), entry)
-    return boundedEntry(`${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":${context}}`, entry)
+  #contextOf(entry: NewEntry): ContextJson | undefined {
+    const context = 'context' in entry ? entry.context : null
+    return typeof context === 'object' && context !== null ? this.#contexts.get(context) : undefined
   }
 
   /** Reads entries between `after` and `before` as JSON text, oldest first. */
@@ -156,10 +151,11 @@ export class Log {
   ): { found: Text[]; reached: number } {
     const found: Text[] = []
     let [size, looked, reached] = [0, 0, after]
-    for (const { seq, text } of this.#from(after + 1)) {
+    for (const { seq, line, row } of this.#from(after + 1)) {
       if (seq >= before || found.length >= limit || size >= bytes || looked >= MOST_LOOKED_AT) break
       ;[looked, reached] = [looked + 1, seq]
-      if (!matches(text)) continue
+      if (!matches(line)) continue
+      const text = decoded(line, row)
       size += byteLength(text)
       found.push({ seq, text: this.shown(text) })
     }
@@ -174,9 +170,9 @@ export class Log {
   /** Entries from `seq` on, at most `most`. */
   entries(seq: number, most: number): LogEntry[] {
     const found: LogEntry[] = []
-    for (const { text } of this.#from(seq)) {
+    for (const { line, row } of this.#from(seq)) {
       if (found.length === most) break
-      found.push(JSON.parse(text) as LogEntry)
+      found.push(JSON.parse(decoded(line, row)) as LogEntry)
     }
     return found
   }
@@ -185,20 +181,21 @@ export class Log {
   ofTrace(trace_id: string, most: number): LogEntry[] {
     const named = `"trace_id":"${trace_id}"`
     const found: LogEntry[] = []
-    for (const { text } of this.#from(0)) {
+    for (const { line, row } of this.#from(0)) {
       if (found.length === most) break
-      if (text.includes(named)) found.push(JSON.parse(this.#show({ kind: kindOf(text), text })) as LogEntry)
+      if (line.includes(named)) found.push(JSON.parse(this.shown(decoded(line, row))) as LogEntry)
     }
     return found.filter((entry) => entry.trace_id === trace_id)
   }
 
-  *#from(first: number): Iterable<Text> {
+  *#from(first: number): Iterable<{ seq: number; line: string; row: Lines }> {
     this.write()
     const sql = 'SELECT seq, entries FROM log WHERE seq >= coalesce((SELECT max(seq) FROM log WHERE seq <= ?1), 0) ORDER BY seq'
-    for (const row of this.#database.each<LogRow>(sql, first)) {
-      for (const [index, text] of textsOf(row).entries()) {
-        const seq = row.seq + index
-        if (seq >= first) yield { seq, text }
+    for (const { seq: start, entries } of this.#database.each<LogRow>(sql, first)) {
+      const row = linesOf(entries)
+      for (const [index, line] of row.lines.entries()) {
+        const seq = start + index
+        if (seq >= first) yield { seq, line, row }
       }
     }
   }
@@ -228,7 +225,10 @@ export function cleanedJson(json: string, log: Pick<Log, 'clean'>): string {
 
 export type LogRow = { seq: number; entries: Packed }
 
-export const textsOf = ({ entries }: LogRow): string[] => unpack(entries).slice(1, -1).split(SEPARATOR)
+function textOf(entry: LogEntry, context: ContextJson | undefined): string {
+  if (context === undefined) return boundedEntry(JSON.stringify(entry), entry)
+  return boundedEntry(`${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":${context.text}}`, entry)
+}
 
 /** Quotes within strings are escaped, so that the first match is the entry's own field. */
 const kindOf = (text: string): string => /"kind":"([^"]*)"/.exec(text)?.[1] ?? ''

@@ -50,7 +50,7 @@ export class ReflexContexts {
       thinking: turn && { since: new Date(turn.since).toISOString() },
     }
     const recent_events = this.#texts(base.recent_events, stored)
-    const json = ContextJson.of(base, { event: stored.text, recent_events: arrayOf(recent_events) })
+    const json = ContextJson.of(base, { event: stored.text, recent_events: arrayOf(recent_events) }, recent_events)
     const seen = (recent_actions: RecentAction[]): Shown =>
       fitted({ ...base, recent_actions }, json.with('recent_actions', JSON.stringify(recent_actions)), recent_events)
     // Share one context among reflexes without recent actions.
