@@ -53,9 +53,15 @@ export type ReplayNote = Omit<Extract<EntryBody, { kind: 'replay-done' }>, 'kind
 
 /**
  * Entries of a trace or of a kind. `related` adds those about events of the trace, of which it may
- * name some, such as turns of other traces.
+ * name some, such as turns of other traces. `contexts`: false if the caller does not read the
+ * contexts of reflexes, which may then be null.
  */
-export type LogFilter = { trace_id?: string | undefined; kind?: string | undefined; related?: readonly string[] }
+export type LogFilter = {
+  trace_id?: string | undefined
+  kind?: string | undefined
+  related?: readonly string[]
+  contexts?: false
+}
 
 /** The client of a socket or stream, in the header `x-reflex-connect`. */
 export type Connect = {

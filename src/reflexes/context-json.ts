@@ -48,9 +48,9 @@ export class ContextJson {
     return [...this.#fields.values(), ...this.#items].filter((json) => json.length >= SHARED)
   }
 
-  /** Replaces the value of a field. */
-  with(name: string, json: string): ContextJson {
-    return new ContextJson(new Map(this.#fields).set(name, json), this.#items)
+  /** Replaces the value of a field. `items` as in `of`. */
+  with(name: string, json: string, items: readonly string[] = []): ContextJson {
+    return new ContextJson(new Map(this.#fields).set(name, json), [...this.#items, ...items])
   }
 
   /** `text` without the large fields, whose names and JSON follow in `late`. */

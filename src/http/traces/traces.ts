@@ -120,7 +120,7 @@ async function entriesOf(
   const logged: Logged[] = []
   let next: number | null = after
   while (next !== null && logged.length < MOST_ENTRIES) {
-    const page = await stub.readLog(next, limits.log_page, before, { trace_id, related })
+    const page = await stub.readLog(next, limits.log_page, before, { trace_id, related, contexts: false })
     logged.push(...page.entries.map((text) => ({ scope, entry: JSON.parse(text) as LogEntry })))
     // Entries in an archive that cannot be read are missing in the tree.
     if (page.unavailable !== undefined || page.next === next) return { logged, truncated: true }

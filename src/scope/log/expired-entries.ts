@@ -2,7 +2,7 @@ import { iso } from '../../base/time.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Log, LogRow } from './log.ts'
-import { decoded, linesOf } from './packed.ts'
+import { decoded, linesOf } from './row.ts'
 
 /** `last`: no row with an entry after this `seq` is deleted, because D1 needs it. */
 type Expiry = { before: number; last: number }

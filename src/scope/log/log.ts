@@ -5,7 +5,8 @@ import type { ContextJson } from '../../reflexes/context-json.ts'
 import type { Mask } from '../../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Database } from '../storage/database.ts'
-import { decoded, encodedSize, linesOf, rowOf, type Line, type Lines, type Packed } from './packed.ts'
+import { addedSize, decoded, linesOf, rowOf, withoutContext, type Line, type Row } from './row.ts'
+import type { Packed } from './packed.ts'
 import { boundedEntry } from './bounded-entry.ts'
 import { Masks } from './masks.ts'
 
@@ -92,10 +93,9 @@ export class Log {
     const at = new Date(this.#now()).toISOString()
     const shown = entries.map((entry) => this.masks.entry(entry))
     const texts = shown.map((entry, index) => {
-      const seq = this.#last + 1 + index
-      const context = this.#contextOf(entry)
-      const text = this.#hider.text(textOf({ seq, at, ...entry }, context))
-      return { seq, text, ...(context && { shared: context.shared }) }
+      const line = lineOf({ seq: this.#last + 1 + index, at, ...entry }, this.#contextOf(entry))
+      const text = this.#hider.text(line.text)
+      return text === line.text ? line : { seq: line.seq, text }
     })
     this.#last += entries.length
     for (const appended of this.#appended) appended(shown)
@@ -123,7 +123,7 @@ export class Log {
     this.#unwritten = []
     let [from, bytes, rest, seen] = [0, 0, counts, new Set<string>()]
     for (const [index, line] of entries.entries()) {
-      bytes += encodedSize(line, seen)
+      bytes += addedSize(line, seen)
       if (bytes < ROW_BYTES && index < entries.length - 1) continue
       const some = entries.slice(from, index + 1)
       // Bound, not as JSON: SQLite would parse each entry and write it again.
@@ -144,10 +144,19 @@ export class Log {
     return this.find(() => true, { after, limit, before, bytes }).found
   }
 
-  /** Like `read`, for the entries that match. `reached` is the last that it looked at. */
+  /**
+   * Like `read`, for the entries that match, which see no contexts. `reached` is the last that it
+   * looked at. `contexts`: false if the caller does not read them.
+   */
   find(
     matches: (text: string) => boolean,
-    { after, limit, before = Number.MAX_SAFE_INTEGER, bytes = limits.page_bytes }: { after: number; limit: number } & Partial<Bounds>,
+    {
+      after,
+      limit,
+      before = Number.MAX_SAFE_INTEGER,
+      bytes = limits.page_bytes,
+      contexts = true,
+    }: { after: number; limit: number; contexts?: boolean | undefined } & Partial<Bounds>,
   ): { found: Text[]; reached: number } {
     const found: Text[] = []
     let [size, looked, reached] = [0, 0, after]
@@ -155,7 +164,7 @@ export class Log {
       if (seq >= before || found.length >= limit || size >= bytes || looked >= MOST_LOOKED_AT) break
       ;[looked, reached] = [looked + 1, seq]
       if (!matches(line)) continue
-      const text = decoded(line, row)
+      const text = contexts ? decoded(line, row) : withoutContext(line, row)
       size += byteLength(text)
       found.push({ seq, text: this.shown(text) })
     }
@@ -188,7 +197,7 @@ export class Log {
     return found.filter((entry) => entry.trace_id === trace_id)
   }
 
-  *#from(first: number): Iterable<{ seq: number; line: string; row: Lines }> {
+  *#from(first: number): Iterable<{ seq: number; line: string; row: Row }> {
     this.write()
     const sql = 'SELECT seq, entries FROM log WHERE seq >= coalesce((SELECT max(seq) FROM log WHERE seq <= ?1), 0) ORDER BY seq'
     for (const { seq: start, entries } of this.#database.each<LogRow>(sql, first)) {
@@ -225,9 +234,13 @@ export function cleanedJson(json: string, log: Pick<Log, 'clean'>): string {
 
 export type LogRow = { seq: number; entries: Packed }
 
-function textOf(entry: LogEntry, context: ContextJson | undefined): string {
-  if (context === undefined) return boundedEntry(JSON.stringify(entry), entry)
-  return boundedEntry(`${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":${context.text}}`, entry)
+function lineOf(entry: LogEntry, context: ContextJson | undefined): Line {
+  const { seq } = entry
+  if (context === undefined) return { seq, text: boundedEntry(JSON.stringify(entry), entry) }
+  const head = `${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":`
+  const whole = `${head}${context.text}}`
+  const text = boundedEntry(whole, entry)
+  return text === whole ? { seq, text, context: { start: head.length, shared: context.shared } } : { seq, text }
 }
 
 /** Quotes within strings are escaped, so that the first match is the entry's own field. */

@@ -51,8 +51,10 @@ export class ReflexContexts {
     }
     const recent_events = this.#texts(base.recent_events, stored)
     const json = ContextJson.of(base, { event: stored.text, recent_events: arrayOf(recent_events) }, recent_events)
-    const seen = (recent_actions: RecentAction[]): Shown =>
-      fitted({ ...base, recent_actions }, json.with('recent_actions', JSON.stringify(recent_actions)), recent_events)
+    const seen = (recent_actions: RecentAction[]): Shown => {
+      const texts = recent_actions.map((action) => JSON.stringify(action))
+      return fitted({ ...base, recent_actions }, json.with('recent_actions', arrayOf(texts), texts), recent_events)
+    }
     // Share one context among reflexes without recent actions.
     let plain: Shown | undefined
     return (recent_actions) => (recent_actions.length === 0 ? (plain ??= seen([])) : seen(recent_actions))

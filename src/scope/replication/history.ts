@@ -47,7 +47,7 @@ export class History {
     const sql = `SELECT ${COLUMNS} FROM archive_files WHERE kind = 'log' AND last_seq > ? AND first_seq < ? ORDER BY last_seq LIMIT 1`
     const file = bucket && database.first<StoredFile>(sql, after, before)
     if (!file) {
-      const { found, reached } = log.find(matches, { after, limit, before })
+      const { found, reached } = log.find(matches, { after, limit, before, contexts: only.contexts })
       return { entries: found.map(({ text }) => text), last_seq: last, next: nextAfter(reached) }
     }
     const read = await this.#read(file)

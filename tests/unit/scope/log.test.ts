@@ -1,11 +1,14 @@
+import * as fc from 'fast-check'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../../src/base/limits.ts'
 import type { NewEntry } from '../../../src/contract/log-entry.ts'
 import type { Database } from '../../../src/scope/storage/database.ts'
 import { Log } from '../../../src/scope/log/log.ts'
+import { ContextJson } from '../../../src/reflexes/context-json.ts'
 import { keyedMask } from '../../../src/traces/keyed-hash.ts'
 import { unpack, type Packed } from '../../../src/scope/log/packed.ts'
+import { linesOf } from '../../../src/scope/log/row.ts'
 import { scopeHead } from '../../../src/scope/log/spans.ts'
 
 const opened = (options: ConstructorParameters<typeof Log>[2] = {}) => {
@@ -29,7 +32,10 @@ const opened = (options: ConstructorParameters<typeof Log>[2] = {}) => {
         entry: JSON.stringify(entry),
       })),
     )
-  return { log, kept }
+  const reopened = () => new Log(database as unknown as Database, () => 0, options)
+  const rows = () => all('SELECT seq, entries FROM log ORDER BY seq').map(({ entries }) => entries as Packed)
+  const forget = (last: number) => all('DELETE FROM log WHERE seq <= ?', last)
+  return { log, kept, reopened, rows, forget }
 }
 const trimmed = (count: number): NewEntry => ({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: 1 })
 const countsIn = (rows: Record<string, unknown>[]) =>
@@ -137,5 +143,75 @@ describe('the log', () => {
     log.write()
     expect(log.last).toBe(count)
     expect(countsIn(kept()).every(([seq, index]) => Number(seq) === Number(index) + 1)).toBe(true)
+  })
+})
+
+/** A context as the reflexes see it, of the last ten of these events. */
+const contextOf = (events: readonly object[]) => {
+  const [event, recent_events] = [events.at(-1)!, events.slice(-10)]
+  const texts = recent_events.map((one) => JSON.stringify(one))
+  const context = { agent_id: 'a', recent_events, event, scratch: { note: 'x'.repeat(40) } }
+  return { context, json: ContextJson.of(context, { event: JSON.stringify(event), recent_events: `[${texts.join()}]` }, texts) }
+}
+const passed = (context: unknown, trace_id = 'c'.repeat(32)) =>
+  ({ ...scopeHead(), trace_id, kind: 'reflex-passed', reason: 'null', error: null, reflex_id: 'r', context }) as unknown as NewEntry
+
+describe('the contexts of a row', () => {
+  const events = fc.array(
+    fc.record({
+      id: fc.uuid(),
+      content: fc.string({ unit: 'binary', maxLength: 60 }),
+      password: fc.option(fc.string(), { nil: undefined }),
+    }),
+    { minLength: 1, maxLength: 30 },
+  )
+  const secret = 'a secret of the deployment'
+  const hider = { finds: (text: string) => text.includes(secret), text: (text: string) => text.replaceAll(secret, '[secret]') }
+
+  test('are read as they were appended, whatever the units, after a restart and after a deletion', () => {
+    const steps = fc.array(fc.constantFrom('unit', 'restart', 'delete', 'secret', 'other', 'quote'), { maxLength: 30 })
+    fc.assert(
+      fc.property(events, steps, (all, between) => {
+        const { log: first, reopened, rows, forget } = opened({ hider: { ...hider, value: <T>(value: T) => value } })
+        let log = first
+        const expected: { seq: number; text: string }[] = []
+        const listen = () => log.listen((entries) => expected.push(...entries))
+        listen()
+        const seen: object[] = []
+        for (const [index, event] of all.entries()) {
+          const step = between[index]
+          seen.push(step === 'secret' ? { ...event, content: secret } : event)
+          if (step === 'quote') log.masks.mayQuote('c'.repeat(32), [{ password: event.content }])
+          const { context, json } = contextOf(seen)
+          log.append([passed(log.cleanContext(context, json)), ...(step === 'other' ? [trimmed(1)] : [])])
+          log.announce()
+          if (step === 'unit' || step === 'restart' || step === 'delete') log.write()
+          if (step === 'restart') {
+            log = reopened()
+            listen()
+          }
+          if (step === 'delete') {
+            const gone = linesOf(rows()[0]!).lines.length
+            forget(expected.splice(0, gone).at(-1)!.seq)
+          }
+        }
+        expect(log.read(0, 1000)).toEqual(expected)
+        for (const { seq, text } of expected) expect(log.entry(seq)).toEqual(JSON.parse(text))
+        expect(log.ofTrace('c'.repeat(32), 1000)).toHaveLength(expected.filter(({ text }) => text.includes('reflex-passed')).length)
+      }),
+    )
+  })
+
+  test('hold each event once', () => {
+    const { log, rows } = opened()
+    const seen: object[] = []
+    for (let index = 0; index < 100; index += 1) {
+      seen.push({ id: crypto.randomUUID(), content: `event ${index}` })
+      const { context, json } = contextOf(seen)
+      log.append([passed(log.cleanContext(context, json))])
+    }
+    log.write()
+    expect(rows()).toHaveLength(1)
+    for (let index = 0; index < 100; index += 1) expect(unpack(rows()[0]!).split(`"event ${index}"`)).toHaveLength(2)
   })
 })
