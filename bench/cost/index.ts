@@ -58,7 +58,12 @@ async function take(env: Env, names: readonly string[]): Promise<Spent> {
   const each = await Promise.all(names.map((name) => scopes.getByName(name).writes()))
   const total = (key: keyof Writes) => each.reduce((sum, writes) => sum + writes[key], 0)
   const scope = { rows: total('rows'), alarms: total('alarms'), bytes: total('bytes'), kept: total('kept') }
-  const taken = { scope, d1: await takeDatabaseWrites(env.DB), ...spent }
+  const d1 = await takeDatabaseWrites(env.DB)
+  const taken = { scope, d1: { ...d1, bytes: d1.bytes - (await queuedBytes(env.DB)) }, ...spent }
   spent = { ...nothing }
   return taken
 }
+
+/** A sent batch is stored until the next sweep: when that runs must not change the figure. */
+const queuedBytes = async (db: D1Database): Promise<number> =>
+  (await db.prepare('SELECT sum(octet_length(events)) AS bytes FROM queued').first<number>('bytes')) ?? 0
