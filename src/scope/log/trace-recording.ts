@@ -27,7 +27,7 @@ export async function recordingOf(parts: Parts, trace_id: string): Promise<Trace
   const old = await history.search<LogEntry>('log', { ids: [trace_id] }, (entry) => entry.trace_id === trace_id)
   const entries = merged([...live, ...old.rows]).slice(0, MOST_ENTRIES)
   if (entries.length === 0) return null
-  return { ...(await recordingWith(parts, entries, old.complete)), contexts: unseenBy(parts, entries) }
+  return { ...(await recordingWith(parts, entries, old.complete)), contexts: await unseenBy(parts, entries) }
 }
 
 /** A part of the log, without secrets, with what its entries name. */
@@ -36,7 +36,12 @@ export async function rangeOf(parts: Parts, { since, after, limit, contexts = fa
   const { entries, next, unavailable } = await parts.history.log(from, Math.min(limit, MOST_ENTRIES))
   const read = entries.map((text) => JSON.parse(text) as LogEntry)
   const recording = await recordingWith(parts, read, unavailable === undefined)
-  return { ...recording, ...(contexts && { contexts: unseenBy(parts, read) }), next, ...(unavailable !== undefined && { unavailable }) }
+  return {
+    ...recording,
+    ...(contexts && { contexts: await unseenBy(parts, read) }),
+    next,
+    ...(unavailable !== undefined && { unavailable }),
+  }
 }
 
 /** The last place in the log that is before a time. Halves the log, whose times only grow. */
@@ -73,7 +78,7 @@ async function recordingWith(parts: Parts, entries: LogEntry[], is_whole: boolea
 }
 
 /** Rebuilds contexts for the events on which no reflex ran. */
-function unseenBy({ recordings }: Parts, entries: readonly LogEntry[]): Record<string, unknown> {
+async function unseenBy({ recordings }: Parts, entries: readonly LogEntry[]): Promise<Record<string, unknown>> {
   const accepted = entries.flatMap(({ kind, event_ids }) => (kind === 'event-accepted' ? event_ids : []))
   return accepted.length === 0 ? {} : recordings.rebuilt(accepted, MOST_CONTEXT_BYTES)
 }

@@ -13,6 +13,8 @@ import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import { shownOf } from './reflex-context.ts'
 
 const MOST_COUNTED = 1000
+/** Contexts that are rebuilt before other callers of the scope get their turn. */
+const MOST_AT_ONCE = 50
 const PAGE_BYTES = 1_000_000
 /** Log entries of a chain per event: an active and a shadow version of each reflex. */
 const MOST_ENTRIES = 2 * limits.chain_length
@@ -25,7 +27,9 @@ type Row = {
   outcome: string | null
   chain_seq: number | null
 }
+type Counted = { at: number; type: string; source: string }
 type Span = { since: number; after: number; limit: number }
+type Shown = { event: Event; at: number; scratch: Record<string, unknown> }
 type Page = { recordings: string[]; next: number | null }
 type Parts = { database: Database; log: Log; agent: () => Agent; toolbox: Toolbox; owned: { readonly ids: readonly string[] } }
 
@@ -47,8 +51,9 @@ export class Recordings {
   read(request: Span): Page {
     const recordings: string[] = []
     let left = PAGE_BYTES
+    const newest = new Newest(this.#parts.database)
     for (const row of this.#rows(request)) {
-      const recording = JSON.stringify(this.#recording(row))
+      const recording = JSON.stringify(this.#recording(row, newest))
       recordings.push(recording)
       left -= byteLength(recording)
       if (left <= 0 || recordings.length === request.limit) return { recordings, next: row.seq }
@@ -63,17 +68,23 @@ export class Recordings {
       limit,
     )
     const rows = this.#rows({ since, after: (first?.seq ?? 1) - 1, limit })
-    return Array.from(rows, (row) => this.#recording(row))
+    const newest = new Newest(this.#parts.database)
+    return Array.from(rows, (row) => this.#recording(row, newest))
   }
 
-  /** Contexts of events that no reflex saw, by event id. At most about `bytes` of JSON. */
-  rebuilt(ids: readonly string[], bytes: number): Record<string, unknown> {
+  /**
+   * Contexts of events that no reflex saw, by event id. At most about `bytes` of JSON. Others may
+   * call the scope meanwhile.
+   */
+  async rebuilt(ids: readonly string[], bytes: number): Promise<Record<string, unknown>> {
     const sql = `SELECT seq, id, payload, accepted_at, outcome, chain_seq FROM events
       WHERE id IN (SELECT value FROM json_each(?1)) AND chain_seq IS NULL AND status <> 'ignored' ORDER BY seq`
     const found: [string, unknown][] = []
+    const newest = new Newest(this.#parts.database)
     let left = bytes
-    for (const row of this.#parts.database.allOf<Row>(ids, sql)) {
-      const { context } = this.#recording(row)
+    for (const [index, row] of this.#parts.database.allOf<Row>(ids, sql).entries()) {
+      if (index % MOST_AT_ONCE === MOST_AT_ONCE - 1) await scheduler.wait(0)
+      const { context } = this.#recording(row, newest)
       left -= byteLength(JSON.stringify(context))
       if (left < 0) break
       found.push([row.id, context])
@@ -90,7 +101,7 @@ export class Recordings {
     )
   }
 
-  #recording({ seq, id, payload, accepted_at, outcome, chain_seq }: Row): Recording {
+  #recording({ seq, id, payload, accepted_at, outcome, chain_seq }: Row, newest: Newest): Recording {
     const logged = chain_seq === null ? null : this.#logged(id, chain_seq)
     const ended = outcome === null ? null : (JSON.parse(outcome) as Outcome)
     const [event, scratch] = [JSON.parse(payload) as Event, ended ? this.#scratch(ended) : {}]
@@ -99,7 +110,7 @@ export class Recordings {
       event_id: id,
       at: new Date(accepted_at).toISOString(),
       source: logged ? 'recorded' : 'rebuilt',
-      context: logged ?? this.#parts.log.clean(this.#rebuilt(seq, { event, at: accepted_at, scratch })),
+      context: logged ?? this.#parts.log.clean(this.#rebuilt(seq, { event, at: accepted_at, scratch }, newest)),
       decision: ended && this.#decision(ended),
     }
   }
@@ -128,13 +139,9 @@ export class Recordings {
     return started?.kind === 'turn-started' && isFields(started.saw.scratch) ? started.saw.scratch : {}
   }
 
-  #rebuilt(seq: number, { event, at, scratch }: { event: Event; at: number; scratch: Record<string, unknown> }): ReflexContext {
+  #rebuilt(seq: number, { event, at, scratch }: Shown, newest: Newest): ReflexContext {
     const { database, agent, owned } = this.#parts
-    const before = database.all<{ at: number; type: string; source: string }>(
-      `SELECT accepted_at AS at, type, source FROM events WHERE seq <= ? AND accepted_at >= ? AND status <> 'ignored' ORDER BY seq DESC LIMIT ${MOST_COUNTED}`,
-      seq,
-      at - WINDOW_MS['10m'],
-    )
+    const before = newest.upTo(seq)
     // Skip events that would not fit into the context.
     const recent = database.all<{ payload: string }>(
       `SELECT payload FROM events WHERE seq IN (SELECT seq FROM
@@ -163,6 +170,28 @@ export class Recordings {
       scratch,
       thinking: null,
     })
+  }
+}
+
+/** The newest events up to a place. The place only rises, so that each event is read once. */
+class Newest {
+  readonly #database: Database
+  #rows: Counted[] = []
+  #read = 0
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  upTo(seq: number): readonly Counted[] {
+    const more = this.#database.all<Counted>(
+      `SELECT accepted_at AS at, type, source FROM events WHERE seq > ? AND seq <= ? AND status <> 'ignored' ORDER BY seq DESC LIMIT ${MOST_COUNTED}`,
+      this.#read,
+      seq,
+    )
+    this.#rows = [...more, ...this.#rows].slice(0, MOST_COUNTED)
+    this.#read = seq
+    return this.#rows
   }
 }
 
