@@ -7,6 +7,7 @@ import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { repository } from '../../cli/lib/wrangler.ts'
 import { ADMIN_KEY, eventually, temporaryState } from './api.ts'
 import { lineTo } from './line.ts'
+import { messageOf } from '../../src/base/error-text.ts'
 import { gate, scriptedModel } from './scripted-model.ts'
 
 const CHROMIUM = '/usr/bin/chromium'
@@ -54,12 +55,15 @@ async function chat(scope: string, name: string, url = server.url): Promise<Page
 const connected = (page: Page): Promise<void> => page.getByText(/^Connected to/).waitFor()
 const talk = (page: Page): Promise<string[]> => page.locator('#talk li').allTextContents()
 /** Until the page shows these messages and no other, each of them whole. */
-const shows = (page: Page, lines: string[]): Promise<boolean> =>
-  eventually(
-    async () => (await page.locator('#talk .streaming').count()) === 0 && JSON.stringify(await talk(page)) === JSON.stringify(lines),
-    `the page shows ${lines.join(' | ')}`,
-    30_000,
-  )
+async function shows(page: Page, lines: string[]): Promise<void> {
+  const isShown = async () =>
+    (await page.locator('#talk .streaming').count()) === 0 && JSON.stringify(await talk(page)) === JSON.stringify(lines)
+  try {
+    await eventually(isShown, `the page shows ${lines.join(' | ')}`, 60_000)
+  } catch (error) {
+    throw new Error(`${messageOf(error)}; it shows ${(await talk(page)).join(' | ')}`, { cause: error })
+  }
+}
 
 async function say(page: Page, content: string): Promise<void> {
   await page.getByLabel('Message').fill(content)
