@@ -92,6 +92,8 @@ export const traceRoutes = resource()
 
 const MOST_SCOPES = 20
 const MOST_ENTRIES = 5000
+/** Files of the archive that cannot be read. */
+const MOST_UNREAD = 16
 /** Entries of a scope's log that are searched for a trace without an event. */
 const NEWEST = 20_000
 /** Entries may follow the end of an event. */
@@ -118,13 +120,14 @@ async function entriesOf(
   const { after, before } = range ?? { after: Math.max(0, (await stub.readLog(0, 0)).last_seq - NEWEST) }
   const related = events.filter((event) => event.scope === scope).map(({ id }) => id)
   const logged: Logged[] = []
-  let next: number | null = after
-  while (next !== null && logged.length < MOST_ENTRIES) {
+  let [next, unread]: [number | null, number] = [after, 0]
+  while (next !== null && logged.length < MOST_ENTRIES && unread < MOST_UNREAD) {
     const page = await stub.readLog(next, limits.log_page, before, { trace_id, related, contexts: false })
     logged.push(...page.entries.map((text) => ({ scope, entry: JSON.parse(text) as LogEntry })))
-    // Entries in an archive that cannot be read are missing in the tree.
-    if (page.unavailable !== undefined || page.next === next) return { logged, truncated: true }
+    // Entries in a file that cannot be read are missing in the tree; the scope may have later ones.
+    if (page.unavailable !== undefined) unread += 1
+    if (page.next === next) return { logged, truncated: true }
     next = page.next
   }
-  return { logged, truncated: next !== null }
+  return { logged, truncated: next !== null || unread > 0 }
 }

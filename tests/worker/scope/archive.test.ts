@@ -118,8 +118,8 @@ describe('the archive', () => {
 
   test('gives an exported trace what the scope has deleted of it', async () => {
     const { scope, stub, records } = await lived('a')
-    const exported = async () =>
-      (await call(`/v1/traces/${records[0]!.event.meta.trace_id}/export?scope=${encodeURIComponent(scope)}`)).body
+    const of = (part: string) => `/v1/traces/${records[0]!.event.meta.trace_id}${part}?scope=${encodeURIComponent(scope)}`
+    const exported = async () => (await call(of('/export'))).body
     const { entries, events, parts } = await exported()
     await inObject(stub, ({ storage }) => storage.sql.exec('UPDATE parts SET at = at - 864000000'))
     await age(stub, 8)
@@ -133,6 +133,10 @@ describe('the archive', () => {
     })
     await sendAndSettle(stub, note(scope, 'again', { meta: records[0]!.event.meta }))
     expect(await exported()).toMatchObject({ complete: false, events: [{ seq: 2 }] })
+    expect((await call(of(''))).body).toMatchObject({ truncated: true })
+    const { body: replayed } = await call(of('/replay'), { json: { mode: 'pinned' } })
+    expect(replayed).toMatchObject({ complete: false, divergences: [] })
+    expect(replayed.compared).toBeGreaterThan(0)
   })
 
   test('writes a file for each day', async () => {
