@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import type { z } from 'zod'
 import { buckets, type Bucket, type statistics } from '../../src/contract/reports/statistics.ts'
 import { metrics } from '../../src/http/operations/statistics-metrics.ts'
-import { UsageError } from '../lib/cli-error.ts'
+import { CliError, UsageError } from '../lib/cli-error.ts'
 import { dollars, duration } from '../lib/text.ts'
 import { route } from './pages.ts'
 import { handler, type Session } from './session.ts'
@@ -37,7 +37,7 @@ export function addStats(program: Command): void {
 }
 
 async function stats({ api, print, signal }: Session, metric: string, { file, ...query }: Query): Promise<void> {
-  if (!Object.hasOwn(metrics, metric)) throw new UsageError(`There is no metric ${metric}.`, 'reflex stats --help lists the metrics.')
+  if (!Object.hasOwn(metrics, metric)) throw new CliError(`There is no metric ${metric}.`, 'reflex stats --help lists the metrics.')
   if (file !== undefined && query.scope !== undefined) throw new UsageError('A file has no scopes: leave out --scope.')
   const answer =
     file !== undefined
