@@ -1,13 +1,22 @@
 import { deploymentHider } from '../../base/secrets.ts'
 import type { AgentRegistry } from '../../agent/registry.ts'
+import type { ReplayChanges } from '../../contract/reports/what-if.ts'
 import type { Env } from '../../env.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { cleanerOf, type ReplayHost } from '../../replay/source.ts'
 import { deploymentMask } from '../../traces/keyed-hash.ts'
+import { plainMask } from '../../traces/redact.ts'
 
-/** The code of this deployment, for a replay. */
-export const hostOf = (env: Env, agents: AgentRegistry): ReplayHost => ({
+/**
+ * The code of this deployment, for a replay. Values that foreign code chooses get no keyed hash:
+ * its caller could compare it with those of the log, and so guess what they hide.
+ */
+export const hostOf = (env: Env, agents: AgentRegistry, is_foreign: boolean): ReplayHost => ({
   agents,
   sandbox: isolateSandbox,
-  cleaner: cleanerOf((value) => deploymentHider(env).value(value), deploymentMask(env)),
+  cleaner: cleanerOf((value) => deploymentHider(env).value(value), is_foreign ? plainMask : deploymentMask(env)),
 })
+
+/** True if a change holds values that its caller chose, such as code. */
+export const isForeign = ({ changes }: { changes?: ReplayChanges | undefined }): boolean =>
+  changes?.reflex_code !== undefined || changes?.manifest !== undefined

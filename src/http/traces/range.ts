@@ -12,7 +12,7 @@ import { guard, instant, json, jsonRequest, jsonText, problems, resource, routes
 import { invalid, refuseInvalid } from '../problems/refusals.ts'
 import { replayFields, resolveChanges } from './changes.ts'
 import { manifestsOf, programsOf } from './export.ts'
-import { hostOf } from './host.ts'
+import { hostOf, isForeign } from './host.ts'
 import { logReplay } from './log-replay.ts'
 
 const route = routes('Traces')
@@ -102,7 +102,7 @@ async function* replaying(c: Caller, asked: Range): Replaying {
       const bases = Object.values(parts).filter(isBasis)
       return resolveChanges(asked, { ...caller, settings: [settings, ...bases.map((basis) => basis.settings)] })
     },
-    host: hostOf(env, agents),
+    host: hostOf(env, agents, isForeign(asked)),
     isLate: () => Date.now() >= ends,
   })
   const { mode, changes_hash, same, changed, unknown, since: first, until } = report

@@ -16,7 +16,7 @@ import { described, plainSchema } from '../body/plain-schema.ts'
 import { invalid, refuseInvalid } from '../problems/refusals.ts'
 import { replayRequest, resolveChanges, type Asked } from './changes.ts'
 import { exportTrace } from './export.ts'
-import { hostOf } from './host.ts'
+import { hostOf, isForeign } from './host.ts'
 import { logReplay } from './log-replay.ts'
 import { scopesOfTrace } from './trace-scope.ts'
 
@@ -107,7 +107,7 @@ export const traceReplayRoutes = resource()
     const { file, ...asked } = askedOf(await c.req.text())
     const opened = await openRecordings(file)
     if (!opened.ok) throw invalid(opened.detail)
-    const reports = await replayAll(opened.recordings, asked, c).catch(unreadable)
+    const reports = await replayAll(opened.recordings, asked, c, true).catch(unreadable)
     return c.json(mergeReports(reports.map(({ report }) => report)), 200)
   })
 
@@ -133,18 +133,24 @@ async function replayAll(
   recordings: readonly Recording[],
   asked: Asked,
   caller: Caller,
+  is_file = false,
 ): Promise<{ scope: string; report: ReplayReport }[]> {
   if (recordings.length > 1 && asked.budget !== undefined)
     throw invalid('The trace went through several scopes, and a budget is for one: name one of them as `scope`.')
   const reports = []
-  for (const recording of recordings) reports.push({ scope: recording.scope, report: await replayOf(recording, asked, caller) })
+  for (const recording of recordings) reports.push({ scope: recording.scope, report: await replayOf(recording, asked, caller, is_file) })
   return reports
 }
 
-async function replayOf(recording: Recording, asked: Asked, { env, var: { agents, principal } }: Caller): Promise<ReplayReport> {
+async function replayOf(
+  recording: Recording,
+  asked: Asked,
+  { env, var: { agents, principal } }: Caller,
+  is_file: boolean,
+): Promise<ReplayReport> {
   const bases = Object.values(recording.parts).filter(isBasis)
   const settings = [recording.settings, ...bases.map((basis) => basis.settings)]
   const resolved = await resolveChanges(asked, { env, agents, principal, scope: recording.scope, settings })
-  const host = hostOf(env, agents)
+  const host = hostOf(env, agents, is_file || isForeign(asked))
   return resolved ? whatIf(recording, resolved, host) : replay(recording, host)
 }

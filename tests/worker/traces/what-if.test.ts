@@ -212,4 +212,13 @@ describe('a what-if', () => {
     ])
     expect(otherwise.unknown.at(-1)).toMatchObject({ reason: expect.stringContaining('not called with this input') })
   })
+
+  test('gives no keyed hash of a value that the changed code chose', async () => {
+    const { scope, id } = await withReflex(replying('hello'))
+    const trace_id = await accept(scope, 'hi')
+    const code = `function reflex(context) { return { action_type: 'set_scratch', key: 'k', value: { password: 'guess' } } }`
+    const report = JSON.stringify(await whatIf(scope, trace_id, { reflex_code: { [id]: code } }))
+    expect(report).toContain('[redacted]')
+    expect(report).not.toMatch(/sha256:|guess/)
+  })
 })
