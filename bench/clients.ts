@@ -1,6 +1,7 @@
 import type { LogEntry } from '../src/contract/log-entry.ts'
 import type { EventRecord } from '../src/contract/event-record.ts'
 import type { Page } from '../src/contract/scope-api.ts'
+import type { RangeProgress, RangeReport } from '../src/contract/reports/replay.ts'
 import type { ScopeState } from '../src/contract/scope.ts'
 import type { Trace } from '../src/contract/reports/trace.ts'
 import type { statistics } from '../src/contract/reports/statistics.ts'
@@ -54,6 +55,17 @@ export function reflexClient(url: string, key: string) {
     exported: (scope: string, trace_id: string) =>
       send(`${url}/v1/traces/${trace_id}/export?scope=${encodeURIComponent(scope)}`, { headers }),
     replay: (file: string) => post(`${url}/v1/replay`, file),
+    async replayRange(scope: string, body: object): Promise<{ progress?: RangeProgress; report?: RangeReport }[]> {
+      const lines = await send(at(scope, '/replay'), {
+        method: 'POST',
+        headers: { ...headers, accept: 'application/x-ndjson' },
+        body: JSON.stringify(body),
+      })
+      return lines
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+    },
     /** With a ticket, as a browser connects: it cannot set a header on a WebSocket. */
     async socketUrl(scope: string): Promise<string> {
       const { ticket } = JSON.parse(await post(at(scope, '/tickets'), '{}'))

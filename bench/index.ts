@@ -18,6 +18,7 @@ import { socket, socketReflex, socketReply, socketTurn } from './figures/socket.
 import { statisticsOfMillion } from './figures/statistics.ts'
 import { longTrace } from './figures/trace.ts'
 import { turnOverhead, turnWithSkills } from './figures/turn.ts'
+import { whatIf } from './figures/what-if.ts'
 import { peerTable, runPeers, type PeerLine } from './peers.ts'
 
 const figures: Figure[] = [
@@ -35,6 +36,7 @@ const figures: Figure[] = [
   turnOverhead,
   turnWithSkills,
   replayOfTurn,
+  whatIf,
   ...sandboxFigures,
   fullInbox,
   longTrace,

@@ -173,3 +173,13 @@ export const deadLetter = z
     dead_lettered_at: time,
   })
   .meta({ id: 'DeadLetter' })
+
+/** `interrupts`: how many turns in a row were interrupted before it. */
+export type InFlight = { turn_id: string; interrupts: number }
+/**
+ * The fate of an event that waits for a turn. `dropped`: it joins the context without one. `waits`:
+ * for the turn in flight. `debounced`: for a quiet time. `starts`: a turn starts, or soon will.
+ */
+export type Arrival = 'no_trigger' | 'dropped' | 'interrupts' | 'waits' | 'debounced' | 'starts'
+/** The turn that was in flight, and what the overlap policy did with the event. */
+export type Meeting = { overlap?: InFlight & { arrival: Arrival } }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Action } from './action.ts'
 import type { Act, Decision, ReflexState } from './reflex.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
-import type { FailedCall, Outcome, OutcomeStatus, TraceMarks } from './event-record.ts'
+import type { FailedCall, Meeting, Outcome, OutcomeStatus, TraceMarks } from './event-record.ts'
 import type { WorkKind } from './scope.ts'
 import type { Schedule } from './schedule.ts'
 
@@ -42,7 +42,7 @@ export type EntryBody =
   /** A request proposed a skill or called a tool: the root of what follows. */
   | { kind: 'call-received'; call: 'skill' | 'tool'; name: string; by: string }
   /** `basis`: hash of the part with agent, deployment and settings. `joined`: the context. */
-  | ({ kind: 'event-accepted'; event_type: string; source: string; via: Via; basis?: string; joined?: false } & TraceMarks)
+  | ({ kind: 'event-accepted'; event_type: string; source: string; via: Via; basis?: string; joined?: false } & Meeting & TraceMarks)
   /** It had not joined the context when it was accepted, and does now. */
   | { kind: 'event-joined' }
   | { kind: 'event-retried'; attempts: number; error: string; due_at: string }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { arrivalOf, type Meeting } from '../agent/overlap.ts'
 import { permit } from '../agent/permit.ts'
 import { Toolbox } from '../agent/toolbox.ts'
 import type { Action } from '../contract/action.ts'
@@ -9,7 +10,7 @@ import type { Filter } from '../core/deps.ts'
 import type { Event } from '../core/event.ts'
 import { relevant } from '../core/filter.ts'
 import { ContextJson } from '../reflexes/context-json.ts'
-import { decide, type Fire, type Perceived, type Situation, type Step } from '../reflexes/decide.ts'
+import { decide, type Decision, type Fire, type Perceived, type Situation, type Step } from '../reflexes/decide.ts'
 import { emptyTrial } from '../reflexes/promotion.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
 import {
@@ -74,6 +75,7 @@ function replayOne(one: Perceiving, around: Around): Fire | null {
       const replayed = { perceived: decision.perceived, error: failure?.error ?? null }
       comparison.compare(accepted, 'filter', { recorded, replayed })
     }
+    if (filtered.known || given.departures) compareArrival(one, decision, around)
     compareSteps(steps, decision.steps, { comparison, clean: host.cleaner(one.settings), accepted })
     return decision.acted
   } catch (error) {
@@ -81,6 +83,35 @@ function replayOne(one: Perceiving, around: Around): Fire | null {
     comparison.cannot(steps[0] ?? accepted, steps.length > 0 ? 'reflex' : 'filter', error.message)
     return null
   }
+}
+
+/** Compares what the overlap policy does with an event that waits for a turn. */
+function compareArrival(one: Perceiving, decision: Decision, { source, host, given, comparison }: Around): void {
+  const { accepted, perceived, steps, settings } = one
+  const acting = steps.find(({ kind, state }) => kind === 'reflex-fired' && state === 'active')
+  const waited = acting?.kind !== 'reflex-fired' || (acting.action.action_type === 'escalate' && !acting.reused)
+  const in_flight = accepted.overlap ?? null
+  const meeting = ({ overlap, agent }: Settings): Meeting => {
+    const { trigger } = host.agents.agentOf(source.scope, agent)
+    return { overlap, has_trigger: trigger !== null, in_flight }
+  }
+  // Only a turn in flight is logged: without one, the policy says what it did.
+  const before = asRecorded(source).basisOf(accepted)?.settings ?? settings
+  const recorded = accepted.overlap?.arrival ?? arrivalOf(decision, meeting(before))
+  if (!given.departures) {
+    if (accepted.overlap) comparison.compare(accepted, 'overlap', { recorded, replayed: arrivalOf(decision, meeting(settings)) })
+    return
+  }
+  const started = in_flight ? source.entriesOf('turn-started').find(({ turn_id }) => turn_id === in_flight.turn_id) : undefined
+  const judged = { accepted, event: perceived, steps }
+  const met = given.departures.met(judged, started)
+  if (typeof met === 'string') return comparison.cannot(accepted, 'overlap', met)
+  const replayed = arrivalOf(decision, { ...meeting(settings), in_flight: met })
+  if (!waited || recorded === null || replayed === null) return
+  const same = recorded === replayed || (in_flight !== null && met === null && recorded === 'waits')
+  if (!same) comparison.compare(accepted, 'overlap', { recorded, replayed })
+  else if (in_flight) comparison.same(accepted, 'overlap')
+  given.departures.arrived(judged, { recorded, replayed: same ? recorded : replayed })
 }
 
 type Verdict = { perceived: 'joined' | 'ignored' | 'failed' | 'unperceived'; error: string | null }

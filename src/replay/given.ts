@@ -1,4 +1,5 @@
 import { parseManifest, type Manifest } from '../skills/manifest/manifest.ts'
+import type { Arrival, InFlight } from '../contract/event-record.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
 import type { ReflexReference } from '../contract/reflex.ts'
 import type { Decision, Link } from '../reflexes/decide.ts'
@@ -24,6 +25,12 @@ export type Departures = {
   carriedOut: (reflex_id: string, idempotence_key: string, steps: readonly ReflexEntry[]) => boolean
   /** Notes a decision. `recorded` is the filters' verdict, `before` gives recorded histories. */
   decided: (judged: Judged, decision: Decision, recorded: { perceived: string; before: (who: string) => History }) => void
+  /** The turn that an event would meet, or null. A text says why it is unknown. */
+  met: (judged: Judged, started: TurnStarted | undefined) => InFlight | string | null
+  /** Notes what the overlap policy did with an event that waits for a turn in both worlds. */
+  arrived: (judged: Judged, arrivals: { recorded: Arrival; replayed: Arrival }) => void
+  /** Why a turn would have had another time, null if it would not. */
+  moved: (started: TurnStarted) => string | null
   /** The turn as it would have started, or null. */
   turn: (started: TurnStarted) => TurnStarted | null
 }

@@ -28,13 +28,15 @@ export async function replayTurns(around: Around, sessions: Sessions): Promise<S
   const { source, given, comparison } = around
   const saved: Saved = { effects: 0, calls: [], duration_ms: 0 }
   for (const recorded of source.entriesOf('turn-started')) {
-    const started = given.departures ? given.departures.turn(recorded) : recorded
+    const moved = given.departures?.moved(recorded) ?? null
+    const started = given.departures && moved === null ? given.departures.turn(recorded) : recorded
     if (!started) {
       comparison.diverge(recorded, 'turn', { path: '', recorded: 'started', replayed: 'not started' })
       save(saved, notStarted(recorded, around))
       continue
     }
     try {
+      if (moved !== null) throw new Unrecorded(moved)
       save(saved, await replayTurn(recordedTurn(started, around), around, sessions))
     } catch (error) {
       if (!(error instanceof Unrecorded)) throw error

@@ -1,6 +1,7 @@
+import { arrivalOf, noTurn, type Meeting } from '../agent/overlap.ts'
 import { oncePer } from '../base/once-per.ts'
 import { parseAction, type Action } from '../contract/action.ts'
-import type { Outcome } from '../contract/event-record.ts'
+import type { Arrival, Outcome } from '../contract/event-record.ts'
 import type { NewEntry, Via } from '../contract/log-entry.ts'
 import { RECENT_EVENTS } from '../reflexes/reflex-context.ts'
 import { historyOf, type Decision, type Fire, type Step } from '../reflexes/decide.ts'
@@ -17,7 +18,7 @@ import type { Lanes } from './effects/wiring.ts'
 
 /** Work to do after decisions commit. */
 export type Next =
-  | { do: 'think'; urgent?: boolean }
+  | { do: 'think'; urgent?: boolean; interrupts?: boolean }
   | { do: 'run-jobs' }
   | ({ do: 'stop-turn' } & Stopped)
   | { do: 'say'; content: string; event_id: string }
@@ -28,20 +29,15 @@ export type ApplyParts = Pick<
 > & {
   actions: Actions
 }
-/**
- * `via` is null for events that are already stored. `no_turn` says why no turn will consider
- * events.
- */
-type How = { via: Via | null; no_turn: string | null }
-type Applied = { decision: Decision; row: Judged; fired_seq: number }
+/** `via` is null for events that are already stored. */
+type How = { via: Via | null; meeting: Meeting }
+type Applied = { decision: Decision; row: Judged; fired_seq: number; arrival: Arrival | null }
 
-/**
- * Writes decisions in one unit: the log, the inbox, the context, settlements, trials and actions.
- */
-export function apply(unit: Unit, decisions: readonly Decision[], { via, no_turn }: How, parts: ApplyParts): Next[] {
+/** Writes decisions in one unit: log, inbox, context, settlements, trials and actions. */
+export function apply(unit: Unit, decisions: readonly Decision[], { via, meeting }: How, parts: ApplyParts): Next[] {
   const { inbox, settlement } = parts
   const basis = via ? parts.basis(unit) : null
-  const applied = decisions.map((decision) => record(unit, decision, { via, no_turn, basis }, parts))
+  const applied = decisions.map((decision) => record(unit, decision, { via, meeting, basis }, parts))
   const rows = applied.map(({ row }) => row)
   if (via) inbox.insert(unit, rows)
   else
@@ -57,7 +53,7 @@ export function apply(unit: Unit, decisions: readonly Decision[], { via, no_turn
   retryFailed(unit, decisions, parts)
   const next = applied.flatMap((one) => act(unit, one, parts))
   const waits = rows.some(({ status, in_context }) => in_context && status === 'pending')
-  return waits ? [...next, { do: 'think' }] : next
+  return waits ? [...next, { do: 'think', interrupts: applied.some(({ arrival }) => arrival === 'interrupts') }] : next
 }
 
 const RETRIED: ReadonlySet<Decision['perceived']> = new Set(['failed', 'unperceived'])
@@ -66,14 +62,15 @@ const RETRIED: ReadonlySet<Decision['perceived']> = new Set(['failed', 'unpercei
 function record(
   unit: Unit,
   decision: Decision,
-  { via, no_turn, basis }: How & { basis: string | null },
-  { log, log_parts, memory, records, proving }: ApplyParts,
+  { via, meeting, basis }: How & { basis: string | null },
+  { log, log_parts, memory, records, proving, agent }: ApplyParts,
 ): Applied {
   const { one, steps, acted, perceived, consumed } = decision
   const { event } = one
   const ran = steps.some((step) => step.ran)
   log.masks.mayQuote(event.meta.trace_id, ran ? [...memory.live.events.slice(-RECENT_EVENTS), event] : [event])
   const in_context = perceived === 'joined' && !consumed
+  const arrival = arrivalOf(decision, meeting)
   if (via)
     unit.log({
       ...headOf(event),
@@ -84,6 +81,7 @@ function record(
       ...marksOf(event.meta),
       ...(basis !== null && { basis }),
       ...(!in_context && { joined: false as const }),
+      ...(arrival && meeting.in_flight && { overlap: { ...meeting.in_flight, arrival } }),
     })
   else if (in_context) unit.log({ ...headOf(event), kind: 'event-joined' })
   const shown = new Set<string>()
@@ -99,8 +97,13 @@ function record(
   if (in_context) memory.add(one)
   if (acted && !acted.reused && acted.action.action_type === 'set_scratch') memory.setScratch(unit, acted.action.key, acted.action.value)
   const fired_seq = seqs[steps.findIndex(({ fire }) => fire === acted)] ?? 0
-  const row = { stored: one, in_context, chain_seq: seqs[0] ?? null, ...stateAfter(decision, { fired_seq, no_turn }) }
-  return { decision, row, fired_seq }
+  const row = {
+    stored: one,
+    in_context,
+    chain_seq: seqs[0] ?? null,
+    ...stateAfter(decision, { fired_seq, no_turn: noTurn(arrival, agent().name) }),
+  }
+  return { decision, row, fired_seq, arrival }
 }
 
 /** The code that ran, for replays: a deleted reflex stays as long as the log that names it. */
@@ -228,9 +231,7 @@ function entryOf(
 
 type Reason = NonNullable<Step['passed']>['reason']
 
-/**
- * `reflex-passed, reason: error` would read as if a test had passed. `null` needs no explanation.
- */
+/** Without it, `reflex-passed, reason: error` would read as if a test had passed. */
 function meaningOf(reason: Reason): { detail?: string } {
   if (reason === 'null') return {}
   if (reason === 'error' || reason === 'limit' || reason === 'invalid_action')
@@ -239,9 +240,7 @@ function meaningOf(reason: Reason): { detail?: string } {
   return { detail: 'the reflex did not run: the event continued' }
 }
 
-/**
- * Redacted fields of an action are hidden; an action that would no longer parse is logged as it is.
- */
+/** Hides redacted fields, unless the action would no longer parse. */
 function cleaned(log: Log, action: Action): Action {
   const shown = log.clean(action)
   if (shown === action) return action

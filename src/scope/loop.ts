@@ -1,3 +1,4 @@
+import type { Meeting } from '../agent/overlap.ts'
 import type { Via } from '../contract/log-entry.ts'
 import type { Accepted } from '../contract/scope-api.ts'
 import type { Event } from '../core/event.ts'
@@ -98,19 +99,19 @@ export class Loop {
     reflex_sync.touch()
     if (next.some((one) => one.do === 'run-jobs')) jobs.run()
     const thinks = next.filter((one) => one.do === 'think')
-    if (thinks.some(({ urgent }) => urgent)) turns.escalate()
-    else if (thinks.length > 0) turns.arrived()
+    const [urgent, interrupts] = [thinks.some((one) => one.urgent), thinks.some((one) => one.interrupts)]
+    if (thinks.length > 0) turns.arrived({ urgent, interrupts })
   }
 
   /** Decides on events in order, and applies each part before a decision that changes the chain. */
   #react(unit: Unit, events: readonly Stored[], via: Via | null): Next[] {
     const { situation, memory } = this.#parts
     const next: Next[] = []
-    const no_turn = this.#noTurn()
+    const meeting = this.#meeting()
     let [rest, fuel_left] = [events, FUEL_PER_BATCH]
     while (rest.length > 0) {
       const { decisions, fuel } = decide(rest, situation(unit.now, fuel_left))
-      next.push(...apply(unit, decisions, { via, no_turn }, this.#parts))
+      next.push(...apply(unit, decisions, { via, meeting }, this.#parts))
       rest = rest.slice(decisions.length)
       fuel_left = fuel
     }
@@ -118,11 +119,9 @@ export class Loop {
     return next
   }
 
-  /** Why no turn will consider these events; null if one may. */
-  #noTurn(): string | null {
+  #meeting(): Meeting {
     const { agent, settings, turns } = this.#parts
-    if (agent().trigger === null) return `agent ${agent().name} has no trigger`
-    return settings().overlap === 'drop' && turns.current ? 'a turn was in flight, and the overlap policy is drop' : null
+    return { overlap: settings().overlap, has_trigger: agent().trigger !== null, in_flight: turns.inFlight }
   }
 
   async #perceiveCarefully(): Promise<void> {

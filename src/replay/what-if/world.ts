@@ -1,5 +1,6 @@
 import { isJsonFields, sameJson } from '../../base/json.ts'
 import type { Action } from '../../contract/action.ts'
+import type { Arrival, InFlight } from '../../contract/event-record.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { ReflexReference } from '../../contract/reflex.ts'
 import type { EffectChange } from '../../contract/reports/what-if.ts'
@@ -38,6 +39,10 @@ export class World implements Departures {
   readonly #fates = new Map<number, Fate>()
   /** Events whose reflex would not emit what it emitted. */
   readonly #silent = new Set<string>()
+
+  /** Turns that would have been interrupted, and events whose turn would start at another time. */
+  readonly #interrupted = new Set<string>()
+  readonly #late = new Set<number>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -97,6 +102,29 @@ export class World implements Departures {
       joined: [at_once.joined && !at_once.consumed, decision.perceived === 'joined' && !(now && consumes(now.action))],
       waits,
     })
+  }
+
+  met({ accepted: { overlap }, event: { seq } }: Judged, started: Started | undefined): InFlight | string | null {
+    if (!overlap) return null
+    const is_known = !this.#interrupted.has(overlap.turn_id) && (!started || this.moved(started) === null)
+    if (is_known) return !started || this.turn(started) ? overlap : null
+    this.#late.add(seq)
+    return 'the turn in flight would have ended or started at another time'
+  }
+
+  arrived({ accepted, event: { seq } }: Judged, { recorded, replayed }: { recorded: Arrival; replayed: Arrival }): void {
+    if (recorded === replayed) return
+    const [was, now] = [starts(recorded), starts(replayed)]
+    // A turn that is not interrupted keeps the events that a later one considered.
+    if ((was && now) || recorded === 'interrupts') this.#late.add(seq)
+    else if (now) this.#parts.cannot(accepted, 'turn', 'a turn would consider this event, which none did when it was recorded')
+    this.#remember({ at: accepted.seq, seq, joined: [true, true], waits: [was, now] })
+    if (replayed === 'interrupts' && accepted.overlap) this.#interrupted.add(accepted.overlap.turn_id)
+  }
+
+  moved({ turn_id, considered }: Started): string | null {
+    if (this.#interrupted.has(turn_id)) return 'the overlap policy would have interrupted the turn'
+    return seqsIn(considered).some((seq) => this.#late.has(seq)) ? 'the overlap policy would have started the turn at another time' : null
   }
 
   turn(started: Started): Started | null {
@@ -185,6 +213,7 @@ export class World implements Departures {
   }
 }
 
+const starts = (arrival: Arrival): boolean => arrival !== 'dropped' && arrival !== 'no_trigger'
 const consumes = (action: Action): boolean => action.consume === true && action.action_type !== 'escalate'
 const waitsAfter = (action: Action | undefined): boolean => action === undefined || action.action_type === 'escalate'
 const whoOf = ({ reflex_id, version, state }: Fired): string => (state === 'shadow' ? `${reflex_id}@${version}` : reflex_id)

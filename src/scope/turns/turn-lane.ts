@@ -1,3 +1,4 @@
+import type { InFlight } from '../../contract/event-record.ts'
 import type { Requested } from '../../contract/log-entry.ts'
 import type { AgentDeps } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
@@ -5,6 +6,7 @@ import { withDeadline } from '../../base/deadline.ts'
 import { inBackground, mapStack, tellFailure } from '../log/failures.ts'
 import type { Turn } from './turn.ts'
 import type { Ending } from '../../agent/turn-ending.ts'
+import { MOST_INTERRUPTS } from '../../agent/overlap.ts'
 import { HEARTBEAT_MS, TurnClaims } from './claims.ts'
 import { TurnLedger, type LedgerParts } from './ledger.ts'
 import { endingOf, endingOfError, endingWithCalls } from '../../agent/turn-ending.ts'
@@ -14,8 +16,6 @@ import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** Minimum time between an interrupted turn's start and the next: a burst interrupts few. */
 const INTERRUPT_GAP_MS = 20
-/** Maximum number of interruptions in a row. */
-const MOST_INTERRUPTS = 10
 
 type Parts = LedgerParts &
   Pick<Reflexes, 'scope' | 'env' | 'alarm'> & {
@@ -59,6 +59,10 @@ export class Turns {
 
   get current(): Turn | null {
     return this.#current
+  }
+
+  get inFlight(): InFlight | null {
+    return this.#current && { turn_id: this.#current.turn_id, interrupts: this.#interrupts }
   }
 
   /** True if a turn is running or about to start. */
@@ -114,15 +118,10 @@ export class Turns {
     }, this.#gap())
   }
 
-  arrived(): void {
-    if (this.#current && this.#parts.settings().overlap === 'interrupt' && this.#interrupts < MOST_INTERRUPTS)
-      this.#interruptNow(this.#current)
-    this.consider()
-  }
-
-  /** Starts a turn for a reflex, ignoring the debounce. */
-  escalate(): void {
-    this.#urgent = true
+  /** `urgent`: for a reflex, ignoring the debounce. `interrupts`: as the overlap policy decided. */
+  arrived({ urgent, interrupts }: { urgent: boolean; interrupts: boolean }): void {
+    if (interrupts && this.#current) this.#interruptNow(this.#current)
+    if (urgent) this.#urgent = true
     this.consider()
   }
 

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { SettingsPatch } from '../../../src/contract/settings/settings.ts'
 import { call } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
-import { freshScope, logOf, note, stubOf } from '../../support/scopes.ts'
-import { ask, behaviours, effects } from '../../support/test-agents.ts'
+import { freshScope, logOf, note, stubOf, until } from '../../support/scopes.ts'
+import { ask, behaviours, effectGates, effects } from '../../support/test-agents.ts'
 import { propose, skill, twoSteps } from '../../support/two-step-skill.ts'
 
 const pathOf = (scope: string, trace_id: string) => `/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`
@@ -26,6 +26,21 @@ async function withReflex(code: string, patch: SettingsPatch = {}) {
   const { id } = await createVersion({ code })
   await stubOf(scope).configure({ reflexes: [{ id }], ...patch }, 'a test')
   return { scope, id }
+}
+/** The second event arrives while the turn on the first calls a tool. */
+async function overlapping(overlap: SettingsPatch['overlap']) {
+  const scope = freshScope()
+  await stubOf(scope).configure({ overlap }, 'a test')
+  behaviours.set(scope, async (_context, deps) => deps.call('act', { text: 'one' }))
+  const gate = Promise.withResolvers<void>()
+  effectGates.set(scope, gate.promise)
+  const [first, second] = [note(scope, 'first'), note(scope, 'second')]
+  await stubOf(scope).accept([first], 'http')
+  await until(async () => (await logOf(stubOf(scope))).some(({ kind }) => kind === 'effect-started'), 'the turn runs')
+  await stubOf(scope).accept([second], 'http')
+  gate.resolve()
+  await stubOf(scope).outcomes([first.id, second.id], 10_000)
+  return { scope, first: first.meta.trace_id, second: second.meta.trace_id }
 }
 const nothing = 'function reflex(context) { return null }'
 const calling = `function reflex({ event }) { return { action_type: 'call_tool', tool: 'act', args: { text: event.text } } }`
@@ -146,6 +161,51 @@ describe('a what-if', () => {
     expect(unasked.spent).toBeUndefined()
     const one = await whatIf(scope, trace_id, { settings: { redact: ['said'] }, model: 'offline' }, { budget: { calls: 1 } })
     expect(one).toMatchObject({ ...unchanged, spent: { calls: 0 } })
+  })
+
+  test.each([
+    ['queue', 'drop', { recorded: 'waits', replayed: 'dropped' }, { turns: 1, reasons: [] }],
+    [
+      'queue',
+      'interrupt',
+      { recorded: 'waits', replayed: 'interrupts' },
+      { turns: 0, reasons: [expect.stringContaining('at another time')] },
+    ],
+    [
+      'drop',
+      'queue',
+      { recorded: 'dropped', replayed: 'waits' },
+      { turns: 0, reasons: [expect.stringContaining('a turn would consider this event')] },
+    ],
+    [
+      'interrupt',
+      'drop',
+      { recorded: 'interrupts', replayed: 'dropped' },
+      { turns: 0, reasons: [expect.stringContaining('at another time')] },
+    ],
+  ] as const)('shows the events that another overlap policy treats otherwise: %s, then %s', async (was, now, difference, follows) => {
+    const { scope, second } = await overlapping(was)
+    const [same, report] = [
+      await whatIf(scope, second, { settings: { overlap: was } }),
+      await whatIf(scope, second, { settings: { overlap: now } }),
+    ]
+    expect(same.divergences).toEqual([])
+    const of = (kind: string) => report.divergences.filter((one: { kind: string }) => one.kind === kind)
+    expect(of('overlap')).toMatchObject([{ path: '', ...difference }])
+    const reasons = [...new Set(report.unknown.map(({ reason }: { reason: string }) => reason))]
+    expect({ turns: of('turn').length, reasons }).toEqual(follows)
+  })
+
+  test('does not know the turn that another overlap policy would have interrupted', async () => {
+    const { scope, first } = await overlapping('queue')
+    const { body } = await call(`/v1/scopes/${encodeURIComponent(scope)}/replay`, {
+      json: { since: '2020-01-01T00:00:00Z', mode: 'what_if', changes: { settings: { overlap: 'interrupt' } } },
+    })
+    expect(body.decisions).toMatchObject({ overlap: { same: 0, changed: 1, unknown: 0 }, turn: { same: 0, changed: 0, unknown: 2 } })
+    expect(body.examples).toMatchObject([{ kind: 'overlap', alike: 1 }])
+    const alone = await whatIf(scope, first, { settings: { overlap: { debounce: { quiet_ms: 20, max_ms: 100 } } } })
+    expect(alone.divergences).toMatchObject([{ kind: 'overlap', recorded: 'starts', replayed: 'debounced' }])
+    expect(alone.unknown).toMatchObject([{ kind: 'turn', reason: expect.stringContaining('at another time') }])
   })
 
   test('takes an exported file, also a large and compressed one', async () => {
