@@ -43,6 +43,8 @@ export type TraceRecording = {
   /** Contexts of events on which no reflex ran, as one would have been shown, by event id. */
   contexts?: Record<string, unknown>
 }
+/** `contexts`: also those of events on which no reflex ran, which takes longer. */
+export type OfTrace = { trace_id: string; contexts: boolean }
 /** At most `limit` entries after a place, or from a time (ms) on. */
 export type LogRange = { since: number; after: number | null; limit: number; contexts?: boolean }
 /** Entries of all traces. `next` and `unavailable` are those of LogRead. */
@@ -116,7 +118,7 @@ export interface ScopeApi {
    * JSON of the TraceRecording of a trace, or of null if the log does not name it; or JSON of a
    * RangeRecording.
    */
-  recording(of: string | LogRange): Promise<string>
+  recording(of: OfTrace | LogRange): Promise<string>
   /** Logs that a replay of this scope was made. `by` is a name. */
   replayed(note: ReplayNote, by: string, trace?: TraceContext): Promise<void>
   event(id: string): Promise<EventRecord | null>

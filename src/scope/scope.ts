@@ -65,8 +65,8 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return this.#parts.history.log(after, limit, before, only)
   }
 
-  async recording(of: string | api.LogRange) {
-    return JSON.stringify(await (typeof of === 'string' ? recordingOf(this.#parts, of) : rangeOf(this.#parts, of)))
+  async recording(of: api.OfTrace | api.LogRange) {
+    return JSON.stringify(await ('trace_id' in of ? recordingOf(this.#parts, of) : rangeOf(this.#parts, of)))
   }
 
   async event(id: string) {

@@ -27,6 +27,10 @@ export const replayFields = {
 export type Asked = { mode: 'pinned' | 'what_if'; changes?: ReplayChanges | undefined; budget?: ReplayBudget | undefined }
 export const replayRequest = z.strictObject(replayFields)
 
+/** True if reflexes may run on events on which none ran when they were recorded. */
+export const showsMore = ({ changes: { reflexes, reflex_code, settings } = {} }: Asked): boolean =>
+  [reflexes, reflex_code, settings?.reflexes].some((change) => change !== undefined)
+
 type Replaying = { env: Env; agents: AgentRegistry; principal: Principal; scope: string; settings: readonly Settings[] }
 
 /** The changes with the code and the model that they name; null if the mode is `pinned`. */

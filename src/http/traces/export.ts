@@ -1,28 +1,28 @@
 import { reflexes, skills } from '../../artifacts/kinds.ts'
 import { hashJson, jsonValue, sha256 } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
-import type { TraceRecording } from '../../contract/scope-api.ts'
+import type { OfTrace, TraceRecording } from '../../contract/scope-api.ts'
 import type { Env } from '../../env.ts'
 import { RECORDING_SCHEMA, seal, type RecordedProgram, type Recording } from '../../replay/recording.ts'
 import { storeOf } from '../../store/store.ts'
 import { notFound } from '../problems/refusals.ts'
 
 /** A recording for each scope whose log still has the trace. */
-export async function exportTrace(env: Env, scopes: readonly string[], trace_id: string): Promise<Recording[]> {
-  const found = await Promise.all(scopes.map((scope) => exportFrom(env, scope, trace_id)))
+export async function exportTrace(env: Env, scopes: readonly string[], of: OfTrace): Promise<Recording[]> {
+  const found = await Promise.all(scopes.map((scope) => exportFrom(env, scope, of)))
   const recordings = found.filter((recording) => recording !== null)
-  if (recordings.length === 0) throw notFound(`The log of ${scopes.join(', ')} has no trace ${trace_id}.`)
+  if (recordings.length === 0) throw notFound(`The log of ${scopes.join(', ')} has no trace ${of.trace_id}.`)
   if (recordings.length === found.length) return recordings
   return Promise.all(recordings.map(({ sha256: _sha256, ...recording }) => seal({ ...recording, complete: false })))
 }
 
 /** Everything that the trace's decisions were made from, with the code and manifests they name. */
-async function exportFrom(env: Env, scope: string, trace_id: string): Promise<Recording | null> {
-  const recorded = jsonValue(await env.SCOPE.getByName(scope).recording(trace_id)) as TraceRecording | null
+async function exportFrom(env: Env, scope: string, of: OfTrace): Promise<Recording | null> {
+  const recorded = jsonValue(await env.SCOPE.getByName(scope).recording(of)) as TraceRecording | null
   if (recorded === null) return null
   const [programs, manifests] = await Promise.all([programsOf(env, recorded), manifestsOf(env, recorded)])
   const settings_hash = await hashJson(recorded.settings)
-  return seal({ schema: RECORDING_SCHEMA, trace_id, ...recorded, settings_hash, programs, manifests })
+  return seal({ schema: RECORDING_SCHEMA, trace_id: of.trace_id, ...recorded, settings_hash, programs, manifests })
 }
 
 /** Takes a program or manifest out of the log's parts, if its content matches its hash. */

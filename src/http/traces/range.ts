@@ -10,7 +10,7 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { guard, instant, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { invalid, refuseInvalid } from '../problems/refusals.ts'
-import { replayFields, resolveChanges } from './changes.ts'
+import { replayFields, resolveChanges, showsMore } from './changes.ts'
 import { manifestsOf, programsOf } from './export.ts'
 import { hostOf, isForeign } from './host.ts'
 import { logReplay } from './log-replay.ts'
@@ -84,7 +84,7 @@ async function* replaying(c: Caller, asked: Range): Replaying {
   const caller = callerOf(c)
   const { env, agents, scope } = caller
   const recorded: Pick<ScopeApi, 'recording'> = env.SCOPE.getByName(scope)
-  const contexts = asked.changes?.reflexes !== undefined || asked.changes?.reflex_code !== undefined
+  const contexts = showsMore(asked)
   const [since, ends] = [Date.parse(asked.since), Date.now() + MOST_MS]
   const report = yield* replayRange({
     scope,

@@ -14,7 +14,7 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes } from '../describe/describe.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { invalid, refuseInvalid } from '../problems/refusals.ts'
-import { replayRequest, resolveChanges, type Asked } from './changes.ts'
+import { replayRequest, resolveChanges, showsMore, type Asked } from './changes.ts'
 import { exportTrace } from './export.ts'
 import { hostOf, isForeign } from './host.ts'
 import { logReplay } from './log-replay.ts'
@@ -88,14 +88,14 @@ export const traceReplayRoutes = resource()
   .openapi(exported, async (c) => {
     const { trace_id } = c.req.valid('param')
     const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
-    const found = await exportTrace(c.env, scopes, trace_id)
+    const found = await exportTrace(c.env, scopes, { trace_id, contexts: true })
     return jsonText<z.infer<typeof recording>>(JSON.stringify(await bundle(trace_id, found)))
   })
   .openapi(replayed, async (c) => {
     const { trace_id } = c.req.valid('param')
     const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
-    const found = await exportTrace(c.env, scopes, trace_id)
     const asked = refuseInvalid({ target: 'json', ...replayRequest.safeParse(jsonValue(await c.req.text()) ?? {}) })
+    const found = await exportTrace(c.env, scopes, { trace_id, contexts: showsMore(asked) })
     const reports = await replayAll(found, asked, c)
     for (const { scope, report } of reports) {
       const { mode, changes_hash, compared, changed, unknown } = report

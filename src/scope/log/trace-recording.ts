@@ -1,5 +1,5 @@
 import type { LogEntry } from '../../contract/log-entry.ts'
-import type { LogRange, RangeRecording, TraceRecording } from '../../contract/scope-api.ts'
+import type { LogRange, OfTrace, RangeRecording, TraceRecording } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
 import { iso } from '../../base/time.ts'
 import type { Database } from '../storage/database.ts'
@@ -21,13 +21,14 @@ type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings
  * The scope's part of a trace, without secrets; null if its log does not name the trace. What
  * retention has deleted comes from the archive. The scope is read first: rows may move meanwhile.
  */
-export async function recordingOf(parts: Parts, trace_id: string): Promise<TraceRecording | null> {
+export async function recordingOf(parts: Parts, { trace_id, contexts }: OfTrace): Promise<TraceRecording | null> {
   const { log, history } = parts
   const live = log.ofTrace(trace_id, MOST_ENTRIES)
   const old = await history.search<LogEntry>('log', { ids: [trace_id] }, (entry) => entry.trace_id === trace_id)
   const entries = merged([...live, ...old.rows]).slice(0, MOST_ENTRIES)
   if (entries.length === 0) return null
-  return { ...(await recordingWith(parts, entries, old.complete)), contexts: await unseenBy(parts, entries) }
+  const recording = await recordingWith(parts, entries, old.complete)
+  return { ...recording, ...(contexts && { contexts: await unseenBy(parts, entries) }) }
 }
 
 /** A part of the log, without secrets, with what its entries name. */
