@@ -82,6 +82,9 @@ export default defineConfig(async () => ({
     // A line for each file. The output of a test is printed where the test fails.
     silent: 'passed-only' as const,
     slowTestThreshold: 600_000,
+    // A line that the runtime prints while its worker stops belongs to no test.
+    onUnhandledError: ({ name, message }: { name?: string | undefined; message: string }) =>
+      name !== 'EnvironmentTeardownError' || !message.includes('onUserConsoleLog'),
     coverage: {
       provider: 'istanbul' as const,
       include: ['src/**/*.ts'],

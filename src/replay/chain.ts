@@ -32,9 +32,13 @@ type Perceiving = { accepted: Accepted; perceived: Perceived; steps: ReflexEntry
 /** The fire of a reflex that acted, by what the replay decided. `entry` records it. */
 export type Acted = { fire: Fire; event: Event; settings: Settings; entry: LogEntry }
 
+/** `decided`: the ids of events on which the replay decided; on the others it could not. */
+export type Chains = { acted: Acted[]; decided: Set<string> }
+
 /** Replays what the scope's filters and reflexes decided on each event of the trace. */
-export function replayChains(around: Around): Acted[] {
+export function replayChains(around: Around): Chains {
   const acted: Acted[] = []
+  const decided = new Set<string>()
   const { source, given, comparison } = around
   for (const accepted of source.entriesOf('event-accepted')) {
     const found = source.eventOf(accepted.event_ids[0] ?? '')
@@ -49,23 +53,30 @@ export function replayChains(around: Around): Acted[] {
     const gone = given.departures?.absent({ accepted, event: found, steps })
     if (gone != null) {
       comparison.diverge(accepted, 'event', { path: '', recorded: 'accepted', replayed: gone })
+      decided.add(event.id)
       continue
     }
-    const fire = replayOne({ accepted, perceived, steps, settings }, around)
+    const again = replayOne({ accepted, perceived, steps, settings }, around)
+    if (!again) continue
+    decided.add(event.id)
+    const { fire } = again
     const entry = steps.find(({ kind, reflex_id }) => kind === 'reflex-fired' && reflex_id === fire?.version.id) ?? accepted
     if (fire) acted.push({ fire, event, settings, entry })
   }
-  return acted
+  return { acted, decided }
 }
 
-/** The fire that acts, if any. */
-function replayOne(one: Perceiving, around: Around): Fire | null {
+/** The fire that acts, if any. Null if the recording lacks what it takes to decide. */
+function replayOne(one: Perceiving, around: Around): { fire: Fire | null } | null {
   const { host, given, comparison } = around
   const { accepted, perceived, steps } = one
   const recorded = perceivedAs(one, around)
   const filtered = { known: true }
   try {
-    const { decisions } = decide([perceived], situationOf(one, around, { recorded, filtered }))
+    if (host.fuel.left <= 0) throw new Unrecorded('the reflexes of this replay used up what they may compute: replay a shorter range')
+    const situation = situationOf(one, around, { recorded, filtered })
+    const { decisions, fuel } = decide([perceived], situation)
+    host.fuel.left -= situation.fuel - fuel
     const [decision] = decisions
     if (!decision) throw new Unrecorded('nothing was decided')
     const { failure } = decision
@@ -77,7 +88,7 @@ function replayOne(one: Perceiving, around: Around): Fire | null {
     }
     if (filtered.known || given.departures) compareArrival(one, decision, around)
     compareSteps(steps, decision.steps, { comparison, clean: host.cleaner(one.settings), accepted })
-    return decision.acted
+    return { fire: decision.acted }
   } catch (error) {
     if (!(error instanceof Unrecorded)) throw error
     comparison.cannot(steps[0] ?? accepted, steps.length > 0 ? 'reflex' : 'filter', error.message)

@@ -6,7 +6,7 @@ import { ACTED, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '.
 import { agreedIn } from '../reflexes/agreement.ts'
 import type { Fire, LaneWork } from '../reflexes/decide.ts'
 import { agentRoles, ownText } from '../skills/session/owner.ts'
-import type { Acted } from './chain.ts'
+import type { Acted, Chains } from './chain.ts'
 import type { Around } from './given.ts'
 import { OUTSIDE } from './recorded-chain.ts'
 import { Unrecorded } from './report.ts'
@@ -19,9 +19,10 @@ type Doing = Acted & { ended: ActionEnded; clean: (value: unknown) => unknown }
 const MOST_ATTEMPTS = 5
 
 /** Replays the actions of reflexes that fired: tool calls, events, skills, replies and notes. */
-export async function replayActions(around: Around, acted: readonly Acted[], sessions: Sessions): Promise<void> {
+export async function replayActions(around: Around, chains: Chains, sessions: Sessions): Promise<void> {
   const { source, host, given, comparison } = around
-  compareAtOnce(around, acted)
+  const { acted } = chains
+  compareAtOnce(around, chains)
   compareTrials(around)
   for (const one of acted) {
     const { fire, event, settings, entry } = one
@@ -49,9 +50,13 @@ const isOf = ({ event_ids, reflex_id }: LogEntry & { reflex_id: unknown }, event
   event_ids[0] === event_id && reflex_id === version.id
 
 /** Replies and notes on the scratch are made in the unit of the decision. */
-function compareAtOnce({ source, host, comparison }: Around, acted: readonly Acted[]): void {
+function compareAtOnce({ source, host, comparison }: Around, { acted, decided }: Chains): void {
   for (const entry of source.entriesOf('reply-sent', 'scratch-set')) {
     if (entry.reflex_id === null) continue
+    if (!decided.has(entry.event_ids[0] ?? '')) {
+      comparison.cannot(entry, 'action', 'the decision of its reflex could not be made again')
+      continue
+    }
     const one = acted.find(({ fire, event }) => isOf(entry, event.id, fire))
     const recorded = entry.kind === 'reply-sent' ? { content: entry.content } : { key: entry.key, value: entry.value }
     comparison.compare(entry, 'action', { recorded, replayed: one ? host.cleaner(one.settings)(outputOf(one.fire)) : null })

@@ -10,6 +10,8 @@ import { Unrecorded } from './report.ts'
 export type ReplayHost = {
   agents: AgentRegistry
   sandbox: () => Sandbox
+  /** Fuel that reflexes may still use in this request. */
+  fuel: { left: number }
   /** Masks what the log masks, so that a replayed value compares with a recorded one. */
   cleaner: (settings: Settings) => (value: unknown) => unknown
 }

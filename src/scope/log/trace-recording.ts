@@ -23,12 +23,24 @@ type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings
  */
 export async function recordingOf(parts: Parts, { trace_id, contexts }: OfTrace): Promise<TraceRecording | null> {
   const { log, history } = parts
-  const live = log.ofTrace(trace_id, MOST_ENTRIES)
+  const live = await liveEntries(log, trace_id)
   const old = await history.search<LogEntry>('log', { ids: [trace_id] }, (entry) => entry.trace_id === trace_id)
   const entries = merged([...live, ...old.rows]).slice(0, MOST_ENTRIES)
   if (entries.length === 0) return null
   const recording = await recordingWith(parts, entries, old.complete)
   return { ...recording, ...(contexts && { contexts: await unseenBy(parts, entries) }) }
+}
+
+/** Lets other calls of the scope run between the parts of its log. */
+async function liveEntries(log: Parts['log'], trace_id: string): Promise<LogEntry[]> {
+  const found: LogEntry[] = []
+  for (let after: number | null = 0; after !== null && found.length < MOST_ENTRIES;) {
+    const { entries, next } = log.ofTrace(trace_id, after)
+    found.push(...entries)
+    after = next
+    if (after !== null) await scheduler.wait(0)
+  }
+  return found
 }
 
 /** A part of the log, without secrets, with what its entries name. */

@@ -192,7 +192,7 @@ describe('the contexts of a row', () => {
         }
         expect(log.read(0, 1000)).toEqual(expected)
         for (const { seq, text } of expected) expect(log.entry(seq)).toEqual(JSON.parse(text))
-        expect(log.ofTrace('c'.repeat(32), 1000)).toHaveLength(expected.filter(({ text }) => text.includes('reflex-passed')).length)
+        expect(log.ofTrace('c'.repeat(32), 0).entries).toHaveLength(expected.filter(({ text }) => text.includes('reflex-passed')).length)
       }),
     )
   })

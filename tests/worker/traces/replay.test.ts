@@ -2,11 +2,15 @@ import { generateText } from 'ai'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
 import { hashJson } from '../../../src/base/json.ts'
+import { buildRegistry } from '../../../src/agent/registry.ts'
 import { newSpanId, newTraceId } from '../../../src/core/event.ts'
+import { hostOf } from '../../../src/http/traces/host.ts'
+import { openRecordings } from '../../../src/replay/recording.ts'
+import { replay } from '../../../src/replay/replay.ts'
 import { call, problem } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
 import { propose, skill, twoSteps } from '../../support/two-step-skill.ts'
-import { ask, behaviours, effectGates, effects } from '../../support/test-agents.ts'
+import { ask, behaviours, effectGates, effects, testAgent } from '../../support/test-agents.ts'
 import { crash, freshScope, inObject, logOf, note, stubOf, until } from '../../support/scopes.ts'
 
 const replayed = async (scope: string, trace_id: string) =>
@@ -94,6 +98,22 @@ describe('a pinned replay', () => {
   test('fires a reflex like the scope did', async () => {
     const { scope } = await withReflex(replying('hello'))
     expect(await replayed(scope, await accept(scope, 'hi'))).toMatchObject({ ...same, compared: 3 })
+  })
+
+  test('takes reflexes as unknown once the request has used up its fuel', async () => {
+    const { scope } = await withReflex(replying('hello'))
+    const { text } = await exported(scope, await accept(scope, 'hi'))
+    const opened = await openRecordings(text)
+    const [recording] = opened.ok ? opened.recordings : []
+    const host = { ...hostOf(env, buildRegistry([testAgent]), false), fuel: { left: 1 } }
+    expect(await replay(recording!, host)).toMatchObject(same)
+    expect(await replay(recording!, host)).toMatchObject({
+      divergences: [],
+      unknown: expect.arrayContaining([
+        expect.objectContaining({ kind: 'reflex', reason: expect.stringContaining('used up what they may compute') }),
+        expect.objectContaining({ kind: 'action', reason: expect.stringContaining('could not be made again') }),
+      ]),
+    })
   })
 
   test('holds a reflex back by its cooldown, and passes where its action was refused', async () => {
