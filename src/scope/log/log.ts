@@ -188,7 +188,7 @@ export class Log {
     return found
   }
 
-  /** The entries of a trace, oldest first, among some entries after `after`; `next` is where the rest begins. */
+  /** Entries of a trace in a part of the log, oldest first; the next part is after `next`. */
   ofTrace(trace_id: string, after: number): { entries: LogEntry[]; next: number | null } {
     const named = `"trace_id":"${trace_id}"`
     const entries: LogEntry[] = []
