@@ -88,11 +88,11 @@ export class Log {
     this.#appended.push(appended)
   }
 
-  /** Appends entries for `Unit.log`. Returns the `seq` of the first. */
-  append(entries: readonly NewEntry[]): number {
+  /** Appends entries for `Unit.log`, at the time of the unit. Returns the `seq` of the first. */
+  append(entries: readonly NewEntry[], now = this.#now()): number {
     const first = this.#last + 1
     if (entries.length === 0) return first
-    const at = new Date(this.#now()).toISOString()
+    const at = new Date(now).toISOString()
     const shown = entries.map((entry) => this.masks.entry(entry))
     const texts = shown.map((entry, index) => {
       const line = lineOf({ seq: this.#last + 1 + index, at, ...entry }, this.#contextOf(entry))

@@ -33,7 +33,7 @@ export class Deferred {
 type Buffered = { changes: () => StateChange[] }
 type UnitParts = {
   database: Database
-  log: EntryWriter & { append(entries: readonly NewEntry[]): number; announce(): void }
+  log: EntryWriter & { append(entries: readonly NewEntry[], now: number): number; announce(): void }
   counters: Counters
   buffered: readonly Buffered[]
   deferred: Pick<Deferred, 'flush'>
@@ -136,7 +136,7 @@ export class Unit {
 
   /** Appends to the log. Returns the `seq` of the first entry. */
   log(...entries: NewEntry[]): number {
-    return this.#open.log.append(entries)
+    return this.#open.log.append(entries, this.now)
   }
 
   count(changes: Partial<Counts>): void {

@@ -116,6 +116,17 @@ describe('a replay of a time range', () => {
     })
   })
 
+  test('finds the entries of a unit of work at one time, so that no part of the log ends within it', async () => {
+    const scope = freshScope()
+    const { id } = await createVersion({ code: replying('hello') })
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'a test')
+    const events = Array.from({ length: 100 }, (_, index) => note(scope, `n${index}`))
+    await stubOf(scope).accept(events, 'http')
+    const times = (await logOf(stubOf(scope))).filter(({ event_ids }) => event_ids.length === 1).map(({ at }) => at)
+    expect(times).toHaveLength(400)
+    expect(new Set(times).size).toBe(1)
+  })
+
   test('is limited to its times', async () => {
     const { scope } = await busyScope()
     const until = new Date(Date.now() + 60_000).toISOString()
