@@ -1,32 +1,15 @@
-import type { JsonFields } from '../base/json.ts'
+import type { Teacher } from '../contract/reports/certificate.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
+import type { Act } from './skills/trace.ts'
 
 /** Where a decision was made. */
 export type Place = { project?: string; env?: string; toolset?: string; repo?: string; agent: string; agent_version: string }
-
-/** The slow path that decided. A certificate holds for one teacher only. */
-export type Teacher = {
-  by: 'model' | 'person' | 'pull'
-  agent_version: string
-  model: string
-  prompt_hash: string
-  tools_hash: string
-  settings_revision: number
-}
 
 /** The part of a reflex's context that a decision can depend on. */
 export type Saw = Pick<ReflexContext, 'event' | 'recent_events' | 'window' | 'scratch' | 'recent_actions'>
 
 /** `name`: the tool, the skill or the event's type. A reply has the input `{content}`. */
-export type EpisodeAct = {
-  kind: 'tool' | 'reply' | 'skill' | 'emit'
-  name: string
-  input: JsonFields
-  output?: unknown
-  ok: boolean
-  cost_usd: number
-  duration_ms: number
-}
+export type EpisodeAct = Act & { kind: 'tool' | 'reply' | 'skill' | 'emit' }
 
 /** One decision of the slow path, with what it was decided from. */
 export type Episode = {

@@ -2,10 +2,10 @@ import type { SettingsPatch } from '../../src/contract/settings/settings.ts'
 import { call } from '../support/http.ts'
 import { useTool } from '../support/mcp.ts'
 import { mcpAnswer, outside } from '../support/mock-fetch.ts'
+import { overlapping } from '../support/overlap.ts'
 import { createVersion, replying } from '../support/reflexes.ts'
 import { HOST, server } from '../support/scope-with-remote-tools.ts'
 import { evict, hurry, logOf, note, stubOf, until } from '../support/scopes.ts'
-import { effectGates } from '../support/test-agents.ts'
 import { propose, skill } from '../support/two-step-skill.ts'
 
 /** Makes one trace and gives its id, with the trigger of its name in `behaviours.ts`. */
@@ -53,20 +53,8 @@ const filtered = (text: string): Scenario => ({
   },
 })
 
-/** The second of two events, which arrives while the turn on the first calls a tool. */
-const overlapping = (overlap: SettingsPatch['overlap']): Scenario => ({
-  async run(scope) {
-    await configured(scope, { overlap })
-    const gate = Promise.withResolvers<void>()
-    effectGates.set(scope, gate.promise)
-    const [first, second] = [note(scope, 'first'), note(scope, 'second')]
-    await stubOf(scope).accept([first], 'http')
-    await until(async () => (await logOf(stubOf(scope))).some(({ kind }) => kind === 'effect-started'), 'the turn runs')
-    await stubOf(scope).accept([second], 'http')
-    gate.resolve()
-    await stubOf(scope).outcomes([first.id, second.id], 10_000)
-    return second.meta.trace_id
-  },
+const withOverlap = (overlap: SettingsPatch['overlap']): Scenario => ({
+  run: async (scope) => (await overlapping(scope, overlap)).second,
 })
 
 /** A tick that came due, in one case three intervals ago: the missed ones become one. */
@@ -187,10 +175,10 @@ export const scenarios: Record<string, Scenario> = {
   'turn-skill': proposing({}),
   'turn-skill-tools': proposing({}, { skill_protocol: 'tools' }),
   'turn-skill-refused': proposing({ policy: { allow_roles: ['nobody'] } }),
-  'overlap-dropped': overlapping('drop'),
-  'overlap-queued': overlapping('queue'),
-  'overlap-interrupted': overlapping('interrupt'),
-  'overlap-debounced': overlapping({ debounce: { quiet_ms: 20, max_ms: 100 } }),
+  'overlap-dropped': withOverlap('drop'),
+  'overlap-queued': withOverlap('queue'),
+  'overlap-interrupted': withOverlap('interrupt'),
+  'overlap-debounced': withOverlap({ debounce: { quiet_ms: 20, max_ms: 100 } }),
   timer: { run: ticked },
   'timer-missed': { run: (scope) => ticked(scope, 3 * 3600) },
   pull: { run: pulled },

@@ -7,6 +7,9 @@ import { scopeName } from '../../core/event.ts'
 import { requires, scopeParam, scopeQuery, type AuthEnv } from '../auth/middleware.ts'
 import { fileBody, jsonBody, optionalJsonBody, reportBody } from '../body/json-body.ts'
 
+/** Typed as a string: zod-openapi's types would infer a JSON response from the literal. */
+export const NDJSON: string = 'application/x-ndjson'
+
 export const resource = () => new OpenAPIHono<AuthEnv>()
 
 /** Describes routes under one tag. `at` is a method and a path. */

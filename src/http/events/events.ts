@@ -5,7 +5,7 @@ import { coversScope } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { enqueue } from '../../events/enqueue.ts'
 import { findEvent, listEvents, replayEvents } from '../../store/events.ts'
-import { guard, instant, json, problemJson, problems, resource, routes } from '../describe/describe.ts'
+import { NDJSON, guard, instant, json, problemJson, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules, readEvents } from '../body/parse-events.ts'
@@ -15,8 +15,6 @@ import { storeOf } from '../../store/store.ts'
 import { withoutSecretFields } from '../../traces/keyed-hash.ts'
 
 const route = routes('Events')
-/** Typed as any string: zod-openapi's types would infer a JSON response from the literal. */
-const NDJSON: string = 'application/x-ndjson'
 
 const publish = route('post /v1/events', 'publishEvents', 'Send events to any scopes through the queue', {
   description:

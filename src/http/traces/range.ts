@@ -8,7 +8,7 @@ import { isBasis } from '../../replay/what-if/changes.ts'
 import { replayRange } from '../../replay/what-if/range.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
-import { guard, instant, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
+import { NDJSON, guard, instant, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { invalid, refuseInvalid } from '../problems/refusals.ts'
 import { replayFields, resolveChanges, showsMore } from './changes.ts'
 import { manifestsOf, programsOf } from './export.ts'
@@ -16,8 +16,6 @@ import { hostOf, isForeign } from './host.ts'
 import { logReplay } from './log-replay.ts'
 
 const route = routes('Traces')
-/** Typed as any string: zod-openapi's types would infer a JSON response from the literal. */
-const NDJSON: string = 'application/x-ndjson'
 const MOST_ENTRIES = 200_000
 /** Longer requests end with a cursor. */
 const MOST_MS = 60_000

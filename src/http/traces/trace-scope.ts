@@ -4,7 +4,8 @@ import { storeOf } from '../../store/store.ts'
 import { callsOfTraces, eventsOfTraces } from '../../store/traces.ts'
 import { demandCoverage, invalid, notFound } from '../problems/refusals.ts'
 
-const MOST_SCOPES = 20
+/** Scopes that one answer about a trace covers. */
+export const MOST_SCOPES = 20
 
 /** The scopes whose logs have the trace: the named one, or those of its events and calls. */
 export async function scopesOfTrace(

@@ -12,8 +12,8 @@ import type { Logged } from '../../traces/node.ts'
 import { buildTrace } from '../../traces/tree.ts'
 import { guard, instant, json, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
-
 import { demandCoverage, notFound } from '../problems/refusals.ts'
+import { MOST_SCOPES } from './trace-scope.ts'
 
 const route = routes('Traces')
 
@@ -90,7 +90,6 @@ export const traceRoutes = resource()
     return c.json(built, 200)
   })
 
-const MOST_SCOPES = 20
 const MOST_ENTRIES = 5000
 /** Files of the archive that cannot be read. */
 const MOST_UNREAD = 16

@@ -7,6 +7,7 @@ import type { EffectChange } from '../../contract/reports/what-if.ts'
 import { historyOf, type Decision, type Link } from '../../reflexes/decide.ts'
 import type { History } from '../../reflexes/history.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
+import { placesIn, toRanges } from '../../traces/ranges.ts'
 import type { Departures, Judged } from '../given.ts'
 import type { ReflexEntry } from '../recorded-chain.ts'
 
@@ -124,7 +125,7 @@ export class World implements Departures {
 
   moved({ turn_id, considered }: Started): string | null {
     if (this.#interrupted.has(turn_id)) return 'the overlap policy would have interrupted the turn'
-    return seqsIn(considered).some((seq) => this.#late.has(seq)) ? 'the overlap policy would have started the turn at another time' : null
+    return placesIn(considered).some((seq) => this.#late.has(seq)) ? 'the overlap policy would have started the turn at another time' : null
   }
 
   turn(started: Started): Started | null {
@@ -135,12 +136,12 @@ export class World implements Departures {
       if (fate.joined[0] && !fate.joined[1]) gone.add(fate.seq)
       if (!fate.joined[0] && fate.joined[1] && fate.at < started.seq) more.push(fate.seq)
     }
-    const waits = seqsIn(considered).filter((seq) => this.#fates.get(seq)?.waits[1] ?? true)
+    const waits = placesIn(considered).filter((seq) => this.#fates.get(seq)?.waits[1] ?? true)
     if (waits.length === 0) return null
     const scratch = this.#written(saw.scratch as Record<string, unknown>, started.seq)
-    const seqs = seqsIn(saw.seqs)
+    const seqs = placesIn(saw.seqs)
     const seen = [...new Set([...seqs.filter((seq) => !gone.has(seq)), ...more])].toSorted((one, other) => one - other)
-    return { ...started, considered: rangesOf(waits), saw: { ...saw, scratch, count: seen.length, seqs: rangesOf(seen) } }
+    return { ...started, considered: toRanges(waits), saw: { ...saw, scratch, count: seen.length, seqs: toRanges(seen) } }
   }
 
   #changeActs(accepted: LogEntry, event_id: string, { was, now }: { was: Fired | null; now: Decision['acted'] }): void {
@@ -219,16 +220,3 @@ const waitsAfter = (action: Action | undefined): boolean => action === undefined
 const whoOf = ({ reflex_id, version, state }: Fired): string => (state === 'shadow' ? `${reflex_id}@${version}` : reflex_id)
 const nameOf = (id: string, { idempotence_key }: Action): string | null =>
   idempotence_key === undefined ? null : `${id} ${idempotence_key}`
-
-const seqsIn = (ranges: readonly [number, number][]): number[] =>
-  ranges.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, index) => first + index))
-
-function rangesOf(seqs: readonly number[]): [number, number][] {
-  const ranges: [number, number][] = []
-  for (const seq of seqs) {
-    const last = ranges.at(-1)
-    if (last && last[1] === seq - 1) last[1] = seq
-    else ranges.push([seq, seq])
-  }
-  return ranges
-}

@@ -5,7 +5,7 @@ import type { PastContext } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
 import type { History } from '../replication/history.ts'
 import type { Ground } from '../storage/wiring.ts'
-import { placesIn, toRanges } from './ranges.ts'
+import { placesIn, toRanges } from '../../traces/ranges.ts'
 
 /** Entries that are read at a time, and at most, back to one that has the whole context. */
 const CHUNK = 1000

@@ -8,7 +8,7 @@ import { scopeHead } from '../log/spans.ts'
 import type { Database } from '../storage/database.ts'
 import type { ContextRows } from '../inbox/context-rows.ts'
 import type { Claimed, Stored } from '../inbox/event-row.ts'
-import { toRanges } from './ranges.ts'
+import { toRanges } from '../../traces/ranges.ts'
 import type { Unit } from '../storage/unit.ts'
 
 export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from 'uuid'
 import { newSpanId } from '../../core/event.ts'
-import { toRanges } from '../context/ranges.ts'
+import { toRanges } from '../../traces/ranges.ts'
 import type { EffectLane } from '../effects/effect-lane.ts'
 import { together, type Work } from '../upkeep/guard.ts'
 import type { Settlement } from '../inbox/settlement.ts'

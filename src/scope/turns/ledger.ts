@@ -1,5 +1,5 @@
 import type { Requested, TurnEnd } from '../../contract/log-entry.ts'
-import { toRanges } from '../context/ranges.ts'
+import { toRanges } from '../../traces/ranges.ts'
 import { together } from '../upkeep/guard.ts'
 import type { Parking } from '../inbox/parking.ts'
 import type { Proving } from '../reflexes/shadow.ts'

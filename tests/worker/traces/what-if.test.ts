@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { SettingsPatch } from '../../../src/contract/settings/settings.ts'
 import { call } from '../../support/http.ts'
+import { overlapping } from '../../support/overlap.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
-import { freshScope, logOf, note, stubOf, until } from '../../support/scopes.ts'
-import { ask, behaviours, effectGates, effects } from '../../support/test-agents.ts'
+import { freshScope, logOf, note, stubOf } from '../../support/scopes.ts'
+import { ask, behaviours, effects } from '../../support/test-agents.ts'
 import { propose, skill, twoSteps } from '../../support/two-step-skill.ts'
 
 const pathOf = (scope: string, trace_id: string) => `/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`
@@ -27,20 +28,10 @@ async function withReflex(code: string, patch: SettingsPatch = {}) {
   await stubOf(scope).configure({ reflexes: [{ id }], ...patch }, 'a test')
   return { scope, id }
 }
-/** The second event arrives while the turn on the first calls a tool. */
-async function overlapping(overlap: SettingsPatch['overlap']) {
+async function withOverlap(overlap: SettingsPatch['overlap']) {
   const scope = freshScope()
-  await stubOf(scope).configure({ overlap }, 'a test')
   behaviours.set(scope, async (_context, deps) => deps.call('act', { text: 'one' }))
-  const gate = Promise.withResolvers<void>()
-  effectGates.set(scope, gate.promise)
-  const [first, second] = [note(scope, 'first'), note(scope, 'second')]
-  await stubOf(scope).accept([first], 'http')
-  await until(async () => (await logOf(stubOf(scope))).some(({ kind }) => kind === 'effect-started'), 'the turn runs')
-  await stubOf(scope).accept([second], 'http')
-  gate.resolve()
-  await stubOf(scope).outcomes([first.id, second.id], 10_000)
-  return { scope, first: first.meta.trace_id, second: second.meta.trace_id }
+  return { scope, ...(await overlapping(scope, overlap)) }
 }
 const nothing = 'function reflex(context) { return null }'
 const calling = `function reflex({ event }) { return { action_type: 'call_tool', tool: 'act', args: { text: event.text } } }`
@@ -184,7 +175,7 @@ describe('a what-if', () => {
       { turns: 0, reasons: [expect.stringContaining('at another time')] },
     ],
   ] as const)('shows the events that another overlap policy treats otherwise: %s, then %s', async (was, now, difference, follows) => {
-    const { scope, second } = await overlapping(was)
+    const { scope, second } = await withOverlap(was)
     const [same, report] = [
       await whatIf(scope, second, { settings: { overlap: was } }),
       await whatIf(scope, second, { settings: { overlap: now } }),
@@ -197,7 +188,7 @@ describe('a what-if', () => {
   })
 
   test('does not know the turn that another overlap policy would have interrupted', async () => {
-    const { scope, first } = await overlapping('queue')
+    const { scope, first } = await withOverlap('queue')
     const { body } = await call(`/v1/scopes/${encodeURIComponent(scope)}/replay`, {
       json: { since: '2020-01-01T00:00:00Z', mode: 'what_if', changes: { settings: { overlap: 'interrupt' } } },
     })

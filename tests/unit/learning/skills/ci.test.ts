@@ -7,18 +7,13 @@ import { mine } from '../../../../src/learning/skills/mine.ts'
 import { costOf, sumOf } from '../../../../src/learning/skills/trace.ts'
 import { parseManifest, type Manifest } from '../../../../src/skills/manifest/manifest.ts'
 import { times } from './build-trace.ts'
-import { deployment, deployTools, otherTurns } from './deployments.ts'
+import { compileOptions, deployment } from './deployments.ts'
 
 const turns = times(12, deployment)
 const [pattern] = mine(turns).patterns
 if (!pattern) throw new Error('no pattern was found')
 const result = compilePattern(pattern, {
-  tools: deployTools,
-  others: otherTurns,
-  owner: 'learner',
-  roles: ['operator'],
-  parser_model: 'small',
-  previous: null,
+  ...compileOptions,
 })
 if (!result.ok) throw new Error(result.reason)
 const { manifest, cases } = result

@@ -8,15 +8,10 @@ import type { Trace } from '../../../../src/learning/skills/trace.ts'
 import type { Manifest } from '../../../../src/skills/manifest/manifest.ts'
 import { compilePlan, resolveStep } from '../../../../src/skills/plan/compile.ts'
 import { call, times, trace } from './build-trace.ts'
-import { deployment, deployTools, otherTurns } from './deployments.ts'
+import { compileOptions, deployment } from './deployments.ts'
 
 const options = (fields: Partial<CompileOptions> = {}): CompileOptions => ({
-  tools: deployTools,
-  others: otherTurns,
-  owner: 'learner',
-  roles: ['operator'],
-  parser_model: 'small',
-  previous: null,
+  ...compileOptions,
   ...fields,
 })
 

@@ -47,3 +47,12 @@ export const otherTurns: readonly Trace[] = times(12, (n) =>
     blackboard: { ctx: { window: 'closed' }, env: {}, work: {}, policy: {} },
   }),
 )
+
+export const compileOptions = {
+  tools: deployTools,
+  others: otherTurns,
+  owner: 'learner',
+  roles: ['operator'],
+  parser_model: 'small',
+  previous: null,
+}
