@@ -89,10 +89,11 @@ export class Masks {
 
   /** Masks in the texts of an entry, not in what identifies it. */
   entry(entry: NewEntry): NewEntry {
-    const { finds, text } = this.#traces.size === 0 ? hidesNothing : this.of(entry.trace_id)
-    if (!finds(JSON.stringify(entry))) return entry
+    const hider = this.of(entry.trace_id)
+    // Most traces redact nothing: their entries, which may be long, are not written out to search.
+    if (hider === hidesNothing || !hider.finds(JSON.stringify(entry))) return entry
     const path: (string | number)[] = []
     const isKept = () => IDENTIFIES.test(String(path.findLast((name) => typeof name === 'string')))
-    return mapJson(entry, (value) => (typeof value === 'string' && !isKept() ? text(value) : value), { path }) as NewEntry
+    return mapJson(entry, (value) => (typeof value === 'string' && !isKept() ? hider.text(value) : value), { path }) as NewEntry
   }
 }
