@@ -41,7 +41,7 @@ describe('the consumer', () => {
     ]
     expect((await deliver('reflex-events', bodies)).explicitAcks).toHaveLength(3)
     expect((await deliver('reflex-events', bodies.slice(0, 1))).explicitAcks).toHaveLength(1)
-    expect(await stubOf(one).outcomes([a.id, b.id], 5000)).toMatchObject({ settled: true })
+    expect(await stubOf(one).outcomes([a.id, b.id], 15_000)).toMatchObject({ settled: true })
     expect((await stubOf(one).state()).counters).toMatchObject({ accepted: 2, duplicates: 1 })
   })
 

@@ -60,7 +60,7 @@ describe('a turn', () => {
       expect((await stub.state()).inbox.delayed).toBe(1)
       await hurry(stub)
     }
-    expect(await stub.outcomes([id!], 5000)).toMatchObject({
+    expect(await stub.outcomes([id!], 15_000)).toMatchObject({
       records: [{ status: 'dead_lettered', error: expect.stringContaining('10 times') }],
     })
   })
@@ -169,7 +169,10 @@ describe('a turn', () => {
     await stub.configure({ overlap: { debounce: { quiet_ms: 60_000, max_ms: 60_000 } } }, 'test')
     const ids = await send(stub, note(scope, 'a'))
     await stub.configure({ agent: 'perceiver' }, 'test')
-    expect(await stub.outcomes(ids, 2000)).toMatchObject({ settled: true, records: [{ status: 'completed', outcome: { by: 'perceive' } }] })
+    expect(await stub.outcomes(ids, 15_000)).toMatchObject({
+      settled: true,
+      records: [{ status: 'completed', outcome: { by: 'perceive' } }],
+    })
   })
 })
 
@@ -186,7 +189,7 @@ describe('tokens and effects', () => {
     expect(await stub.nack(token, 'no')).toMatchObject({ ok: false, reason: 'stale' })
     expect((await stub.event(id!))?.status).toBe('processing')
     gate.resolve()
-    expect(await stub.outcomes([id!], 5000)).toMatchObject({ records: [{ outcome: { by: 'turn' } }] })
+    expect(await stub.outcomes([id!], 15_000)).toMatchObject({ records: [{ outcome: { by: 'turn' } }] })
   })
 
   test('a dead letter that is retried does not repeat what was recorded as done', async () => {
@@ -202,7 +205,7 @@ describe('tokens and effects', () => {
     const [record] = await sendAndSettle(stub, note(scope, 'a'))
     broken = false
     await stub.reopen([record!.event.id], 'ops')
-    expect(await stub.outcomes([record!.event.id], 5000)).toMatchObject({ records: [{ status: 'completed' }] })
+    expect(await stub.outcomes([record!.event.id], 15_000)).toMatchObject({ records: [{ status: 'completed' }] })
     expect(ran(scope)).toHaveLength(1)
   })
 

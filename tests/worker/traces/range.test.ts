@@ -18,7 +18,7 @@ async function accept(scope: string, ...texts: string[]) {
   for (const text of texts) {
     const event = note(scope, text)
     await stubOf(scope).accept([event], 'http')
-    await stubOf(scope).outcomes([event.id], 5000)
+    await stubOf(scope).outcomes([event.id], 15_000)
   }
 }
 const answeringHellos = `function reflex(context) {

@@ -20,7 +20,7 @@ const exported = (scope: string, trace_id: string) => call(`/v1/traces/${trace_i
 async function accept(scope: string, text: string) {
   const event = note(scope, text)
   await stubOf(scope).accept([event], 'http')
-  await stubOf(scope).outcomes([event.id], 5000)
+  await stubOf(scope).outcomes([event.id], 15_000)
   return event.meta.trace_id
 }
 async function withReflex(code: string, reference: object = {}, fields: object = {}) {
@@ -208,7 +208,7 @@ describe('a pinned replay of a turn', () => {
     behaviours.set(scope, async (context, deps) => ask(deps, `Extract one value: ${JSON.stringify(context.events)} said all`))
     const event = note(scope, 'log in', { password: 'hunter2-hunter2' })
     await stubOf(scope).accept([event], 'http')
-    await stubOf(scope).outcomes([event.id], 5000)
+    await stubOf(scope).outcomes([event.id], 15_000)
     expect(await replayed(scope, event.meta.trace_id)).toMatchObject({ divergences: [] })
     const { text } = await exported(scope, event.meta.trace_id)
     expect(text).not.toContain('hunter2')

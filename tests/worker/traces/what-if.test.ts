@@ -19,7 +19,7 @@ async function whatIf(...given: Parameters<typeof asked>) {
 async function accept(scope: string, text: string) {
   const event = note(scope, text)
   await stubOf(scope).accept([event], 'http')
-  await stubOf(scope).outcomes([event.id], 5000)
+  await stubOf(scope).outcomes([event.id], 15_000)
   return event.meta.trace_id
 }
 async function withReflex(code: string, patch: SettingsPatch = {}) {

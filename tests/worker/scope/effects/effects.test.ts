@@ -63,7 +63,7 @@ describe('the effect lane', () => {
     expect((await stub.event(second[1]!))?.status).toBe('ignored')
     expect((await stub.context(10)).count).toBe(2)
     gate.resolve()
-    expect(await stub.outcomes([...first, ...second], 5000)).toMatchObject({ settled: true })
+    expect(await stub.outcomes([...first, ...second], 15_000)).toMatchObject({ settled: true })
   })
 })
 
@@ -85,7 +85,7 @@ describe('an effect is not repeated silently (G8)', () => {
       )
       await hurry(stub)
     }
-    expect(await stub.outcomes([id!], 5000)).toMatchObject({ records: [{ status: 'completed', attempts: 3 }] })
+    expect(await stub.outcomes([id!], 15_000)).toMatchObject({ records: [{ status: 'completed', attempts: 3 }] })
     expect(ran(scope).map(({ text }) => text)).toEqual(['plain', 'keyed'])
     expect(outputs).toEqual(Array.from({ length: 3 }, () => [{ did: 'plain' }, { did: 'keyed' }]).flat())
     expect((await entriesOf(stub, 'effect-ended')).filter(({ status }) => status === 'reused')).toHaveLength(4)
@@ -103,7 +103,7 @@ describe('an effect is not repeated silently (G8)', () => {
     const [id] = await send(stub, note(scope, 'go'))
     await until(async () => (await stub.event(id!))?.status === 'pending' && ran(scope).length === 2, 'the first attempt failed')
     await hurry(stub)
-    expect(await stub.outcomes([id!], 5000)).toMatchObject({ records: [{ status: 'completed' }] })
+    expect(await stub.outcomes([id!], 15_000)).toMatchObject({ records: [{ status: 'completed' }] })
     expect(ran(scope)).toHaveLength(2)
   })
 
@@ -136,14 +136,14 @@ describe('an effect is not repeated silently (G8)', () => {
     const [id] = await send(stub, note(scope, 'go'))
     await until(async () => ran(scope).length === 1, 'the effect runs')
     stub = await crash(scope)
-    expect(await stub.outcomes([id!], 5000)).toMatchObject({
+    expect(await stub.outcomes([id!], 15_000)).toMatchObject({
       records: [{ status: 'dead_lettered', error: expect.stringContaining('unknown') }],
     })
     expect((await entriesOf(stub, 'effect-ended')).map(({ status }) => status)).toEqual(['unknown'])
     expect(ran(scope)).toHaveLength(1)
     effectGates.delete(scope)
     expect(await stub.reopen([id!], 'ops')).toEqual([id])
-    expect(await stub.outcomes([id!], 5000)).toMatchObject({ records: [{ status: 'completed' }] })
+    expect(await stub.outcomes([id!], 15_000)).toMatchObject({ records: [{ status: 'completed' }] })
     expect(ran(scope)).toHaveLength(2)
   })
 
@@ -156,7 +156,7 @@ describe('an effect is not repeated silently (G8)', () => {
     await until(async () => ran(scope).length === 1, 'the effect runs')
     effectGates.delete(scope)
     stub = await crash(scope)
-    expect(await stub.outcomes([id!], 5000)).toMatchObject({ records: [{ status: 'completed', outcome: { result: { did: 'again' } } }] })
+    expect(await stub.outcomes([id!], 15_000)).toMatchObject({ records: [{ status: 'completed', outcome: { result: { did: 'again' } } }] })
     expect(ran(scope).map(({ key }) => key)).toEqual(['once:again', 'once:again'])
     expect((await entriesOf(stub, 'effect-ended')).map(({ status }) => status)).toEqual(['unknown', 'ok'])
   })
@@ -203,7 +203,9 @@ describe('an effect is not repeated silently (G8)', () => {
     const [first] = await send(stub, note(scope, 'go'))
     await until(async () => ran(scope).length === 1, 'the effect runs')
     const [second] = await send(stub, note(scope, 'stop'))
-    expect(await stub.outcomes([first!, second!], 5000)).toMatchObject({ records: [{ status: 'dead_lettered' }, { status: 'completed' }] })
+    expect(await stub.outcomes([first!, second!], 15_000)).toMatchObject({
+      records: [{ status: 'dead_lettered' }, { status: 'completed' }],
+    })
     expect(ran(scope)).toHaveLength(1)
   })
 })
@@ -255,7 +257,7 @@ describe('the model', () => {
     expect(await stub.event(id!)).toMatchObject({ status: 'pending', attempts: 0 })
     expect((await stub.state()).inbox).toEqual({ pending: 0, processing: 0, delayed: 1 })
     await stub.configure({ token_budget: { tokens: 100_000, per: 'day' } }, 'test')
-    expect(await stub.outcomes([id!], 5000)).toMatchObject({ records: [{ status: 'completed', attempts: 1 }] })
+    expect(await stub.outcomes([id!], 15_000)).toMatchObject({ records: [{ status: 'completed', attempts: 1 }] })
   })
 })
 

@@ -38,7 +38,7 @@ describe("a batch's notes", () => {
     await stub.configure({ consumer: 'pull' }, 'ops')
     const ids = await send(stub, ...notes(scope, 150))
     expect(await stub.configure({ consumer: 'turn' }, 'ops')).toMatchObject({ ok: true })
-    expect(await stub.outcomes(ids, 5000)).toMatchObject({ settled: true })
+    expect(await stub.outcomes(ids, 15_000)).toMatchObject({ settled: true })
     expect(Object.keys(await scratchOf(scope))).toHaveLength(5)
   })
 })
@@ -101,7 +101,7 @@ describe('the context', () => {
     await stub.configure({ consumer: 'pull' }, 'ops')
     const ids = await send(stub, note(scope, 'b'))
     await stub.configure({ consumer: 'turn' }, 'ops')
-    expect((await stub.outcomes(ids, 5000)).records).toMatchObject([{ outcome: { by: 'reflex', reused: true } }])
+    expect((await stub.outcomes(ids, 15_000)).records).toMatchObject([{ outcome: { by: 'reflex', reused: true } }])
     expect(await stub.context(10)).toMatchObject({ count: 0, events: [] })
     expect(did(scope)).toEqual(['x'])
   })
@@ -127,7 +127,7 @@ describe('the windows', () => {
     await stub.configure({ consumer: 'pull' }, 'ops')
     const ids = await send(stub, ...notes(scope, 5))
     await stub.configure({ consumer: 'turn' }, 'ops')
-    await stub.outcomes(ids, 5000)
+    await stub.outcomes(ids, 15_000)
     expect(await scratchOf(scope)).toEqual({ saw: 5 })
   })
 
@@ -206,7 +206,7 @@ describe('an action', () => {
       await sendAndSettle(stub, note(scope, 'tick'))
     }
     gate.resolve()
-    expect((await stub.outcomes(ids, 5000)).records).toMatchObject([{ status: 'completed', outcome: { by: 'turn' } }])
+    expect((await stub.outcomes(ids, 15_000)).records).toMatchObject([{ status: 'completed', outcome: { by: 'turn' } }])
     expect((await entriesOf(stub, 'turn-ended')).map(({ status }) => status)).toEqual([...Array(10).fill('interrupted'), 'none'])
   })
 

@@ -429,7 +429,7 @@ describe('the proving ground', () => {
     const ids = await send(stub, note(scope, 'old'))
     const { id } = await write(calls('act_once'), { state: 'shadow', scope, now: Date.now() + 60_000 })
     await stub.configure({ consumer: 'turn', reflexes: [{ id }] }, 'ops')
-    expect(await stub.outcomes(ids, 5000)).toMatchObject({ settled: true })
+    expect(await stub.outcomes(ids, 15_000)).toMatchObject({ settled: true })
     expect(await entriesOf(stub, 'reflex-fired')).toMatchObject([{ state: 'shadow' }])
     expect(await entriesOf(stub, 'reflex-compared')).toEqual([])
   })
@@ -505,7 +505,7 @@ describe('the context of a reflex in the log', () => {
     const ids = await send(stub, note(scope, 'one'), note(scope, 'two'))
     const { id } = await write('return null')
     await stub.configure({ consumer: 'turn', reflexes: [{ id }] }, 'ops')
-    expect(await stub.outcomes(ids, 5000)).toMatchObject({ settled: true })
+    expect(await stub.outcomes(ids, 15_000)).toMatchObject({ settled: true })
     const { recordings } = await stub.recordings({ since: 0, after: 0, limit: 10 })
     expect(recordings.map((text) => JSON.parse(text) as unknown)).toMatchObject([
       { source: 'recorded', context: { event: { text: 'one' }, tick: 1 } },

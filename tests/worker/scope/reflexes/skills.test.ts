@@ -38,7 +38,7 @@ describe("while a reflex's plan runs", () => {
     const sent = await send(stub, note(scope, 'plan a'))
     await until(async () => did(scope).length === 1, 'the plan has begun')
     sent.push(...(await send(stub, note(scope, 'plan b'), note(scope, 'plan c'))))
-    expect(await stub.outcomes(sent, 5000)).toMatchObject({ settled: true })
+    expect(await stub.outcomes(sent, 15_000)).toMatchObject({ settled: true })
     expect(did(scope).filter((text) => text !== 'busy once')).toEqual(['second a', 'second b', 'second c'])
   })
 })

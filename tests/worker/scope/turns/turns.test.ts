@@ -76,7 +76,7 @@ describe('accepting', () => {
     await stub.configure({ max_attempts: 2 }, 'test')
     const [bad, good] = [note(scope, 'bad filter'), note(scope, 'good')]
     await send(stub, bad, good)
-    expect((await stub.outcomes([good.id], 5000)).records).toMatchObject([{ status: 'completed' }])
+    expect((await stub.outcomes([good.id], 15_000)).records).toMatchObject([{ status: 'completed' }])
     expect(await stub.event(bad.id)).toMatchObject({ status: 'pending', attempts: 1 })
     await hurry(stub)
     expect(await stub.event(bad.id)).toMatchObject({
@@ -120,7 +120,7 @@ describe('a turn', () => {
     const second = await send(stub, note(scope, 'c'))
     expect((await stub.context(10)).count).toBe(3)
     gate.resolve()
-    await stub.outcomes([...first, ...second], 5000)
+    await stub.outcomes([...first, ...second], 15_000)
     expect(seen).toEqual([['a', 'b'], ['c']])
     expect((await stub.context(10)).events).toMatchObject([{ text: 'c' }])
     const [ended] = await entriesOf(stub, 'turn-ended')
@@ -173,7 +173,7 @@ describe('a turn', () => {
       )
       await hurry(stub)
     }
-    const [record] = (await stub.outcomes([event.id], 5000)).records
+    const [record] = (await stub.outcomes([event.id], 15_000)).records
     expect(record).toMatchObject({
       status: 'dead_lettered',
       attempts: 3,
@@ -214,7 +214,7 @@ describe('a turn', () => {
     await until(async () => (await stub.event(a!))?.status === 'pending' && seen.length === 1, 'the first turn failed')
     await sendAndSettle(stub, note(scope, 'b'))
     await hurry(stub)
-    await stub.outcomes([a!], 5000)
+    await stub.outcomes([a!], 15_000)
     expect(seen).toEqual([['a'], ['a', 'b'], ['a']])
   })
 
@@ -230,7 +230,7 @@ describe('a turn', () => {
     const ids = await send(stub, note(scope, 'a'))
     await until(async () => (await stub.state()).turn, 'the turn is in flight')
     stub = await crash(scope)
-    expect(await stub.outcomes(ids, 5000)).toMatchObject({ settled: true, records: [{ status: 'completed', attempts: 1 }] })
+    expect(await stub.outcomes(ids, 15_000)).toMatchObject({ settled: true, records: [{ status: 'completed', attempts: 1 }] })
     expect((await entriesOf(stub, 'turn-ended')).map(({ status }) => status)).toEqual(['lost', 'none'])
   })
 
@@ -311,7 +311,7 @@ describe('overlap', () => {
     await until(async () => (await stub.state()).turn, 'the turn is in flight')
     const second = await send(stub, note(scope, 'b'))
     gate.resolve()
-    const { records } = await stub.outcomes([...first, ...second], 5000)
+    const { records } = await stub.outcomes([...first, ...second], 15_000)
     return { stub, seen, records }
   }
 
@@ -341,23 +341,23 @@ describe('overlap', () => {
   test('debounce: one turn after quiet, with the whole window as its input', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
-    await stub.configure({ overlap: { debounce: { quiet_ms: 600, max_ms: 5000 } } }, 'test')
+    await stub.configure({ overlap: { debounce: { quiet_ms: 1500, max_ms: 10_000 } } }, 'test')
     const ids: string[] = []
     for (const text of ['a', 'b', 'c', 'd']) {
       ids.push(...(await send(stub, note(scope, text))))
       await scheduler.wait(20)
     }
-    expect(await stub.outcomes(ids, 5000)).toMatchObject({ settled: true })
+    expect(await stub.outcomes(ids, 15_000)).toMatchObject({ settled: true })
     expect(await entriesOf(stub, 'turn-started')).toMatchObject([{ event_ids: ids }])
   })
 
   test('debounce: max_ms ends a window that is never quiet', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
-    await stub.configure({ overlap: { debounce: { quiet_ms: 400, max_ms: 500 } } }, 'test')
+    await stub.configure({ overlap: { debounce: { quiet_ms: 1500, max_ms: 1600 } } }, 'test')
     const began = Date.now()
     const ids: string[] = []
-    while ((await entriesOf(stub, 'turn-started')).length === 0 && Date.now() - began < 5000) {
+    while ((await entriesOf(stub, 'turn-started')).length === 0 && Date.now() - began < 15_000) {
       ids.push(...(await send(stub, note(scope, 'tick'))))
       await scheduler.wait(50)
     }
