@@ -27,6 +27,14 @@ CREATE TABLE `artifacts` (
 	PRIMARY KEY(`kind`, `id`, `version`)
 ) WITHOUT ROWID;
 --> statement-breakpoint
+CREATE TABLE `certificates` (
+	`reflex_id` text NOT NULL,
+	`version` integer NOT NULL,
+	`certificate` text NOT NULL,
+	`issued_at` integer NOT NULL,
+	PRIMARY KEY(`reflex_id`, `version`)
+) WITHOUT ROWID;
+--> statement-breakpoint
 CREATE TABLE `done_keys` (
 	`hash` text PRIMARY KEY NOT NULL,
 	`output` text,

@@ -7,6 +7,7 @@ import type { Filter, ReflexDeps } from '../core/deps.ts'
 import type { builtInEvents, Event, EventSchema, eventUnion } from '../core/event.ts'
 import type { OfflineRule } from '../models/offline-model.ts'
 import type { RetentionStep } from '../events/retention.ts'
+import type { LearningSettings } from '../contract/settings/learning.ts'
 import type { RetrySettings } from '../contract/settings/retry.ts'
 import type { Principal } from '../contract/principal.ts'
 import type { Settings } from '../contract/settings/settings.ts'
@@ -58,7 +59,10 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
    * out.
    */
   probes?: Readonly<Record<string, (...args: never[]) => unknown>>
-  settings?: Partial<Omit<Settings, 'agent' | 'retry'>> & { retry?: Partial<RetrySettings> }
+  settings?: Partial<Omit<Settings, 'agent' | 'retry' | 'learning'>> & {
+    retry?: Partial<RetrySettings>
+    learning?: Partial<LearningSettings>
+  }
   offline?: readonly OfflineRule[]
   routes?: OpenAPIHono<RouteEnv>
   /** Steps of the sweep that delete old rows from the agent's tables in D1. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Action } from './action.ts'
-import type { Act, Decision, ReflexState } from './reflex.ts'
+import type { Act } from './reflex.ts'
+import type { ProvingEntry } from './reports/certificate.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 import type { FailedCall, Meeting, Outcome, OutcomeStatus, TraceMarks } from './event-record.ts'
 import type { WorkKind } from './scope.ts'
@@ -157,16 +158,11 @@ export type EntryBody =
       status: ActionEnd
       error: string | null
     }
-  /** An action in shadow mode and the actual decision; `agreed` is null if not comparable. */
-  | { kind: 'reflex-compared'; reflex_id: string; version: number; action: Action; decision: Decision; agreed: boolean | null }
-  /** `turn_id` is null if an operator did it. */
-  | { kind: 'reflex-overruled'; reflex_id: string; version: number; turn_id: string | null; reason: string }
-  /** Moved by the scope's metrics; `suspended`: in this scope only, which does not own it. */
-  | { kind: 'reflex-moved'; reflex_id: string; version: number; from: ReflexState; to: ReflexState | 'suspended'; reason: string }
   | { kind: 'scratch-set'; key: string; value: unknown; reflex_id: string }
   | ({ kind: 'turn-cancelled'; turn_id: string; reason: string } & Requested)
   | { kind: 'settings-changed'; by: string; patch: SettingsPatch; settings: Settings }
   | ({ kind: SkillEntryKind } & { [field: string]: unknown })
+  | ProvingEntry
   | { kind: 'timer-set'; timer_name: string; schedule: Schedule; next_at: string; by: string }
   | { kind: 'timer-removed'; timer_name: string; by: string }
   /** The clock had run ahead: retries, leases and timers were moved. */
@@ -190,7 +186,7 @@ export type EntryBody =
 
 type WholeContext = { kept: [number, number][]; scratch: unknown; last_action_at: number | null }
 
-/** The version is null if the chain names a reflex that does not exist. */
+/** `version` is null if the chain names a reflex that does not exist. */
 type ReflexRunEntry = {
   reflex_id: string
   version: number | null

@@ -1,6 +1,6 @@
 import type { Certificate, Risk, Stratum, Teacher } from '../contract/reports/certificate.ts'
 import { countAudit, countShape, emptyCusum, emptyShapeWindow } from './drift.ts'
-import { barFor, sprt } from './sprt.ts'
+import { type Bar, barFor, type Proof, sprt } from './sprt.ts'
 
 /** Event types that are judged by themselves; further ones share the stratum `*`. */
 export const MOST_TYPES = 50
@@ -18,9 +18,11 @@ export type Change =
   | (Where & { kind: 'proven' | 'refuted' | 'drifted'; reason: string })
   | { kind: 'shapes_changed' | 'lapsed'; reason: string }
 
+type Opening = { teacher: Teacher; at: number; noise?: number; baseline?: number; least?: Certificate['least'] }
+
 export function openCertificate(
   subject: Certificate['subject'],
-  { teacher, at, noise = 0, baseline = 0 }: { teacher: Teacher; at: number; noise?: number; baseline?: number },
+  { teacher, at, noise = 0, baseline = 0, least = { agreement: 0, support: 0 } }: Opening,
 ): Certificate {
   return {
     subject,
@@ -29,6 +31,7 @@ export function openCertificate(
     alpha: 0.05,
     delta: 0.05,
     noise,
+    least,
     n: 0,
     k: 0,
     bound: null,
@@ -50,7 +53,7 @@ export function proceed(before: Certificate, seen: Observation): { certificate: 
   }
   if (seen.kind === 'shape') return afterShape(before, seen)
   const stratum = stratumOf(before, seen)
-  const after = seen.kind === 'compared' ? afterComparison(stratum, seen, before.noise) : afterAudit(stratum, seen, before.noise)
+  const after = seen.kind === 'compared' ? afterComparison(stratum, seen, before) : afterAudit(stratum, seen, before)
   if (!after) return { certificate: before, changes: [] }
   const others = before.strata.filter((one) => !isSame(one, stratum))
   const { event_type, risk } = stratum
@@ -58,24 +61,39 @@ export function proceed(before: Certificate, seen: Observation): { certificate: 
   return { certificate: summed({ ...before, strata: [...others, after.stratum] }), changes }
 }
 
-/** A person allows a proven action although it can be neither undone nor repeated. */
-export function allow(before: Certificate, where: Where, person: string): Certificate {
+/** A person allows a proven action, for example one that can be neither undone nor repeated. */
+export const allow = (before: Certificate, where: Where, person: string): Certificate => changedAt(before, where, { person })
+
+/** A person rejects a proven action: it never acts. */
+export const reject = (before: Certificate, where: Where, person: string): Certificate =>
+  summed(changedAt(before, where, { state: 'refuted', person }))
+
+function changedAt(before: Certificate, where: Where, change: Partial<Stratum>): Certificate {
   const stratum = stratumOf(before, { ...where, seq: 0, at: before.issued_at })
-  return { ...before, strata: before.strata.map((one) => (isSame(one, stratum) ? { ...one, person } : one)) }
+  return { ...before, strata: before.strata.map((one) => (isSame(one, stratum) ? { ...one, ...change } : one)) }
 }
 
-/** The reason why it may not act on such an event by itself, or null: it may. */
-export function obstacle(certificate: Certificate, { event_type, risk, at, teacher }: Where & Omit<When, 'seq'>): string | null {
+/**
+ * The reason why it may not act on such an event by itself, or null: it may. `asks`: a person must
+ * allow each action.
+ */
+export function obstacle(
+  certificate: Certificate,
+  { event_type, risk, at, teacher, asks = false }: Where & Omit<When, 'seq'> & { asks?: boolean },
+): string | null {
   if (certificate.lapsed) return certificate.lapsed.reason
   const changed = teacherChange(certificate.teacher, teacher)
   if (changed !== null) return `${changed} of the slow path changed`
   if (at >= certificate.expires_at) return 'its certificate has expired'
   const { state, n, k, person } = stratumOf(certificate, { event_type, risk, seq: 0, at })
-  if (state === 'refuted') return `only ${k} of ${n} decisions on ${event_type} agreed`
+  if (state === 'refuted') return refusedText({ event_type, n, k, person })
   if (state === 'open') return openText(certificate, { event_type, risk, n, k })
   if (risk === 'final' && person === null) return `its action on ${event_type} can be neither undone nor repeated: a person must allow it`
-  return null
+  return asks && person === null ? `its action on ${event_type} is proven: a person must allow it` : null
 }
+
+const refusedText = ({ event_type, n, k, person }: Pick<Stratum, 'event_type' | 'n' | 'k' | 'person'>): string =>
+  person === null ? `only ${k} of ${n} decisions on ${event_type} agreed` : `${person} rejected its action on ${event_type}`
 
 /** The certificate in sentences, for people. */
 export function why(certificate: Certificate): string[] {
@@ -104,23 +122,33 @@ export function teacherChange(one: Teacher, other: Teacher): string | null {
 
 type Counted = { stratum: Stratum; change: { kind: 'proven' | 'refuted' | 'drifted'; reason: string } | null }
 
-function afterComparison(before: Stratum, { seq, at, agreed }: Seen, noise: number): Counted | null {
+function afterComparison(before: Stratum, { seq, at, agreed }: Seen, certificate: Certificate): Counted | null {
   if (before.state !== 'open') return null
   const n = before.n + 1
   const k = before.k + (agreed ? 1 : 0)
   const counted = { ...before, n, k, from: before.n === 0 ? { seq, at } : before.from, to: { seq, at } }
-  const { verdict } = sprt(barFor(before.risk, { noise }), { agreed: k, disagreed: n - k })
+  const { verdict } = proofOf(certificate, counted)
   if (verdict === 'open') return { stratum: counted, change: null }
   const reason = `${k} of ${n} decisions on ${before.event_type} agreed`
   return { stratum: { ...counted, state: verdict }, change: { kind: verdict, reason } }
 }
 
-function afterAudit(before: Stratum, { agreed }: Seen, noise: number): Counted | null {
+function afterAudit(before: Stratum, { agreed }: Seen, certificate: Certificate): Counted | null {
   if (before.state !== 'proven') return null
-  const audits = countAudit(before.audits, agreed, barFor(before.risk, { noise }))
+  const audits = countAudit(before.audits, agreed, barOf(certificate, before.risk))
   if (!audits.alarm) return { stratum: { ...before, audits }, change: null }
   const reason = `${audits.disagreed} of ${audits.audits} audited decisions on ${before.event_type} disagreed`
   return { stratum: reopened(before), change: { kind: 'drifted', reason } }
+}
+
+const barOf = ({ noise, least }: Certificate, risk: Risk): Bar => barFor(risk, { noise, least: least.agreement })
+
+/** The test of a stratum, which takes at least as many decisions as the setting demands. */
+function proofOf(certificate: Certificate, { risk, n, k }: Pick<Stratum, 'risk' | 'n' | 'k'>): Proof {
+  const proof = sprt(barOf(certificate, risk), { agreed: k, disagreed: n - k })
+  const lacking = certificate.least.support - n
+  if (proof.verdict === 'refuted' || lacking <= 0) return proof
+  return { verdict: 'open', needed: Math.max(proof.needed, lacking) }
 }
 
 /** All strata go back to shadow mode: the counts came from other events than those of now. */
@@ -161,28 +189,28 @@ function stratumOf({ strata }: Certificate, { event_type, risk, seq, at }: Where
 
 function summed(certificate: Certificate): Certificate {
   const proven = certificate.lapsed ? [] : certificate.strata.filter(({ state }) => state === 'proven')
-  const { noise } = certificate
   return {
     ...certificate,
     n: proven.reduce((sum, { n }) => sum + n, 0),
     k: proven.reduce((sum, { k }) => sum + k, 0),
-    bound: proven.length === 0 ? null : Math.min(...proven.map(({ risk }) => barFor(risk, { noise }).poor)),
+    bound: proven.length === 0 ? null : Math.min(...proven.map(({ risk }) => barOf(certificate, risk).poor)),
   }
 }
 
 const day = (at: number): string => new Date(at).toISOString().slice(0, 10)
 
-function openText({ noise }: Certificate, { event_type, risk, n, k }: Where & { n: number; k: number }): string {
-  const { needed } = sprt(barFor(risk, { noise }), { agreed: k, disagreed: n - k })
+function openText(certificate: Certificate, { event_type, risk, n, k }: Where & { n: number; k: number }): string {
+  const { needed } = proofOf(certificate, { risk, n, k })
   return `${k} of ${n} decisions on ${event_type} agreed: at least ${needed} more must agree`
 }
 
 function stratumText(certificate: Certificate, stratum: Stratum): string {
   const { event_type, state, n, k, from, to, risk, audits, drifts, person } = stratum
-  if (state === 'refuted') return `On ${event_type} it stays in shadow mode: only ${k} of ${n} decisions agreed.`
+  if (state === 'refuted')
+    return `On ${event_type} it stays in shadow mode: ${person === null ? `only ${k} of ${n} decisions agreed` : `${person} rejected it`}.`
   const again = drifts === 0 ? '' : ` It was sent back to shadow mode ${drifts} ${drifts === 1 ? 'time' : 'times'}.`
   if (state === 'open') return `On ${event_type} it does not act yet: ${openText(certificate, stratum)}.${again}`
-  const { poor } = barFor(risk, { noise: certificate.noise })
+  const { poor } = barOf(certificate, risk)
   const least = Math.floor(poor * 1000) / 10
   const proof = `${k} of ${n} decisions from ${day(from.at)} to ${day(to.at)} agreed, which proves more than ${least} % but for ${certificate.alpha * 100} %`
   const audited = audits.audits === 0 ? 'not audited since' : `${audits.audits - audits.disagreed} of ${audits.audits} audits since agreed`

@@ -19,10 +19,14 @@ const BARS = {
  * measured apart (the same event asked twice): nothing can agree with it more often than it does
  * itself. A noisy decision may also agree by chance with a wrong act, which raises `poor`.
  */
-export function barFor(risk: Risk, { noise = 0 }: { noise?: number } = {}): Bar {
-  const bar = BARS[risk === 'inside' ? 'inside' : 'outside']
+export function barFor(risk: Risk, { noise = 0, least = 0 }: { noise?: number; least?: number } = {}): Bar {
+  const bar = raised(BARS[risk === 'inside' ? 'inside' : 'outside'], least)
   return { ...bar, poor: bar.poor * (1 - noise) + (1 - bar.poor) * noise, good: bar.good * (1 - noise) }
 }
+
+/** A bar whose `poor` is at least `least`. */
+const raised = (bar: Bar, least: number): Bar =>
+  least <= bar.poor ? bar : { ...bar, poor: least, good: Math.max(bar.good, 1 - (1 - least) / 5), accept: 20 }
 
 export type Proof =
   | { verdict: 'open'; /** Agreements still needed if nothing disagrees. */ needed: number }

@@ -182,6 +182,15 @@ const describers: Describers = {
   'reflex-overruled': (entry) => note(entry.kind, { ...reflex(entry), 'reflex.reason': entry.reason }),
   'reflex-moved': (entry) =>
     note(entry.kind, { ...reflex(entry), 'reflex.from': entry.from, 'reflex.to': entry.to, 'reflex.reason': entry.reason }),
+  'certificate-changed': (entry) =>
+    note(entry.kind, {
+      ...reflex(entry),
+      'reflex.change': entry.change,
+      'reflex.event.type': entry.event_type,
+      'reflex.reason': entry.reason,
+    }),
+  'teacher-changed': ({ kind, teacher, reason }) =>
+    note(kind, { 'gen_ai.request.model': teacher.model, 'gen_ai.agent.version': teacher.agent_version, 'reflex.reason': reason }),
   'scratch-set': ({ kind, key, value, reflex_id }) =>
     note(kind, { 'reflex.id': reflex_id, 'reflex.scratch.key': key, 'reflex.scratch.value': value }),
   'settings-changed': ({ by, patch }) => ({

@@ -43,6 +43,8 @@ const kinds: Record<EntryKind, SpanKind> = {
   'reflex-compared': 'shadow',
   'reflex-overruled': 'note',
   'reflex-moved': 'note',
+  'certificate-changed': 'note',
+  'teacher-changed': 'note',
   'scratch-set': 'note',
   'settings-changed': 'settings',
   'timer-set': 'timer',

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import type { Action } from '../action.ts'
+import type { Decision, ReflexState } from '../reflex.ts'
 
 const count = z.int()
 const text = z.string()
@@ -35,7 +37,7 @@ const stratum = z.object({
   k: count.describe('Decisions that agreed.'),
   from: z.object({ seq: count, at: ms }),
   to: z.object({ seq: count, at: ms }),
-  person: text.nullable().describe('The person who allowed an action that is `final`.'),
+  person: text.nullable().describe('The person who allowed it, or who rejected it if the state is `refuted`.'),
   audits: z
     .object({ audits: count, disagreed: count, sum: z.number(), alarm: z.boolean() })
     .describe('Decisions audited since it was proven, with the state of the CUSUM test on them.'),
@@ -51,6 +53,9 @@ export const certificate = z
     alpha: z.number().describe('The chance that a poor one is proven in a stratum, at most.'),
     delta: z.number().describe('The chance that a good one is refuted in a stratum, at most.'),
     noise: z.number().describe('The share of decisions in which the teacher contradicts itself.'),
+    least: z
+      .object({ agreement: z.number(), support: count })
+      .describe('The settings `learning.min_agreement` and `learning.min_support` when it was opened.'),
     n: count.describe('Compared decisions of the proven strata.'),
     k: count.describe('Those that agreed.'),
     bound: z.number().nullable().describe('The least agreement that its proven strata have, but for `alpha`; null if none is proven.'),
@@ -64,3 +69,27 @@ export const certificate = z
   })
   .meta({ id: 'Certificate' })
 export type Certificate = z.infer<typeof certificate>
+
+const changed = z.enum(['issued', 'proven', 'refuted', 'drifted', 'shapes_changed', 'lapsed', 'allowed', 'rejected'])
+export type CertificateChange = z.infer<typeof changed>
+
+/** The log entries of proofs. The event type and the risk are null if all strata changed. */
+export type ProvingEntry =
+  /** An action in shadow mode and the actual decision; `agreed` is null if not comparable. */
+  | { kind: 'reflex-compared'; reflex_id: string; version: number; action: Action; decision: Decision; agreed: boolean | null }
+  /** `turn_id` is null if an operator did it. */
+  | { kind: 'reflex-overruled'; reflex_id: string; version: number; turn_id: string | null; reason: string }
+  /** Moved by the scope's metrics; `suspended`: in this scope only, which does not own it. */
+  | { kind: 'reflex-moved'; reflex_id: string; version: number; from: ReflexState; to: ReflexState | 'suspended'; reason: string }
+  | {
+      kind: 'certificate-changed'
+      reflex_id: string
+      version: number
+      change: CertificateChange
+      event_type: string | null
+      risk: Risk | null
+      reason: string
+      certificate: Certificate
+    }
+  /** The slow path that decides from now on. */
+  | { kind: 'teacher-changed'; teacher: Teacher; reason: string }

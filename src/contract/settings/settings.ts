@@ -3,6 +3,7 @@ import { blackboard, blackboardLayers } from './blackboard.ts'
 import { limits } from '../../base/limits.ts'
 import { outsideTools } from './outside-tools.ts'
 import { reflexReference } from '../reflex.ts'
+import { defaultLearning, learningPatch, learningSettings, mergeLearning } from './learning.ts'
 import { defaultRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './retry.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
 import { skillSettings } from './skill-settings.ts'
@@ -120,6 +121,11 @@ const fields = {
     'The reflexes that run on each event before a model, in this order. The first one that returns an action decides.',
     [{ id: 'greet', cooldown_s: 10 }],
   ),
+  learning: setting(
+    learningSettings,
+    'How reflexes and skills are learned from decisions. A patch changes only the fields it contains. See docs/learning.md.',
+    { mode: 'auto', min_agreement: 0.95, min_support: 5, window: 10_000, audit_share: 0.02 },
+  ),
   ...skillSettings,
   blackboard: setting(blackboard, "The initial blackboard of each turn: values for skills' expressions and templates.", {
     ctx: { friends: ['192.0.2.7'] },
@@ -163,8 +169,12 @@ function patchOf(schema: z.ZodType): z.ZodType {
   return schema.nullable().optional().meta({ description, examples })
 }
 
-/** `retry` is patched field by field. */
-const patchFields = { ...fields, retry: retryPatch.meta(fields.retry.meta() ?? {}) }
+/** `retry` and `learning` are patched field by field. */
+const patchFields = {
+  ...fields,
+  retry: retryPatch.meta(fields.retry.meta() ?? {}),
+  learning: learningPatch.meta(fields.learning.meta() ?? {}),
+}
 
 /** A merge patch: omitted settings stay, null restores the default. */
 export const settingsPatch = z
@@ -189,6 +199,7 @@ export const defaultSettings: Settings = {
   token_budget: null,
   redact: [],
   reflexes: [],
+  learning: defaultLearning,
   goal_labels: [],
   blackboard: {},
   skill_protocol: 'asp',
@@ -199,6 +210,6 @@ export const defaultSettings: Settings = {
 }
 
 export function mergeSettings(current: SettingsPatch, patch: SettingsPatch): SettingsPatch {
-  const merged = { ...current, ...patch, ...mergeRetry(current, patch) }
+  const merged = { ...current, ...patch, ...mergeRetry(current, patch), ...mergeLearning(current, patch) }
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined))
 }

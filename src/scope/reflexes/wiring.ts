@@ -5,11 +5,13 @@ import type { Budget } from '../turns/budget.ts'
 import { DeclaredTools } from '../effects/declared-tools.ts'
 import { Toolbox } from '../../agent/toolbox.ts'
 import { ActionKeys } from './action-keys.ts'
+import { Certificates } from './certificates.ts'
 import { Windows, ReflexContexts } from './reflex-context.ts'
 import { permit } from '../../agent/permit.ts'
 import { Recordings } from './recordings.ts'
 import { Proving } from './shadow.ts'
 import { ReflexSync } from './sync.ts'
+import { Teachers } from './teachers.ts'
 import { OwnedReflexes, ReflexVersions } from './versions.ts'
 
 export type Reflexes = Ground & ReturnType<typeof composeReflexes>
@@ -21,11 +23,15 @@ export function composeReflexes(parts: Ground) {
   const reflex_sync = new ReflexSync({ ...parts, versions: programs })
   const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools(parts) })
   const owned = new OwnedReflexes(database, unit)
+  const teachers = new Teachers(parts)
+  const certificates = new Certificates({ ...parts, teacher: () => teachers.current() })
   const proving = new Proving({ ...parts, programs, toolbox, reflex_sync })
   return {
     programs,
     reflex_sync,
     toolbox,
+    teachers,
+    certificates,
     proving,
     windows: new Windows(database),
     recordings: new Recordings({ ...parts, toolbox, owned }),

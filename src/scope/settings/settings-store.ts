@@ -8,6 +8,7 @@ import { limits } from '../../base/limits.ts'
 import type { Refused } from '../../base/result.ts'
 import type { BlackboardProbe } from '../../contract/settings/blackboard.ts'
 import type { HttpToolSetting } from '../../contract/settings/outside-tools.ts'
+import { effectiveLearning } from '../../contract/settings/learning.ts'
 import { effectiveRetry } from '../../contract/settings/retry.ts'
 import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
@@ -110,8 +111,9 @@ export class SettingsStore {
   #effective(set: SettingsPatch): [Agent, Settings] {
     const agent = this.#parts.agents.agentOf(this.#parts.scope, set.agent ?? undefined)
     const retry = effectiveRetry([agent.settings ?? {}, set])
+    const learning = effectiveLearning([agent.settings ?? {}, set])
     const { max_attempts } = retry
-    return [agent, settings.parse({ ...defaultSettings, ...agent.settings, ...set, max_attempts, retry, agent: agent.name })]
+    return [agent, settings.parse({ ...defaultSettings, ...agent.settings, ...set, max_attempts, retry, learning, agent: agent.name })]
   }
 }
 

@@ -159,6 +159,13 @@ export const trials = sqliteTable(
   (table) => [primaryKey({ columns: [table.seq, table.reflex_id, table.version] })],
 )
 
+/** Evidence for versions of reflexes; `certificate` is JSON. */
+export const certificates = sqliteTable(
+  'certificates',
+  { reflex_id: text().notNull(), version: integer().notNull(), certificate: text().notNull(), issued_at: integer().notNull() },
+  (table) => [primaryKey({ columns: [table.reflex_id, table.version] })],
+)
+
 /** Skill runs, inserted before the first step. A job holds the state to resume from. */
 export const skillRuns = sqliteTable(
   'skill_runs',

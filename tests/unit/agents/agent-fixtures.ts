@@ -6,6 +6,7 @@ import type { Env } from '../../../src/env.ts'
 import { DecisionContext } from '../../../src/core/decision-context.ts'
 import { withDefaults, type Event } from '../../../src/core/event.ts'
 import { OfflineModel } from '../../../src/models/offline-model.ts'
+import { effectiveLearning } from '../../../src/contract/settings/learning.ts'
 import { effectiveRetry } from '../../../src/contract/settings/retry.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
 import type { LogLine } from '../../../src/agents/ssh-guard/line.ts'
@@ -73,7 +74,8 @@ export function scopeOf(agent: Agent, options: Options = {}) {
   const database = fakeDatabase()
   const log = { replies: [] as string[], deltas: [] as string[], calls: [] as { tool: string; input: unknown }[] }
   const retry = effectiveRetry([agent.settings ?? {}, options.settings ?? {}])
-  const settings: Settings = { ...defaultSettings, ...agent.settings, ...options.settings, retry }
+  const learning = effectiveLearning([agent.settings ?? {}, options.settings ?? {}])
+  const settings: Settings = { ...defaultSettings, ...agent.settings, ...options.settings, retry, learning }
   const env = part<Env>({ DB: database.db, ...options.env })
   const context = new DecisionContext<Event>({ scope: 'test/1', now: () => NOW })
   const journal = new Set<string>()

@@ -1,0 +1,57 @@
+import { z } from 'zod'
+
+const fields = {
+  mode: z
+    .enum(['off', 'propose', 'shadow', 'auto'])
+    .describe(
+      '`off`: nothing is learned. `shadow`: what is learned is compared with decisions and never acts. `propose`: it acts once it is proven and a person has approved it. ' +
+        '`auto`: it acts once it is proven; a person is asked where an action can be neither undone nor repeated.',
+    ),
+  min_agreement: z
+    .number()
+    .min(0.5)
+    .max(0.999)
+    .describe(
+      'The share of decisions that must agree, which a certificate proves. 0.95, or 0.97 for effects outside, apply if they are higher.',
+    ),
+  min_support: z.int().min(1).max(100_000).describe('Minimum number of decisions behind a mined sequence, and behind a certificate.'),
+  window: z.int().min(100).max(1_000_000).describe('Maximum number of decisions to learn from, the newest ones.'),
+  audit_share: z
+    .number()
+    .min(0)
+    .max(1)
+    .describe(
+      'The share of decisions of proven reflexes that the slow path repeats without effects. 0: changes of its mind remain unnoticed.',
+    ),
+}
+
+export const learningSettings = z
+  .strictObject(fields)
+  .describe('How reflexes and skills are learned from decisions. Omitted fields have their defaults.')
+export type LearningSettings = z.infer<typeof learningSettings>
+
+/** A patch changes each field separately; null restores the default. */
+export const learningPatch = z
+  .strictObject({
+    mode: fields.mode.nullable().optional(),
+    min_agreement: fields.min_agreement.nullable().optional(),
+    min_support: fields.min_support.nullable().optional(),
+    window: fields.window.nullable().optional(),
+    audit_share: fields.audit_share.nullable().optional(),
+  })
+  .describe('How reflexes and skills are learned from decisions. Omitted fields stay unchanged.')
+export type LearningPatch = z.infer<typeof learningPatch>
+
+export const defaultLearning: LearningSettings = { mode: 'off', min_agreement: 0.95, min_support: 5, window: 10_000, audit_share: 0.02 }
+
+type Layer = { learning?: LearningPatch | null | undefined }
+
+export function mergeLearning({ learning: before }: Layer, { learning: patch }: Layer): Layer {
+  const merged = patch === null ? {} : { ...before, ...patch }
+  const learning = Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined))
+  return { learning: Object.keys(learning).length > 0 ? learning : undefined }
+}
+
+/** Merges the layers, later ones first. */
+export const effectiveLearning = (layers: readonly Layer[]): LearningSettings =>
+  learningSettings.parse({ ...defaultLearning, ...layers.reduce<Layer>(mergeLearning, {}).learning })

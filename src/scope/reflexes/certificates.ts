@@ -1,0 +1,156 @@
+import type { EntryHead } from '../../contract/log-entry.ts'
+import type { Certificate, CertificateChange, Risk, Teacher } from '../../contract/reports/certificate.ts'
+import { allow, type Change, obstacle, type Observation, openCertificate, proceed, reject, teacherChange } from '../../proof/certificate.ts'
+import { scopeHead } from '../log/spans.ts'
+import type { Unit } from '../storage/unit.ts'
+import type { Ground } from '../storage/wiring.ts'
+
+/** Versions whose certificates a scope keeps; those that were issued first are deleted. */
+const MOST = 1000
+
+type Version = { id: string; version: number; hash: string }
+type Name = Pick<Version, 'id' | 'version'>
+type Where = { event_type: string; risk: Risk }
+type Row = { reflex_id: string; version: number; certificate: string }
+/** An observation by the scope's own clock, of the slow path as it is now. `head`: its span. */
+export type Observed = (Observation extends infer One ? (One extends Observation ? Omit<One, 'teacher' | 'at'> : never) : never) & {
+  head?: EntryHead
+}
+
+type Parts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher }
+
+/**
+ * The evidence for versions of reflexes in this scope, one certificate for each. A change is
+ * written and logged in the unit of the decision that it follows from.
+ */
+export class Certificates {
+  readonly #parts: Parts
+  #all: Map<string, Certificate> | null = null
+  /** Names of those that D1 may lack. */
+  readonly untold = new Set<string>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Null if the version was never compared with a decision here. */
+  of(version: Name): Certificate | null {
+    return this.#known.get(nameOf(version)) ?? null
+  }
+
+  all(): Certificate[] {
+    return Array.from(this.#known.values())
+  }
+
+  /**
+   * Opens the certificate of a version, unless it has one that holds. `noise`, `baseline`: of the
+   * decisions that it was learned from.
+   */
+  open(
+    unit: Unit,
+    version: Version,
+    { head, ...given }: { noise?: number; baseline?: number; head?: EntryHead | undefined } = {},
+  ): Certificate {
+    const known = this.of(version)
+    if (known && !known.lapsed) return known
+    const { teacher, settings } = this.#parts
+    const { min_agreement, min_support } = settings().learning
+    const before = known && { noise: known.noise, baseline: known.shapes.baseline }
+    const certificate = openCertificate(
+      { kind: 'reflex', id: version.id, version: String(version.version), hash: version.hash },
+      { teacher: teacher(), at: unit.now, least: { agreement: min_agreement, support: min_support }, ...before, ...given },
+    )
+    this.#write(unit, version, certificate)
+    this.#log(unit, version, { change: 'issued', reason: known ? 'its last certificate lapsed' : 'it is compared with decisions', head })
+    return certificate
+  }
+
+  /** Counts an observation. The changes are logged; the caller follows them up. */
+  observe(unit: Unit, version: Version, { head, ...seen }: Observed): Change[] {
+    this.expire(unit, version)
+    // Only a comparison begins a proof: what is not proven is neither audited nor guarded.
+    const before = seen.kind === 'compared' ? this.open(unit, version, { head }) : this.of(version)
+    if (!before) return []
+    const { certificate, changes } = proceed(before, { ...seen, at: unit.now, teacher: this.#parts.teacher() })
+    if (certificate !== before) this.#write(unit, version, certificate)
+    for (const { kind, reason, ...where } of changes) this.#log(unit, version, { change: kind, reason, ...where, head })
+    return changes
+  }
+
+  /** Ends a certificate: the version is compared with decisions again. */
+  lapse(unit: Unit, version: Name, reason: string): void {
+    const known = this.of(version)
+    if (!known || known.lapsed) return
+    this.#write(unit, version, { ...known, lapsed: { at: unit.now, reason }, n: 0, k: 0, bound: null })
+    this.#log(unit, version, { change: 'lapsed', reason })
+  }
+
+  /** Ends a certificate that has expired, or of which the slow path has changed. */
+  expire(unit: Unit, version: Name): void {
+    const known = this.of(version)
+    if (!known || known.lapsed) return
+    const changed = teacherChange(known.teacher, this.#parts.teacher())
+    if (changed !== null) this.lapse(unit, version, `${changed} of the slow path changed`)
+    else if (unit.now >= known.expires_at) this.lapse(unit, version, 'its certificate has expired')
+  }
+
+  /** A person's decision about a proven action. */
+  decide(unit: Unit, version: Name, { person, allows, ...where }: Where & { person: string; allows: boolean }): void {
+    const known = this.of(version)
+    if (!known || known.lapsed) return
+    this.#write(unit, version, (allows ? allow : reject)(known, where, person))
+    const change = allows ? 'allowed' : 'rejected'
+    this.#log(unit, version, { change, ...where, reason: `${person} ${change} its action on ${where.event_type}` })
+  }
+
+  /** The reason why a version may not act by proof, or null: it may. */
+  obstacle(version: Name, { at, ...where }: Where & { at: number }): string | null {
+    const { mode } = this.#parts.settings().learning
+    if (mode === 'shadow') return 'the setting learning.mode is shadow'
+    const known = this.of(version)
+    if (!known) return 'it was never compared with a decision in this scope'
+    return obstacle(known, { ...where, at, teacher: this.#parts.teacher(), asks: mode === 'propose' })
+  }
+
+  get #known(): Map<string, Certificate> {
+    if (this.#all) return this.#all
+    const rows = this.#parts.database.all<Row>('SELECT reflex_id, version, certificate FROM certificates ORDER BY issued_at')
+    this.#all = new Map(rows.map((row) => [nameOf({ ...row, id: row.reflex_id }), JSON.parse(row.certificate) as Certificate]))
+    for (const name of this.#all.keys()) this.untold.add(name)
+    return this.#all
+  }
+
+  #write(unit: Unit, { id, version }: Name, certificate: Certificate): void {
+    const known = this.#known
+    const isNew = !known.has(nameOf({ id, version }))
+    known.set(nameOf({ id, version }), certificate)
+    this.untold.add(nameOf({ id, version }))
+    const sql = `INSERT INTO certificates (reflex_id, version, certificate, issued_at) VALUES (?1, ?2, ?3, ?4)
+      ON CONFLICT DO UPDATE SET certificate = ?3, issued_at = ?4`
+    unit.all(sql, id, version, JSON.stringify(certificate), certificate.issued_at)
+    if (isNew && known.size > MOST) this.#forgetFirst(unit)
+  }
+
+  #forgetFirst(unit: Unit): void {
+    const sql = `DELETE FROM certificates WHERE (reflex_id, version) IN
+      (SELECT reflex_id, version FROM certificates ORDER BY issued_at LIMIT 1) RETURNING reflex_id AS id, version`
+    for (const gone of unit.all<Name>(sql)) this.#known.delete(nameOf(gone))
+  }
+
+  #log(unit: Unit, { id, version }: Name, { change, reason, event_type = null, risk = null, head }: Logged): void {
+    const certificate = this.of({ id, version })
+    if (!certificate) return
+    const about = { reflex_id: id, version, change, event_type, risk, reason, certificate }
+    unit.log({ ...(head ?? scopeHead()), kind: 'certificate-changed', ...about })
+  }
+}
+
+type Logged = {
+  change: CertificateChange
+  reason: string
+  event_type?: string | null
+  risk?: Risk | null
+  head?: EntryHead | undefined
+}
+
+const nameOf = ({ id, version }: Name): string => `${id}@${version}`
