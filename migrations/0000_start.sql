@@ -23,49 +23,6 @@ CREATE TABLE `approvals` (
 CREATE INDEX `approvals_status` ON `approvals` (`status`,`created_at`,`id`);--> statement-breakpoint
 CREATE INDEX `approvals_age` ON `approvals` (`created_at`,`id`);--> statement-breakpoint
 CREATE INDEX `approvals_scope` ON `approvals` (`scope`,`created_at`,`id`);--> statement-breakpoint
-CREATE TABLE `artifact_patterns` (
-	`kind` text NOT NULL,
-	`id` text NOT NULL,
-	`pattern` text NOT NULL,
-	`prefix` text NOT NULL,
-	PRIMARY KEY(`kind`, `id`, `pattern`)
-);
---> statement-breakpoint
-CREATE INDEX `artifact_patterns_prefix` ON `artifact_patterns` (`prefix`,`pattern`);--> statement-breakpoint
-CREATE INDEX `artifact_patterns_pattern` ON `artifact_patterns` (`pattern`,`kind`,`id`);--> statement-breakpoint
-CREATE TABLE `artifact_versions` (
-	`kind` text NOT NULL,
-	`id` text NOT NULL,
-	`version` text NOT NULL,
-	`precedence` text NOT NULL,
-	`content` text NOT NULL,
-	`hash` text NOT NULL,
-	`description` text NOT NULL,
-	`state` text NOT NULL,
-	`state_reason` text,
-	`state_at` integer NOT NULL,
-	`revision` integer NOT NULL,
-	`provenance` text NOT NULL,
-	`created_at` integer NOT NULL,
-	`sharing` text NOT NULL,
-	PRIMARY KEY(`kind`, `id`, `version`)
-);
---> statement-breakpoint
-CREATE INDEX `artifact_versions_changes` ON `artifact_versions` (`kind`,`id`,`revision`,`version`);--> statement-breakpoint
-CREATE INDEX `artifact_versions_precedence` ON `artifact_versions` (`kind`,`id`,`precedence`);--> statement-breakpoint
-CREATE INDEX `artifact_versions_state` ON `artifact_versions` (`kind`,`id`,`state`,`precedence`);--> statement-breakpoint
-CREATE INDEX `artifact_versions_revision` ON `artifact_versions` (`revision`);--> statement-breakpoint
-CREATE TABLE `artifacts` (
-	`kind` text NOT NULL,
-	`id` text NOT NULL,
-	`owner` text NOT NULL,
-	`owner_id` text NOT NULL,
-	`scopes` text NOT NULL,
-	`created_at` integer NOT NULL,
-	PRIMARY KEY(`kind`, `id`)
-);
---> statement-breakpoint
-CREATE INDEX `artifacts_owner` ON `artifacts` (`kind`,`owner_id`);--> statement-breakpoint
 CREATE TABLE `calls` (
 	`trace_id` text NOT NULL,
 	`scope` text NOT NULL,
@@ -139,22 +96,6 @@ CREATE TABLE `queued` (
 	`events` text NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE `reflex_metrics` (
-	`reflex_id` text NOT NULL,
-	`version` integer NOT NULL,
-	`scope` text NOT NULL,
-	`metrics` text NOT NULL,
-	`updated_at` integer NOT NULL,
-	PRIMARY KEY(`reflex_id`, `version`, `scope`)
-);
---> statement-breakpoint
-CREATE TABLE `reflex_uses` (
-	`reflex_id` text NOT NULL,
-	`scope` text NOT NULL,
-	PRIMARY KEY(`reflex_id`, `scope`)
-);
---> statement-breakpoint
-CREATE INDEX `reflex_uses_scope` ON `reflex_uses` (`scope`);--> statement-breakpoint
 CREATE TABLE `scopes` (
 	`scope` text PRIMARY KEY NOT NULL,
 	`agent` text NOT NULL,
@@ -193,6 +134,113 @@ CREATE TABLE `statistics_sums` (
 	PRIMARY KEY(`family`, `bucket`, `start`, `prefix`)
 ) WITHOUT ROWID;
 --> statement-breakpoint
+CREATE TABLE `control_plane` (
+	`id` text PRIMARY KEY NOT NULL,
+	`feed` text NOT NULL,
+	`revision` integer NOT NULL,
+	`synced_at` integer,
+	`failing_since` integer,
+	`error` text,
+	`skipped` text NOT NULL,
+	`reported_until` integer
+);
+--> statement-breakpoint
+CREATE TABLE `promotions` (
+	`id` text PRIMARY KEY NOT NULL,
+	`skill_id` text NOT NULL,
+	`version` text NOT NULL,
+	`hash` text NOT NULL,
+	`from_env` text NOT NULL,
+	`to_env` text NOT NULL,
+	`status` text NOT NULL,
+	`reports` text NOT NULL,
+	`requested_by` text NOT NULL,
+	`requested_key` text NOT NULL,
+	`request_reason` text,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	`decided_by` text,
+	`decided_key` text,
+	`decided_at` integer,
+	`reason` text
+);
+--> statement-breakpoint
+CREATE INDEX `promotions_skill` ON `promotions` (`skill_id`,`version`,`status`);--> statement-breakpoint
+CREATE INDEX `promotions_age` ON `promotions` (`created_at`,`id`);--> statement-breakpoint
+CREATE TABLE `telemetry` (
+	`key_id` text NOT NULL,
+	`client` text NOT NULL,
+	`window_start` integer NOT NULL,
+	`skill_id` text NOT NULL,
+	`window_end` integer NOT NULL,
+	`calls` integer NOT NULL,
+	`success` integer NOT NULL,
+	`delta_cost` real,
+	`delta_p95` real,
+	PRIMARY KEY(`key_id`, `client`, `window_start`, `skill_id`)
+);
+--> statement-breakpoint
+CREATE INDEX `telemetry_skill` ON `telemetry` (`skill_id`,`window_start`);--> statement-breakpoint
+CREATE INDEX `telemetry_age` ON `telemetry` (`window_end`);--> statement-breakpoint
+CREATE TABLE `artifact_patterns` (
+	`kind` text NOT NULL,
+	`id` text NOT NULL,
+	`pattern` text NOT NULL,
+	`prefix` text NOT NULL,
+	PRIMARY KEY(`kind`, `id`, `pattern`)
+);
+--> statement-breakpoint
+CREATE INDEX `artifact_patterns_prefix` ON `artifact_patterns` (`prefix`,`pattern`);--> statement-breakpoint
+CREATE INDEX `artifact_patterns_pattern` ON `artifact_patterns` (`pattern`,`kind`,`id`);--> statement-breakpoint
+CREATE TABLE `artifact_versions` (
+	`kind` text NOT NULL,
+	`id` text NOT NULL,
+	`version` text NOT NULL,
+	`precedence` text NOT NULL,
+	`content` text NOT NULL,
+	`hash` text NOT NULL,
+	`description` text NOT NULL,
+	`state` text NOT NULL,
+	`state_reason` text,
+	`state_at` integer NOT NULL,
+	`revision` integer NOT NULL,
+	`provenance` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`sharing` text NOT NULL,
+	PRIMARY KEY(`kind`, `id`, `version`)
+);
+--> statement-breakpoint
+CREATE INDEX `artifact_versions_changes` ON `artifact_versions` (`kind`,`id`,`revision`,`version`);--> statement-breakpoint
+CREATE INDEX `artifact_versions_precedence` ON `artifact_versions` (`kind`,`id`,`precedence`);--> statement-breakpoint
+CREATE INDEX `artifact_versions_state` ON `artifact_versions` (`kind`,`id`,`state`,`precedence`);--> statement-breakpoint
+CREATE INDEX `artifact_versions_revision` ON `artifact_versions` (`revision`);--> statement-breakpoint
+CREATE TABLE `artifacts` (
+	`kind` text NOT NULL,
+	`id` text NOT NULL,
+	`owner` text NOT NULL,
+	`owner_id` text NOT NULL,
+	`scopes` text NOT NULL,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`kind`, `id`)
+);
+--> statement-breakpoint
+CREATE INDEX `artifacts_owner` ON `artifacts` (`kind`,`owner_id`);--> statement-breakpoint
+CREATE TABLE `reflex_metrics` (
+	`reflex_id` text NOT NULL,
+	`version` integer NOT NULL,
+	`scope` text NOT NULL,
+	`metrics` text NOT NULL,
+	`updated_at` integer NOT NULL,
+	PRIMARY KEY(`reflex_id`, `version`, `scope`)
+);
+--> statement-breakpoint
+CREATE TABLE `reflex_uses` (
+	`reflex_id` text NOT NULL,
+	`scope` text NOT NULL,
+	PRIMARY KEY(`reflex_id`, `scope`)
+);
+--> statement-breakpoint
+CREATE INDEX `reflex_uses_scope` ON `reflex_uses` (`scope`);--> statement-breakpoint
 CREATE TABLE `blocks` (
 	`scope` text NOT NULL,
 	`address` text NOT NULL,

@@ -47,6 +47,8 @@ export interface Env {
   REFLEX_STACK_MAPPER?: string
   /** Days that D1 keeps ended events and the like, parsed by `events/retention.ts`. */
   REFLEX_RETENTION_DAYS?: string
+  /** The environments that take an active skill without a promotion, separated by commas. */
+  REFLEX_OPEN_ENVIRONMENTS?: string
   /** The collector of spans; docs/observability.md has the variables. */
   OTEL_EXPORTER_OTLP_ENDPOINT?: string
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT?: string

@@ -5,7 +5,7 @@ import type { ProvingEntry } from './reports/certificate.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 import type { FailedCall, Meeting, Outcome, OutcomeStatus, TraceMarks } from './event-record.ts'
 import type { WorkKind } from './scope.ts'
-import type { Schedule } from './schedule.ts'
+import type { Schedule } from './settings/schedule.ts'
 
 /** The common fields of log entries. Ids are hexadecimal, as in W3C trace context. */
 const head = {

@@ -6,7 +6,7 @@ import type { EventOutcome, EventReceipt, EventRecord } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
 import type { CallKeys, ToolCall } from './reflex.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
-import type { Schedule, Timer } from './schedule.ts'
+import type { Schedule, Timer } from './settings/schedule.ts'
 import type { ArchivedFile, ContextView, Counters, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 

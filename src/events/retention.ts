@@ -3,6 +3,7 @@ import { forgetApprovals } from '../store/approvals.ts'
 import { forgetCalls } from '../store/calls.ts'
 import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
+import { forgetTelemetry } from '../store/artifacts/telemetry.ts'
 import { forgetReflexMetrics } from '../store/artifacts/reflex-metrics.ts'
 import { forgetScopes } from '../store/scopes.ts'
 import { forgetStatistics } from '../store/statistics-sums.ts'
@@ -63,6 +64,7 @@ export async function forgetOld(env: Env, { now, step, retention }: Asked): Prom
   await step('forgetting queued events', () => repeat(() => forgetQueued(db, before(), BATCH)))
   await step('forgetting calls', () => repeat(() => forgetCalls(db, before(), BATCH)))
   await step('forgetting metrics', () => repeat(() => forgetReflexMetrics(db, long_before(), BATCH)))
+  await step('forgetting telemetry', () => repeat(() => forgetTelemetry(db, before(), BATCH)))
   await step('forgetting statistics', () => repeat(() => forgetStatistics(db, now, BATCH)))
   const events = await step('forgetting events', async () => {
     let sum = 0

@@ -19,6 +19,7 @@ import { keySource } from './auth/key-source.ts'
 import { keyRoutes } from './operations/keys.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import { prometheusRoutes } from './operations/prometheus.ts'
+import { policyRoutes } from './skills/policy.ts'
 import { proposeSkillRoutes } from './skills/propose.ts'
 import { pullRoutes } from './scopes/pull.ts'
 import { reflexMetricsRoutes } from './reflexes/metrics.ts'
@@ -28,6 +29,8 @@ import { scopeEventRoutes } from './events/scope-events.ts'
 import { scopeRoutes } from './scopes/scopes.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
 import { statisticsRoutes } from './operations/statistics.ts'
+import { syncRoutes } from './skills/sync.ts'
+import { telemetryRoutes } from './skills/telemetry.ts'
 import { timerRoutes } from './scopes/timers.ts'
 import { rangeReplayRoutes } from './traces/range.ts'
 import { traceReplayRoutes } from './traces/routes.ts'
@@ -67,12 +70,16 @@ export function createApp(agents: AgentRegistry) {
     .route('/', socketRoutes)
     .route('/', pullRoutes)
     .route('/', timerRoutes)
+    // Before the routes with an id in this place.
+    .route('/', syncRoutes)
     .route('/', artifactListRoutes)
     .route('/', artifactRegisterRoutes)
     .route('/', reflexRunRoutes)
     .route('/', artifactStateRoutes)
     .route('/', reflexMetricsRoutes)
     .route('/', proposeSkillRoutes)
+    .route('/', policyRoutes)
+    .route('/', telemetryRoutes)
     .route('/', mcpRoutes)
     .route('/', approvalRoutes)
     .route('/', deadLetterRoutes)

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import type { Schedule, Timer } from '../../../src/contract/schedule.ts'
+import type { Schedule, Timer } from '../../../src/contract/settings/schedule.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import { route } from '../pages.ts'
 import type { Page } from '../printer.ts'

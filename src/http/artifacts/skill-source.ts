@@ -6,8 +6,8 @@ import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
 import { invalid } from '../problems/refusals.ts'
 
 const MOST_ERRORS = 100
-/** `schema` is a route. */
-const TAKEN = 'schema'
+/** These are routes. */
+const TAKEN = new Set(['schema', 'sync'])
 /** Tools that a scope's settings declare, so that they are unknown here. */
 const OF_SCOPES = /^(?:http|mcp)\./
 
@@ -19,7 +19,7 @@ export function checkedManifest(body: unknown, tools: KnownTools, agents: readon
   const parsed = parseManifest(body)
   if (!parsed.ok) throw refused(parsed.errors)
   const { manifest } = parsed
-  if (manifest.id === TAKEN) throw refused([{ path: 'id', message: `the id ${TAKEN} is taken` }])
+  if (TAKEN.has(manifest.id)) throw refused([{ path: 'id', message: `the id ${manifest.id} is taken` }])
   const checked = checkManifest(manifest, tools === 'any' ? everything(manifest) : deployed(manifest, agents))
   if (!checked.ok) throw refused(checked.errors.map(({ path, message }) => ({ path: dotPath(path), message })))
   return manifest

@@ -26,6 +26,10 @@ const tags = [
     description:
       'Plans of tool calls that run only if a gate allows them: register versions, activate them, and see the bulletin that models get.',
   },
+  {
+    name: 'Control plane',
+    description: 'Skills and their policy for other deployments: ask, follow, promote between environments, and report.',
+  },
   { name: 'Approvals', description: 'Runs of skills that wait for a person to decide.' },
   { name: 'SSH guard', description: 'What the agent ssh-guard opened and blocked, and how a block is lifted.' },
   { name: 'Dead letters', description: 'Events that could not be processed: inspect, retry or discard them.' },

@@ -1,10 +1,11 @@
 import { getTableColumns, getTableName, is } from 'drizzle-orm'
 import { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { messageOf } from '../../base/error-text.ts'
+import * as control_plane from '../../store/artifacts/control-plane-tables.ts'
 import * as artifacts from '../../store/artifacts/tables.ts'
 import * as others from '../../store/schema.ts'
 
-const schema = { ...artifacts, ...others }
+const schema = { ...artifacts, ...control_plane, ...others }
 
 /** Returns why D1 does not fit this version's queries, or null: a migration may be missing. */
 export async function schemaError(db: D1Database): Promise<string | null> {

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Problem } from '../../contract/problem.ts'
-import { schedule, timer } from '../../contract/schedule.ts'
+import { schedule, timer } from '../../contract/settings/schedule.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
 import { guard, json, jsonRequest, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { whole } from '../describe/paging.ts'

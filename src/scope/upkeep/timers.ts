@@ -1,6 +1,6 @@
 import { type Event, withDefaults } from '../../core/event.ts'
 import { limits } from '../../base/limits.ts'
-import { nextTick, type Schedule, type Timer } from '../../contract/schedule.ts'
+import { nextTick, type Schedule, type Timer } from '../../contract/settings/schedule.ts'
 import type { Refused } from '../../base/result.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'

@@ -55,7 +55,8 @@ export function decide(request: GateRequest): GateDecision {
 
 type Deciding = { request: GateRequest; facts: Facts; results: StageResult[]; score: GateDecision['score'] }
 
-function factsOf({ manifest, inputs, blackboard, probes, recorded }: GateRequest): Facts {
+/** The parts of a request that every stage reads. */
+export function factsOf({ manifest, inputs, blackboard, probes, recorded }: GateRequest): Facts {
   const bound = bindInputs(manifest, inputs, blackboard)
   const mask = maskOf(manifest, bound.inputs)
   const session = probeSession({ probes, recorded, hide: (value) => mask.value(value) })

@@ -1,0 +1,52 @@
+import { z } from '@hono/zod-openapi'
+import { skillName } from '../../contract/control-plane/policy.ts'
+import { skillTelemetry, telemetry, telemetryReceipt } from '../../contract/control-plane/telemetry.ts'
+import { storeTelemetry, sumTelemetry } from '../../store/artifacts/telemetry.ts'
+import { storeOf } from '../../store/store.ts'
+import { guard, instant, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
+import { listed, paged, pageLimit } from '../describe/paging.ts'
+
+const route = routes('Control plane')
+
+const report = route('post /v1/telemetry', 'reportTelemetry', 'Report the numbers of skills', {
+  description:
+    'Sums of a window of at most a day. Unknown fields are refused, so that nothing but these numbers arrives. The first report of a window counts; a repetition changes nothing. ' +
+    'They are kept for `REFLEX_RETENTION_DAYS`.',
+  ...guard({ roles: ['publisher'], body: 'json' }),
+  request: {
+    body: jsonRequest(telemetry, {
+      client: 'shop-eu',
+      window: { since: '2026-11-21T05:00:00Z', until: '2026-11-21T06:00:00Z' },
+      skills: [{ skill_id: 'network.block', calls: 12, success: 11, delta_cost: -0.42, delta_p95: -0.3 }],
+    }),
+  },
+  responses: { 200: json(telemetryReceipt, 'The receipt.'), ...problems(400, 413, 415) },
+})
+
+const read = route('get /v1/telemetry', 'getTelemetry', 'Sum the reported numbers by skill', {
+  description: 'Over all clients, by the id of the skill.',
+  ...guard({ roles: ['viewer'] }),
+  request: {
+    query: z.object({
+      skill_id: skillName.optional().describe('Only this skill.'),
+      since: instant.optional().describe('Only windows that started at this time or later.'),
+      limit: pageLimit(1000),
+      cursor: skillName.optional(),
+    }),
+  },
+  responses: { 200: json(paged(skillTelemetry), 'A page.'), ...problems(400) },
+})
+
+export const telemetryRoutes = resource()
+  .openapi(report, async (c) => {
+    const body = c.req.valid('json')
+    const is_new = await storeTelemetry(storeOf(c.env), c.var.principal.key_id, body)
+    return c.json({ accepted: is_new ? body.skills.length : 0, duplicate: !is_new }, 200)
+  })
+  .openapi(read, async (c) => {
+    const { since, ...query } = c.req.valid('query')
+    const asked = { ...query, since: since === undefined ? 0 : Date.parse(since), key_scopes: c.var.principal.scopes }
+    const found = await sumTelemetry(storeOf(c.env), asked)
+    const present = (sum: (typeof found.items)[number]) => ({ ...sum, success_rate: sum.calls === 0 ? null : sum.success / sum.calls })
+    return c.json(listed(found, { present, cursor: ({ skill_id }) => skill_id }), 200)
+  })
