@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import type { Action } from './action.ts'
 import type { Act } from './reflex.ts'
+import type { AuditEntry } from './reports/audit.ts'
 import type { ProvingEntry } from './reports/certificate.ts'
+import type { ReplayEntry } from './reports/replay.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 import type { FailedCall, Meeting, Outcome, OutcomeStatus, TraceMarks } from './event-record.ts'
 import type { WorkKind } from './scope.ts'
@@ -163,28 +165,21 @@ export type EntryBody =
   | { kind: 'settings-changed'; by: string; patch: SettingsPatch; settings: Settings }
   | ({ kind: SkillEntryKind } & { [field: string]: unknown })
   | ProvingEntry
+  | AuditEntry
   | { kind: 'timer-set'; timer_name: string; schedule: Schedule; next_at: string; by: string }
   | { kind: 'timer-removed'; timer_name: string; by: string }
   /** The clock had run ahead: retries, leases and timers were moved. */
   | { kind: 'clock-corrected'; ahead_ms: number }
   /** Work that crashed the scope repeatedly and is no longer started automatically. */
   | { kind: 'work-parked'; work: WorkKind; id: string; deaths: number; reason: string }
-  /** A trace or a range was decided again. It changed nothing but the log. */
-  | {
-      kind: 'replay-done'
-      mode: 'pinned' | 'what_if'
-      of: { trace_id: string } | { since: string; until: string }
-      changes_hash?: string | undefined
-      compared: number
-      changed: number
-      unknown: number
-      by: string
-    }
+  | ReplayEntry
   | { kind: 'timer-skipped'; timer_name: string; due_at: string; reason: string }
   /** `kept`: the whole context after it, as ranges of `seq`. */
-  | ({ kind: 'context-trimmed'; count: number; context_limit: number } & Partial<WholeContext>)
-
-type WholeContext = { kept: [number, number][]; scratch: unknown; last_action_at: number | null }
+  | ({ kind: 'context-trimmed'; count: number; context_limit: number } & Partial<{
+      kept: [number, number][]
+      scratch: unknown
+      last_action_at: number | null
+    }>)
 
 /** `version` is null if the chain names a reflex that does not exist. */
 type ReflexRunEntry = {

@@ -169,6 +169,11 @@ export interface ScopeApi {
   skillIds(): Promise<string[]>
   /** Notifies the scope of a decision on an approval, which it reads from D1. */
   approvalDecided(id: string): Promise<void>
+  /**
+   * Asks the slow path again, without effects, about events that turns decided on: JSON of
+   * `AskedAgain[]`, at most `MOST_ASKED` events.
+   */
+  askAgain(event_ids: string[]): Promise<string>
   /** Calls a tool of the agent. `failed`: it failed, or its outcome is unknown. */
   callTool(call: OperatorCall, by: string): Promise<Result<object, Refused<'no_tool' | 'failed'>>>
   /** The state of work that holds a deployment-wide key, as this scope's journal has it. */

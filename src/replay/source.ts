@@ -26,6 +26,15 @@ export const cleanerOf =
 
 export type SkillEntry = Extract<LogEntry, { kind: SkillEntryKind }>
 
+/** Dry turns changed nothing, so that a replay leaves out them and what they asked and read. */
+function withoutDryTurns(entries: readonly LogEntry[]): LogEntry[] {
+  const dry = new Set(entries.flatMap(({ kind, span_id }) => (kind === 'dry-turn-ended' ? [span_id] : [])))
+  if (dry.size === 0) return [...entries]
+  // A span is logged after that which it is in, except for the dry turn's own.
+  for (const { span_id, parent_id } of entries) if (parent_id !== null && dry.has(parent_id)) dry.add(span_id)
+  return entries.filter(({ span_id }) => !dry.has(span_id))
+}
+
 /** A recording by what its entries name. */
 export class Source {
   readonly scope: string
@@ -35,7 +44,8 @@ export class Source {
   /** Entries by their kinds, which are asked for at each decision. */
   readonly #of_kinds = new Map<string, readonly LogEntry[]>()
 
-  constructor(recording: Recording) {
+  constructor(given: Recording) {
+    const recording = { ...given, entries: withoutDryTurns(given.entries) }
     this.recording = recording
     this.scope = recording.scope
     this.#events = new Map(recording.events.map((one) => [one.event.id, one]))

@@ -4,24 +4,22 @@ import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
 import type * as api from '../contract/scope-api.ts'
-import { deploymentHider } from '../base/secrets.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
-import { compose, type Collaborators } from './wiring.ts'
+import type { Collaborators } from './wiring.ts'
 import { openConnection, useTicket } from './live/connections.ts'
-import { Database } from './storage/database.ts'
+import { openScope } from './open.ts'
 import { CALLER } from './upkeep/guard.ts'
-import { isLaid, laySchema } from './storage/lay-schema.ts'
 import { OwnWork } from './upkeep/own-work.ts'
 import { reopen } from './inbox/reopen.ts'
 import { rangeOf, recordingOf } from './log/trace-recording.ts'
 import { contextAt, contextOf, stateOf } from './state.ts'
+import { askAgain } from './turns/dry/ask-again.ts'
 
 /**
  * One scope: the unit of state and serialization. Delegates each call to its owner, in one unit.
  * G1, G3: Inbox and Loop. G2: Inbox and WorkingMemory. G4: Turns and Effects. G5: Log. G8: Effects.
  */
 export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
-  #name = ''
   #parts!: Collaborators
   #own!: OwnWork
   readonly #agents: AgentRegistry
@@ -99,7 +97,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
   }
 
   async metrics() {
-    return { scope: this.#name, counters: this.#parts.counters.counts, reflexes: this.#parts.records.all() }
+    return { scope: this.#parts.scope, counters: this.#parts.counters.counts, reflexes: this.#parts.records.all() }
   }
 
   async propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, caller: api.ProposalCaller) {
@@ -171,6 +169,10 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return this.#parts.unit((unit) => this.#parts.inbox.discard(unit, ids, { by, traceparent }).map(({ id }) => id))
   }
 
+  async askAgain(event_ids: string[]) {
+    return JSON.stringify(await askAgain(this.#parts, event_ids))
+  }
+
   async callTool(call: api.OperatorCall, by: string) {
     return this.#parts.operator_calls.call(call, by)
   }
@@ -229,20 +231,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
   }
 
   async #wake(): Promise<void> {
-    const { storage, id } = this.ctx
-    const hider = deploymentHider(this.env)
-    const laid = isLaid(storage)
-    if (laid) laySchema(storage)
-    const lay = () => {
-      laySchema(storage)
-      database.write('scope', this.#name)
-      database.write('created_at', created_at)
-    }
-    const database: Database = new Database(storage, { laid, lay }, hider)
-    // Store the name: an alarm may wake the object without it.
-    this.#name = database.read<string | null>('scope', null) ?? id.name ?? ''
-    const created_at = database.read('created_at', Date.now())
-    this.#parts = compose({ context: this.ctx, env: this.env, scope: this.#name, created_at, database, hider, agents: this.#agents })
+    this.#parts = openScope(this.ctx, this.env, this.#agents)
     this.#own = new OwnWork(this.#parts)
     this.#parts.alarm.onRearm(() => this.#own.rest())
     await this.#own.onWaking()

@@ -23,6 +23,7 @@ import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type Host } from './storage/wiring.ts'
 import type { Unit } from './storage/unit.ts'
 import { turnDeps } from './turns/deps.ts'
+import { DryTurns } from './turns/dry/dry-turn.ts'
 import { Retention } from './upkeep/retention.ts'
 
 export type Collaborators = ReturnType<typeof compose>
@@ -66,7 +67,7 @@ function composeLoop(parts: Live) {
   const events = new ScopeEventStore({ ...parts, loop, pull })
   const waits = (tool: string, key: string) => actions.waits(tool, key)
   turns.handle((turn) => turnDeps({ ...parts, store: events, waits }, turn))
-  return { loop, pull }
+  return { loop, pull, events }
 }
 type Looped = Live & ReturnType<typeof composeLoop>
 
@@ -89,8 +90,10 @@ function composeEntrances(parts: Looped) {
   const kept = composeArchive(parts)
   const retention = new Retention({ ...parts, ...kept })
   alarm.source(() => retention.nextDue())
+  const dry_turns = new DryTurns({ ...parts, ...kept })
   return {
     configuration,
+    dry_turns,
     ...kept,
     retention,
     socket_messages: new SocketMessages({ ...parts, accept: (events) => loop.accept(events, 'socket') }),

@@ -15,7 +15,8 @@ const tool = ({ tool: name, effect_id }: { tool: string; effect_id: string }) =>
   'gen_ai.tool.call.id': effect_id,
   ...(name?.startsWith('mcp.') && { 'mcp.method.name': 'tools/call' }),
 })
-const usageOf = ({ usage: { input_tokens, output_tokens, cost_usd } }: EntryOf<'turn-ended'> | EntryOf<'model-called'>) => ({
+type Used = EntryOf<'turn-ended'> | EntryOf<'model-called'> | EntryOf<'dry-turn-ended'>
+const usageOf = ({ usage: { input_tokens, output_tokens, cost_usd } }: Used) => ({
   'gen_ai.usage.input_tokens': input_tokens,
   'gen_ai.usage.output_tokens': output_tokens,
   'reflex.cost_usd': cost_usd,
@@ -179,6 +180,24 @@ const describers: Describers = {
     ends: 'ok',
     attributes: { ...reflex(entry), 'reflex.action': entry.action, 'reflex.decision': entry.decision, 'reflex.agreed': entry.agreed },
   }),
+  'dry-turn-ended': (entry) => {
+    const { agent, turn_id, why, status, result, error, did } = entry
+    const ok = status === 'result' || status === 'none'
+    const of = { 'reflex.turn.id': turn_id, 'reflex.turn.dry': why, 'reflex.turn.status': status, 'reflex.turn.result': result }
+    const failure = { ...errorType(ok, status), ...(error !== null && { 'error.message': error }) }
+    return { name: `dry_run ${agent}`, ends: ended(ok), attributes: { ...of, 'reflex.turn.acts': did, ...usageOf(entry), ...failure } }
+  },
+  'reflex-audited': (entry) => {
+    const { own, decided, agreed, judged_by, by, reason } = entry
+    const of = {
+      ...reflex(entry),
+      'reflex.action': own,
+      'reflex.decision': decided,
+      'reflex.agreed': agreed,
+      'reflex.judged_by': judged_by,
+    }
+    return { name: `audit ${entry.reflex_id}`, ends: 'ok', attributes: { ...of, 'enduser.id': by, 'reflex.reason': reason } }
+  },
   'reflex-overruled': (entry) => note(entry.kind, { ...reflex(entry), 'reflex.reason': entry.reason }),
   'reflex-moved': (entry) =>
     note(entry.kind, { ...reflex(entry), 'reflex.from': entry.from, 'reflex.to': entry.to, 'reflex.reason': entry.reason }),

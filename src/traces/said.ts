@@ -41,6 +41,8 @@ const kinds: Record<EntryKind, SpanKind> = {
   'reflex-passed': 'reflex',
   'action-ended': 'action',
   'reflex-compared': 'shadow',
+  'dry-turn-ended': 'shadow',
+  'reflex-audited': 'shadow',
   'reflex-overruled': 'note',
   'reflex-moved': 'note',
   'certificate-changed': 'note',

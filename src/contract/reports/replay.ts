@@ -95,3 +95,15 @@ export type RangeReport = z.infer<typeof rangeReport>
 
 export const rangeProgress = z.object({ entries: count, events: count, same: count, changed: count, unknown: count, at: text.nullable() })
 export type RangeProgress = z.infer<typeof rangeProgress>
+
+/** A trace or a range was decided again. It changed nothing but the log. */
+export type ReplayEntry = {
+  kind: 'replay-done'
+  mode: 'pinned' | 'what_if'
+  of: { trace_id: string } | { since: string; until: string }
+  changes_hash?: string | undefined
+  compared: number
+  changed: number
+  unknown: number
+  by: string
+}

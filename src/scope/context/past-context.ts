@@ -148,7 +148,10 @@ async function placesOf({ database, history }: Parts, ids: readonly string[]): P
 }
 
 /** The JSON of the events at these places. */
-async function eventsAt({ database, history }: Parts, seqs: readonly number[]): Promise<Map<number, string>> {
+export async function eventsAt(
+  { database, history }: Pick<Parts, 'database' | 'history'>,
+  seqs: readonly number[],
+): Promise<Map<number, string>> {
   const sql = 'SELECT seq, payload FROM events WHERE seq IN (SELECT value FROM json_each(?1))'
   const found = new Map(database.allOf<{ seq: number; payload: string }>(seqs, sql).map(({ seq, payload }) => [seq, payload]))
   const missing = new Set(seqs.filter((seq) => !found.has(seq)))

@@ -9,6 +9,7 @@ import type { Database } from '../storage/database.ts'
 import type { ContextRows } from '../inbox/context-rows.ts'
 import type { Claimed, Stored } from '../inbox/event-row.ts'
 import { toRanges } from '../../traces/ranges.ts'
+import { scratchActs, scratchChanges } from './scratch.ts'
 import type { Unit } from '../storage/unit.ts'
 
 export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
@@ -25,7 +26,6 @@ type Parts = {
 
 /** Considered events beyond the limit are dropped in steps of this size. */
 const TRIM_STEP = 100
-const LONGEST_ACT = 1000
 
 /**
  * The scope's DecisionContext. Durable state: the events marked `in_context`, in order of
@@ -180,22 +180,16 @@ export class WorkingMemory {
 
   /** Merges a turn's changes of the scratch key by key, so that concurrent writes survive. */
   mergeScratch(unit: Unit, before: Record<string, unknown>, after: Record<string, unknown>): Act[] {
+    const changes = scratchChanges(before, after)
+    if (changes.length === 0) return []
     const scratch = { ...this.#live.scratch }
-    const acts: Act[] = []
-    let changed = false
-    for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-      const value = JSON.stringify(after[key])
-      if (value === JSON.stringify(before[key])) continue
-      changed = true
+    for (const [key, value] of changes) {
       if (value === undefined) delete scratch[key]
       else scratch[key] = JSON.parse(value)
-      // The turn's log entry already holds a long value, in its scratch.
-      if ((value?.length ?? 0) <= LONGEST_ACT) acts.push({ act: 'set_scratch', key, value: scratch[key] ?? null })
     }
-    if (!changed) return acts
     this.#live.scratch = scratch
     unit.write('scratch', scratch)
-    return acts
+    return scratchActs(changes)
   }
 
   #drop(seqs: readonly number[]): number {

@@ -124,6 +124,13 @@ export class EffectJournal {
     return this.byKey(tool, key)?.status === 'ok'
   }
 
+  /** True if a call under this key had ended well before this time (ms). */
+  wasDone(tool: string, key: string, before: number): boolean {
+    const sql = `SELECT ended_at FROM effects WHERE tool = ? AND idempotence_key = ? AND status = 'ok'`
+    const recorded = this.#database.first<{ ended_at: number }>(sql, tool, key)
+    return recorded ? recorded.ended_at < before : this.isDone(tool, key)
+  }
+
   /** Calls without a key and with equal arguments, of earlier turns or with an unknown end. */
   sameCalls(call: { owner: string; earlier: readonly string[]; tool: string; arguments_hash: string }): RecordedEffect[] {
     const sql = `SELECT ${ID} AS id, status, output, error FROM effects WHERE owner IN (SELECT value FROM json_each(?1) UNION ALL SELECT ?2)

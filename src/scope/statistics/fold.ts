@@ -67,6 +67,13 @@ const handlers: Handlers = {
   'reflex-passed': ({ reflex_id, reason }, { add }) =>
     add('reflex', reflex_id, { runs: 1, errors: reason === 'error' || reason === 'limit' || reason === 'invalid_action' ? 1 : 0 }),
   'reflex-overruled': ({ reflex_id }, { add }) => add('reflex', reflex_id, { overruled: 1 }),
+  'dry-turn-ended': ({ usage }, { add }) => add('scope', '', { dry_turns: 1, dry_turn_cost_usd: usage.cost_usd ?? 0 }),
+  'reflex-audited': ({ reflex_id, judged_by, agreed }, { add }) => {
+    const counts =
+      judged_by === 'audit' ? { audits: 1, audits_disagreed: agreed === false ? 1 : 0 } : { corrections: agreed === false ? 1 : 0 }
+    add('reflex', reflex_id, counts)
+    add('scope', '', counts)
+  },
   'reflex-moved': ({ reflex_id, from, to }, { add }) => {
     if (from !== 'active' || to === 'active') return
     add('reflex', reflex_id, { evictions: 1 })

@@ -89,19 +89,19 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
 
 function reply(unit: UnitOfWork, { signal, acts, head, turn_id }: Turn, content: string): void {
   signal.throwIfAborted()
-  demandText(content)
-  if (!fitsBytes(content, limits.result_bytes)) throw new RangeError(`a reply takes at most ${limits.result_bytes} bytes in UTF-8`)
+  demandReply(content)
   acts.push({ act: 'reply', content })
   unit((unit) => unit.log({ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }))
 }
 
 /** Checks at run time, since values from a model or a tool often have type `any`. */
-function demandText(content: unknown): void {
+export function demandReply(content: unknown): void {
   if (typeof content !== 'string') {
     const given = content === null ? 'null' : Array.isArray(content) ? 'an array' : typeof content
     throw new TypeError(`deps.reply takes text, not ${given}: pass a string, such as JSON.stringify(value)`)
   }
   if (content === '') throw new TypeError('deps.reply was given an empty text: leave the call out where there is nothing to say')
+  if (!fitsBytes(content, limits.result_bytes)) throw new RangeError(`a reply takes at most ${limits.result_bytes} bytes in UTF-8`)
 }
 
 /** Stops a turn's requests once the turn ends. They carry its span. */

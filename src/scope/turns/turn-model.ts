@@ -3,16 +3,23 @@ import { wrapLanguageModel } from 'ai'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { modelForSession } from '../../skills/model/model.ts'
 import { countedModel, type CountedParts } from './metered-model.ts'
-import type { Skills } from '../skills/sessions.ts'
+import type { Event } from '../../core/event.ts'
+import type { ProposalSession } from '../../skills/session/session.ts'
+import type { SessionFor, Skills } from '../skills/sessions.ts'
 import type { Turn } from './turn.ts'
 
-export type ModelParts = CountedParts & { settings: () => Settings; skills: Skills }
+/** `open` returns what runs a proposal, or only records it. */
+type TurnSkills = Pick<Skills, 'any' | 'agentRoles'> & { open: (owner: SessionFor) => Promise<ProposalSession> }
+export type ModelParts = CountedParts & { settings: () => Settings; skills: TurnSkills }
+export type AskingTurn = Pick<Turn, 'turn_id' | 'head' | 'earlier_turns' | 'signal' | 'acts' | 'usage' | 'model'> & {
+  claimed: readonly { event: Event }[]
+}
 
 /**
  * A turn's model: it stops with the turn, is metered, and can propose skills, which the gate
  * decides.
  */
-export function turnModel(parts: ModelParts, turn: Turn): LanguageModelV4 {
+export function turnModel(parts: ModelParts, turn: AskingTurn): LanguageModelV4 {
   const counted = countedModel(parts, turn)
   let skilled: Promise<LanguageModelV4> | undefined
   const ready = () => (skilled ??= withSkills(parts, turn, counted))
@@ -27,7 +34,7 @@ export function turnModel(parts: ModelParts, turn: Turn): LanguageModelV4 {
 }
 
 /** Opens the skill session with the first model call, so a turn without one has none. */
-async function withSkills({ skills, settings }: ModelParts, turn: Turn, model: LanguageModelV4): Promise<LanguageModelV4> {
+async function withSkills({ skills, settings }: ModelParts, turn: AskingTurn, model: LanguageModelV4): Promise<LanguageModelV4> {
   if (!(await skills.any())) return model
   const { head, turn_id, earlier_turns, signal, acts, claimed } = turn
   const events = claimed.map(({ event }) => event)
