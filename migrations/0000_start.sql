@@ -241,6 +241,19 @@ CREATE TABLE `reflex_uses` (
 );
 --> statement-breakpoint
 CREATE INDEX `reflex_uses_scope` ON `reflex_uses` (`scope`);--> statement-breakpoint
+CREATE TABLE `learn_runs` (
+	`id` text PRIMARY KEY NOT NULL,
+	`scope` text NOT NULL,
+	`status` text NOT NULL,
+	`started_at` integer NOT NULL,
+	`ended_at` integer,
+	`revision` integer NOT NULL,
+	`summary` text NOT NULL,
+	`findings` text NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `learn_runs_age` ON `learn_runs` (`started_at`,`id`);--> statement-breakpoint
+CREATE INDEX `learn_runs_scope` ON `learn_runs` (`scope`,`started_at`,`id`);--> statement-breakpoint
 CREATE TABLE `blocks` (
 	`scope` text NOT NULL,
 	`address` text NOT NULL,

@@ -1,4 +1,5 @@
 import type { Event } from './core/event.ts'
+import type { LearnerApi } from './contract/reports/learning/learner-api.ts'
 import type { KeyedOutput, KeyHolder, ScopeApi, WorkState } from './contract/scope-api.ts'
 
 /** A queue message: events of one scope. `batch` is the id of the row in D1 for one `sendBatch`. */
@@ -29,6 +30,7 @@ export interface Env {
   SCOPE: Namespace<ScopeApi>
   SWEEPER: Namespace<SweeperApi>
   GLOBAL_KEYS: Namespace<GlobalKeyApi>
+  LEARNER: Namespace<LearnerApi>
   DB: D1Database
   EVENTS: Queue<QueueMessage>
   RATE_LIMIT?: RateLimit

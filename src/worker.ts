@@ -8,6 +8,8 @@ import { sweep } from './events/sweep.ts'
 import { SweeperObject } from './events/sweeper.ts'
 import { createApp } from './http/app.ts'
 import { GlobalKeyObject } from './scope/effects/global-key-object.ts'
+import { LearnerObject } from './learning/run/learner-object.ts'
+import { recordedHistory } from './learning/run/recorded-history.ts'
 import { ScopeObject } from './scope/scope.ts'
 
 /** The handlers and Durable Object classes of a deployment. Throws if two agents conflict. */
@@ -29,6 +31,13 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }) {
     }
   }
 
+  class Learner extends LearnerObject {
+    constructor(context: DurableObjectState, env: Env) {
+      super(context, env, recordedHistory)
+      hideInOutput(deploymentHider(env))
+    }
+  }
+
   const app = createApp(agents)
   const handlers = {
     fetch: app.fetch,
@@ -42,5 +51,5 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }) {
     },
   } satisfies ExportedHandler<Env>
 
-  return { Scope, Sweeper, GlobalKey: GlobalKeyObject, app, handlers }
+  return { Scope, Sweeper, GlobalKey: GlobalKeyObject, Learner, app, handlers }
 }

@@ -1,6 +1,7 @@
 import type { Action } from '../../src/contract/action.ts'
 import type { EpisodeAct, Saw } from '../../src/learning/episode.ts'
 import type { Learned } from '../../src/learning/reflexes/learn.ts'
+import { offersOf } from '../../src/learning/run/policy.ts'
 import type { LearnedReflex } from '../../src/learning/reflexes/write.ts'
 import type { JsonFields } from '../../src/base/json.ts'
 import { countAudit, emptyCusum } from '../../src/proof/drift.ts'
@@ -24,16 +25,11 @@ export type Bundle = {
 }
 
 export const NOTHING = 'nothing'
-const stratumOf = (decision: string): string => decision.split(' ').slice(0, 2).join(' ')
 
-export async function bundlesOf({ reflexes, judged }: Learned): Promise<Bundle[]> {
-  const strata = new Set(reflexes.map(({ decision }) => stratumOf(decision)))
+export async function bundlesOf(learned: Learned): Promise<Bundle[]> {
   return Promise.all(
-    [...strata].map(async (stratum) => {
-      const own = reflexes.filter(({ decision }) => stratumOf(decision) === stratum)
-      const decided = judged.filter(({ decision }) => stratumOf(decision) === stratum).reduce((sum, { held_out }) => sum + held_out.n, 0)
-      const programs = await Promise.all(own.map(async (reflex) => ({ reflex, program: await programOf(reflex) })))
-      const forecast = own.reduce((sum, { evidence }) => sum + evidence.held_out.agreed, 0) / decided
+    offersOf(learned).map(async ({ stratum, reflexes, forecast }) => {
+      const programs = await Promise.all(reflexes.map(async (reflex) => ({ reflex, program: await programOf(reflex) })))
       return { stratum, reflexes: programs, state: 'shadow', agreed: 0, disagreed: 0, audits: [], forecast } as const
     }),
   )

@@ -1,10 +1,24 @@
-import { canonicalJson, type JsonFields } from '../../src/base/json.ts'
 import type { Episode, EpisodeAct } from '../../src/learning/episode.ts'
 import { type Learned, learnReflexes } from '../../src/learning/reflexes/learn.ts'
 import type { LearnedReflex } from '../../src/learning/reflexes/write.ts'
+import {
+  coverageOf,
+  FIRST,
+  isWorthProof,
+  LEAST_SLOW,
+  majority,
+  nextAt,
+  offerRefusal,
+  same,
+  SETTLINGS,
+  STEP,
+  stratumOfAct,
+  withoutForgotten,
+  worthAsking,
+} from '../../src/learning/run/policy.ts'
 import { sprt } from '../../src/proof/sprt.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
-import { barOf, type Bundle, bundlesOf, driftedIn, driftSince, fire, type Fired, NOTHING } from './bundle.ts'
+import { barOf, type Bundle, bundlesOf, driftedIn, driftSince, fire, type Fired } from './bundle.ts'
 import { drawOf } from './draw.ts'
 import type { Item } from './inputs.ts'
 
@@ -13,23 +27,7 @@ export type Ask = (item: Pick<Item, 'id' | 'label'>, attempt: number) => Episode
 type Acted = Fired & { bundle: Bundle }
 type Settings = { audit: number; ask: Ask; trusted: ReadonlySet<string> }
 
-/** Decisions before the first learning; then a quarter more, or a step that no reflex took. */
-const FIRST = 200
-const GROWTH = 1.25
-const STEP = 75
-/** A first version is proved once it would take so much, or after so many. */
-const WORTH = 0.95
-const LONG = { episodes: 2500, covers: 0.7 } as const
-const FLAT = { covers: 0.85, slices: 3, gain: 0.015 } as const
-const LEAST_FORECAST = 0.15
-/** A version that would take this much more replaces one that is being proved. */
-const MUCH_BETTER = 0.25
-/** Learning is not worth it while the slow path decides less. */
-const LEAST_SLOW = 0.02
 const RECENT = 500
-/** Where more is disputed, nothing was learned that could tell a mistake. */
-const MOST_DISPUTED = 0.1
-const SETTLINGS = 3
 
 /** A scope that learns in slices while it serves events, with everything in memory. */
 export class LearningScope {
@@ -90,8 +88,7 @@ export class LearningScope {
     this.calls += 2
     this.#settled.add(id)
     const item = { id, label: this.#labels.get(id) ?? [] }
-    const answers = [acts, this.#settings.ask(item, 1), this.#settings.ask(item, 2)]
-    return answers.find((one) => answers.filter((other) => same(one, other)).length >= 2) ?? acts
+    return majority([acts, this.#settings.ask(item, 1), this.#settings.ask(item, 2)])
   }
 
   #audit({ bundle, acts: own, id }: Acted, { item, index, acts }: { item: Item; index: number; acts: EpisodeAct[] }): EpisodeAct[] {
@@ -110,9 +107,10 @@ export class LearningScope {
     this.log.push(`${index}: ${bundle.stratum}: drift within ${audits} audits, ${drifted.length} reflexes back to shadow mode`)
     const wrong = { ...bundle, reflexes: drifted }
     const fired = this.#episodes.map(({ saw }) => fire(this.#sandbox, wrong, saw))
-    const forgotten = new Set(fired.flatMap((one) => (one === null ? [] : [keyOf(one.acts)])))
-    this.#episodes = this.#episodes.filter(
-      ({ log_seq, acts }, at) => log_seq >= since || (fired[at] === null && !forgotten.has(keyOf(acts))),
+    this.#episodes = withoutForgotten(
+      this.#episodes,
+      fired.map((one) => one?.acts ?? null),
+      since,
     )
     bundle.reflexes = bundle.reflexes.filter((reflex) => !drifted.includes(reflex))
     bundle.audits = []
@@ -139,15 +137,14 @@ export class LearningScope {
 
   async #learn(index: number): Promise<void> {
     const { length } = this.#episodes
-    this.#next = this.#tookOver.size === 0 ? Math.ceil(length * GROWTH) : length + STEP
+    this.#next = nextAt(length, this.#tookOver.size > 0)
     const start = performance.now()
     let learned = this.#learnOnce()
     for (let round = 0; round < SETTLINGS && this.#settle(learned.disputed); round += 1) learned = this.#learnOnce()
     this.learnMs = Math.max(this.learnMs, performance.now() - start)
     this.learned = learned
-    const taken = learned.judged.reduce((sum, { held_out }) => sum + held_out.agreed, 0)
-    const covers = taken / learned.judged.reduce((sum, { held_out }) => sum + held_out.n, 1)
-    if (this.#tookOver.size === 0 && !this.#isWorthProof(covers)) return
+    this.#covers.push(coverageOf(learned))
+    if (this.#tookOver.size === 0 && !isWorthProof(this.#covers, length)) return
     for (const bundle of await bundlesOf(learned)) this.#offer(bundle, index)
   }
 
@@ -158,20 +155,15 @@ export class LearningScope {
     }
     return learnReflexes(this.#episodes, {
       trusted: this.#settings.trusted,
-      fair: (episode, act) => reaches(episode, act === null ? NOTHING : `${act.kind} ${act.name}`),
+      fair: (episode, act) => reaches(episode, stratumOfAct(act)),
     })
-  }
-
-  #isWorthProof(covers: number): boolean {
-    this.#covers.push(covers)
-    const earlier = this.#covers.at(-1 - FLAT.slices) ?? 0
-    if (covers > FLAT.covers && earlier > FLAT.covers && covers < earlier + FLAT.gain) return true
-    return covers > (this.#episodes.length < LONG.episodes ? WORTH : LONG.covers)
   }
 
   #offer(bundle: Bundle, index: number): void {
     const known = this.#bundles.filter(({ stratum, state }) => stratum === bundle.stratum && state === 'shadow')
-    if (bundle.forecast < LEAST_FORECAST || known.some(({ forecast }) => forecast > bundle.forecast - MUCH_BETTER)) return
+    const offer = { ...bundle, reflexes: bundle.reflexes.map(({ reflex }) => reflex) }
+    const forecasts = known.map(({ forecast }) => forecast)
+    if (offerRefusal(offer, forecasts) !== null) return
     this.#bundles = [...this.#bundles.filter((other) => !known.includes(other)), bundle]
     const by = [...new Set(bundle.reflexes.map(({ reflex }) => reflex.by))].join(' and ')
     const share = `${(bundle.forecast * 100).toFixed(1)} %`
@@ -180,8 +172,7 @@ export class LearningScope {
 
   /** Decisions that may be mistakes are asked for again, each once. */
   #settle(disputed: readonly string[]): boolean {
-    if (disputed.length > this.#episodes.length * MOST_DISPUTED) return false
-    const open = new Set(disputed.filter((id) => !this.#settled.has(id)))
+    const open = new Set(worthAsking(disputed, this.#episodes.length, (id) => this.#settled.has(id)))
     let isChanged = false
     this.#episodes = this.#episodes.map((episode) => {
       if (!open.has(episode.id)) return episode
@@ -206,7 +197,3 @@ const episodeOf = ({ id, at, source, saw }: Item, acts: EpisodeAct[], index: num
   usage: { model_calls: 1, tokens: 0, cost_usd: 0, duration_ms: 0 },
   outcome: 'ok',
 })
-
-export const same = (one: readonly EpisodeAct[], other: readonly EpisodeAct[]): boolean => keyOf(one) === keyOf(other)
-const keyOf = (acts: readonly EpisodeAct[]): string =>
-  canonicalJson(acts.map(({ kind, name, input }): JsonFields => ({ kind, name, input })))

@@ -25,6 +25,7 @@ const provenance = z.object({
   scope: text.nullable(),
   template: text.nullable(),
   origin: z.object({ id: text, version: count, hash: text }).nullable().describe('The version that it was copied from.'),
+  run: text.optional().describe('The run of learning that wrote it.'),
 })
 export type Provenance = z.infer<typeof provenance>
 

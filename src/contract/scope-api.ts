@@ -4,13 +4,14 @@ import type { Delivery } from '../core/event-store.ts'
 import type { Decider } from './approval.ts'
 import type { EventOutcome, EventReceipt, EventRecord } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
+import type { Adoption, LearnedVersion } from './reports/learning/learner-api.ts'
 import type { CallKeys, ToolCall } from './reflex.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './settings/schedule.ts'
 import type { ArchivedFile, ContextView, Counters, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 
-export type { Schedule, ToolCall, Via }
+export type { LearnedVersion, Schedule, ToolCall, Via }
 export type Accepted = Result<{ receipts: EventReceipt[] }, { reason: 'inbox_full'; depth: number; limit: number }>
 /** `unknown`: the log has not reached it. `gone`: retention has deleted what it is made from. */
 export type PastContext = Result<{ context: ContextView }, Refused<'unknown' | 'gone' | 'unavailable'>>
@@ -154,6 +155,8 @@ export interface ScopeApi {
   discard(ids: string[], by: string, traceparent?: string): Promise<string[]>
   /** Notifies the scope that these reflexes have a new version or state. */
   reflexesChanged(ids: string[]): Promise<void>
+  /** Registers a learned reflex in shadow mode, in this scope's chain. Idempotent. */
+  adopt(learned: LearnedVersion): Promise<Adoption>
   /** Recordings as JSON, oldest first. `next` is the `after` of the next page. */
   recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
   /** The identity of each tool call, as for the scope's effects. */

@@ -4,9 +4,10 @@ import { forgetCalls } from '../store/calls.ts'
 import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
 import { forgetTelemetry } from '../store/artifacts/telemetry.ts'
+import { forgetRuns } from '../store/learning/learn-runs.ts'
 import { forgetReflexMetrics } from '../store/artifacts/reflex-metrics.ts'
 import { forgetScopes } from '../store/scopes.ts'
-import { forgetStatistics } from '../store/statistics-sums.ts'
+import { forgetStatistics } from '../store/statistics/sums.ts'
 import { storeOf } from '../store/store.ts'
 
 /** A step of the sweep that deletes old rows of an agent's own table in D1. */
@@ -63,6 +64,7 @@ export async function forgetOld(env: Env, { now, step, retention }: Asked): Prom
   await step('forgetting scopes', () => repeat(() => forgetScopes(db, long_before(), BATCH)))
   await step('forgetting queued events', () => repeat(() => forgetQueued(db, before(), BATCH)))
   await step('forgetting calls', () => repeat(() => forgetCalls(db, before(), BATCH)))
+  await step('forgetting learning runs', () => repeat(() => forgetRuns(db, long_before(), BATCH)))
   await step('forgetting metrics', () => repeat(() => forgetReflexMetrics(db, long_before(), BATCH)))
   await step('forgetting telemetry', () => repeat(() => forgetTelemetry(db, before(), BATCH)))
   await step('forgetting statistics', () => repeat(() => forgetStatistics(db, now, BATCH)))

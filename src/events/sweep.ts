@@ -6,7 +6,7 @@ import { overdueScopes, setWake } from '../store/scopes.ts'
 import { grouped, pack } from './pack.ts'
 import { LATE_MS, send } from './enqueue.ts'
 import { logError, warn } from '../base/warn.ts'
-import { sumEnded } from '../store/statistics-sums.ts'
+import { sumEnded } from '../store/statistics/sums.ts'
 import { storeOf } from '../store/store.ts'
 
 const OVERDUE_MS = 60_000

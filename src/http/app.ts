@@ -17,6 +17,7 @@ import { eventRoutes } from './events/events.ts'
 import { healthReportRoutes, healthRoutes } from './operations/health.ts'
 import { keySource } from './auth/key-source.ts'
 import { keyRoutes } from './operations/keys.ts'
+import { learnRoutes } from './learning/runs.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import { prometheusRoutes } from './operations/prometheus.ts'
 import { policyRoutes } from './skills/policy.ts'
@@ -82,6 +83,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', telemetryRoutes)
     .route('/', mcpRoutes)
     .route('/', approvalRoutes)
+    .route('/', learnRoutes)
     .route('/', deadLetterRoutes)
     .route('/', keyRoutes)
     .route('/', statisticsRoutes)

@@ -88,6 +88,10 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     await this.#parts.reflex_sync.refresh()
   }
 
+  async adopt(learned: api.LearnedVersion) {
+    return this.#parts.adopting.adopt(learned)
+  }
+
   async recordings(request: { since: number; after: number; limit: number }) {
     return this.#parts.recordings.read(request)
   }
@@ -193,7 +197,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     // An empty scope has no work, and D1 should not hear of it.
     if (!this.#parts.database.laid) return { wake_at: null }
     this.#parts.outbox.hurry()
-    await this.#runDueWork()
+    await this.#own.runDue()
     this.#parts.alarm.rearm()
     return { wake_at: this.#parts.alarm.next() }
   }
@@ -216,18 +220,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
   }
 
   override async alarm(): Promise<void> {
-    await this.#parts.alarm.fired(() => this.#runDueWork())
-  }
-
-  async #runDueWork(): Promise<void> {
-    const { alarm, loop, turns, outbox, reflex_sync, jobs, parked, unit, retention } = this.#parts
-    this.#own.forgetWhatIsOld()
-    await this.#own.tick()
-    loop.perceiveWaiting()
-    turns.consider()
-    jobs.wake()
-    const background = [outbox.due && outbox.flush(unit), reflex_sync.due && reflex_sync.run(), parked.due && parked.poll()]
-    await alarm.cover(Promise.all([...background.filter((work) => work !== false), retention.archive()]))
+    await this.#parts.alarm.fired(() => this.#own.runDue())
   }
 
   async #wake(): Promise<void> {

@@ -10,6 +10,7 @@ import { SocketMessages } from './live/socket-messages.ts'
 import { Sockets } from './live/sockets.ts'
 import { Streams } from './live/sse.ts'
 import { ExpiredEntries } from './log/expired-entries.ts'
+import { Adopting } from './learning/adoption.ts'
 import { Loop } from './loop.ts'
 import { Actions } from './reflexes/actions.ts'
 import { handleActions } from './reflexes/perform-action.ts'
@@ -87,6 +88,7 @@ function composeEntrances(parts: Looped) {
   const configuration = new Configuration(parts)
   const configure = (patch: SettingsPatch, by: string) => configuration.change(patch, { by })
   toolbox.offer(reflexTools({ ...parts, sandbox: isolateSandbox, configure, turn_id: () => turns.current?.turn_id ?? null }))
+  const adopting = new Adopting({ ...parts, rechain: (change, by) => configuration.rechain(change, by) })
   const kept = composeArchive(parts)
   const retention = new Retention({ ...parts, ...kept })
   alarm.source(() => retention.nextDue())
@@ -94,6 +96,7 @@ function composeEntrances(parts: Looped) {
   return {
     configuration,
     dry_turns,
+    adopting,
     ...kept,
     retention,
     socket_messages: new SocketMessages({ ...parts, accept: (events) => loop.accept(events, 'socket') }),

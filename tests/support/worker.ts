@@ -2,10 +2,13 @@ import { chat } from '../../src/agents/chat/agent.ts'
 import { deploy } from '../../src/agents/deploy/agent.ts'
 import { sshGuard } from '../../src/agents/ssh-guard/agent.ts'
 import { team } from '../../src/agents/team/agent.ts'
+import { LearnerObject } from '../../src/learning/run/learner-object.ts'
+import { recordedHistory } from '../../src/learning/run/recorded-history.ts'
 import { reflex } from '../../src/worker.ts'
 import { ARCHIVED, bucketOf } from './archive-bucket.ts'
 import { EXPORTED, HOST } from './scope-with-remote-tools.ts'
 import { greeter } from './guide/greeter.ts'
+import { histories } from './histories.ts'
 import { triage } from './guide/triage.ts'
 import { chainedAgent, doorkeeper, perceivingAgent, testAgent } from './test-agents.ts'
 
@@ -25,6 +28,12 @@ export class Scope extends worker.Scope {
     const { name = '' } = context.id
     const archive = name.startsWith(ARCHIVED) ? { ARCHIVE: bucketOf(name, env.TEST_ARCHIVE) } : {}
     super(context, { ...env, ...archive, ...(name.startsWith(EXPORTED) && COLLECTOR) })
+  }
+}
+/** A test may write the history of its scope. */
+export class Learner extends LearnerObject {
+  constructor(context: DurableObjectState, env: Cloudflare.Env) {
+    super(context, env, (bindings, of) => histories.get(of.scope)?.(of.after) ?? recordedHistory(bindings, of))
   }
 }
 export default worker.handlers

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Family } from '../../contract/reports/statistics.ts'
-import { countVersions, sumStatistics } from '../../store/statistics.ts'
+import { countVersions, sumStatistics } from '../../store/statistics/query.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, problems, resource, routes } from '../describe/describe.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, spanCounts } from './health-report.ts'

@@ -1,4 +1,5 @@
-import { and, type Bits, bitsOf, count, countBoth, hasBit } from './facts/bits.ts'
+import { and, type Bits, bitsOf, countBoth, hasBit, indexesOf } from './facts/bits.ts'
+import type { Steps } from '../steps.ts'
 import type { Classes } from './classes.ts'
 import type { Matrix } from './facts/matrix.ts'
 import type { Crowd } from './sources.ts'
@@ -17,21 +18,36 @@ export type Prepared = {
   sizeOf: (feature: number) => number
 }
 
-/** Of newer decisions: `n` such, `covered` taken by what was learned, `agreed` of these alike. */
-export type HeldOut = { n: number; covered: number; agreed: number }
+/**
+ * Of newer decisions: `n` such, `covered` taken by what was learned, `agreed` of these alike, which
+ * are those at the indexes `hits`.
+ */
+export type HeldOut = { n: number; covered: number; agreed: number; hits: readonly number[] }
 
-export const NONE: HeldOut = { n: 0, covered: 0, agreed: 0 }
+export const NONE: HeldOut = { n: 0, covered: 0, agreed: 0, hits: [] }
+
+const heldOut = (n: number, taken: readonly number[], isRight: (index: number) => boolean): HeldOut => {
+  const hits = taken.filter(isRight)
+  return { n, covered: taken.length, agreed: hits.length, hits }
+}
 
 const OLDER = 0.7
 const TABLE_BYTES = 13_000
 
-export function learnRules({ matrix, classes, crowd }: Prepared, taught: Bits, isWanted: (own: number) => boolean = () => true): Rule[][] {
-  return classes.classes.map((_, own) =>
-    isWanted(own) ? rulesFor({ matrix, taught, crowd, positive: bitsOf(matrix.size, (index) => classes.of[index] === own) }) : [],
-  )
+export function* learnRules(
+  { matrix, classes, crowd }: Prepared,
+  taught: Bits,
+  isWanted: (own: number) => boolean = () => true,
+): Steps<Rule[][]> {
+  const rules: Rule[][] = []
+  for (const own of classes.classes.keys()) {
+    const positive = bitsOf(matrix.size, (index) => classes.of[index] === own)
+    rules.push(isWanted(own) ? yield* rulesFor({ matrix, taught, crowd, positive }) : [])
+  }
+  return rules
 }
 
-export function learnTables(prepared: Prepared, taught: Bits): Table[] {
+export function learnTables(prepared: Prepared, taught: Bits): Steps<Table[]> {
   const { matrix, classes, sizeOf } = prepared
   const indexes = Array.from({ length: matrix.size }, (_, index) => index).filter(
     (index) => ((taught[index >>> 5] ?? 0) >>> (index & 31)) & 1,
@@ -55,19 +71,19 @@ const cut = ({ matrix, fairIndexes: fair }: Prepared, share: number): number =>
 export type JudgedRules = { byClass: HeldOut[]; disputed: number[] }
 
 /** Learned on the older part, judged on the newer. */
-export function judgeRules(prepared: Prepared): JudgedRules {
+export function* judgeRules(prepared: Prepared): Steps<JudgedRules> {
   const { matrix, classes, fair } = prepared
   const from = cut(prepared, OLDER)
   const older = bitsOf(matrix.size, (index) => index < from)
   const later = bitsOf(matrix.size, (index) => index >= from)
   const disputed: number[] = []
-  const byClass = learnRules(prepared, older).map((rules, own) => {
+  const byClass = (yield* learnRules(prepared, older)).map((rules, own) => {
     const newer = and(later, fair[own] ?? later)
     const covered = and(coveredBy(rules, matrix.size), newer)
     const decided = bitsOf(matrix.size, (index) => classes.of[index] === own)
     for (let index = 0; index < matrix.size; index += 1)
       if (((covered[index >>> 5] ?? 0) >>> (index & 31)) & 1 && classes.of[index] !== own) disputed.push(index)
-    return { n: countBoth(newer, decided), covered: count(covered), agreed: countBoth(covered, decided) }
+    return heldOut(countBoth(newer, decided), indexesOf(covered), (index) => classes.of[index] === own)
   })
   return { byClass, disputed }
 }
@@ -90,15 +106,16 @@ const LEAST_COVERED = 0.7
 type Judged = { index: number; best: number; score: number; agreed: boolean }
 
 /** Each decision is scored by tables that were learned from earlier ones only. */
-export function judgeTables(prepared: Prepared, { alphas, delta }: { alphas: readonly number[]; delta: number }): JudgedTables {
+export function* judgeTables(prepared: Prepared, { alphas, delta }: { alphas: readonly number[]; delta: number }): Steps<JudgedTables> {
   const { classes, fair } = prepared
   const isFair = (index: number, own: number): boolean => hasBit(fair[own] ?? new Uint32Array(), index)
-  const scored = FORWARD.slice(1).flatMap((to, block) => {
+  const scored: Judged[] = []
+  for (const [block, to] of FORWARD.slice(1).entries()) {
     const from = cut(prepared, FORWARD[block] ?? 1)
-    return scoredBy(prepared, (index) => index < from, { from, to: cut(prepared, to) })
-  })
+    scored.push(...(yield* scoredBy(prepared, (index) => index < from, { from, to: cut(prepared, to) })))
+  }
   const start = cut(prepared, FORWARD[0])
-  const earlier = scoredBy(prepared, (index) => index >= start, { from: 0, to: start })
+  const earlier = yield* scoredBy(prepared, (index) => index >= start, { from: 0, to: start })
   const disputed = [...earlier, ...scored].filter(({ agreed, score }) => !agreed && score > CONFIDENT).map(({ index }) => index)
   const judged = scored.filter(({ index, best }) => isFair(index, best))
   const pooled = strictest(judged, alphas, delta)
@@ -109,7 +126,8 @@ export function judgeTables(prepared: Prepared, { alphas, delta }: { alphas: rea
   const byClass = classes.classes.map((_, own) => {
     const fired = judged.filter(({ best, score }) => best === own && score >= (found[own]?.threshold ?? Infinity))
     const n = scored.filter(({ index }) => classes.of[index] === own && isFair(index, own)).length
-    return { n, covered: fired.length, agreed: fired.filter(({ agreed }) => agreed).length }
+    const taken = fired.map(({ index }) => index)
+    return heldOut(n, taken, (index) => classes.of[index] === own)
   })
   return { thresholds: found.map((one) => one?.threshold ?? null), byClass, disputed }
 }
@@ -130,9 +148,9 @@ function strictest(judged: readonly Judged[], alphas: readonly number[], delta: 
   return most
 }
 
-function scoredBy(prepared: Prepared, isTaught: (index: number) => boolean, { from, to }: { from: number; to: number }): Judged[] {
+function* scoredBy(prepared: Prepared, isTaught: (index: number) => boolean, { from, to }: { from: number; to: number }): Steps<Judged[]> {
   const { matrix, classes } = prepared
-  const tables = learnTables(prepared, bitsOf(matrix.size, isTaught))
+  const tables = yield* learnTables(prepared, bitsOf(matrix.size, isTaught))
   return Array.from({ length: to - from }, (_, step) => {
     const index = from + step
     const points = tables.map((table) => pointsOf(table, matrix.rows[index] ?? new Int32Array()))

@@ -3,6 +3,7 @@ import { bitsOf, countBoth, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { type ActTemplate, classesOf } from './classes.ts'
 import { type HeldOut, judgeRules, judgeTables, learnRules, learnTables, NONE, type Prepared } from './judge.ts'
 import { matrixOf } from './facts/matrix.ts'
+import { atOnce, type Steps } from '../steps.ts'
 import { crowdOf } from './sources.ts'
 import { quote } from './facts/text.ts'
 import { type LearnedReflex, rulesReflex, tableReflex } from './write.ts'
@@ -24,6 +25,8 @@ export type LearnOptions = {
 /** A decision that no reflex was written for. */
 export type Refusal = { decision: string; episodes: number; reason: string }
 export type Learned = {
+  /** Those that were learned from. */
+  episodes: readonly Episode[]
   reflexes: LearnedReflex[]
   refused: Refusal[]
   /** Ids of events whose decision may be a mistake of the teacher: worth asking again. */
@@ -43,16 +46,19 @@ const MOST_WRONG = { rules: 0.01, table: 0.04 } as const
 const ENOUGH = 0.97
 
 /** Writes reflexes that decide as was decided. The same episodes give the same code. */
-export function learnReflexes(history: readonly Episode[], options: LearnOptions = {}): Learned {
+export const learnReflexes = (history: readonly Episode[], options: LearnOptions = {}): Learned =>
+  atOnce(learnReflexesInSteps(history, options))
+
+export function* learnReflexesInSteps(history: readonly Episode[], options: LearnOptions = {}): Steps<Learned> {
   const episodes = history.filter(({ outcome }) => outcome === 'ok' || outcome === 'corrected').slice(-MOST_EPISODES)
-  const prepared = episodes.length < LEAST_EPISODES ? null : prepare(episodes, options)
+  const prepared = episodes.length < LEAST_EPISODES ? null : yield* prepare(episodes, options)
   const reason = prepared === null ? `at least ${LEAST_EPISODES} decisions are needed` : reasonAgainst(prepared)
   const refused = [
     ...(prepared?.classes.refused ?? []),
     ...(reason === null ? [] : [{ decision: 'all', episodes: episodes.length, reason }]),
   ]
-  if (prepared === null || reason !== null) return { reflexes: [], refused, disputed: [], judged: [] }
-  return choose(episodes, prepared, options)
+  if (prepared === null || reason !== null) return { episodes, reflexes: [], refused, disputed: [], judged: [] }
+  return yield* choose(episodes, prepared, options)
 }
 
 function reasonAgainst({ classes }: Prepared): string | null {
@@ -64,8 +70,8 @@ const KEY_BYTES = 7
 const BEGINNING_BYTES = 14
 const CONDITION_BYTES = 40
 
-function prepare(episodes: readonly Episode[], { trusted = new Set(), fair = () => true }: LearnOptions): Prepared {
-  const matrix = matrixOf(episodes)
+function* prepare(episodes: readonly Episode[], { trusted = new Set(), fair = () => true }: LearnOptions): Steps<Prepared> {
+  const matrix = yield* matrixOf(episodes)
   const sizes = matrix.features.map(({ condition }) => {
     if (condition.is === 'says') return quote(condition.words).length + KEY_BYTES
     return condition.is === 'begins' ? BEGINNING_BYTES : JSON.stringify(condition).length + CONDITION_BYTES
@@ -75,25 +81,27 @@ function prepare(episodes: readonly Episode[], { trusted = new Set(), fair = () 
     return (feature) => isSeen[feature] === true
   }
   const classes = classesOf(episodes)
+  yield
   const fairBits = classes.classes.map(({ act }) => bitsOf(episodes.length, (index) => fair(episodes[index] as Episode, act)))
   const fairIndexes = indexesOf(fairBits.reduce(or, emptyBits(episodes.length)))
   const crowd = crowdOf(episodes, trusted)
   return { matrix, classes, crowd, fair: fairBits, fairIndexes, usable, sizeOf: (feature) => sizes[feature] ?? 0 }
 }
 
-function choose(
+function* choose(
   episodes: readonly Episode[],
   prepared: Prepared,
   { alphas = [0.0075, 0.01, 0.0125, 0.015], delta = 0.1 }: LearnOptions,
-): Learned {
+): Steps<Learned> {
   const { classes } = prepared
-  const rules = judgeRules(prepared)
+  const rules = yield* judgeRules(prepared)
   const isEnough = rules.byClass.every((one) => one.n < LEAST_HELD_OUT || (good(one, MOST_WRONG.rules) && one.agreed >= one.n * ENOUGH))
-  const tables = isEnough ? null : judgeTables(prepared, { alphas, delta })
+  const tables = isEnough ? null : yield* judgeTables(prepared, { alphas, delta })
   const chosen = classes.classes.map((_, own) => chosenOf(rules.byClass[own] ?? NONE, tables?.byClass[own] ?? NONE))
-  const written = write(episodes, prepared, { chosen, thresholds: tables?.thresholds ?? [] })
+  const written = yield* write(episodes, prepared, { chosen, thresholds: tables?.thresholds ?? [] })
   const disputed = new Set([...rules.disputed, ...(tables?.disputed ?? []), ...written.exceptions])
   return {
+    episodes,
     reflexes: written.reflexes,
     refused: [...classes.refused, ...written.refused],
     disputed: [...disputed].sort((one, other) => one - other).map((index) => episodes[index]?.id ?? ''),
@@ -119,17 +127,18 @@ const good = ({ covered, agreed }: HeldOut, wrong: number): boolean => covered >
 type Written = { reflexes: LearnedReflex[]; refused: Refusal[]; exceptions: number[] }
 
 /** Learns again, from all episodes, for each decision that was judged good. */
-function write(
+function* write(
   episodes: readonly Episode[],
   prepared: Prepared,
   { chosen, thresholds }: { chosen: readonly Chosen[]; thresholds: readonly (number | null)[] },
-): Written {
+): Steps<Written> {
   const { matrix, classes } = prepared
   const all = bitsOf(matrix.size, () => true)
-  const rules = learnRules(prepared, all, (own) => chosen[own]?.by === 'rules')
-  const tables = chosen.some(({ by }) => by === 'table') ? learnTables(prepared, all) : []
+  const rules = yield* learnRules(prepared, all, (own) => chosen[own]?.by === 'rules')
+  const tables = chosen.some(({ by }) => by === 'table') ? yield* learnTables(prepared, all) : []
   const written: Written = { reflexes: [], refused: [], exceptions: [] }
-  classes.classes.forEach((decision, own) => {
+  for (const [own, decision] of classes.classes.entries()) {
+    yield
     const { by, held_out } = chosen[own] ?? { by: null, held_out: NONE }
     const base = { episodes, prepared, own, decision, held_out }
     const table = by === 'table' ? tables[own] : undefined
@@ -139,7 +148,7 @@ function write(
     if (reflex !== null && reason === null) written.reflexes.push(reflex)
     else written.refused.push({ decision: decision.key, episodes: classes.of.filter((of) => of === own).length, reason: reason ?? '' })
     for (const { covered } of rules[own] ?? []) written.exceptions.push(...indexesOf(covered).filter((index) => classes.of[index] !== own))
-  })
+  }
   return written
 }
 

@@ -1,6 +1,7 @@
 import { and, type Bits, bitsOf, count, countBoth, or, without } from './facts/bits.ts'
 import { type Condition, type Literal, pathKey } from './facts/condition.ts'
 import type { Matrix } from './facts/matrix.ts'
+import type { Steps } from '../steps.ts'
 import type { Crowd } from './sources.ts'
 
 /** `covered`: the episodes that a rule decides; `exceptions`: those that were decided otherwise. */
@@ -31,7 +32,7 @@ type Candidate = { literal: Literal; bits: Bits; support: number }
  * Rules for one decision, each of which holds by itself (CN2's unordered rules). A rule has to save
  * more bits than it takes to write down, so that chance finds none.
  */
-export function rulesFor({ matrix, taught, positive, crowd }: Problem): Rule[] {
+export function* rulesFor({ matrix, taught, positive, crowd }: Problem): Steps<Rule[]> {
   const candidates = candidatesFor(matrix, taught)
   const own = and(positive, taught)
   const others = without(taught, positive)
@@ -41,8 +42,9 @@ export function rulesFor({ matrix, taught, positive, crowd }: Problem): Rule[] {
   const rules: Rule[] = []
   let open = own
   while (rules.length < MOST_RULES && count(open) > 0) {
-    const grown = grow(candidates, open, others, { bitsEach, price })
+    const grown = yield* grow(candidates, open, others, { bitsEach, price })
     if (grown === null) break
+    yield
     const shared = share(grown, candidates, and(open, grown.covered))
     const rule = finish(shared, own, others)
     open = without(open, grown.covered)
@@ -71,7 +73,7 @@ type Grown = { literals: Literal[]; covered: Bits }
 type Price = { bitsEach: number; price: number }
 
 /** The best rule on the way to one without exceptions. */
-function grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bitsEach, price }: Price): Grown | null {
+function* grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bitsEach, price }: Price): Steps<Grown | null> {
   let covered: Bits | null = null
   let right = count(open)
   let wrong = count(others)
@@ -79,6 +81,7 @@ function grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bits
   const hasTexts = candidates.some(({ literal }) => literal.condition.is === 'says')
   const literals: Literal[] = []
   while (literals.length < MOST_LITERALS && wrong > 0) {
+    yield
     const step = bestStep(candidates, literals, {
       open: covered ? and(open, covered) : open,
       others: covered ? and(others, covered) : others,

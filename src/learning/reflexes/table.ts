@@ -1,4 +1,5 @@
 import type { Matrix } from './facts/matrix.ts'
+import type { Steps } from '../steps.ts'
 import type { Crowd } from './sources.ts'
 
 /** Points for features; a decision is taken from `threshold` points on. */
@@ -24,35 +25,30 @@ type Lesson = {
 }
 
 /** A logistic regression for each class against the rest (AdaGrad, in time order). */
-export function tablesFor(lesson: Lesson): Table[] {
+export function* tablesFor(lesson: Lesson): Steps<Table[]> {
   const { matrix, taught, classOf } = lesson
   const usable = new Uint8Array(matrix.features.length)
   for (let feature = 0; feature < usable.length; feature += 1) usable[feature] = lesson.usable(feature) ? 1 : 0
-  return Array.from({ length: lesson.classes }, (_, own) => {
-    const full = fit(matrix, taught, classOf, own, usable)
+  const tables: Table[] = []
+  for (let own = 0; own < lesson.classes; own += 1) {
+    const full = yield* fit(matrix, taught, classOf, own, usable)
     const kept = keep(full, lesson)
-    return rounded(
-      kept.size < full.weights.length
-        ? fit(
-            matrix,
-            taught,
-            classOf,
-            own,
-            Uint8Array.from(usable, (_, feature) => (kept.has(feature) ? 1 : 0)),
-          )
-        : full,
-    )
-  })
+    yield
+    const some = Uint8Array.from(usable, (_, feature) => (kept.has(feature) ? 1 : 0))
+    tables.push(rounded(kept.size < full.weights.length ? yield* fit(matrix, taught, classOf, own, some) : full))
+  }
+  return tables
 }
 
 type Fit = { bias: number; weights: Float64Array }
 
-function fit({ features, rows }: Matrix, taught: readonly number[], classOf: Int32Array, own: number, usable: Uint8Array): Fit {
+function* fit({ features, rows }: Matrix, taught: readonly number[], classOf: Int32Array, own: number, usable: Uint8Array): Steps<Fit> {
   const weights = new Float64Array(features.length)
   const slopes = new Float64Array(features.length).fill(1e-8)
   let bias = 0
   let biasSlope = 1e-8
   for (let round = 0; round < ROUNDS; round += 1) {
+    yield
     for (const index of taught) {
       const row = rows[index] ?? new Int32Array()
       let score = bias

@@ -1,10 +1,10 @@
 import type { Episode } from '../episode.ts'
-import { and, bitsOf, indexesOf } from './facts/bits.ts'
+import { and, bitsOf, count, indexesOf, without } from './facts/bits.ts'
 import type { DecisionClass } from './classes.ts'
 import { codeOf, type ShownRule, type ShownTable } from './code.ts'
 import { guardsOf } from './guards.ts'
 import type { HeldOut, Prepared } from './judge.ts'
-import type { Rule } from './rules.ts'
+import { coveredBy, type Rule } from './rules.ts'
 import type { Table } from './table.ts'
 import { quote } from './facts/text.ts'
 
@@ -14,7 +14,8 @@ export type LearnedReflex = {
   decision: string
   by: 'rules' | 'table'
   code: string
-  evidence: { episodes: number; held_out: HeldOut }
+  /** `taught`: indexes of its episodes. `exceptions`: others that its rules cover. */
+  evidence: { episodes: number; taught: readonly number[]; exceptions: number; held_out: HeldOut }
 }
 
 type Base = { episodes: readonly Episode[]; prepared: Prepared; own: number; decision: DecisionClass; held_out: HeldOut }
@@ -25,7 +26,7 @@ export function rulesReflex(base: Base, rules: readonly Rule[]): LearnedReflex |
   const shown = rules.map(({ literals, covered, support, exceptions }): ShownRule => {
     return { literals, support, exceptions, examples: examplesOf(base.episodes, indexesOf(and(covered, positive))) }
   })
-  return reflexOf(base, 'rules', { rules: shown })
+  return reflexOf(base, 'rules', { rules: shown }, rules)
 }
 
 export function tableReflex(base: Base, { bias, weights, threshold }: Table & { threshold: number }): LearnedReflex {
@@ -44,11 +45,16 @@ export function tableReflex(base: Base, { bias, weights, threshold }: Table & { 
 
 const ownOf = ({ prepared: { matrix, classes }, own }: Base) => bitsOf(matrix.size, (index) => classes.of[index] === own)
 
-function reflexOf(base: Base, by: LearnedReflex['by'], decides: Parameters<typeof codeOf>[0]['decides']): LearnedReflex {
+type Decides = Parameters<typeof codeOf>[0]['decides']
+
+function reflexOf(base: Base, by: LearnedReflex['by'], decides: Decides, rules: readonly Rule[] = []): LearnedReflex {
   const { episodes, decision, held_out } = base
-  const taught = indexesOf(ownOf(base)).map((index) => episodes[index] as Episode)
+  const indexes = indexesOf(ownOf(base))
+  const taught = indexes.map((index) => episodes[index] as Episode)
   const code = codeOf({ title: titleOf(base), guards: guardsOf(taught, episodes), act: decision.act, decides })
-  return { id: idOf(decision.key), decision: decision.key, by, code, evidence: { episodes: taught.length, held_out } }
+  const wrong = without(coveredBy(rules, episodes.length), ownOf(base))
+  const evidence = { episodes: taught.length, taught: indexes, exceptions: count(wrong), held_out }
+  return { id: idOf(decision.key), decision: decision.key, by, code, evidence }
 }
 
 function titleOf({ episodes, decision: { key }, held_out: { n, covered, agreed } }: Base): string[] {

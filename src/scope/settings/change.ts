@@ -7,6 +7,7 @@ import { scopeHead } from '../log/spans.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
+import type { ReflexReference } from '../../contract/reflex.ts'
 
 type Parts = Pick<
   Lanes,
@@ -30,19 +31,33 @@ export class Configuration {
     patch: SettingsPatch,
     { by, key_id = null, trace }: Changer,
   ): Promise<{ ok: true; settings: Settings } | Refused<'invalid'>> {
-    const { unit, guard, memory, parking, outage, loop, turns, reflex_sync, programs, windows, alarm } = this.#parts
     const refusal = await this.#parts.secret_settings.refusal(patch)
     if (refusal !== null) return { ok: false, reason: 'invalid', detail: refusal }
+    return this.#apply(patch, { by, trace }, (unit) => {
+      if (patch.reflexes === undefined) return
+      this.#parts.programs.resume(unit)
+      this.#parts.programs.setBy(unit, key_id)
+    })
+  }
+
+  /** Changes the chain alone: what is suspended stays so, and the chain keeps its owner. */
+  async rechain(change: (chain: readonly ReflexReference[]) => ReflexReference[], by: string): Promise<void> {
+    const before = this.#parts.store.settings.reflexes
+    const reflexes = change(before)
+    if (JSON.stringify(reflexes) === JSON.stringify(before)) return
+    const changed = await this.#apply({ reflexes }, { by }, () => {})
+    if (!changed.ok) throw new Error(changed.detail)
+  }
+
+  async #apply(patch: SettingsPatch, { by, trace }: Changer, also: (unit: Unit) => void): ReturnType<Configuration['change']> {
+    const { unit, guard, memory, parking, outage, loop, turns, reflex_sync, programs, windows, alarm } = this.#parts
     const before = JSON.stringify(this.#parts.store.settings.reflexes)
     const changed = unit((unit) => {
       const result = this.#change(unit, patch, { by, trace })
       if (!result.ok) return result
       for (const name of Object.keys(patch)) guard.release({ kind: 'setting', id: name })
       programs.forgetLinks()
-      if (patch.reflexes !== undefined) {
-        programs.resume(unit)
-        programs.setBy(unit, key_id)
-      }
+      also(unit)
       parking.release(unit)
       outage.hurry(unit)
       return result

@@ -9,7 +9,7 @@ import {
   type Family,
   type Values,
 } from '../../contract/reports/statistics.ts'
-import { writeStatistics } from '../../store/statistics.ts'
+import { writeStatistics } from '../../store/statistics/query.ts'
 import type { Log } from '../log/log.ts'
 import type { Database, StateChange } from '../storage/database.ts'
 import { emptyFold, foldEntry, type Add, type FoldRecord } from './fold.ts'

@@ -38,7 +38,19 @@ export class OwnWork {
     guard.rested()
   }
 
-  forgetWhatIsOld(): void {
+  /** At an alarm, or when the sweep pokes the scope. */
+  async runDue(): Promise<void> {
+    const { alarm, loop, turns, outbox, reflex_sync, jobs, parked, unit, retention } = this.#parts
+    this.#forgetWhatIsOld()
+    await this.#tick()
+    loop.perceiveWaiting()
+    turns.consider()
+    jobs.wake()
+    const background = [outbox.due && outbox.flush(unit), reflex_sync.due && reflex_sync.run(), parked.due && parked.poll()]
+    await alarm.cover(Promise.all([...background.filter((work) => work !== false), retention.archive()]))
+  }
+
+  #forgetWhatIsOld(): void {
     const { guard, unit, pull, retention, now } = this.#parts
     unit((unit) => {
       this.#correctClock(unit)
@@ -53,7 +65,7 @@ export class OwnWork {
     guard.done(work)
   }
 
-  async tick(): Promise<void> {
+  async #tick(): Promise<void> {
     const { guard, unit, timers, loop } = this.#parts
     if (!guard.careful('timer')) return unit((unit) => void loop.accept(timers.due(unit, loop.full), 'timer'), together('timer'))
     for (const name of timers.dueNames()) {

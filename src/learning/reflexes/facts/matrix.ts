@@ -1,6 +1,7 @@
 import type { Episode } from '../../episode.ts'
 import { type Bits, bitsOf, emptyBits, setBit } from './bits.ts'
 import { type Condition, pathKey } from './condition.ts'
+import type { Steps } from '../../steps.ts'
 import { eachFact, leavesOf } from './facts.ts'
 import { repeatsOf } from './repeats.ts'
 
@@ -15,23 +16,26 @@ export type Matrix = {
 const MOST_FEATURES = 20_000
 const MOST_THRESHOLDS = 16
 const MOST_CONDITIONS = 80_000
+/** Episodes, or features, of one step. */
+const STEP = 100
 
 /** Reads the episodes twice, so that only conditions that recur are held. */
-export function matrixOf(episodes: readonly Episode[]): Matrix {
+export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
   const size = episodes.length
-  const { counts, numbers } = countFacts(episodes)
+  const { counts, numbers } = yield* countFacts(episodes)
   const kept = new Map<string, { condition: Condition; bits: Bits; support: number }>()
   const recurring = [...counts].filter(([, { support }]) => support < size)
   recurring.sort(([one, { support: left }], [other, { support: right }]) => right - left || (one < other ? -1 : 1))
   for (const [key, { condition, support }] of recurring.slice(0, MOST_FEATURES))
     kept.set(key, { condition, bits: emptyBits(size), support })
-  episodes.forEach(({ saw }, index) => {
+  for (const [index, { saw }] of episodes.entries()) {
     eachFact(saw, leavesOf(saw), (condition) => {
       const feature = kept.get(keyOf(condition))
       if (feature) setBit(feature.bits, index)
     })
-  })
-  const features = withoutTwins([...kept.values(), ...thresholds(numbers, size)])
+    if (index % STEP === 0) yield
+  }
+  const features = yield* withoutTwins([...kept.values(), ...(yield* thresholds(numbers, size))])
   return { size, features, rows: rowsOf(features, size) }
 }
 
@@ -40,10 +44,11 @@ const keyOf = (condition: Condition): string => JSON.stringify(condition)
 type Counts = Map<string, { condition: Condition; support: number }>
 type Numbers = Map<string, { path: readonly string[]; values: Float64Array }>
 
-function countFacts(episodes: readonly Episode[]): { counts: Counts; numbers: Numbers } {
+function* countFacts(episodes: readonly Episode[]): Steps<{ counts: Counts; numbers: Numbers }> {
   const counts: Counts = new Map()
   const numbers: Numbers = new Map()
-  episodes.forEach(({ saw }, index) => {
+  for (const [index, { saw }] of episodes.entries()) {
+    if (index % STEP === 0) yield
     const leaves = leavesOf(saw)
     for (const { path, value } of [...leaves.leaves, ...repeatsOf(saw)]) {
       if (typeof value !== 'number') continue
@@ -58,34 +63,40 @@ function countFacts(episodes: readonly Episode[]): { counts: Counts; numbers: Nu
       if (known) known.support += 1
       else if (counts.size < MOST_CONDITIONS) counts.set(key, { condition, support: 1 })
     })
-  })
+  }
   return { counts, numbers }
 }
 
 /** Of conditions that hold in the same episodes the first is enough: texts repeat themselves. */
-function withoutTwins(features: readonly { condition: Condition; bits: Bits; support: number }[]) {
+function* withoutTwins<Feature extends Matrix['features'][number]>(features: readonly Feature[]): Steps<Feature[]> {
   const seen = new Set<string>()
-  return features.filter(({ bits, condition }) => {
-    if (condition.is === 'says' || condition.is === 'begins') return true
-    const key = bits.join()
-    return !seen.has(key) && seen.add(key)
-  })
+  const kept: Feature[] = []
+  for (const [index, feature] of features.entries()) {
+    if (index % STEP === 0) yield
+    const { bits, condition } = feature
+    const key = condition.is === 'says' || condition.is === 'begins' ? null : bits.join()
+    if (key !== null && seen.has(key)) continue
+    if (key !== null) seen.add(key)
+    kept.push(feature)
+  }
+  return kept
 }
 
-function thresholds(numbers: Numbers, size: number) {
-  return [...numbers]
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .flatMap(([, { path, values }]) => {
-      const distinct = [...new Set(values)].sort((left, right) => left - right).slice(1)
-      const step = Math.max(1, distinct.length / MOST_THRESHOLDS)
-      const chosen = new Set(
-        Array.from({ length: Math.min(MOST_THRESHOLDS, distinct.length) }, (_, index) => distinct[Math.floor(index * step)] ?? 0),
-      )
-      return [...chosen].map((value) => {
-        const bits = bitsOf(size, (index) => (values[index] ?? 0) >= value)
-        return { condition: { is: 'at_least', path, value } as const, bits, support: 0 }
-      })
-    })
+function* thresholds(numbers: Numbers, size: number): Steps<Matrix['features'][number][]> {
+  const found: Matrix['features'][number][] = []
+  for (const [, { path, values }] of [...numbers].sort(([one], [other]) => (one < other ? -1 : 1))) {
+    yield
+    const distinct = [...new Set(values)].sort((left, right) => left - right).slice(1)
+    const step = Math.max(1, distinct.length / MOST_THRESHOLDS)
+    const chosen = new Set(
+      Array.from({ length: Math.min(MOST_THRESHOLDS, distinct.length) }, (_, index) => distinct[Math.floor(index * step)] ?? 0),
+    )
+    for (const value of chosen) {
+      const bits = bitsOf(size, (index) => (values[index] ?? 0) >= value)
+      found.push({ condition: { is: 'at_least', path, value }, bits, support: 0 })
+    }
+  }
+  return found
 }
 
 function rowsOf(features: readonly { bits: Bits }[], size: number): Int32Array[] {

@@ -1,4 +1,4 @@
-import { bucketSteps } from '../contract/reports/statistics.ts'
+import { bucketSteps } from '../../contract/reports/statistics.ts'
 
 const DAY_MS = 86_400_000
 /** How long buckets are kept. Days and totals are kept for good. */

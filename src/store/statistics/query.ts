@@ -1,10 +1,10 @@
 import { and, count, eq, isNotNull, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { jsonChunks } from '../base/byte-length.ts'
-import { bucketSteps, histograms, type Bucket, type BucketRow, type Family } from '../contract/reports/statistics.ts'
-import { patternMatchesSql, prefixOf } from '../contract/scope-pattern.ts'
-import { readableBy } from './artifacts/patterns.ts'
-import { artifacts, artifactVersions } from './artifacts/tables.ts'
+import { jsonChunks } from '../../base/byte-length.ts'
+import { bucketSteps, histograms, type Bucket, type BucketRow, type Family } from '../../contract/reports/statistics.ts'
+import { patternMatchesSql, prefixOf } from '../../contract/scope-pattern.ts'
+import { readableBy } from '../artifacts/patterns.ts'
+import { artifacts, artifactVersions } from '../artifacts/tables.ts'
 
 /** Sorts after every character of a scope. */
 const LAST = '\u007F'

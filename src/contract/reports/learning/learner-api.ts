@@ -1,0 +1,31 @@
+import type { Refused, Result } from '../../../base/result.ts'
+import type { LearnRequest, StartedRun, startedBy } from './runs.ts'
+
+/** A version that audits sent back to shadow mode: they disagree since a place in the log. */
+export type Drift = { id: string; version: number; since_seq: number }
+
+/** `by`: a name. */
+export type LearnStart = LearnRequest & { started_by: (typeof startedBy)[number]; by: string; drifted?: Drift[] }
+
+/** The RPC interface of the Learner, of which each scope has one. */
+export interface LearnerApi {
+  /** Starts a run. A scope learns once at a time: a second start answers with the running one. */
+  start(request: LearnStart): Promise<StartedRun>
+}
+
+/** A reflex that a run has learned, for its scope to register. */
+export type LearnedVersion = {
+  run_id: string
+  /** Names the decision, the same in all scopes. */
+  name: string
+  code: string
+  description: string
+  /** Its action, which the agent of the scope must be able to do; null for `ignore`. */
+  needs: { kind: 'tool' | 'skill' | 'event' | 'reply'; name: string } | null
+  /** Versions that it replaces, if they are still in shadow mode. */
+  replaces: { id: string; version: number }[]
+}
+export type Adoption = Result<
+  { id: string; version: number; hash: string },
+  Refused<'invalid' | 'lacks' | 'too_many' | 'not_owner' | 'other_content' | 'too_many_versions'>
+>

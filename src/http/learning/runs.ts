@@ -1,0 +1,83 @@
+import { reflexes, skills } from '../../artifacts/kinds.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { withIso } from '../../base/time.ts'
+import {
+  learnRequest,
+  learnRun,
+  listedRun,
+  runStatus,
+  startedRun,
+  type Candidate,
+  type StoredCandidate,
+  type StoredRun,
+} from '../../contract/reports/learning/runs.ts'
+import { coversScope } from '../../contract/principal.ts'
+import { scopeName } from '../../core/event.ts'
+import { findRun, listRuns } from '../../store/learning/learn-runs.ts'
+import { storeOf } from '../../store/store.ts'
+import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
+import { byAge, listed, paged } from '../describe/paging.ts'
+import { forbidden, notFound, unavailable } from '../problems/refusals.ts'
+
+const route = routes('Learning')
+
+const start = route('post /v1/learn', 'startLearning', 'Learn from the decisions of a scope', {
+  description:
+    'Starts a run, which reads what turns and people have decided since the last run, and writes reflexes and skills that decide the same. A reflex is registered in shadow mode; it acts ' +
+    'once later decisions have proven it, as the setting `learning.mode` allows. A scope learns once at a time: a further request answers with the run that has begun. ' +
+    'Reading and learning happen beside the scope and do not delay its events.',
+  ...guard({ roles: ['operator'], body: 'json' }),
+  request: { body: jsonRequest(learnRequest, { scope: 'ssh/web-1', window: 10_000 }) },
+  responses: { 202: json(startedRun, 'The run.'), ...problems(400, 413, 415, 503) },
+})
+
+const list = route('get /v1/learn/runs', 'listLearnRuns', 'List runs of learning, newest first', {
+  description: 'The runs of the scopes that the key covers, without what they found.',
+  ...guard({ roles: ['viewer'] }),
+  request: { query: byAge({ scope: scopeName.optional(), status: runStatus.optional() }) },
+  responses: { 200: json(paged(listedRun), 'A page.'), ...problems(400) },
+})
+
+const find = route('get /v1/learn/runs/{id}', 'getLearnRun', 'Get a run of learning', {
+  description:
+    'Its progress; what it found, with the evidence for it and the traces of examples; and what it rejected, with the reasons. While it runs, the progress is up to 2 s old.',
+  ...guard({ roles: ['viewer'] }),
+  request: { params: idPath },
+  responses: { 200: json(learnRun, 'The run.'), ...problems(400, 404) },
+})
+
+export const learnRoutes = resource()
+  .openapi(start, async (c) => {
+    const { principal } = c.var
+    const request = c.req.valid('json')
+    if (!coversScope(principal, request.scope)) throw forbidden(`The key ${principal.name} does not cover the scope ${request.scope}.`)
+    try {
+      return c.json(await c.env.LEARNER.getByName(request.scope).start({ ...request, started_by: 'request', by: principal.name }), 202)
+    } catch (error) {
+      throw unavailable(`The run could not be started: ${messageOf(error)}`)
+    }
+  })
+  .openapi(list, async (c) => {
+    const { cursor: before, ...query } = c.req.valid('query')
+    const found = await listRuns(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before })
+    return c.json(listed(found, { present: presentListed, cursor: ({ started_at, run_id }) => ({ at: started_at, id: run_id }) }), 200)
+  })
+  .openapi(find, async (c) => {
+    const { id } = c.req.valid('param')
+    const run = await findRun(storeOf(c.env), id)
+    if (!run || !coversScope(c.var.principal, run.scope)) throw notFound(`There is no run ${id} in the scopes of this key.`)
+    const candidates = await Promise.all(run.candidates.map((one) => withVersion(storeOf(c.env), one)))
+    return c.json({ ...withIso(run, ['started_at', 'ended_at']), candidates }, 200)
+  })
+
+const presentListed = ({ candidates: _candidates, rejected: _rejected, ...run }: StoredRun) => withIso(run, ['started_at', 'ended_at'])
+
+/** The registry has the content and the state of a version. */
+async function withVersion(db: D1Database, found: StoredCandidate): Promise<Candidate> {
+  if (found.kind === 'reflex') {
+    const version = await reflexes.find(db, found.id, Number(found.version))
+    return version ? { ...found, state: version.state, code: version.code } : { ...found, state: 'deleted' }
+  }
+  const version = await skills.find(db, found.id, found.version)
+  return version ? { ...found, state: version.state, manifest: version.manifest } : { ...found, state: 'deleted' }
+}

@@ -1,0 +1,133 @@
+import { DurableObject } from 'cloudflare:workers'
+import { v7 as uuidv7 } from 'uuid'
+import { messageOf } from '../../base/error-text.ts'
+import { warn } from '../../base/warn.ts'
+import type { LearnerApi, LearnStart } from '../../contract/reports/learning/learner-api.ts'
+import { learnKinds, MOST_WINDOW, type StartedRun } from '../../contract/reports/learning/runs.ts'
+import type { Env } from '../../env.ts'
+import { writeRun } from '../../store/learning/learn-runs.ts'
+import { storeOf } from '../../store/store.ts'
+import { ended, RunSteps, type History } from './steps-of-run.ts'
+import { LearnerStore, type Run } from './store.ts'
+
+/** Work of one alarm. Its CPU time counts towards the limit of an invocation. */
+const SLICE_MS = 5000
+/** The alarm that resumes a run if its object dies. */
+const SAFETY_MS = 30_000
+/** D1 gets the progress of a run this often. */
+const REPORT_MS = 2000
+const FIRST_RETRY_MS = 1000
+const LAST_RETRY_MS = 60_000
+const MOST_FAILURES = 20
+
+/**
+ * Learns from the decisions of one scope, in runs. An alarm does a run step by step: each step ends
+ * in one transaction, so that a run which is killed begins its current step again.
+ */
+export class LearnerObject extends DurableObject<Env> implements LearnerApi {
+  readonly #store: LearnerStore
+  readonly #steps: RunSteps
+  #reported_at = 0
+
+  constructor(context: DurableObjectState, env: Env, history: History) {
+    super(context, env)
+    this.#store = new LearnerStore(context.storage)
+    this.#steps = new RunSteps({ env, store: this.#store, history })
+  }
+
+  async start(request: LearnStart): Promise<StartedRun> {
+    const { run } = this.#store
+    if (run?.status === 'running') {
+      await this.ctx.storage.setAlarm(Date.now())
+      return { run_id: run.run_id, status: run.status, already_running: true }
+    }
+    // D1 must not miss how the run before it ended.
+    if (this.#store.unreported) {
+      await this.#report()
+      return this.start(request)
+    }
+    const begun = newRun(request, Date.now())
+    this.#store.unit(() => this.#store.write(begun))
+    await this.ctx.storage.setAlarm(Date.now())
+    await this.#report().catch((error: unknown) => warn({ message: 'failed to report a learning run; will retry', error }))
+    return { run_id: begun.run_id, status: begun.status, already_running: false }
+  }
+
+  override async alarm(): Promise<void> {
+    const until = Date.now() + SLICE_MS
+    await this.ctx.storage.setAlarm(Date.now() + SAFETY_MS)
+    while (this.#store.run?.status === 'running' && Date.now() < until) {
+      const retry_ms = await this.#step()
+      if (retry_ms !== null) return this.ctx.storage.setAlarm(Date.now() + retry_ms)
+      // Let other callers of the object run, and the clock advance.
+      await scheduler.wait(0)
+    }
+    try {
+      await this.#report()
+    } catch (error) {
+      warn({ message: 'failed to report a learning run; will retry', error })
+      return this.ctx.storage.setAlarm(Date.now() + FIRST_RETRY_MS)
+    }
+    if (this.#store.run?.status === 'running' || this.#store.unreported) await this.ctx.storage.setAlarm(Date.now())
+    else await this.ctx.storage.deleteAlarm()
+  }
+
+  /** Null, or the time after which a failed step is retried. */
+  async #step(): Promise<number | null> {
+    try {
+      await this.#steps.next()
+      if (Date.now() - this.#reported_at > REPORT_MS) await this.#report()
+      return null
+    } catch (error) {
+      return this.#failed(error)
+    }
+  }
+
+  #failed(error: unknown): number | null {
+    const { run } = this.#store
+    if (run?.status !== 'running') return null
+    const failures = run.failures + 1
+    warn({ message: 'a step of a learning run failed', scope: run.scope, run_id: run.run_id, failures, error })
+    const answer = `It stopped: ${messageOf(error)}`
+    const next = failures < MOST_FAILURES ? { ...run, failures } : ended(run, 'failed', answer, Date.now())
+    this.#store.unit(() => this.#store.write(next))
+    return next.status === 'running' ? Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS) : null
+  }
+
+  /** Copies the run to D1, if D1 lacks a change. */
+  async #report(): Promise<void> {
+    const { run, revision, unreported } = this.#store
+    this.#reported_at = Date.now()
+    if (!run || !unreported) return
+    const { trusted_sources: _trusted, drifted: _drifted, round: _round, begun: _begun, failures: _failures, asks: _asks, ...told } = run
+    await writeRun(storeOf(this.env), told, revision)
+    this.#store.reported(revision)
+  }
+}
+
+function newRun({ scope, window = MOST_WINDOW, kinds = [...learnKinds], trusted_sources = [], ...of }: LearnStart, now: number): Run {
+  const { started_by, by, drifted = [] } = of
+  return {
+    run_id: uuidv7(),
+    scope,
+    status: 'running',
+    started_by,
+    by,
+    kinds,
+    window,
+    progress: { phase: 'read', done: 0, of: null },
+    episodes: { read: 0, used: 0, asked_again: 0, skipped: [], from: null, to: null },
+    found: 0,
+    answer: 'It is running.',
+    started_at: now,
+    ended_at: null,
+    candidates: [],
+    rejected: [],
+    trusted_sources,
+    drifted,
+    round: 0,
+    begun: 0,
+    failures: 0,
+    asks: [],
+  }
+}

@@ -1,0 +1,146 @@
+import type { Drift } from '../../contract/reports/learning/learner-api.ts'
+import type { StoredRun } from '../../contract/reports/learning/runs.ts'
+import type { Episode, EpisodeAct } from '../episode.ts'
+import type { Find, Registered } from './findings.ts'
+import { FIRST } from './policy.ts'
+
+/** A run with the state that its learner continues from. */
+export type Run = StoredRun & {
+  trusted_sources: string[]
+  drifted: Drift[]
+  /** How often it has learned again after asking again. */
+  round: number
+  /** How often learning was begun in this round, in case it kills its object each time. */
+  begun: number
+  /** Consecutive failures of its current step. */
+  failures: number
+  /** Events to ask about again. */
+  asks: string[]
+}
+
+type Values = {
+  run: Run
+  /** Where the next page of history begins, as the reader wrote it. */
+  position: string
+  /** Found by the run and not registered yet. */
+  finds: Find[]
+  registered: Registered[]
+  /** Decisions read so far, the number at which to learn again, and what was covered each time. */
+  policy: { decisions: number; next: number; covers: number[] }
+  /** Grows with each change of the run; `reported` is the one that D1 has. */
+  revision: number
+  reported: number
+}
+
+/** Bytes of episodes that are kept: learning holds all of them in memory. */
+const MOST_BYTES = 24_000_000
+
+/** Holds the episodes that a learner has read so far, and its run. */
+export class LearnerStore {
+  readonly #storage: DurableObjectStorage
+
+  constructor(storage: DurableObjectStorage) {
+    this.#storage = storage
+  }
+
+  get<Name extends keyof Values>(name: Name): Values[Name] | undefined {
+    return this.#storage.kv.get<Values[Name]>(name)
+  }
+
+  put<Name extends keyof Values>(name: Name, value: Values[Name]): void {
+    this.#storage.kv.put(name, value)
+  }
+
+  get run(): Run | undefined {
+    return this.get('run')
+  }
+
+  get policy(): Values['policy'] {
+    return this.get('policy') ?? { decisions: 0, next: FIRST, covers: [] }
+  }
+
+  get revision(): number {
+    return this.get('revision') ?? 0
+  }
+
+  get unreported(): boolean {
+    return this.revision > (this.get('reported') ?? 0)
+  }
+
+  /** Writes the run, which D1 then lacks. */
+  write(run: Run): void {
+    this.put('run', run)
+    this.put('revision', this.revision + 1)
+  }
+
+  /** D1 has the run as of this revision. */
+  reported(revision: number): void {
+    this.put('reported', Math.max(revision, this.get('reported') ?? 0))
+  }
+
+  /** All of it is written, or nothing. */
+  unit<Result>(work: () => Result): Result {
+    return this.#storage.transactionSync(() => {
+      this.#storage.sql.exec(
+        'CREATE TABLE IF NOT EXISTS episodes (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, log_seq INTEGER NOT NULL, body TEXT NOT NULL, settled INTEGER NOT NULL DEFAULT 0)',
+      )
+      return work()
+    })
+  }
+
+  /** Adds episodes, and returns how many are new. A later decision on an event replaces it. */
+  add(episodes: readonly Episode[]): number {
+    let added = 0
+    for (const episode of episodes) {
+      const { id, log_seq } = episode
+      const [known] = this.#storage.sql.exec('SELECT log_seq FROM episodes WHERE id = ?', id)
+      if (known && Number(known['log_seq']) >= log_seq) continue
+      if (!known) added += 1
+      this.#storage.sql.exec(
+        `INSERT INTO episodes (id, log_seq, body) VALUES (?1, ?2, ?3)
+          ON CONFLICT (id) DO UPDATE SET log_seq = ?2, body = ?3, settled = 0`,
+        id,
+        log_seq,
+        JSON.stringify(episode),
+      )
+    }
+    return added
+  }
+
+  /** Keeps the newest. */
+  trim(window: number): void {
+    this.#storage.sql.exec(
+      `DELETE FROM episodes WHERE place <= coalesce((SELECT max(place) FROM
+        (SELECT place, row_number() OVER (ORDER BY place DESC) AS newer, sum(length(body)) OVER (ORDER BY place DESC) AS bytes FROM episodes)
+        WHERE newer > ?1 OR bytes > ?2), 0)`,
+      window,
+      MOST_BYTES,
+    )
+  }
+
+  /** The newest episodes, oldest first. */
+  newest(window: number): Episode[] {
+    const sql = 'SELECT body FROM (SELECT place, body FROM episodes ORDER BY place DESC LIMIT ?) ORDER BY place'
+    return Array.from(this.#storage.sql.exec<{ body: string }>(sql, window), ({ body }) => JSON.parse(body) as Episode)
+  }
+
+  episode(id: string): Episode | null {
+    const [row] = this.#storage.sql.exec<{ body: string }>('SELECT body FROM episodes WHERE id = ?', id)
+    return row ? (JSON.parse(row.body) as Episode) : null
+  }
+
+  /** The slow path has decided again on an event: it is not asked about this event any more. */
+  settle(id: string, acts: EpisodeAct[]): void {
+    const episode = this.episode(id)
+    if (episode) this.#storage.sql.exec('UPDATE episodes SET body = ?, settled = 1 WHERE id = ?', JSON.stringify({ ...episode, acts }), id)
+  }
+
+  settled(): Set<string> {
+    const rows = this.#storage.sql.exec<{ id: string }>('SELECT id FROM episodes WHERE settled = 1')
+    return new Set(Array.from(rows, ({ id }) => id))
+  }
+
+  forget(ids: readonly string[]): void {
+    this.#storage.sql.exec('DELETE FROM episodes WHERE id IN (SELECT value FROM json_each(?))', JSON.stringify(ids))
+  }
+}

@@ -1,0 +1,145 @@
+import { env } from 'cloudflare:workers'
+import { describe, expect, test } from 'vitest'
+import type { Batch } from '../../../src/learning/run/steps-of-run.ts'
+import { call as act, history } from '../../unit/learning/histories.ts'
+import { call, keyFor, problem, scopePath } from '../../support/http.ts'
+import { histories } from '../../support/histories.ts'
+import { evict, freshScope, runAlarm, stubOf, until } from '../../support/scopes.ts'
+
+const learnerOf = (scope: string) => env.LEARNER.getByName(scope)
+const textOf = (index: number) => `${index % 3 === 0 ? 'disk full' : 'all fine'} on host ${index}`
+/** Every third note is acted on, for as long as the scope is served. */
+const decided = (count: number, from = 0) =>
+  history(from + count, (index) => [
+    { type: 'test.note', text: textOf(index) },
+    index % 3 === 0 ? act('act', { text: 'clean up' }) : [],
+  ]).slice(from)
+
+async function* batches(episodes: ReturnType<typeof decided>, after: string | null, size = 100): AsyncGenerator<Batch> {
+  const rest = episodes.filter(({ log_seq }) => log_seq > Number(after ?? -1))
+  for (let at = 0; at < rest.length; at += size) {
+    const page = rest.slice(at, at + size)
+    yield { episodes: page, skipped: [], watermark: String(page.at(-1)?.log_seq) }
+  }
+}
+
+const learn = (scope: string, more: object = {}) => call('/v1/learn', { json: { scope, ...more } })
+const runOf = async (id: string) => (await call(`/v1/learn/runs/${id}`)).body
+
+/** Runs the alarms of the learner until the run has ended. */
+async function ended(scope: string, id: string) {
+  return until(async () => {
+    await runAlarm(learnerOf(scope))
+    const run = await runOf(id)
+    return run.status === 'running' ? null : run
+  }, 'the run has ended')
+}
+
+describe('a run of learning', () => {
+  test('registers what it learned in shadow mode, in the chain, with its evidence', async () => {
+    const scope = freshScope()
+    histories.set(scope, (after) => batches(decided(400), after))
+    const started = await learn(scope)
+    expect(started).toMatchObject({ status: 202, body: { status: 'running', already_running: false } })
+    const run = await ended(scope, started.body.run_id)
+    expect(run).toMatchObject({ status: 'done', scope, started_by: 'request', by: 'admin', found: 2, episodes: { read: 400, used: 400 } })
+    const [cleanup, nothing] = run.candidates
+    expect(cleanup).toMatchObject({ kind: 'reflex', version: '1', state: 'shadow', decision: expect.stringContaining('tool act') })
+    expect(nothing).toMatchObject({ decision: 'nothing', state: 'shadow' })
+    expect(cleanup.code).toContain('function reflex')
+    expect(cleanup.evidence).toMatchObject({ train: { n: 134, of: 400, exceptions: 0 }, held_out: { covered: 40, agreed: 40 } })
+    expect(cleanup.evidence.saves).toMatchObject({ model_calls: 40, tokens: 400 })
+    expect(cleanup.examples[0]).toEqual({ seq: 0, trace_id: 't0', event_id: 'e0' })
+    const { settings } = (await call(scopePath(scope))).body
+    expect(settings.reflexes.map(({ id }: { id: string }) => id)).toEqual(run.candidates.map(({ id }: { id: string }) => id))
+    const { provenance, owner } = (await call(`/v1/reflexes/${cleanup.id}`)).body
+    expect({ provenance, owner }).toMatchObject({ owner: `scope:${scope}`, provenance: { scope, run: run.run_id } })
+  })
+
+  test('continues where it was if its object dies, and registers nothing twice', async () => {
+    const scope = freshScope()
+    histories.set(scope, (after) => batches(decided(400), after, 40))
+    const { run_id } = (await learn(scope)).body
+    const run = await until(async () => {
+      await evict(learnerOf(scope) as never)
+      await runAlarm(learnerOf(scope))
+      const found = await runOf(run_id)
+      return found.status === 'running' ? null : found
+    }, 'the run has ended')
+    expect(run).toMatchObject({ status: 'done', found: 2, episodes: { read: 400 } })
+  })
+
+  test('is the only one of its scope', async () => {
+    const scope = freshScope()
+    histories.set(scope, (after) => batches(decided(400), after))
+    const first = (await learn(scope)).body
+    expect((await learn(scope)).body).toEqual({ run_id: first.run_id, status: 'running', already_running: true })
+    await ended(scope, first.run_id)
+    expect((await learn(scope)).body.run_id).not.toBe(first.run_id)
+  })
+
+  test('reads nothing twice, and leaves what is being proved as it is', async () => {
+    const scope = freshScope()
+    histories.set(scope, (after) => batches(decided(400), after))
+    const first = await ended(scope, (await learn(scope)).body.run_id)
+    histories.set(scope, (after) => batches(decided(500), after))
+    const second = await ended(scope, (await learn(scope)).body.run_id)
+    expect(second).toMatchObject({ status: 'done', found: 0, episodes: { read: 100, used: 500 } })
+    expect(second.rejected[0].reason).toContain('is being proved')
+    const { settings } = (await call(scopePath(scope))).body
+    expect(settings.reflexes).toEqual(first.candidates.map(({ id }: { id: string }) => ({ id })))
+  })
+
+  test.each([
+    ['no event', 0, 'nothing to learn from'],
+    ['one event', 1, 'at least 40 decisions are needed'],
+    ['events of one class', -60, 'all decisions were the same'],
+  ])('answers in words on a history of %s', async (_, count, words) => {
+    const scope = freshScope()
+    const episodes = count < 0 ? decided(-count * 3).filter((_, index) => index % 3 !== 0) : decided(count)
+    histories.set(scope, (after) => batches(episodes, after))
+    const run = await ended(scope, (await learn(scope)).body.run_id)
+    expect(run).toMatchObject({ status: 'done', found: 0, answer: expect.stringContaining(words) })
+  })
+
+  test('answers in words if the teacher contradicts itself', async () => {
+    const scope = freshScope()
+    const coin = history(400, (index) => [{ type: 'test.note', text: 'the same' }, (index * 7919) % 5 < 2 ? act('act', { text: 'x' }) : []])
+    histories.set(scope, (after) => batches(coin, after))
+    const run = await ended(scope, (await learn(scope)).body.run_id)
+    expect(run).toMatchObject({ status: 'done', found: 0, answer: expect.stringContaining('the older decisions predict') })
+  })
+
+  test('never learns an act that the agent of the scope cannot do', async () => {
+    const scope = freshScope()
+    const foreign = decided(400).map((one) => ({ ...one, acts: one.acts.map((done) => ({ ...done, name: 'drop_tables' })) }))
+    histories.set(scope, (after) => batches(foreign, after))
+    const run = await ended(scope, (await learn(scope)).body.run_id)
+    expect(run.candidates.map(({ decision }: { decision: string }) => decision)).toEqual(['nothing'])
+    expect(run.rejected).toEqual([{ what: expect.stringContaining('drop_tables'), reason: expect.stringContaining('drop_tables') }])
+  })
+
+  test('is for keys that cover its scope', async () => {
+    const scope = freshScope('team-a')
+    const [own, other] = [await keyFor(['operator'], ['team-a/*']), await keyFor(['operator'], ['team-b/*'])]
+    expect(await call('/v1/learn', { key: other, json: { scope } })).toMatchObject(problem(403))
+    const { run_id } = (await call('/v1/learn', { key: own, json: { scope } })).body
+    expect(await call(`/v1/learn/runs/${run_id}`, { key: other })).toMatchObject(problem(404))
+    expect((await call('/v1/learn/runs', { key: other })).body.items).toEqual([])
+    const { items } = (await call(`/v1/learn/runs?scope=${encodeURIComponent(scope)}`, { key: own })).body
+    expect(items.map((item: { run_id: string }) => item.run_id)).toEqual([run_id])
+    expect(items[0]).not.toHaveProperty('candidates')
+    expect(await stubOf(scope).metrics()).toMatchObject({ reflexes: [] })
+  })
+
+  test.each([
+    {},
+    { scope: 'a b' },
+    { scope: 'x', window: 0 },
+    { scope: 'x', kinds: [] },
+    { scope: 'x', kinds: ['dream'] },
+    { scope: 'x', more: 1 },
+  ])('is not started by %j', async (json) => {
+    expect(await call('/v1/learn', { json })).toMatchObject(problem(400))
+  })
+})
