@@ -1,5 +1,5 @@
 import { byteLength } from '../base/byte-length.ts'
-import { ContextJson } from './context-json.ts'
+import { ContextJson } from './context/context-json.ts'
 import { Engine, type Answer, type Compiled, type Ending } from './engine/engine.ts'
 import { sandboxLimits, type Program, type Run, type Sandbox } from './sandbox.ts'
 

@@ -1,6 +1,6 @@
 import { parseAction } from '../contract/action.ts'
 import type { ReflexRun } from '../contract/reflex.ts'
-import type { ContextJson } from './context-json.ts'
+import type { ContextJson } from './context/context-json.ts'
 import { type ReflexContext, sampleContext } from './reflex-context.ts'
 import type { Program, Sandbox } from './sandbox.ts'
 import type { CodeError } from './static-check.ts'

@@ -1,4 +1,4 @@
-import type { ContextJson } from '../context-json.ts'
+import type { ContextJson } from '../context/context-json.ts'
 import type { sandboxLimits } from '../sandbox.ts'
 import { ImagedMemory, type MemoryImage } from './memory-image.ts'
 import { instantiate, type EngineModule } from './module.ts'

@@ -5,7 +5,8 @@ import type { PastContext } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
 import type { History } from '../replication/history.ts'
 import type { Ground } from '../storage/wiring.ts'
-import { placesIn, toRanges } from '../../traces/ranges.ts'
+import { CHANGES, isWhole, rolled, type Places } from '../../traces/held-context.ts'
+import { toRanges } from '../../traces/ranges.ts'
 
 /** Entries that are read at a time, and at most, back to one that has the whole context. */
 const CHUNK = 1000
@@ -72,70 +73,9 @@ async function entriesUpTo({ history }: Parts, at: number): Promise<Read> {
   return { ok: false, reason: 'gone', detail: `the entries before ${at} that tell what the context held are no longer kept` }
 }
 
-const isWhole = (entry: LogEntry): boolean =>
-  (entry.kind === 'turn-started' && entry.saw.hidden === undefined) || (entry.kind === 'context-trimmed' && entry.kept !== undefined)
-
 /** True if a turn acted that had started before these entries: its start says what it cleared. */
 const needsEarlier = (entries: readonly LogEntry[]): boolean =>
   entries.some((entry) => entry.kind === 'turn-ended' && entry.status === 'result' && entry.started_seq < (entries[0]?.seq ?? 0))
-
-type Held = {
-  seqs: Set<number>
-  scratch: Record<string, unknown>
-  last_action_at: number | null
-  turns: Map<string, EntryOf<'turn-started'>>
-}
-type Places = ReadonlyMap<string, number>
-type EntryOf<Kind extends LogEntry['kind']> = Extract<LogEntry, { kind: Kind }>
-type Changes = { [Kind in LogEntry['kind']]?: (held: Held, entry: EntryOf<Kind>, places: number[]) => void }
-
-/** How entries change the context. `places` are those of the entry's events. */
-const CHANGES: Changes = {
-  'event-accepted'({ seqs }, { joined = true }, places) {
-    if (joined) for (const seq of places) seqs.add(seq)
-  },
-  'event-joined'({ seqs }, _entry, places) {
-    for (const seq of places) seqs.add(seq)
-  },
-  'event-ended'({ seqs }, { left }, places) {
-    if (left) for (const seq of places) seqs.delete(seq)
-  },
-  'scratch-set'(held, { key, value }) {
-    held.scratch = { ...held.scratch, [key]: value }
-  },
-  'turn-started'(held, entry) {
-    const { turn_id, saw } = entry
-    held.turns.set(turn_id, entry)
-    held.scratch = saw.scratch as Held['scratch']
-    held.last_action_at = saw.last_action_at ?? null
-    if (saw.hidden === undefined) held.seqs = new Set(placesIn(saw.seqs))
-  },
-  'turn-ended'(held, { turn_id, status, cleared, left, scratch, at, duration_ms }) {
-    const { saw, since } = held.turns.get(turn_id) ?? {}
-    held.scratch = scratch as Held['scratch']
-    if (status === 'result') held.last_action_at = since === undefined ? Date.parse(at) : since + (duration_ms ?? 0)
-    if (cleared > 0) for (const seq of placesIn(left ?? saw?.seqs ?? [])) held.seqs.delete(seq)
-  },
-  'context-trimmed'(held, { kept, scratch = held.scratch, last_action_at = held.last_action_at }) {
-    if (kept) held.seqs = new Set(placesIn(kept))
-    held.scratch = scratch as Held['scratch']
-    held.last_action_at = last_action_at
-  },
-}
-
-/** Applies the entries in order. */
-export function rolled(entries: readonly LogEntry[], places: Places): { seqs: number[] } & Pick<Held, 'scratch' | 'last_action_at'> {
-  const held: Held = { seqs: new Set(), scratch: {}, last_action_at: null, turns: new Map() }
-  for (const entry of entries) {
-    const change = CHANGES[entry.kind] as ((held: Held, entry: LogEntry, places: number[]) => void) | undefined
-    change?.(
-      held,
-      entry,
-      entry.event_ids.flatMap((id) => places.get(id) ?? []),
-    )
-  }
-  return { ...held, seqs: [...held.seqs].sort((one, other) => one - other) }
-}
 
 async function placesOf({ database, history }: Parts, ids: readonly string[]): Promise<Places> {
   const wanted = [...new Set(ids)]

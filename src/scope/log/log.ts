@@ -1,7 +1,7 @@
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
-import type { ContextJson } from '../../reflexes/context-json.ts'
+import type { ContextJson } from '../../reflexes/context/context-json.ts'
 import type { Mask } from '../../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Database } from '../storage/database.ts'

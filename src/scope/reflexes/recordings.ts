@@ -9,8 +9,8 @@ import type { Agent } from '../../agent/define-agent.ts'
 import type { Database } from '../storage/database.ts'
 import type { Log } from '../log/log.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
+import { shownOf } from '../../reflexes/context/fitted.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
-import { shownOf } from './reflex-context.ts'
 
 const MOST_COUNTED = 1000
 /** Contexts that are rebuilt before other callers of the scope get their turn. */

@@ -1,4 +1,4 @@
-import { fitsBytes } from '../base/byte-length.ts'
+import { fitsBytes } from '../../base/byte-length.ts'
 
 const LARGE = 256
 /** A reference to a shorter text saves nothing. */

@@ -1,0 +1,150 @@
+import type { JsonFields } from '../../base/json.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
+import type { Event } from '../../core/event.ts'
+import { shownOf } from '../../reflexes/context/fitted.ts'
+import { WindowCounter } from '../../reflexes/context/windows.ts'
+import { RECENT_EVENTS, sampleContext, WINDOW_MS, type ReflexContext } from '../../reflexes/reflex-context.ts'
+import { isWhole, nothingHeld, roll } from '../../traces/held-context.ts'
+import type { Saw } from '../episode.ts'
+
+/** An event, its place in the inbox, and the context that a reflex would get for it. */
+export type Perceived = { seq: number; event: Event; saw: Saw | null; unknown: string | null }
+/** The first entry that is read, and the time from which nothing is missing. */
+export type Start = { seq: number; at: number }
+
+const UNKNOWN = {
+  context: 'the entries that say what the context held before it are not kept',
+  windows: 'the ten minutes before it are not kept',
+  event: 'an event that the context held is not kept',
+} as const
+
+/**
+ * Follows the log of a scope and rebuilds the context of each event as of when it was perceived:
+ * what the scope held, its notes, and its counts. A reflex that does not exist yet has no recent
+ * actions.
+ */
+export class Contexts {
+  readonly #held = nothingHeld()
+  readonly #windows = new WindowCounter()
+  readonly #start: Start
+  /** The events that may be needed, by their places. */
+  readonly #events = new Map<number, Event>()
+  readonly #places = new Map<string, number>()
+  /** Events without an outcome. */
+  readonly #open = new Map<string, Perceived>()
+  #known: boolean
+
+  constructor(start: Start) {
+    this.#start = start
+    this.#known = start.seq <= 1
+  }
+
+  /** Takes the events of a page, before its entries. */
+  receive(events: readonly { seq: number; event: Event }[]): void {
+    for (const { seq, event } of events) {
+      if (this.#events.has(seq)) continue
+      this.#events.set(seq, event)
+      this.#places.set(event.id, seq)
+    }
+  }
+
+  /** `claimed`: the scope's events are claimed from outside, so they join no context. */
+  feed(entry: LogEntry, { claimed }: { claimed: boolean }): void {
+    const [id = ''] = entry.event_ids
+    if (isWhole(entry)) this.#known = true
+    if (entry.kind === 'turn-ended' && entry.cleared > 0 && !entry.left && !this.#held.turns.has(entry.turn_id)) this.#known = false
+    roll(this.#held, entry, this.#places)
+    switch (entry.kind) {
+      case 'event-accepted':
+        if (entry.joined !== false || claimed) this.#perceive(id, Date.parse(entry.at), { claimed })
+        break
+      case 'event-joined':
+        this.#perceive(id, Date.parse(entry.at), { claimed: false })
+        break
+      case 'reflex-fired':
+        this.#fired(id, entry)
+        break
+      case 'reflex-passed':
+        this.#perceive(id, Date.parse(entry.at), { claimed: false })
+        break
+      default:
+    }
+  }
+
+  of(id: string): Perceived | undefined {
+    return this.#open.get(id)
+  }
+
+  at(seq: number): Perceived | undefined {
+    const event = this.#events.get(seq)
+    return event && this.#open.get(event.id)
+  }
+
+  /** Forgets events that have ended and which the context no longer holds. */
+  forget(ended: Iterable<string>): void {
+    for (const id of ended) this.#open.delete(id)
+    const needed = new Set([...this.#newest(RECENT_EVENTS), ...Array.from(this.#open.values(), ({ seq }) => seq)])
+    for (const [seq, event] of this.#events) {
+      if (needed.has(seq) || this.#held.seqs.has(seq)) continue
+      this.#events.delete(seq)
+      this.#places.delete(event.id)
+    }
+  }
+
+  /** A consumed event has not joined; an action at once is seen by the next event of its batch. */
+  #fired(id: string, entry: Extract<LogEntry, { kind: 'reflex-fired' }>): void {
+    this.#perceive(id, Date.parse(entry.at), { claimed: false })
+    const { action, state, reused } = entry
+    if (state === 'active' && !reused && action.action_type === 'set_scratch')
+      this.#held.scratch = { ...this.#held.scratch, [action.key]: action.value }
+  }
+
+  #perceive(id: string, at: number, { claimed }: { claimed: boolean }): void {
+    if (this.#open.has(id)) return
+    const seq = this.#places.get(id)
+    const event = seq === undefined ? undefined : this.#events.get(seq)
+    if (seq === undefined || !event) return
+    this.#windows.add({ seq, at, type: event.type, source: event.source })
+    const counts = this.#windows.counts(at, event)
+    const recent = claimed ? [event] : this.#recent(seq, event)
+    const unknown = this.#unknown(at, recent)
+    const saw = unknown === null ? this.#shown({ seq, event, recent, window: counts }) : null
+    this.#open.set(id, { seq, event, saw, unknown })
+  }
+
+  #unknown(at: number, recent: readonly (Event | undefined)[]): string | null {
+    if (!this.#known) return UNKNOWN.context
+    if (this.#start.seq > 1 && at - WINDOW_MS['10m'] < this.#start.at) return UNKNOWN.windows
+    return recent.includes(undefined) ? UNKNOWN.event : null
+  }
+
+  #recent(seq: number, event: Event): (Event | undefined)[] {
+    const others = this.#newest(RECENT_EVENTS).filter((one) => one !== seq)
+    return [...others.slice(1 - RECENT_EVENTS).map((one) => this.#events.get(one)), event]
+  }
+
+  /** The newest places that the context holds, in order. */
+  #newest(count: number): number[] {
+    const found: number[] = []
+    for (const seq of this.#held.seqs) {
+      if (found.length === count && seq < (found[0] ?? 0)) continue
+      const later = found.findLastIndex((one) => one < seq) + 1
+      found.splice(later, 0, seq)
+      if (found.length > count) found.shift()
+    }
+    return found
+  }
+
+  #shown(of: { seq: number; event: Event; recent: (Event | undefined)[]; window: Saw['window'] }): Saw {
+    const recent_events = of.recent.filter((one) => one !== undefined) as ReflexContext['recent_events']
+    const { event, recent_events: fitting, window, scratch, recent_actions } = shownOf({
+      ...sampleContext,
+      tick: of.seq,
+      event: of.event as ReflexContext['event'],
+      recent_events,
+      window: of.window,
+      scratch: this.#held.scratch satisfies JsonFields,
+    })
+    return { event, recent_events: fitting, window, scratch, recent_actions }
+  }
+}
