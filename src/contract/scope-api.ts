@@ -46,8 +46,11 @@ export type TraceRecording = {
 }
 /** `contexts`: also those of events on which no reflex ran, which takes longer. */
 export type OfTrace = { trace_id: string; contexts: boolean }
-/** At most `limit` entries after a place, or from a time (ms) on. */
-export type LogRange = { since: number; after: number | null; limit: number; contexts?: boolean }
+/**
+ * At most `limit` entries after a place, or from a time (ms) on. `lean`: without the contexts of
+ * reflexes and the prompts of models, and of the events that a turn saw only the newest.
+ */
+export type LogRange = { since: number; after: number | null; limit: number; contexts?: boolean; lean?: boolean }
 /** Entries of all traces. `next` and `unavailable` are those of LogRead. */
 export type RangeRecording = TraceRecording & Pick<LogRead, 'next' | 'unavailable'>
 

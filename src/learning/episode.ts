@@ -1,9 +1,17 @@
+import type { JsonFields } from '../base/json.ts'
 import type { Teacher } from '../contract/reports/certificate.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
 import type { Act } from './skills/trace.ts'
 
 /** Where a decision was made. */
-export type Place = { project?: string; env?: string; toolset?: string; repo?: string; agent: string; agent_version: string }
+export type Place = {
+  project?: string
+  env?: string | readonly string[]
+  toolset?: string
+  repo?: string
+  agent: string
+  agent_version: string
+}
 
 /** The part of a reflex's context that a decision can depend on. */
 export type Saw = Pick<ReflexContext, 'event' | 'recent_events' | 'window' | 'scratch' | 'recent_actions'>
@@ -13,7 +21,7 @@ export type EpisodeAct = Act & { kind: 'tool' | 'reply' | 'skill' | 'emit' }
 
 /** One decision of the slow path, with what it was decided from. */
 export type Episode = {
-  /** The event's id: samples are drawn by its hash. */
+  /** The event's id, whose hash draws samples. A later episode of the event replaces it. */
   id: string
   /** In ms. */
   at: number
@@ -25,6 +33,8 @@ export type Episode = {
   source: string
   saw: Saw
   goal?: { text: string; labels: string[] }
+  /** As the turn found it: `ctx`, `env`, `work` and `policy`. */
+  blackboard?: JsonFields
   /** In order; empty if the decision was to do nothing. */
   acts: EpisodeAct[]
   usage: { model_calls: number; tokens: number; cost_usd: number; duration_ms: number }

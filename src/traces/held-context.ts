@@ -63,10 +63,7 @@ export function roll(held: Held, entry: LogEntry, places: Places): void {
 export const nothingHeld = (): Held => ({ seqs: new Set(), scratch: {}, last_action_at: null, turns: new Map() })
 
 /** Applies the entries in order. */
-export function rolled(
-  entries: readonly LogEntry[],
-  places: Places,
-): { seqs: number[] } & Pick<Held, 'scratch' | 'last_action_at'> {
+export function rolled(entries: readonly LogEntry[], places: Places): { seqs: number[] } & Pick<Held, 'scratch' | 'last_action_at'> {
   const held = nothingHeld()
   for (const entry of entries) roll(held, entry, places)
   return { ...held, seqs: [...held.seqs].sort((one, other) => one - other) }

@@ -1,4 +1,4 @@
-import type { JsonFields } from '../../base/json.ts'
+import { iso } from '../../base/time.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
 import { shownOf } from '../../reflexes/context/fitted.ts'
@@ -26,21 +26,27 @@ const UNKNOWN = {
 export class Contexts {
   readonly #held = nothingHeld()
   readonly #windows = new WindowCounter()
-  readonly #start: Start
+  #start: Start
   /** The events that may be needed, by their places. */
   readonly #events = new Map<number, Event>()
   readonly #places = new Map<string, number>()
   /** Events without an outcome. */
   readonly #open = new Map<string, Perceived>()
   #known: boolean
+  #agent = ''
 
   constructor(start: Start) {
     this.#start = start
     this.#known = start.seq <= 1
   }
 
-  /** Takes the events of a page, before its entries. */
+  /** Takes the events of a page, before its entries and after those of the page before. */
   receive(events: readonly { seq: number; event: Event }[]): void {
+    for (const [seq, event] of this.#events) {
+      if (this.#held.seqs.has(seq) || this.#open.has(event.id)) continue
+      this.#events.delete(seq)
+      this.#places.delete(event.id)
+    }
     for (const { seq, event } of events) {
       if (this.#events.has(seq)) continue
       this.#events.set(seq, event)
@@ -48,12 +54,20 @@ export class Contexts {
     }
   }
 
+  /** Nothing is known of what was before this entry, since the log has a gap. */
+  lost({ seq, at }: LogEntry): void {
+    this.#start = { seq, at: Date.parse(at) }
+    this.#known = false
+  }
+
   /** `claimed`: the scope's events are claimed from outside, so they join no context. */
-  feed(entry: LogEntry, { claimed }: { claimed: boolean }): void {
+  feed(entry: LogEntry, { claimed, agent }: { claimed: boolean; agent: string }): void {
+    this.#agent = agent
     const [id = ''] = entry.event_ids
     if (isWhole(entry)) this.#known = true
     if (entry.kind === 'turn-ended' && entry.cleared > 0 && !entry.left && !this.#held.turns.has(entry.turn_id)) this.#known = false
     roll(this.#held, entry, this.#places)
+    // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- no other entry perceives an event
     switch (entry.kind) {
       case 'event-accepted':
         if (entry.joined !== false || claimed) this.#perceive(id, Date.parse(entry.at), { claimed })
@@ -75,20 +89,17 @@ export class Contexts {
     return this.#open.get(id)
   }
 
+  eventOf(id: string): Event | undefined {
+    return this.#events.get(this.#places.get(id) ?? -1)
+  }
+
   at(seq: number): Perceived | undefined {
     const event = this.#events.get(seq)
     return event && this.#open.get(event.id)
   }
 
-  /** Forgets events that have ended and which the context no longer holds. */
   forget(ended: Iterable<string>): void {
     for (const id of ended) this.#open.delete(id)
-    const needed = new Set([...this.#newest(RECENT_EVENTS), ...Array.from(this.#open.values(), ({ seq }) => seq)])
-    for (const [seq, event] of this.#events) {
-      if (needed.has(seq) || this.#held.seqs.has(seq)) continue
-      this.#events.delete(seq)
-      this.#places.delete(event.id)
-    }
   }
 
   /** A consumed event has not joined; an action at once is seen by the next event of its batch. */
@@ -136,14 +147,23 @@ export class Contexts {
   }
 
   #shown(of: { seq: number; event: Event; recent: (Event | undefined)[]; window: Saw['window'] }): Saw {
+    const [turn] = this.#held.turns.values()
     const recent_events = of.recent.filter((one) => one !== undefined) as ReflexContext['recent_events']
-    const { event, recent_events: fitting, window, scratch, recent_actions } = shownOf({
+    const {
+      event,
+      recent_events: fitting,
+      window,
+      scratch,
+      recent_actions,
+    } = shownOf({
       ...sampleContext,
+      agent_id: this.#agent,
       tick: of.seq,
-      event: of.event as ReflexContext['event'],
+      thinking: turn?.since === undefined ? null : { since: iso(turn.since) },
+      event: of.event,
       recent_events,
       window: of.window,
-      scratch: this.#held.scratch satisfies JsonFields,
+      scratch: this.#held.scratch,
     })
     return { event, recent_events: fitting, window, scratch, recent_actions }
   }

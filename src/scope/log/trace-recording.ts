@@ -2,6 +2,8 @@ import type { LogEntry } from '../../contract/log-entry.ts'
 import type { LogRange, OfTrace, RangeRecording, TraceRecording } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
 import { iso } from '../../base/time.ts'
+import { RECENT_EVENTS } from '../../reflexes/reflex-context.ts'
+import { placesIn, toRanges } from '../../traces/ranges.ts'
 import type { Database } from '../storage/database.ts'
 import type { Recordings } from '../reflexes/recordings.ts'
 import type { History } from '../replication/history.ts'
@@ -27,7 +29,7 @@ export async function recordingOf(parts: Parts, { trace_id, contexts }: OfTrace)
   const old = await history.search<LogEntry>('log', { ids: [trace_id] }, (entry) => entry.trace_id === trace_id)
   const entries = merged([...live, ...old.rows]).slice(0, MOST_ENTRIES)
   if (entries.length === 0) return null
-  const recording = await recordingWith(parts, entries, old.complete)
+  const recording = await recordingWith(parts, entries, { is_whole: old.complete, lean: false })
   return { ...recording, ...(contexts && { contexts: await unseenBy(parts, entries) }) }
 }
 
@@ -44,11 +46,16 @@ async function liveEntries(log: Parts['log'], trace_id: string): Promise<LogEntr
 }
 
 /** A part of the log, without secrets, with what its entries name. */
-export async function rangeOf(parts: Parts, { since, after, limit, contexts = false }: LogRange): Promise<RangeRecording> {
+export async function rangeOf(parts: Parts, { since, after, limit, contexts = false, lean = false }: LogRange): Promise<RangeRecording> {
   const from = after ?? before(parts.database, since)
-  const { entries, next, unavailable } = await parts.history.log(from, Math.min(limit, MOST_ENTRIES))
+  const { entries, next, unavailable } = await parts.history.log(
+    from,
+    Math.min(limit, MOST_ENTRIES),
+    undefined,
+    lean ? { contexts: false } : {},
+  )
   const read = entries.map((text) => JSON.parse(text) as LogEntry)
-  const recording = await recordingWith(parts, read, unavailable === undefined)
+  const recording = await recordingWith(parts, read, { is_whole: unavailable === undefined, lean })
   return {
     ...recording,
     ...(contexts && { contexts: await unseenBy(parts, read) }),
@@ -74,9 +81,11 @@ function before(database: Database, since: number): number {
   return low - 1
 }
 
-async function recordingWith(parts: Parts, entries: LogEntry[], is_whole: boolean): Promise<TraceRecording> {
+type How = { is_whole: boolean; lean: boolean }
+
+async function recordingWith(parts: Parts, entries: LogEntry[], { is_whole, lean }: How): Promise<TraceRecording> {
   const { scope, log, settings, agent, env } = parts
-  const [events, named] = [await eventsOf(parts, entries), await partsOf(parts, entries)]
+  const [events, named] = [await eventsOf(parts, entries, lean), await partsOf(parts, entries, lean)]
   const { name, version = null } = agent()
   return {
     scope,
@@ -99,8 +108,8 @@ async function unseenBy({ recordings }: Parts, entries: readonly LogEntry[]): Pr
 const merged = <Row extends { seq: number }>(rows: Row[]): Row[] =>
   Array.from(new Map(rows.map((row) => [row.seq, row])).values()).toSorted((one, other) => one.seq - other.seq)
 
-async function partsOf({ log_parts, history }: Parts, entries: readonly LogEntry[]) {
-  const hashes = [...new Set(entries.flatMap(partsNamed))]
+async function partsOf({ log_parts, history }: Parts, entries: readonly LogEntry[], lean: boolean) {
+  const hashes = [...new Set(entries.flatMap(lean ? basisNamed : partsNamed))]
   const parts = log_parts.read(hashes)
   const missing = hashes.filter((hash) => !Object.hasOwn(parts, hash))
   const old = await history.search<{ hash: string; value: unknown }>('parts', { ids: missing }, ({ hash }) => missing.includes(hash))
@@ -128,10 +137,18 @@ function partsNamed(entry: LogEntry): string[] {
   return [basis, hash, manifest_hash, ...(Array.isArray(manifests) ? manifests : [])].filter((name) => typeof name === 'string')
 }
 
+const basisNamed = (entry: LogEntry): string[] => ('basis' in entry && typeof entry.basis === 'string' ? [entry.basis] : [])
+
+/** The events of a turn, and the newest of its context. */
+const newestSeen = ({ considered, saw }: Extract<LogEntry, { kind: 'turn-started' }>): [number, number][] => [
+  ...considered,
+  ...toRanges(placesIn(saw.seqs).slice(-RECENT_EVENTS)),
+]
+
 /** The events that the entries are about, and those that a turn saw. */
-async function eventsOf({ database, log, history }: Parts, entries: readonly LogEntry[]) {
+async function eventsOf({ database, log, history }: Parts, entries: readonly LogEntry[], lean: boolean) {
   const ids = [...new Set(entries.flatMap(({ event_ids }) => event_ids))]
-  const seen = entries.flatMap((entry) => (entry.kind === 'turn-started' ? entry.saw.seqs : []))
+  const seen = entries.flatMap((entry) => (entry.kind === 'turn-started' ? (lean ? newestSeen(entry) : entry.saw.seqs) : []))
   const live = [
     ...database.allOf<Row>(ids, 'SELECT seq, payload FROM events WHERE id IN (SELECT value FROM json_each(?1))'),
     ...seen.flatMap(([first, last]) => database.all<Row>('SELECT seq, payload FROM events WHERE seq BETWEEN ? AND ?', first, last)),

@@ -1,0 +1,88 @@
+import { isJsonFields, type JsonFields } from '../../base/json.ts'
+import { skillAct } from '../../contract/reflex.ts'
+import type { EntryKind, LogEntry } from '../../contract/log-entry.ts'
+import type { Episode, EpisodeAct } from '../episode.ts'
+
+export type Of<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
+export type SkillEntry = LogEntry & JsonFields
+/** An act with the place in the log where it began. `sent`: the id of the event that it sent. */
+export type Placed = { seq: number; act: EpisodeAct; sent?: string }
+
+/** A decision about events, as the log has it. */
+export type Decided = Pick<Episode, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'outcome'> & {
+  by: Episode['teacher']['by']
+  agent: string
+  basis: string | undefined
+  models: string[]
+  /** The ids of its events, of which a turn lists the newest; `places` are those of all. */
+  ids: readonly string[]
+  places: readonly [number, number][]
+  acts: Placed[]
+  approvals: string[]
+  blackboard?: JsonFields
+  /** Why nothing is learned from it. */
+  unusable: string | null
+}
+
+export function toolAct({ tool, input }: Of<'effect-started'>, { status, output, duration_ms, cost_usd }: Of<'effect-ended'>): EpisodeAct {
+  return {
+    kind: 'tool',
+    name: tool,
+    input: fieldsOf(input),
+    output,
+    ok: status === 'ok' || status === 'reused',
+    cost_usd: cost_usd ?? numberOf(fieldsOf(output)['cost_usd']),
+    duration_ms: duration_ms ?? 0,
+  }
+}
+
+export const replyAct = (content: string): EpisodeAct => ({
+  kind: 'reply',
+  name: '',
+  input: { content },
+  ok: true,
+  cost_usd: 0,
+  duration_ms: 0,
+})
+
+/** `inputs`: null if the entries of its start are not kept. */
+export function skillRun(end: SkillEntry, inputs: unknown): EpisodeAct {
+  const is_reused = (end.kind as string) === 'skill-reused'
+  return {
+    kind: 'skill',
+    name: textIn(end, 'skill_id'),
+    input: fieldsOf(inputs),
+    output: end['outputs'],
+    ok: is_reused || end['status'] === 'ok' || end['status'] === 'reused',
+    cost_usd: numberOf(end['cost_usd']),
+    duration_ms: (end as { duration_ms?: number | null }).duration_ms ?? 0,
+  }
+}
+
+/** Why the acts are not those that the turn's end lists; null if they are. */
+export function actsMissing({ acts: listed }: Of<'turn-ended'>, acts: readonly Placed[]): string | null {
+  if (listed.some(({ act }) => act === 'set_scratch')) return 'it changed the notes, which is no act that a learner writes'
+  if (listed.some(({ act }) => act === 'other')) return 'it did something that the log does not describe'
+  const count = (kind: EpisodeAct['kind']) => acts.filter(({ act }) => act.kind === kind && act.ok).length
+  const has = (act: (typeof listed)[number]['act']) => listed.filter((one) => one.act === act).length
+  if (has('emit_event') > count('emit')) return 'it sent an event to another scope, whose content is not in this log'
+  const is_whole = has('call_tool') <= count('tool') && has('reply') <= count('reply') && has('run_skill') <= count('skill')
+  return is_whole ? null : 'the entries of its acts are not kept'
+}
+
+/**
+ * The inputs as they were proposed, or as they were bound: those that the turn's end names by their
+ * hash are what a reflex would have to give.
+ */
+export function inputsOf(listed: Of<'turn-ended'>['acts'], skill_id: string, candidates: readonly unknown[]): JsonFields {
+  const found = candidates.filter(isJsonFields)
+  const hashes = new Set(listed.flatMap((act) => (act.act === 'run_skill' ? [act.inputs_hash] : [])))
+  return found.find((inputs) => hashes.has(skillAct(skill_id, inputs).inputs_hash)) ?? found[0] ?? {}
+}
+
+export const textIn = (fields: Readonly<Record<string, unknown>>, name: string): string => {
+  const value = fields[name]
+  return typeof value === 'string' ? value : ''
+}
+export const fieldsOf = (value: unknown): JsonFields => (isJsonFields(value) ? value : {})
+const numberOf = (value: unknown): number => (typeof value === 'number' ? value : 0)

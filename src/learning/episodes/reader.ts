@@ -1,0 +1,200 @@
+import { teacher as teacherShape } from '../../contract/reports/certificate.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
+import type { RangeRecording } from '../../contract/scope-api.ts'
+import type { Event } from '../../core/event.ts'
+import type { Basis } from '../../replay/recording.ts'
+import { placesIn } from '../../traces/ranges.ts'
+import type { Episode, EpisodeAct, Place } from '../episode.ts'
+import { attributed, ownFields } from './attribute.ts'
+import { Contexts, type Perceived, type Start } from './contexts.ts'
+import { textIn, type Decided, type SkillEntry } from './decided.ts'
+import { Turns } from './turns.ts'
+
+export type LogPage = Pick<RangeRecording, 'entries' | 'events' | 'parts' | 'agent' | 'settings'>
+export type Skipped = { reason: string; count: number }
+
+/** The most decisions whose approval may follow, and the events that they are about. */
+const MOST_ASKED = 1000
+
+/**
+ * Makes episodes of the log of a scope, page by page. Keeps what later pages need: turns and events
+ * that are open, the context, and the counts of the last ten minutes.
+ */
+export class EpisodeReader {
+  readonly #contexts: Contexts
+  readonly #turns = new Turns()
+  readonly #bases = new Map<string, Basis>()
+  readonly #asked = new Map<string, Episode>()
+  #teacher: Episode['teacher'] | null = null
+  /** The basis of entries that name none. */
+  #now: Basis | null = null
+  #last = 0
+
+  constructor(start: Start) {
+    this.#contexts = new Contexts(start)
+  }
+
+  receive({ events, parts, agent, settings }: LogPage): void {
+    this.#now = { agent, deployment: null, settings }
+    this.#contexts.receive(events)
+    for (const [hash, part] of Object.entries(parts)) if (isBasis(part)) this.#bases.set(hash, part)
+  }
+
+  /** The episodes that end with this entry. `skip` gets the reason why a decision gives none. */
+  feed(entry: LogEntry, skip: (reason: string) => void): Episode[] {
+    if (entry.seq !== this.#last + 1 && this.#last > 0) this.#contexts.lost(entry)
+    this.#last = entry.seq
+    this.#observe(entry)
+    const basis = this.#basisOf(entry.kind === 'event-accepted' ? entry.basis : undefined)
+    this.#contexts.feed(entry, { claimed: basis?.settings.consumer === 'pull', agent: basis?.agent.name ?? '' })
+    const found = this.#turns.feed(entry).flatMap((decided) => this.#episodes(decided, skip))
+    if (entry.kind === 'event-ended') this.#contexts.forget(entry.event_ids)
+    if ((entry.kind as string) !== 'approval-decided') return found
+    return [...found, ...this.#approved(entry as SkillEntry, skip)]
+  }
+
+  #observe(entry: LogEntry): void {
+    if ((entry.kind as string) !== 'teacher-changed') return
+    const parsed = teacherShape.safeParse((entry as { teacher?: unknown }).teacher)
+    this.#teacher = parsed.success ? parsed.data : null
+  }
+
+  #basisOf(hash: string | undefined): Basis | null {
+    return (hash === undefined ? undefined : this.#bases.get(hash)) ?? this.#now
+  }
+
+  #episodes(decided: Decided, skip: (reason: string) => void): Episode[] {
+    const events = this.#eventsOf(decided)
+    const reason = decided.unusable ?? events.find(({ unknown }) => unknown !== null)?.unknown ?? null
+    if (reason !== null || events.length === 0) {
+      skip(reason ?? 'its events are not kept, or were perceived before what is kept or read')
+      return []
+    }
+    const acts = attributed(
+      decided.acts.map(({ act, sent }) => this.#whole(act, sent)),
+      events.map(({ event }) => event),
+    )
+    if (acts === null) {
+      skip('a turn on several events did something that belongs to none of them alone')
+      return []
+    }
+    const episodes = events.flatMap(({ event, saw }, index): Episode[] =>
+      saw ? [this.#episode(decided, { event, saw, acts: acts[index] ?? [] }, events.length)] : [],
+    )
+    this.#remember(decided, episodes)
+    return episodes
+  }
+
+  #eventsOf({ ids, places }: Decided): Perceived[] {
+    const found = places.length > 0 ? placesIn([...places]).map((seq) => this.#contexts.at(seq)) : ids.map((id) => this.#contexts.of(id))
+    return found.some((one) => one === undefined) ? [] : found.filter((one) => one !== undefined)
+  }
+
+  /** Events that a turn sent have the content in the inbox. */
+  #whole(act: EpisodeAct, sent: string | undefined): EpisodeAct {
+    const event = sent === undefined ? undefined : this.#contexts.eventOf(sent)
+    if (!event) return act
+    const { type: _type, source: _source, ...input } = ownFields(event)
+    return { ...act, input }
+  }
+
+  #episode(decided: Decided, { event, saw, acts }: { event: Event; saw: Episode['saw']; acts: EpisodeAct[] }, events: number): Episode {
+    const basis = this.#basisOf(decided.basis)
+    const { usage, by, models, outcome } = decided
+    const place = placeOf(basis, decided.agent)
+    const text = textOf([event])
+    const labels = [...(basis?.settings.goal_labels ?? [])]
+    const teacher = this.#teacher && by === 'model' ? this.#teacher : unnamed(by, { models, agent_version: place.agent_version })
+    return {
+      id: event.id,
+      at: decided.at,
+      trace_id: decided.trace_id,
+      log_seq: decided.log_seq,
+      place,
+      teacher,
+      source: event.source,
+      saw,
+      goal: { text, labels },
+      ...(decided.blackboard && { blackboard: decided.blackboard }),
+      acts,
+      usage: events === 1 ? usage : shareOf(usage, events),
+      outcome,
+    }
+  }
+
+  #remember({ approvals }: Decided, [episode]: readonly Episode[]): void {
+    for (const id of episode ? approvals : []) {
+      if (episode) this.#asked.set(id, episode)
+      const [oldest] = this.#asked.keys()
+      if (this.#asked.size > MOST_ASKED && oldest !== undefined) this.#asked.delete(oldest)
+    }
+  }
+
+  /** A person has decided: what was asked for is right, or doing nothing would have been. */
+  #approved(entry: SkillEntry, skip: (reason: string) => void): Episode[] {
+    const status = textIn(entry, 'status')
+    if (status !== 'approved' && status !== 'rejected') return []
+    const approval_id = textIn(entry, 'approval_id')
+    const asked = this.#asked.get(approval_id)
+    this.#asked.delete(approval_id)
+    if (!asked) {
+      skip('a person decided on what a turn had asked for that is not kept, or was read before')
+      return []
+    }
+    const { seq, at } = entry as LogEntry
+    const is_right = status === 'approved'
+    const { agent_version } = asked.place
+    return [
+      {
+        ...asked,
+        at: Date.parse(at),
+        log_seq: seq,
+        teacher: unnamed('person', { models: [], agent_version }),
+        usage: shareOf(asked.usage, Infinity),
+        acts: is_right ? asked.acts : [],
+        outcome: is_right ? 'ok' : 'corrected',
+      },
+    ]
+  }
+}
+
+const isBasis = (part: unknown): part is Basis =>
+  typeof part === 'object' && part !== null && 'settings' in part && 'agent' in part && 'deployment' in part
+
+export function placeOf(basis: Basis | null, agent: string): Place {
+  const { project, env, toolset, repo } = basis?.settings ?? {}
+  return {
+    agent: agent === '' ? (basis?.agent.name ?? '') : agent,
+    agent_version: basis?.agent.version ?? '',
+    ...(project !== undefined && { project }),
+    ...(env !== undefined && { env }),
+    ...(toolset !== undefined && { toolset }),
+    ...(repo !== undefined && { repo }),
+  }
+}
+
+/** A teacher of whom the log says no more. */
+const unnamed = (
+  by: Episode['teacher']['by'],
+  { models, agent_version }: { models: readonly string[]; agent_version: string },
+): Episode['teacher'] => ({
+  by,
+  agent_version,
+  model: models.length === 0 ? 'none' : models.join(' + '),
+  prompt_hash: '',
+  tools_hash: '',
+  settings_revision: 0,
+})
+
+const shareOf = ({ model_calls, tokens, cost_usd, duration_ms }: Episode['usage'], parts: number): Episode['usage'] => ({
+  model_calls: model_calls / parts,
+  tokens: tokens / parts,
+  cost_usd: cost_usd / parts,
+  duration_ms: duration_ms / parts,
+})
+
+/** The texts of events, for the goal of a turn. */
+export function textOf(events: readonly Event[]): string {
+  const said = events.flatMap((event) => [(event as { content?: unknown }).content, (event as { text?: unknown }).text])
+  return said.filter((one) => typeof one === 'string').join('\n')
+}

@@ -1,0 +1,229 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { RangeRecording } from '../../../src/contract/scope-api.ts'
+import { Contexts } from '../../../src/learning/episodes/contexts.ts'
+import { readEpisodes, scopeSource, type EpisodeSource } from '../../../src/learning/episodes/read.ts'
+import type { Episode, Saw } from '../../../src/learning/episode.ts'
+import type { ReflexContext } from '../../../src/reflexes/reflex-context.ts'
+import { ARCHIVED } from '../../support/archive-bucket.ts'
+import { createVersion } from '../../support/reflexes.ts'
+import { age, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, textOf, until } from '../../support/scopes.ts'
+import { ask, behaviours } from '../../support/test-agents.ts'
+import { skill } from '../../support/two-step-skill.ts'
+
+type Stub = ReturnType<typeof stubOf>
+
+const REFLEX = `function reflex({ event, tick }) {
+  if (event.text === 'consumed') return { action_type: 'reply', content: 'yes', consume: true }
+  if (event.text === 'replied') return { action_type: 'reply', content: 'yes' }
+  if (event.text === 'noted') return { action_type: 'set_scratch', key: 'tick', value: tick }
+  return null
+}`
+
+/** Has no recent actions, as a reflex that is to be learned. */
+const NEWCOMER = 'function reflex() { return null }'
+
+async function prepared(): Promise<{ scope: string; stub: Stub }> {
+  const scope = freshScope()
+  const stub = stubOf(scope)
+  const [{ id: newcomer }, { id }] = [await createVersion({ code: NEWCOMER }), await createVersion({ code: REFLEX })]
+  await stub.configure({ context_limit: 20, retry: { max_attempts: 2 }, reflexes: [{ id: newcomer }, { id }] }, 'a test')
+  behaviours.set(scope, async (context, deps) => {
+    const text = textOf(context.events.at(-1)!)
+    context.scratch['last'] = text
+    if (text === 'throws') throw new Error('no')
+    if (text === 'waits') await deps.call('act', { text: 'x' })
+    return text === 'acts' || text === 'waits' ? { done: true } : null
+  })
+  return { scope, stub }
+}
+
+const steps: Record<string, (scope: string, stub: Stub) => Promise<unknown>> = {
+  kept: (scope, stub) => send(stub, note(scope, 'kept'), note(scope, 'kept', { source: 'another' })),
+  acts: (scope, stub) => send(stub, note(scope, 'acts')),
+  waits: (scope, stub) => send(stub, note(scope, 'waits')).then(() => send(stub, note(scope, 'during the turn'))),
+  filtered: (scope, stub) => send(stub, note(scope, 'noise'), note(scope, 'kept')),
+  'a failing turn': (scope, stub) => send(stub, note(scope, 'throws')),
+  'by reflexes': (scope, stub) =>
+    send(stub, note(scope, 'consumed'), note(scope, 'noted'), note(scope, 'replied'), note(scope, 'noted'), note(scope, 'kept')),
+  'very many': (scope, stub) => send(stub, ...Array.from({ length: 130 }, () => note(scope, 'kept'))),
+  large: (scope, stub) => send(stub, ...Array.from({ length: 9 }, () => note(scope, 'x'.repeat(9000)))),
+  evicted: (_scope, stub) => evict(stub),
+}
+
+async function settle(stub: Stub): Promise<void> {
+  await until(async () => {
+    const { inbox } = await stub.state()
+    if (inbox.pending + inbox.processing === 0) return true
+    await hurry(stub)
+    return false
+  }, 'everything has its outcome')
+}
+
+const shown = ({ event, recent_events, window, scratch, recent_actions }: Saw): Saw => ({
+  event,
+  recent_events,
+  window,
+  scratch,
+  recent_actions,
+})
+
+/** Rebuilt contexts beside those that reflexes were shown, where they differ. */
+async function differences(stub: Stub): Promise<unknown[]> {
+  const { entries, events } = JSON.parse(await stub.recording({ since: 0, after: null, limit: 5000 })) as RangeRecording
+  const contexts = new Contexts({ seq: entries[0]?.seq ?? 0, at: 0 })
+  contexts.receive(events)
+  const found: unknown[] = []
+  let compared = 0
+  for (const entry of entries) {
+    contexts.feed(entry, { claimed: false, agent: 'test-agent' })
+    const logged = entry.kind === 'reflex-fired' || entry.kind === 'reflex-passed' ? (entry.context as ReflexContext | null) : null
+    if (!logged || logged.recent_actions.length > 0) continue
+    compared += 1
+    const rebuilt = contexts.of(entry.event_ids[0] ?? '')?.saw
+    const pair = { logged: shown(logged), rebuilt: rebuilt && shown(rebuilt) }
+    if (JSON.stringify(sorted(pair.logged)) !== JSON.stringify(sorted(pair.rebuilt))) found.push(pair)
+  }
+  return compared === 0 ? ['nothing was compared'] : found
+}
+
+const sorted = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  const fields = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))
+  return Object.fromEntries(fields.map(([name, inner]) => [name, sorted(inner)]))
+}
+
+test('the context of an event is rebuilt from the log as a reflex was shown it', async () => {
+  const runs = fc.array(fc.constantFrom(...Object.keys(steps)), { minLength: 3, maxLength: 7 }).map((names) => [...names, 'kept'])
+  await fc.assert(
+    fc.asyncProperty(runs, async (names) => {
+      const { scope, stub } = await prepared()
+      for (const name of names) {
+        await steps[name]!(scope, stub)
+        await settle(stub)
+      }
+      expect(await differences(stub)).toEqual([])
+    }),
+    { numRuns: 6, examples: [[Object.keys(steps)], [['very many', 'acts', 'very many', 'kept', 'a failing turn', 'by reflexes']]] },
+  )
+})
+
+const all = async (source: EpisodeSource) => readEpisodes(source, { most: 10_000 })
+
+/** Reads with a new process for each slice. */
+async function inSlices(source: EpisodeSource, most: number): Promise<Episode[]> {
+  const episodes: Episode[] = []
+  let after_seq = 0
+  for (let more = true; more;) {
+    const slice = await readEpisodes(source, { after_seq, most })
+    episodes.push(...slice.episodes)
+    ;[after_seq, more] = [slice.watermark, slice.more]
+  }
+  return episodes
+}
+
+async function busyScope(kind?: string): Promise<{ scope: string; stub: Stub }> {
+  const scope = freshScope(kind)
+  const stub = stubOf(scope)
+  await stub.configure({ project: 'shop', goal_labels: ['twice'], retry: { max_attempts: 1 } }, 'a test')
+  behaviours.set(scope, async ({ events }, deps) => {
+    const text = textOf(events.at(-1)!)
+    if (text.startsWith('act on ')) await deps.call('act', { text: text.slice(7) })
+    if (text.startsWith('answer ')) deps.reply(`I say ${text.slice(7)}`)
+    if (text.startsWith('propose ')) await ask(deps, text)
+    if (text === 'fails') await deps.call('act', { text: 'throw' })
+    if (text === 'notes') deps.context.scratch['n'] = 1
+    return null
+  })
+  return { scope, stub }
+}
+
+describe('the decisions of a scope', () => {
+  test('are read with what each was made from, and what was done', async () => {
+    const { scope, stub } = await busyScope()
+    const id = await skill()
+    const texts = ['act on door 7', 'nothing', 'answer me', `propose ${id}`, 'fails', 'notes']
+    for (const text of texts) await sendAndSettle(stub, note(scope, text))
+    const { episodes, skipped, watermark, more } = await all(scopeSource(stub))
+    expect({ skipped, more }).toEqual({
+      skipped: [{ reason: 'it changed the notes, which is no act that a learner writes', count: 1 }],
+      more: false,
+    })
+    expect(watermark).toBe((await logOf(stub)).at(-1)?.seq)
+    expect(episodes.map(({ acts }) => acts)).toMatchObject([
+      [{ kind: 'tool', name: 'act', input: { text: 'door 7' }, output: { did: 'door 7' }, ok: true }],
+      [],
+      [{ kind: 'reply', input: { content: 'I say me' } }],
+      [{ kind: 'skill', name: id, input: { what: 'm' }, ok: true }],
+      [{ kind: 'tool', name: 'act', ok: false }],
+    ])
+    expect(episodes.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', 'ok', 'ok', 'failed'])
+    const [first, , , proposed] = episodes
+    expect(first).toMatchObject({
+      place: { project: 'shop', agent: 'test-agent' },
+      teacher: { by: 'model', model: 'none' },
+      source: 'test',
+      goal: { text: 'act on door 7', labels: ['twice'] },
+      saw: {
+        event: { text: 'act on door 7' },
+        scratch: {},
+        recent_actions: [],
+        window: { '10m': { total: 1, by_type: { 'test.note': 1 } } },
+      },
+    })
+    expect(proposed).toMatchObject({ teacher: { model: 'offline' }, usage: { model_calls: 2 }, saw: { window: { '10m': { total: 4 } } } })
+    expect(proposed?.saw.recent_events).toHaveLength(4)
+  })
+
+  test('are the same in slices, each read by another process, and nothing is read twice in one', async () => {
+    const { scope, stub } = await busyScope()
+    for (let n = 0; n < 12; n += 1) await sendAndSettle(stub, note(scope, n % 3 === 0 ? 'nothing' : `act on door ${n}`))
+    const { episodes } = await all(scopeSource(stub))
+    expect(episodes).toHaveLength(12)
+    expect(await inSlices(scopeSource(stub), 5)).toEqual(episodes)
+    const pages: (number | null)[] = []
+    const counting: EpisodeSource = {
+      page: async (request) => {
+        pages.push(request.after)
+        return scopeSource(stub).page({ ...request, limit: 10 })
+      },
+    }
+    const read: Episode[] = []
+    let last = await readEpisodes(counting, { most: 5 })
+    read.push(...last.episodes)
+    while (last.more) read.push(...(last = await readEpisodes(counting, { most: 5, reading: last.reading })).episodes)
+    expect(read).toEqual(episodes)
+    expect(new Set(pages).size).toBe(pages.length)
+  })
+
+  test('on several events belong to the one that holds the arguments, or to none', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    behaviours.set(scope, async ({ events }, deps) => {
+      for (const text of events.map(textOf)) if (text.startsWith('block ')) await deps.call('act', { text: text.slice(6) })
+      if (events.map(textOf).includes('all')) await deps.call('act', { text: 'everything' })
+      return null
+    })
+    await sendAndSettle(stub, note(scope, 'block 192.0.2.1'), note(scope, 'hello'), note(scope, 'block 192.0.2.2'))
+    await sendAndSettle(stub, note(scope, 'all'), note(scope, 'hello'))
+    const { episodes, skipped } = await all(scopeSource(stub))
+    expect(episodes.map(({ goal, acts }) => [goal?.text, ...acts.map(({ input }) => input['text'])])).toEqual([
+      ['block 192.0.2.1', '192.0.2.1'],
+      ['hello'],
+      ['block 192.0.2.2', '192.0.2.2'],
+    ])
+    expect(skipped).toEqual([{ reason: 'a turn on several events did something that belongs to none of them alone', count: 1 }])
+  })
+
+  test('are read from the archive where the scope has deleted them', async () => {
+    const { scope, stub } = await busyScope(ARCHIVED)
+    for (const text of ['act on door 7', 'nothing', 'answer me']) await sendAndSettle(stub, note(scope, text))
+    const { episodes } = await all(scopeSource(stub))
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'D1 has everything')
+    await age(stub, 20)
+    await until(async () => (await stub.state()).archive!.files > 1, 'everything is archived')
+    expect(episodes).toHaveLength(3)
+    expect((await all(scopeSource(stub))).episodes).toEqual(episodes)
+  })
+})
