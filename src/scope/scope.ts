@@ -12,7 +12,7 @@ import { CALLER } from './upkeep/guard.ts'
 import { OwnWork } from './upkeep/own-work.ts'
 import { reopen } from './inbox/reopen.ts'
 import { rangeOf, recordingOf } from './log/trace-recording.ts'
-import { contextAt, contextOf, stateOf } from './state.ts'
+import { contextAt, contextOf, stateOf } from './context/state.ts'
 import { askAgain } from './turns/dry/ask-again.ts'
 
 /**

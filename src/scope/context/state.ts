@@ -1,8 +1,8 @@
-import type { ContextView, ScopeState } from '../contract/scope.ts'
-import type { Event } from '../core/event.ts'
-import type { Collaborators } from './wiring.ts'
+import type { ContextView, ScopeState } from '../../contract/scope.ts'
+import type { Event } from '../../core/event.ts'
+import type { Collaborators } from '../wiring.ts'
 
-export { contextAt } from './context/past-context.ts'
+export { contextAt } from './past-context.ts'
 
 export async function stateOf(parts: Collaborators): Promise<ScopeState> {
   const {
