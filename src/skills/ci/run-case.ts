@@ -23,9 +23,9 @@ export type UnitCase = {
   calls: readonly RecordedCall[]
   /** Outputs by the name or the index of the step; others are made up. */
   steps?: JsonFields
-  /** What each probe answers. */
+  /** The answer of each probe. */
   probes?: JsonFields
-  /** What the gate must answer, `allow` by default. With `needs_approval` it is approved and run. */
+  /** The expected verdict, `allow` by default. After `needs_approval` it is approved and run. */
   verdict?: Verdict
   /** Outputs of the run that must be as given. */
   outputs?: JsonFields

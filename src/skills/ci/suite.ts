@@ -81,17 +81,17 @@ function wholeCase(manifest: Manifest, name: string, sent: SentCase): UnitCase {
   const { text, goal_labels, entity_types, place = {}, blackboard, calls = [], steps, probes, verdict, outputs } = sent
   return {
     name,
-    inputs: sent.inputs as JsonFields,
+    inputs: sent.inputs,
     blackboard: (blackboard ?? sampleBlackboard(manifest)) as UnitCase['blackboard'],
     text: text ?? activation.keywords_any.join(' '),
     goal_labels: goal_labels ?? activation.goal_labels,
     entity_types: entity_types ?? activation.entity_types,
     place: placeFor(manifest, place),
-    calls: calls as UnitCase['calls'],
-    ...(steps && { steps: steps as JsonFields }),
-    ...(probes && { probes: probes as JsonFields }),
+    calls: calls,
+    ...(steps && { steps: steps }),
+    ...(probes && { probes: probes }),
     ...(verdict && { verdict }),
-    ...(outputs && { outputs: outputs as JsonFields }),
+    ...(outputs && { outputs: outputs }),
   }
 }
 
@@ -121,10 +121,10 @@ function generatedCases(manifest: Manifest): UnitCase[] {
 function repeatableTools({ plan, effects }: Manifest, tools: Tools): Set<string> {
   const isUndone = (name: string | undefined, index: number): boolean =>
     plan.compensation.some(({ step }) => step === undefined || step === index || step === name)
-  const acting = plan.steps.flatMap(({ name, tool }, index) => {
+  const acting = new Set(plan.steps.flatMap(({ name, tool }, index) => {
     const facts = tools.get(tool)
     return facts?.repeatable !== true && (isUndone(name, index) || facts?.inverse) ? [tool] : []
-  })
+  }))
   const calls = plan.steps.map(({ tool }) => tool)
-  return new Set(calls.filter((tool) => effects.external.length === 0 || !acting.includes(tool)))
+  return new Set(calls.filter((tool) => effects.external.length === 0 || !acting.has(tool)))
 }
