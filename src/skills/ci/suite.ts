@@ -121,10 +121,12 @@ function generatedCases(manifest: Manifest): UnitCase[] {
 function repeatableTools({ plan, effects }: Manifest, tools: Tools): Set<string> {
   const isUndone = (name: string | undefined, index: number): boolean =>
     plan.compensation.some(({ step }) => step === undefined || step === index || step === name)
-  const acting = new Set(plan.steps.flatMap(({ name, tool }, index) => {
-    const facts = tools.get(tool)
-    return facts?.repeatable !== true && (isUndone(name, index) || facts?.inverse) ? [tool] : []
-  }))
+  const acting = new Set(
+    plan.steps.flatMap(({ name, tool }, index) => {
+      const facts = tools.get(tool)
+      return facts?.repeatable !== true && (isUndone(name, index) || facts?.inverse) ? [tool] : []
+    }),
+  )
   const calls = plan.steps.map(({ tool }) => tool)
   return new Set(calls.filter((tool) => effects.external.length === 0 || !acting.has(tool)))
 }
