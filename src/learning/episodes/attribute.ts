@@ -7,6 +7,15 @@ import { fieldsOf } from '../skills/sources.ts'
 const LEAST_WITHIN = 4
 
 /**
+ * What a turn decided. A reply beside other acts reports them, so it is no decision, except in a
+ * conversation, where somebody waits for the answer.
+ */
+export function decisionOf(acts: readonly EpisodeAct[], events: readonly Event[]): readonly EpisodeAct[] {
+  const others = acts.filter(({ kind }) => kind !== 'reply')
+  return others.length === 0 || events.some(({ type }) => type === 'ws.message') ? acts : others
+}
+
+/**
  * The acts of a turn on several events, for each of them: an act belongs to the one event that
  * holds those of its arguments that tell the events apart. Null if there is no such event.
  */

@@ -5,7 +5,7 @@ import type { Event } from '../../core/event.ts'
 import type { Basis } from '../../replay/recording.ts'
 import { placesIn } from '../../traces/ranges.ts'
 import type { Episode, EpisodeAct, Place } from '../episode.ts'
-import { attributed, ownFields } from './attribute.ts'
+import { attributed, decisionOf, ownFields } from './attribute.ts'
 import { Contexts, type Perceived, type Start } from './contexts.ts'
 import { textIn, type Decided, type SkillEntry } from './decided.ts'
 import { Turns } from './turns.ts'
@@ -70,10 +70,9 @@ export class EpisodeReader {
       skip(reason ?? 'its events are not kept, or were perceived before what is kept or read')
       return []
     }
-    const acts = attributed(
-      decided.acts.map(({ act, sent }) => this.#whole(act, sent)),
-      events.map(({ event }) => event),
-    )
+    const seen = events.map(({ event }) => event)
+    const done = decided.acts.map(({ act, sent }) => this.#whole(act, sent))
+    const acts = attributed(decisionOf(done, seen), seen)
     if (acts === null) {
       skip('a turn on several events did something that belongs to none of them alone')
       return []
