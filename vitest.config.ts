@@ -59,6 +59,7 @@ const inWorkers = async (name: string, files: string, groupOrder: number): Promi
       verbose: false,
       miniflare: {
         r2Buckets: ['TEST_ARCHIVE'],
+        d1Databases: ['CONTROL_DB'],
         bindings: {
           REFLEX_ADMIN_KEY: 'test-admin-key',
           REFLEX_REDACTION_SECRET: 'redaction-key-for-the-tests',

@@ -49,6 +49,10 @@ export interface Env {
   REFLEX_STACK_MAPPER?: string
   /** Days that D1 keeps ended events and the like, parsed by `events/retention.ts`. */
   REFLEX_RETENTION_DAYS?: string
+  /** Another deployment whose skills and policy this one follows; docs/control-plane.md. */
+  REFLEX_CONTROL_PLANE_URL?: string
+  REFLEX_CONTROL_PLANE_KEY?: string
+  REFLEX_CONTROL_PLANE_PROJECT?: string
   /** The environments that take an active skill without a promotion, separated by commas. */
   REFLEX_OPEN_ENVIRONMENTS?: string
   /** The collector of spans; docs/observability.md has the variables. */

@@ -2,6 +2,7 @@ import { deploymentHider } from './base/secrets.ts'
 import { hideInOutput } from './base/warn.ts'
 import type { Agent } from './agent/define-agent.ts'
 import { buildRegistry } from './agent/registry.ts'
+import { followControlPlane } from './artifacts/control-plane/follow.ts'
 import type { Env } from './env.ts'
 import { consumeDeadLetters, consumeEvents } from './events/consume.ts'
 import { sweep } from './events/sweep.ts'
@@ -48,6 +49,7 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }) {
     async scheduled(controller, env) {
       hideInOutput(deploymentHider(env))
       await sweep(env, controller.scheduledTime, retention)
+      await followControlPlane(env, controller.scheduledTime)
     },
   } satisfies ExportedHandler<Env>
 

@@ -7,6 +7,8 @@ declare global {
     interface Env extends ReflexEnv {
       MIGRATIONS: D1Migration[]
       TEST_ARCHIVE: R2Bucket
+      /** The database of another deployment: tests/support/control-plane.ts. */
+      CONTROL_DB: D1Database
     }
   }
 }

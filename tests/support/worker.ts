@@ -6,6 +6,7 @@ import { LearnerObject } from '../../src/learning/run/learner-object.ts'
 import { recordedHistory } from '../../src/learning/run/recorded-history.ts'
 import { reflex } from '../../src/worker.ts'
 import { ARCHIVED, bucketOf } from './archive-bucket.ts'
+import { CONTROLLED, controlPlaneVariables } from './control-plane-variables.ts'
 import { EXPORTED, HOST } from './scope-with-remote-tools.ts'
 import { greeter } from './guide/greeter.ts'
 import { histories } from './histories.ts'
@@ -22,12 +23,13 @@ const COLLECTOR = {
   OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20collector-secret',
 }
 
-/** Only some scopes have an archive or a collector. */
+/** Only some scopes have an archive, a collector or a control plane. */
 export class Scope extends worker.Scope {
   constructor(context: DurableObjectState, env: Cloudflare.Env) {
     const { name = '' } = context.id
     const archive = name.startsWith(ARCHIVED) ? { ARCHIVE: bucketOf(name, env.TEST_ARCHIVE) } : {}
-    super(context, { ...env, ...archive, ...(name.startsWith(EXPORTED) && COLLECTOR) })
+    const controlled = name.startsWith(CONTROLLED) ? controlPlaneVariables : {}
+    super(context, { ...env, ...archive, ...(name.startsWith(EXPORTED) && COLLECTOR), ...controlled })
   }
 }
 /** A test may write the history of its scope. */

@@ -4,7 +4,8 @@ export const skillName = z.string().min(1).max(80)
 export const skillVersionName = z.string().min(1).max(64)
 export const environment = z.string().trim().min(1).max(64)
 const MOST_ENVIRONMENTS = 16
-const MOST_ROLES = 64
+export const MOST_ROLES = 64
+export const LONGEST_ROLE = 64
 
 /** A question to the control plane before a version of a skill runs. */
 export const policyQuestion = z.strictObject({
@@ -14,7 +15,10 @@ export const policyQuestion = z.strictObject({
   env: z
     .union([environment, z.array(environment).min(1).max(MOST_ENVIRONMENTS)])
     .describe('Of a list, the policy must allow each environment.'),
-  roles: z.array(z.string().min(1).max(64)).max(MOST_ROLES).describe('The roles of whoever runs the skill. Implied roles count as held.'),
+  roles: z
+    .array(z.string().min(1).max(LONGEST_ROLE))
+    .max(MOST_ROLES)
+    .describe('The roles of whoever runs the skill. Implied roles count as held.'),
   inputs: z
     .record(z.string().max(64), z.unknown())
     .optional()
@@ -29,3 +33,12 @@ export const policyVerdict = z
   })
   .meta({ id: 'PolicyVerdict' })
 export type PolicyVerdict = z.infer<typeof policyVerdict>
+
+/** A verdict as a gate gets it. `unknown`: the control plane is away and never answered. */
+export type ControlPlaneVerdict = {
+  verdict: PolicyVerdict['verdict'] | 'unknown'
+  reason: string
+  /** In ms; null if it was never asked. */
+  asked_at: number | null
+  cached: boolean
+}

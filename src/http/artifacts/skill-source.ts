@@ -1,7 +1,6 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import type { FieldError } from '../../base/check-json.ts'
-import { compileExpression } from '../../skills/cel/expression.ts'
-import { checkManifest, type CheckOptions, expressionsOf } from '../../skills/check.ts'
+import { anything, checkManifest, type CheckOptions } from '../../skills/check.ts'
 import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
 import { invalid } from '../problems/refusals.ts'
 
@@ -20,7 +19,7 @@ export function checkedManifest(body: unknown, tools: KnownTools, agents: readon
   if (!parsed.ok) throw refused(parsed.errors)
   const { manifest } = parsed
   if (TAKEN.has(manifest.id)) throw refused([{ path: 'id', message: `the id ${manifest.id} is taken` }])
-  const checked = checkManifest(manifest, tools === 'any' ? everything(manifest) : deployed(manifest, agents))
+  const checked = checkManifest(manifest, tools === 'any' ? anything(manifest) : deployed(manifest, agents))
   if (!checked.ok) throw refused(checked.errors.map(({ path, message }) => ({ path: dotPath(path), message })))
   return manifest
 }
@@ -29,14 +28,6 @@ export function checkedManifest(body: unknown, tools: KnownTools, agents: readon
 const deployed = (manifest: Manifest, agents: readonly Agent[]): CheckOptions => ({
   tools: [...new Set([...agents.flatMap(({ tools }) => Object.keys(tools)), ...toolsIn(manifest).filter((tool) => OF_SCOPES.test(tool))])],
   probes: agents.flatMap(({ probes = {} }) => Object.keys(probes)),
-})
-
-const everything = (manifest: Manifest): CheckOptions => ({
-  tools: null,
-  probes: expressionsOf(manifest).flatMap(({ source }) => {
-    const compiled = compileExpression(source)
-    return compiled.ok ? [...compiled.expression.functions] : []
-  }),
 })
 
 const toolsIn = ({ plan, preconditions }: Manifest): string[] => [

@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { Env } from '../../env.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { guard, json, open, problems, resource, routes } from '../describe/describe.ts'
+import { controlPlane, controlPlaneReport } from './control-plane.ts'
 import { deployment, deploymentReport } from './deployment.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, retentionReport } from './health-report.ts'
 import { storeOf } from '../../store/store.ts'
@@ -60,6 +61,9 @@ const detailed = route('get /health/detailed', 'getDetailedHealth', 'The state o
             oldest: z.string().nullable(),
           })
           .nullable(),
+        control_plane: controlPlane
+          .nullable()
+          .meta({ description: 'The deployment whose skills and policy this one follows; null without one.' }),
         model: z.string(),
         model_error: z.string().nullable().meta({ description: 'Why the configured model cannot be used.' }),
         agents: z.array(z.string()),
@@ -86,16 +90,17 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { env } = c
   const { principal, agents: deployed } = c.var
   const { scopes } = principal
-  const [{ ok, parts: found }, archive, inboxes, parked, dead_letters, retention, facts] = await Promise.all([
+  const [{ ok, parts: found }, archive, inboxes, parked, dead_letters, retention, control_plane, facts] = await Promise.all([
     parts(env),
     env.ARCHIVE ? probe(async () => env.ARCHIVE?.list({ limit: 1 })) : null,
     inboxDepths(storeOf(env), scopes).catch(() => null),
     parkedCounts(storeOf(env), scopes).catch(() => null),
     deadLetterCounts(storeOf(env), scopes).catch(() => null),
     retentionReport(env, Date.now()).catch(() => null),
+    controlPlaneReport(env).catch(() => null),
     deploymentReport(env, principal, Date.now()).catch(() => null),
   ])
-  const status = ok ? ('ok' as const) : ('degraded' as const)
+  const status = ok && control_plane?.status !== 'degraded' ? ('ok' as const) : ('degraded' as const)
   const { database, queue } = found
   const [model, model_error] = [modelName(env), found.model.error]
   return c.json(
@@ -108,6 +113,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
       parked,
       dead_letters,
       retention,
+      control_plane,
       model,
       model_error,
       agents: deployed.agents.map(({ name }) => name),

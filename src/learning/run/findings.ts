@@ -83,8 +83,7 @@ function findOf(
 
 function needsOf({ episodes }: Learned, taught: readonly number[]): LearnedVersion['needs'] {
   const act = episodes[taught[0] ?? -1]?.acts[0]
-  // A note needs no right, as a reply.
-  if (!act || act.kind === 'reply' || act.kind === 'note') return act ? { kind: 'reply', name: '' } : null
+  if (!act || act.kind === 'reply') return act ? { kind: 'reply', name: '' } : null
   return { kind: act.kind === 'emit' ? 'event' : act.kind, name: act.name }
 }
 

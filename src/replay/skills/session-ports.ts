@@ -84,6 +84,7 @@ export function sessionPorts(parts: SessionParts): SessionPorts {
       },
     },
     approvals: { park: async (run, told) => park(parts, run, (approval_id) => write(told(approval_id))) },
+    controlPlane: async () => facts().request.control_plane ?? null,
     tools: () => facts().request.tools,
     absence: (tool) => facts().request.absent_tools?.[tool] ?? null,
     probes: recordedProbes(record),

@@ -49,6 +49,7 @@ type Parts = CountedParts &
     runs: SkillRuns
     parked: ParkedRuns
     layers: BlackboardLayers
+    policy: Pick<SessionPorts, 'controlPlane'>
   }
 
 /** Gated skills in a scope. Each turn, action or call has its own session. */
@@ -110,7 +111,7 @@ export class Skills {
   }
 
   #ports({ head, asker, model }: { head: EntryHead; asker: RunAsker; model: LanguageModelV4 | undefined }): SessionPorts {
-    const { shelf, runs, parked, toolbox, agent, log, unit, now } = this.#parts
+    const { shelf, runs, parked, policy, toolbox, agent, log, unit, now } = this.#parts
     const session_log = new SessionLog({ ...this.#parts, shown: () => shelf.shown() }, head)
     const { append } = session_log
     return {
@@ -124,6 +125,7 @@ export class Skills {
       runner: (run) => this.#runner(run, { head, append }),
       runs: runs.port(asker, append),
       approvals: { park: (run, entry) => parked.park({ ...run, head }, (opened, approval_id) => append(opened, entry(approval_id))) },
+      ...policy,
       tools: () => toolbox.allowed,
       absence: (tool) => {
         const found = toolbox.forPlan(tool)

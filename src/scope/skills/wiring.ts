@@ -1,4 +1,5 @@
 import type { Lanes } from '../effects/wiring.ts'
+import { composePolicy } from './control-plane.ts'
 import { BlackboardLayers } from './blackboard-layers.ts'
 import { Decisions, ParkedRuns } from './approvals.ts'
 import { handleRuns } from './run-jobs.ts'
@@ -15,7 +16,7 @@ export function composeSkills(parts: Lanes) {
   const runs = new SkillRuns(parts)
   const parked = new ParkedRuns(parts)
   const layers = new BlackboardLayers(parts)
-  const skills = new Skills({ ...parts, shelf, runs, parked, layers })
+  const skills = new Skills({ ...parts, shelf, runs, parked, layers, policy: composePolicy(parts) })
   handleRuns({ ...parts, skills, runs })
   const views = new SkillViews({ ...parts, shelf, layers, runs })
   const decisions = new Decisions({ ...parts, parked })

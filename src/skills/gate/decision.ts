@@ -1,3 +1,4 @@
+import type { ControlPlaneVerdict } from '../../contract/control-plane/policy.ts'
 import type { SkillState } from '../../contract/skill.ts'
 import type { Blackboard } from '../plan/blackboard.ts'
 import type { ProbeCall, Probes } from '../cel/probes.ts'
@@ -31,6 +32,8 @@ export type GateRequest = {
   running: number
   /** Someone who may has approved this run. */
   approved?: boolean
+  /** The verdict of the control plane, if there is one. */
+  control_plane?: ControlPlaneVerdict
   probes?: Probes
   /** A replay's: the probe calls of the decision that it repeats. */
   recorded?: readonly ProbeCall[]
@@ -68,6 +71,7 @@ export type Need = { message: string } & (
   | { need: 'not_denied'; expression: string; values: { path: string; value: string }[] }
   | { need: 'state'; state: SkillState }
   | { need: 'promotion' }
+  | { need: 'control_plane' }
   | { need: 'approval'; expression: string }
 )
 

@@ -14,8 +14,12 @@ export function policyOutcome(request: GateRequest, facts: Facts): PolicyOutcome
     residencyOutcome(request),
     deniedOutcome(request, facts),
     stateOutcome(request),
+    controlPlaneOutcome(request),
   ])
-  if (needs.length > 0) return { verdict: 'deny', checks, needs }
+  if (needs.length > 0) {
+    const only_promotion = request.control_plane?.verdict === 'needs_promotion' && needs.every(({ need }) => need === 'control_plane')
+    return { verdict: only_promotion ? 'needs_promotion' : 'deny', checks, needs }
+  }
   if (request.state === 'candidate') {
     const message = 'promote this version: it is a candidate'
     return {
@@ -26,6 +30,14 @@ export function policyOutcome(request: GateRequest, facts: Facts): PolicyOutcome
   }
   const approval = approvalOutcome(request, facts)
   return { verdict: approval.verdict, checks: [...checks, ...approval.checks], needs: approval.needs }
+}
+
+function controlPlaneOutcome({ control_plane }: GateRequest): StageOutcome {
+  if (!control_plane) return { checks: [], needs: [] }
+  const { verdict, reason, cached } = control_plane
+  const detail = `${verdict}${cached ? ' (cached)' : ''}: ${reason}`
+  const needs: Need[] = verdict === 'allow' ? [] : [{ need: 'control_plane', message: `the control plane must allow it: ${reason}` }]
+  return outcome({ check: 'control plane', detail, needs })
 }
 
 /** Closed until someone says who may. */

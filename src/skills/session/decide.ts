@@ -1,4 +1,5 @@
 import type { Json, JsonFields } from '../../base/json.ts'
+import type { ControlPlaneVerdict } from '../../contract/control-plane/policy.ts'
 import type { GateDecision, GateRequest } from '../gate/decision.ts'
 import { decide } from '../gate/gate.ts'
 import { maskOf, type Mask } from '../gate/mask.ts'
@@ -31,7 +32,7 @@ export type Decided = {
 
 /** Asks the gate; if only parsable slots are missing, asks the parsers and then the gate again. */
 export async function deliberate(context: SessionContext, proposed: Case): Promise<Decided> {
-  const first = decideOnce(context, proposed)
+  const first = await decideOnce(context, proposed)
   const { decision } = first
   if (proposed.request.dry_run || decision.verdict !== 'clarify' || decision.parsable.length === 0) return first
   const { manifest } = proposed.skill
@@ -44,16 +45,34 @@ export async function deliberate(context: SessionContext, proposed: Case): Promi
   const unparsed = filled.attempts.flatMap(({ slot, parser, detail }) =>
     detail === null ? [] : [`${slot} could not be read by ${parser}: ${detail}`],
   )
-  return { ...decideOnce(context, { ...proposed, inputs: filled.inputs }), unparsed }
+  return { ...(await decideOnce(context, { ...proposed, inputs: filled.inputs })), unparsed }
 }
 
-function decideOnce(context: SessionContext, proposed: Case): Decided {
-  const request = gateRequest(context, proposed)
-  const decision = decide({ ...request, probes: context.ports.probes })
+/** Asks the control plane only about what the gate would run, since that waits for the network. */
+async function decideOnce(context: SessionContext, proposed: Case): Promise<Decided> {
+  const { probes } = context.ports
+  let request = gateRequest(context, proposed)
+  let decision = decide({ ...request, probes })
+  const control_plane = await controlPlaneVerdict(context, request, decision)
+  if (control_plane) {
+    request = { ...gateRequest(context, proposed), control_plane }
+    decision = decide({ ...request, probes })
+  }
   const enforced = isEnforced(decision, context.settings.policy_mode ?? 'enforce')
   logDecision(context, proposed, { request, decision, enforced })
   const { recent_success, last_run_at, running } = request
   return { decision, inputs: proposed.inputs, enforced, recent_success, usage: { last_run_at, running }, unparsed: [] }
+}
+
+async function controlPlaneVerdict(
+  { ports, settings }: SessionContext,
+  { manifest: { id, version }, roles }: GateRequest,
+  decision: GateDecision,
+): Promise<ControlPlaneVerdict | null> {
+  const runs =
+    decision.verdict === 'allow' || decision.verdict === 'needs_approval' || !isEnforced(decision, settings.policy_mode ?? 'enforce')
+  if (!ports.controlPlane || !runs) return null
+  return ports.controlPlane({ skill_id: id, version, roles: [...roles] })
 }
 
 function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, inputs, request, approval }: Case): GateRequest {

@@ -1,5 +1,6 @@
 import type { Result } from '../../base/result.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
+import type { ControlPlaneVerdict, PolicyQuestion } from '../../contract/control-plane/policy.ts'
 import type { SkillState } from '../../contract/skill.ts'
 import type { SkillIndex } from '../bulletin/skill-index.ts'
 import type { Probes } from '../cel/probes.ts'
@@ -101,6 +102,8 @@ export type SessionPorts = {
   runs: RunsPort
   /** That it was asked for is logged with it: both or none. */
   approvals: { park(run: ParkedRun, told: (approval_id: string) => SessionEntry): Promise<Parked> }
+  /** Asks the control plane about a version that the gate would run; null without one. */
+  controlPlane?(question: Pick<PolicyQuestion, 'skill_id' | 'version' | 'roles'>): Promise<ControlPlaneVerdict | null>
   tools(): readonly string[]
   /** The reason that a tool is not available, or null if the host knows none. */
   absence?(tool: string): string | null

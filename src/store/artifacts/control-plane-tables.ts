@@ -56,6 +56,8 @@ export const telemetry = sqliteTable(
 /** This deployment as a client of a control plane: one row. */
 export const controlPlane = sqliteTable('control_plane', {
   id: text({ enum: ['client'] }).primaryKey(),
+  /** The name of this deployment in its reports. */
+  client: text().notNull(),
   /** The control plane and project that `revision` belongs to. */
   feed: text().notNull(),
   revision: integer().notNull(),
