@@ -7,8 +7,8 @@ import { fieldsOf } from '../skills/sources.ts'
 const LEAST_WITHIN = 4
 
 /**
- * What a turn decided. A reply beside other acts reports them, so it is no decision, except in a
- * conversation, where somebody waits for the answer.
+ * Returns the acts that a turn decided on. A reply beside other acts reports them, so it is no
+ * decision, except in a conversation, where somebody waits for the answer.
  */
 export function decisionOf(acts: readonly EpisodeAct[], events: readonly Event[]): readonly EpisodeAct[] {
   const others = acts.filter(({ kind }) => kind !== 'reply')
