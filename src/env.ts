@@ -45,6 +45,10 @@ export interface Env {
   /** The deployed version, if the binding is configured. */
   CF_VERSION_METADATA?: { id: string }
   REFLEX_MODEL?: string
+  /** The decision model, whose forms `models/decisions/resolve.ts` has. */
+  REFLEX_DECISION_MODEL?: string
+  SYSTEM_ONE_URL?: string
+  SYSTEM_ONE_API_KEY?: string
   /** Local server only: maps a stack trace to source files. */
   REFLEX_STACK_MAPPER?: string
   /** Days that D1 keeps ended events and the like, parsed by `events/retention.ts`. */

@@ -6,9 +6,11 @@ import { fitsBytes } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
 import { parseEvent } from '../events/parse-event.ts'
 import type { Action } from '../contract/action.ts'
+import { isAsked, type DecisionAsked } from '../contract/decisions/event.ts'
 import { reflexId, type ReflexVersion } from '../contract/reflex.ts'
 import type { JsonFields } from '../base/json.ts'
 import type { Permission } from '../reflexes/decide.ts'
+import { answersIn } from './decisions/answers.ts'
 import type { Toolbox } from './toolbox.ts'
 
 type Asked = {
@@ -27,6 +29,7 @@ const at_once: Permission = { ok: true, lane: false }
 
 /** Applies the checks of a turn's own actions, with a reason for each refusal. */
 export function permit(action: Action, asked: Asked): Permission {
+  if (isAsked(asked.event)) return answering(action, asked.event)
   switch (action.action_type) {
     case 'call_tool':
       return tool(asked, action.tool, action.args)
@@ -51,6 +54,14 @@ export function permit(action: Action, asked: Asked): Permission {
       break
   }
   return at_once
+}
+
+/** A request for a decision is answered, or left to the decision model. */
+function answering(action: Action, { questions }: DecisionAsked): Permission {
+  if (action.action_type === 'escalate') return at_once
+  if (action.action_type !== 'reply') return refused('a request for a decision takes a reply or escalate')
+  const answered = answersIn(action.content, questions)
+  return answered.ok ? at_once : refused(answered.detail)
 }
 
 function tool({ toolbox }: Asked, name: string, input: unknown): Permission {

@@ -13,7 +13,7 @@ import type { Page } from '../contract/scope-api.ts'
 import type { Refused } from '../base/result.ts'
 import { findOwner, listArtifacts, listVersions, selectVersion, type ArtifactQuery, type VersionRow } from '../store/artifacts/artifacts.ts'
 import { insertVersion, updateStage, type Quota } from '../store/artifacts/change.ts'
-import { matchesScope } from '../contract/scope-pattern.ts'
+import { matchesScope } from '../contract/settings/scope-pattern.ts'
 
 export const MOST_VERSIONS = 1000
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Event } from '../core/event.ts'
 import { action } from './action.ts'
+import { answers } from './decisions/wire.ts'
 import { problem } from './problem.ts'
 
 const time = z.iso.datetime()
@@ -40,7 +41,7 @@ const waiting = z
       .enum(waitingReasons)
       .describe(
         '`model`: the model provider is busy or unreachable. `budget`: the token budget is spent. `retry`: an attempt failed or was interrupted. ' +
-          '`turn`: a turn is in flight. `debounce`: the quiet period before a turn. `reflex`: an action of a reflex is still running. ' +
+          '`turn`: a turn is in flight. `debounce`: the quiet period before a turn. `reflex`: an action of a reflex, or a call of the decision model, is still running. ' +
           '`pull`: an external consumer has to claim or acknowledge it. `start`: a turn is about to start.',
       ),
     since: time.nullable(),
@@ -76,6 +77,15 @@ export const outcome = z
       reused: z.literal(true).optional().describe('An action with the same idempotency key was carried out before.'),
       action: action.optional(),
     }),
+    z
+      .object({
+        by: z.literal('decision'),
+        log_seq: z.int(),
+        model: z.string().optional(),
+        answers: answers.optional(),
+        usage: z.object({ input_tokens: z.int(), output_tokens: z.int() }).optional(),
+      })
+      .describe('The decision model answered.'),
     z.object({ by: z.literal('pull') }),
     z.object({ by: z.literal('cancel'), reason: z.string() }),
     z.object({

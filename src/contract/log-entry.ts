@@ -4,6 +4,7 @@ import type { Act } from './reflex.ts'
 import type { AuditEntry } from './reports/audit.ts'
 import type { ProvingEntry } from './reports/certificate.ts'
 import type { ReplayEntry } from './reports/replay.ts'
+import type { DecisionMade } from './decisions/entry.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 import type { FailedCall, Meeting, Outcome, OutcomeStatus, TraceMarks } from './event-record.ts'
 import type { WorkKind } from './scope.ts'
@@ -122,6 +123,7 @@ export type EntryBody =
       error: string | null
       usage: Usage
     }
+  | (DecisionMade & { usage: Usage })
   | {
       kind: 'effect-started'
       effect_id: string

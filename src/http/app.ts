@@ -26,6 +26,7 @@ import { pullRoutes } from './scopes/pull.ts'
 import { reflexMetricsRoutes } from './reflexes/metrics.ts'
 import { reflexRunRoutes } from './reflexes/run.ts'
 import { refuseInvalid } from './problems/refusals.ts'
+import { decisionRoutes } from './events/decisions.ts'
 import { scopeEventRoutes } from './events/scope-events.ts'
 import { scopeRoutes } from './scopes/scopes.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
@@ -67,6 +68,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', healthReportRoutes)
     .route('/', eventRoutes)
     .route('/', scopeEventRoutes)
+    .route('/', decisionRoutes)
     .route('/', scopeRoutes)
     .route('/', socketRoutes)
     .route('/', pullRoutes)

@@ -7,6 +7,7 @@ import type { DecisionContext } from '../core/decision-context.ts'
 import type { Filter } from '../core/deps.ts'
 import type { Event } from '../core/event.ts'
 import { relevant } from '../core/filter.ts'
+import { isAsked } from '../contract/decisions/event.ts'
 import type { ContextJson } from './context/context-json.ts'
 import type { History, Pace } from './history.ts'
 import type { RecentAction, ReflexContext } from './reflex-context.ts'
@@ -80,10 +81,10 @@ export type Step = {
   /** The state that the limits of its reference were checked against; null if it has none. */
   pace: Pace | null
 }
-/** `unperceived`: an outside process will claim the event. `acted`: the fire that acts, if any. */
+/** `unperceived`: a process outside claims it. `asked`: no context has it. `acted`: the fire that acts. */
 export type Decision = {
   one: Perceived
-  perceived: 'joined' | 'ignored' | 'failed' | 'unperceived'
+  perceived: 'joined' | 'ignored' | 'failed' | 'unperceived' | 'asked'
   failure: { error: string; stack: string | null } | null
   steps: Step[]
   acted: Fire | null
@@ -125,16 +126,18 @@ class Batch {
   decide(one: Perceived): Decision {
     const decision: Decision = { one, perceived: 'joined', failure: null, steps: [], acted: null, consumed: false }
     const { perceives, agent, filters } = this.#situation
-    if (!perceives) return { ...decision, perceived: 'unperceived' }
+    const asked = isAsked(one.event)
+    if (asked) decision.perceived = 'asked'
+    else if (!perceives) return { ...decision, perceived: 'unperceived' }
     try {
-      if (!relevant(filters, one.event, this.#context)) return { ...decision, perceived: 'ignored' }
+      if (!asked && !relevant(filters, one.event, this.#context)) return { ...decision, perceived: 'ignored' }
     } catch (error) {
       const failure = { error: `a filter of agent ${agent} failed: ${messageOf(error)}`, stack: stackOf(error) }
       return { ...decision, perceived: 'failed', failure }
     }
     this.#context.add(one.event)
     this.#runChain(one, decision)
-    if (decision.consumed) this.#context.events.pop()
+    if (decision.consumed || asked) this.#context.events.pop()
     const { acted } = decision
     if (acted && !acted.reused && acted.action.action_type === 'set_scratch')
       this.#context.scratch = { ...this.#context.scratch, [acted.action.key]: acted.action.value }

@@ -1,17 +1,20 @@
 import { arrivalOf, noTurn, type Meeting } from '../agent/overlap.ts'
 import { oncePer } from '../base/once-per.ts'
 import { parseAction, type Action } from '../contract/action.ts'
-import type { Arrival, Outcome } from '../contract/event-record.ts'
+import { isAsked } from '../contract/decisions/event.ts'
+import type { Arrival } from '../contract/event-record.ts'
 import type { NewEntry, Via } from '../contract/log-entry.ts'
 import { RECENT_EVENTS } from '../reflexes/reflex-context.ts'
 import { historyOf, type Decision, type Fire, type Step } from '../reflexes/decide.ts'
 import type { Judged } from './inbox/event-row.ts'
+import { asksModel, stateAfter } from './inbox/state-after.ts'
 import type { Log } from './log/log.ts'
 import type { Actions } from './reflexes/actions.ts'
 import { actsOf, type ReflexVersion } from '../contract/reflex.ts'
 import { tellFailure } from './log/failures.ts'
 import { childHead, headOf, reflexHead, scopeHead } from './log/spans.ts'
 import { marksOf } from '../traces/otlp-target.ts'
+import type { Decisions } from './turns/decisions/decisions.ts'
 import type { Stopped } from './turns/turn-lane.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
@@ -28,6 +31,7 @@ export type ApplyParts = Pick<
   'scope' | 'inbox' | 'memory' | 'log' | 'log_parts' | 'basis' | 'records' | 'proving' | 'settlement' | 'turns' | 'toolbox' | 'agent'
 > & {
   actions: Actions
+  decisions: Decisions
 }
 /** `via` is null for events that are already stored. */
 type How = { via: Via | null; meeting: Meeting }
@@ -109,24 +113,6 @@ function record(
 /** The code that ran, for replays: a deleted reflex stays as long as the log that names it. */
 const programOf = oncePer(({ id, version, state, code }: ReflexVersion) => ({ id, version, state, code }))
 
-/** The state of an event after its decision: it waits, an action holds it, or it has ended. */
-function stateAfter(
-  { perceived, acted }: Decision,
-  { fired_seq, no_turn }: { fired_seq: number; no_turn: string | null },
-): Pick<Judged, 'status' | 'outcome'> {
-  if (perceived === 'ignored') return { status: 'ignored', outcome: { by: 'filter' } }
-  if (perceived !== 'joined') return { status: 'pending', outcome: null }
-  if (acted) return stateAfterFire(acted, fired_seq)
-  return no_turn === null ? { status: 'pending', outcome: null } : { status: 'completed', outcome: { by: 'perceive', reason: no_turn } }
-}
-
-function stateAfterFire({ version, action, permitted, reused }: Fire, log_seq: number): Pick<Judged, 'status' | 'outcome'> {
-  const outcome: Outcome = { by: 'reflex', reflex_id: version.id, version: version.version, log_seq, ...(reused && { reused }) }
-  if (reused) return { status: 'completed', outcome }
-  if (action.action_type === 'escalate') return { status: 'pending', outcome: null }
-  return permitted.lane ? { status: 'processing', outcome: null } : { status: 'completed', outcome }
-}
-
 /** Retries or dead-letters events on which a filter failed. Logs each failure once. */
 function retryFailed(unit: Unit, decisions: readonly Decision[], { scope, agent, inbox, settlement, log }: ApplyParts): void {
   const failed = decisions.flatMap(({ one, failure }) => {
@@ -162,12 +148,17 @@ function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyPart
       proving.acted(unit, version, { ok: true, saves: action.action_type !== 'escalate' })
     }
   }
+  const asks = asksModel(decision)
+  if (asks) {
+    parts.decisions.add(unit, one)
+    next.push({ do: 'run-jobs' })
+  }
   const trials = steps.flatMap(({ state, fire }) => (state === 'shadow' && fire ? [fire] : []))
   if (trials.length === 0) return next
   const acts = acted && acted.action.action_type !== 'escalate' ? actsOf(acted.action, toolbox.keyOf) : null
   proving.watch(unit, one, trials, acts && { by: 'reflex', acts })
   const { event, seq } = one
-  const waits = row.in_context && row.status === 'pending'
+  const waits = asks || (row.in_context && row.status === 'pending')
   if (!acts && !waits) proving.decided(unit, [{ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }], null)
   return next
 }
@@ -192,7 +183,7 @@ function actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: De
       return cancelled ? [{ do: 'stop-turn', ...cancelled }] : []
     }
     case 'escalate':
-      return [{ do: 'think', urgent: true }]
+      return isAsked(event) ? [] : [{ do: 'think', urgent: true }]
     default:
       throw new Error(`the action ${action.action_type} is not done at once`)
   }

@@ -6,7 +6,7 @@ import type { Guard } from './upkeep/guard.ts'
 import { inBackground } from './log/failures.ts'
 import type { Unit, UnitOfWork } from './storage/unit.ts'
 
-export type JobKind = 'action' | 'plan' | 'run' | 'approved-run'
+export type JobKind = 'action' | 'plan' | 'run' | 'approved-run' | 'decision'
 export type Job<Payload = unknown> = { kind: JobKind; key: string; payload: Payload; attempts: number }
 /** Jobs that share a lock run one after the other. */
 export type NewJob = { kind: JobKind; key: string; payload: unknown; locks?: readonly string[] }
@@ -37,7 +37,7 @@ type Running = Pick<JobRow, 'seq' | 'kind' | 'attempts'> & { locks: readonly str
 type JobParts = { database: Database; unit: UnitOfWork; guard: Guard; alarm: Alarm; now: () => number }
 
 /**
- * The one lane of durable background work: reflexes' actions, runs of skills, approved runs.
+ * The one lane of durable background work: reflexes' actions, runs of skills, approved runs, calls of the decision model.
  *
  * A row is written in the unit that decides on the work, and deleted in the unit that records its
  * result. If the process dies before the first, nothing was decided; before the second, the job is

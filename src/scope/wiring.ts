@@ -23,6 +23,7 @@ import type { SettingsPatch } from '../contract/settings/settings.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type Host } from './storage/wiring.ts'
 import type { Unit } from './storage/unit.ts'
+import { Decisions } from './turns/decisions/decisions.ts'
 import { turnDeps } from './turns/deps.ts'
 import { DryTurns } from './turns/dry/dry-turn.ts'
 import { Retention } from './upkeep/retention.ts'
@@ -58,7 +59,8 @@ type Live = Skilled & ReturnType<typeof composeLive>
 function composeLoop(parts: Live) {
   const { skills, turns } = parts
   const actions = new Actions(parts)
-  const loop = new Loop({ ...parts, actions, situation: composeSituation(parts) })
+  const decisions = new Decisions(parts)
+  const loop = new Loop({ ...parts, actions, decisions, situation: composeSituation(parts) })
   handleActions({
     ...parts,
     accept: (events) => loop.accept(events, 'reflex'),

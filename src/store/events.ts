@@ -4,7 +4,7 @@ import type { Event } from '../core/event.ts'
 import { byteLength } from '../base/byte-length.ts'
 import type { EventStatus } from '../contract/event-record.ts'
 import { limits } from '../base/limits.ts'
-import { patternMatchesSql } from '../contract/scope-pattern.ts'
+import { patternMatchesSql } from '../contract/settings/scope-pattern.ts'
 import { inFlight, seqAt } from './queued.ts'
 
 /** Maximum number of rows a page reads, however few match: its cursor continues there. */

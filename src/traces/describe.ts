@@ -15,7 +15,7 @@ const tool = ({ tool: name, effect_id }: { tool: string; effect_id: string }) =>
   'gen_ai.tool.call.id': effect_id,
   ...(name?.startsWith('mcp.') && { 'mcp.method.name': 'tools/call' }),
 })
-type Used = EntryOf<'turn-ended'> | EntryOf<'model-called'> | EntryOf<'dry-turn-ended'>
+type Used = EntryOf<'turn-ended' | 'model-called' | 'decision-made' | 'dry-turn-ended'>
 const usageOf = ({ usage: { input_tokens, output_tokens, cost_usd } }: Used) => ({
   'gen_ai.usage.input_tokens': input_tokens,
   'gen_ai.usage.output_tokens': output_tokens,
@@ -129,6 +129,16 @@ const describers: Describers = {
         ...errorType(status === 'ok', 'model_failed'),
         ...(error !== null && { 'error.message': error }),
       },
+    }
+  },
+  'decision-made': (entry) => {
+    const { model, answered_by, status, answers, error } = entry
+    const of = { 'gen_ai.operation.name': 'decide', 'gen_ai.request.model': model, 'gen_ai.response.model': answered_by }
+    const failure = { ...errorType(status === 'ok', 'model_failed'), ...(error !== null && { 'error.message': error }) }
+    return {
+      name: `decide ${model}`,
+      ends: ended(status === 'ok'),
+      attributes: { ...of, ...usageOf(entry), 'reflex.decision.answers': answers, ...failure },
     }
   },
   'effect-started': (entry) => {

@@ -34,6 +34,7 @@ const kinds: Record<EntryKind, SpanKind> = {
   'turn-ended': 'turn',
   'turn-cancelled': 'turn',
   'model-called': 'model',
+  'decision-made': 'model',
   'effect-started': 'effect',
   'effect-ended': 'effect',
   'reply-sent': 'reply',

@@ -9,6 +9,9 @@ export const HOST = 'tickets.example.com'
 /** Scopes of this kind export their spans, to a collector at the same host. */
 export const EXPORTED = 'test/exported'
 
+/** Scopes of this kind ask a decision model at the same host; others ask the offline one. */
+export const DECIDED = 'decided'
+
 /** A tool of a scope's settings. */
 export const open = {
   name: 'http.tickets.open',

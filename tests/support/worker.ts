@@ -7,7 +7,7 @@ import { recordedHistory } from '../../src/learning/run/recorded-history.ts'
 import { reflex } from '../../src/worker.ts'
 import { ARCHIVED, bucketOf } from './archive-bucket.ts'
 import { CONTROLLED, controlPlaneVariables } from './control-plane-variables.ts'
-import { EXPORTED, HOST } from './scope-with-remote-tools.ts'
+import { DECIDED, EXPORTED, HOST } from './scope-with-remote-tools.ts'
 import { greeter } from './guide/greeter.ts'
 import { histories } from './histories.ts'
 import { triage } from './guide/triage.ts'
@@ -23,13 +23,26 @@ const COLLECTOR = {
   OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20collector-secret',
 }
 
-/** Only some scopes have an archive, a collector or a control plane. */
+/** A decision model at the same host. */
+const DECISION_MODEL = {
+  REFLEX_DECISION_MODEL: 'system-one',
+  SYSTEM_ONE_URL: `https://${HOST}/v1/systemone`,
+  SYSTEM_ONE_API_KEY: 'system-one-secret',
+}
+
+/** Only some scopes have an archive, a collector, a control plane or a decision model. */
 export class Scope extends worker.Scope {
   constructor(context: DurableObjectState, env: Cloudflare.Env) {
     const { name = '' } = context.id
     const archive = name.startsWith(ARCHIVED) ? { ARCHIVE: bucketOf(name, env.TEST_ARCHIVE) } : {}
     const controlled = name.startsWith(CONTROLLED) ? controlPlaneVariables : {}
-    super(context, { ...env, ...archive, ...(name.startsWith(EXPORTED) && COLLECTOR), ...controlled })
+    super(context, {
+      ...env,
+      ...archive,
+      ...(name.startsWith(EXPORTED) && COLLECTOR),
+      ...controlled,
+      ...(name.startsWith(DECIDED) && DECISION_MODEL),
+    })
   }
 }
 /** A test may write the history of its scope. */

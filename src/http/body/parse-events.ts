@@ -5,7 +5,7 @@ import { deploymentHider } from '../../base/secrets.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { refusal } from '../problems/refusals.ts'
 import type { Event } from '../../core/event.ts'
-import type { EventRules, ParsedEvent } from '../../events/parse-event.ts'
+import { parseEvent, type EventRules, type ParsedEvent } from '../../events/parse-event.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { type Form, type Row, formOf } from './event-forms.ts'
@@ -21,6 +21,13 @@ export async function readEvents(request: Request, rules: EventRules): Promise<E
   const rows = form.rows(await readBody(request))
   const trace = traceContextOf(request.headers.get('traceparent'), request.headers.get('tracestate'))
   return readRows(rows, form, { ...rules, defaults: { ...rules.defaults, trace } })
+}
+
+/** Parses one event that a route makes from its body. */
+export function readEvent(value: object, rules: EventRules): Event {
+  const parsed = parseEvent(value, rules)
+  if (!parsed.ok) throw refused([parsed], 1, rules.types)
+  return parsed.event
 }
 
 function readRows(rows: Row[], form: Form, rules: EventRules): Event[] {

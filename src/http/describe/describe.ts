@@ -48,7 +48,9 @@ const meanings = {
   413: 'The body or an event is too large.',
   415: 'Unsupported Content-Type.',
   429: 'Too many requests, or the inbox is full: retry after `Retry-After`.',
+  502: 'The decision model failed.',
   503: 'A dependency is unavailable: retry after `Retry-After`.',
+  504: 'The time is up: repeat the request with its `Idempotency-Key`.',
 } as const
 type Meaning = keyof typeof meanings
 type ProblemResponse = ReturnType<typeof problemJson<typeof problem>>

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { buckets, bucketStart, bucketSteps, histograms, statistics, type Bucket } from '../../contract/reports/statistics.ts'
-import { scopePattern } from '../../contract/scope-pattern.ts'
+import { scopePattern } from '../../contract/settings/scope-pattern.ts'
 import { countVersions, MOST_SUMS, narrowed, sumStatistics, type StatisticsQuery } from '../../store/statistics/query.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, instant, json, problems, resource, routes } from '../describe/describe.ts'

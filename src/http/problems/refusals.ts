@@ -9,6 +9,8 @@ const kinds = {
   'body-cut-short': [400, 'Body cut short'],
   'body-too-large': [413, 'Body too large'],
   'event-too-large': [413, 'Event too large'],
+  'decision-failed': [502, 'Decision failed'],
+  'decision-pending': [504, 'Decision pending'],
   forbidden: [403, 'Forbidden'],
   'inbox-full': [429, 'Inbox full'],
   internal: [500, 'Internal error'],

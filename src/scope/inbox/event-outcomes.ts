@@ -82,10 +82,22 @@ export class EventOutcomes {
 function withDecision(outcome: Outcome | null, entryAt: EntryAt): Outcome | null {
   const entry = outcome && 'log_seq' in outcome && outcome.log_seq !== undefined ? entryAt(outcome.log_seq) : null
   if (outcome?.by === 'turn') return { ...outcome, ...(entry?.kind === 'turn-ended' ? decisionOf(entry) : { result: null }) }
+  if (outcome?.by === 'decision') return { ...outcome, ...(entry?.kind === 'decision-made' && answerOf(entry)) }
   if (outcome?.by === 'reflex') return { ...outcome, ...(entry?.kind === 'reflex-fired' && { action: entry.action }) }
   if (outcome?.by !== 'failure' || !entry || !('stack' in entry) || typeof entry.stack !== 'string') return outcome
   return { ...outcome, stack: entry.stack }
 }
+
+const answerOf = ({
+  model,
+  answered_by,
+  answers,
+  usage: { input_tokens, output_tokens },
+}: Extract<LogEntry, { kind: 'decision-made' }>) => ({
+  model: answered_by ?? model,
+  ...(answers && { answers }),
+  usage: { input_tokens, output_tokens },
+})
 
 const decisionOf = ({ result, failed_calls }: { result: unknown; failed_calls?: FailedCall[] }) => ({
   result,
@@ -136,7 +148,8 @@ export function waitingOf(event: OpenEvent, situation: Situation): Waiting {
 
 function inHand({ token, lease_until, accepted_at }: OpenEvent, { turn_since }: Situation): Waiting {
   if (token.startsWith('turn:')) return told('turn', { since: turn_since }, 'a turn considers the event')
-  if (token.startsWith('reflex:')) return told('reflex', { since: accepted_at }, "a reflex's action about the event has not ended")
+  if (token.startsWith('reflex:'))
+    return told('reflex', { since: accepted_at }, 'an action of a reflex about the event, or a call of the decision model, has not ended')
   const until = lease_until === UNTIL_SETTLED ? null : lease_until
   return told('pull', { until }, 'a consumer has claimed the event, and has not acknowledged it')
 }

@@ -1,5 +1,5 @@
 import type { ReflexReference, ReflexVersion } from '../../contract/reflex.ts'
-import { matchesScope } from '../../contract/scope-pattern.ts'
+import { matchesScope } from '../../contract/settings/scope-pattern.ts'
 import type { Link } from '../../reflexes/decide.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Database } from '../storage/database.ts'

@@ -58,6 +58,7 @@ const handlers: Handlers = {
       output_tokens,
       model_cost_usd: cost_usd ?? 0,
     }),
+  'decision-made': (entry, context) => handlers['model-called']?.(entry as never, context),
   'effect-ended': ({ status }, { add }) => add('scope', '', { effects: 1, effects_failed: status === 'ok' || status === 'reused' ? 0 : 1 }),
   'reflex-fired': ({ reflex_id, state }, { add }) => {
     if (state === 'shadow') return add('reflex', reflex_id, { runs: 1, shadow_fires: 1 })

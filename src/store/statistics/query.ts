@@ -2,7 +2,7 @@ import { and, count, eq, isNotNull, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { jsonChunks } from '../../base/byte-length.ts'
 import { bucketSteps, histograms, type Bucket, type BucketRow, type Family } from '../../contract/reports/statistics.ts'
-import { patternMatchesSql, prefixOf } from '../../contract/scope-pattern.ts'
+import { patternMatchesSql, prefixOf } from '../../contract/settings/scope-pattern.ts'
 import { readableBy } from '../artifacts/patterns.ts'
 import { artifacts, artifactVersions } from '../artifacts/tables.ts'
 

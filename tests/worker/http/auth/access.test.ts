@@ -23,6 +23,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/events/{id}', 'viewer'],
   ['GET', '/v1/events/replay', 'viewer'],
   ['POST', '/v1/scopes/{scope}/events', 'publisher'],
+  ['POST', '/v1/scopes/{scope}/decisions', 'publisher'],
   ['GET', '/v1/scopes', 'viewer'],
   ['GET', '/v1/scopes/{scope}', 'viewer'],
   ['PATCH', '/v1/scopes/{scope}', 'operator'],
