@@ -81,7 +81,7 @@ export type Step = {
   /** The state that the limits of its reference were checked against; null if it has none. */
   pace: Pace | null
 }
-/** `unperceived`: a process outside claims it. `asked`: no context has it. `acted`: the fire that acts. */
+/** `unperceived`: a process outside claims it. `asked`: it joins no context. */
 export type Decision = {
   one: Perceived
   perceived: 'joined' | 'ignored' | 'failed' | 'unperceived' | 'asked'

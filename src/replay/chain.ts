@@ -3,6 +3,7 @@ import { arrivalOf, type Meeting } from '../agent/overlap.ts'
 import { permit } from '../agent/permit.ts'
 import { Toolbox } from '../agent/toolbox.ts'
 import type { Action } from '../contract/action.ts'
+import { isAsked } from '../contract/decisions/event.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import { DecisionContext } from '../core/decision-context.ts'
@@ -125,10 +126,11 @@ function compareArrival(one: Perceiving, decision: Decision, { source, host, giv
   given.departures.arrived(judged, { recorded, replayed: same ? recorded : replayed })
 }
 
-type Verdict = { perceived: 'joined' | 'ignored' | 'failed' | 'unperceived'; error: string | null }
+type Verdict = { perceived: Decision['perceived']; error: string | null }
 
 /** The filters' verdict, by what followed the event in the log. */
 function perceivedAs({ accepted, perceived: { event }, steps }: Perceiving, { source }: Around): Verdict {
+  if (isAsked(event)) return { perceived: 'asked', error: null }
   if (asRecorded(source).basisOf(accepted)?.settings.consumer === 'pull') return { perceived: 'unperceived', error: null }
   const of = ({ event_ids }: LogEntry) => event_ids.includes(event.id)
   const ended = source.entriesOf('event-ended').find(of)

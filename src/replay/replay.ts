@@ -1,10 +1,9 @@
 import type { ReplayReport, ReplaySide } from '../contract/reports/replay.ts'
 import type { Usage } from '../contract/log-entry.ts'
 import { replayChains } from './chain.ts'
-import { replayActions } from './lane.ts'
+import { replayActions, replayAsked } from './lane.ts'
 import { reportUnseen } from './sweep.ts'
 import { asRecorded, type Around } from './given.ts'
-import type { ModelCalled } from './recorded-model.ts'
 import { replayTurns } from './turn.ts'
 import type { Recording } from './recording.ts'
 import { Comparison } from './report.ts'
@@ -28,26 +27,34 @@ export async function replay(recording: Recording, host: ReplayHost): Promise<Re
 /** Makes all decisions of a recording again with what is given, and compares them. */
 export async function decideAgain(around: Around): Promise<{ recorded: ReplaySide; replayed: ReplaySide }> {
   const sessions = new Sessions(around)
-  await replayActions(around, replayChains(around), sessions)
+  const chains = replayChains(around)
+  await replayActions(around, chains, sessions)
+  const spared = replayAsked(around, chains)
   const saved = await replayTurns(around, sessions)
   await sessions.replayRest()
   if (around.given.departures === null) reportUnseen(around)
   const recorded = recordedSide(around.source)
   const effects = recorded.effects - saved.effects
   const duration_ms = recorded.duration_ms - saved.duration_ms
-  return { recorded, replayed: { effects, usage: less(recorded.usage, saved.calls), duration_ms } }
+  return { recorded, replayed: { effects, usage: less(recorded.usage, [...saved.calls, ...spared]), duration_ms } }
 }
 
 function recordedSide(source: Source): ReplaySide {
   const none = { input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 }
   const times = source.recording.entries.map(({ at }) => Date.parse(at))
   const duration_ms = times.length === 0 ? 0 : Math.max(...times) - Math.min(...times)
-  return { usage: summed(none, source.entriesOf('model-called'), 1), effects: source.entriesOf('effect-ended').length, duration_ms }
+  return {
+    usage: summed(none, source.entriesOf('model-called', 'decision-made'), 1),
+    effects: source.entriesOf('effect-ended').length,
+    duration_ms,
+  }
 }
 
-const less = (usage: Usage, calls: readonly ModelCalled[]): Usage => summed(usage, calls, -1)
+const less = (usage: Usage, calls: readonly Paid[]): Usage => summed(usage, calls, -1)
 
-function summed(usage: Usage, calls: readonly ModelCalled[], sign: 1 | -1): Usage {
+type Paid = { usage: Usage }
+
+function summed(usage: Usage, calls: readonly Paid[], sign: 1 | -1): Usage {
   const sum = { ...usage }
   for (const { usage: one } of calls) {
     sum.input_tokens += sign * one.input_tokens

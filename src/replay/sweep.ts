@@ -15,6 +15,7 @@ const DECISIONS: Partial<Record<EntryKind, string>> = {
   'reply-sent': 'action',
   'turn-ended': 'turn',
   'model-called': 'model',
+  'decision-made': 'decision',
   'effect-ended': 'effect',
   'timer-skipped': 'timer',
   'bulletin-built': 'bulletin',

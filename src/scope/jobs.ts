@@ -37,7 +37,8 @@ type Running = Pick<JobRow, 'seq' | 'kind' | 'attempts'> & { locks: readonly str
 type JobParts = { database: Database; unit: UnitOfWork; guard: Guard; alarm: Alarm; now: () => number }
 
 /**
- * The one lane of durable background work: reflexes' actions, runs of skills, approved runs, calls of the decision model.
+ * The one lane of durable background work: reflexes' actions, runs of skills, approved runs, calls
+ * of the decision model.
  *
  * A row is written in the unit that decides on the work, and deleted in the unit that records its
  * result. If the process dies before the first, nothing was decided; before the second, the job is

@@ -47,7 +47,7 @@ export function likeliest(answer: Answer): { value: Exclude<Decided, null>; prob
   return { value: answer.type === 'choice' ? answer.choice : Number(best[0]), probability: best[1] }
 }
 
-/** What was decided, as the text of a reply: the form in which a reflex gives the same decision. */
+/** The decided values as the text of a reply, as a reflex gives the same decision. */
 export function replyOf(answers: Answers): string {
   const decided = Object.entries(answers).map(([id, answer]): [string, Decided] => {
     const best = likeliest(answer)
@@ -56,7 +56,7 @@ export function replyOf(answers: Answers): string {
   return canonicalJson(Object.fromEntries(decided))
 }
 
-/** The answers in a reflex's reply. A value that it did not decide leaves the request to the model. */
+/** The answers in a reflex's reply. Without a value for each question, the model is asked. */
 export function answersIn(reply: string, questions: Questions): Result<{ answers: Answers }, { detail: string }> {
   const values = jsonValue(reply)
   if (!isJsonFields(values)) return { ok: false, detail: 'the reply to a decision is a JSON object with a value for each question' }
@@ -80,11 +80,12 @@ function answerWith(value: unknown, question: Question): Answer | null {
     }
     case 'score': {
       const levels = question.criteria.map((_, level) => String(level))
-      if (typeof value !== 'number' || !levels.includes(String(value))) return null
+      if (typeof value !== 'number' || !levels.includes(String(value))) break
       const legend = Object.fromEntries(question.criteria.map((text, level) => [String(level), text]))
       return { type: 'score', score: value, probabilities: allOn(String(value), levels), legend }
     }
   }
+  return null
 }
 
 const allOn = (value: string, names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name === value ? 1 : 0]))

@@ -24,7 +24,14 @@ const decide = route('post /v1/scopes/{scope}/decisions', 'decide', 'Answer type
   ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
   request: {
     params: scopePath,
-    headers: z.object({ 'idempotency-key': z.string().min(1).max(256).optional() }),
+    headers: z.object({
+      'idempotency-key': z
+        .string()
+        .min(1)
+        .max(256)
+        .optional()
+        .describe('Identifies the request among those of your key, so that it can be repeated.'),
+    }),
     query: z.object({
       timeout_ms: z.coerce.number<string>().int().min(1).max(limits.wait_ms).default(WAIT_MS).describe('Maximum wait for the answer.'),
     }),

@@ -12,8 +12,8 @@ const PER_WORD = 2
 const SHORTEST_WORD = 3
 
 /**
- * Answers by the words that the state shares with each option. Needs no network, and equal questions
- * get equal answers. For tests and the local server: its probabilities are not calibrated.
+ * Answers by the words that the state shares with each option. Needs no network, and answers equal
+ * questions equally. For tests and the local server: its probabilities are not calibrated.
  */
 export class OfflineDecisionModel implements DecisionModel {
   readonly specificationVersion = 'v4'
@@ -56,8 +56,9 @@ function answerTo(question: Question, words: ReadonlySet<string>): Answer {
       return { type: 'boolean', probability: yes }
     }
     case 'box':
-      return { type: 'refusal' }
+      break
   }
+  return { type: 'refusal' }
 }
 
 function softmax(counts: readonly number[]): number[] {

@@ -18,9 +18,8 @@ const FIRST_RETRY_MS = 250
 type Asking = { seq: number }
 
 /**
- * Asks the decision model about events that no reflex answered. A call is a job, not a part of
- * `decide`, which is pure, nor of a turn, which admits one at a time: perceiving, reflexes and turns
- * go on beside it. The job is written in the unit that accepts the event, which it holds, and is
+ * Asks the decision model about events that no reflex answered. A call is a job: `decide` is pure,
+ * and a turn would wait for the turn in flight. Nothing in the scope waits for a job. It is written in the unit that accepts the event, which it holds, and is
  * deleted in the unit that ends the event. After a crash in between, the model is asked again.
  */
 export class Decisions {

@@ -204,6 +204,24 @@ describe('a reflex', () => {
     expect(await entriesOf(stubOf(scope), 'reflex-passed')).toMatchObject([{ reason: 'refused' }])
   })
 
+  test('that answers is replayed, and a change of its code says which requests would be left to the model', async () => {
+    const { scope, id } = await withReflex('{"team":"billing"}')
+    model(() => answered(yes))
+    const traces = [(await decide(scope)).body.reflex.trace_id]
+    traces.push((await decide(scope, { ...request, state: 'it crashes', model: 'jev' })).body.reflex.trace_id)
+    const replayed = async (trace_id: string, json: object) =>
+      (await call(`/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`, { json })).body
+    for (const trace_id of traces) expect(await replayed(trace_id, {})).toMatchObject({ equivalent: true, changed: 0, unknown: [] })
+    const answering = `function reflex(context) { return { action_type: 'reply', content: '{"team":"support"}' } }`
+    expect(await replayed(traces[1], { mode: 'what_if', changes: { reflex_code: { [id]: answering } } })).toMatchObject({
+      divergences: expect.arrayContaining([
+        expect.objectContaining({ kind: 'decision', recorded: 'asked', replayed: `answered by ${id}` }),
+      ]),
+      recorded: { usage: { model_calls: 1 } },
+      replayed: { usage: { model_calls: 0 } },
+    })
+  })
+
   test('in shadow mode is compared with the answer of the model, if the model is sure', async () => {
     const { scope } = await withReflex('{"team":"billing"}', 'shadow')
     const unsure = { answers: { team: { ...yes.answers.team, probabilities: { billing: 0.6, support: 0.4 } } } }
