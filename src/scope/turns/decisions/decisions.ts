@@ -19,8 +19,9 @@ type Asking = { seq: number }
 
 /**
  * Asks the decision model about events that no reflex answered. A call is a job: `decide` is pure,
- * and a turn would wait for the turn in flight. Nothing in the scope waits for a job. It is written in the unit that accepts the event, which it holds, and is
- * deleted in the unit that ends the event. After a crash in between, the model is asked again.
+ * and a turn would wait for the turn in flight. Nothing in the scope waits for a job. Its row is
+ * written in the unit that accepts the event, which it holds, and deleted in the unit that ends the
+ * event. After a crash in between, the model is asked again.
  */
 export class Decisions {
   readonly #parts: Lanes
