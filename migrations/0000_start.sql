@@ -242,6 +242,25 @@ CREATE TABLE `reflex_uses` (
 );
 --> statement-breakpoint
 CREATE INDEX `reflex_uses_scope` ON `reflex_uses` (`scope`);--> statement-breakpoint
+CREATE TABLE `skill_cases` (
+	`skill_id` text NOT NULL,
+	`name` text NOT NULL,
+	`content` text NOT NULL,
+	PRIMARY KEY(`skill_id`, `name`)
+);
+--> statement-breakpoint
+CREATE TABLE `skill_tests` (
+	`skill_id` text NOT NULL,
+	`version` text NOT NULL,
+	`hash` text NOT NULL,
+	`passed` integer NOT NULL,
+	`failed_in_a_row` integer NOT NULL,
+	`report` text NOT NULL,
+	`by` text NOT NULL,
+	`tested_at` integer NOT NULL,
+	PRIMARY KEY(`skill_id`, `version`, `hash`)
+);
+--> statement-breakpoint
 CREATE TABLE `learn_runs` (
 	`id` text PRIMARY KEY NOT NULL,
 	`scope` text NOT NULL,

@@ -16,6 +16,7 @@ export const reflexes = new Registry<ReflexState, number, ListedReflex, ReflexVe
   following: { draft: every, shadow: every, active: every, retired: every },
   prefers_active: false,
   quota: null,
+  tested: false,
   head: ({ state_at: _state_at, provenance, ...row }) => ({ ...row, provenance: provenance as Provenance }),
   whole: (head, { content }) => ({ ...head, code: content }),
 })
@@ -32,6 +33,7 @@ export const skills = new Registry<SkillState, string, ListedSkill, SkillVersion
   prefers_active: true,
   // Every scope that may run them keeps a copy.
   quota: { versions: 1000, bytes: 16_000_000 },
+  tested: true,
   head: (row) => row,
   whole: ({ description: _description, ...head }, { content }) => ({ ...head, manifest: JSON.parse(content) as SkillVersion['manifest'] }),
 })

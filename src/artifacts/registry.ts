@@ -12,7 +12,8 @@ import {
 import type { Page } from '../contract/scope-api.ts'
 import type { Refused } from '../base/result.ts'
 import { findOwner, listArtifacts, listVersions, selectVersion, type ArtifactQuery, type VersionRow } from '../store/artifacts/artifacts.ts'
-import { insertVersion, updateStage, type Quota } from '../store/artifacts/change.ts'
+import { insertVersion, updateStage, type Forced, type Quota } from '../store/artifacts/change.ts'
+import { findSkillTest } from '../store/artifacts/skill-tests.ts'
 import { matchesScope } from '../contract/settings/scope-pattern.ts'
 
 export const MOST_VERSIONS = 1000
@@ -30,6 +31,8 @@ export type Kind<Word extends string, Number extends Name, Head extends Named<Wo
   /** An id without a version means the newest active version, if there is one. */
   prefers_active: boolean
   quota: Quota | null
+  /** A version becomes active only after it passed its tests, or if a person forces it. */
+  tested: boolean
   head: (row: Omit<ArtifactHead, 'version' | 'state'> & { version: Number; state: Word }) => Head
   whole: (head: Head, row: Artifact) => Version
 }
@@ -38,7 +41,7 @@ export type Draft = Omit<NewArtifact, 'kind'> & Contributor
 export type Registered<Version> =
   | { ok: true; version: Version; created: boolean }
   | Refused<'not_owner' | 'other_content' | 'too_many_versions'>
-export type Changed<Version> = { ok: true; version: Version } | Refused<'not_found' | 'not_allowed' | 'too_many_active'>
+export type Changed<Version> = { ok: true; version: Version } | Refused<'not_found' | 'not_allowed' | 'too_many_active' | 'not_tested'>
 export type StateChange<Word, Number> = {
   id: string
   version: Number
@@ -46,6 +49,7 @@ export type StateChange<Word, Number> = {
   from?: Word
   state: Word
   reason: string | null
+  forced?: Forced | null
   now: number
   /** Set by tests. */
   quota?: Quota
@@ -103,15 +107,28 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
   }
 
   /** Other versions keep their state. */
-  async setState(db: D1Database, { id, version, from, state, reason, now, quota }: StateChange<Word, Number>): Promise<Changed<Version>> {
-    const { kind, following, quota: standard } = this.#rules
+  async setState(db: D1Database, change: StateChange<Word, Number>): Promise<Changed<Version>> {
+    const { id, version, from, state, reason, now, quota, forced = null } = change
+    const { kind, following, quota: standard, tested } = this.#rules
     const to = this.#stageOf(state)
     const before = from === undefined ? stages.filter((stage) => following[stage].includes(to)) : [this.#stageOf(from)]
     const room = quota ?? standard
-    const changed = await updateStage(db, { kind, id, version: String(version), from: before, to, reason, quota: room, now })
+    const changed = await updateStage(db, {
+      kind,
+      id,
+      version: String(version),
+      from: before,
+      to,
+      reason,
+      quota: room,
+      tested,
+      forced,
+      now,
+    })
     const row = await selectVersion(db, { kind, id, version: String(version) }).get()
     if (!row) return { ok: false, reason: 'not_found', detail: `There is no ${kind} ${id}@${version}.` }
     if (changed || row.state === to || from !== undefined) return { ok: true, version: this.present(row) }
+    if (tested && !forced && before.includes(row.state) && !(await passedTests(db, row))) return untested(kind, row)
     if (room && before.includes(row.state)) return { ok: false, reason: 'too_many_active', detail: noRoom(kind, row, room) }
     const allowed = following[row.state].map((stage) => this.#wordOf(stage)).join(' or ')
     return {
@@ -146,6 +163,15 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
 
 const isSame = (found: Artifact, { hash, description }: Pick<Artifact, 'hash' | 'description'>): boolean =>
   found.hash === hash && found.description === description
+
+const passedTests = async (db: D1Database, { id, version, hash }: ArtifactHead): Promise<boolean> =>
+  (await findSkillTest(db, { skill_id: id, version, hash }))?.passed ?? false
+
+const untested = (kind: ArtifactKind, { id, version }: ArtifactHead): Refused<'not_tested'> => ({
+  ok: false,
+  reason: 'not_tested',
+  detail: `${id}@${version} is not activated: it has not passed its tests. Run them by POST /v1/${kind}s/${id}@${version}/test.`,
+})
 
 const noRoom = (kind: ArtifactKind, { id, version, owner }: ArtifactHead, { versions, bytes }: Quota): string =>
   `${id}@${version} is not activated: ${owner} may have at most ${versions} active versions, ${bytes} bytes in all. ` +

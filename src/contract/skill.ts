@@ -16,7 +16,14 @@ export type SkillState = z.infer<typeof skillState>
 export const skillSharing = ['project', 'org'] as const
 export type SkillSharing = (typeof skillSharing)[number]
 
-const provenance = z.object({ by: text.describe("A key's name, or the agent of `scope`."), scope: text.nullable() })
+const provenance = z.object({
+  by: text.describe("A key's name, or the agent of `scope`."),
+  scope: text.nullable(),
+  forced: z
+    .object({ by: text, reason: text, at: z.number().describe('In ms.') })
+    .optional()
+    .describe('The person who activated it last without passing tests.'),
+})
 export type SkillProvenance = z.infer<typeof provenance>
 
 /** A manifest as parsed at registration. A run parses it again: the schema may have changed. */

@@ -5,6 +5,7 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
 import { artifactListRoutes } from './artifacts/list.ts'
 import { artifactRegisterRoutes } from './artifacts/register.ts'
+import { skillTestRoutes } from './artifacts/skill-tests.ts'
 import { artifactStateRoutes } from './artifacts/state.ts'
 import { addressLimited, authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
 import { handleError, notFoundIn } from './problems/problem.ts'
@@ -79,6 +80,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', artifactRegisterRoutes)
     .route('/', reflexRunRoutes)
     .route('/', artifactStateRoutes)
+    .route('/', skillTestRoutes)
     .route('/', reflexMetricsRoutes)
     .route('/', proposeSkillRoutes)
     .route('/', policyRoutes)

@@ -16,8 +16,11 @@ export type Place = {
 /** The part of a reflex's context that a decision can depend on. */
 export type Saw = Pick<ReflexContext, 'event' | 'recent_events' | 'window' | 'scratch' | 'recent_actions'>
 
-/** `name`: the tool, the skill or the event's type. A reply has the input `{content}`. */
-export type EpisodeAct = Act & { kind: 'tool' | 'reply' | 'skill' | 'emit' }
+/**
+ * `name`: the tool, the skill, the event's type or the note's key. A reply has the input
+ * `{content}`, a note `{value}`.
+ */
+export type EpisodeAct = Act & { kind: 'tool' | 'reply' | 'skill' | 'emit' | 'note' }
 
 /** One decision of the slow path, with what it was decided from. */
 export type Episode = {

@@ -41,6 +41,7 @@ export function addSkill(program: Command): void {
     .description('Make a version (id@version) active, or another state')
     .addOption(new Option('--state <state>', 'the new state').choices(['active', 'deprecated']).default('active'))
     .option('--reason <text>', 'why, for the list of versions')
+    .option('--force', 'activate it although it has not passed its tests; needs --reason')
     .action(handler(activate))
 }
 
@@ -65,7 +66,7 @@ async function push({ api, print, signal }: Session, files: string[], { anyTools
   }
 }
 
-type Change = { state: string; reason?: string }
+type Change = { state: string; reason?: string; force?: true }
 
 async function activate({ api, print, signal }: Session, ref: string, body: Change): Promise<void> {
   const skill = await api().json<Version>(route(['skills', ref, 'state']), { method: 'POST', body, signal })

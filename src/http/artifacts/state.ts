@@ -9,10 +9,12 @@ import { promotable } from '../../reflexes/promotion.ts'
 import { metricsOf } from '../../store/artifacts/reflex-metrics.ts'
 import { coversScope } from '../../contract/principal.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { conflict, notFound } from '../problems/refusals.ts'
+import { conflict, invalid, notFound } from '../problems/refusals.ts'
 import { demandControl } from './owner-access.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
 import { presentListedReflex, presentSkillVersion } from './present.ts'
+import { warn } from '../../base/warn.ts'
+import { demandTests } from './skill-tests.ts'
 import { storeOf } from '../../store/store.ts'
 
 const reflexRoute = routes('Reflexes')
@@ -44,11 +46,15 @@ const ofReflex = reflexRoute('post /v1/reflexes/{ref}/state', 'setReflexState', 
 const ofSkill = skillRoute('post /v1/skills/{ref}/state', 'setSkillState', "Change a version's state", {
   description:
     'For the owner and admins; for a version that an agent made, the operators of its scope. A candidate becomes `active` or `deprecated`, an active version `deprecated`, and a deprecated ' +
-    'one `active` again; none becomes a candidate. Name the version if there are several. The scopes follow within seconds.',
+    'one `active` again; none becomes a candidate. Name the version if there are several. The scopes follow within seconds. ' +
+    'A version becomes active only if it passed its tests, which are run first if they never were. `force` with a `reason` activates it anyway: both are kept in `provenance`.',
   ...operators,
   request: {
     params: skillPath,
-    body: jsonRequest(z.strictObject({ state: skillState, reason }), { state: 'active', reason: 'it passed its tests' }),
+    body: jsonRequest(z.strictObject({ state: skillState, reason, force: z.boolean().default(false) }), {
+      state: 'active',
+      reason: 'it is needed',
+    }),
   },
   responses: { 200: json(changedSkill, 'The changed version.'), ...problems(400, 404, 409, 413, 415) },
 })
@@ -67,19 +73,22 @@ export const artifactStateRoutes = resource()
     return c.json(presentListedReflex(listed), 200)
   })
   .openapi(ofSkill, async (c) => {
-    const { state, reason: why = null } = c.req.valid('json')
+    const { state, reason: why = null, force } = c.req.valid('json')
     const { ref } = c.req.valid('param')
     const found = await skillAt(storeOf(c.env), ref)
     demandControl(c.var.principal, { kind: 'skill', ...found })
     if (ref.version === undefined) await demandOneVersion(storeOf(c.env), found)
     const { id, version } = found
-    return c.json(
-      presentSkillVersion(changed(await skills.setState(storeOf(c.env), { id, version, state, reason: why, now: Date.now() }))),
-      200,
-    )
+    const now = Date.now()
+    const { name: by } = c.var.principal
+    const forced = force && state === 'active' ? { by, reason: demandReason(why), at: now } : null
+    if (state === 'active' && found.state !== 'active' && !forced) await demandTests(c, found)
+    const after = changed(await skills.setState(storeOf(c.env), { id, version, state, reason: why, forced, now }))
+    if (forced) warn({ message: 'a skill was activated without passing tests', id, version, by, reason: forced.reason })
+    return c.json(presentSkillVersion(after), 200)
   })
 
-const codes = { not_allowed: 'state-not-allowed', too_many_active: 'too-many-active' }
+const codes = { not_allowed: 'state-not-allowed', too_many_active: 'too-many-active', not_tested: 'not-tested' }
 
 function changed<Version>(answer: Changed<Version>): Version {
   if (answer.ok) return answer.version
@@ -96,6 +105,11 @@ async function demandProof(db: D1Database, { id, version, state, scopes, provena
     `The agent of ${provenance.scope} wrote ${id}@${version}, and shadow mode has not proved it: ${shown.missing.join('; ')}. ` +
     'Leave it in shadow, or send "force": true.'
   throw conflict('not-proven', detail)
+}
+
+function demandReason(why: string | null): string {
+  if (why === null) throw invalid('A forced change needs a reason.', [{ path: 'reason', message: 'is required with force' }])
+  return why
 }
 
 /** The meaning of an id alone changes as soon as there is a newer version. */

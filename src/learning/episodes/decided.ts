@@ -1,4 +1,4 @@
-import { isJsonFields, type JsonFields } from '../../base/json.ts'
+import { isJsonFields, type Json, type JsonFields } from '../../base/json.ts'
 import { skillAct } from '../../contract/reflex.ts'
 import type { EntryKind, LogEntry } from '../../contract/log-entry.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
@@ -36,14 +36,15 @@ export function toolAct({ tool, input }: Of<'effect-started'>, { status, output,
   }
 }
 
-export const replyAct = (content: string): EpisodeAct => ({
-  kind: 'reply',
-  name: '',
-  input: { content },
-  ok: true,
-  cost_usd: 0,
-  duration_ms: 0,
-})
+export const DONE = { ok: true, cost_usd: 0, duration_ms: 0 } as const
+
+export const replyAct = (content: string): EpisodeAct => ({ kind: 'reply', name: '', input: { content }, ...DONE })
+
+/** The notes that a turn changed, which are written at its end. */
+export const notesOf = ({ seq, acts }: Of<'turn-ended'>): Placed[] =>
+  acts.flatMap((act) =>
+    act.act === 'set_scratch' ? [{ seq, act: { kind: 'note', name: act.key, input: { value: act.value as Json }, ...DONE } }] : [],
+  )
 
 /** `inputs`: null if the entries of its start are not kept. */
 export function skillRun(end: SkillEntry, inputs: unknown): EpisodeAct {
@@ -61,7 +62,8 @@ export function skillRun(end: SkillEntry, inputs: unknown): EpisodeAct {
 
 /** Why the acts are not those that the turn's end lists; null if they are. */
 export function actsMissing({ acts: listed }: Of<'turn-ended'>, acts: readonly Placed[]): string | null {
-  if (listed.some(({ act }) => act === 'set_scratch')) return 'it changed the notes, which is no act that a learner writes'
+  if (listed.some((act) => act.act === 'set_scratch' && act.value === undefined))
+    return 'it removed a note, which no action of a reflex does'
   if (listed.some(({ act }) => act === 'other')) return 'it did something that the log does not describe'
   const count = (kind: EpisodeAct['kind']) => acts.filter(({ act }) => act.kind === kind && act.ok).length
   const has = (act: (typeof listed)[number]['act']) => listed.filter((one) => one.act === act).length

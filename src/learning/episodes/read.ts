@@ -15,7 +15,7 @@ export type ReadOptions = {
   /** Entries that are read for one answer, which may then have fewer episodes. */
   most_entries?: number
   /** From the call before, in the same process: nothing is read twice. */
-  reading?: Reading
+  reading?: Reading | undefined
 }
 
 export type EpisodesRead = {

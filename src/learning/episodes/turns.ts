@@ -3,7 +3,9 @@ import type { LogEntry } from '../../contract/log-entry.ts'
 import {
   actsMissing,
   fieldsOf,
+  DONE,
   inputsOf,
+  notesOf,
   replyAct,
   skillRun,
   textIn,
@@ -100,6 +102,7 @@ export class Turns {
     const { model_calls, input_tokens, output_tokens, cost_usd } = usage
     const known = open ?? opened({ by: 'model', agent: '', basis: undefined, ids: entry.event_ids, places: [] })
     for (const [act, inputs] of known.inputs) act.input = inputsOf(listed, act.name, inputs)
+    known.acts.push(...notesOf(entry))
     const ended = open === undefined ? 'its turn began before what is kept or read' : null
     const from_outside = BY_ITSELF.has(status) ? null : `its turn ended as ${status}`
     return [
@@ -140,7 +143,7 @@ export class Turns {
 
   #sent(entry: Of<'event-accepted'>): void {
     const open = entry.via === 'agent' && entry.parent_id !== null ? this.#spans.get(entry.parent_id) : undefined
-    const act = { kind: 'emit' as const, name: entry.event_type, input: {}, ok: true, cost_usd: 0, duration_ms: 0 }
+    const act = { kind: 'emit' as const, name: entry.event_type, input: {}, ...DONE }
     open?.acts.push({ seq: entry.seq, act, sent: entry.event_ids[0] ?? '' })
   }
 
@@ -202,7 +205,7 @@ export class Turns {
     for (const open of [...this.#turns.values(), ...this.#calls.values()]) {
       if (!open.proposed.has(id)) continue
       const inputs = open.proposed.get(id)
-      const act = { kind: 'skill' as const, name: skill_id, input: fieldsOf(inputs), ok: true, cost_usd: 0, duration_ms: 0 }
+      const act = { kind: 'skill' as const, name: skill_id, input: fieldsOf(inputs), ...DONE }
       open.inputs.set(act, [inputs])
       open.acts.push({ seq: (entry as LogEntry).seq, act })
       open.approvals.push(textIn(entry, 'approval_id'))

@@ -198,6 +198,8 @@ function actionCode(act: ActTemplate, names: SlotNames): string {
       return `{ action_type: 'emit_event', event: { ...${input}, type: ${quote(act.name)} } }`
     case 'reply':
       return `{ action_type: 'reply', ...${input}, consume: true }`
+    case 'note':
+      return `{ action_type: 'set_scratch', key: ${quote(act.name)}, ...${input} }`
   }
 }
 

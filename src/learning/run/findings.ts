@@ -83,7 +83,8 @@ function findOf(
 
 function needsOf({ episodes }: Learned, taught: readonly number[]): LearnedVersion['needs'] {
   const act = episodes[taught[0] ?? -1]?.acts[0]
-  if (!act || act.kind === 'reply') return act ? { kind: 'reply', name: '' } : null
+  // A note needs no right, as a reply.
+  if (!act || act.kind === 'reply' || act.kind === 'note') return act ? { kind: 'reply', name: '' } : null
   return { kind: act.kind === 'emit' ? 'event' : act.kind, name: act.name }
 }
 

@@ -1,5 +1,6 @@
 import type { Manifest } from '../../skills/manifest/manifest.ts'
-import { testSkill, type CiReport } from './ci/ci.ts'
+import type { CiReport } from '../../contract/reports/skill-test.ts'
+import { testSkill } from '../../skills/ci/ci.ts'
 import { compilePattern, skillIdOf, type CompileOptions } from './compile.ts'
 import { mine, MINING, type MiningLimits, type Transition } from './mine.ts'
 import type { Trace } from './trace.ts'

@@ -3,6 +3,7 @@ import { drizzle } from 'drizzle-orm/d1'
 import { artifactKinds, type Artifact, type ArtifactKind, type NewArtifact, type Owner, type Stage } from '../../contract/artifact.ts'
 import { insertPatterns } from './patterns.ts'
 import { selectVersion } from './artifacts.ts'
+import { hasPassed } from './skill-tests.ts'
 import { artifacts, artifactVersions } from './tables.ts'
 
 const nextRevision = sql`(SELECT coalesce(max(revision), 0) + 1 FROM artifact_versions)`
@@ -64,14 +65,27 @@ export type StageChange = {
   to: Stage
   reason: string | null
   quota: Quota | null
+  /** Becomes active only if its latest test passed. */
+  tested: boolean
+  /** Replaces that test. */
+  forced: Forced | null
   now: number
 }
+/** A person who activated a version without a passing test. Time in ms. */
+export type Forced = { by: string; reason: string; at: number }
 
 /** Changes a version that is in one of `from`, if the quota allows it. True if it did. */
-export async function updateStage(db: D1Database, { kind, id, version, from, to, reason, quota, now }: StageChange): Promise<boolean> {
+export async function updateStage(db: D1Database, change: StageChange): Promise<boolean> {
+  const { kind, id, version, from, to, reason, quota, tested, forced, now } = change
   const changed = await drizzle(db)
     .update(artifactVersions)
-    .set({ state: to, state_reason: reason, state_at: now, revision: nextRevision })
+    .set({
+      state: to,
+      state_reason: reason,
+      state_at: now,
+      revision: nextRevision,
+      ...(forced && { provenance: sql`json_set(${artifactVersions.provenance}, '$.forced', json(${JSON.stringify(forced)}))` }),
+    })
     .where(
       and(
         eq(artifactVersions.kind, kind),
@@ -79,6 +93,7 @@ export async function updateStage(db: D1Database, { kind, id, version, from, to,
         eq(artifactVersions.version, version),
         inArray(artifactVersions.state, [...from]),
         to === 'active' && quota ? hasRoom(kind, id, quota) : undefined,
+        to === 'active' && tested && !forced ? hasPassed : undefined,
       ),
     )
     .returning({ id: artifactVersions.id })

@@ -1,6 +1,8 @@
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { JsonFields } from '../../base/json.ts'
 import { artifactKinds, stages, type ArtifactHead, type ArtifactKind } from '../../contract/artifact.ts'
 import type { ReflexMetrics } from '../../contract/reports/reflex-report.ts'
+import type { CiReport } from '../../contract/reports/skill-test.ts'
 import { skillSharing } from '../../contract/skill.ts'
 
 const kind = () => text({ enum: Object.keys(artifactKinds) as [ArtifactKind, ...ArtifactKind[]] }).notNull()
@@ -79,4 +81,27 @@ export const reflexMetrics = sqliteTable(
     updated_at: integer().notNull(),
   },
   (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
+)
+
+/** The latest test of each version of a skill. */
+export const skillTests = sqliteTable(
+  'skill_tests',
+  {
+    skill_id: text().notNull(),
+    version: text().notNull(),
+    hash: text().notNull(),
+    passed: integer({ mode: 'boolean' }).notNull(),
+    failed_in_a_row: integer().notNull(),
+    report: text({ mode: 'json' }).$type<CiReport>().notNull(),
+    by: text().notNull(),
+    tested_at: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.skill_id, table.version, table.hash] })],
+)
+
+/** Cases that were sent for a skill. Its manifests name them. */
+export const skillCases = sqliteTable(
+  'skill_cases',
+  { skill_id: text().notNull(), name: text().notNull(), content: text({ mode: 'json' }).$type<JsonFields>().notNull() },
+  (table) => [primaryKey({ columns: [table.skill_id, table.name] })],
 )

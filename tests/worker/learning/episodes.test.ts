@@ -6,6 +6,7 @@ import { readEpisodes, scopeSource, type EpisodeSource } from '../../../src/lear
 import type { Episode, Saw } from '../../../src/learning/episode.ts'
 import type { ReflexContext } from '../../../src/reflexes/reflex-context.ts'
 import { ARCHIVED } from '../../support/archive-bucket.ts'
+import { call } from '../../support/http.ts'
 import { createVersion } from '../../support/reflexes.ts'
 import { age, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, textOf, until } from '../../support/scopes.ts'
 import { ask, behaviours } from '../../support/test-agents.ts'
@@ -146,10 +147,7 @@ describe('the decisions of a scope', () => {
     const texts = ['act on door 7', 'nothing', 'answer me', `propose ${id}`, 'fails', 'notes']
     for (const text of texts) await sendAndSettle(stub, note(scope, text))
     const { episodes, skipped, watermark, more } = await all(scopeSource(stub))
-    expect({ skipped, more }).toEqual({
-      skipped: [{ reason: 'it changed the notes, which is no act that a learner writes', count: 1 }],
-      more: false,
-    })
+    expect({ skipped, more }).toEqual({ skipped: [], more: false })
     expect(watermark).toBe((await logOf(stub)).at(-1)?.seq)
     expect(episodes.map(({ acts }) => acts)).toMatchObject([
       [{ kind: 'tool', name: 'act', input: { text: 'door 7' }, output: { did: 'door 7' }, ok: true }],
@@ -157,8 +155,9 @@ describe('the decisions of a scope', () => {
       [{ kind: 'reply', input: { content: 'I say me' } }],
       [{ kind: 'skill', name: id, input: { what: 'm' }, ok: true }],
       [{ kind: 'tool', name: 'act', ok: false }],
+      [{ kind: 'note', name: 'n', input: { value: 1 } }],
     ])
-    expect(episodes.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', 'ok', 'ok', 'failed'])
+    expect(episodes.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', 'ok', 'ok', 'failed', 'ok'])
     const [first, , , proposed] = episodes
     expect(first).toMatchObject({
       place: { project: 'shop', agent: 'test-agent' },
@@ -214,6 +213,53 @@ describe('the decisions of a scope', () => {
       ['block 192.0.2.2', '192.0.2.2'],
     ])
     expect(skipped).toEqual([{ reason: 'a turn on several events did something that belongs to none of them alone', count: 1 }])
+  })
+
+  test('of people replace those of the turn that asked for an approval', async () => {
+    const { scope, stub } = await busyScope()
+    const id = await skill({ policy: { allow_roles: ['agent'], needs_approval_if: ['true'] } })
+    for (const decision of ['approve', 'reject']) {
+      const decided = await readEpisodes(scopeSource(stub), { most: 10_000 })
+      await sendAndSettle(stub, note(scope, `propose ${id}`, { decision }))
+      const { body } = await call(`/v1/approvals?status=pending&scope=${encodeURIComponent(scope)}`)
+      await call(`/v1/approvals/${body.items[0].id}/${decision}`, { json: {} })
+      await until(
+        async () => (await readEpisodes(scopeSource(stub), { most: 10_000 })).episodes.length > decided.episodes.length + 1,
+        decision,
+      )
+    }
+    const { episodes } = await all(scopeSource(stub))
+    const asked = { kind: 'skill', name: id, input: { what: 'm' }, ok: true }
+    expect(episodes.map(({ teacher, outcome, acts }) => ({ by: teacher.by, outcome, acts }))).toMatchObject([
+      { by: 'model', outcome: 'ok', acts: [asked] },
+      { by: 'person', outcome: 'ok', acts: [asked] },
+      { by: 'model', outcome: 'ok', acts: [asked] },
+      { by: 'person', outcome: 'corrected', acts: [] },
+    ])
+    expect(episodes[1]?.id).toBe(episodes[0]?.id)
+    expect(episodes[1]?.saw).toEqual(episodes[0]?.saw)
+  })
+
+  test('of a consumer outside are those that it made with tools of the scope, in the trace of the event', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull' }, 'a test')
+    await send(stub, note(scope, 'please act'), note(scope, 'never mind'))
+    const claimed = await stub.claim({ limit: 10, lease_s: 60 }, 'a consumer')
+    if (!claimed.ok) throw new Error(claimed.detail)
+    const [first] = claimed.deliveries
+    const trace = { trace_id: first!.event.meta.trace_id, parent_id: null }
+    await stub.callTool({ tool: 'act', input: { text: 'by hand' }, key: 'k', trace }, 'a consumer')
+    await stub.ack(claimed.deliveries.map(({ ack_token }) => ack_token))
+    const { episodes, skipped } = await all(scopeSource(stub))
+    expect(episodes).toMatchObject([
+      {
+        teacher: { by: 'pull' },
+        saw: { event: { text: 'please act' }, recent_events: [{ text: 'please act' }] },
+        acts: [{ kind: 'tool', name: 'act', input: { text: 'by hand' } }],
+      },
+    ])
+    expect(skipped).toEqual([{ reason: expect.stringContaining('used no tool of the scope'), count: 1 }])
   })
 
   test('are read from the archive where the scope has deleted them', async () => {

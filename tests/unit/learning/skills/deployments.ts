@@ -1,4 +1,4 @@
-import { factsOf } from '../../../../src/learning/skills/tool-facts.ts'
+import { factsOf } from '../../../../src/tools/tool-facts.ts'
 import type { Trace } from '../../../../src/learning/skills/trace.ts'
 import { call, times, trace } from './build-trace.ts'
 

@@ -60,6 +60,8 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['POST', '/v1/telemetry', 'publisher'],
   ['GET', '/v1/telemetry', 'viewer'],
   ['POST', '/v1/skills/{ref}/state', 'operator'],
+  ['POST', '/v1/skills/{ref}/test', 'operator'],
+  ['GET', '/v1/skills/{ref}/test', 'viewer'],
   ['GET', '/v1/scopes/{scope}/bulletin', 'viewer'],
   ['POST', '/v1/scopes/{scope}/skills/propose', 'publisher'],
   ['POST', '/v1/mcp', 'viewer', 'publisher'],

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../../tools/define-tool.ts'
+import type { ToolDefinition } from './define-tool.ts'
 
 /** `inverse`: the tool that undoes it for equal values of these arguments. */
 export type ToolFacts = { repeatable: boolean; inverse: { tool: string; match: readonly string[] } | null }

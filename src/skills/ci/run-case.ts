@@ -1,12 +1,13 @@
-import { sameJson, type Json, type JsonFields } from '../../../base/json.ts'
-import { evaluate } from '../../../skills/cel/expression.ts'
-import type { Place, Verdict } from '../../../skills/gate/decision.ts'
-import { decide } from '../../../skills/gate/gate.ts'
-import type { Manifest } from '../../../skills/manifest/manifest.ts'
-import { seedBlackboard, type Blackboard } from '../../../skills/plan/blackboard.ts'
-import { compilePlan, type CompiledPlan } from '../../../skills/plan/compile.ts'
-import type { JournalEntry, RunnerPorts, RunResult, ToolOptions } from '../../../skills/runner/ports.ts'
-import { runPlan } from '../../../skills/runner/run-plan.ts'
+import { sameJson, type Json, type JsonFields } from '../../base/json.ts'
+import { evaluate } from '../cel/expression.ts'
+import type { GateRequest, Place, Verdict } from '../gate/decision.ts'
+import { decide } from '../gate/gate.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+import { seedBlackboard, type Blackboard } from '../plan/blackboard.ts'
+import { compilePlan, type CompiledPlan } from '../plan/compile.ts'
+import type { JournalEntry, RunnerPorts, RunResult, ToolOptions } from '../runner/ports.ts'
+import { runPlan } from '../runner/run-plan.ts'
+import { sampleOutput } from './samples.ts'
 
 /** A call as it was recorded: a test answers with it, and calls nothing. */
 export type RecordedCall = { tool: string; input: JsonFields; output: Json; cost_usd: number; duration_ms: number }
@@ -16,8 +17,20 @@ export type UnitCase = {
   blackboard: Partial<Blackboard>
   text: string
   goal_labels: readonly string[]
+  entity_types?: readonly string[]
   place: Place
+  /** The calls that a run must make, with their outputs; empty if they are not known. */
   calls: readonly RecordedCall[]
+  /** Outputs by the name or the index of the step; others are made up. */
+  steps?: JsonFields
+  /** The answer of each probe. */
+  probes?: JsonFields
+  /** The expected verdict, `allow` by default. After `needs_approval` it is approved and run. */
+  verdict?: Verdict
+  /** Outputs of the run that must be as given. */
+  outputs?: JsonFields
+  /** The conditions of the manifest are taken to hold, since nobody said in what situation. */
+  assumes_conditions?: boolean
 }
 /** At the step of this index: the tool refuses, hangs after its effect, or is slow. */
 export type Fault = { step: number; kind: 'refuses' | 'hangs' | 'slow' }
@@ -25,16 +38,25 @@ export type Fault = { step: number; kind: 'refuses' | 'hangs' | 'slow' }
 export type Circumstances = { roles: readonly string[]; fault: Fault | null; times: number }
 export type Effect = { tool: string; input: JsonFields }
 /** `effects`: the calls that happened, in order, those that compensate included. */
-export type CaseResult = { verdict: Verdict; status: RunResult['status'] | 'not_compiled' | null; outputs: JsonFields; effects: Effect[] }
+export type CaseResult = {
+  verdict: Verdict
+  /** Null if it was not run. */
+  status: RunResult['status'] | 'not_compiled' | null
+  reason: string
+  outputs: JsonFields
+  effects: Effect[]
+}
 
 const SLOWER = 20
 
 /** Runs a case through the gate and the runner, on recorded outputs and a clock of its own. */
-export async function runCase(manifest: Manifest, tested: UnitCase, { roles, fault, times }: Circumstances): Promise<CaseResult> {
+export async function runCase(tests: Manifest, tested: UnitCase, { roles, fault, times }: Circumstances): Promise<CaseResult> {
+  const manifest = tested.assumes_conditions ? withoutConditions(tests) : tests
   const seeded = seedBlackboard({ settings: tested.blackboard })
-  const nothing = { outputs: {}, effects: [] }
-  if (!seeded.ok) return { verdict: 'refused', status: null, ...nothing }
-  const { verdict } = decide({
+  const nothing = { status: null, outputs: {}, effects: [] }
+  if (!seeded.ok) return { verdict: 'refused', reason: seeded.detail, ...nothing }
+  const { plan, preconditions } = manifest
+  const request: GateRequest = {
     manifest,
     state: 'active',
     compat: tested.place,
@@ -42,37 +64,57 @@ export async function runCase(manifest: Manifest, tested: UnitCase, { roles, fau
     inputs_from: 'caller',
     text: tested.text,
     goal_labels: tested.goal_labels,
-    entity_types: [],
+    entity_types: tested.entity_types ?? [],
     blackboard: seeded.blackboard,
-    tools: [...manifest.preconditions.tools_available, ...manifest.plan.steps.map(({ tool }) => tool)],
-    recent_success: false,
+    tools: [...preconditions.tools_available, ...[...plan.steps, ...plan.compensation].map(({ tool }) => tool)],
+    recent_success: tested.assumes_conditions ?? false,
     roles,
     last_run_at: null,
     running: 0,
+    probes: Object.fromEntries(Object.entries(tested.probes ?? {}).map(([name, answer]) => [name, () => answer])),
     now: 0,
-  })
-  if (verdict !== 'allow') return { verdict, status: null, ...nothing }
+  }
+  const { verdict, reason } = decide(request)
+  const is_approved =
+    verdict === 'needs_approval' && tested.verdict === verdict && decide({ ...request, approved: true }).verdict === 'allow'
+  if (verdict !== 'allow' && !is_approved) return { verdict, reason, ...nothing }
   const compiled = compilePlan(manifest, tested.inputs, seeded.blackboard)
-  if (!compiled.ok) return { verdict, status: 'not_compiled', ...nothing }
-  const world = new TestWorld(tested.calls, fault)
+  if (!compiled.ok) return { verdict, reason: compiled.detail, ...nothing, status: 'not_compiled' }
+  const world = new TestWorld(manifest, tested, fault)
   const results: RunResult[] = []
   for (let run = 0; run < times; run += 1) results.push(await world.run(`run-${run}`, compiled.plan))
   const last = results.at(-1)
-  return { verdict, status: last?.status ?? null, outputs: last?.outputs ?? {}, effects: world.effects }
+  return {
+    verdict,
+    reason: last?.detail ?? '',
+    status: last?.status ?? null,
+    outputs: last?.outputs ?? {},
+    effects: world.effects,
+  }
 }
+
+/** Roles and required inputs are conditions of every run, and stay. */
+const withoutConditions = ({ preconditions, policy: { residency: _residency, ...policy }, plan, ...manifest }: Manifest): Manifest => ({
+  ...manifest,
+  preconditions: { ...preconditions, invariants: [] },
+  policy: { ...policy, deny_if: [], needs_approval_if: [] },
+  plan: { ...plan, steps: plan.steps.map(({ guard: _guard, ...step }) => step) },
+})
 
 /** Ports over recorded calls, with a virtual clock. */
 class TestWorld {
   readonly effects: Effect[] = []
-  readonly #calls: readonly RecordedCall[]
+  readonly #manifest: Manifest
+  readonly #tested: UnitCase
   readonly #fault: Fault | null
   readonly #good = new Map<string, JsonFields>()
   readonly #journal = new Map<string, JournalEntry>()
   #timers: { at: number; fire: () => void }[] = []
   #now = 0
 
-  constructor(calls: readonly RecordedCall[], fault: Fault | null) {
-    this.#calls = calls
+  constructor(manifest: Manifest, tested: UnitCase, fault: Fault | null) {
+    this.#manifest = manifest
+    this.#tested = tested
     this.#fault = fault
   }
 
@@ -107,14 +149,21 @@ class TestWorld {
   }
 
   async #call(tool: string, input: JsonFields, { signal }: ToolOptions, index: number): Promise<{ output: unknown; cost_usd: number }> {
-    const same = this.#calls.filter((call) => call.tool === tool)
+    const same = this.#tested.calls.filter((call) => call.tool === tool)
     const recorded = same.find((call) => sameJson(call.input, input)) ?? same[0]
     const kind = this.#fault?.step === index ? this.#fault.kind : null
     if (kind === 'refuses') throw new Error(`${tool} answered 404`)
     this.effects.push({ tool, input })
     const slower = kind === 'slow' ? SLOWER : 1
     await this.#wait(kind === 'hangs' ? Number.MAX_SAFE_INTEGER : (recorded?.duration_ms ?? 1) * slower, signal)
-    return { output: recorded?.output ?? {}, cost_usd: recorded?.cost_usd ?? 0 }
+    return { output: recorded?.output ?? this.#made(index), cost_usd: recorded?.cost_usd ?? 0 }
+  }
+
+  /** The output of a step that was not recorded. A step that compensates gives nothing. */
+  #made(index: number): Json {
+    const name = this.#manifest.plan.steps[index]?.name ?? String(index)
+    const given = this.#tested.steps ?? {}
+    return given[name] ?? given[String(index)] ?? (index < 0 ? {} : sampleOutput(this.#manifest, index))
   }
 
   #ports(): RunnerPorts {

@@ -1,7 +1,7 @@
-import { isJsonFields, type Json } from '../../../base/json.ts'
-import type { Slot } from '../generalise.ts'
-import type { Occurrence } from '../mine.ts'
-import type { UnitCase } from './run-case.ts'
+import { isJsonFields, type Json } from '../../base/json.ts'
+import type { Slot } from './generalise.ts'
+import type { Occurrence } from './mine.ts'
+import type { UnitCase } from '../../skills/ci/run-case.ts'
 
 const MOST_CASES = 20
 

@@ -1,0 +1,119 @@
+import { z } from '@hono/zod-openapi'
+import type { Context, HonoRequest } from 'hono'
+import { withIso } from '../../base/time.ts'
+import type { JsonFields } from '../../base/json.ts'
+import { skillTest } from '../../contract/reports/skill-test.ts'
+import type { SkillVersion } from '../../contract/skill.ts'
+import { fromZod } from '../../contract/problem.ts'
+import { testSkill } from '../../skills/ci/ci.ts'
+import { suiteOf, unitCase, type SentCase } from '../../skills/ci/suite.ts'
+import { manifestSchema, type Manifest } from '../../skills/manifest/manifest.ts'
+import { readableBy } from '../../store/artifacts/patterns.ts'
+import { findSkillTest, saveSkillCases, saveSkillTest, skillCasesNamed, type SkillTest } from '../../store/artifacts/skill-tests.ts'
+import { storeOf } from '../../store/store.ts'
+import { factsOf } from '../../tools/tool-facts.ts'
+import type { AuthEnv } from '../auth/middleware.ts'
+import { described, plainSchema } from '../body/plain-schema.ts'
+import { guard, json, problems, resource, routes } from '../describe/describe.ts'
+import { conflict, invalid, notFound } from '../problems/refusals.ts'
+import { demandControl } from './owner-access.ts'
+import { skillAt, skillPath } from './path.ts'
+
+const route = routes('Skills')
+const SEED = '1'
+
+const body = z.strictObject({
+  cases: z
+    .array(unitCase.required({ name: true }))
+    .max(200)
+    .default([]),
+  seed: z.string().min(1).max(64).default(SEED).meta({ description: 'Selects the mutations.' }),
+})
+
+const run = route('post /v1/skills/{ref}/test', 'testSkill', 'Test a skill', {
+  description:
+    'Runs the unit cases of the manifest and seeded mutations of them through the gate and the plan runner, on recorded or made-up outputs: no tool is called. ' +
+    'A manifest without unit cases is tested on generated inputs, in situations where its conditions hold. `cases` are those that the manifest names in `tests.unit_cases`; they are kept for later tests. ' +
+    'The report replaces the last one of the same manifest. For the owner and admins.',
+  ...guard({ roles: ['operator'], body: 'optional' }),
+  request: {
+    params: skillPath,
+    body: { content: { 'application/json': { schema: described<z.input<typeof body>>(plainSchema(body)), example: { seed: '2' } } } },
+  },
+  responses: { 200: json(skillTest, 'The report, passed or not.'), ...problems(400, 404, 413, 415) },
+})
+
+const get = route('get /v1/skills/{ref}/test', 'getSkillTest', "Get a skill's latest test", {
+  ...guard({ roles: ['viewer'] }),
+  request: { params: skillPath },
+  responses: { 200: json(skillTest, 'The report of exactly this manifest.'), ...problems(400, 404) },
+})
+
+export const skillTestRoutes = resource()
+  .openapi(run, async (c) => {
+    const found = await skillAt(storeOf(c.env), c.req.valid('param').ref)
+    demandControl(c.var.principal, { kind: 'skill', ...found })
+    return c.json(presented(await testVersion(c, found, await sentIn(c.req))), 200)
+  })
+  .openapi(get, async (c) => {
+    const db = storeOf(c.env)
+    const found = await skillAt(db, c.req.valid('param').ref, await readableBy(db, c.var.principal.scopes))
+    const test = await testOf(db, found)
+    if (!test) throw notFound(`${found.id}@${found.version} has not been tested.`)
+    return c.json(presented(test), 200)
+  })
+
+async function sentIn(request: HonoRequest): Promise<Sent> {
+  const text = await request.text()
+  const parsed = body.safeParse(text.trim() === '' ? {} : JSON.parse(text))
+  if (parsed.success) return parsed.data
+  const errors = fromZod(parsed.error)
+  throw invalid(`The body is not valid: ${errors[0]?.path}: ${errors[0]?.message}.`, errors)
+}
+
+const presented = (test: SkillTest) => withIso(test, ['tested_at'])
+
+const testOf = (db: D1Database, { id, version, hash }: SkillVersion): Promise<SkillTest | null> =>
+  findSkillTest(db, { skill_id: id, version, hash })
+
+type Sent = { cases: readonly (SentCase & { name: string })[]; seed: string }
+
+/** Tests a stored version and keeps the report. */
+export async function testVersion(
+  c: Pick<Context<AuthEnv>, 'env' | 'var'>,
+  found: SkillVersion,
+  { cases, seed }: Sent,
+): Promise<SkillTest> {
+  const db = storeOf(c.env)
+  const parsed = manifestSchema.safeParse(found.manifest)
+  if (!parsed.success)
+    throw invalid(`The manifest of ${found.id}@${found.version} is no longer valid: register a new version.`, fromZod(parsed.error))
+  const { data: manifest } = parsed
+  const names = namesIn(manifest)
+  const unknown = cases.findIndex(({ name }) => !names.includes(name))
+  if (unknown >= 0) {
+    const message = `is not in tests.unit_cases of ${found.id}@${found.version}`
+    throw invalid(`The case ${cases[unknown]?.name} ${message}.`, [{ path: `cases[${unknown}].name`, message }])
+  }
+  await saveSkillCases(db, found.id, cases as readonly ({ name: string } & JsonFields)[])
+  const sent = (await skillCasesNamed(db, found.id, names)) as SentCase[]
+  const tools = factsOf(Object.assign({}, ...c.var.agents.agents.map((agent) => agent.tools)))
+  const report = await testSkill(manifest, { ...suiteOf(manifest, { sent, tools }), seed })
+  return saveSkillTest(db, report, { by: c.var.principal.name, now: Date.now() })
+}
+
+const namesIn = ({ tests }: Manifest): string[] => tests.unit_cases.filter((one) => typeof one === 'string')
+
+/** Throws unless the version passed its tests, which are run if they never were. */
+export async function demandTests(c: Pick<Context<AuthEnv>, 'env' | 'var'>, found: SkillVersion): Promise<void> {
+  const test = (await testOf(storeOf(c.env), found)) ?? (await testVersion(c, found, { cases: [], seed: SEED }))
+  if (test.passed) return
+  const { unit, fuzz, failures } = test
+  const [first] = failures
+  throw conflict(
+    'not-tested',
+    `${found.id}@${found.version} failed its tests: ${unit.passed} of ${unit.n} unit cases and ${fuzz.passed} of ${fuzz.n} mutations passed` +
+      `${first ? `; ${first.name}: ${first.reason}` : ''}. Correct it and register it as a new version, send the missing cases to ` +
+      `POST /v1/skills/${found.id}@${found.version}/test, or activate it with "force": true and a reason.`,
+  )
+}
