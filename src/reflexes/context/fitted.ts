@@ -23,7 +23,7 @@ export const shownOf = (context: ReflexContext): ReflexContext =>
 /** Drops the oldest of `recent_events` until the rest fits. */
 export function fitted(context: ReflexContext, whole: ContextJson, recent_events: readonly string[]): Shown {
   for (let from = 0; ; from += 1) {
-    const json = from === 0 ? whole : whole.with('recent_events', `[${recent_events.slice(from).join()}]`)
+    const json = from === 0 ? whole : whole.with('recent_events', recent_events.slice(from))
     const fits = json.fits(sandboxLimits.context_bytes)
     if (!fits && from < recent_events.length) continue
     const shown = from === 0 ? context : { ...context, recent_events: context.recent_events.slice(from) }

@@ -242,7 +242,7 @@ function lineOf(entry: LogEntry, context: ContextJson | undefined): Line {
   const head = `${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":`
   const whole = `${head}${context.text}}`
   const text = boundedEntry(whole, entry)
-  return text === whole ? { seq, text, context: { start: head.length, shared: context.shared } } : { seq, text }
+  return text === whole ? { seq, text, context: { start: head.length, pieces: context.pieces } } : { seq, text }
 }
 
 /** Quotes within strings are escaped, so that the first match is the entry's own field. */

@@ -1,7 +1,10 @@
 import { pack, unpack, type Packed } from './packed.ts'
 
-/** An entry as JSON. `start`: where its context begins. `shared`: texts that contexts repeat. */
-export type Line = { seq: number; text: string; context?: { start: number; shared: readonly string[] } }
+/**
+ * An entry as JSON. `start`: where its context begins, the last field. `pieces`: its text, of which
+ * other contexts may repeat each second one.
+ */
+export type Line = { seq: number; text: string; context?: { start: number; pieces: readonly string[] } }
 /** The lines of a row as stored, and the texts that references in them stand for. */
 export type Row = { lines: readonly string[]; repeated: readonly string[] }
 
@@ -15,14 +18,16 @@ const CONTEXT = '\f'
 const REFERENCE = /\t(\d+)\t|\f/g
 const referenceTo = (place: number): string => `\t${place}\t`
 
+const sharedIn = ({ context }: Line): string[] => context?.pieces.filter((_, index) => index % 2 === 1) ?? []
+
 /** Size of a line in a row that has the texts in `seen`, to which it adds its own. */
-export function addedSize({ text, context }: Line, seen: Set<string>): number {
-  let size = text.length
-  for (const one of context?.shared ?? []) {
+export function addedSize(line: Line, seen: Set<string>): number {
+  let size = line.text.length
+  for (const one of sharedIn(line)) {
     if (seen.has(one)) size -= one.length
-    seen.add(one)
+    else seen.add(one)
   }
-  return Math.max(0, size)
+  return size
 }
 
 /**
@@ -30,23 +35,23 @@ export function addedSize({ text, context }: Line, seen: Set<string>): number {
  * a row needs no other row to be read.
  */
 export function rowOf(lines: readonly Line[]): Packed {
-  const counts = new Map<string, number>()
-  for (const { context } of lines) for (const one of context?.shared ?? []) counts.set(one, (counts.get(one) ?? 0) + 1)
-  const repeated = Array.from(counts.keys()).filter((text) => counts.get(text) !== 1)
-  const places = new Map(repeated.map((text, place) => [text, place]))
+  const seen = new Set<string>()
+  const places = new Map<string, number>()
+  for (const one of lines.flatMap(sharedIn)) {
+    if (!seen.has(one)) seen.add(one)
+    else if (!places.has(one)) places.set(one, places.size)
+  }
   const row = `[${lines.map((line) => encoded(line, places)).join(SEPARATOR)}]`
-  return pack(repeated.length === 0 ? row : `${row}\n${repeated.join('\n')}`)
+  return pack(places.size === 0 ? row : `${row}\n${[...places.keys()].join('\n')}`)
 }
 
 function encoded({ text, context }: Line, places: ReadonlyMap<string, number>): string {
   if (!context) return text
-  let json = text.slice(context.start)
-  // A long text may contain a shorter one.
-  for (const one of [...new Set(context.shared)].toSorted((some, other) => other.length - some.length)) {
-    const place = places.get(one)
-    if (place !== undefined) json = json.replaceAll(one, () => referenceTo(place))
-  }
-  return `${text.slice(0, context.start)}${CONTEXT}${json}`
+  const json = context.pieces.map((piece, index) => {
+    const place = index % 2 === 1 ? places.get(piece) : undefined
+    return place === undefined ? piece : referenceTo(place)
+  })
+  return `${text.slice(0, context.start)}${CONTEXT}${json.join('')}}`
 }
 
 export function linesOf(entries: Packed): Row {

@@ -50,10 +50,10 @@ export class ReflexContexts {
       thinking: turn && { since: new Date(turn.since).toISOString() },
     }
     const recent_events = this.#texts(base.recent_events, stored)
-    const json = ContextJson.of(base, { event: stored.text, recent_events: arrayOf(recent_events) }, recent_events)
+    const json = ContextJson.of(base, { event: stored.text, recent_events })
     const seen = (recent_actions: RecentAction[]): Shown => {
       const texts = recent_actions.map((action) => JSON.stringify(action))
-      return fitted({ ...base, recent_actions }, json.with('recent_actions', arrayOf(texts), texts), recent_events)
+      return fitted({ ...base, recent_actions }, json.with('recent_actions', texts), recent_events)
     }
     // Share one context among reflexes without recent actions.
     let plain: Shown | undefined
@@ -67,8 +67,6 @@ export class ReflexContexts {
     return Array.from(texts.values())
   }
 }
-
-const arrayOf = (texts: readonly string[]): string => `[${texts.join()}]`
 
 /** Counts recent events by the scope's clock. Loads them from the inbox on first use. */
 export class Windows {

@@ -151,7 +151,7 @@ const contextOf = (events: readonly object[]) => {
   const [event, recent_events] = [events.at(-1)!, events.slice(-10)]
   const texts = recent_events.map((one) => JSON.stringify(one))
   const context = { agent_id: 'a', recent_events, event, scratch: { note: 'x'.repeat(40) } }
-  return { context, json: ContextJson.of(context, { event: JSON.stringify(event), recent_events: `[${texts.join()}]` }, texts) }
+  return { context, json: ContextJson.of(context, { event: JSON.stringify(event), recent_events: texts }) }
 }
 const passed = (context: unknown, trace_id = 'c'.repeat(32)) =>
   ({ ...scopeHead(), trace_id, kind: 'reflex-passed', reason: 'null', error: null, reflex_id: 'r', context }) as unknown as NewEntry
