@@ -38,11 +38,14 @@ export const traceHeaders = (span: Span, { trace_flags, tracestate }: TraceMarks
   ...(tracestate !== undefined && { tracestate }),
 })
 
-/** Sends the headers of the trace with each request that does not have its own. */
-export function tracedFetch(send: typeof fetch, span: Span, marks: TraceMarks = {}): typeof fetch {
+/**
+ * Sends the headers of the trace with each request that does not have its own, and reads the marks
+ * for such a request alone.
+ */
+export function tracedFetch(send: typeof fetch, span: Span, marks: () => TraceMarks = () => ({})): typeof fetch {
   return (input, init) => {
     const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined))
-    if (!headers.has('traceparent')) for (const [name, value] of Object.entries(traceHeaders(span, marks))) headers.set(name, value)
+    if (!headers.has('traceparent')) for (const [name, value] of Object.entries(traceHeaders(span, marks()))) headers.set(name, value)
     return send(input, { ...init, headers })
   }
 }

@@ -165,7 +165,7 @@ export class EffectLane {
 
   async #call(request: ReadyRequest, key: string | null, head: EntryHead): Promise<Omit<HeldEffect, 'close'>> {
     const { now, env, scope, settings, log, trace_marks } = this.#parts
-    const fetch = tracedFetch(this.#parts.fetch, head, trace_marks.of(head))
+    const fetch = tracedFetch(this.#parts.fetch, head, () => trace_marks.of(head))
     const { tool, definition, filled } = request
     const { hider, names: secrets } = filled
     const { parameters } = settings()

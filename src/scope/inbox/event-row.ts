@@ -13,11 +13,15 @@ export type Judged = {
   chain_seq: number | null
 }
 
-/** Parameters: a JSON array of rows from `rowOf`, and the time of acceptance. */
+/**
+ * Parameters: a JSON array of rows from `rowOf`, and the time of acceptance. Materialized, since
+ * SQLite would extract the event's JSON again for each of its columns.
+ */
 export const insertRows = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, ack_token, lease_until, chain_seq)
+  WITH row AS MATERIALIZED (SELECT value, value->5 AS event FROM json_each(?1))
   SELECT value->>0, event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, value->>1, value->>2,
     value->>3, ?2, CASE WHEN value->>1 NOT IN ('pending', 'processing') THEN ?2 END, CASE value->>1 WHEN 'processing' THEN 'reflex:' || (value->>0) END,
-    CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, value->>4 FROM (SELECT value, value->5 AS event FROM json_each(?1))`
+    CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, value->>4 FROM row`
 
 /** Parameters: a JSON array of `[seq, status, in_context, outcome, chain_seq]`, and the time. */
 export const updateRows = `UPDATE events SET status = row.value->>1, in_context = row.value->>2, outcome = row.value->>3,

@@ -30,14 +30,15 @@ export class TurnRows {
    * can show. Reads only events that the memory lacks. Their `attempts` include the turn's.
    */
   dueForTurn(now: number, { limit, memory }: { limit: number; memory: Remembered }): Due[] {
-    const rows = this.#database.all<{ seq: number; attempts: number; turns: string | null }>(
-      `SELECT seq, attempts, turns FROM (SELECT seq, attempts, turns, sum(bytes) OVER (ORDER BY seq) - bytes AS before
-        FROM (SELECT seq, attempts, turns, octet_length(payload) AS bytes FROM events
-          WHERE status = 'pending' AND in_context = 1 AND due_at <= ?1 ORDER BY seq LIMIT ?2)) WHERE before < ?3 ORDER BY seq`,
-      now,
-      limit,
-      limits.context_bytes,
-    )
+    const rows: { seq: number; attempts: number; turns: string | null }[] = []
+    const sql = `SELECT seq, attempts, turns, octet_length(payload) AS bytes FROM events
+      WHERE status = 'pending' AND in_context = 1 AND due_at <= ? ORDER BY seq LIMIT ?`
+    let size = 0
+    for (const { bytes, ...row } of this.#database.all<(typeof rows)[number] & { bytes: number }>(sql, now, limit)) {
+      if (size >= limits.context_bytes) break
+      size += bytes
+      rows.push(row)
+    }
     const read = this.#read(rows.map(({ seq }) => seq).filter((seq) => !memory.find(seq)))
     return rows.map(({ seq, attempts, turns }) => ({
       seq,

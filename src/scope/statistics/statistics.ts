@@ -56,10 +56,13 @@ export class Statistics {
   readonly #open = new Map<string, Open>()
   readonly #fold: FoldRecord
   readonly #add: Add = (family, label, counts) => {
-    for (const bucket of buckets) count(this.#bucket(family, bucket), label, counts)
+    const changes = Object.entries(counts)
+    for (const open of this.#current(family)) count(open, label, changes)
   }
   #seq: number
   #latest: number
+  /** The open buckets of each family that include the latest time. */
+  #newest = { minute: Number.NaN, buckets: new Map<Family, readonly Open[]>() }
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -119,6 +122,14 @@ export class Statistics {
     for (const entry of entries) foldEntry(entry, context)
   }
 
+  #current(family: Family): readonly Open[] {
+    const minute = bucketStart('minute', this.#latest)
+    if (this.#newest.minute !== minute) this.#newest = { minute, buckets: new Map() }
+    const known = this.#newest.buckets.get(family) ?? buckets.map((bucket) => this.#bucket(family, bucket))
+    this.#newest.buckets.set(family, known)
+    return known
+  }
+
   #bucket(family: Family, bucket: Bucket): Open {
     const start = bucketStart(bucket, this.#latest)
     const key = keyOf({ family, bucket, start })
@@ -160,11 +171,11 @@ function dueOf({ bucket, start, changes, sent, sent_at }: Open): number | null {
   return sent_at === null ? start || 1 : Math.min(start + bucketSteps[bucket], sent_at + PACE_MS[bucket])
 }
 
-function count(open: Open, label: string, counts: Record<string, number>): void {
+function count(open: Open, label: string, changes: readonly [name: string, change: number][]): void {
   const name = open.labels.has(label) || open.labels.size < MOST_LABELS ? label : OTHER_LABEL
   const values = open.labels.get(name) ?? {}
   open.labels.set(name, values)
-  for (const [key, change] of Object.entries(counts)) {
+  for (const [key, change] of changes) {
     if (change === 0) continue
     values[key] = key.startsWith('max_') ? Math.max(values[key] ?? 0, change) : (values[key] ?? 0) + change
     open.changes += 1

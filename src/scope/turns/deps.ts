@@ -108,7 +108,7 @@ export function demandReply(content: unknown): void {
 function turnFetch({ trace_marks }: Pick<Parts, 'trace_marks'>, { head, signal }: Turn): typeof fetch {
   const stoppable: typeof fetch = (input, init) =>
     fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal })
-  return tracedFetch(stoppable, head, trace_marks.of(head))
+  return tracedFetch(stoppable, head, () => trace_marks.of(head))
 }
 
 /** Stops a turn's calls of the store once the turn ends. */

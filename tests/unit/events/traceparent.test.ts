@@ -32,7 +32,9 @@ test('the state of the trace is kept and passed on, unless it is too long', asyn
   expect(traceContextOf(header, `vendor=${'1'.repeat(512)}`)).not.toHaveProperty('tracestate')
   expect(traceContextOf(header, 'vendor=\n')).not.toHaveProperty('tracestate')
   const send = vi.fn<typeof fetch>(async () => new Response())
-  await tracedFetch(send, { trace_id: trace, span_id: parent }, { trace_flags: '00', tracestate: 'vendor=1' })('https://example.com/')
+  await tracedFetch(send, { trace_id: trace, span_id: parent }, () => ({ trace_flags: '00', tracestate: 'vendor=1' }))(
+    'https://example.com/',
+  )
   const [[, init] = []] = send.mock.calls
   expect(Object.fromEntries(new Headers(init?.headers))).toEqual({ traceparent: header, tracestate: 'vendor=1' })
 })
