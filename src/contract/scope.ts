@@ -53,7 +53,19 @@ const modelWait = z.object({
 export type ModelWait = z.infer<typeof modelWait>
 
 /** `request`: work on behalf of a caller, which is never restarted. */
-export const workKinds = ['event', 'turn', 'run', 'action', 'timer', 'outbox', 'setting', 'retention', 'recovery', 'request'] as const
+export const workKinds = [
+  'event',
+  'turn',
+  'run',
+  'action',
+  'timer',
+  'outbox',
+  'setting',
+  'retention',
+  'recovery',
+  'request',
+  'audit',
+] as const
 export type WorkKind = (typeof workKinds)[number]
 
 const parkedWork = z.object({

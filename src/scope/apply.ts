@@ -16,6 +16,7 @@ import { childHead, headOf, reflexHead, scopeHead } from './log/spans.ts'
 import { marksOf } from '../traces/otlp-target.ts'
 import type { Decisions } from './turns/decisions/decisions.ts'
 import type { Stopped } from './turns/turn-lane.ts'
+import type { Audits } from './turns/dry/audits.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
 
@@ -32,6 +33,7 @@ export type ApplyParts = Pick<
 > & {
   actions: Actions
   decisions: Decisions
+  audits: Audits
 }
 /** `via` is null for events that are already stored. */
 type How = { via: Via | null; meeting: Meeting }
@@ -142,8 +144,8 @@ function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyPart
     const preempted = action.preempt ? parts.turns.preempt(unit, `reflex ${version.id} preempted it`) : null
     if (preempted) next.push({ do: 'stop-turn', ...preempted })
     actions.add(unit, acted, one, fired_seq)
-    if (permitted.lane) next.push({ do: 'run-jobs' })
-    else {
+    if (parts.audits.draw(unit, decision, fired_seq) || permitted.lane) next.push({ do: 'run-jobs' })
+    if (!permitted.lane) {
       next.push(...actAtOnce(unit, acted, decision, parts))
       proving.acted(unit, version, { ok: true, saves: action.action_type !== 'escalate' })
     }

@@ -25,6 +25,8 @@ import { composeGround, type Host } from './storage/wiring.ts'
 import type { Unit } from './storage/unit.ts'
 import { Decisions } from './turns/decisions/decisions.ts'
 import { turnDeps } from './turns/deps.ts'
+import { Audits } from './turns/dry/audits.ts'
+import { handleAudits } from './turns/dry/audit-jobs.ts'
 import { DryTurns } from './turns/dry/dry-turn.ts'
 import { Retention } from './upkeep/retention.ts'
 
@@ -60,7 +62,8 @@ function composeLoop(parts: Live) {
   const { skills, turns } = parts
   const actions = new Actions(parts)
   const decisions = new Decisions(parts)
-  const loop = new Loop({ ...parts, actions, decisions, situation: composeSituation(parts) })
+  const audits = new Audits(parts)
+  const loop = new Loop({ ...parts, actions, decisions, audits, situation: composeSituation(parts) })
   handleActions({
     ...parts,
     accept: (events) => loop.accept(events, 'reflex'),
@@ -95,6 +98,7 @@ function composeEntrances(parts: Looped) {
   const retention = new Retention({ ...parts, ...kept })
   alarm.source(() => retention.nextDue())
   const dry_turns = new DryTurns({ ...parts, ...kept })
+  handleAudits({ ...parts, dry_turns })
   return {
     configuration,
     dry_turns,

@@ -52,7 +52,7 @@ export type AuditEntry =
       /** Null if it could not be compared. */
       agreed: boolean | null
       reason?: string
-      usage?: DryUsage
+      usage?: DryUsage | undefined
     }
 
 /** The most events of one call of `askAgain`. */

@@ -111,6 +111,13 @@ export class WorkingMemory {
     return { events: rows.map(({ event }) => event), first, more: this.#rows.hasBefore(first) }
   }
 
+  /** The places of the context's events up to this one, as ranges: what a turn on it would see. */
+  placesUpTo(last: number): [number, number][] {
+    const seqs = this.#count <= this.#seqs.length ? this.#seqs : this.#rows.seqs()
+    const seen = new Set([...seqs.filter((seq) => seq <= last).slice(-this.#limit), last])
+    return toRanges([...seen].sort((one, other) => one - other))
+  }
+
   /** Copies the context for one turn, isolated from later events; it reads the time from `now`. */
   view(claimed: readonly Claimed[], now: () => number): Seen {
     const whole = this.#count <= this.#seqs.length

@@ -9,6 +9,7 @@ import { Certificates } from './certificates.ts'
 import { Windows, ReflexContexts } from './reflex-context.ts'
 import { permit } from '../../agent/permit.ts'
 import { Recordings } from './recordings.ts'
+import { Judgements } from '../learning/judgements.ts'
 import { Proving } from './shadow.ts'
 import { ReflexSync } from './sync.ts'
 import { Teachers } from './teachers.ts'
@@ -33,6 +34,7 @@ export function composeReflexes(parts: Ground) {
     teachers,
     certificates,
     proving,
+    judgements: new Judgements({ ...parts, certificates, toolbox }),
     windows: new Windows(database),
     recordings: new Recordings({ ...parts, toolbox, owned }),
     owned,

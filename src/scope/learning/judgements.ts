@@ -1,0 +1,102 @@
+import type { Action } from '../../contract/action.ts'
+import type { EntryHead } from '../../contract/log-entry.ts'
+import type { Decision, ReflexVersion } from '../../contract/reflex.ts'
+import type { AuditEntry, JudgedBy } from '../../contract/reports/audit.ts'
+import type { Risk } from '../../contract/reports/certificate.ts'
+import type { Toolbox } from '../../agent/toolbox.ts'
+import { agreedIn } from '../../reflexes/agreement.ts'
+import { riskOf } from '../../reflexes/promotion.ts'
+import type { Unit } from '../storage/unit.ts'
+import type { Ground } from '../storage/wiring.ts'
+import type { Certificates } from '../reflexes/certificates.ts'
+
+/** An act of a reflex. `log_seq`: its entry `reflex-fired`. */
+export type OwnAct = { event_type: string; seq: number; own: Action; log_seq: number }
+type Verdict = {
+  head: EntryHead
+  judged_by: JudgedBy
+  by: string | null
+  decided: Decision | null
+  agreed: boolean | null
+  reason?: string
+  usage?: Extract<AuditEntry, { kind: 'reflex-audited' }>['usage']
+}
+type Parts = Pick<Ground, 'log' | 'database' | 'settings' | 'jobs'> & { certificates: Certificates; toolbox: Toolbox }
+
+/** The state key of the places in the log since which audits of a version disagree. */
+const SINCE = 'disagreed_since'
+
+/**
+ * Logs judgements of the slow path and of people about acts of reflexes, for their certificates.
+ * An alarm sends the event type back to shadow mode and has the Learner learn again.
+ */
+export class Judgements {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** True if the version acts by proof on such an event. */
+  isProven(version: Pick<ReflexVersion, 'id' | 'version'>, { event_type, own }: Pick<OwnAct, 'event_type' | 'own'>): boolean {
+    const certificate = this.#parts.certificates.of(version)
+    if (!certificate || certificate.lapsed) return false
+    const risk = this.#riskOf(own)
+    const known = certificate.strata.some((one) => one.event_type === event_type)
+    const type = known ? event_type : '*'
+    return certificate.strata.some((one) => one.state === 'proven' && one.event_type === type && one.risk === risk)
+  }
+
+  /** Compares an act with the slow path's decision in a dry turn; null if it has none. */
+  audited(unit: Unit, version: ReflexVersion, { decided, ...given }: OwnAct & Pick<Verdict, 'head' | 'decided' | 'usage'>): void {
+    const { keyOf } = this.#parts.toolbox
+    const agreed = decided && agreedIn({ version, action: given.own, decision: decided, seen: new Map() }, keyOf).agreed
+    this.judged(unit, version, { ...given, judged_by: 'audit', by: null, decided, agreed })
+  }
+
+  judged(unit: Unit, version: ReflexVersion, { event_type, seq, own, log_seq, head, ...verdict }: OwnAct & Verdict): void {
+    const { log, certificates } = this.#parts
+    const { id: reflex_id, version: number } = version
+    const { decided, agreed } = verdict
+    const shown = log.clean({ own, decided }, head.trace_id) as Pick<Verdict, 'decided'> & { own: Action }
+    unit.log({ ...head, kind: 'reflex-audited', reflex_id, version: number, event_type, ...verdict, ...shown })
+    if (agreed === null) return
+    const since = this.#since(unit, version, { agreed, log_seq })
+    const changes = certificates.observe(unit, version, { kind: 'audited', event_type, risk: this.#riskOf(own), agreed, seq, head })
+    if (changes.some(({ kind }) => kind === 'drifted')) this.learnAgain(unit, version, since)
+  }
+
+  /** Has the Learner replace what a version decided since a place in the log. */
+  learnAgain(unit: Unit, { id, version }: Pick<ReflexVersion, 'id' | 'version'>, since_seq: number): void {
+    const { settings, jobs } = this.#parts
+    if (settings().learning.mode === 'off') return
+    jobs.add(unit, { kind: 'learn-again', key: `${id}@${version}:${since_seq}`, payload: { id, version, since_seq } })
+  }
+
+  /** The place of the first disagreement since the last hundred that agreed. */
+  #since(unit: Unit, { id, version }: ReflexVersion, { agreed, log_seq }: { agreed: boolean; log_seq: number }): number {
+    const all = this.#parts.database.read<Record<string, { seq: number; agreed: number }>>(SINCE, {})
+    const name = `${id}@${version}`
+    const known = all[name]
+    if (agreed && !known) return log_seq
+    if (agreed && known && known.agreed >= MOST_AGREED) {
+      const { [name]: _gone, ...rest } = all
+      unit.write(SINCE, rest)
+      return log_seq
+    }
+    const since = { seq: known?.seq ?? log_seq, agreed: agreed ? (known?.agreed ?? 0) + 1 : 0 }
+    unit.write(SINCE, { ...all, [name]: since })
+    return since.seq
+  }
+
+  #riskOf(action: Action): Risk {
+    const { toolbox } = this.#parts
+    if (action.action_type !== 'call_tool') return riskOf(action, { keyed: false, undoable: false })
+    const keyed = toolbox.keyOf(action.tool, action.args)?.idempotence_key != null
+    const undoable = Object.values(toolbox.all).some(({ undoes }) => undoes?.tool === action.tool)
+    return riskOf(action, { keyed, undoable })
+  }
+}
+
+/** Agreements in a row after which an earlier disagreement was an exception. */
+const MOST_AGREED = 100

@@ -1,0 +1,36 @@
+import type { Certificate, Teacher } from '../../src/contract/reports/certificate.ts'
+import type { ReflexVersion } from '../../src/contract/reflex.ts'
+import { openCertificate, proceed } from '../../src/proof/certificate.ts'
+import { evict, inObject, stubOf } from './scopes.ts'
+
+/** The slow path of the agent `test-agent` while it calls no model. */
+const teacher: Teacher = { by: 'model', agent_version: 'test-agent', model: 'none', prompt_hash: '', tools_hash: '', settings_revision: 0 }
+
+type Where = { event_type?: string; risk?: Certificate['strata'][number]['risk'] }
+
+/** A certificate whose stratum is proven by as many agreements as it takes. */
+export function provenCertificate(version: ReflexVersion, { event_type = 'test.note', risk = 'inside' }: Where = {}): Certificate {
+  let certificate = openCertificate(
+    { kind: 'reflex', id: version.id, version: String(version.version), hash: version.hash },
+    { teacher, at: Date.now() },
+  )
+  for (let seq = 1; certificate.bound === null; seq += 1)
+    ({ certificate } = proceed(certificate, { kind: 'compared', event_type, risk, agreed: true, seq, at: certificate.issued_at, teacher }))
+  return certificate
+}
+
+/** Gives a scope the certificate of a version, as if it had been compared there. */
+export async function certify(scope: string, version: ReflexVersion, where: Where = {}): Promise<void> {
+  const certificate = provenCertificate(version, where)
+  await inObject(stubOf(scope), ({ storage: { sql } }) => {
+    const insert = 'INSERT OR REPLACE INTO certificates (reflex_id, version, certificate, issued_at) VALUES (?, ?, ?, ?)'
+    sql.exec(insert, version.id, version.version, JSON.stringify(certificate), certificate.issued_at)
+  })
+  await evict(stubOf(scope))
+}
+
+export const certificateOf = (scope: string, { id, version }: Pick<ReflexVersion, 'id' | 'version'>): Promise<Certificate> =>
+  inObject(stubOf(scope), ({ storage: { sql } }) => {
+    const found = sql.exec<{ certificate: string }>('SELECT certificate FROM certificates WHERE reflex_id = ? AND version = ?', id, version)
+    return JSON.parse(found.one().certificate) as Certificate
+  })

@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest'
+import type { Settings } from '../../../../src/contract/settings/settings.ts'
+import { certificateOf, certify } from '../../../support/certificates.ts'
+import { type Place, live } from '../../../support/crash-at-write.ts'
+import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
+import { entriesOf, freshScope, inObject, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
+import { ask, behaviours, providers } from '../../../support/test-agents.ts'
+
+type Learning = Partial<Settings['learning']>
+const IGNORES = `return { action_type: 'ignore', reason: 'noise' }`
+
+/** A scope in which a reflex acts by proof, and each of its decisions is audited. */
+async function audited(body: string, { risk = 'inside' as const, ...learning }: Learning & { risk?: 'inside' | 'outside' } = {}) {
+  const scope = freshScope()
+  const version = await write(body, { scope })
+  const settings = { reflexes: [{ id: version.id }], learning: { mode: 'auto' as const, audit_share: 1, ...learning } }
+  expect(await stubOf(scope).configure(settings, 'ops', 'key-of-ops')).toMatchObject({ ok: true })
+  await certify(scope, version, { risk })
+  return { scope, version }
+}
+
+const audits = (scope: string) => entriesOf(stubOf(scope), 'reflex-audited')
+const jobsOf = (scope: string) => inObject(stubOf(scope), ({ storage: { sql } }) => sql.exec('SELECT kind FROM jobs').toArray())
+const untilAudited = (scope: string, count: number) =>
+  until(async () => (await audits(scope)).length === count && (await jobsOf(scope)).length === 0, `${count} audits ended`)
+
+describe('an audit of a proven reflex', () => {
+  test('repeats its decision by the slow path, which does nothing, and counts that they agree', async () => {
+    const { scope, version } = await audited(calls('act_once'), { risk: 'outside' })
+    behaviours.set(scope, async (context, deps) => ({ did: await deps.call('act_once', { text: textOf(context.events.at(-1) as never) }) }))
+    const event = note(scope, 'n0')
+    await sendAndSettle(stubOf(scope), event)
+    await untilAudited(scope, 1)
+    expect(did(scope)).toEqual(['n0'])
+    expect(await audits(scope)).toMatchObject([
+      {
+        trace_id: event.meta.trace_id,
+        reflex_id: version.id,
+        judged_by: 'audit',
+        by: null,
+        own: { action_type: 'call_tool', args: { text: 'n0' } },
+        decided: { by: 'turn', acts: [{ act: 'call_tool', tool: 'act_once' }] },
+        agreed: true,
+        usage: { model_calls: 0 },
+      },
+    ])
+    expect((await certificateOf(scope, version)).strata).toMatchObject([{ state: 'proven', audits: { audits: 1, disagreed: 0 } }])
+    expect((await stubOf(scope).state()).counters).toMatchObject({ turns: 0, reflex_actions: 1 })
+  })
+
+  test('catches a slow path that changes its mind within 200 audits, and has it learned again', async () => {
+    const { scope, version } = await audited(IGNORES)
+    behaviours.set(scope, async () => null)
+    await sendAndSettle(stubOf(scope), ...notes(scope, 150))
+    await untilAudited(scope, 150)
+    expect((await certificateOf(scope, version)).strata).toMatchObject([{ state: 'proven', audits: { audits: 150, disagreed: 0 } }])
+    behaviours.set(scope, async (_, deps) => (deps.reply('I do care now'), null))
+    const changed = Array.from({ length: 200 }, (_, index) => note(scope, `later ${index}`))
+    await sendAndSettle(stubOf(scope), ...changed)
+    await until(async () => (await entriesOf(stubOf(scope), 'certificate-changed')).length > 0, 'the alarm')
+    await until(async () => (await jobsOf(scope)).length === 0, 'the other audits are dropped')
+    const after = (await audits(scope)).slice(150)
+    expect(after.every(({ agreed }) => agreed === false)).toBe(true)
+    expect(after.length).toBeLessThan(20)
+    expect(await entriesOf(stubOf(scope), 'certificate-changed')).toMatchObject([{ change: 'drifted', event_type: 'test.note' }])
+    expect((await certificateOf(scope, version)).strata).toMatchObject([{ state: 'open', drifts: 1 }])
+  })
+
+  test('sees the notes and the context as they were before the reflex acted', async () => {
+    const { scope } = await audited(`return { action_type: 'set_scratch', key: 'last', value: context.event.text, consume: true }`)
+    const saw: unknown[] = []
+    behaviours.set(scope, async (context) => {
+      saw.push({ texts: context.events.map(textOf), scratch: { ...context.scratch } })
+      context.scratch['last'] = textOf(context.events.at(-1) as never)
+      return null
+    })
+    await sendAndSettle(stubOf(scope), ...notes(scope, 2))
+    await untilAudited(scope, 2)
+    expect(saw).toEqual([
+      { texts: ['n0'], scratch: {} },
+      { texts: ['n1'], scratch: { last: 'n0' } },
+    ])
+    expect((await audits(scope)).map(({ agreed }) => agreed)).toEqual([true, true])
+    expect((await stubOf(scope).context(10)).scratch).toEqual({ last: 'n1' })
+  })
+
+  test('is drawn by a hash of the event, in the share of the setting', async () => {
+    const { scope } = await audited(IGNORES, { audit_share: 0.1 })
+    const events = Array.from({ length: 400 }, (_, index) => note(scope, 'n', { id: `drawn-${index}` }))
+    await sendAndSettle(stubOf(scope), ...events)
+    await until(async () => (await jobsOf(scope)).length === 0, 'all ended')
+    const count = (await audits(scope)).length
+    expect(count).toBeGreaterThan(15)
+    expect(count).toBeLessThan(75)
+  })
+
+  test('is not made of a reflex without a proof, or of an action that cannot be compared', async () => {
+    const { scope } = await audited(`return { action_type: 'escalate', reason: 'urgent' }`)
+    const { id } = await write(IGNORES)
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops', 'key-of-ops')
+    await sendAndSettle(stubOf(scope), note(scope, 'b'))
+    expect(await audits(scope)).toEqual([])
+  })
+
+  test('waits for the model, and ends once it answers', async () => {
+    const { scope } = await audited(IGNORES)
+    const prompt = `audit ${scope}`
+    behaviours.set(scope, async (_, deps) => (await ask(deps, prompt), null))
+    providers.set(prompt, () => Object.assign(new Error('busy'), { name: 'AI_APICallError', statusCode: 503 }))
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    await until(async () => (await stubOf(scope).state()).waiting_for_model !== null, 'the model is away')
+    expect(await audits(scope)).toEqual([])
+    providers.delete(prompt)
+    await stubOf(scope).configure({ retry: { backoff_ms: 100 } }, 'someone')
+    await inObject(stubOf(scope), ({ storage: { sql } }) => void sql.exec('UPDATE jobs SET due_at = 0'))
+    await until(async () => (await stubOf(scope).poke(), (await audits(scope)).length === 1), 'the audit ended')
+    expect(await audits(scope)).toMatchObject([{ agreed: true, usage: { model_calls: 1 } }])
+    expect((await stubOf(scope).state()).waiting_for_model).toBeNull()
+  })
+
+  test('of a slow path that fails or cannot be asked counts neither way', async () => {
+    const { scope, version } = await audited(IGNORES)
+    behaviours.set(scope, async (context, deps) => {
+      if (textOf(context.events.at(-1) as never) === 'n0') throw new Error('it broke')
+      return deps.env.SCOPE
+    })
+    await sendAndSettle(stubOf(scope), ...notes(scope, 2))
+    await untilAudited(scope, 2)
+    expect(await audits(scope)).toMatchObject([
+      { agreed: null, decided: null },
+      { agreed: null, decided: null },
+    ])
+    expect((await entriesOf(stubOf(scope), 'dry-turn-ended')).map(({ status }) => status)).toEqual(['failed', 'unanswerable'])
+    expect((await certificateOf(scope, version)).strata).toMatchObject([{ audits: { audits: 0 } }])
+  })
+
+  test('survives a death at each of its writes: it is asked again, and counted once', async () => {
+    const scenario = async (place: Place | null) => {
+      const { scope, version } = await audited(IGNORES)
+      behaviours.set(scope, async (_, deps) => (await ask(deps, 'hello'), null))
+      const life = await live(scope, place)
+      await send(stubOf(scope), note(scope, 'a', { id: 'the-event' })).catch(() => {})
+      await until(async () => !place || life.buried || (await audits(scope).catch(() => [])).length === 1, 'it died or ended')
+      life.over = true
+      // A sender without an answer sends again.
+      await until(() => send(stubOf(scope), note(scope, 'a', { id: 'the-event' })).catch(() => null), 'it is accepted')
+      await until(async () => (await stubOf(scope).poke(), (await audits(scope).catch(() => [])).length > 0), 'the audit ended')
+      expect(await audits(scope)).toMatchObject([{ agreed: true }])
+      expect(await jobsOf(scope)).toEqual([])
+      expect((await certificateOf(scope, version)).strata).toMatchObject([{ audits: { audits: 1, disagreed: 0 } }])
+      return life.writes
+    }
+    const writes = await scenario(null)
+    expect(writes).toBeGreaterThan(2)
+    for (let at = 1; at <= writes; at += 1) for (const side of ['before', 'after'] as const) await scenario({ at, side })
+  })
+})
