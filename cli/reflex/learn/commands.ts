@@ -1,16 +1,17 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Candidate, Learned } from '../../../src/learning/skills/learn.ts'
 import { factsOf, type Tools } from '../../../src/tools/tool-facts.ts'
 import type { Recording } from '../../../src/replay/recording.ts'
-import { CliError, UsageError } from '../../lib/cli-error.ts'
+import { UsageError } from '../../lib/cli-error.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
 import { written } from '../table.ts'
 import { jsonObject } from '../values.ts'
+import { addLearnReflexes, recordingsIn } from './files.ts'
 
 const LEARN_HELP = `
 Each file is a trace as "reflex trace export" writes it. A sequence of calls that many turns repeat
@@ -25,9 +26,8 @@ Example:
 type Options = { tools?: string; role: string[]; owner: string; parser?: string; output?: string; seed: string }
 
 export function addLearn(program: Command): void {
-  program
-    .command('learn')
-    .description('Learn from what was recorded')
+  const learn = program.command('learn').description('Learn from what was recorded')
+  learn
     .command('skills <files...>')
     .description('Find the sequences of calls that turns repeat, and write them as skills; exit with 1 if none passes its tests')
     .option('--tools <json>', 'facts about the tools; @file or a path reads a file')
@@ -38,20 +38,15 @@ export function addLearn(program: Command): void {
     .option('--output <folder>', 'the folder for the manifests')
     .addHelpText('after', LEARN_HELP)
     .action(handler(learnFrom))
+  addLearnReflexes(learn)
 }
 
 async function learnFrom({ print }: Session, files: string[], { tools, role, owner, parser, output, seed }: Options): Promise<Outcome> {
-  const [{ openRecordings }, { tracesOf }, { learnSkills }] = await Promise.all([
-    import('../../../src/replay/recording.ts'),
-    import('../../../src/learning/skills/from-recording.ts'),
+  const [recordings, { tracesOf }, { learnSkills }] = await Promise.all([
+    recordingsIn(files),
+    import('../../../src/learning/episodes/recordings.ts'),
     import('../../../src/learning/skills/learn.ts'),
   ])
-  const recordings: Recording[] = []
-  for (const file of files) {
-    const opened = await openRecordings(readFileSync(file, 'utf8'))
-    if (!opened.ok) throw new CliError(`${file}: ${opened.detail}`)
-    recordings.push(...opened.recordings)
-  }
   const learned = await learnSkills(recordings.flatMap(tracesOf), {
     tools: toolsOf(recordings, tools),
     owner,

@@ -9,6 +9,20 @@ import type { Saw } from '../episode.ts'
 
 /** An event, its place in the inbox, and the context that a reflex would get for it. */
 export type Perceived = { seq: number; event: Event; saw: Saw | null; unknown: string | null }
+/** The contexts of events, as a reader of entries needs them. */
+export type ContextsOf = {
+  /** Takes the events of a page, before its entries and after those of the page before. */
+  receive(events: readonly { seq: number; event: Event }[]): void
+  /** `claimed`: the scope's events are claimed from outside, so they join no context. */
+  feed(entry: LogEntry, of: { claimed: boolean; agent: string }): void
+  /** Nothing is known of what was before this entry, since the log has a gap. */
+  lost(entry: LogEntry): void
+  forget(ended: Iterable<string>): void
+  eventOf(id: string): Event | undefined
+  of(id: string): Perceived | undefined
+  at(seq: number): Perceived | undefined
+}
+
 /** The first entry that is read, and the time from which nothing is missing. */
 export type Start = { seq: number; at: number }
 
@@ -23,7 +37,7 @@ const UNKNOWN = {
  * what the scope held, its notes, and its counts. A reflex that does not exist yet has no recent
  * actions.
  */
-export class Contexts {
+export class Contexts implements ContextsOf {
   readonly #held = nothingHeld()
   readonly #windows = new WindowCounter()
   #start: Start
@@ -40,7 +54,6 @@ export class Contexts {
     this.#known = start.seq <= 1
   }
 
-  /** Takes the events of a page, before its entries and after those of the page before. */
   receive(events: readonly { seq: number; event: Event }[]): void {
     for (const [seq, event] of this.#events) {
       if (this.#held.seqs.has(seq) || this.#open.has(event.id)) continue
@@ -54,13 +67,11 @@ export class Contexts {
     }
   }
 
-  /** Nothing is known of what was before this entry, since the log has a gap. */
   lost({ seq, at }: LogEntry): void {
     this.#start = { seq, at: Date.parse(at) }
     this.#known = false
   }
 
-  /** `claimed`: the scope's events are claimed from outside, so they join no context. */
   feed(entry: LogEntry, { claimed, agent }: { claimed: boolean; agent: string }): void {
     this.#agent = agent
     const [id = ''] = entry.event_ids

@@ -20,7 +20,9 @@ export type Decided = Pick<Episode, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'o
   acts: Placed[]
   approvals: string[]
   blackboard?: JsonFields
-  /** Why nothing is learned from it. */
+  /** True if its entries are all there. */
+  whole: boolean
+  /** Why no reflex can be learned from it. */
   unusable: string | null
 }
 
@@ -60,6 +62,8 @@ export function skillRun(end: SkillEntry, inputs: unknown): EpisodeAct {
   }
 }
 
+export const NOT_KEPT = 'the entries of its acts are not kept'
+
 /** Why the acts are not those that the turn's end lists; null if they are. */
 export function actsMissing({ acts: listed }: Of<'turn-ended'>, acts: readonly Placed[]): string | null {
   if (listed.some((act) => act.act === 'set_scratch' && act.value === undefined))
@@ -69,7 +73,7 @@ export function actsMissing({ acts: listed }: Of<'turn-ended'>, acts: readonly P
   const has = (act: (typeof listed)[number]['act']) => listed.filter((one) => one.act === act).length
   if (has('emit_event') > count('emit')) return 'it sent an event to another scope, whose content is not in this log'
   const is_whole = has('call_tool') <= count('tool') && has('reply') <= count('reply') && has('run_skill') <= count('skill')
-  return is_whole ? null : 'the entries of its acts are not kept'
+  return is_whole ? null : NOT_KEPT
 }
 
 /**

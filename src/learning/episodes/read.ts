@@ -1,5 +1,6 @@
 import type { RangeRecording, ScopeApi } from '../../contract/scope-api.ts'
 import type { Episode } from '../episode.ts'
+import { Contexts } from './contexts.ts'
 import { EpisodeReader, type LogPage, type Skipped } from './reader.ts'
 
 /** Where a scope's log is read, by pages as of `ScopeApi.recording`. */
@@ -83,7 +84,7 @@ async function begin(source: EpisodeSource, after_seq: number): Promise<Reading>
   const [first] = page.entries
   const is_gap = first !== undefined && first.seq > lead.after + 1
   const start = { seq: first?.seq ?? 1, at: is_gap || lead.at === 0 ? Date.parse(first?.at ?? '') : lead.at }
-  const reader = new EpisodeReader(start)
+  const reader = new EpisodeReader(new Contexts(start))
   reader.receive(page)
   return { reader, from: after_seq, rest: [...page.entries], next: page.next, watermark: after_seq }
 }

@@ -6,7 +6,7 @@ import type { Basis } from '../../replay/recording.ts'
 import { placesIn } from '../../traces/ranges.ts'
 import type { Episode, EpisodeAct, Place } from '../episode.ts'
 import { attributed, decisionOf, ownFields } from './attribute.ts'
-import { Contexts, type Perceived, type Start } from './contexts.ts'
+import type { ContextsOf, Perceived } from './contexts.ts'
 import { textIn, type Decided, type SkillEntry } from './decided.ts'
 import { Turns } from './turns.ts'
 
@@ -21,7 +21,7 @@ const MOST_ASKED = 1000
  * that are open, the context, and the counts of the last ten minutes.
  */
 export class EpisodeReader {
-  readonly #contexts: Contexts
+  readonly #contexts: ContextsOf
   readonly #turns = new Turns()
   readonly #bases = new Map<string, Basis>()
   readonly #asked = new Map<string, Episode>()
@@ -30,8 +30,8 @@ export class EpisodeReader {
   #now: Basis | null = null
   #last = 0
 
-  constructor(start: Start) {
-    this.#contexts = new Contexts(start)
+  constructor(contexts: ContextsOf) {
+    this.#contexts = contexts
   }
 
   receive({ events, parts, agent, settings }: LogPage): void {

@@ -5,6 +5,7 @@ import {
   fieldsOf,
   DONE,
   inputsOf,
+  NOT_KEPT,
   notesOf,
   replyAct,
   skillRun,
@@ -104,13 +105,15 @@ export class Turns {
     for (const [act, inputs] of known.inputs) act.input = inputsOf(listed, act.name, inputs)
     known.acts.push(...notesOf(entry))
     const ended = open === undefined ? 'its turn began before what is kept or read' : null
+    const missing = is_ok ? actsMissing(entry, known.acts) : null
     const from_outside = BY_ITSELF.has(status) ? null : `its turn ended as ${status}`
     return [
       {
         ...decided(known, entry),
         usage: { model_calls, tokens: input_tokens + output_tokens, cost_usd: cost_usd ?? 0, duration_ms: duration_ms ?? 0 },
         outcome: is_ok ? 'ok' : 'failed',
-        unusable: ended ?? from_outside ?? (is_ok ? actsMissing(entry, known.acts) : null),
+        whole: ended === null && missing !== NOT_KEPT,
+        unusable: ended ?? from_outside ?? missing,
       },
     ]
   }
@@ -130,7 +133,7 @@ export class Turns {
     const known = open ?? opened({ by: 'pull', agent: '', basis: undefined, ids: [id], places: [] })
     for (const [act, inputs] of known.inputs) act.input = inputsOf([], act.name, inputs)
     const unusable = known.acts.length > 0 ? null : 'a consumer outside decided, and used no tool of the scope in the trace of the event'
-    return [{ ...decided(known, entry), usage: NOTHING, outcome: 'ok', unusable }]
+    return [{ ...decided(known, entry), usage: NOTHING, outcome: 'ok', whole: unusable === null, unusable }]
   }
 
   /** A call in the trace of claimed events: its consumer's, if there is one such event. */
@@ -218,7 +221,10 @@ const NOTHING: Decided['usage'] = { model_calls: 0, tokens: 0, cost_usd: 0, dura
 
 const opened = (head: Open['head']): Open => ({ head, acts: [], models: new Set(), proposed: new Map(), inputs: new Map(), approvals: [] })
 
-function decided({ head, acts, models, approvals, blackboard }: Open, entry: LogEntry): Omit<Decided, 'usage' | 'outcome' | 'unusable'> {
+function decided(
+  { head, acts, models, approvals, blackboard }: Open,
+  entry: LogEntry,
+): Omit<Decided, 'usage' | 'outcome' | 'whole' | 'unusable'> {
   return {
     ...head,
     trace_id: entry.trace_id,

@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { main } from '../../../../cli/reflex/main.ts'
-import { tracesOf } from '../../../../src/learning/skills/from-recording.ts'
+import type { LogEntry } from '../../../../src/contract/log-entry.ts'
+import { tracesOf } from '../../../../src/learning/episodes/recordings.ts'
 import { learnSkills, type Learned } from '../../../../src/learning/skills/learn.ts'
+import { sampleWith } from '../../../../src/reflexes/reflex-context.ts'
 import { openRecordings, seal, type Recording } from '../../../../src/replay/recording.ts'
 import { checkManifest } from '../../../../src/skills/check.ts'
 import { parseManifest } from '../../../../src/skills/manifest/manifest.ts'
@@ -126,5 +128,62 @@ describe('reflex learn skills', () => {
     const files = await Promise.all(times(3, recorded))
     expect(await main(['learn', 'skills', ...files])).toBe(1)
     expect(printed.join('')).toMatch(/3 turns read, 0 skills found, 1 sequence rejected[^]*3 successful turns contain it: at least 5 must/)
+  })
+})
+
+describe('reflex learn reflexes', () => {
+  let folder = ''
+  const printed: string[] = []
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'reflex-learn-'))
+    printed.length = 0
+    vi.spyOn(process.stdout, 'write').mockImplementation((text) => printed.push(String(text)) > 0)
+  })
+  afterEach(() => {
+    vi.restoreAllMocks()
+    process.exitCode = undefined
+    rmSync(folder, { recursive: true })
+  })
+
+  /** A copy of a recorded turn that calls one tool, or none, with the context of its event. */
+  async function recorded(n: number, { acts, shown = true }: { acts: boolean; shown?: boolean }): Promise<string> {
+    const { sha256: _sha256, ...recording } = await golden('turn-tools')
+    const isLeftOut = (tool: string) => !acts || tool === 'act_once'
+    const entries = recording.entries.flatMap((entry): LogEntry[] => {
+      if ((entry.kind === 'effect-started' || entry.kind === 'effect-ended') && isLeftOut(entry.tool)) return []
+      if (entry.kind !== 'turn-ended') return [entry]
+      return [{ ...entry, acts: entry.acts.filter((act) => act.act === 'call_tool' && !isLeftOut(act.tool)) }]
+    })
+    const [id, own] = [recording.events[0]?.event.id ?? '', `e${String(n).padStart(4, '0')}`]
+    const said = acts ? `please open door-${n}` : `just saying ${n}`
+    const event = { ...recording.events[0]?.event, source: `user:${n % 7}` }
+    const contexts = shown ? { [id]: sampleWith(event) } : {}
+    const text = JSON.stringify({ ...recording, entries, contexts, events: [{ seq: 1, event }] })
+      .replaceAll('"one"', `"door-${n}"`)
+      .replaceAll('"hi"', JSON.stringify(said))
+      .replaceAll(id, own)
+      .replaceAll(recording.trace_id, `${n}`.padStart(32, '0'))
+    const file = join(folder, `${n}.json`)
+    writeFileSync(file, JSON.stringify(await seal(JSON.parse(text) as Recording)))
+    return file
+  }
+
+  test('writes the code of the decisions that exported traces repeat', async () => {
+    const files = await Promise.all(times(180, (n) => recorded(n, { acts: n % 2 === 0 })))
+    const output = join(folder, 'learned')
+    expect(await main(['--json', 'learn', 'reflexes', ...files, '--output', output])).toBe(0)
+    const learned = JSON.parse(printed.join('')) as { reflexes: { decision: string; code: string; evidence: { traces: string[] } }[] }
+    const acting = learned.reflexes.find(({ decision }) => decision.startsWith('tool act'))
+    expect(acting?.code).toContain("tool: 'act'")
+    expect(acting?.evidence.traces).toHaveLength(90)
+    expect(readdirSync(output)).toHaveLength(learned.reflexes.length)
+  })
+
+  test('counts the decisions that it cannot use, with reasons, and exits with 1 if nothing was learned', async () => {
+    const files = await Promise.all(times(5, (n) => recorded(n, { acts: true, shown: n > 1 })))
+    expect(await main(['learn', 'reflexes', ...files])).toBe(1)
+    expect(printed.join('')).toMatch(
+      /3 decisions read, 0 reflexes found[^]*2 decisions skipped: the export does not have the context of its event[^]*at least 40 decisions are needed/,
+    )
   })
 })
