@@ -1,9 +1,7 @@
-import type { Action } from '../../src/contract/action.ts'
 import type { EpisodeAct, Saw } from '../../src/learning/episode.ts'
 import type { Learned } from '../../src/learning/reflexes/learn.ts'
-import { offersOf } from '../../src/learning/run/policy.ts'
+import { actsOfAction, offersOf } from '../../src/learning/run/policy.ts'
 import type { LearnedReflex } from '../../src/learning/reflexes/write.ts'
-import type { JsonFields } from '../../src/base/json.ts'
 import { countAudit, emptyCusum } from '../../src/proof/drift.ts'
 import { type Bar, barFor } from '../../src/proof/sprt.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
@@ -48,16 +46,10 @@ export function fire(sandbox: Sandbox, { reflexes }: Bundle, saw: Saw, times: nu
   for (const { reflex, program } of reflexes) {
     const { action, reason, error, duration_us } = runReflex(sandbox, program, { ...sampleContext, ...saw })
     times.push(duration_us)
-    if (action !== null) return { acts: actsOf(action), id: reflex.id }
+    if (action !== null) return { acts: actsOfAction(action), id: reflex.id }
     if (reason !== 'null') throw new Error(`a learned reflex ended in ${reason}: ${error}\n${program.code}`)
   }
   return null
-}
-
-function actsOf(action: Action): EpisodeAct[] {
-  if (action.action_type === 'ignore') return []
-  if (action.action_type !== 'call_tool') throw new Error(`no input teaches ${action.action_type}`)
-  return [{ kind: 'tool', name: action.tool, input: action.args as JsonFields, ok: true, cost_usd: 0, duration_ms: 0 }]
 }
 
 export const barOf = ({ stratum }: Pick<Bundle, 'stratum'>): Bar => barFor(stratum === NOTHING ? 'inside' : 'outside')

@@ -16,6 +16,10 @@ const fields = {
     ),
   min_support: z.int().min(1).max(100_000).describe('Minimum number of decisions behind a mined sequence, and behind a certificate.'),
   window: z.int().min(100).max(1_000_000).describe('Maximum number of decisions to learn from, the newest ones.'),
+  trusted_sources: z
+    .array(z.string().min(1).max(256))
+    .max(100)
+    .describe('Senders of events whose events may be the whole support of what is learned. Of any other sender, they may be a third.'),
   audit_share: z
     .number()
     .min(0)
@@ -37,12 +41,20 @@ export const learningPatch = z
     min_agreement: fields.min_agreement.nullable().optional(),
     min_support: fields.min_support.nullable().optional(),
     window: fields.window.nullable().optional(),
+    trusted_sources: fields.trusted_sources.nullable().optional(),
     audit_share: fields.audit_share.nullable().optional(),
   })
   .describe('How reflexes and skills are learned from decisions. Omitted fields stay unchanged.')
 export type LearningPatch = z.infer<typeof learningPatch>
 
-export const defaultLearning: LearningSettings = { mode: 'off', min_agreement: 0.95, min_support: 5, window: 10_000, audit_share: 0.02 }
+export const defaultLearning: LearningSettings = {
+  mode: 'off',
+  min_agreement: 0.95,
+  min_support: 5,
+  window: 10_000,
+  trusted_sources: [],
+  audit_share: 0.02,
+}
 
 type Layer = { learning?: LearningPatch | null | undefined }
 

@@ -124,7 +124,7 @@ const fields = {
   learning: setting(
     learningSettings,
     'How reflexes and skills are learned from decisions. A patch changes only the fields it contains. See docs/learning.md.',
-    { mode: 'auto', min_agreement: 0.95, min_support: 5, window: 10_000, audit_share: 0.02 },
+    { mode: 'auto', min_agreement: 0.95, min_support: 5, window: 10_000, trusted_sources: [], audit_share: 0.02 },
   ),
   ...skillSettings,
   blackboard: setting(blackboard, "The initial blackboard of each turn: values for skills' expressions and templates.", {

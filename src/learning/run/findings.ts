@@ -1,7 +1,7 @@
 import type { LearnedVersion } from '../../contract/reports/learning/learner-api.ts'
 import type { Evidence, Place, Rejected, StoredCandidate } from '../../contract/reports/learning/runs.ts'
 import { wilsonLow } from '../../proof/binomial.ts'
-import type { Episode } from '../episode.ts'
+import type { Episode, EpisodeAct } from '../episode.ts'
 import type { Learned, Refusal } from '../reflexes/learn.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'
 import { offerRefusal, offersOf, stratumOf } from './policy.ts'
@@ -13,6 +13,9 @@ export type Find = {
   stratum: string
   forecast: number
 }
+
+/** An event that the slow path is asked about again, and its answers so far. */
+export type Ask = { id: string; answers: EpisodeAct[][] }
 
 /** A version that was registered, for later runs. */
 export type Registered = { id: string; version: number; stratum: string; forecast: number; run_id: string }

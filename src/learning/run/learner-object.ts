@@ -4,6 +4,7 @@ import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import type { LearnerApi, LearnStart } from '../../contract/reports/learning/learner-api.ts'
 import { learnKinds, MOST_WINDOW, type StartedRun } from '../../contract/reports/learning/runs.ts'
+import type { LearningSettings } from '../../contract/settings/learning.ts'
 import type { Env } from '../../env.ts'
 import { writeRun } from '../../store/learning/learn-runs.ts'
 import { storeOf } from '../../store/store.ts'
@@ -28,6 +29,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
   readonly #store: LearnerStore
   readonly #steps: RunSteps
   #reported_at = 0
+  #working: Promise<void> | null = null
 
   constructor(context: DurableObjectState, env: Env, history: History) {
     super(context, env)
@@ -36,24 +38,28 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
   }
 
   async start(request: LearnStart): Promise<StartedRun> {
+    // D1 must not miss how the run before it ended.
+    if (this.#store.run?.status !== 'running') await this.#report()
+    const { settings } = await this.env.SCOPE.getByName(request.scope).state()
     const { run } = this.#store
     if (run?.status === 'running') {
       await this.ctx.storage.setAlarm(Date.now())
       return { run_id: run.run_id, status: run.status, already_running: true }
     }
-    // D1 must not miss how the run before it ended.
-    if (this.#store.unreported) {
-      await this.#report()
-      return this.start(request)
-    }
-    const begun = newRun(request, Date.now())
+    const begun = newRun(request, settings.learning, Date.now())
     this.#store.unit(() => this.#store.write(begun))
     await this.ctx.storage.setAlarm(Date.now())
     await this.#report().catch((error: unknown) => warn({ message: 'failed to report a learning run; will retry', error }))
     return { run_id: begun.run_id, status: begun.status, already_running: false }
   }
 
+  /** One at a time: an alarm may be repeated while its handler still runs. */
   override async alarm(): Promise<void> {
+    this.#working ??= this.#work().finally(() => (this.#working = null))
+    await this.#working
+  }
+
+  async #work(): Promise<void> {
     const until = Date.now() + SLICE_MS
     await this.ctx.storage.setAlarm(Date.now() + SAFETY_MS)
     while (this.#store.run?.status === 'running' && Date.now() < until) {
@@ -99,14 +105,24 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     const { run, revision, unreported } = this.#store
     this.#reported_at = Date.now()
     if (!run || !unreported) return
-    const { trusted_sources: _trusted, drifted: _drifted, round: _round, begun: _begun, failures: _failures, asks: _asks, ...told } = run
+    const {
+      trusted_sources: _trusted,
+      drifted: _drifted,
+      round: _round,
+      begun: _begun,
+      failures: _failures,
+      asks: _asks,
+      settled: _settled,
+      changed: _changed,
+      ...told
+    } = run
     await writeRun(storeOf(this.env), told, revision)
     this.#store.reported(revision)
   }
 }
 
-function newRun({ scope, window = MOST_WINDOW, kinds = [...learnKinds], trusted_sources = [], ...of }: LearnStart, now: number): Run {
-  const { started_by, by, drifted = [] } = of
+function newRun({ scope, window, kinds = [...learnKinds], ...of }: LearnStart, settings: LearningSettings, now: number): Run {
+  const { started_by, by, drifted = [], trusted_sources = [] } = of
   return {
     run_id: uuidv7(),
     scope,
@@ -114,7 +130,7 @@ function newRun({ scope, window = MOST_WINDOW, kinds = [...learnKinds], trusted_
     started_by,
     by,
     kinds,
-    window,
+    window: Math.min(window ?? settings.window, MOST_WINDOW),
     progress: { phase: 'read', done: 0, of: null },
     episodes: { read: 0, used: 0, asked_again: 0, skipped: [], from: null, to: null },
     found: 0,
@@ -123,11 +139,13 @@ function newRun({ scope, window = MOST_WINDOW, kinds = [...learnKinds], trusted_
     ended_at: null,
     candidates: [],
     rejected: [],
-    trusted_sources,
+    trusted_sources: [...settings.trusted_sources, ...trusted_sources],
     drifted,
     round: 0,
     begun: 0,
     failures: 0,
     asks: [],
+    settled: 0,
+    changed: 0,
   }
 }

@@ -1,22 +1,17 @@
 import type { Env } from '../../env.ts'
-import { readEpisodes, scopeSource, type Reading } from '../episodes/read.ts'
+import { readEpisodes, scopeSource } from '../episodes/read.ts'
 import type { Batch } from './steps-of-run.ts'
 
-/** Episodes of one batch, which is written in one transaction. */
-const MOST = 250
+/** Their contexts are rebuilt at once, and others may call the learner between two batches. */
+const MOST = { most: 50, most_entries: 1000 } as const
 
-/** The decisions of a scope, from its log and from the archive. */
-export async function* recordedHistory(env: Env, { scope, after }: { scope: string; after: string | null }): AsyncGenerator<Batch> {
+/** The decisions that the log of a scope has, and its archive. */
+export async function* recordedHistory(env: Env, { scope, after }: { scope: string; after: number }): AsyncGenerator<Batch> {
   const source = scopeSource(env.SCOPE.getByName(scope))
-  const after_seq = Number(after ?? 0)
-  let reading: Reading | undefined
-  for (let more = true; more;) {
-    const read = await readEpisodes(source, { after_seq, most: MOST, reading })
-    yield {
-      episodes: read.episodes,
-      skipped: read.skipped.map(({ reason, count: n }) => ({ reason, n })),
-      watermark: String(read.watermark),
-    }
-    ;({ reading, more } = read)
+  let read = await readEpisodes(source, { ...MOST, after_seq: after })
+  yield read
+  while (read.more) {
+    read = await readEpisodes(source, { ...MOST, reading: read.reading })
+    yield read
   }
 }

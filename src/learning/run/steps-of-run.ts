@@ -1,31 +1,31 @@
 import type { LearnedVersion } from '../../contract/reports/learning/learner-api.ts'
 import type { Env } from '../../env.ts'
-import { reflexes } from '../../artifacts/kinds.ts'
-import { storeOf } from '../../store/store.ts'
 import type { Episode } from '../episode.ts'
-import { learnReflexesInSteps, type Learned } from '../reflexes/learn.ts'
-import type { Steps } from '../steps.ts'
-import { findingsOf, placeOf, type Registered } from './findings.ts'
-import { coverageOf, isWorthProof, nextAt, stratumOfAct } from './policy.ts'
+import { askAgain } from './asking.ts'
+import { findingsOf, placeOf } from './findings.ts'
+import { beginLearning, keyOf, type Learning, type Outcome } from './learning.ts'
+import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking } from './policy.ts'
 import type { LearnerStore, Run } from './store.ts'
 
-/** A part of a scope's history. `watermark`: where a reader that stops here begins again. */
-export type Batch = { episodes: Episode[]; skipped: { reason: string; n: number }[]; watermark: string }
+/** A part of a scope's history. `watermark`: a reader that stops here continues after it. */
+export type Batch = { episodes: Episode[]; skipped: { reason: string; count: number }[]; watermark: number }
 /** Reads the decisions of a scope after a watermark, oldest first. */
-export type History = (env: Env, of: { scope: string; after: string | null }) => AsyncIterable<Batch>
+export type History = (env: Env, of: { scope: string; after: number }) => AsyncIterable<Batch>
 
 /** Steps of the learner between two pauses, some 5 ms each. */
 const STEPS_AT_ONCE = 5
 /** Objects that learning may kill. */
 const MOST_BEGUN = 4
+/** Events that a run asks about again: each takes two dry turns. */
+const MOST_ASKS = 100
+const MOST_REGISTERED = 200
+const MOST_COVERS = 10
 
 type Parts = { env: Env; store: LearnerStore; history: History }
-/** The state of `learn`, in memory only. If the object dies, it begins again. */
-type Learning = { key: string; steps: Steps<Learned>; proved: Registered[]; taken_over: ReadonlyMap<string, number> }
 
 /**
- * The steps of a run: read → learn → register. Each writes its results in one transaction; until
- * then it may be repeated.
+ * The steps of a run: read → learn → ask → … → register. Each writes its results in one
+ * transaction; until then it may be repeated.
  */
 export class RunSteps {
   readonly #parts: Parts
@@ -42,13 +42,14 @@ export class RunSteps {
     const { phase } = run.progress
     if (phase === 'read') await this.#read(run)
     else if (phase === 'learn') await this.#learn(run)
+    else if (phase === 'ask') await this.#ask(run)
     else if (phase === 'register') await this.#register(run)
   }
 
   async #read(run: Run): Promise<void> {
     const { env, store, history } = this.#parts
     if (this.#reading?.run_id !== run.run_id) {
-      const batches = history(env, { scope: run.scope, after: store.get('position') ?? null })
+      const batches = history(env, { scope: run.scope, after: store.get('position') ?? 0 })
       this.#reading = { run_id: run.run_id, batches: batches[Symbol.asyncIterator]() }
     }
     const { value, done } = await this.#reading.batches.next().catch((error: unknown) => {
@@ -72,7 +73,7 @@ export class RunSteps {
     store.put('policy', { ...policy, decisions: policy.decisions + added })
     const read = run.episodes.read + added
     const sums = new Map(run.episodes.skipped.map(({ reason, n }) => [reason, n]))
-    for (const { reason, n } of skipped) sums.set(reason, (sums.get(reason) ?? 0) + n)
+    for (const { reason, count } of skipped) sums.set(reason, (sums.get(reason) ?? 0) + count)
     const all = [...sums].sort(([one], [other]) => (one < other ? -1 : 1)).map(([reason, n]) => ({ reason, n }))
     store.write({
       ...run,
@@ -83,52 +84,33 @@ export class RunSteps {
   }
 
   async #learn(run: Run): Promise<void> {
-    const learning = (this.#learning = this.#learning?.key === keyOf(run) ? this.#learning : await this.#begin(run))
-    if (learning === null) return
+    if (this.#learning?.key !== keyOf(run)) return this.#begin(run)
+    const { steps } = this.#learning
     for (let step = 0; step < STEPS_AT_ONCE; step += 1) {
-      const next = learning.steps.next()
+      const next = steps.next()
       if (!next.done) continue
+      this.#learned(run, next.value, this.#learning)
       this.#learning = null
-      return this.#learned(run, next.value, learning)
+      return
     }
   }
 
-  /** Null if learning has killed the object too often. */
-  async #begin(run: Run): Promise<Learning | null> {
+  async #begin(run: Run): Promise<void> {
     const { store } = this.#parts
     if (run.begun >= MOST_BEGUN) {
-      store.unit(() => store.write(ended(run, 'failed', `Learning stopped its object ${run.begun} times.`, Date.now())))
-      return null
+      const answer = `Learning stopped its object ${run.begun} times.`
+      return store.unit(() => store.write(ended(run, 'failed', answer, Date.now())))
     }
-    const begun = { ...run, begun: run.begun + 1 }
-    store.unit(() => store.write(begun))
-    const { proved, taken_over } = await this.#versions()
-    const episodes = store.newest(run.window)
-    const steps = learnReflexesInSteps(episodes, {
-      trusted: new Set(run.trusted_sources),
-      fair: ({ at }, act) => at > (taken_over.get(stratumOfAct(act)) ?? -Infinity),
-    })
-    return { key: keyOf(begun), steps, proved, taken_over }
+    store.unit(() => store.write({ ...run, begun: run.begun + 1 }))
+    this.#learning = await beginLearning(run, this.#parts)
   }
 
-  /** The versions of earlier runs that are being proved, and when others took over. */
-  async #versions(): Promise<Pick<Learning, 'proved' | 'taken_over'>> {
-    const { env, store } = this.#parts
-    const proved: Registered[] = []
-    const taken_over = new Map<string, number>()
-    for (const one of store.get('registered') ?? []) {
-      const versions = await reflexes.versions(storeOf(env), one.id)
-      const found = versions.find(({ version }) => version === one.version)
-      if (found?.state === 'shadow' && found.state_reason === null) proved.push(one)
-      if (found?.state === 'active') taken_over.set(one.stratum, Math.max(found.state_at, taken_over.get(one.stratum) ?? 0))
-    }
-    return { proved, taken_over }
-  }
-
-  #learned(run: Run, learned: Learned, { proved, taken_over }: Learning): void {
+  #learned(run: Run, { learned, forgotten }: Outcome, { proved, taken_over }: Learning): void {
     const { store } = this.#parts
     const policy = store.policy
-    const covers = [...policy.covers, coverageOf(learned)].slice(-10)
+    // Learning again in the same run replaces its own figure.
+    const before = run.round === 0 ? policy.covers : policy.covers.slice(0, -1)
+    const covers = [...before, coverageOf(learned)].slice(-MOST_COVERS)
     const worth = taken_over.size > 0 || isWorthProof(covers, learned.episodes.length)
     const { finds, rejected } = findingsOf(learned, { proved, worth })
     const [first, last] = [learned.episodes[0], learned.episodes.at(-1)]
@@ -138,10 +120,32 @@ export class RunSteps {
       from: first ? placeOf(first) : null,
       to: last ? placeOf(last) : null,
     }
+    const known = store.settled()
+    const disputed = run.round < SETTLINGS ? worthAsking(learned.disputed, learned.episodes.length, (id) => known.has(id)) : []
+    const asks = disputed.slice(0, MOST_ASKS - run.settled).map((id) => ({ id, answers: [] }))
+    const phase = asks.length > 0 ? ('ask' as const) : ('register' as const)
     store.unit(() => {
+      store.forget(forgotten)
       store.put('finds', finds)
       store.put('policy', { ...policy, covers, next: nextAt(policy.decisions, taken_over.size > 0) })
-      store.write({ ...run, begun: 0, failures: 0, episodes, rejected, progress: { phase: 'register', done: 0, of: finds.length } })
+      const progress = { phase, done: 0, of: phase === 'ask' ? asks.length : finds.length }
+      store.write({ ...run, begun: 0, failures: 0, changed: 0, drifted: [], asks, episodes, rejected, progress })
+    })
+  }
+
+  /** Where decisions changed, learns again; else what was found is registered. */
+  async #ask(run: Run): Promise<void> {
+    const { store } = this.#parts
+    const { answered, after } = await askAgain(run, this.#parts)
+    store.unit(() => {
+      const changed = run.changed + after(store)
+      const next = { ...run, failures: 0, changed, asks: answered.asks, settled: run.settled + answered.settled }
+      const episodes = { ...run.episodes, asked_again: next.settled }
+      const of = store.get('finds')?.length ?? 0
+      if (next.asks.length > 0)
+        store.write({ ...next, episodes, progress: { ...run.progress, done: run.progress.done + answered.settled } })
+      else if (changed === 0) store.write({ ...next, episodes, progress: { phase: 'register', done: 0, of } })
+      else store.write({ ...next, episodes, round: run.round + 1, progress: { phase: 'learn', done: 0, of: null } })
     })
   }
 
@@ -160,10 +164,8 @@ export class RunSteps {
         return store.write({ ...run, failures: 0, rejected, progress })
       }
       const { id, version: number } = adopted
-      const replaced = new Set(version.replaces.map(nameOf))
-      const registered = (store.get('registered') ?? []).filter(
-        (one) => !replaced.has(nameOf(one)) && nameOf(one) !== nameOf({ id, version: number }),
-      )
+      const replaced = new Set([...version.replaces.map(nameOf), nameOf({ id, version: number })])
+      const registered = (store.get('registered') ?? []).filter((one) => !replaced.has(nameOf(one)))
       const { stratum, forecast } = find
       store.put('registered', [...registered, { id, version: number, stratum, forecast, run_id: run.run_id }].slice(-MOST_REGISTERED))
       const candidates = [...run.candidates, { ...find.candidate, id, version: String(number) }]
@@ -172,9 +174,6 @@ export class RunSteps {
   }
 }
 
-const MOST_REGISTERED = 200
-
-const keyOf = ({ run_id, round }: Run): string => `${run_id} ${round}`
 const nameOf = ({ id, version }: { id: string; version: number }): string => `${id}@${version}`
 
 export const ended = (run: Run, status: 'done' | 'failed', answer: string, now: number): Run => ({
@@ -187,11 +186,9 @@ export const ended = (run: Run, status: 'done' | 'failed', answer: string, now: 
 
 function answerOf({ candidates, rejected, episodes: { read, used, skipped } }: Run): string {
   if (used === 0) {
-    const why =
-      skipped.length === 0
-        ? 'the scope has decided nothing by a turn yet'
-        : `of the decisions that it read, none could be used: ${skipped[0]?.reason}`
-    return `There is nothing to learn from: ${why}.`
+    const [first] = skipped
+    const why = first ? `none of its decisions could be used: ${first.reason}` : 'it has decided nothing by a turn yet'
+    return `There is nothing to learn from in this scope: ${why}.`
   }
   const from = `${used} ${used === 1 ? 'decision' : 'decisions'}, ${read} of them new`
   const [first] = rejected

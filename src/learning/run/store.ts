@@ -1,7 +1,7 @@
 import type { Drift } from '../../contract/reports/learning/learner-api.ts'
 import type { StoredRun } from '../../contract/reports/learning/runs.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
-import type { Find, Registered } from './findings.ts'
+import type { Ask, Find, Registered } from './findings.ts'
 import { FIRST } from './policy.ts'
 
 /** A run with the state that its learner continues from. */
@@ -14,14 +14,16 @@ export type Run = StoredRun & {
   begun: number
   /** Consecutive failures of its current step. */
   failures: number
-  /** Events to ask about again. */
-  asks: string[]
+  /** Events to ask about again; how many were, and how many of these have another decision now. */
+  asks: Ask[]
+  settled: number
+  changed: number
 }
 
 type Values = {
   run: Run
-  /** Where the next page of history begins, as the reader wrote it. */
-  position: string
+  /** The watermark of the reader. */
+  position: number
   /** Found by the run and not registered yet. */
   finds: Find[]
   registered: Registered[]

@@ -15,11 +15,11 @@ const decided = (count: number, from = 0) =>
     index % 3 === 0 ? act('act', { text: 'clean up' }) : [],
   ]).slice(from)
 
-async function* batches(episodes: ReturnType<typeof decided>, after: string | null, size = 100): AsyncGenerator<Batch> {
-  const rest = episodes.filter(({ log_seq }) => log_seq > Number(after ?? -1))
+async function* batches(episodes: ReturnType<typeof decided>, after: number, size = 100): AsyncGenerator<Batch> {
+  const rest = episodes.filter(({ log_seq }) => log_seq > (after || -1))
   for (let at = 0; at < rest.length; at += size) {
     const page = rest.slice(at, at + size)
-    yield { episodes: page, skipped: [], watermark: String(page.at(-1)?.log_seq) }
+    yield { episodes: page, skipped: [], watermark: page.at(-1)?.log_seq ?? 0 }
   }
 }
 
