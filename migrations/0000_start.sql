@@ -208,6 +208,7 @@ CREATE TABLE `artifact_versions` (
 	`provenance` text NOT NULL,
 	`created_at` integer NOT NULL,
 	`sharing` text NOT NULL,
+	`by_proof` integer DEFAULT false NOT NULL,
 	PRIMARY KEY(`kind`, `id`, `version`)
 );
 --> statement-breakpoint
@@ -226,6 +227,15 @@ CREATE TABLE `artifacts` (
 );
 --> statement-breakpoint
 CREATE INDEX `artifacts_owner` ON `artifacts` (`kind`,`owner_id`);--> statement-breakpoint
+CREATE TABLE `certificates` (
+	`reflex_id` text NOT NULL,
+	`version` integer NOT NULL,
+	`scope` text NOT NULL,
+	`certificate` text NOT NULL,
+	`updated_at` integer NOT NULL,
+	PRIMARY KEY(`reflex_id`, `version`, `scope`)
+);
+--> statement-breakpoint
 CREATE TABLE `reflex_metrics` (
 	`reflex_id` text NOT NULL,
 	`version` integer NOT NULL,

@@ -9,7 +9,7 @@ import type { Action } from '../contract/action.ts'
 import { isAsked, type DecisionAsked } from '../contract/decisions/event.ts'
 import { reflexId, type ReflexVersion } from '../contract/reflex.ts'
 import type { JsonFields } from '../base/json.ts'
-import type { Permission } from '../reflexes/decide.ts'
+import type { Permission } from '../contract/action.ts'
 import { answersIn } from './decisions/answers.ts'
 import type { Toolbox } from './toolbox.ts'
 

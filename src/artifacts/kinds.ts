@@ -34,7 +34,7 @@ export const skills = new Registry<SkillState, string, ListedSkill, SkillVersion
   // Every scope that may run them keeps a copy.
   quota: { versions: 1000, bytes: 16_000_000 },
   tested: true,
-  head: (row) => row,
+  head: ({ by_proof: _by_proof, ...row }) => row,
   whole: ({ description: _description, ...head }, { content }) => ({ ...head, manifest: JSON.parse(content) as SkillVersion['manifest'] }),
 })
 

@@ -50,6 +50,7 @@ export type StateChange<Word, Number> = {
   state: Word
   reason: string | null
   forced?: Forced | null
+  by_proof?: boolean
   now: number
   /** Set by tests. */
   quota?: Quota
@@ -108,7 +109,7 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
 
   /** Other versions keep their state. */
   async setState(db: D1Database, change: StateChange<Word, Number>): Promise<Changed<Version>> {
-    const { id, version, from, state, reason, now, quota, forced = null } = change
+    const { id, version, from, state, reason, now, quota, forced = null, by_proof = false } = change
     const { kind, following, quota: standard, tested } = this.#rules
     const to = this.#stageOf(state)
     const before = from === undefined ? stages.filter((stage) => following[stage].includes(to)) : [this.#stageOf(from)]
@@ -120,6 +121,7 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
       from: before,
       to,
       reason,
+      by_proof,
       quota: room,
       tested,
       forced,

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import type { JsonFields } from '../base/json.ts'
+import type { Event } from '../core/event.ts'
 import { checkJson } from '../base/check-json.ts'
 import type { Result } from '../base/result.ts'
 
@@ -53,3 +55,12 @@ function explain({ issues }: z.ZodError): string {
     .map(({ path, message }) => (path.length > 0 ? `${path.join('.')}: ${message}` : message))
     .join('; ')
 }
+
+/** Work of an action outside the scope. The gate decides on a skill when its run starts. */
+export type LaneWork =
+  | { kind: 'tool'; tool: string; input: unknown }
+  | { kind: 'event'; event: Event }
+  | { kind: 'skill'; skill_id: string; inputs: JsonFields }
+/** A permitted action runs at once, in the event's own transaction, or in the effect lane. */
+export type Permitted = { ok: true; lane: false } | { ok: true; lane: true; work: LaneWork }
+export type Permission = Permitted | { ok: false; detail: string }

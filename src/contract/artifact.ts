@@ -31,6 +31,8 @@ export type ArtifactHead = {
   state: Stage
   state_reason: string | null
   state_at: number
+  /** True if its scope activated it by proof. */
+  by_proof: boolean
   provenance: Provenance | SkillProvenance
   created_at: number
 }

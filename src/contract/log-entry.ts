@@ -198,7 +198,8 @@ type ReflexRunEntry = {
 }
 /**
  * `refused`: not allowed here. `cooldown`, `rate`: the chain's limits. `suspended`: it failed too
- * often. `fuel`: the call's fuel is used up. `too_large`: the input limit.
+ * often. `uncertified`: its proof does not reach the action. `fuel`: the call's fuel is used up.
+ * `too_large`: the input limit.
  */
 export type PassReason =
   | 'null'
@@ -210,6 +211,7 @@ export type PassReason =
   | 'rate'
   | 'missing'
   | 'suspended'
+  | 'uncertified'
   | 'fuel'
   | 'too_large'
 export type ActionEnd = 'ok' | 'failed' | 'unknown' | 'reused'

@@ -39,6 +39,9 @@ export const listedReflex = z
     description: text,
     state: reflexState,
     state_reason: text.nullable(),
+    by_proof: z
+      .boolean()
+      .describe('True if the scope of its agent activated it by proof: it acts in a scope only as far as its certificate there allows.'),
     provenance,
     created_at: time,
   })

@@ -6,6 +6,7 @@ import type { EventOutcome, EventReceipt, EventRecord } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
 import type { Adoption, LearnedVersion } from './reports/learning/learner-api.ts'
 import type { CallKeys, ToolCall } from './reflex.ts'
+import type { Certificate } from './reports/certificate.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './settings/schedule.ts'
 import type { ArchivedFile, ContextView, Counters, ScopeState } from './scope.ts'
@@ -19,7 +20,11 @@ export type Waited = { settled: boolean; records: EventOutcome[] }
 /** A claim repeated under its `claim_id` returns what is left of the first one. */
 export type ClaimRequest = { claim_id?: string | undefined; limit: number; lease_s: number; types?: string[] | undefined }
 /** The metrics of each reflex version in this scope. */
-export type ScopeMetrics = { scope: string; counters: Counters; reflexes: { reflex_id: string; version: number; metrics: ReflexMetrics }[] }
+export type ScopeMetrics = {
+  scope: string
+  counters: Counters
+  reflexes: { reflex_id: string; version: number; metrics: ReflexMetrics; certificate: Certificate | null }[]
+}
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 
 /**

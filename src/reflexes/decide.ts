@@ -1,6 +1,5 @@
 import { messageOf, stackOf } from '../base/error-text.ts'
-import type { JsonFields } from '../base/json.ts'
-import type { Action } from '../contract/action.ts'
+import type { Action, Permission, Permitted } from '../contract/action.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
 import { type ReflexReference, type ReflexVersion, type ReflexRun } from '../contract/reflex.ts'
 import type { DecisionContext } from '../core/decision-context.ts'
@@ -8,39 +7,28 @@ import type { Filter } from '../core/deps.ts'
 import type { Event } from '../core/event.ts'
 import { relevant } from '../core/filter.ts'
 import { isAsked } from '../contract/decisions/event.ts'
-import type { ContextJson } from './context/context-json.ts'
 import type { History, Pace } from './history.ts'
-import type { RecentAction, ReflexContext } from './reflex-context.ts'
+import type { Shown } from './context/context-json.ts'
+import type { RecentAction } from './reflex-context.ts'
 import { runReflex } from './run-reflex.ts'
 import type { Sandbox } from './sandbox.ts'
 import { countTrial, demotionOf, type Trial } from './promotion.ts'
 
-/** Fuel that reflexes may use on the events of one batch: about half a second. */
+/** Fuel for the events of one batch: about half a second. */
 export const FUEL_PER_BATCH = 100_000_000
 /** The cost of a run beside its fuel: its context is copied, hashed and logged. */
 const FUEL_PER_RUN = 25_000
-const MOST_ARTIFACTS_PER_MINUTE = 5
 
 /** An event with its place in the order of acceptance. `text` is its JSON, as it is stored. */
 export type Perceived = { seq: number; event: Event; attempts: number; text: string }
-/** One link of the chain: the version that acts, those in shadow mode, and why none acts. */
+/** A link of the chain. `earlier` acts where the proof of `acting` is lacking. */
 export type Link = {
   reference: ReflexReference
   acting: ReflexVersion | null
+  earlier?: ReflexVersion | undefined
   watching: ReflexVersion[]
-  absent: { reason: 'missing' | 'suspended'; detail: string } | null
+  absent: { reason: 'missing' | 'suspended' | 'uncertified'; detail: string } | null
 }
-/** Work of an action outside the scope. The gate decides on a skill when its run starts. */
-export type LaneWork =
-  | { kind: 'tool'; tool: string; input: unknown }
-  | { kind: 'event'; event: Event }
-  | { kind: 'skill'; skill_id: string; inputs: JsonFields }
-/** A permitted action runs at once, in the event's own transaction, or in the effect lane. */
-export type Permitted = { ok: true; lane: false } | { ok: true; lane: true; work: LaneWork }
-export type Permission = Permitted | { ok: false; detail: string }
-/** `fits` is false if the context is too large for the sandbox. */
-export type Shown = { context: ReflexContext; json: ContextJson; hash: string; fits: boolean }
-
 /** All that a decision depends on. Its functions only read. */
 export type Situation = {
   now: number
@@ -56,6 +44,8 @@ export type Situation = {
   show: (one: Perceived, context: DecisionContext) => (recent: RecentAction[]) => Shown
   history: (who: string) => History
   trial: (version: ReflexVersion) => Trial
+  /** The reason why a version's proof does not reach this action, or any if null. Null: it does. */
+  obstacle: (version: ReflexVersion, event_type: string, action: Action | null) => string | null
   permit: (
     action: Action,
     asked: { event: Event; version: ReflexVersion; scratch: Readonly<Record<string, unknown>>; now: number },
@@ -80,6 +70,8 @@ export type Step = {
   passed: { reason: Reason; error: string | null } | null
   /** The state that the limits of its reference were checked against; null if it has none. */
   pace: Pace | null
+  /** The reason why its action remained in shadow mode. */
+  unproven: string | null
 }
 /** `unperceived`: a process outside claims it. `asked`: it joins no context. */
 export type Decision = {
@@ -139,7 +131,7 @@ class Batch {
     this.#runChain(one, decision)
     if (decision.consumed || asked) this.#context.events.pop()
     const { acted } = decision
-    if (acted && !acted.reused && acted.action.action_type === 'set_scratch')
+    if (acted?.reused === false && acted.action.action_type === 'set_scratch')
       this.#context.scratch = { ...this.#context.scratch, [acted.action.key]: acted.action.value }
     return decision
   }
@@ -151,29 +143,34 @@ class Batch {
     for (const link of chain) {
       for (const version of link.watching) decision.steps.push(this.#run(one, version, 'shadow', shown))
       if (decision.acted) continue
-      const pace = this.#pace(link)
-      const step = { ...(this.#heldBack(link) ?? this.#run(one, link.acting as ReflexVersion, 'active', shown)), pace }
-      decision.steps.push(step)
-      if (!step.fire) continue
-      decision.acted = step.fire
-      decision.consumed = consumesAtOnce(step.fire)
+      decision.steps.push(...this.#tryLink(one, link, shown))
+      const { state, fire } = decision.steps.at(-1) ?? {}
+      if (!fire || state !== 'active') continue
+      decision.acted = fire
+      decision.consumed = consumesAtOnce(fire)
     }
   }
 
+  /** Runs the version that acts, and the earlier one where its proof is lacking. */
+  #tryLink(one: Perceived, link: Link, shown: (recent: RecentAction[]) => Shown): Step[] {
+    const pace = this.#pace(link)
+    const held = this.#heldBack(link)
+    if (held) return [{ ...held, pace }]
+    const version = link.acting as ReflexVersion
+    const unproven = version.by_proof ? this.#situation.obstacle(version, one.event.type, null) : null
+    const step = { ...this.#run(one, version, unproven === null ? 'active' : 'shadow', shown), pace }
+    const lacks = unproven ?? step.unproven
+    if (lacks === null) return [step]
+    if (link.earlier) return [step, ...this.#tryLink(one, { ...link, acting: link.earlier, earlier: undefined }, shown)]
+    return [step, notRun({ ...link, acting: null }, 'uncertified', lacks)]
+  }
+
   /** The step of a link that does not run; null if it runs. */
-  #heldBack({ reference, acting, absent }: Link): Step | null {
-    const not = (reason: Reason, error: string | null): Step => ({
-      id: reference.id,
-      version: acting?.version ?? reference.version ?? null,
-      hash: acting?.hash ?? null,
-      state: null,
-      ...NOTHING_RAN,
-      passed: { reason, error },
-    })
-    if (absent) return not(absent.reason, absent.detail)
-    if (!acting) return not('missing', 'its newest version is in shadow mode')
-    const reason = this.#history(acting.id).heldBack(reference, this.#situation.now)
-    return reason === null ? null : not(reason, null)
+  #heldBack(link: Link): Step | null {
+    if (link.absent) return notRun(link, link.absent.reason, link.absent.detail)
+    if (!link.acting) return notRun(link, 'missing', 'its newest version is in shadow mode')
+    const reason = this.#history(link.acting.id).heldBack(link.reference, this.#situation.now)
+    return reason === null ? null : notRun(link, reason, null)
   }
 
   #pace({ reference: { cooldown_s, rate }, acting }: Link): Pace | null {
@@ -181,25 +178,26 @@ class Batch {
   }
 
   #run({ event }: Perceived, version: ReflexVersion, state: 'active' | 'shadow', show: (recent: RecentAction[]) => Shown): Step {
-    const { now, sandbox, permit } = this.#situation
+    const { now, sandbox, permit, obstacle } = this.#situation
     const step: Step = { id: version.id, version: version.version, hash: version.hash, state, ...NOTHING_RAN }
     if (this.fuel <= 0) return { ...step, passed: FUEL_USED_UP }
-    const who = historyOf(version, state)
-    const history = this.#history(who)
+    const history = this.#history(historyOf(version, state))
     const shown = show(history.recent(now))
     if (!shown.fits) return { ...step, passed: TOO_LARGE }
     const run = runReflex(sandbox(), version, shown.json)
     this.fuel -= run.fuel + FUEL_PER_RUN
     const { action } = run
     const { scratch } = shown.context
-    const permission = action && (tooManyWritten(action, history, now) ?? permit(action, { event, version, scratch, now }))
+    const permission = action && (history.tooManyWritten(action, now) ?? permit(action, { event, version, scratch, now }))
     const refused = permission?.ok === false
     this.#judge(version, run)
     const ran = { version, run, refused }
     if (action && permission?.ok) {
-      const reused = state === 'active' && this.#repeats(version, action, permission.lane)
-      history.fired({ at: now, event_id: event.id, action })
-      return { ...step, ran, shown, fire: { version, action, permitted: permission, reused } }
+      const unproven = state === 'active' && version.by_proof ? obstacle(version, event.type, action) : null
+      const as = unproven === null ? state : 'shadow'
+      const reused = as === 'active' && this.#repeats(version, action, permission.lane)
+      this.#history(historyOf(version, as)).fired({ at: now, event_id: event.id, action })
+      return { ...step, state: as, unproven, ran, shown, fire: { version, action, permitted: permission, reused } }
     }
     const reason = run.reason === 'fired' ? 'invalid_action' : run.reason
     const passed = permission?.ok === false ? { reason: 'refused' as const, error: permission.detail } : { reason, error: run.error }
@@ -229,7 +227,18 @@ class Batch {
   }
 }
 
-const NOTHING_RAN = { ran: null, shown: null, fire: null, passed: null, pace: null }
+const NOTHING_RAN = { ran: null, shown: null, fire: null, passed: null, pace: null, unproven: null }
+
+/** The step of a link whose version does not run, or may not act. */
+const notRun = ({ reference, acting }: Link, reason: Reason, error: string | null): Step => ({
+  id: reference.id,
+  version: acting?.version ?? reference.version ?? null,
+  hash: acting?.hash ?? null,
+  state: null,
+  ...NOTHING_RAN,
+  passed: { reason, error },
+})
+
 const FUEL_USED_UP = { reason: 'fuel', error: 'the events that came with this one used up what reflexes may compute at once' } as const
 const TOO_LARGE = { reason: 'too_large', error: 'the event and the scratch are larger than what a reflex can be shown' } as const
 
@@ -237,11 +246,5 @@ const TOO_LARGE = { reason: 'too_large', error: 'the event and the scratch are l
 export const historyOf = ({ id, version }: ReflexVersion, state: Step['state']): string => (state === 'active' ? id : `${id}@${version}`)
 
 /** An action in the lane consumes its event once it has ended well. */
-const consumesAtOnce = ({ action, permitted, reused }: Fire): boolean =>
-  action.consume === true && action.action_type !== 'escalate' && (reused || !permitted.lane)
-
-/** Prevents a reflex that keeps writing reflexes. */
-function tooManyWritten(action: Action, history: History, now: number): Permission | null {
-  const written = action.action_type === 'write_artifact' ? history.lately('write_artifact', now) : 0
-  return written < MOST_ARTIFACTS_PER_MINUTE ? null : { ok: false, detail: `it wrote ${written} artifacts within a minute` }
-}
+const consumesAtOnce = ({ action: { consume, action_type }, permitted, reused }: Fire): boolean =>
+  consume === true && action_type !== 'escalate' && (reused || !permitted.lane)

@@ -9,6 +9,7 @@ export type Pace = { last_at: number | null; minute: number; fired: number }
 export type HistoryRecord = { fires: FireRecord[] } & Pace
 
 const RECENT = 10
+const MOST_ARTIFACTS_PER_MINUTE = 5
 const DEFAULT_RATE = 6000
 /** A longer action is kept without its content, or ten of them would fill the context. */
 const LONGEST = 1000
@@ -39,9 +40,11 @@ export class History {
     return this.#record.fires.map(({ at, event_id, action }) => ({ at, seconds_ago: ago(at), event_id, action }))
   }
 
-  /** Actions of this type within the last minute, of those that are kept. */
-  lately(action_type: Action['action_type'], now: number): number {
-    return this.#record.fires.filter(({ at, action }) => action.action_type === action_type && now - Date.parse(at) < 60_000).length
+  /** Refuses a reflex that keeps writing reflexes. */
+  tooManyWritten({ action_type: asked }: Action, now: number): { ok: false; detail: string } | null {
+    if (asked !== 'write_artifact') return null
+    const written = this.#record.fires.filter(({ at, action }) => action.action_type === asked && now - Date.parse(at) < 60_000).length
+    return written < MOST_ARTIFACTS_PER_MINUTE ? null : { ok: false, detail: `it wrote ${written} artifacts within a minute` }
   }
 
   heldBack({ cooldown_s, rate = DEFAULT_RATE }: ReflexReference, now: number): 'cooldown' | 'rate' | null {

@@ -1,6 +1,4 @@
 import type { Histogram, Percentiles, PresentedMetrics, ReflexMetrics } from '../contract/reports/reflex-report.ts'
-import type { Risk } from '../contract/reports/certificate.ts'
-import type { Compared } from '../proof/sprt.ts'
 import type { Run } from './sandbox.ts'
 
 export type { Histogram, ReflexMetrics } from '../contract/reports/reflex-report.ts'
@@ -13,7 +11,6 @@ export const emptyMetrics = (): ReflexMetrics => ({
   acted: 0,
   failed: 0,
   shadow: { runs: 0, fired: 0, agreed: 0, disagreed: 0, undecided: 0 },
-  strata: {},
   overruled: 0,
   model_calls_saved: 0,
   tokens_saved: 0,
@@ -33,11 +30,10 @@ export function countRun(metrics: ReflexMetrics, { reason, fuel, duration_us }: 
 
 export function mergeMetrics(list: readonly ReflexMetrics[]): ReflexMetrics {
   const merged = emptyMetrics()
-  for (const { passed, shadow, strata, fuel: _fuel, duration_us: _duration, ...counts } of list) {
+  for (const { passed, shadow, fuel: _fuel, duration_us: _duration, ...counts } of list) {
     addCounts(merged, counts)
     addCounts(merged.passed, passed)
     addCounts(merged.shadow, shadow)
-    merged.strata = mergeStrata(merged.strata, strata)
   }
   merged.fuel = mergeHistograms(list.map(({ fuel }) => fuel))
   merged.duration_us = mergeHistograms(list.map(({ duration_us }) => duration_us))
@@ -50,18 +46,6 @@ export function presentMetrics({ fuel, duration_us, ...counts }: ReflexMetrics):
 
 function agreementOf({ shadow: { agreed, disagreed } }: Pick<ReflexMetrics, 'shadow'>): number | null {
   return agreed + disagreed === 0 ? null : agreed / (agreed + disagreed)
-}
-
-function mergeStrata(strata: ReflexMetrics['strata'], others: ReflexMetrics['strata']): ReflexMetrics['strata'] {
-  const merged = new Map(Object.entries(strata))
-  for (const [type, risks] of Object.entries(others)) {
-    const sums = { ...merged.get(type) }
-    for (const [risk, { agreed, disagreed }] of Object.entries(risks) as [Risk, Compared][]) {
-      sums[risk] = { agreed: (sums[risk]?.agreed ?? 0) + agreed, disagreed: (sums[risk]?.disagreed ?? 0) + disagreed }
-    }
-    merged.set(type, sums)
-  }
-  return Object.fromEntries(merged)
 }
 
 function addCounts<Name extends string>(sums: Record<NoInfer<Name>, number>, counts: Record<Name, number>): void {

@@ -1,9 +1,8 @@
 import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
 import type { Action } from '../contract/action.ts'
 import type { ReflexState } from '../contract/reflex.ts'
-import { risks, type Risk } from '../contract/reports/certificate.ts'
-import { MOST_TYPES } from '../proof/certificate.ts'
-import { barFor, sprt, type Compared, type Proof } from '../proof/sprt.ts'
+import type { Certificate, Risk, Stratum } from '../contract/reports/certificate.ts'
+import { barFor, sprt, type Proof } from '../proof/sprt.ts'
 import { emptyMetrics } from './metrics.ts'
 import type { Run } from './sandbox.ts'
 
@@ -16,8 +15,6 @@ const DEMOTION = {
   overruled: { at_least: 2, share: 0.1 },
 } as const
 
-type Strata = ReflexMetrics['strata']
-
 /** Fires in shadow mode that must agree before promotion, where none disagrees. */
 export const agreementsNeeded = (risk: Risk): number => sprt(barFor(risk), { agreed: 0, disagreed: 0 }).needed
 
@@ -29,51 +26,50 @@ export function riskOf(action: Action, call: { keyed: boolean; undoable: boolean
   return action.action_type !== 'call_tool' || call.keyed || call.undoable ? 'outside' : 'final'
 }
 
-/** The counts after one more comparison. */
-export function countComparison(strata: Strata, at: { event_type: string; risk: Risk; agreed: boolean }): Strata {
-  const isKnown = Object.hasOwn(strata, at.event_type) || Object.keys(strata).length < MOST_TYPES
-  const type = isKnown ? at.event_type : '*'
-  const known = Object.hasOwn(strata, type) ? strata[type] : undefined
-  const { agreed, disagreed } = known?.[at.risk] ?? { agreed: 0, disagreed: 0 }
-  const counts = at.agreed ? { agreed: agreed + 1, disagreed } : { agreed, disagreed: disagreed + 1 }
-  return { ...strata, [type]: { ...known, [at.risk]: counts } }
-}
-
-/** One verdict for each event type and risk. A stratum is never proved by the fires of another. */
-export function proofsOf(strata: Strata): (Compared & Proof & { event_type: string; risk: Risk })[] {
-  return Object.entries(strata).flatMap(([event_type, known]) =>
-    risks.flatMap((risk) => {
-      const compared = known[risk]
-      return compared ? [{ event_type, risk, ...compared, ...sprt(barFor(risk), compared) }] : []
-    }),
-  )
-}
-
 /** `missing` says what it still lacks, in words for its owner. */
 type Promotable = { ok: true } | { ok: false; missing: string[] }
 
-export function promotable(metrics: ReflexMetrics): Promotable {
-  const { strata, runs } = metrics
-  const proofs = proofsOf(strata)
-  const failed = failedRuns(metrics)
+/**
+ * True if the certificates of all scopes together prove the version on each event type: then it
+ * acts everywhere.
+ */
+export function promotable(certificates: readonly Certificate[], metrics: Pick<ReflexMetrics, 'runs' | 'passed'>): Promotable {
+  const strata = summedStrata(certificates.filter(({ lapsed }) => lapsed === null))
   const missing: string[] = []
-  if (proofs.length === 0) missing.push(`0 of 0 compared fires in shadow agreed: at least ${agreementsNeeded('inside')} more must agree`)
-  for (const { event_type, risk, agreed, disagreed, verdict, needed } of proofs) {
-    const compared = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
+  if (strata.length === 0) missing.push(`0 of 0 compared fires in shadow agreed: at least ${agreementsNeeded('inside')} more must agree`)
+  for (const { event_type, risk, n, k, verdict, needed } of strata) {
+    const compared = `${k} of ${n} compared fires in shadow agreed`
     const good = percent(barFor(risk).good)
     if (verdict === 'open') missing.push(`${compared}: at least ${needed} more must agree on ${event_type}`)
     if (verdict === 'refuted') missing.push(`${compared}: that is too few to expect ${good} agreement on ${event_type}`)
     if (risk === 'final') missing.push(`its calls on ${event_type} can be neither undone nor repeated: a person must activate it`)
   }
-  if (failed > runs * MOST_FAILED_RUNS) {
-    const most = percent(MOST_FAILED_RUNS)
-    missing.push(`${failed} of ${runs} runs ended in an error or at a limit: at most ${most} may`)
-  }
+  const failed = tooManyFailedRuns(metrics)
+  if (failed !== null) missing.push(failed)
   return missing.length === 0 ? { ok: true } : { ok: false, missing }
 }
 
-/** True if some event type has too many disagreements for a promotion ever. */
-export const refuted = (strata: Strata): boolean => proofsOf(strata).some(({ verdict }) => verdict === 'refuted')
+/** The strata of several scopes, added up; each is tested by itself. */
+function summedStrata(certificates: readonly Certificate[]): (Pick<Stratum, 'event_type' | 'risk' | 'n' | 'k'> & Proof)[] {
+  const all = certificates.flatMap(({ strata, least, noise }) =>
+    strata.map((stratum) => ({ ...stratum, bar: { least: least.agreement, noise } })),
+  )
+  return Array.from(Map.groupBy(all, ({ event_type, risk }) => `${risk} ${event_type}`).values(), (same) => {
+    const [{ event_type, risk, bar }] = same as [(typeof all)[number]]
+    const n = same.reduce((sum, stratum) => sum + stratum.n, 0)
+    const k = same.reduce((sum, stratum) => sum + stratum.k, 0)
+    const rejected = same.some(({ state, person }) => state === 'refuted' && person !== null)
+    return { event_type, risk, n, k, ...(rejected ? REJECTED : sprt(barFor(risk, bar), { agreed: k, disagreed: n - k })) }
+  })
+}
+const REJECTED = { verdict: 'refuted', needed: 0 } as const
+
+/** The sentence about too many failed runs; null if there are few. */
+export function tooManyFailedRuns({ runs, passed }: Pick<ReflexMetrics, 'runs' | 'passed'>): string | null {
+  const failed = failedRuns({ passed })
+  if (failed <= runs * MOST_FAILED_RUNS) return null
+  return `${failed} of ${runs} runs ended in an error or at a limit: at most ${percent(MOST_FAILED_RUNS)} may`
+}
 
 export function shouldDemote(metrics: Pick<ReflexMetrics, 'runs' | 'passed' | 'acted' | 'failed' | 'overruled'>): string | null {
   const { runs, acted, failed, overruled } = metrics

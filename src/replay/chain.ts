@@ -80,11 +80,10 @@ function replayOne(one: Perceiving, around: Around): { fire: Fire | null } | nul
     host.fuel.left -= situation.fuel - fuel
     const [decision] = decisions
     if (!decision) throw new Unrecorded('nothing was decided')
-    const { failure } = decision
     const before = (who: string) => recordedHistory(who, steps, contextsOf(steps))
     given.departures?.decided({ accepted, event: perceived, steps }, decision, { ...recorded, before })
     if (filtered.known) {
-      const replayed = { perceived: decision.perceived, error: failure?.error ?? null }
+      const replayed = { perceived: decision.perceived, error: decision.failure?.error ?? null }
       comparison.compare(accepted, 'filter', { recorded, replayed })
     }
     if (filtered.known || given.departures) compareArrival(one, decision, around)
@@ -165,6 +164,7 @@ function situationOf(one: Perceiving, { source, host, given }: Around, { recorde
     show: () => showRecorded(steps, contexts),
     history: (who) => departures?.history(who, history(who)) ?? history(who),
     trial: ({ state }) => emptyTrial(state),
+    obstacle: () => null,
     permit: (action, asked) => permit(action, { ...asked, scope, agents: host.agents, toolbox, has_trigger: agent.trigger !== null }),
     carriedOut: (id, key) =>
       departures?.carriedOut(id, key, steps) ??

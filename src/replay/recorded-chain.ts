@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { OutsideTools } from '../agent/toolbox.ts'
 import { isJsonFields } from '../base/json.ts'
-import type { LogEntry } from '../contract/log-entry.ts'
+import type { LogEntry, PassReason } from '../contract/log-entry.ts'
 import { agentOwner, type ReflexReference, type ReflexVersion } from '../contract/reflex.ts'
-import { ContextJson } from '../reflexes/context/context-json.ts'
-import { FUEL_PER_BATCH, type Link, type Shown } from '../reflexes/decide.ts'
+import { ContextJson, type Shown } from '../reflexes/context/context-json.ts'
+import { FUEL_PER_BATCH, type Link } from '../reflexes/decide.ts'
 import { History } from '../reflexes/history.ts'
 import { sampleContext, type RecentAction, type ReflexContext } from '../reflexes/reflex-context.ts'
 import { defineTool } from '../tools/define-tool.ts'
@@ -59,7 +59,7 @@ type Origin = { scope: string; given: Given }
 export function linkOf(reference: ReflexReference, steps: readonly ReflexEntry[], from: Origin): Link {
   const own = steps.filter(({ reflex_id }) => reflex_id === reference.id)
   const active = own.find(({ state }) => state !== 'shadow')
-  const gone = active?.kind === 'reflex-passed' && (active.reason === 'missing' || active.reason === 'suspended') ? active.reason : null
+  const gone = active?.kind === 'reflex-passed' && isAbsence(active.reason) ? active.reason : null
   const absent = gone === null ? null : { reason: gone, detail: (active?.kind === 'reflex-passed' && active.error) || '' }
   return {
     reference,
@@ -68,6 +68,8 @@ export function linkOf(reference: ReflexReference, steps: readonly ReflexEntry[]
     absent: active ? absent : { reason: 'missing', detail: 'no reflex of this link ran when the event was recorded' },
   }
 }
+
+const isAbsence = (reason: PassReason) => reason === 'missing' || reason === 'suspended' || reason === 'uncertified'
 
 export function versionOf(
   { reflex_id: id, version, hash }: ReflexEntry,
@@ -83,6 +85,7 @@ export function versionOf(
     code: program.code,
     state,
     state_reason: null,
+    by_proof: false,
     owner,
     owner_id: owner,
     scopes: [scope],

@@ -94,7 +94,7 @@ function record(
   const seqs = steps.map((step) => unit.log(entryOf(step, decision, { log, shown })))
   for (const { id, version, state, ran, fire, passed } of steps) {
     if (ran) {
-      proving.ran(unit, ran)
+      proving.ran(unit, ran, state)
       log_parts.put(unit, programOf(ran.version), { named: ran.version.hash })
     }
     if (fire && state) records.fired(historyOf(fire.version, state), { at: unit.now, event_id: event.id, action: fire.action })
@@ -158,7 +158,8 @@ function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyPart
   const trials = steps.flatMap(({ state, fire }) => (state === 'shadow' && fire ? [fire] : []))
   if (trials.length === 0) return next
   const acts = acted && acted.action.action_type !== 'escalate' ? actsOf(acted.action, toolbox.keyOf) : null
-  proving.watch(unit, one, trials, acts && { by: 'reflex', acts })
+  // A reflex that acts by proof teaches nobody: its own mistakes would prove others.
+  proving.watch(unit, one, trials, acts && { by: 'reflex', acts }, !acted?.version.by_proof)
   const { event, seq } = one
   const waits = asks || (row.in_context && row.status === 'pending')
   if (!acts && !waits) proving.decided(unit, [{ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }], null)

@@ -12,7 +12,7 @@ import { CALLER } from './upkeep/guard.ts'
 import { OwnWork } from './upkeep/own-work.ts'
 import { reopen } from './inbox/reopen.ts'
 import { rangeOf, recordingOf } from './log/trace-recording.ts'
-import { contextAt, contextOf, stateOf } from './context/state.ts'
+import { contextAt, contextOf, metricsOf, stateOf } from './context/state.ts'
 import { askAgain } from './turns/dry/ask-again.ts'
 
 /**
@@ -101,7 +101,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
   }
 
   async metrics() {
-    return { scope: this.#parts.scope, counters: this.#parts.counters.counts, reflexes: this.#parts.records.all() }
+    return metricsOf(this.#parts)
   }
 
   async propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, caller: api.ProposalCaller) {

@@ -70,6 +70,11 @@ export const certificate = z
   .meta({ id: 'Certificate' })
 export type Certificate = z.infer<typeof certificate>
 
+/** A certificate as people read it. */
+export const shownCertificate = z
+  .object({ certificate, why: z.array(text).describe('The certificate in sentences.') })
+  .meta({ id: 'ShownCertificate' })
+
 const changed = z.enum(['issued', 'proven', 'refuted', 'drifted', 'shapes_changed', 'lapsed', 'allowed', 'rejected'])
 export type CertificateChange = z.infer<typeof changed>
 

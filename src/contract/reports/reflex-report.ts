@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { action } from '../action.ts'
-import { risk } from './certificate.ts'
 import { act, passes } from '../reflex.ts'
 
 const count = z.int()
@@ -21,9 +20,6 @@ const counts = {
   shadow: z
     .object({ runs: count, fired: count, agreed: count, disagreed: count, undecided: count })
     .describe('Runs in shadow mode, and how their fires compare with the actual decisions. `undecided`: not comparable.'),
-  strata: z
-    .record(z.string(), z.partialRecord(risk, z.object({ agreed: count, disagreed: count })))
-    .describe('Compared fires in shadow mode, by event type and by risk of the action.'),
   overruled: count.describe('Actions that a turn or a person later undid.'),
   model_calls_saved: z.number(),
   tokens_saved: z.number(),

@@ -1,12 +1,15 @@
 import { z } from '@hono/zod-openapi'
 import { reflexes, skills } from '../../artifacts/kinds.ts'
 import { reflexId, reflexState, listedReflex, reflex } from '../../contract/reflex.ts'
+import { shownCertificate } from '../../contract/reports/certificate.ts'
 import { skillState, listedSkill, skill } from '../../contract/skill.ts'
 import { templates } from '../../reflexes/templates/index.ts'
 import { manifestJsonSchema } from '../../skills/manifest/manifest.ts'
 import { skillId } from '../../skills/manifest/names.ts'
+import { why } from '../../proof/certificate.ts'
+import { certificatesOf } from '../../store/artifacts/certificates.ts'
 import { readableBy } from '../../store/artifacts/patterns.ts'
-import { keyName } from '../../contract/principal.ts'
+import { coversScope, keyName } from '../../contract/principal.ts'
 import { guard, json, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit, search } from '../describe/paging.ts'
 import { plainSchema } from '../body/plain-schema.ts'
@@ -50,10 +53,19 @@ const describedTemplates = templates.map(({ name, description, params }) => {
   return { name, description, params: schema }
 })
 
+const reflexWithProof = reflex.extend({
+  certificates: z
+    .array(shownCertificate.extend({ scope: z.string(), version: z.int() }))
+    .describe('The evidence for its versions in the scopes that the key covers. Updated within seconds.'),
+})
+
 const getReflex = reflexRoute('get /v1/reflexes/{ref}', 'getReflex', 'Get a reflex', {
   ...viewers,
   request: { params: reflexPath },
-  responses: { 200: json(reflex, 'The version with its code, and a list of all versions.'), ...problems(400, 404) },
+  responses: {
+    200: json(reflexWithProof, 'The version with its code, a list of all versions, and their certificates.'),
+    ...problems(400, 404),
+  },
 })
 
 const VISIBLE =
@@ -90,7 +102,9 @@ export const artifactListRoutes = resource()
   .openapi(getReflex, async (c) => {
     const { code, ...found } = await reflexAt(storeOf(c.env), c.req.valid('param').ref)
     const versions = await reflexes.versions(storeOf(c.env), found.id)
-    return c.json({ ...presentListedReflex(found), code, versions: versions.map(withTimes) }, 200)
+    const proofs = (await certificatesOf(storeOf(c.env), found.id)).filter(({ scope }) => coversScope(c.var.principal, scope))
+    const certificates = proofs.map((proof) => ({ ...proof, why: why(proof.certificate) }))
+    return c.json({ ...presentListedReflex(found), code, versions: versions.map(withTimes), certificates }, 200)
   })
   .openapi(listSkills, async (c) => {
     const key_scopes = c.var.principal.scopes

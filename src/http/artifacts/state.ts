@@ -6,6 +6,7 @@ import { reflexState, type ReflexState, type ReflexVersion, listedReflex } from 
 import { skillState, type SkillVersion, skillVersion as changedSkill } from '../../contract/skill.ts'
 import { mergeMetrics } from '../../reflexes/metrics.ts'
 import { promotable } from '../../reflexes/promotion.ts'
+import { certificatesOf } from '../../store/artifacts/certificates.ts'
 import { metricsOf } from '../../store/artifacts/reflex-metrics.ts'
 import { coversScope } from '../../contract/principal.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
@@ -99,7 +100,11 @@ async function demandProof(db: D1Database, { id, version, state, scopes, provena
   if (wanted !== 'active' || state === 'active' || provenance.scope === null) return
   // Scopes of other tenants may run it on events of their own choice, which proves nothing.
   const rows = (await metricsOf(db, id)).filter((row) => row.version === version && coversScope({ scopes }, row.scope))
-  const shown = promotable(mergeMetrics(rows.map(({ metrics }) => metrics)))
+  const proofs = (await certificatesOf(db, id, version)).filter(({ scope }) => coversScope({ scopes }, scope))
+  const shown = promotable(
+    proofs.map(({ certificate }) => certificate),
+    mergeMetrics(rows.map(({ metrics }) => metrics)),
+  )
   if (shown.ok) return
   const detail =
     `The agent of ${provenance.scope} wrote ${id}@${version}, and shadow mode has not proved it: ${shown.missing.join('; ')}. ` +

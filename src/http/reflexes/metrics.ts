@@ -1,5 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { coversScope } from '../../contract/principal.ts'
+import { shownCertificate } from '../../contract/reports/certificate.ts'
+import { why } from '../../proof/certificate.ts'
 import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../reflexes/metrics.ts'
 import { metricsOf } from '../../store/artifacts/reflex-metrics.ts'
 import { guard, json, problems, resource, routes, scopePath } from '../describe/describe.ts'
@@ -36,7 +38,7 @@ const ofScope = route('get /v1/scopes/{scope}/metrics', 'getScopeMetrics', "Get 
     200: json(
       z.object({
         counters: z.record(z.string(), z.number()),
-        reflexes: z.array(reflexMetrics.extend({ reflex_id: z.string(), version })),
+        reflexes: z.array(reflexMetrics.extend({ reflex_id: z.string(), version, proof: shownCertificate.nullable() })),
       }),
       'The metrics.',
     ),
@@ -58,7 +60,16 @@ export const reflexMetricsRoutes = resource()
   })
   .openapi(ofScope, async (c) => {
     const { counters, reflexes } = await c.env.SCOPE.getByName(c.var.scope).metrics()
-    return c.json({ counters, reflexes: reflexes.map(({ metrics, ...of }) => ({ ...of, ...presentMetrics(metrics) })) }, 200)
+    return c.json(
+      {
+        counters,
+        reflexes: reflexes.map(({ metrics, certificate, ...of }) => {
+          const proof = certificate && { certificate, why: why(certificate) }
+          return { ...of, ...presentMetrics(metrics), proof }
+        }),
+      },
+      200,
+    )
   })
 
 const merged = (rows: readonly { metrics: ReflexMetrics }[]) => presentMetrics(mergeMetrics(rows.map(({ metrics }) => metrics)))

@@ -1,4 +1,5 @@
 import { fitsBytes } from '../../base/byte-length.ts'
+import type { ReflexContext } from '../reflex-context.ts'
 
 const LARGE = 256
 /** A reference to a shorter text saves nothing. */
@@ -85,3 +86,6 @@ const fieldOf = (json: KnownJson): Field => (typeof json === 'string' ? { json, 
 
 const textOf = (fields: readonly (readonly [name: string, json: string])[]): string =>
   `{${fields.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join()}}`
+
+/** `fits` is false if the context is too large for the sandbox. */
+export type Shown = { context: ReflexContext; json: ContextJson; hash: string; fits: boolean }

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Event } from '../../core/event.ts'
-import type { Shown } from '../decide.ts'
 import { RECENT_EVENTS, type ReflexContext } from '../reflex-context.ts'
 import { sandboxLimits } from '../sandbox.ts'
-import { ContextJson } from './context-json.ts'
+import { ContextJson, type Shown } from './context-json.ts'
 
 /** The newest events of a context, of which the last is the current one. */
 export function recentOf(events: readonly Event[], event: Event): ReflexContext['recent_events'] {

@@ -60,3 +60,8 @@ export function contextOf({ scope, memory, log, hider }: Collaborators, limit: n
     next_cursor: more ? String(first) : null,
   }
 }
+
+export function metricsOf({ scope, counters, records, certificates }: Collaborators) {
+  const reflexes = records.all().map((entry) => ({ ...entry, certificate: certificates.of({ ...entry, id: entry.reflex_id }) }))
+  return { scope, counters: counters.counts, reflexes }
+}

@@ -26,7 +26,7 @@ type Parts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher }
 export class Certificates {
   readonly #parts: Parts
   #all: Map<string, Certificate> | null = null
-  /** Names of those that D1 may lack. */
+  /** Names of those that D1 may lack: all of them, on waking. */
   readonly untold = new Set<string>()
 
   constructor(parts: Parts) {
@@ -36,6 +36,10 @@ export class Certificates {
   /** Null if the version was never compared with a decision here. */
   of(version: Name): Certificate | null {
     return this.#known.get(nameOf(version)) ?? null
+  }
+
+  get any(): boolean {
+    return this.#known.size > 0
   }
 
   all(): Certificate[] {
@@ -77,6 +81,20 @@ export class Certificates {
     return changes
   }
 
+  /** Replicates those that changed, for the outbox. */
+  async report(send: (certificates: readonly Certificate[]) => Promise<void>): Promise<void> {
+    const known = this.#known
+    const names = Array.from(this.untold)
+    if (names.length === 0) return
+    this.untold.clear()
+    try {
+      await send(names.flatMap((name) => known.get(name) ?? []))
+    } catch (error) {
+      for (const name of names) this.untold.add(name)
+      throw error
+    }
+  }
+
   /** Ends a certificate: the version is compared with decisions again. */
   lapse(unit: Unit, version: Name, reason: string): void {
     const known = this.of(version)
@@ -92,6 +110,10 @@ export class Certificates {
     const changed = teacherChange(known.teacher, this.#parts.teacher())
     if (changed !== null) this.lapse(unit, version, `${changed} of the slow path changed`)
     else if (unit.now >= known.expires_at) this.lapse(unit, version, 'its certificate has expired')
+  }
+
+  expireAll(unit: Unit): void {
+    for (const { subject } of this.all()) this.expire(unit, { id: subject.id, version: Number(subject.version) })
   }
 
   /** A person's decision about a proven action. */

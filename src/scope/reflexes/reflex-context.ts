@@ -7,7 +7,7 @@ import { type ReflexContext, type RecentAction, WINDOW_MS } from '../../reflexes
 import type { Budget } from '../turns/budget.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import type { DecisionContext } from '../../core/decision-context.ts'
-import type { Shown } from '../../reflexes/decide.ts'
+import type { Shown } from '../../reflexes/context/context-json.ts'
 import type { OwnedReflexes } from './versions.ts'
 import type { Database } from '../storage/database.ts'
 

@@ -1,29 +1,38 @@
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import type { Action } from '../../contract/action.ts'
-import type { Decision, ReflexState, ReflexVersion } from '../../contract/reflex.ts'
+import type { Decision, ReflexVersion } from '../../contract/reflex.ts'
 import { agreedIn } from '../../reflexes/agreement.ts'
 import { countRun } from '../../reflexes/metrics.ts'
-import { countComparison, promotable, refuted, riskOf, countTrial, demotionOf } from '../../reflexes/promotion.ts'
+import { countTrial, demotionOf } from '../../reflexes/promotion.ts'
 import type { Step } from '../../reflexes/decide.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../log/spans.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
 import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
-import type { ReflexSync } from './sync.ts'
+import { riskIn, type Promotions } from './promotions.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
 
 type Parts = Pick<Ground, 'database' | 'records' | 'counters' | 'agent' | 'log'> & {
   programs: ReflexVersions
   toolbox: Toolbox
-  reflex_sync: Pick<ReflexSync, 'moved'>
+  promotions: Promotions
 }
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
-type Comparison = { version: ReflexVersion; action: Action; event_type: string; decision: Decision; seen: Map<string, number> }
+/** `teaches`: the slow path decided, or a version that a person activated. */
+type Comparison = {
+  version: ReflexVersion
+  action: Action
+  seq: number
+  event_type: string
+  decision: Decision
+  teaches: boolean
+  seen: Map<string, number>
+}
 type Trial = { seq: number; reflex_id: string; version: number; action: string; event_type: string }
 
-/** Promotes and demotes reflexes by comparing their actions, real or in shadow, with decisions. */
+/** Compares shadow actions with decisions, and demotes versions whose actions or runs fail. */
 export class Proving {
   readonly #parts: Parts
   #waiting: number
@@ -34,15 +43,16 @@ export class Proving {
   }
 
   /** Counts a run. `refused` actions are those this scope does not allow. */
-  ran(unit: Unit, { version, run, refused }: NonNullable<Step['ran']>): void {
+  ran(unit: Unit, { version, run, refused }: NonNullable<Step['ran']>, state: Step['state']): void {
     const known = this.#parts.records.of(version)
     const { metrics } = known
     countRun(metrics, refused ? { ...run, reason: 'invalid_action' } : run)
     known.trial = countTrial(known.trial, run)
-    if (version.state === 'shadow') {
+    if (state === 'shadow') {
       metrics.shadow.runs += 1
       if (run.reason === 'fired' && !refused) metrics.shadow.fired += 1
     }
+    if (version.by_proof) this.#parts.promotions.expire(unit, version)
     this.#judge(unit, version)
   }
 
@@ -73,11 +83,12 @@ export class Proving {
     { seq, event }: Stored,
     trials: readonly { version: ReflexVersion; action: Action }[],
     decision: Decision | null,
+    teaches = true,
   ): void {
     for (const { version, action } of trials) {
       // The author may have known this event, so agreement proves nothing.
       if (this.#acceptedBefore(seq, version.created_at)) continue
-      if (decision) this.#compare(unit, { version, action, event_type: event.type, decision, seen: new Map() }, headOf(event))
+      if (decision) this.#compare(unit, { version, action, seq, event_type: event.type, decision, teaches, seen: new Map() }, headOf(event))
       else {
         unit.all(
           'INSERT OR REPLACE INTO trials (seq, reflex_id, version, action) VALUES (?, ?, ?, ?)',
@@ -107,8 +118,8 @@ export class Proving {
       const version = programs.find({ id: row.reflex_id, version: row.version })
       const event = bySeq.get(row.seq)
       if (!version || !event) continue
-      const { event_type } = row
-      if (decision) this.#compare(unit, { version, action: JSON.parse(row.action) as Action, event_type, decision, seen }, eventHead(event))
+      if (decision)
+        this.#compare(unit, { ...row, version, action: JSON.parse(row.action) as Action, decision, teaches: true, seen }, eventHead(event))
       else this.#parts.records.of(version).metrics.shadow.undecided += 1
     }
   }
@@ -154,17 +165,18 @@ export class Proving {
     return row !== undefined && row.accepted_at < at
   }
 
-  #compare(unit: Unit, { version, action, event_type, decision, seen }: Comparison, head: ReturnType<typeof eventHead>): void {
-    const { toolbox, records, log } = this.#parts
+  #compare(
+    unit: Unit,
+    { version, action, seq, event_type, decision, teaches, seen }: Comparison,
+    head: ReturnType<typeof eventHead>,
+  ): void {
+    const { toolbox, records, log, promotions } = this.#parts
     const { agreed, keyed } = agreedIn({ version, action, decision, seen }, toolbox.keyOf)
     const { metrics } = records.of(version)
     metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
-    if (agreed !== null) {
-      const undoable = action.action_type === 'call_tool' && this.#isUndoable(action.tool)
-      metrics.strata = countComparison(metrics.strata, { event_type, risk: riskOf(action, { keyed, undoable }), agreed })
-    }
+    const span = childHead(head)
     unit.log({
-      ...childHead(head),
+      ...span,
       kind: 'reflex-compared',
       reflex_id: version.id,
       version: version.version,
@@ -172,60 +184,22 @@ export class Proving {
       decision: log.clean(decision) as Decision,
       agreed,
     })
-    this.#promote(unit, version)
-  }
-
-  #isUndoable(tool: string): boolean {
-    return Object.values(this.#parts.toolbox.all).some(({ undoes }) => undoes?.tool === tool)
-  }
-
-  #judge(unit: Unit, version: ReflexVersion): void {
-    const demotion = demotionOf(this.#parts.records.of(version).trial, version.state)
-    if (demotion) this.#demote(unit, version, demotion)
+    if (agreed === null || !teaches) return
+    promotions.compared(unit, version, { event_type, risk: riskIn(toolbox, action, keyed), agreed, seq, head: span })
   }
 
   /**
    * Demotes a version, to shadow or out of use; a version that this scope does not govern is
    * suspended here only.
    */
-  #demote(unit: Unit, version: ReflexVersion, { to, reason }: { to: ReflexState; reason: string }): void {
-    const { programs, records } = this.#parts
-    if (version.state === 'retired' || version.state === to) return
+  #judge(unit: Unit, version: ReflexVersion): void {
+    const { programs, records, promotions } = this.#parts
+    const demotion = demotionOf(records.of(version).trial, version.state)
+    if (!demotion || version.state === 'retired' || version.state === demotion.to) return
+    const { to, reason } = demotion
     records.restartTrial(version)
-    if (programs.governs(version)) return this.#move(unit, version, to, reason)
-    programs.suspend(unit, version, reason)
-    this.#log(unit, version, 'suspended', reason)
-  }
-
-  /**
-   * Promotes an agent's version whose shadow decisions match; a person's version waits for a
-   * person.
-   */
-  #promote(unit: Unit, compared: ReflexVersion): void {
-    const { programs, records } = this.#parts
-    // An earlier comparison of the same decision may have changed its state.
-    const version = programs.find(compared) ?? compared
-    if (version.state !== 'shadow' || version.provenance.scope === null || !programs.governs(version)) return
-    // Only a person can promote a demoted version.
-    if (version.state_reason !== null) return
-    const { metrics } = records.of(version)
-    const { agreed, disagreed } = metrics.shadow
-    const shown = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
-    if (refuted(metrics.strata)) {
-      // A reason ends the trial: further agreement does not promote this version.
-      this.#move(unit, version, 'shadow', `${shown}: too few to activate it`)
-    } else if (promotable(metrics).ok) this.#move(unit, version, 'active', shown)
-  }
-
-  #move(unit: Unit, version: ReflexVersion, to: ReflexState, reason: string): void {
-    const { programs, reflex_sync } = this.#parts
-    programs.move(version, to, reason)
-    reflex_sync.moved(unit, version, to, reason)
-    this.#log(unit, version, to, reason)
-  }
-
-  #log(unit: Unit, { id, version, state }: ReflexVersion, to: ReflexState | 'suspended', reason: string): void {
-    unit.log({ ...scopeHead(), kind: 'reflex-moved', reflex_id: id, version, from: state, to, reason })
+    if (programs.governs(version)) promotions.move(unit, version, { to, reason, by_proof: false })
+    else promotions.suspend(unit, version, reason)
   }
 
   /** Counts the average cost of a turn as saved, since no turn sees the event. */

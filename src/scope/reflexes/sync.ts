@@ -1,13 +1,13 @@
 import { reflexes as registry } from '../../artifacts/kinds.ts'
 import { warn } from '../../base/warn.ts'
 import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
-import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
+import type { ReflexVersion } from '../../contract/reflex.ts'
 import { readFeed, setUses } from '../../store/artifacts/feed.ts'
 import { tellReflexMetrics } from '../../store/artifacts/reflex-metrics.ts'
 import { ArtifactCopy } from '../replication/artifact-copy.ts'
 import type { ReflexMove } from '../replication/outbox.ts'
 import type { Unit } from '../storage/unit.ts'
-import type { ReflexVersions } from './versions.ts'
+import type { Move, ReflexVersions } from './versions.ts'
 import { storeOf } from '../../store/store.ts'
 import type { Ground } from '../storage/wiring.ts'
 
@@ -52,13 +52,13 @@ export class ReflexSync {
     outbox.source({ send: () => this.#reportMetrics() })
   }
 
-  moved(unit: Unit, { id, version, state: from }: ReflexVersion, state: ReflexState, reason: string): void {
+  moved(unit: Unit, { id, version, state: from }: ReflexVersion, { to: state, reason, by_proof }: Move): void {
     const { outbox } = this.#parts
     const of = { id, version: String(version) }
     // Several moves that D1 lacks are reported as one.
     const lacking = outbox.get<ReflexMove>('reflex-moves', nameOf(of))
-    outbox.put(unit, 'reflex-moves', nameOf(of), { id, version, from: lacking?.from ?? from, state, reason } satisfies ReflexMove)
-    this.#copy.move(unit, of, state, reason)
+    outbox.put(unit, 'reflex-moves', nameOf(of), { id, version, from: lacking?.from ?? from, state, reason, by_proof } satisfies ReflexMove)
+    this.#copy.move(unit, of, { state, reason, by_proof })
     // Another change of its state may have come first.
     this.#due = unit.now
     unit.wakeBy(unit.now)
@@ -145,7 +145,9 @@ export class ReflexSync {
   /** This scope's decisions hold until D1 knows them, unless another change came first. */
   #withMove(artifact: Artifact): Artifact {
     const move = this.#parts.outbox.get<ReflexMove>('reflex-moves', nameOf(artifact))
-    return move && artifact.state === move.from ? { ...artifact, state: move.state, state_reason: move.reason } : artifact
+    return move && artifact.state === move.from
+      ? { ...artifact, state: move.state, state_reason: move.reason, by_proof: move.by_proof }
+      : artifact
   }
 
   #retry(message: string, error: unknown): void {

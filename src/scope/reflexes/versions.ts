@@ -1,4 +1,4 @@
-import type { ReflexReference, ReflexVersion } from '../../contract/reflex.ts'
+import type { ReflexReference, ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import { matchesScope } from '../../contract/settings/scope-pattern.ts'
 import type { Link } from '../../reflexes/decide.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
@@ -6,6 +6,8 @@ import type { Database } from '../storage/database.ts'
 import type { Unit, UnitOfWork } from '../storage/unit.ts'
 
 type Name = { id: string; version: number }
+/** A change of state by this scope. `by_proof`: a promotion on a certificate. */
+export type Move = { to: ReflexState; reason: string; by_proof: boolean }
 
 const nameOf = ({ id, version }: Name): string => `${id}@${version}`
 
@@ -68,8 +70,8 @@ export class ReflexVersions {
   }
 
   /** Applies a new state before D1 has it. */
-  move(moved: Name, state: ReflexVersion['state'], state_reason: string): void {
-    this.replace(this.#all.map((one) => (nameOf(one) === nameOf(moved) ? { ...one, state, state_reason } : one)))
+  move(moved: Name, { to: state, reason: state_reason, by_proof }: Move): void {
+    this.replace(this.#all.map((one) => (nameOf(one) === nameOf(moved) ? { ...one, state, state_reason, by_proof } : one)))
   }
 
   /** Stops a version in this scope, whatever its state elsewhere, until it or the chain changes. */
@@ -94,6 +96,10 @@ export class ReflexVersions {
     return scopes.some((pattern) => matchesScope(pattern, this.#scope))
   }
 
+  #isSuspended(version: Name): boolean {
+    return this.#suspended[nameOf(version)] !== undefined
+  }
+
   #link(reference: ReflexReference): Link {
     const { id, version: pinned } = reference
     const known = this.#all.filter((one) => one.id === id && (pinned === undefined || one.version === pinned))
@@ -101,11 +107,13 @@ export class ReflexVersions {
     const active = allowed.find(({ state }) => state === 'active') ?? null
     const suspended = active ? this.#suspended[nameOf(active)] : undefined
     const watching = allowed
-      .filter((one) => one.state === 'shadow' && one.version > (active?.version ?? 0) && this.#suspended[nameOf(one)] === undefined)
+      .filter((one) => one.state === 'shadow' && one.version > (active?.version ?? 0) && !this.#isSuspended(one))
       .slice(0, 1)
-    if (active && suspended === undefined) return { reference, acting: active, watching, absent: null }
+    // Where proof is lacking, the version that a person activated last acts.
+    const earlier = active?.by_proof ? allowed.filter((one) => one.state === 'active' && !one.by_proof && !this.#isSuspended(one)) : []
+    if (active && suspended === undefined) return { reference, acting: active, earlier: earlier[0], watching, absent: null }
     if (suspended !== undefined) return { reference, acting: null, watching, absent: { reason: 'suspended', detail: suspended } }
-    const shadowed = allowed.find((one) => this.#suspended[nameOf(one)] !== undefined)
+    const shadowed = allowed.find((one) => this.#isSuspended(one))
     if (shadowed && watching.length === 0)
       return { reference, acting: null, watching, absent: { reason: 'suspended', detail: this.#suspended[nameOf(shadowed)] ?? '' } }
     const absent = watching.length > 0 ? null : { reason: 'missing' as const, detail: missing(reference, known, allowed) }

@@ -1,3 +1,7 @@
+import type { Action } from '../../contract/action.ts'
+import type { ReflexVersion } from '../../contract/reflex.ts'
+import { risks, type Certificate } from '../../contract/reports/certificate.ts'
+import { tellCertificates } from '../../store/artifacts/certificates.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import type { Situation } from '../../reflexes/decide.ts'
 import type { Ground } from '../storage/wiring.ts'
@@ -8,6 +12,7 @@ import { ActionKeys } from './action-keys.ts'
 import { Certificates } from './certificates.ts'
 import { Windows, ReflexContexts } from './reflex-context.ts'
 import { permit } from '../../agent/permit.ts'
+import { Promotions, riskIn } from './promotions.ts'
 import { Recordings } from './recordings.ts'
 import { Judgements } from '../learning/judgements.ts'
 import { Proving } from './shadow.ts'
@@ -26,13 +31,17 @@ export function composeReflexes(parts: Ground) {
   const owned = new OwnedReflexes(database, unit)
   const teachers = new Teachers(parts)
   const certificates = new Certificates({ ...parts, teacher: () => teachers.current() })
-  const proving = new Proving({ ...parts, programs, toolbox, reflex_sync })
+  const tell = (all: readonly Certificate[]) => tellCertificates(parts.db, scope, all, parts.now())
+  parts.outbox.source({ send: () => certificates.report(tell) })
+  const promotions = new Promotions({ ...parts, programs, reflex_sync, certificates, teachers })
+  const proving = new Proving({ ...parts, programs, toolbox, promotions })
   return {
     programs,
     reflex_sync,
     toolbox,
     teachers,
     certificates,
+    promotions,
     proving,
     judgements: new Judgements({ ...parts, certificates, toolbox }),
     windows: new Windows(database),
@@ -60,7 +69,22 @@ export function composeSituation(parts: Parts): (now: number, fuel: number) => S
     show: (one, context) => contexts.of(one, context, now),
     history: (who) => records.history(who),
     trial: (version) => records.trial(version),
+    obstacle: (version, event_type, action) => obstacleOf(parts, version, { event_type, action, at: now }),
     permit: (action, asked) => permit(action, { ...asked, scope, agents, toolbox, has_trigger: agent().trigger !== null }),
     carriedOut: (reflex_id, key) => action_keys.has(reflex_id, key),
   })
+}
+
+/** The reason why the proof of a version does not reach an action, or any action if it is null. */
+function obstacleOf(
+  { certificates, toolbox }: Pick<Reflexes, 'certificates' | 'toolbox'>,
+  version: ReflexVersion,
+  { event_type, action, at }: { event_type: string; action: Action | null; at: number },
+): string | null {
+  if (action) {
+    const keyed = action.action_type === 'call_tool' && toolbox.keyOf(action.tool, action.args)?.idempotence_key != null
+    return certificates.obstacle(version, { event_type, risk: riskIn(toolbox, action, keyed), at })
+  }
+  const reasons = risks.map((risk) => certificates.obstacle(version, { event_type, risk, at }))
+  return reasons.includes(null) ? null : (reasons[0] ?? null)
 }

@@ -17,6 +17,7 @@ type Parts = {
   apply: (page: ArtifactChanges) => ArtifactChanges
   limits?: typeof LIMITS
 }
+type Moved = { state: Artifact['state']; reason: string; by_proof: boolean }
 /** `complete`: no version was omitted. */
 type Mark = Position & { complete: boolean }
 
@@ -80,9 +81,9 @@ export class ArtifactCopy {
   }
 
   /** Applies a state that D1 does not have yet. */
-  move(unit: Unit, { id, version }: { id: string; version: string }, state: Artifact['state'], reason: string): void {
-    const sql = `UPDATE artifacts SET artifact = json_set(artifact, '$.state', ?4, '$.state_reason', ?5) WHERE kind = ?1 AND id = ?2 AND version = ?3`
-    unit.all(sql, this.#parts.kind, id, version, state, reason)
+  move(unit: Unit, { id, version }: { id: string; version: string }, { state, reason, by_proof }: Moved): void {
+    const sql = `UPDATE artifacts SET artifact = json_set(artifact, '$.state', ?4, '$.state_reason', ?5, '$.by_proof', json(?6)) WHERE kind = ?1 AND id = ?2 AND version = ?3`
+    unit.all(sql, this.#parts.kind, id, version, state, reason, String(by_proof))
   }
 
   /** Skips a page without changes: reading its revision again costs one row. */

@@ -20,7 +20,7 @@ const MOST_ITEMS = 50
 /** Topics of the table `outbox`, whose rows are kept until they are sent. Events have no topic. */
 export type Topic = 'approvals' | 'approved-runs' | 'reflex-moves' | 'released-keys'
 /** A version's new state, if D1 has it in the state `from`. */
-export type ReflexMove = { id: string; version: number; from: ReflexState; state: ReflexState; reason: string }
+export type ReflexMove = { id: string; version: number; from: ReflexState; state: ReflexState; reason: string; by_proof: boolean }
 type Item = { key: string; value: string }
 type Topics = Record<Topic, (items: readonly Item[]) => Promise<void>>
 

@@ -84,7 +84,7 @@ export class Configuration {
     log.masks.redact(settings.redact)
     const [told, held] = [secret_settings.shown(patch), secret_settings.shown(settings)]
     const shown = { patch: log.clean(told) as SettingsPatch, settings: log.clean(held) as Settings }
-    unit.log({ ...scopeHead(trace), kind: 'settings-changed', by, ...shown })
+    unit.write('settings_revision', unit.log({ ...scopeHead(trace), kind: 'settings-changed', by, ...shown }))
     return result
   }
 }

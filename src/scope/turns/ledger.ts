@@ -2,6 +2,7 @@ import type { Requested, TurnEnd } from '../../contract/log-entry.ts'
 import { toRanges } from '../../traces/ranges.ts'
 import { together } from '../upkeep/guard.ts'
 import type { Parking } from '../inbox/parking.ts'
+import type { Promotions } from '../reflexes/promotions.ts'
 import type { Proving } from '../reflexes/shadow.ts'
 import type { Claimed } from '../inbox/event-row.ts'
 import type { Inbox } from '../inbox/inbox.ts'
@@ -14,7 +15,7 @@ import type { Ending } from '../../agent/turn-ending.ts'
 /** Maximum wait for a budget without a renewal; a change of the settings ends it earlier. */
 const PARKED_MS = 86_400_000
 
-export type LedgerParts = ClaimParts & { inbox: Inbox; proving: Proving; outage: ModelOutage; parking: Parking }
+export type LedgerParts = ClaimParts & { inbox: Inbox; proving: Proving; promotions: Promotions; outage: ModelOutage; parking: Parking }
 
 /**
  * Ends turns. A turn's end, its events' outcomes, the context's changes and the log entries are one
@@ -49,13 +50,15 @@ export class TurnLedger {
   }
 
   #settle(unit: Unit, turn: Turn, ending: Ending): void {
-    const { memory, settlement, inbox, rows, proving, outage } = this.#parts
+    const { memory, settlement, inbox, rows, proving, promotions, outage } = this.#parts
     if (ending.status !== 'waiting' && (turn.model.answered || ending.fault?.fault === 'refused')) outage.answered(unit)
     const { turn_id, claimed, seen } = turn
     switch (ending.status) {
       case 'result':
       case 'none': {
         const how = this.#claims.end(unit, turn)
+        // Before the comparison, which is with this teacher.
+        promotions.taught(unit, turn.shown)
         turn.acts.push(...memory.mergeScratch(unit, seen.scratch, seen.context.scratch))
         proving.decided(
           unit,

@@ -1,6 +1,8 @@
-import type { LanguageModelV4 } from '@ai-sdk/provider'
+import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
 import type { Settings } from '../../contract/settings/settings.ts'
+import { canonicalJson } from '../../base/json.ts'
+import { hashOf, linesOf } from '../../proof/identity.ts'
 import { modelForSession } from '../../skills/model/model.ts'
 import { countedModel, type CountedParts } from './metered-model.ts'
 import type { Event } from '../../core/event.ts'
@@ -13,6 +15,7 @@ type TurnSkills = Pick<Skills, 'any' | 'agentRoles'> & { open: (owner: SessionFo
 export type ModelParts = CountedParts & { settings: () => Settings; skills: TurnSkills }
 export type AskingTurn = Pick<Turn, 'turn_id' | 'head' | 'earlier_turns' | 'signal' | 'acts' | 'usage' | 'model'> & {
   claimed: readonly { event: Event }[]
+  shown?: Turn['shown']
 }
 
 /**
@@ -27,6 +30,10 @@ export function turnModel(parts: ModelParts, turn: AskingTurn): LanguageModelV4 
     model: counted,
     middleware: {
       specificationVersion: 'v4',
+      transformParams: async ({ params }) => {
+        witness(turn, params)
+        return params
+      },
       wrapGenerate: async ({ params }) => (await ready()).doGenerate(params),
       wrapStream: async ({ params }) => (await ready()).doStream(params),
     },
@@ -40,4 +47,12 @@ async function withSkills({ skills, settings }: ModelParts, turn: AskingTurn, mo
   const events = claimed.map(({ event }) => event)
   const session = await skills.open({ head, causes: [turn_id, ...earlier_turns], signal, model, events, acts })
   return modelForSession(model, { session, roles: skills.agentRoles, protocol: settings().skill_protocol })
+}
+
+/** Notes the instructions and tools of a call as the agent wrote them, before a bulletin. */
+function witness(turn: AskingTurn, { prompt, tools = [] }: LanguageModelV4CallOptions): void {
+  const shown = (turn.shown ??= { lines: new Set(), tools: new Set() })
+  const data = turn.claimed.flatMap(({ event }) => Object.values(event).filter((value) => typeof value === 'string'))
+  for (const message of prompt) if (message.role === 'system') for (const line of linesOf(message.content, data)) shown.lines.add(line)
+  for (const tool of tools) shown.tools.add(hashOf(canonicalJson([tool.name, 'inputSchema' in tool ? tool.inputSchema : tool.args])))
 }

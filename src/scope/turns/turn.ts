@@ -30,6 +30,8 @@ export type Turn = {
   model: ModelWitness
   /** Unfinished calls of `deps.call`, with their tools. */
   running: Map<Promise<unknown>, string>
+  /** Parts of the instructions and tools of its model calls, by hash. */
+  shown: { lines: Set<string>; tools: Set<string> } | null
   /** Harmless mistakes of the trigger, for the log. */
   warnings: string[]
 }
@@ -48,10 +50,11 @@ export function keep<Value>(readings: Value[], value: Value): Value {
 /** The part on disk, from which `recover` reports a lost turn. */
 export type TurnRecord = { turn_id: string; head: EntryHead; since: number; started_seq: number }
 
-export const nothingYet = (): Pick<Turn, 'failed_calls' | 'model' | 'running' | 'warnings'> => ({
+export const nothingYet = (): Pick<Turn, 'failed_calls' | 'model' | 'running' | 'shown' | 'warnings'> => ({
   failed_calls: [],
   model: { answered: false, fault: null },
   running: new Map(),
+  shown: null,
   warnings: [],
 })
 

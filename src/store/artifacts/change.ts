@@ -23,7 +23,7 @@ export async function insertVersion(
   const database = drizzle(db)
   // Columns in the schema's order.
   const row = sql`SELECT ${kind}, ${id}, ${name}, ${precedence}, ${content}, ${hash}, ${description}, ${state}, NULL, ${now},
-      ${by_owner ? sql`0` : nextRevision}, ${JSON.stringify(provenance)}, ${now}, ${sharing}
+      ${by_owner ? sql`0` : nextRevision}, ${JSON.stringify(provenance)}, ${now}, ${sharing}, 0
     FROM (${taken})
     WHERE taken < ${most} AND NOT ${same}
       AND EXISTS (SELECT 1 FROM artifacts WHERE kind = ${kind} AND id = ${id} AND owner_id = ${owner_id} AND scopes = ${JSON.stringify(scopes)})`
@@ -64,6 +64,7 @@ export type StageChange = {
   from: readonly Stage[]
   to: Stage
   reason: string | null
+  by_proof: boolean
   quota: Quota | null
   /** Becomes active only if its latest test passed. */
   tested: boolean
@@ -76,13 +77,14 @@ export type Forced = { by: string; reason: string; at: number }
 
 /** Changes a version that is in one of `from`, if the quota allows it. True if it did. */
 export async function updateStage(db: D1Database, change: StageChange): Promise<boolean> {
-  const { kind, id, version, from, to, reason, quota, tested, forced, now } = change
+  const { kind, id, version, from, to, reason, by_proof, quota, tested, forced, now } = change
   const changed = await drizzle(db)
     .update(artifactVersions)
     .set({
       state: to,
       state_reason: reason,
       state_at: now,
+      by_proof,
       revision: nextRevision,
       ...(forced && { provenance: sql`json_set(${artifactVersions.provenance}, '$.forced', json(${JSON.stringify(forced)}))` }),
     })

@@ -1,6 +1,7 @@
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { JsonFields } from '../../base/json.ts'
 import { artifactKinds, stages, type ArtifactHead, type ArtifactKind } from '../../contract/artifact.ts'
+import type { Certificate } from '../../contract/reports/certificate.ts'
 import type { ReflexMetrics } from '../../contract/reports/reflex-report.ts'
 import type { CiReport } from '../../contract/reports/skill-test.ts'
 import { skillSharing } from '../../contract/skill.ts'
@@ -54,6 +55,7 @@ export const artifactVersions = sqliteTable(
     created_at: integer().notNull(),
     /** The keys that may read this version. */
     sharing: text({ enum: skillSharing }).notNull(),
+    by_proof: integer({ mode: 'boolean' }).notNull().default(false),
   },
   (table) => [
     primaryKey({ columns: [table.kind, table.id, table.version] }),
@@ -69,6 +71,19 @@ export const reflexUses = sqliteTable('reflex_uses', { reflex_id: text().notNull
   primaryKey({ columns: [table.reflex_id, table.scope] }),
   index('reflex_uses_scope').on(table.scope),
 ])
+
+/** A scope's evidence for each version, as of its last report. */
+export const certificates = sqliteTable(
+  'certificates',
+  {
+    reflex_id: text().notNull(),
+    version: integer().notNull(),
+    scope: text().notNull(),
+    certificate: text({ mode: 'json' }).$type<Certificate>().notNull(),
+    updated_at: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
+)
 
 /** A scope's counters of each version, since it first ran there. */
 export const reflexMetrics = sqliteTable(

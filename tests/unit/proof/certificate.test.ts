@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { certificate as schema, type Certificate, type Risk, type Teacher } from '../../../src/contract/reports/certificate.ts'
-import { allow, obstacle, openCertificate, proceed, why, type Change, type Observation } from '../../../src/proof/certificate.ts'
+import { allow, obstacle, openCertificate, proceed, reject, why, type Change, type Observation } from '../../../src/proof/certificate.ts'
 import { seededRandom } from '../../support/random.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
@@ -25,6 +25,40 @@ const mayAct = ({ certificate }: Run, event_type = 'note', risk: Risk = 'inside'
   obstacle(certificate, { event_type, risk, at, teacher: by })
 
 describe('a certificate', () => {
+  test('has at most 51 event types, whatever types a sender invents', () => {
+    let run = start()
+    for (const type of ['__proto__', 'constructor', ...Array.from({ length: 200 }, (_, n) => `t${n}`)])
+      run = decisions(run, 'compared', 1, 0, type)
+    const { strata } = run.certificate
+    expect(strata).toHaveLength(51)
+    expect(strata.find(({ event_type }) => event_type === '*')).toMatchObject({ state: 'proven', k: 72 })
+    expect(strata.find(({ event_type }) => event_type === '__proto__')).toMatchObject({ n: 1, k: 1 })
+  })
+
+  test('demands the agreement and the support that the settings say', () => {
+    const least = { agreement: 0.99, support: 300 }
+    const strict = decisions(start(openCertificate(subject, { teacher, at: 0, least })), 'compared', 299)
+    expect(mayAct(strict)).toMatch(/^299 of 299 .* at least \d+ more must agree$/)
+    const more = decisions(strict, 'compared', 400)
+    expect(mayAct(more)).toBeNull()
+    expect(more.certificate.bound).toBe(0.99)
+    const supported = openCertificate(subject, { teacher, at: 0, least: { agreement: 0, support: 100 } })
+    expect(mayAct(decisions(start(supported), 'compared', 99))).toMatch(/at least 1 more/)
+    expect(mayAct(decisions(start(supported), 'compared', 100))).toBeNull()
+  })
+
+  test('never lets act what a person rejected, and lets act what a person must allow only once one did', () => {
+    const { certificate } = decisions(start(), 'compared', 72)
+    const where = { event_type: 'note', risk: 'inside' as const }
+    const asking = { ...where, at: 1, teacher, asks: true }
+    expect(obstacle(certificate, asking)).toBe('its action on note is proven: a person must allow it')
+    expect(obstacle(allow(certificate, where, 'ann'), asking)).toBeNull()
+    const rejected = reject(certificate, where, 'ann')
+    expect(obstacle(rejected, { ...asking, asks: false })).toBe('ann rejected its action on note')
+    expect(rejected).toMatchObject({ n: 0, bound: null })
+    expect(why(rejected)[0]).toBe('On note it stays in shadow mode: ann rejected it.')
+  })
+
   test('lets act after enough agreements, and says so once', () => {
     const almost = decisions(start(), 'compared', 71)
     expect(mayAct(almost)).toBe('71 of 71 decisions on note agreed: at least 1 more must agree')

@@ -1,8 +1,8 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
 import type { ReflexVersion } from '../../../src/contract/reflex.ts'
-import { emptyMetrics } from '../../../src/reflexes/metrics.ts'
-import { tellReflexMetrics } from '../../../src/store/artifacts/reflex-metrics.ts'
+import { openCertificate, proceed } from '../../../src/proof/certificate.ts'
+import { tellCertificates } from '../../../src/store/artifacts/certificates.ts'
 import { setUses } from '../../../src/store/artifacts/feed.ts'
 import { call, callWith, keyFor, problem } from '../../support/http.ts'
 import { buildReflex, byAgent, createVersion, freshId, registered, replying } from '../../support/reflexes.ts'
@@ -11,11 +11,14 @@ import { freshScope } from '../../support/scopes.ts'
 const changeTo = (state: string, ref: string, { key, ...more }: { key?: string; reason?: string; force?: boolean } = {}) =>
   call(`/v1/reflexes/${ref}/state`, { json: { state, ...more }, ...(key === undefined ? {} : { key }) })
 const stateOf = async (ref: string) => (await call(`/v1/reflexes/${ref}`)).body.state
-/** The metrics that a scope reports of a version in shadow mode. */
-const show = ({ id, version }: ReflexVersion, scope: string, agreed: number, disagreed = 0) => {
-  const shadow = { runs: 500, fired: agreed + disagreed, agreed, disagreed, undecided: 0 }
-  const metrics = { ...emptyMetrics(), runs: 500, shadow, strata: { note: { inside: { agreed, disagreed } } } }
-  return tellReflexMetrics(env.DB, scope, [{ reflex_id: id, version, metrics }], 1)
+const teacher = { by: 'model', agent_version: '1', model: 'm', prompt_hash: '', tools_hash: '', settings_revision: 0 } as const
+/** The certificate that a scope reports of a version in shadow mode. */
+const show = ({ id, version, hash }: ReflexVersion, scope: string, agreed: number, disagreed = 0) => {
+  const opened = openCertificate({ kind: 'reflex', id, version: String(version), hash }, { teacher, at: 0 })
+  const seen = { kind: 'compared', event_type: 'note', risk: 'inside', agreed: true, seq: 1, at: 0, teacher } as const
+  const { certificate } = proceed(opened, seen)
+  const strata = certificate.strata.map((stratum) => ({ ...stratum, n: agreed + disagreed, k: agreed }))
+  return tellCertificates(env.DB, scope, [{ ...certificate, strata }], 1)
 }
 
 describe("a version's state", () => {

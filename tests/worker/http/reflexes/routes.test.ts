@@ -27,12 +27,14 @@ describe('a reflex is registered', () => {
       scopes: ['*'],
       description: 'says hello',
       state_reason: null,
+      by_proof: false,
       provenance: { by: 'alice', scope: null, template: null, origin: null },
       code: reflex.code,
       created_at: expect.any(String),
       versions: [
         { version: 1, hash: body.hash, state: 'active', state_reason: null, state_at: found.created_at, created_at: found.created_at },
       ],
+      certificates: [],
     })
   })
 

@@ -1,0 +1,99 @@
+import type { Toolbox } from '../../agent/toolbox.ts'
+import type { Action } from '../../contract/action.ts'
+import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
+import type { Certificate, Risk, Stratum } from '../../contract/reports/certificate.ts'
+import { riskOf, tooManyFailedRuns } from '../../reflexes/promotion.ts'
+import { scopeHead } from '../log/spans.ts'
+import type { Unit } from '../storage/unit.ts'
+import type { Ground } from '../storage/wiring.ts'
+import type { Certificates, Observed } from './certificates.ts'
+import type { Teachers } from './teachers.ts'
+import type { Turn } from '../turns/turn.ts'
+import type { ReflexSync } from './sync.ts'
+import type { Move, ReflexVersions } from './versions.ts'
+
+type Parts = Pick<Ground, 'records' | 'settings'> & {
+  programs: ReflexVersions
+  reflex_sync: Pick<ReflexSync, 'moved'>
+  certificates: Certificates
+  teachers: Teachers
+}
+type Compared = Omit<Extract<Observed, { kind: 'compared' | 'audited' }>, 'kind'>
+
+/** Moves versions between shadow mode and acting, by their certificates. */
+export class Promotions {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Counts a comparison, and promotes the version if it may act. */
+  compared(unit: Unit, version: ReflexVersion, compared: Compared): void {
+    this.#parts.certificates.observe(unit, version, { kind: 'compared', ...compared })
+    this.judge(unit, version)
+  }
+
+  /**
+   * Promotes an agent's version once its certificate lets it act somewhere; a person's version
+   * waits for a person.
+   */
+  judge(unit: Unit, judged: ReflexVersion): void {
+    const { programs, records, certificates, settings } = this.#parts
+    // An earlier comparison of the same decision may have changed its state.
+    const version = programs.find(judged) ?? judged
+    const certificate = certificates.of(version)
+    if (version.state !== 'shadow' || version.provenance.scope === null || !programs.governs(version) || !certificate) return
+    // Only a person can promote a demoted version.
+    if (version.state_reason !== null) return
+    const { metrics } = records.of(version)
+    const { agreed, disagreed } = metrics.shadow
+    const shown = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
+    // A reason ends the trial: further agreement does not promote this version.
+    if (isRefuted(certificate))
+      return this.move(unit, version, { to: 'shadow', reason: `${shown}: too few to activate it`, by_proof: false })
+    if (settings().learning.mode === 'shadow' || tooManyFailedRuns(metrics) !== null) return
+    const may_act = certificate.strata.some(
+      ({ event_type, risk }) => certificates.obstacle(version, { event_type, risk, at: unit.now }) === null,
+    )
+    if (may_act) this.move(unit, version, { to: 'active', reason: shown, by_proof: true })
+  }
+
+  /** Notes what a turn showed of the slow path. Certificates of another one lapse. */
+  taught(unit: Unit, shown: Turn['shown']): void {
+    const { teachers, certificates, settings } = this.#parts
+    const logs = settings().learning.mode !== 'off' || certificates.any
+    if (teachers.shown(unit, shown, { logs })) certificates.expireAll(unit)
+  }
+
+  /** Logs that a certificate ended, at the first event that it would have decided on. */
+  expire(unit: Unit, version: ReflexVersion): void {
+    this.#parts.certificates.expire(unit, version)
+  }
+
+  move(unit: Unit, version: ReflexVersion, move: Move): void {
+    const { programs, reflex_sync } = this.#parts
+    programs.move(version, move)
+    reflex_sync.moved(unit, version, move)
+    this.#log(unit, version, move.to, move.reason)
+  }
+
+  /** Stops a version that this scope does not govern in this scope only. */
+  suspend(unit: Unit, version: ReflexVersion, reason: string): void {
+    this.#parts.programs.suspend(unit, version, reason)
+    this.#log(unit, version, 'suspended', reason)
+  }
+
+  #log(unit: Unit, { id, version, state }: ReflexVersion, to: ReflexState | 'suspended', reason: string): void {
+    unit.log({ ...scopeHead(), kind: 'reflex-moved', reflex_id: id, version, from: state, to, reason })
+  }
+}
+
+/** True if nothing of it is proven or may still be. */
+const isRefuted = ({ strata }: Certificate): boolean => strata.length > 0 && strata.every(({ state }: Stratum) => state === 'refuted')
+
+/** The risk of an action, by what the scope's tools say about it. */
+export function riskIn({ all }: Pick<Toolbox, 'all'>, action: Action, keyed: boolean): Risk {
+  const undoable = action.action_type === 'call_tool' && Object.values(all).some(({ undoes }) => undoes?.tool === action.tool)
+  return riskOf(action, { keyed, undoable })
+}

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import { beginIdentity, linesOf, showIdentity, type Identity, type Shown } from '../../../src/proof/identity.ts'
+
+/** The changes, by the number of the turn at which each was noticed. */
+function changesOf(turns: readonly Shown[]): string[] {
+  const [first, ...rest] = turns
+  let identity: Identity = beginIdentity(first ?? { lines: [], tools: [] })
+  return rest.flatMap((shown, at) => {
+    const next = showIdentity(identity, shown)
+    identity = next.identity
+    return next.changed === null ? [] : [`${at + 1} ${next.changed}`]
+  })
+}
+const times = (count: number, of: (turn: number) => Partial<Shown>): Shown[] =>
+  Array.from({ length: count }, (_, turn) => ({ lines: ['a', 'b'], tools: ['t'], ...of(turn) }))
+
+test('the same instructions and tools are the same teacher', () => {
+  expect(changesOf(times(500, () => ({})))).toEqual([])
+})
+
+test('lines that change with each turn are not part of it', () => {
+  expect(changesOf(times(500, (turn) => ({ lines: ['a', `time ${turn}`, 'b'] })))).toEqual([])
+})
+
+test('a line that is replaced is noticed at once after twenty turns, and after three turns before', () => {
+  expect(changesOf([...times(30, () => ({})), ...times(30, () => ({ lines: ['a', 'c'] }))])).toEqual(['30 lines'])
+  expect(changesOf([...times(10, () => ({})), ...times(30, () => ({ lines: ['a', 'c'] }))])).toEqual(['12 lines'])
+})
+
+test('a line or a tool that is added is noticed after three turns', () => {
+  expect(changesOf([...times(30, () => ({})), ...times(30, () => ({ lines: ['a', 'b', 'c'] }))])).toEqual(['32 lines'])
+  expect(changesOf([...times(30, () => ({})), ...times(30, () => ({ tools: ['t', 'u'] }))])).toEqual(['32 tools'])
+})
+
+test('a line that is left out of two turns only is not missed', () => {
+  const turns = times(60, (turn) => ({ lines: turn === 10 || turn === 11 ? ['a'] : ['a', 'b'] }))
+  expect(changesOf(turns)).toEqual([])
+})
+
+test('lines that stay for some turns and are replaced again and again change the teacher only at first', () => {
+  const turns = times(400, (turn) => ({ lines: ['a', `incident ${Math.floor(turn / 7)}`, 'b'] }))
+  expect(changesOf(turns).length).toBeLessThanOrEqual(2)
+})
+
+test('a change is noticed, too, after lines that changed by themselves', () => {
+  const before = times(300, (turn) => ({ lines: ['a', `incident ${Math.floor(turn / 7)}`, 'b'] }))
+  const after = times(60, (turn) => ({ lines: ['a', `incident ${Math.floor(turn / 7)}`, 'c'] }))
+  expect(changesOf([...before, ...after]).filter((change) => Number.parseInt(change) >= 300)).toHaveLength(1)
+})
+
+test.each([
+  ['It is 2026-11-22T18:05:00.000Z.', 'It is 2027-01-02.'],
+  ['Today is Monday, November 22, 2026, 10:05 am.', 'Today is Friday, May 3, 2027, 9:41 pm.'],
+  ['Request 0193a5b2-7c1d-7e4f-9a2b-3c4d5e6f7a8b', 'Request 0293a5b2-7c1d-7e4f-9a2b-3c4d5e6f7a8c'],
+  ['Chain {"ids": ["a"]}', 'Chain {"ids": ["a", "b"]}'],
+])('%j and %j are the same line', (one, other) => {
+  expect(linesOf(one, [])).toEqual(linesOf(other, []))
+})
+
+test.each([
+  ['Block after 3 failures.', 'Block after 5 failures.'],
+  ['Never block offices.', 'Block offices.'],
+])('%j and %j are different lines', (one, other) => {
+  expect(linesOf(one, [])).not.toEqual(linesOf(other, []))
+})
+
+test('a line that quotes the event is left out', () => {
+  expect(linesOf('Be brief.\nThe log says: failed login of root', ['failed login of root'])).toEqual(linesOf('Be brief.', []))
+})

@@ -1,0 +1,198 @@
+import { generateText } from 'ai'
+import { env } from 'cloudflare:workers'
+import { describe, expect, test } from 'vitest'
+import type { LogEntry } from '../../../../src/contract/log-entry.ts'
+import type { SettingsPatch } from '../../../../src/contract/settings/settings.ts'
+import { withDefaults, type Event } from '../../../../src/core/event.ts'
+import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
+import { certificatesOf } from '../../../../src/store/artifacts/certificates.ts'
+import { call, keyFor } from '../../../support/http.ts'
+import { notes, write } from '../../../support/reflex-chain.ts'
+import { crash, entriesOf, evict, freshScope, hurry, note, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { behaviours } from '../../../support/test-agents.ts'
+
+const GREET = `return { action_type: 'reply', content: 'hi' }`
+const NEEDED = agreementsNeeded('inside')
+
+const other = (scope: string): Event => withDefaults({ type: 'test.other' }, { now: Date.now(), source: 'test', scope }) as Event
+
+/** The system prompt of each turn: an empty one calls no model. */
+function teach(scope: string, system: () => string = () => '') {
+  behaviours.set(scope, async ({ events }, deps) => {
+    if (system() !== '') await generateText({ model: deps.model, instructions: system(), prompt: 'hello', abortSignal: deps.signal })
+    for (const _ of events) deps.reply('hi')
+    return { done: true }
+  })
+}
+
+/** A scope whose agent wrote a reflex that greets, which was compared `count` times. */
+async function learned(count: number, learning: SettingsPatch['learning'] = {}, system?: () => string) {
+  const scope = freshScope()
+  const stub = stubOf(scope)
+  const { id } = await write(GREET, { state: 'shadow', scope })
+  await stub.configure({ reflexes: [{ id }], learning }, 'ops')
+  teach(scope, system)
+  if (count > 0) await sendAndSettle(stub, ...notes(scope, count))
+  return { id, scope, stub }
+}
+
+const changesOf = async (stub: ReturnType<typeof stubOf>) =>
+  (await entriesOf(stub, 'certificate-changed')).map(({ change, event_type }) => `${change} ${event_type ?? ''}`.trim())
+const movesOf = async (stub: ReturnType<typeof stubOf>) => (await entriesOf(stub, 'reflex-moved')).map(({ from, to }) => `${from} ${to}`)
+const passes = (entries: readonly Extract<LogEntry, { kind: 'reflex-passed' }>[]) => entries.map(({ reason }) => reason)
+
+async function replays(scope: string, { trace_id }: { trace_id: string }) {
+  const { body } = await call(`/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`, { json: { mode: 'pinned' } })
+  return body as { equivalent: boolean; unknown: unknown[] }
+}
+
+describe('a version that was promoted by proof', () => {
+  test('acts on the event type that it was proven on, and is compared on others', async () => {
+    const { id, scope, stub } = await learned(NEEDED)
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note'])
+    expect(await movesOf(stub)).toEqual(['shadow active'])
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex', reflex_id: id } }])
+    expect(await sendAndSettle(stub, other(scope))).toMatchObject([{ outcome: { by: 'turn' } }])
+    const [passed] = (await entriesOf(stub, 'reflex-passed')).slice(-1)
+    expect(passed).toMatchObject({ reason: 'uncertified', error: '0 of 0 decisions on test.other agreed: at least 72 more must agree' })
+    expect((await entriesOf(stub, 'reflex-fired')).at(-1)).toMatchObject({ state: 'shadow', event_ids: passed?.event_ids })
+    expect((await entriesOf(stub, 'reflex-compared')).at(-1)).toMatchObject({ agreed: true, event_ids: passed?.event_ids })
+  })
+
+  test('is proven on another event type in time', async () => {
+    const { scope, stub } = await learned(NEEDED)
+    await sendAndSettle(stub, ...Array.from({ length: NEEDED }, () => other(scope)))
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note', 'proven test.other'])
+    expect(await sendAndSettle(stub, other(scope))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    expect(await movesOf(stub)).toEqual(['shadow active'])
+  })
+
+  test.each([
+    ['evicted', evict],
+    ['killed', (_: unknown, scope: string) => crash(scope)],
+  ])('keeps its proof although the scope was %s between two comparisons, and after the last', async (_, stop) => {
+    const { scope, stub } = await learned(NEEDED - 1)
+    await stop(stub, scope)
+    await sendAndSettle(stubOf(scope), note(scope, 'one more'))
+    expect(await changesOf(stubOf(scope))).toEqual(['issued', 'proven test.note'])
+    await stop(stubOf(scope), scope)
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    expect(await sendAndSettle(stubOf(scope), other(scope))).toMatchObject([{ outcome: { by: 'turn' } }])
+  })
+
+  test('is decided by the same in a replay, where it acted and where it did not', async () => {
+    const { scope, stub } = await learned(NEEDED)
+    await sendAndSettle(stub, note(scope, 'a'), other(scope))
+    const accepted = await entriesOf(stub, 'event-accepted')
+    for (const entry of accepted.slice(-3))
+      expect(await replays(scope, entry)).toMatchObject({ equivalent: true, divergences: [], unknown: [] })
+  })
+
+  test('leaves the events that its proof does not reach to the earlier version that a person activated', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const { id } = await write(GREET, { scope })
+    await write(`const version = 2\n${GREET}`, { id, scope, state: 'shadow' })
+    await stub.configure({ reflexes: [{ id }] }, 'ops')
+    await sendAndSettle(stub, ...notes(scope, NEEDED))
+    expect(await movesOf(stub)).toEqual(['shadow active'])
+    expect(await sendAndSettle(stub, note(scope, 'a'), other(scope))).toMatchObject([
+      { outcome: { version: 2 } },
+      { outcome: { version: 1 } },
+    ])
+    const [entry] = (await entriesOf(stub, 'event-accepted')).slice(-1)
+    expect(await replays(scope, entry as never)).toMatchObject({ equivalent: true, unknown: [] })
+  })
+
+  test('is not proven by its own decisions, nor by those of another that acts by proof', async () => {
+    const { id, scope, stub } = await learned(NEEDED)
+    const { id: second } = await write(GREET, { state: 'shadow', scope })
+    await stub.configure({ reflexes: [{ id }, { id: second }] }, 'ops')
+    await sendAndSettle(stub, ...notes(scope, 5))
+    expect((await entriesOf(stub, 'reflex-compared')).slice(-5)).toMatchObject(
+      Array.from({ length: 5 }, () => ({ reflex_id: second, agreed: true })),
+    )
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note'])
+  })
+
+  test('of another scope acts here only once it is proven here', async () => {
+    const { id, stub } = await learned(NEEDED)
+    await hurry(stub)
+    await until(async () => (await call(`/v1/reflexes/${id}`)).body.by_proof === true, 'D1 knows')
+    const scope = freshScope()
+    await stubOf(scope).configure({ reflexes: [{ id, version: 1 }] }, 'ops')
+    teach(scope)
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    expect(passes(await entriesOf(stubOf(scope), 'reflex-passed'))).toEqual(['uncertified'])
+  })
+})
+
+describe('a version that a person activated', () => {
+  test('acts everywhere, whatever its certificate says', async () => {
+    const { id, scope, stub } = await learned(3)
+    expect(await call(`/v1/reflexes/${id}/state`, { json: { state: 'active', force: true } })).toMatchObject({
+      status: 200,
+      body: { by_proof: false },
+    })
+    await stub.reflexesChanged([id])
+    expect(await sendAndSettle(stub, note(scope, 'a'), other(scope))).toMatchObject([
+      { outcome: { by: 'reflex' } },
+      { outcome: { by: 'reflex' } },
+    ])
+  })
+})
+
+describe('a certificate', () => {
+  test('lapses when the instructions change, which the log says, and is earned again', async () => {
+    let system = 'Greet everybody.\nBe brief.'
+    const { scope, stub } = await learned(0, { mode: 'auto' }, () => system)
+    for (const one of notes(scope, NEEDED)) await sendAndSettle(stub, one)
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    system = 'Greet nobody.\nBe brief.'
+    await sendAndSettle(stub, other(scope))
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note', 'lapsed', 'issued'])
+    expect((await entriesOf(stub, 'certificate-changed')).find(({ change }) => change === 'lapsed')).toMatchObject({
+      reason: 'the instructions of the slow path changed',
+    })
+    expect(await entriesOf(stub, 'teacher-changed')).toMatchObject([{}, { reason: 'the instructions of the slow path changed' }])
+    expect(await sendAndSettle(stub, note(scope, 'b'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    for (const one of notes(scope, NEEDED)) await sendAndSettle(stub, one)
+    expect((await changesOf(stub)).at(-1)).toBe('proven test.note')
+    expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+  })
+
+  test('holds while the system prompt tells the time and quotes the event', async () => {
+    let asked = 0
+    const system = () =>
+      `Greet everybody.\nIt is ${new Date(Date.UTC(2026, 0, (asked += 1), asked % 24)).toISOString()}, a Monday.\nRow ${asked}`
+    const { scope, stub } = await learned(0, { mode: 'auto' }, system)
+    for (const one of notes(scope, NEEDED)) await sendAndSettle(stub, one)
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note'])
+  })
+
+  test('is replicated to D1, and shown with the reflex and with the scope', async () => {
+    const { id, scope, stub } = await learned(NEEDED)
+    await hurry(stub)
+    const [row] = await until(async () => (await certificatesOf(env.DB, id)).filter(({ certificate }) => certificate.n > 0), 'D1 knows')
+    expect(row).toMatchObject({ scope, version: 1, certificate: { n: NEEDED, k: NEEDED, bound: 0.95 } })
+    const why = expect.arrayContaining([expect.stringContaining(`On test.note: ${NEEDED} of ${NEEDED} decisions`)])
+    const shown = { certificate: { strata: [{ event_type: 'test.note', state: 'proven' }] }, why }
+    expect((await call(`/v1/reflexes/${id}`)).body.certificates).toMatchObject([{ scope, version: 1, ...shown }])
+    expect((await call(`/v1/scopes/${encodeURIComponent(scope)}/metrics`)).body.reflexes).toMatchObject([{ reflex_id: id, proof: shown }])
+    const foreign = await keyFor(['viewer'], ['elsewhere/*'])
+    expect((await call(`/v1/reflexes/${id}`, { key: foreign })).body.certificates).toEqual([])
+  })
+})
+
+describe('the setting learning.mode', () => {
+  test('shadow: a proven version never acts, nor does one that acted before', async () => {
+    const { scope, stub } = await learned(NEEDED, { mode: 'shadow' })
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note'])
+    expect(await movesOf(stub)).toEqual([])
+    await stub.configure({ learning: { mode: 'auto' } }, 'ops')
+    await sendAndSettle(stub, note(scope, 'a'))
+    expect(await movesOf(stub)).toEqual(['shadow active'])
+    await stub.configure({ learning: { mode: 'shadow' } }, 'ops')
+    expect(await sendAndSettle(stub, note(scope, 'b'))).toMatchObject([{ outcome: { by: 'turn' } }])
+  })
+})
