@@ -1,11 +1,12 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Candidate, Learned } from '../../../src/learning/skills/learn.ts'
 import { factsOf, type Tools } from '../../../src/tools/tool-facts.ts'
 import type { Recording } from '../../../src/replay/recording.ts'
-import { UsageError } from '../../lib/cli-error.ts'
+import type { Manifest } from '../../../src/skills/manifest/manifest.ts'
+import { CliError, UsageError } from '../../lib/cli-error.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
@@ -23,7 +24,7 @@ reads, {"INVERSE": {"undoes": {"tool": "TOOL", "match": ["FIELD"]}}} for one tha
 Example:
   reflex learn skills traces/*.json --tools tools.json --role operator --output learned/`
 
-type Options = { tools?: string; role: string[]; owner: string; parser?: string; output?: string; seed: string }
+type Options = { tools?: string; role: string[]; owner: string; parser?: string; trust: string[]; output?: string; seed: string }
 
 export function addLearn(program: Command): void {
   const learn = program.command('learn').description('Learn from what was recorded')
@@ -34,18 +35,21 @@ export function addLearn(program: Command): void {
     .option('--role <role...>', 'the roles that may run the skills', ['operator'])
     .option('--owner <owner>', 'the owner of the skills', 'learned')
     .option('--parser <model>', 'the model that takes inputs from a text; without it, the caller gives them')
+    .option('--trust <sender...>', 'senders of events that may carry more than a third of the turns of a sequence', [])
     .option('--seed <text>', 'the seed of the tests', '1')
-    .option('--output <folder>', 'the folder for the manifests')
+    .option('--output <folder>', 'the folder for the manifests, and for their test cases (tests/); what is in it gets new versions')
     .addHelpText('after', LEARN_HELP)
     .action(handler(learnFrom))
   addLearnReflexes(learn)
 }
 
-async function learnFrom({ print }: Session, files: string[], { tools, role, owner, parser, output, seed }: Options): Promise<Outcome> {
-  const [recordings, { tracesOf }, { learnSkills }] = await Promise.all([
+async function learnFrom({ print }: Session, files: string[], options: Options): Promise<Outcome> {
+  const { tools, role, owner, parser, trust, output, seed } = options
+  const [recordings, { tracesOf }, { learnSkills }, { manifestSchema }] = await Promise.all([
     recordingsIn(files),
     import('../../../src/learning/episodes/recordings.ts'),
     import('../../../src/learning/skills/learn.ts'),
+    import('../../../src/skills/manifest/manifest.ts'),
   ])
   const learned = await learnSkills(recordings.flatMap(tracesOf), {
     tools: toolsOf(recordings, tools),
@@ -53,7 +57,8 @@ async function learnFrom({ print }: Session, files: string[], { tools, role, own
     roles: role,
     parser_model: parser ?? null,
     seed,
-    latest: () => null,
+    trusted: new Set(trust),
+    latest: (id) => (output === undefined ? null : manifestIn(output, id, manifestSchema)),
   })
   const passed = learned.candidates.filter(({ report }) => report.passed)
   if (output !== undefined) writeManifests(output, passed)
@@ -62,8 +67,20 @@ async function learnFrom({ print }: Session, files: string[], { tools, role, own
 }
 
 function writeManifests(folder: string, candidates: readonly Candidate[]): void {
-  mkdirSync(folder, { recursive: true })
-  for (const { manifest } of candidates) writeFileSync(join(folder, `${manifest.id}.json`), `${JSON.stringify(manifest, null, 2)}\n`)
+  mkdirSync(join(folder, 'tests'), { recursive: true })
+  for (const { manifest, cases } of candidates) {
+    writeFileSync(join(folder, `${manifest.id}.json`), `${JSON.stringify(manifest, null, 2)}\n`)
+    writeFileSync(join(folder, 'tests', `${manifest.id}.json`), `${JSON.stringify(cases, null, 2)}\n`)
+  }
+}
+
+/** The version that was written last time. */
+function manifestIn(folder: string, id: string, schema: z.ZodType<Manifest>): Manifest | null {
+  const file = join(folder, `${id}.json`)
+  if (!existsSync(file)) return null
+  const parsed = schema.safeParse(jsonObject(`@${file}`, file))
+  if (!parsed.success) throw new CliError(`${file} is not a manifest: ${z.prettifyError(parsed.error)}`)
+  return parsed.data
 }
 
 const given = z.record(

@@ -31,13 +31,15 @@ export function tracesOf(recording: Recording): Trace[] {
     turns.feed(entry).flatMap((decided): Trace[] => {
       if (decided.by !== 'model' || !decided.whole) return []
       const ids = new Set(decided.ids)
-      const text = textOf(events.flatMap(({ event }) => (ids.has(event.id) ? [event] : [])))
+      const about = events.flatMap(({ event }) => (ids.has(event.id) ? [event] : []))
+      const [first] = about
       return [
         {
           trace_id,
           at: decided.at,
           place: placeOf({ agent, deployment, settings }, decided.agent),
-          goal: { text, labels: [...settings.goal_labels] },
+          ...(first && { source: first.source }),
+          goal: { text: textOf(about), labels: [...settings.goal_labels] },
           ...(decided.blackboard && { blackboard: decided.blackboard }),
           acts: decided.acts.map(({ act }) => act),
           usage: decided.usage,

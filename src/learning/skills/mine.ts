@@ -43,14 +43,14 @@ export type Mined = { patterns: Pattern[]; rejected: Rejected[]; transitions: Tr
 /**
  * Sequences of calls that the slow path repeats, by place. The same traces give the same result.
  */
-export function mine(traces: readonly Trace[], limits: MiningLimits = MINING): Mined {
+export function mine(traces: readonly Trace[], limits: MiningLimits = MINING, trusted: ReadonlySet<string> = new Set()): Mined {
   const ordered = Array.from(traces)
     .sort((one, other) => one.at - other.at || compare(one.trace_id, other.trace_id))
     .map((trace): Turn => ({ trace, turn_usd: costOf(trace), calls: callsOf(trace) }))
   const groups = Map.groupBy(ordered, ({ trace: { place } }) =>
     JSON.stringify([place.project ?? null, place.toolset ?? null, place.repo ?? null]),
   )
-  const mined = Array.from(groups.values(), (group) => mineGroup(group, limits))
+  const mined = Array.from(groups.values(), (group) => mineGroup(group, { limits, trusted }))
   return {
     patterns: mined.flatMap(({ patterns }) => patterns).sort(bySize),
     rejected: mined.flatMap(({ rejected }) => rejected).sort((one, other) => other.turns - one.turns || bySymbols(one, other)),
@@ -83,10 +83,12 @@ function transitionsOf(turns: readonly Turn[]): Transition[] {
     .sort((one, other) => other.count - one.count || compare(one.from, other.from) || compare(one.to, other.to))
 }
 
-type Group = { turns: readonly Turn[]; names: string[]; good: number; limits: MiningLimits }
+type Rules = { limits: MiningLimits; trusted: ReadonlySet<string> }
+type Group = Rules & { turns: readonly Turn[]; names: string[]; good: number }
 type Judged = { symbols: string[]; pattern: Pattern; reason: string | null }
 
-function mineGroup(turns: readonly Turn[], limits: MiningLimits): Pick<Mined, 'patterns' | 'rejected'> {
+function mineGroup(turns: readonly Turn[], rules: Rules): Pick<Mined, 'patterns' | 'rejected'> {
+  const { limits } = rules
   const numbers = new Map<string, number>()
   const numberOf = ({ symbol }: Call): number => {
     const number = numbers.get(symbol) ?? numbers.size
@@ -95,7 +97,7 @@ function mineGroup(turns: readonly Turn[], limits: MiningLimits): Pick<Mined, 'p
   }
   const joined = join(turns.map(({ calls }) => calls.map(numberOf)))
   const good = turns.filter(({ trace }) => trace.outcome === 'ok').length
-  const group = { turns, names: [...numbers.keys()], good, limits }
+  const group = { ...rules, turns, names: [...numbers.keys()], good }
   const least_sequences = Math.max(2, Math.ceil(Math.max(limits.least_turns, limits.support * good) * LEAST_REPORTED))
   const judged = closedPatterns(joined, { least_sequences, shortest: SHORTEST, longest: LONGEST }).map((found) => {
     const places = found.at.map((at): Place => {
@@ -115,7 +117,7 @@ function mineGroup(turns: readonly Turn[], limits: MiningLimits): Pick<Mined, 'p
 
 type Place = { sequence: number; from: number }
 
-function judge(found: Found, places: readonly Place[], { turns, names, good, limits }: Group): Judged {
+function judge(found: Found, places: readonly Place[], { turns, names, good, limits, trusted }: Group): Judged {
   const symbols = found.symbols.map((number) => names[number] ?? '')
   const well = places.flatMap(({ sequence, from }): (Occurrence & { sequence: number })[] => {
     const turn = turns[sequence]
@@ -123,12 +125,41 @@ function judge(found: Found, places: readonly Place[], { turns, names, good, lim
     const calls = turn.calls.slice(from, from + symbols.length).map(({ act }) => act)
     return calls.every(({ ok }) => ok) ? [{ trace: turn.trace, turn_usd: turn.turn_usd, calls, sequence }] : []
   })
-  const occurrences = well.filter(({ sequence }, index) => sequence !== well[index - 1]?.sequence)
+  const all = well.filter(({ sequence }, index) => sequence !== well[index - 1]?.sequence)
+  const occurrences = withoutCrowding(all, trusted)
   const pattern = measured(symbols, occurrences, {
     support: occurrences.length / Math.max(1, good),
     success: well.length / places.length,
   })
-  return { symbols, pattern, reason: refusal(pattern, limits) }
+  const reason = refusal(pattern, limits)
+  const crowded = all.length - occurrences.length
+  if (reason === null || crowded === 0) return { symbols, pattern, reason }
+  return { symbols, pattern, reason: `${reason}; ${crowded} more are of senders that have more than a third` }
+}
+
+const LARGEST_SHARE = 1 / 3
+
+/**
+ * The occurrences that count, the latest of each sender: one who is not trusted has at most a third
+ * of them, and could otherwise teach any sequence.
+ */
+function withoutCrowding<One extends Occurrence>(all: readonly One[], trusted: ReadonlySet<string>): One[] {
+  const groups = Map.groupBy(all, ({ trace: { source } }) => (source === undefined || trusted.has(source) ? null : source))
+  const own = groups.get(null)?.length ?? 0
+  const others = Array.from(groups).flatMap(([source, { length }]) => (source === null ? [] : [length]))
+  const countWith = (most: number): number => others.reduce((sum, count) => sum + Math.min(count, most), own)
+  let most = Math.max(0, ...others)
+  while (most > 0 && most > countWith(most) * LARGEST_SHARE) most -= 1
+  const left = new Map(Array.from(groups, ([source]) => [source, source === null ? Infinity : most]))
+  return all
+    .toReversed()
+    .filter(({ trace: { source } }) => {
+      const key = source === undefined || trusted.has(source) ? null : source
+      const rest = left.get(key) ?? 0
+      left.set(key, rest - 1)
+      return rest > 0
+    })
+    .toReversed()
 }
 
 function measured(symbols: string[], occurrences: Occurrence[], shares: Pick<Pattern, 'support' | 'success'>): Pattern {

@@ -15,6 +15,8 @@ export type Act = {
 export type Trace = {
   trace_id: string
   at: number
+  /** The sender of the event; absent if a person vouches for it. */
+  source?: string
   place: { project?: string; env?: string | readonly string[]; toolset?: string; repo?: string; agent: string }
   goal?: { text: string; labels: string[] }
   /** As the turn found it: `ctx`, `env`, `work` and `policy`. */

@@ -112,7 +112,7 @@ describe('reflex learn skills', () => {
   test('writes the skill that exported traces repeat', async () => {
     const files = await Promise.all(times(8, recorded))
     const output = join(folder, 'learned')
-    expect(await main(['--json', 'learn', 'skills', ...files, '--tools', tools, '--output', output])).toBe(0)
+    expect(await main(['--json', 'learn', 'skills', ...files, '--tools', tools, '--trust', 'test', '--output', output])).toBe(0)
     const [name = ''] = readdirSync(output)
     const parsed = parseManifest(JSON.parse(readFileSync(join(output, name), 'utf8')))
     if (!parsed.ok) throw new Error(parsed.errors[0]?.message)
@@ -124,9 +124,36 @@ describe('reflex learn skills', () => {
     expect(JSON.parse(printed.join('')) as Learned).toMatchObject({ turns: 8, candidates: [{ report: { passed: true } }] })
   })
 
+  test('writes a new version of the same skill if more was recorded, and none if nothing differs', async () => {
+    const files = await Promise.all(times(8, recorded))
+    const output = join(folder, 'learned')
+    const learn = (...read: string[]) => main(['learn', 'skills', ...read, '--tools', tools, '--trust', 'test', '--output', output])
+    const versions = () => readdirSync(output).map((name) => [name, versionIn(join(output, name))])
+    const versionIn = (file: string) =>
+      file.endsWith('.json') ? (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version : ''
+    expect(await learn(...files)).toBe(0)
+    const [[name = ''] = [], ...others] = versions()
+    expect(others).toEqual([['tests', '']])
+    expect(await learn(...files)).toBe(0)
+    expect(versions()[0]).toEqual([name, '1.0.0'])
+    const slower = join(folder, 'slower.json')
+    const { sha256: _sha256, ...opened } = JSON.parse(readFileSync(await recorded(9), 'utf8')) as Recording
+    const text = JSON.stringify(opened).replaceAll(/"duration_ms":\d+/g, '"duration_ms":9000')
+    writeFileSync(slower, JSON.stringify(await seal(JSON.parse(text) as Recording)))
+    expect(await learn(...files, slower)).toBe(0)
+    expect(versions()[0]).toEqual([name, '1.0.1'])
+    expect(JSON.parse(readFileSync(join(output, 'tests', name), 'utf8'))).toHaveLength(9)
+  })
+
+  test('takes at most a third of the turns from one sender', async () => {
+    const files = await Promise.all(times(8, recorded))
+    expect(await main(['learn', 'skills', ...files, '--tools', tools])).toBe(1)
+    expect(printed.join('')).toMatch(/0 successful turns contain it: at least 5 must; 8 more are of senders that have more than a third/)
+  })
+
   test('says why nothing was learned, and exits with 1', async () => {
     const files = await Promise.all(times(3, recorded))
-    expect(await main(['learn', 'skills', ...files])).toBe(1)
+    expect(await main(['learn', 'skills', ...files, '--trust', 'test'])).toBe(1)
     expect(printed.join('')).toMatch(/3 turns read, 0 skills found, 1 sequence rejected[^]*3 successful turns contain it: at least 5 must/)
   })
 })

@@ -68,6 +68,20 @@ describe('mining', () => {
     ])
   })
 
+  test('counts at most a third of the turns of one sender, unless a person trusts it', () => {
+    const sent = (n: number, source: string) => deployment(n, { source })
+    const flooded = [...times(4, (n) => sent(n, 'a')), ...times(4, (n) => sent(10 + n, 'b')), ...times(40, (n) => sent(20 + n, 'c'))]
+    const [pattern] = mine(flooded).patterns
+    const senders = pattern?.occurrences.map(({ trace: { source } }) => source) ?? []
+    expect(['a', 'b', 'c'].map((one) => senders.filter((source) => source === one).length)).toEqual([4, 4, 4])
+    expect(pattern?.occurrences.at(-1)?.trace.at).toBe(59)
+    expect(mine(flooded, undefined, new Set(['c'])).patterns[0]?.occurrences).toHaveLength(48)
+    expect(mine(times(40, (n) => sent(n, 'c')))).toMatchObject({
+      patterns: [],
+      rejected: [{ turns: 0, reason: expect.stringContaining('40 more are of senders that have more than a third') }],
+    })
+  })
+
   test('sees a call that was repeated after a failure once', () => {
     const retried = (n: number) => trace(n, [call('a'), call('b', {}, { ok: false }), call('b'), call('c')])
     expect(symbolsOf(times(10, retried))).toEqual([['a{}', 'b{}', 'c{}']])
