@@ -2,6 +2,7 @@ import { forgetOld, type RetentionStep } from './retention.ts'
 import type { Env } from '../env.ts'
 import { expireApprovals } from '../store/approvals.ts'
 import { batchesAfter, dropBatches, markSentAgain, seqAt, unseenBatches } from '../store/queued.ts'
+import { crowdedOwners, evictSkills, MANY_VERSIONS } from '../store/statistics/evict-skills.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
 import { grouped, pack } from './pack.ts'
 import { LATE_MS, send } from './enqueue.ts'
@@ -10,6 +11,7 @@ import { sumEnded } from '../store/statistics/sums.ts'
 import { storeOf } from '../store/store.ts'
 
 const OVERDUE_MS = 60_000
+const MINUTE_MS = 60_000
 const PAGE = 100
 /** Messages of at most 240 kB each. */
 const SENT_AT_ONCE = 16
@@ -37,6 +39,7 @@ export async function sweep(
   })
   const expired = await step('expiring approvals', () => expireApprovals(storeOf(env), now))
   await step('summing statistics', () => sumEnded(storeOf(env), now, BUCKETS_AT_ONCE))
+  if (Math.floor(now / MINUTE_MS) % 60 === 0) await step('evicting skills', () => evict(env, now))
   const { events, approvals } = await forgetOld(env, { now, step, retention })
   return { sent_again, poked, expired, forgotten: events, approvals_forgotten: approvals }
 }
@@ -85,6 +88,18 @@ async function sendBatches(env: Env, ids: readonly string[], now: number): Promi
     if (unsure.size > 0) break
   }
   return sent
+}
+
+/** Once an hour: it reads all active skills. */
+async function evict(env: Env, now: number): Promise<number> {
+  const db = storeOf(env)
+  const evicted = await evictSkills(db, now)
+  for (const { id, version, reason } of evicted) warn({ message: 'a mined skill was deprecated', id, version, reason })
+  for (const { owner, active } of await crowdedOwners(db)) {
+    const message = `an owner has more than ${MANY_VERSIONS} active versions of skills, and models see five at a time: deprecate some`
+    warn({ message, owner, active })
+  }
+  return evicted.length
 }
 
 async function step(name: string, work: () => Promise<number>): Promise<number> {

@@ -4,7 +4,7 @@ import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { guard, json, open, problems, resource, routes } from '../describe/describe.ts'
 import { controlPlane, controlPlaneReport } from './control-plane.ts'
 import { deployment, deploymentReport } from './deployment.ts'
-import { deadLetterCounts, inboxDepths, parkedCounts, retentionReport } from './health-report.ts'
+import { deadLetterCounts, inboxDepths, parkedCounts, retentionReport, skillCounts } from './health-report.ts'
 import { storeOf } from '../../store/store.ts'
 import { TooLate, withDeadline } from '../../base/deadline.ts'
 import { messageOf } from '../../base/error-text.ts'
@@ -48,6 +48,14 @@ const detailed = route('get /health/detailed', 'getDetailedHealth', 'The state o
           .nullable()
           .meta({ description: 'Work that repeatedly crashed its scope; the state of each scope lists it.' }),
         dead_letters: z.object({ total: z.int(), by_origin: z.object({ scope: z.int(), queue: z.int() }) }).nullable(),
+        skills: z
+          .object({
+            active: z.int(),
+            failed: z.int().meta({ description: 'Versions whose latest test failed.' }),
+            warning: z.string().nullable(),
+          })
+          .nullable()
+          .meta({ description: 'Versions of skills that the key may read. The warning is given when they are many.' }),
         retention: z
           .object({
             days: z
@@ -90,12 +98,13 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { env } = c
   const { principal, agents: deployed } = c.var
   const { scopes } = principal
-  const [{ ok, parts: found }, archive, inboxes, parked, dead_letters, retention, control_plane, facts] = await Promise.all([
+  const [{ ok, parts: found }, archive, inboxes, parked, dead_letters, skills, retention, control_plane, facts] = await Promise.all([
     parts(env),
     env.ARCHIVE ? probe(async () => env.ARCHIVE?.list({ limit: 1 })) : null,
     inboxDepths(storeOf(env), scopes).catch(() => null),
     parkedCounts(storeOf(env), scopes).catch(() => null),
     deadLetterCounts(storeOf(env), scopes).catch(() => null),
+    skillCounts(storeOf(env), scopes).catch(() => null),
     retentionReport(env, Date.now()).catch(() => null),
     controlPlaneReport(env).catch(() => null),
     deploymentReport(env, principal, Date.now()).catch(() => null),
@@ -112,6 +121,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
       inboxes,
       parked,
       dead_letters,
+      skills,
       retention,
       control_plane,
       model,

@@ -5,6 +5,7 @@ import { percentile } from '../../reflexes/metrics.ts'
 /** Sums by name. A histogram has a name for each of its buckets. */
 export type Sums = Readonly<Record<string, number>>
 type Value = number | null
+type RegistryCount = 'active' | 'learned' | 'evicted' | 'failed'
 export type Metric = {
   family: Family
   unit: 'count' | 'share' | 'usd' | 'ms' | 'time'
@@ -16,7 +17,7 @@ export type Metric = {
   /** Compares with the turns of the same range. */
   against?: true
   /** The current number of versions of a kind, instead of sums. */
-  registry?: { kind: ArtifactKind; of: 'active' | 'learned' }
+  registry?: { kind: ArtifactKind; of: RegistryCount }
 }
 
 export const TURN_KEYS = ['turns', 'turn_cost_usd', 'turn_ms']
@@ -81,7 +82,7 @@ const absent = (family: Family, unit: Metric['unit'], description: string): Metr
   keys: family === 'skill' ? ['calls', 'proposals'] : [],
   of: () => null,
 })
-const registered = (kind: ArtifactKind, of: 'active' | 'learned', description: string): Metric => ({
+const registered = (kind: ArtifactKind, of: RegistryCount, description: string): Metric => ({
   ...absent('scope', 'count', description),
   registry: { kind, of },
 })
@@ -147,8 +148,8 @@ export const metrics: Readonly<Record<string, Metric>> = {
   'skills.learned': registered('skill', 'learned', 'Versions of skills that agents wrote and the key may read, now.'),
   'reflexes.active': registered('reflex', 'active', 'Active versions of reflexes that the key may read, now.'),
   'reflexes.learned': registered('reflex', 'learned', 'Versions of reflexes that agents wrote and the key may read, now.'),
-  'skills.ci_failures': absent('scope', 'count', 'Null until skills are tested by CI.'),
-  'skills.evictions': absent('scope', 'count', 'Null until skills are evicted.'),
+  'skills.ci_failures': registered('skill', 'failed', 'Versions of skills whose latest test failed and the key may read, now.'),
+  'skills.evictions': registered('skill', 'evicted', 'Versions of skills that the sweep deprecated and the key may read, now.'),
   'reflex.runs': counted('reflex', 'runs', 'Runs, in shadow mode or not.'),
   'reflex.fires': counted('reflex', 'fires', 'Fires, not in shadow mode.'),
   'reflex.shadow_fires': counted('reflex', 'shadow_fires', 'Fires in shadow mode.'),
@@ -171,6 +172,6 @@ export const metrics: Readonly<Record<string, Metric>> = {
   'skill.delta_p95_ms': compared('ms', '95th percentile of the duration of a turn that ran it, less that of a turn without it.', (sums) =>
     percentileOf(sums, 'turn_ms', 0.95),
   ),
-  'skill.last_ci_pass': absent('skill', 'time', 'Null until skills are tested by CI.'),
+  'skill.last_ci_pass': absent('skill', 'time', 'Null: see `GET /v1/skills/ID/test`.'),
   ...proposed('skill', 'skill'),
 }

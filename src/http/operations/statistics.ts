@@ -70,7 +70,7 @@ async function seriesOf(db: D1Database, metric: Metric, range: Omit<StatisticsQu
 
 async function registered(db: D1Database, { kind, of }: NonNullable<Metric['registry']>, scopes: readonly string[]): Promise<number> {
   const counts = (await countVersions(db, scopes)).filter((row) => row.kind === kind)
-  return counts.reduce((sum, { state, versions, learned }) => sum + (of === 'learned' ? learned : state === 'active' ? versions : 0), 0)
+  return counts.reduce((sum, row) => sum + (of === 'active' ? (row.state === 'active' ? row.versions : 0) : row[of]), 0)
 }
 
 type Points = Map<number, Record<string, number>>

@@ -39,9 +39,12 @@ export async function findSkillTest(db: D1Database, { skill_id, version, hash }:
   return row ? { ...row.report, failed_in_a_row: row.failed_in_a_row, by: row.by, tested_at: row.tested_at } : null
 }
 
+const latest = (condition: SQL): SQL => sql`EXISTS (SELECT 1 FROM skill_tests AS tests WHERE tests.skill_id = artifact_versions.id
+  AND tests.version = artifact_versions.version AND tests.hash = artifact_versions.hash AND ${condition})`
+
 /** True for versions whose latest test passed. */
-export const hasPassed: SQL = sql`EXISTS (SELECT 1 FROM skill_tests AS tests WHERE tests.skill_id = artifact_versions.id
-  AND tests.version = artifact_versions.version AND tests.hash = artifact_versions.hash AND tests.passed)`
+export const hasPassed = latest(sql`tests.passed`)
+export const hasFailed = latest(sql`NOT tests.passed`)
 
 /** Adds cases, or replaces those of the same name. */
 export async function saveSkillCases(db: D1Database, skill_id: string, cases: readonly ({ name: string } & JsonFields)[]): Promise<void> {

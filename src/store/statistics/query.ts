@@ -3,6 +3,7 @@ import { drizzle } from 'drizzle-orm/d1'
 import { jsonChunks } from '../../base/byte-length.ts'
 import { bucketSteps, histograms, type Bucket, type BucketRow, type Family } from '../../contract/reports/statistics.ts'
 import { patternMatchesSql, prefixOf } from '../../contract/settings/scope-pattern.ts'
+import { hasFailed } from '../artifacts/skill-tests.ts'
 import { readableBy } from '../artifacts/patterns.ts'
 import { artifacts, artifactVersions } from '../artifacts/tables.ts'
 
@@ -160,12 +161,25 @@ function rangesOf(patterns: readonly string[]): Range[] {
   ]
 }
 
-/** Numbers of versions that a key may read. `learned`: written by an agent. */
+/** The reason of a version that the sweep deprecated begins with this. */
+export const EVICTED = 'evicted: '
+
+/**
+ * Numbers of versions that a key may read. `learned`: written by an agent. `failed`: skills whose
+ * latest test failed.
+ */
 export async function countVersions(db: D1Database, scopes: readonly string[]) {
-  const { kind, state, provenance } = artifactVersions
+  const { kind, state, state_reason, provenance } = artifactVersions
   const learned = isNotNull(sql`${provenance}->>'scope'`)
   return drizzle(db)
-    .select({ kind, state, versions: count(), learned: sql<number>`coalesce(sum(${learned}), 0)` })
+    .select({
+      kind,
+      state,
+      versions: count(),
+      learned: sql<number>`coalesce(sum(${learned}), 0)`,
+      evicted: sql<number>`coalesce(sum(${state} = 'retired' AND ${state_reason} GLOB ${`${EVICTED}*`}), 0)`,
+      failed: sql<number>`coalesce(sum(${hasFailed}), 0)`,
+    })
     .from(artifactVersions)
     .innerJoin(artifacts, and(eq(artifacts.kind, kind), eq(artifacts.id, artifactVersions.id)))
     .where(await readableBy(db, scopes))
