@@ -41,6 +41,7 @@ export async function evictSkills(db: D1Database, now: number): Promise<Evicted[
       to: 'retired',
       reason,
       quota: null,
+      by_proof: false,
       tested: false,
       forced: null,
       now,
