@@ -6,6 +6,7 @@ import type { EventOutcome, EventReceipt, EventRecord } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
 import type { Adoption, LearnedVersion } from './reports/learning/learner-api.ts'
 import type { CallKeys, ToolCall } from './reflex.ts'
+import type { Feedback, Judged } from './reports/audit.ts'
 import type { Certificate } from './reports/certificate.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './settings/schedule.ts'
@@ -185,6 +186,8 @@ export interface ScopeApi {
    * `AskedAgain[]`, at most `MOST_ASKED` events.
    */
   askAgain(event_ids: string[]): Promise<string>
+  /** A person's judgement of the decision on an event. `by` is a name. */
+  judge(event_id: string, feedback: Feedback, by: string): Promise<Result<{ judged: Judged }, Refused<'unknown' | 'undecided'>>>
   /** Calls a tool of the agent. `failed`: it failed, or its outcome is unknown. */
   callTool(call: OperatorCall, by: string): Promise<Result<object, Refused<'no_tool' | 'failed'>>>
   /** The state of work that holds a deployment-wide key, as this scope's journal has it. */

@@ -61,9 +61,9 @@ export class History {
   }
 
   /** Marks the latest action that fits, once; false if no action fits. */
-  overrule(fits: (action: Action) => boolean): boolean {
+  overrule(fits: (action: Action, event_id: string) => boolean): boolean {
     const { fires } = this.#record
-    const fire = fires.findLast(({ overruled, action }) => !overruled && fits(action))
+    const fire = fires.findLast(({ overruled, action, event_id }) => !overruled && fits(action, event_id))
     if (!fire) return false
     this.#record = { ...this.#record, fires: fires.map((one) => (one === fire ? { ...one, overruled: true } : one)) }
     return true

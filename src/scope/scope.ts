@@ -3,6 +3,7 @@ import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
+import type { Feedback } from '../contract/reports/audit.ts'
 import type * as api from '../contract/scope-api.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
 import type { Collaborators } from './wiring.ts'
@@ -13,6 +14,7 @@ import { OwnWork } from './upkeep/own-work.ts'
 import { reopen } from './inbox/reopen.ts'
 import { rangeOf, recordingOf } from './log/trace-recording.ts'
 import { contextAt, contextOf, metricsOf, stateOf } from './context/state.ts'
+import { judge } from './learning/feedback.ts'
 import { askAgain } from './turns/dry/ask-again.ts'
 
 /**
@@ -175,6 +177,10 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
 
   async askAgain(event_ids: string[]) {
     return JSON.stringify(await askAgain(this.#parts, event_ids))
+  }
+
+  async judge(event_id: string, feedback: Feedback, by: string) {
+    return judge(this.#parts, event_id, feedback, by)
   }
 
   async callTool(call: api.OperatorCall, by: string) {

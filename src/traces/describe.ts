@@ -197,6 +197,8 @@ const describers: Describers = {
     const failure = { ...errorType(ok, status), ...(error !== null && { 'error.message': error }) }
     return { name: `dry_run ${agent}`, ends: ended(ok), attributes: { ...of, 'reflex.turn.acts': did, ...usageOf(entry), ...failure } }
   },
+  'decision-judged': ({ kind, right, reply, reason, by }) =>
+    note(kind, { 'reflex.agreed': right, 'enduser.id': by, 'reflex.reason': reason, 'gen_ai.output.messages': reply }),
   'reflex-audited': (entry) => {
     const { own, decided, agreed, judged_by, by, reason } = entry
     const of = {

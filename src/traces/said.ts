@@ -44,6 +44,7 @@ const kinds: Record<EntryKind, SpanKind> = {
   'reflex-compared': 'shadow',
   'dry-turn-ended': 'shadow',
   'reflex-audited': 'shadow',
+  'decision-judged': 'note',
   'reflex-overruled': 'note',
   'reflex-moved': 'note',
   'certificate-changed': 'note',

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Action } from '../action.ts'
 import type { Act, Decision } from '../reflex.ts'
 
@@ -23,7 +24,35 @@ type DryUsage = { input_tokens: number; output_tokens: number; cost_usd: number 
 export const judgedBy = ['audit', 'overruled', 'rejected', 'feedback'] as const
 export type JudgedBy = (typeof judgedBy)[number]
 
+export const feedback = z
+  .strictObject({
+    right: z.boolean().describe('False if the decision about the event was wrong.'),
+    reply: z.string().min(1).max(16_384).optional().describe('The reply that would have been right, for what is learned. It is not sent.'),
+    reason: z.string().min(1).max(1000).optional(),
+  })
+  .refine(({ right, reply }) => !right || reply === undefined, 'a reply that is right needs no other one')
+export type Feedback = z.infer<typeof feedback>
+
+const decided = z.object({ by: z.enum(['reflex', 'turn']), reflex_id: z.string().optional(), version: z.int().optional() })
+export const judged = z
+  .object({
+    decided,
+    counted: z.boolean().describe('True if it counts in the metrics or the certificate of the reflex that decided.'),
+  })
+  .meta({ id: 'JudgedDecision' })
+export type Judged = z.infer<typeof judged>
+
 export type AuditEntry =
+  /** A person's judgement of the decision on an event, which is the entry `log_seq`. */
+  | {
+      kind: 'decision-judged'
+      right: boolean
+      reply: string | null
+      reason: string | null
+      by: string
+      decided: Judged['decided']
+      log_seq: number | undefined
+    }
   /** The slow path was asked again. Nothing that it did had an effect. */
   | ({
       kind: 'dry-turn-ended'

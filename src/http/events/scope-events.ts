@@ -1,11 +1,12 @@
 import { z } from '@hono/zod-openapi'
 import { limits } from '../../base/limits.ts'
+import { feedback, judged } from '../../contract/reports/audit.ts'
 import { type EventReceipt, outcomes, receipts } from '../../contract/event-record.ts'
 import type { Waited } from '../../contract/scope-api.ts'
-import { guard, json, problems, resource, routes, scopePath } from '../describe/describe.ts'
+import { guard, json, jsonRequest, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules, readEvents } from '../body/parse-events.ts'
-import { inboxFull } from '../problems/refusals.ts'
+import { conflict, inboxFull, notFound } from '../problems/refusals.ts'
 
 const route = routes('Scopes')
 
@@ -41,24 +42,43 @@ const publish = route('post /v1/scopes/{scope}/events', 'publishScopeEvents', 'S
   },
 })
 
-export const scopeEventRoutes = resource().openapi(publish, async (c) => {
-  const { scope } = c.var
-  const { wait, timeout_ms } = c.req.valid('query')
-  const events = await readEvents(c.req.raw, eventRules(c, scope))
-  const stub = c.env.SCOPE.getByName(scope)
-  const answer = await stub.accept(events, 'http')
-  if (!answer.ok) throw inboxFull(scope, answer)
-  const accepted = answer.receipts.filter(({ status }) => status === 'accepted').length
-  if (wait === 'outcome') {
-    const waited = await stub.outcomes(
-      answer.receipts.map(({ id }) => id),
-      timeout_ms,
-    )
-    if (waited.settled) return c.json({ accepted, events: withOutcomes(answer.receipts, waited) }, 200)
-    return c.json({ accepted, events: withReasons(answer.receipts, waited) }, 202)
-  }
-  return c.json({ accepted, events: answer.receipts }, 202)
+const judge = route('post /v1/scopes/{scope}/events/{id}/feedback', 'judgeDecision', 'Judge the decision about an event', {
+  description:
+    'For people who see that a reflex or a turn decided well or badly. It changes nothing that was done. It counts in the metrics and the certificate of the reflex that decided, ' +
+    'once for each event, and what is learned takes the reply as the right one. See docs/reflexes.md.',
+  ...guard({ roles: ['operator'], scoped: true, body: 'json' }),
+  request: {
+    params: scopePath.extend({ id: z.string().min(1).max(128) }),
+    body: jsonRequest(feedback, { right: false, reply: 'We open at nine.' }),
+  },
+  responses: { 200: json(judged, 'The decision that was judged.'), ...problems(400, 404, 409, 413, 415) },
 })
+
+export const scopeEventRoutes = resource()
+  .openapi(judge, async (c) => {
+    const { scope, principal } = c.var
+    const answer = await c.env.SCOPE.getByName(scope).judge(c.req.valid('param').id, c.req.valid('json'), principal.name)
+    if (answer.ok) return c.json(answer.judged, 200)
+    throw answer.reason === 'unknown' ? notFound(`${answer.detail}.`) : conflict('undecided', `${answer.detail}.`)
+  })
+  .openapi(publish, async (c) => {
+    const { scope } = c.var
+    const { wait, timeout_ms } = c.req.valid('query')
+    const events = await readEvents(c.req.raw, eventRules(c, scope))
+    const stub = c.env.SCOPE.getByName(scope)
+    const answer = await stub.accept(events, 'http')
+    if (!answer.ok) throw inboxFull(scope, answer)
+    const accepted = answer.receipts.filter(({ status }) => status === 'accepted').length
+    if (wait === 'outcome') {
+      const waited = await stub.outcomes(
+        answer.receipts.map(({ id }) => id),
+        timeout_ms,
+      )
+      if (waited.settled) return c.json({ accepted, events: withOutcomes(answer.receipts, waited) }, 200)
+      return c.json({ accepted, events: withReasons(answer.receipts, waited) }, 202)
+    }
+    return c.json({ accepted, events: answer.receipts }, 202)
+  })
 
 /** Adds the reason why an event has no outcome yet. */
 function withReasons(receipts: readonly EventReceipt[], { records }: Waited) {

@@ -66,6 +66,13 @@ export class Judgements {
     if (changes.some(({ kind }) => kind === 'drifted')) this.learnAgain(unit, version, since)
   }
 
+  /** Counts a judgement of a person or a later turn; false if the version has no proof. */
+  said(unit: Unit, version: ReflexVersion, given: OwnAct & Omit<Verdict, 'decided'>): boolean {
+    if (!this.isProven(version, given)) return false
+    this.judged(unit, version, { ...given, decided: null })
+    return true
+  }
+
   /** Has the Learner replace what a version decided since a place in the log. */
   learnAgain(unit: Unit, { id, version }: Pick<ReflexVersion, 'id' | 'version'>, since_seq: number): void {
     const { settings, jobs } = this.#parts

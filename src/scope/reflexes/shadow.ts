@@ -133,7 +133,7 @@ export class Proving {
     reflex_id: string,
     turn_id: string | null,
     reason: string,
-    fits: (action: Action) => boolean = () => true,
+    fits: (action: Action, event_id: string) => boolean = () => true,
   ): boolean {
     const { programs, records } = this.#parts
     const version = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting

@@ -30,7 +30,7 @@ export class Records {
   }
 
   /** Marks the latest action that fits as overruled; false if no action fits. */
-  overrule(who: string, fits: (action: Action) => boolean): boolean {
+  overrule(who: string, fits: (action: Action, event_id: string) => boolean): boolean {
     const overruled = this.history(who).overrule(fits)
     if (overruled) this.#changed.add(`history:${who}`)
     return overruled

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Settings } from '../../../../src/contract/settings/settings.ts'
 import { certificateOf, certify } from '../../../support/certificates.ts'
 import { type Place, live } from '../../../support/crash-at-write.ts'
+import { call } from '../../../support/http.ts'
 import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
 import { entriesOf, freshScope, inObject, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
 import { ask, behaviours, providers } from '../../../support/test-agents.ts'
@@ -154,5 +155,42 @@ describe('an audit of a proven reflex', () => {
     const writes = await scenario(null)
     expect(writes).toBeGreaterThan(2)
     for (let at = 1; at <= writes; at += 1) for (const side of ['before', 'after'] as const) await scenario({ at, side })
+  })
+})
+
+describe('what people say', () => {
+  test('about a reply of a proven reflex counts as an audit, once for each event and verdict', async () => {
+    const { scope, version } = await audited(`return { action_type: 'reply', content: 'at ten' }`, { audit_share: 0 })
+    const event = note(scope, 'when?')
+    await sendAndSettle(stubOf(scope), event)
+    const address = `/v1/scopes/${encodeURIComponent(scope)}/events/${event.id}/feedback`
+    const json = { right: false, reply: 'at nine', reason: 'we moved' }
+    const decided = { by: 'reflex', reflex_id: version.id, version: 1 }
+    expect(await call(address, { json })).toMatchObject({ status: 200, body: { decided, counted: true } })
+    expect(await call(address, { json })).toMatchObject({ status: 200, body: { counted: false } })
+    expect(await audits(scope)).toMatchObject([
+      { judged_by: 'feedback', by: expect.any(String), own: { content: 'at ten' }, decided: null, agreed: false, reason: 'we moved' },
+    ])
+    const said = await entriesOf(stubOf(scope), 'decision-judged')
+    expect(said).toMatchObject([{ right: false, reply: 'at nine', decided, trace_id: event.meta.trace_id }, { right: false }])
+    expect(await entriesOf(stubOf(scope), 'reflex-overruled')).toMatchObject([{ reflex_id: version.id, turn_id: null }])
+    expect((await certificateOf(scope, version)).strata).toMatchObject([{ audits: { audits: 1, disagreed: 1 } }])
+    expect(await call(address, { json: { right: true } })).toMatchObject({ body: { counted: true } })
+    expect((await certificateOf(scope, version)).strata).toMatchObject([{ audits: { audits: 2, disagreed: 1 } }])
+  })
+
+  test('about a turn is logged for what is learned; there is nothing to say about other events', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async (_, deps) => (deps.reply('at ten'), 'replied'))
+    const [event, ignored] = [note(scope, 'when?'), note(scope, 'noise')]
+    await sendAndSettle(stubOf(scope), event, ignored)
+    const judge = (id: string, json: object = { right: false }) =>
+      call(`/v1/scopes/${encodeURIComponent(scope)}/events/${id}/feedback`, { json })
+    expect(await judge(event.id)).toMatchObject({ status: 200, body: { decided: { by: 'turn' }, counted: false } })
+    const [ended] = await entriesOf(stubOf(scope), 'turn-ended')
+    expect(await entriesOf(stubOf(scope), 'decision-judged')).toMatchObject([{ decided: { by: 'turn' }, log_seq: ended?.seq }])
+    expect(await judge(ignored.id)).toMatchObject({ status: 409 })
+    expect(await judge('never-sent')).toMatchObject({ status: 404 })
+    expect(await judge(event.id, { right: true, reply: 'x' })).toMatchObject({ status: 400 })
   })
 })
