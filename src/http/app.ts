@@ -21,7 +21,7 @@ import { keyRoutes } from './operations/keys.ts'
 import { learnRoutes } from './learning/runs.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import { prometheusRoutes } from './operations/prometheus.ts'
-import { policyRoutes } from './skills/policy.ts'
+import { controlPlaneRoutes } from './skills/control-plane.ts'
 import { proposeSkillRoutes } from './skills/propose.ts'
 import { pullRoutes } from './scopes/pull.ts'
 import { reflexMetricsRoutes } from './reflexes/metrics.ts'
@@ -32,8 +32,6 @@ import { scopeEventRoutes } from './events/scope-events.ts'
 import { scopeRoutes } from './scopes/scopes.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
 import { statisticsRoutes } from './operations/statistics.ts'
-import { syncRoutes } from './skills/sync.ts'
-import { telemetryRoutes } from './skills/telemetry.ts'
 import { timerRoutes } from './scopes/timers.ts'
 import { rangeReplayRoutes } from './traces/range.ts'
 import { traceReplayRoutes } from './traces/routes.ts'
@@ -75,7 +73,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', pullRoutes)
     .route('/', timerRoutes)
     // Before the routes with an id in this place.
-    .route('/', syncRoutes)
+    .route('/', controlPlaneRoutes)
     .route('/', artifactListRoutes)
     .route('/', artifactRegisterRoutes)
     .route('/', reflexRunRoutes)
@@ -83,8 +81,6 @@ export function createApp(agents: AgentRegistry) {
     .route('/', skillTestRoutes)
     .route('/', reflexMetricsRoutes)
     .route('/', proposeSkillRoutes)
-    .route('/', policyRoutes)
-    .route('/', telemetryRoutes)
     .route('/', mcpRoutes)
     .route('/', approvalRoutes)
     .route('/', learnRoutes)

@@ -4,7 +4,7 @@ import { vi } from 'vitest'
 import { hashJson } from '../../src/base/json.ts'
 import { manifestSchema } from '../../src/skills/manifest/manifest.ts'
 import { skills } from '../../src/artifacts/kinds.ts'
-import { answerOf, request, type Answer, type Call } from './http.ts'
+import { answerOf, call, request, type Answer, type Call } from './http.ts'
 import { CONTROL_HOST, controlPlaneVariables } from './control-plane-variables.ts'
 import { app } from './worker.ts'
 
@@ -13,13 +13,17 @@ export const controlEnv = { ...env, DB: env.CONTROL_DB, REFLEX_ADMIN_KEY: contro
 /** The first deployment, as the client of the second one. */
 export const clientEnv = { ...env, ...controlPlaneVariables }
 
-export const prepareControlPlane = (): Promise<void> => applyD1Migrations(env.CONTROL_DB, env.MIGRATIONS)
+export async function prepareControlPlane(): Promise<void> {
+  await applyD1Migrations(env.CONTROL_DB, env.MIGRATIONS)
+  // The isolate's cache of keys belongs to the database of its first request.
+  await call('/v1/keys')
+}
 
 const answered = async (asked: Request): Promise<Response> => app.fetch(asked, controlEnv, createExecutionContext())
 
 /** Calls the second deployment. */
-export const controlCall = async (path: string, call: Call = {}): Promise<Answer> =>
-  answerOf(await answered(request(path, { key: controlPlaneVariables.REFLEX_CONTROL_PLANE_KEY, ...call })))
+export const controlCall = async (path: string, options: Call = {}): Promise<Answer> =>
+  answerOf(await answered(request(path, { key: controlPlaneVariables.REFLEX_CONTROL_PLANE_KEY, ...options })))
 
 /** Registers a manifest at the second deployment and makes it active. */
 export async function activeThere(manifest: unknown): Promise<{ id: string; version: string }> {
@@ -30,7 +34,7 @@ export async function activeThere(manifest: unknown): Promise<{ id: string; vers
 }
 
 export const stateThere = (state: 'active' | 'deprecated', { id, version }: { id: string; version: string }) =>
-  skills.setState(env.CONTROL_DB, { id, version, state, reason: null, now: Date.now() })
+  skills.setState(env.CONTROL_DB, { id, version, state, reason: null, forced: { by: 'test', reason: 'test', at: 1 }, now: Date.now() })
 
 type Fault = (asked: Request) => Response | Promise<Response> | null
 

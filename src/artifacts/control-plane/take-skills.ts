@@ -74,7 +74,9 @@ async function take({ db, now }: Parts, item: FeedItem): Promise<string | null> 
   if (!registered.ok) return registered.detail
   const { id, version, state } = registered.version
   if (state === 'active') return null
-  const changed = await skills.setState(db, { id, version, state: 'active', reason: 'active at the control plane', now })
+  // Its tests ran at the control plane.
+  const reason = 'active at the control plane'
+  const changed = await skills.setState(db, { id, version, state: 'active', reason, forced: { by: CONTROL_PLANE, reason, at: now }, now })
   return changed.ok ? null : changed.detail
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { InMs } from '../../base/time.ts'
+import { ciReport } from '../reports/skill-test.ts'
 import { environment, skillName, skillVersionName } from './policy.ts'
 
 const time = z.iso.datetime()
@@ -12,18 +13,6 @@ export const newPromotion = z.strictObject({
   reason: z.string().min(1).max(1000).optional(),
 })
 export type NewPromotion = z.infer<typeof newPromotion>
-
-const suite = z.object({ n: z.int(), passed: z.int(), required: z.number() })
-const promotionReport = z
-  .object({
-    passed: z.boolean(),
-    seed: z.string(),
-    unit: suite,
-    fuzz: suite,
-    failures: z.array(z.object({ kind: z.string(), name: z.string(), reason: z.string() })),
-  })
-  .meta({ id: 'PromotionReport', description: "The report of the skill's tests, run as if in that environment." })
-export type PromotionReport = z.infer<typeof promotionReport>
 
 /** `failed`: the tests did not pass in an environment. */
 export const promotionStatuses = ['failed', 'pending', 'approved', 'rejected', 'expired'] as const
@@ -39,7 +28,7 @@ export const promotion = z
     from_env: z.string(),
     to_env: z.array(z.string()),
     status: promotionStatus,
-    reports: z.record(z.string(), promotionReport).describe('By environment.'),
+    reports: z.record(z.string(), ciReport).describe("By environment: the report of the skill's tests, run as if there."),
     requested_by: z.string(),
     request_reason: z.string().nullable(),
     created_at: time,

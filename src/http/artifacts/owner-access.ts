@@ -14,14 +14,22 @@ export function demandControl(
   principal: Principal,
   { kind, id, owner, owner_id, scopes }: Owner & { kind: ArtifactKind; id: string },
 ): void {
+  demandReach(principal, { kind, id, owner_id, scopes })
+  if (scopeOfOwner(owner_id) !== null || owner_id === principal.key_id || hasRole(principal, 'admin')) return
+  const whose = owner === principal.name ? `another key that is also named ${owner}` : owner
+  throw forbidden(`The ${kind} ${id} belongs to ${whose}: only its owner and admins change its state. ${ownWay[kind]}`)
+}
+
+/** Admits people whose key covers all scopes that the artifact reaches. */
+export function demandReach(
+  principal: Principal,
+  { kind, id, owner_id, scopes }: Pick<Owner, 'owner_id' | 'scopes'> & { kind: ArtifactKind; id: string },
+): void {
   demandPerson(principal)
   const agentScope = scopeOfOwner(owner_id)
   const touched = agentScope === null ? scopes : [...scopes, agentScope]
   const beyond = touched.find((pattern) => !coversScope(principal, pattern))
   if (beyond !== undefined) throw forbidden(`The ${kind} ${id} may act in ${beyond}, which the key ${principal.name} does not cover.`)
-  if (agentScope !== null || owner_id === principal.key_id || hasRole(principal, 'admin')) return
-  const whose = owner === principal.name ? `another key that is also named ${owner}` : owner
-  throw forbidden(`The ${kind} ${id} belongs to ${whose}: only its owner and admins change its state. ${ownWay[kind]}`)
 }
 
 const ownWay: Record<ArtifactKind, string> = {

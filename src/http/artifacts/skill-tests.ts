@@ -96,10 +96,14 @@ export async function testVersion(
     throw invalid(`The case ${cases[unknown]?.name} ${message}.`, [{ path: `cases[${unknown}].name`, message }])
   }
   await saveSkillCases(db, found.id, cases as readonly ({ name: string } & JsonFields)[])
-  const sent = (await skillCasesNamed(db, found.id, names)) as SentCase[]
-  const tools = factsOf(Object.assign({}, ...c.var.agents.agents.map((agent) => agent.tools)))
-  const report = await testSkill(manifest, { ...suiteOf(manifest, { sent, tools }), seed })
+  const report = await testSkill(manifest, { ...(await storedSuite(c, manifest)), seed })
   return saveSkillTest(db, report, { by: c.var.principal.name, now: Date.now() })
+}
+
+/** The suite of a manifest, with the cases that were sent for it. */
+export async function storedSuite(c: Pick<Context<AuthEnv>, 'env' | 'var'>, manifest: Manifest) {
+  const sent = (await skillCasesNamed(storeOf(c.env), manifest.id, namesIn(manifest))) as SentCase[]
+  return suiteOf(manifest, { sent, tools: factsOf(Object.assign({}, ...c.var.agents.agents.map((agent) => agent.tools))) })
 }
 
 const namesIn = ({ tests }: Manifest): string[] => tests.unit_cases.filter((one) => typeof one === 'string')

@@ -1,5 +1,5 @@
 import { index, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { PromotionReport } from '../../contract/control-plane/promotion.ts'
+import type { CiReport } from '../../contract/reports/skill-test.ts'
 
 /**
  * Promotions of skills to environments, and who decided on them. Rows are never deleted: they are
@@ -15,7 +15,7 @@ export const promotions = sqliteTable(
     from_env: text().notNull(),
     to_env: text({ mode: 'json' }).$type<string[]>().notNull(),
     status: text({ enum: ['failed', 'pending', 'approved', 'rejected'] }).notNull(),
-    reports: text({ mode: 'json' }).$type<Record<string, PromotionReport>>().notNull(),
+    reports: text({ mode: 'json' }).$type<Record<string, CiReport>>().notNull(),
     requested_by: text().notNull(),
     requested_key: text().notNull(),
     request_reason: text(),

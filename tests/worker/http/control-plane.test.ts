@@ -3,9 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { hashJson } from '../../../src/base/json.ts'
 import { skills } from '../../../src/artifacts/kinds.ts'
 import { insertPromotion } from '../../../src/store/artifacts/promotions.ts'
-import { call, keyFor, problem, type Answer } from '../../support/http.ts'
+import { adminKey, call, keyFor, problem, type Answer } from '../../support/http.ts'
 import { freshId } from '../../support/reflexes.ts'
 import { putVersion } from '../../support/skills.ts'
+import { skill } from '../../support/two-step-skill.ts'
 
 const toState = (state: 'active' | 'deprecated', { id, version }: { id: string; version: string }) =>
   skills.setState(env.DB, { id, version, state, reason: null, now: 9 })
@@ -131,6 +132,115 @@ describe('the feed of skills', () => {
   test('answers a revision of the future with its own, so that a copy starts over', async () => {
     const { revision } = await read(0)
     expect((await call(`/v1/skills/sync?since=${revision + 100}`)).body).toEqual({ items: [], revision, more: false })
+  })
+})
+
+describe('a promotion', () => {
+  const people = async (scopes = ['*']) =>
+    Promise.all(['alice', 'bob'].map(async (name) => keyFor(['operator'], scopes, `${name}-${freshId()}`)))
+  const promote = (skill_id: string, key: string, changes: Record<string, unknown> = {}): Promise<Answer> =>
+    call('/v1/promotions', { key, json: { skill_id, version: '1.0.0', from_env: 'dev', to_env: ['staging'], ...changes } })
+  const decide = (id: string, verb: 'approve' | 'reject', key: string, json: object = {}): Promise<Answer> =>
+    call(`/v1/promotions/${id}/${verb}`, { key, json })
+  const verdict = async (skill_id: string, env: string) =>
+    (await call('/v1/policy/check', { json: { skill_id, version: '1.0.0', env, roles: ['publisher'] } })).body.verdict
+
+  test('runs the tests in each environment, and opens them once a second person approves', async () => {
+    const [alice = '', bob = ''] = await people()
+    const id = await skill()
+    const { status, body } = await promote(id, alice, { to_env: ['staging', 'prod', 'prod'], reason: 'for the release' })
+    expect({ status, body }).toMatchObject({
+      status: 201,
+      body: { status: 'pending', to_env: ['staging', 'prod'], request_reason: 'for the release', decided_by: null },
+    })
+    expect(Object.entries(body.reports)).toMatchObject([
+      ['staging', { passed: true, hash: body.hash }],
+      ['prod', { passed: true, hash: body.hash }],
+    ])
+    expect(body.hash).toBe((await skills.find(env.DB, id))?.hash)
+    expect(await verdict(id, 'prod')).toBe('needs_promotion')
+    const approved = await decide(body.id, 'approve', bob, { reason: 'the reports are fine' })
+    const trail = {
+      status: 'approved',
+      decided_by: expect.stringMatching(/^bob/),
+      decided_at: expect.any(String),
+      reason: 'the reports are fine',
+    }
+    expect(approved).toMatchObject({ status: 200, body: { ...trail, requested_by: expect.stringMatching(/^alice/) } })
+    expect([await verdict(id, 'prod'), await verdict(id, 'staging'), await verdict(id, 'moon')]).toEqual([
+      'allow',
+      'allow',
+      'needs_promotion',
+    ])
+    expect((await call(`/v1/promotions/${body.id}`, { key: bob })).body).toEqual(approved.body)
+    expect((await call(`/v1/promotions?skill_id=${id}&status=approved`, { key: bob })).body.items).toEqual([approved.body])
+    expect(approved.text).not.toContain('_key')
+  })
+
+  test('is not approved by whoever requested it, not even as an admin or by a key of the same name', async () => {
+    const id = await skill()
+    const own = await promote(id, adminKey)
+    expect(await decide(own.body.id, 'approve', adminKey)).toMatchObject(problem(403))
+    const name = `alice-${freshId()}`
+    const { body } = await promote(id, await keyFor(['operator'], ['*'], name))
+    const same = await keyFor(['admin'], ['*'], name)
+    expect(await decide(body.id, 'approve', same)).toMatchObject(problem(403))
+    expect(await verdict(id, 'staging')).toBe('needs_promotion')
+    expect(await decide(body.id, 'reject', same)).toMatchObject({ status: 200, body: { status: 'rejected' } })
+  })
+
+  test('is decided once, and never after a rejection', async () => {
+    const [alice = '', bob = ''] = await people()
+    const id = await skill()
+    const { body } = await promote(id, alice)
+    const answers = await Promise.all([decide(body.id, 'reject', bob), decide(body.id, 'approve', bob), decide(body.id, 'approve', bob)])
+    expect(answers.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([200, 409, 409])
+    expect(await decide(body.id, 'approve', bob)).toMatchObject(problem(409, 'already-decided'))
+  })
+
+  test('fails where the tests fail, and cannot be approved', async () => {
+    const [alice = '', bob = ''] = await people()
+    const id = await skill({ compat: { env: ['dev', 'staging'] } })
+    const { body } = await promote(id, alice, { to_env: ['staging', 'prod'] })
+    expect(body).toMatchObject({ status: 'failed', reports: { staging: { passed: true }, prod: { passed: false } } })
+    expect(await decide(body.id, 'approve', bob)).toMatchObject(problem(409, 'already-decided'))
+    expect(await verdict(id, 'staging')).toBe('needs_promotion')
+  })
+
+  test('is of an active version, from where it may run, to where it may not', async () => {
+    const [alice = '', bob = ''] = await people()
+    expect(await promote('no.such', alice)).toMatchObject(problem(404))
+    expect(await promote(await skill({}, 'candidate'), alice)).toMatchObject(problem(409, 'skill-inactive'))
+    const id = await skill()
+    expect(await promote(id, alice, { from_env: 'staging', to_env: ['prod'] })).toMatchObject(problem(409, 'not-promoted'))
+    expect(await promote(id, alice, { to_env: ['dev'] })).toMatchObject(problem(409, 'already-promoted'))
+    expect(await promote(id, alice, { to_env: [] })).toMatchObject(problem(400))
+    const { body } = await promote(id, alice)
+    await toState('deprecated', { id, version: '1.0.0' })
+    expect(await decide(body.id, 'approve', bob)).toMatchObject(problem(409, 'skill-inactive'))
+    expect(await decide(body.id, 'reject', bob)).toMatchObject({ status: 200 })
+  })
+
+  test('expires', async () => {
+    const [alice = '', bob = ''] = await people()
+    const { body } = await promote(await skill(), alice)
+    await env.DB.prepare('UPDATE promotions SET expires_at = 1 WHERE id = ?').bind(body.id).run()
+    expect(await decide(body.id, 'approve', bob)).toMatchObject(problem(409, 'promotion-expired'))
+    expect((await call(`/v1/promotions/${body.id}`, { key: bob })).body).toMatchObject({ status: 'expired' })
+  })
+
+  test('takes keys that cover all scopes of the owner, and is not found by others', async () => {
+    const id = await skill()
+    const [, bob = ''] = await people()
+    const [narrow = ''] = await people(['team-a/*'])
+    expect(await promote(id, narrow)).toMatchObject(problem(403))
+    const { body } = await promote(id, bob)
+    const { id: theirs } = await putVersion({ state: 'active', scopes: ['team-b/*'], owner_id: freshId() })
+    const hidden = { id: freshId(), skill_id: theirs, version: '1.3.0', hash: 'x', from_env: 'dev', to_env: ['prod'], reports: {} }
+    const asked = { requested_by: 'x', requested_key: 'x', request_reason: null, created_at: 1, expires_at: 2 }
+    await insertPromotion(env.DB, { ...hidden, ...asked, status: 'pending' })
+    expect(await call(`/v1/promotions/${hidden.id}`, { key: narrow })).toMatchObject(problem(404))
+    expect(await decide(body.id, 'approve', narrow)).toMatchObject(problem(403))
   })
 })
 
