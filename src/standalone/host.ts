@@ -4,7 +4,9 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { waitFor } from '../base/deadline.ts'
 import type { Json, JsonFields } from '../base/json.ts'
 import { ScopedLocks } from '../core/scoped-locks.ts'
+import { costOf } from '../models/model-call.ts'
 import { askParser } from '../skills/model/ask-parser.ts'
+import type { Answer } from '../skills/model/model-turn.ts'
 import { seedBlackboard, type Blackboard } from '../skills/plan/blackboard.ts'
 import { parkedBefore } from '../skills/session/approval.ts'
 import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, SessionPorts } from '../skills/session/ports.ts'
@@ -23,6 +25,9 @@ export type SessionOptions = {
   model?: LanguageModelV4 | undefined
   trace_id?: string
 }
+
+/** Characters of the users' messages that the log keeps of a model call. */
+const MOST_SAID = 2000
 
 /** Where sessions live outside of a scope: it gives them their ports. */
 export class Host {
@@ -53,6 +58,13 @@ export class Host {
     const [ancestors, secret_paths] = [chain.getStore() ?? [], this.#registry.secretPaths()]
     const settings = { trace_id, place, seeded, goal_labels, entity_types, k_cards, tau, policy_mode, ancestors, secret_paths }
     return new SkillSession(settings, this.#ports({ trace_id, model, tools: { ...this.#config.tools, ...tools } }))
+  }
+
+  /** Logs an answer of the model, with what it cost and the words that it answers. */
+  answered(trace_id: string, model: string, { text, ...tokens }: Answer): void {
+    const redact = redactor(this.#config.redaction?.fields)
+    const said = redact({ text: text.slice(0, MOST_SAID) }) as { text: string }
+    this.#log({ ...said, kind: 'model-called', trace_id, model, usage: { ...tokens, cost_usd: costOf(model, tokens), model_calls: 1 } })
   }
 
   caller(trace_id: string): ToolCaller {

@@ -1,8 +1,9 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { LanguageModel, ToolSet } from 'ai'
+import type { LearnedSnapshot, SnapshotOptions } from '../learning/snapshot.ts'
 import type { SkillState } from '../contract/skill.ts'
 import { languageModel } from '../skills/model/language-model.ts'
-import { ModelTurn } from '../skills/model/model-turn.ts'
+import { ModelTurn, type ModelTurnOptions } from '../skills/model/model-turn.ts'
 import { modelForTurns } from '../skills/model/model.ts'
 import type { ApprovedRun } from '../skills/session/ports.ts'
 import type { ProposalResult } from '../skills/session/result.ts'
@@ -29,6 +30,8 @@ export type Reflex = {
   /** Resumes interrupted runs and starts approved ones. Call it once at startup. */
   resume(options?: SessionOptions): Promise<ProposalResult[]>
   log: LogStore
+  /** Learns from the latest turns in the log. It registers nothing. */
+  learnSnapshot(options?: SnapshotOptions): Promise<LearnedSnapshot>
   close(): void
 }
 
@@ -51,8 +54,10 @@ export function createReflex(config: ReflexConfig): Reflex {
   for (const skill of config.skills ?? []) registerOrThrow(registry, skill)
   const host = new Host(config, { storage, registry })
   const { roles = [], goal_labels, entity_types, protocol, max_rounds, now, onReport } = config
-  const turnFor = (session: SkillSession) =>
-    new ModelTurn({ session, roles, goal_labels, entity_types, protocol, max_rounds, now, onReport })
+  const turnFor: TurnFor = (session, model = '') => {
+    const onAnswer: ModelTurnOptions['onAnswer'] = (answer) => host.answered(session.trace_id, model, answer)
+    return new ModelTurn({ session, roles, goal_labels, entity_types, protocol, max_rounds, now, onReport, onAnswer })
+  }
 
   const { wrap, wrapModel, wrapTools } = wrappersOf({ config, host, turnFor })
   return {
@@ -72,11 +77,18 @@ export function createReflex(config: ReflexConfig): Reflex {
       return results
     },
     log: storage.log,
+    async learnSnapshot(options) {
+      // Loaded on use: most processes never learn.
+      const { learnFromLog } = await import('../learning/snapshot.ts')
+      const latest = (id: string) => registry.find(id)?.manifest ?? null
+      return learnFromLog({ log: storage.log, place: placeIn(config), labels: goal_labels ?? [], roles, latest }, options)
+    },
     close: () => storage.close(),
   }
 }
 
-type WrapParts = { config: ReflexConfig; host: Host; turnFor: (session: SkillSession) => ModelTurn }
+type TurnFor = (session: SkillSession, model?: string) => ModelTurn
+type WrapParts = { config: ReflexConfig; host: Host; turnFor: TurnFor }
 
 function wrappersOf({ config, host, turnFor }: WrapParts) {
   const wrapTools = <Tools extends ToolSet>(tools: Tools, trace_id = host.newId()): Tools =>
@@ -85,10 +97,10 @@ function wrappersOf({ config, host, turnFor }: WrapParts) {
   const wrapModel: Reflex['wrapModel'] = (model, { tools = {}, session } = {}) => {
     const inner = languageModel(model)
     if (session) {
-      const turn = turnFor(session)
+      const turn = turnFor(session, inner.modelId)
       return modelForTurns(inner, () => turn)
     }
-    const finder = new TurnFinder(() => turnFor(host.session({ tools, model: inner })))
+    const finder = new TurnFinder(() => turnFor(host.session({ tools, model: inner }), inner.modelId))
     return modelForTurns(inner, (params) => finder.of(params))
   }
 
@@ -97,7 +109,7 @@ function wrappersOf({ config, host, turnFor }: WrapParts) {
     if (!('agent' in parts)) return { model: wrapModel(parts.model, { tools }), tools: wrapTools(tools) }
     return wrapAgent(parts.agent, (model, own) => {
       const session = host.session({ tools: { ...own, ...tools }, model })
-      const turn = turnFor(session)
+      const turn = turnFor(session, model.modelId)
       return { model: (inner) => modelForTurns(inner, () => turn), tools: (all) => wrapTools(all, session.trace_id) }
     })
   }) as Wrap

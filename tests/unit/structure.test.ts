@@ -6,8 +6,8 @@ import { describe, expect, test } from 'vitest'
 const FLOORS = [
   ['index.ts'],
   ['worker.ts', 'agents'],
-  ['learning'],
   ['http', 'scope', 'standalone'],
+  ['learning'],
   ['replay'],
   ['artifacts'],
   ['skills', 'agent'],
@@ -32,6 +32,13 @@ describe('the house', () => {
       if (other === room || other === '..') continue
       expect(floorOf(other), `${file} imports ${target}`).toBeGreaterThan(floorOf(room))
     }
+  })
+
+  test('the scope and the HTTP interface reach what learns by RPC: it runs in an object of its own', () => {
+    const importing = files.filter(
+      (file) => /^(?:scope|http)\//.test(file) && importsOf(file).some((target) => target.startsWith('learning/')),
+    )
+    expect(importing).toEqual([])
   })
 
   test('only standalone/langchain imports LangChain, and nothing imports that: no other user needs it', () => {

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Candidate, Learned } from '../../../src/learning/skills/learn.ts'
 import { factsOf, type Tools } from '../../../src/tools/tool-facts.ts'
+import type { Trace } from '../../../src/learning/skills/trace.ts'
 import type { Recording } from '../../../src/replay/recording.ts'
 import type { Manifest } from '../../../src/skills/manifest/manifest.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
@@ -12,10 +13,11 @@ import { counted } from '../../lib/text.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
 import { written } from '../table.ts'
 import { jsonObject } from '../values.ts'
-import { addLearnReflexes, recordingsIn } from './files.ts'
+import { isStandaloneFile } from '../standalone-file.ts'
+import { addLearnReflexes, recordingsIn, turnsOf } from './files.ts'
 
 const LEARN_HELP = `
-Each file is a trace as "reflex trace export" writes it. A sequence of calls that many turns repeat
+Each file is a trace as "reflex trace export" writes it, or the file of a standalone process. A sequence of calls that many turns repeat
 becomes a skill: its manifest is checked and tested on what was recorded, and nothing is called.
 
 --tools names what the files do not say about tools: {"TOOL": {"repeatable": true}} for one that only
@@ -45,14 +47,17 @@ export function addLearn(program: Command): void {
 
 async function learnFrom({ print }: Session, files: string[], options: Options): Promise<Outcome> {
   const { tools, role, owner, parser, trust, output, seed } = options
-  const [recordings, { tracesOf }, { learnSkills }, { manifestSchema }] = await Promise.all([
-    recordingsIn(files),
+  const [exported, own] = [files.filter((file) => !isStandaloneFile(file)), files.filter(isStandaloneFile)]
+  const [recordings, turns, { tracesOf }, { learnSkills }, { manifestSchema }] = await Promise.all([
+    recordingsIn(exported),
+    turnsOf(own),
     import('../../../src/learning/episodes/recordings.ts'),
     import('../../../src/learning/skills/learn.ts'),
     import('../../../src/skills/manifest/manifest.ts'),
   ])
-  const learned = await learnSkills(recordings.flatMap(tracesOf), {
-    tools: toolsOf(recordings, tools),
+  const traces = [...recordings.flatMap(tracesOf), ...turns]
+  const learned = await learnSkills(traces, {
+    tools: toolsOf({ recordings, traces }, tools),
     owner,
     roles: role,
     parser_model: parser ?? null,
@@ -92,15 +97,13 @@ const given = z.record(
 )
 
 /** The tools of the settings and of the calls, with the facts that were given. */
-function toolsOf(recordings: readonly Recording[], text: string | undefined): Tools {
+function toolsOf({ recordings, traces }: { recordings: readonly Recording[]; traces: readonly Trace[] }, text: string | undefined): Tools {
   const parsed = given.safeParse(text === undefined ? {} : jsonObject(text, '--tools'))
   if (!parsed.success) throw new UsageError(`--tools: ${z.prettifyError(parsed.error)}`)
   const declared = recordings.flatMap(({ settings }) =>
     (settings.http_tools ?? []).map(({ name, repeatable = false }) => [name, { repeatable }]),
   )
-  const called = recordings.flatMap(({ entries }) =>
-    entries.flatMap((entry) => (entry.kind === 'effect-started' ? [[entry.tool, {}]] : [])),
-  )
+  const called = traces.flatMap(({ acts }) => acts.flatMap(({ kind, name }) => (kind === 'tool' ? [[name, {}]] : [])))
   const own = Object.entries(parsed.data).map(([name, { repeatable = false, undoes }]) => [name, { repeatable, ...(undoes && { undoes }) }])
   return factsOf(Object.fromEntries([...called, ...declared, ...own]))
 }

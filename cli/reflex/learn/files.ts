@@ -2,11 +2,13 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { Learned } from '../../../src/learning/reflexes/learn.ts'
+import type { Trace } from '../../../src/learning/skills/trace.ts'
 import type { Skipped } from '../../../src/learning/episodes/reader.ts'
 import type { Recording } from '../../../src/replay/recording.ts'
-import { CliError } from '../../lib/cli-error.ts'
+import { CliError, UsageError } from '../../lib/cli-error.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
+import { isStandaloneFile, openStandalone } from '../standalone-file.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
 import { written } from '../table.ts'
 
@@ -32,6 +34,17 @@ export async function recordingsIn(files: readonly string[]): Promise<Recording[
   return recordings
 }
 
+/** The latest turns in each file of a standalone process. */
+export async function turnsOf(files: readonly string[]): Promise<Trace[]> {
+  const { readStandalone } = await import('../../../src/learning/episodes/standalone.ts')
+  const opened = await Promise.all(files.map(openStandalone))
+  return opened.flatMap(({ log }) => readStandalone(log, { place: NOWHERE, labels: [], most: MOST_TURNS }).traces)
+}
+
+/** The file does not name the process's project. */
+const NOWHERE = { agent: '', agent_version: '' }
+const MOST_TURNS = 10_000
+
 export function addLearnReflexes(learn: Command): void {
   learn
     .command('reflexes <files...>')
@@ -45,6 +58,9 @@ export function addLearnReflexes(learn: Command): void {
 type Options = { trusted: string[]; output?: string }
 
 async function learnFrom({ print }: Session, files: string[], { trusted, output }: Options): Promise<Outcome> {
+  const process_file = files.find(isStandaloneFile)
+  if (process_file !== undefined)
+    throw new UsageError(`${process_file} belongs to a standalone process: it has no events that a reflex could decide on.`)
   const [recordings, { readRecordings }, { learnReflexes }] = await Promise.all([
     recordingsIn(files),
     import('../../../src/learning/episodes/recordings.ts'),

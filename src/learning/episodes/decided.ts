@@ -26,7 +26,10 @@ export type Decided = Pick<Episode, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'o
   unusable: string | null
 }
 
-export function toolAct({ tool, input }: Of<'effect-started'>, { status, output, duration_ms, cost_usd }: Of<'effect-ended'>): EpisodeAct {
+type Called = Pick<Of<'effect-started'>, 'tool' | 'input'>
+type Answered = Pick<Of<'effect-ended'>, 'status' | 'output' | 'duration_ms' | 'cost_usd'>
+
+export function toolAct({ tool, input }: Called, { status, output, duration_ms, cost_usd }: Answered): EpisodeAct {
   return {
     kind: 'tool',
     name: tool,

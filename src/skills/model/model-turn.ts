@@ -18,7 +18,12 @@ export type ModelTurnOptions = {
   max_rounds?: number | undefined
   now?: (() => number) | undefined
   onReport?: ((report: SkillReport) => void) | undefined
+  /** Called with each answer of the model, and the text by which skills were found. */
+  onAnswer?: ((answer: Answer) => void) | undefined
 }
+
+/** 0 tokens where the provider does not report them. */
+export type Answer = { text: string; input_tokens: number; output_tokens: number }
 
 type Unfinished = { over: number; messages: readonly unknown[]; results: readonly string[] }
 
@@ -92,7 +97,8 @@ export class TurnCall {
   }
 
   /** The model answered. `calls` are its tool calls that the caller has to bring back. */
-  answered(calls: readonly string[]): void {
+  answered(calls: readonly string[], tokens: Omit<Answer, 'text'>): void {
+    this.#turn.options.onAnswer?.({ text: this.#text, ...tokens })
     this.#rounds += 1
     this.#turn.answered()
     for (const id of calls) this.#turn.calls.add(id)

@@ -4,7 +4,7 @@ import { isJsonFields } from '../../base/json.ts'
 import { questionsOf, readText, type ReadText } from '../../skills/model/intents.ts'
 import { TurnCall, type ModelTurn } from '../../skills/model/model-turn.ts'
 import { shownReports } from '../../skills/model/settle-intents.ts'
-import { callIds, hasToolCalls, isSystem, type Reply, userTextOf, withoutForgeries, withSystemText } from './chat-messages.ts'
+import { callIds, hasToolCalls, isSystem, type Reply, userTextOf, withoutForgeries, withSystemText, usageOf } from './chat-messages.ts'
 
 /** `visible`: the text for the caller. `again`: the model must be called again. */
 type ChatRoundEnd = { visible: string; again: boolean }
@@ -42,7 +42,8 @@ export class ChatRounds {
   }
 
   async ended(reply: Reply): Promise<ChatRoundEnd> {
-    this.call.answered(callIds(reply))
+    const { input_tokens = 0, output_tokens = 0 } = usageOf(reply) ?? {}
+    this.call.answered(callIds(reply), { input_tokens, output_tokens })
     const read = readText(reply.text)
     const questions = questionsOf(read.intents)
     if (questions) this.call.clarify(questions)
