@@ -7,6 +7,7 @@ import { addCompletion } from './completion.ts'
 import { addEvents } from './events/commands.ts'
 import { addApprovals } from './operations/approvals.ts'
 import { addDeadLetters } from './operations/dead-letters.ts'
+import { addPolicy, addPromotions } from './operations/promotions.ts'
 import { addTimers } from './operations/timers.ts'
 import { addLearn } from './learn/commands.ts'
 import { addReflex } from './reflex/commands.ts'
@@ -52,6 +53,8 @@ export function reflexProgram(): Command {
     addLearn,
     addBulletin,
     addApprovals,
+    addPromotions,
+    addPolicy,
     addKeys,
   ]
   for (const add of [...nouns, addStats, addLogin, addDoctor, addCompletion]) add(program)

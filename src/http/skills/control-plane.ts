@@ -4,7 +4,7 @@ import { promotionRoutes } from './promotions.ts'
 import { syncRoutes } from './sync.ts'
 import { telemetryRoutes } from './telemetry.ts'
 
-/** What other deployments call. */
+/** The routes that other deployments call. */
 export const controlPlaneRoutes = resource()
   .route('/', policyRoutes)
   .route('/', syncRoutes)
