@@ -15,6 +15,7 @@ import { written } from '../table.ts'
 import { jsonObject } from '../values.ts'
 import { isStandaloneFile } from '../standalone-file.ts'
 import { addLearnReflexes, recordingsIn, turnsOf } from './files.ts'
+import { addLearnRuns } from './runs.ts'
 
 const LEARN_HELP = `
 Each file is a trace as "reflex trace export" writes it, or the file of a standalone process. A sequence of calls that many turns repeat
@@ -29,7 +30,7 @@ Example:
 type Options = { tools?: string; role: string[]; owner: string; parser?: string; trust: string[]; output?: string; seed: string }
 
 export function addLearn(program: Command): void {
-  const learn = program.command('learn').description('Learn from what was recorded')
+  const learn = program.command('learn').description('Learn reflexes and skills from decisions')
   learn
     .command('skills <files...>')
     .description('Find the sequences of calls that turns repeat, and write them as skills; exit with 1 if none passes its tests')
@@ -43,6 +44,7 @@ export function addLearn(program: Command): void {
     .addHelpText('after', LEARN_HELP)
     .action(handler(learnFrom))
   addLearnReflexes(learn)
+  addLearnRuns(learn)
 }
 
 async function learnFrom({ print }: Session, files: string[], options: Options): Promise<Outcome> {

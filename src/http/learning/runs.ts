@@ -1,7 +1,11 @@
+import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
 import { reflexes, skills } from '../../artifacts/kinds.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { withIso } from '../../base/time.ts'
 import {
+  evidenceParts,
+  evidencePlace,
   learnRequest,
   learnRun,
   listedRun,
@@ -15,8 +19,9 @@ import { coversScope } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
 import { findRun, listRuns } from '../../store/learning/learn-runs.ts'
 import { storeOf } from '../../store/store.ts'
+import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { byAge, listed, paged } from '../describe/paging.ts'
+import { byAge, listed, paged, pageLimit } from '../describe/paging.ts'
 import { forbidden, notFound, unavailable } from '../problems/refusals.ts'
 
 const route = routes('Learning')
@@ -46,6 +51,23 @@ const find = route('get /v1/learn/runs/{id}', 'getLearnRun', 'Get a run of learn
   responses: { 200: json(learnRun, 'The run.'), ...problems(400, 404) },
 })
 
+const show = route('get /v1/learn/runs/{id}/evidence', 'getLearnEvidence', 'Get the decisions behind a number', {
+  description:
+    'The decisions that a candidate was learned from (`train`), and the newer ones that what was learned from the older ones would have decided: `agreed` and `differed`. ' +
+    'Kept for the last ten runs of a scope.',
+  ...guard({ roles: ['viewer'] }),
+  request: {
+    params: idPath,
+    query: z.object({
+      candidate: z.string().min(1).max(200).describe('Its id.'),
+      part: z.enum(evidenceParts).default('train').describe('`held_out.covered` is the sum of `agreed` and `differed`.'),
+      limit: pageLimit(1000),
+      cursor: z.coerce.number<string>().int().min(0).default(0),
+    }),
+  },
+  responses: { 200: json(paged(evidencePlace), 'A page, oldest first.'), ...problems(400, 404) },
+})
+
 export const learnRoutes = resource()
   .openapi(start, async (c) => {
     const { principal } = c.var
@@ -62,13 +84,28 @@ export const learnRoutes = resource()
     const found = await listRuns(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before })
     return c.json(listed(found, { present: presentListed, cursor: ({ started_at, run_id }) => ({ at: started_at, id: run_id }) }), 200)
   })
+  .openapi(show, async (c) => {
+    const { id: run_id } = c.req.valid('param')
+    const { candidate, part, limit, cursor } = c.req.valid('query')
+    const { scope, candidates } = await covered(c, run_id)
+    const decision = candidates.find(({ id }) => id === candidate)?.decision
+    if (decision === undefined) throw notFound(`The run ${run_id} has no candidate ${candidate}.`)
+    const places = await c.env.LEARNER.getByName(scope).evidence({ run_id, decision, part })
+    if (places === null) throw notFound(`The decisions behind ${candidate} are no longer kept: they are those of the last ten runs.`)
+    const next = cursor + limit
+    return c.json({ items: places.slice(cursor, next), next_cursor: next < places.length ? String(next) : null }, 200)
+  })
   .openapi(find, async (c) => {
-    const { id } = c.req.valid('param')
-    const run = await findRun(storeOf(c.env), id)
-    if (!run || !coversScope(c.var.principal, run.scope)) throw notFound(`There is no run ${id} in the scopes of this key.`)
+    const run = await covered(c, c.req.valid('param').id)
     const candidates = await Promise.all(run.candidates.map((one) => withVersion(storeOf(c.env), one)))
     return c.json({ ...withIso(run, ['started_at', 'ended_at']), candidates }, 200)
   })
+
+async function covered({ env, var: { principal } }: Pick<Context<AuthEnv>, 'env' | 'var'>, id: string): Promise<StoredRun> {
+  const run = await findRun(storeOf(env), id)
+  if (!run || !coversScope(principal, run.scope)) throw notFound(`There is no run ${id} in the scopes of this key.`)
+  return run
+}
 
 const presentListed = ({ candidates: _candidates, rejected: _rejected, ...run }: StoredRun) => withIso(run, ['started_at', 'ended_at'])
 

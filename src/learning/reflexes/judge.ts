@@ -19,16 +19,16 @@ export type Prepared = {
 }
 
 /**
- * Of newer decisions: `n` such, `covered` taken by what was learned, `agreed` of these alike, which
- * are those at the indexes `hits`.
+ * Of newer decisions: `n` such, `covered` taken by what was learned, `agreed` of these alike.
+ * `hits` and `misses`: the indexes of those that agree and that differ.
  */
-export type HeldOut = { n: number; covered: number; agreed: number; hits: readonly number[] }
+export type HeldOut = { n: number; covered: number; agreed: number; hits: readonly number[]; misses: readonly number[] }
 
-export const NONE: HeldOut = { n: 0, covered: 0, agreed: 0, hits: [] }
+export const NONE: HeldOut = { n: 0, covered: 0, agreed: 0, hits: [], misses: [] }
 
 const heldOut = (n: number, taken: readonly number[], isRight: (index: number) => boolean): HeldOut => {
   const hits = taken.filter(isRight)
-  return { n, covered: taken.length, agreed: hits.length, hits }
+  return { n, covered: taken.length, agreed: hits.length, hits, misses: taken.filter((index) => !isRight(index)) }
 }
 
 const OLDER = 0.7

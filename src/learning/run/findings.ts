@@ -1,5 +1,5 @@
 import type { LearnedVersion } from '../../contract/reports/learning/learner-api.ts'
-import type { Evidence, Place, Rejected, StoredCandidate } from '../../contract/reports/learning/runs.ts'
+import type { Evidence, EvidencePart, Place, Rejected, StoredCandidate } from '../../contract/reports/learning/runs.ts'
 import { wilsonLow } from '../../proof/binomial.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import type { Learned, Refusal } from '../reflexes/learn.ts'
@@ -13,6 +13,8 @@ export type Find = {
   stratum: string
   forecast: number
 }
+/** The decisions behind the numbers of a finding. */
+export type Grounds = { decision: string } & Record<EvidencePart, Place[]>
 
 /** An event that the slow path is asked about again, and its answers so far. */
 export type Ask = { id: string; answers: EpisodeAct[][] }
@@ -44,7 +46,15 @@ export function findingsOf(learned: Learned, { proved, worth }: { proved: readon
   const isNothing = ({ version }: Find): boolean => version.needs === null
   const ordered = [...finds.filter((one) => !isNothing(one)), ...finds.filter(isNothing)]
   rejected.push(...ordered.slice(MOST_FINDS).map(({ candidate }) => ({ what: candidate.decision, reason: TOO_MANY })))
-  return { finds: ordered.slice(0, MOST_FINDS), rejected: rejected.slice(0, MOST_REJECTED).map(shortened) }
+  const found = ordered.slice(0, MOST_FINDS)
+  const of = new Set(found.map(({ candidate }) => candidate.decision))
+  const grounds = learned.reflexes.filter(({ decision }) => of.has(decision)).map((reflex) => groundsOf(learned, reflex))
+  return { finds: found, grounds, rejected: rejected.slice(0, MOST_REJECTED).map(shortened) }
+}
+
+function groundsOf({ episodes }: Learned, { decision, evidence: { taught, held_out } }: LearnedReflex): Grounds {
+  const places = (indexes: readonly number[]): Place[] => indexes.flatMap((index) => placeAt(episodes, index))
+  return { decision, train: places(taught), agreed: places(held_out.hits), differed: places(held_out.misses) }
 }
 
 /** A chain has room for a hundred reflexes. */

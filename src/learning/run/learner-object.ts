@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import type { LearnerApi, LearnStart } from '../../contract/reports/learning/learner-api.ts'
-import { learnKinds, MOST_WINDOW, type StartedRun } from '../../contract/reports/learning/runs.ts'
+import { type EvidencePart, learnKinds, MOST_WINDOW, type Place, type StartedRun } from '../../contract/reports/learning/runs.ts'
 import type { LearningSettings } from '../../contract/settings/learning.ts'
 import type { Env } from '../../env.ts'
 import { writeRun } from '../../store/learning/learn-runs.ts'
@@ -51,6 +51,10 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     await this.ctx.storage.setAlarm(Date.now())
     await this.#report().catch((error: unknown) => warn({ message: 'failed to report a learning run; will retry', error }))
     return { run_id: begun.run_id, status: begun.status, already_running: false }
+  }
+
+  async evidence(of: { run_id: string; decision: string; part: EvidencePart }): Promise<Place[] | null> {
+    return this.#store.groundsOf(of)
   }
 
   /** One at a time: an alarm may be repeated while its handler still runs. */

@@ -112,7 +112,7 @@ export class RunSteps {
     const before = run.round === 0 ? policy.covers : policy.covers.slice(0, -1)
     const covers = [...before, coverageOf(learned)].slice(-MOST_COVERS)
     const worth = taken_over.size > 0 || isWorthProof(covers, learned.episodes.length)
-    const { finds, rejected } = findingsOf(learned, { proved, worth })
+    const { finds, grounds, rejected } = findingsOf(learned, { proved, worth })
     const [first, last] = [learned.episodes[0], learned.episodes.at(-1)]
     const episodes = {
       ...run.episodes,
@@ -127,6 +127,7 @@ export class RunSteps {
     store.unit(() => {
       store.forget(forgotten)
       store.put('finds', finds)
+      store.ground(run.run_id, grounds)
       store.put('policy', { ...policy, covers, next: nextAt(policy.decisions, taken_over.size > 0) })
       const progress = { phase, done: 0, of: phase === 'ask' ? asks.length : finds.length }
       store.write({ ...run, begun: 0, failures: 0, changed: 0, drifted: [], asks, episodes, rejected, progress })

@@ -1,7 +1,8 @@
 import type { Drift } from '../../contract/reports/learning/learner-api.ts'
 import type { StoredRun } from '../../contract/reports/learning/runs.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
-import type { Ask, Find, Registered } from './findings.ts'
+import { evidenceParts, type EvidencePart, type Place } from '../../contract/reports/learning/runs.ts'
+import type { Ask, Find, Grounds, Registered } from './findings.ts'
 import { FIRST } from './policy.ts'
 
 /** A run with the state that its learner continues from. */
@@ -36,6 +37,8 @@ type Values = {
 
 /** Bytes of episodes that are kept: learning holds all of them in memory. */
 const MOST_BYTES = 24_000_000
+
+const GROUNDED_RUNS = 10
 
 /** Holds the episodes that a learner has read so far, and its run. */
 export class LearnerStore {
@@ -85,6 +88,9 @@ export class LearnerStore {
     return this.#storage.transactionSync(() => {
       this.#storage.sql.exec(
         'CREATE TABLE IF NOT EXISTS episodes (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, log_seq INTEGER NOT NULL, body TEXT NOT NULL, settled INTEGER NOT NULL DEFAULT 0)',
+      )
+      this.#storage.sql.exec(
+        'CREATE TABLE IF NOT EXISTS grounds (run_id TEXT NOT NULL, decision TEXT NOT NULL, part TEXT NOT NULL, places TEXT NOT NULL, PRIMARY KEY (run_id, decision, part))',
       )
       return work()
     })
@@ -140,6 +146,31 @@ export class LearnerStore {
   settled(): Set<string> {
     const rows = this.#storage.sql.exec<{ id: string }>('SELECT id FROM episodes WHERE settled = 1')
     return new Set(Array.from(rows, ({ id }) => id))
+  }
+
+  /** Replaces the grounds of a run. Those of its predecessors are kept for a while. */
+  ground(run_id: string, grounds: readonly Grounds[]): void {
+    const { sql } = this.#storage
+    sql.exec('DELETE FROM grounds WHERE run_id = ?', run_id)
+    for (const one of grounds) {
+      for (const part of evidenceParts)
+        sql.exec(
+          'INSERT INTO grounds (run_id, decision, part, places) VALUES (?, ?, ?, ?)',
+          run_id,
+          one.decision,
+          part,
+          JSON.stringify(one[part]),
+        )
+    }
+    sql.exec('DELETE FROM grounds WHERE run_id NOT IN (SELECT DISTINCT run_id FROM grounds ORDER BY run_id DESC LIMIT ?)', GROUNDED_RUNS)
+  }
+
+  /** Null if the grounds of the run are no longer kept. */
+  groundsOf({ run_id, decision, part }: { run_id: string; decision: string; part: EvidencePart }): Place[] | null {
+    if (this.run === undefined) return null
+    const sql = 'SELECT places FROM grounds WHERE run_id = ? AND decision = ? AND part = ?'
+    const [row] = this.#storage.sql.exec<{ places: string }>(sql, run_id, decision, part)
+    return row ? (JSON.parse(row.places) as Place[]) : null
   }
 
   forget(ids: readonly string[]): void {

@@ -50,6 +50,11 @@ describe('a run of learning', () => {
     expect(cleanup.evidence).toMatchObject({ train: { n: 134, of: 400, exceptions: 0 }, held_out: { covered: 40, agreed: 40 } })
     expect(cleanup.evidence.saves).toMatchObject({ model_calls: 40, tokens: 400 })
     expect(cleanup.examples[0]).toEqual({ seq: 0, trace_id: 't0', event_id: 'e0' })
+    const evidence = (part: string) => call(`/v1/learn/runs/${run.run_id}/evidence?candidate=${cleanup.id}&part=${part}&limit=100`)
+    const taught = (await evidence('train')).body
+    expect(taught).toMatchObject({ items: { length: 100, 1: { seq: 3, trace_id: 't3', event_id: 'e3' } }, next_cursor: '100' })
+    expect((await evidence('agreed')).body.items).toHaveLength(cleanup.evidence.held_out.agreed)
+    expect((await evidence('differed')).body.items).toEqual([])
     const { settings } = (await call(scopePath(scope))).body
     expect(settings.reflexes.map(({ id }: { id: string }) => id)).toEqual(run.candidates.map(({ id }: { id: string }) => id))
     const { provenance, owner } = (await call(`/v1/reflexes/${cleanup.id}`)).body

@@ -1,5 +1,5 @@
 import type { Refused, Result } from '../../../base/result.ts'
-import type { LearnRequest, StartedRun, startedBy } from './runs.ts'
+import type { EvidencePart, LearnRequest, Place, StartedRun, startedBy } from './runs.ts'
 
 /** A version that audits sent back to shadow mode: they disagree since a place in the log. */
 export type Drift = { id: string; version: number; since_seq: number }
@@ -11,6 +11,8 @@ export type LearnStart = LearnRequest & { started_by: (typeof startedBy)[number]
 export interface LearnerApi {
   /** Starts a run. A scope learns once at a time: a second start answers with the running one. */
   start(request: LearnStart): Promise<StartedRun>
+  /** The decisions behind a number of a candidate; null if they are no longer kept. */
+  evidence(of: { run_id: string; decision: string; part: EvidencePart }): Promise<Place[] | null>
 }
 
 /** A reflex that a run has learned, for its scope to register. */

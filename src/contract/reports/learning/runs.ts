@@ -71,6 +71,10 @@ export const candidate = z
   .meta({ id: 'LearnedCandidate' })
 export type Candidate = z.infer<typeof candidate>
 
+export const evidenceParts = ['train', 'agreed', 'differed'] as const
+export type EvidencePart = (typeof evidenceParts)[number]
+export const evidencePlace = place.meta({ id: 'EvidencePlace' })
+
 const rejected = z.object({ what: text, reason: text })
 export type Rejected = z.infer<typeof rejected>
 

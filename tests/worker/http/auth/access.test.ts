@@ -74,6 +74,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['POST', '/v1/learn', 'operator'],
   ['GET', '/v1/learn/runs', 'viewer'],
   ['GET', '/v1/learn/runs/{id}', 'viewer'],
+  ['GET', '/v1/learn/runs/{id}/evidence', 'viewer'],
   ['GET', '/v1/approvals', 'operator'],
   ['GET', '/v1/approvals/{id}', 'operator'],
   ['POST', '/v1/approvals/{id}/approve', 'operator'],

@@ -1,0 +1,155 @@
+import { Option, type Command } from 'commander'
+import type { z } from 'zod'
+import {
+  evidenceParts,
+  type evidencePlace,
+  type learnRun,
+  type listedRun,
+  type startedRun,
+} from '../../../src/contract/reports/learning/runs.ts'
+import type { Paint } from '../../lib/paint.ts'
+import { counted } from '../../lib/text.ts'
+import { pages, route } from '../pages.ts'
+import { handler, type Outcome, type Session } from '../session.ts'
+import { written, type Column } from '../table.ts'
+import { limitOption, wholeNumber } from '../values.ts'
+
+type Run = z.infer<typeof learnRun>
+type Listed = z.infer<typeof listedRun>
+type Place = z.infer<typeof evidencePlace>
+
+const SNAPSHOT_HELP = `
+A run reads what the scope has decided since the last one. What it finds is registered in shadow
+mode: it acts once later decisions have proven it, as the setting learning.mode allows.
+
+Example:
+  reflex learn snapshot ssh/web-1 --trust host:web-1`
+
+const SHOW_HELP = `
+Every number of a candidate comes from decisions: --evidence lists them with their traces, which
+"reflex trace show" prints.
+
+Examples:
+  reflex learn show 0199…
+  reflex learn show 0199… learned.tool-block.1a2b3c4d.5e6f7a8b --evidence differed`
+
+export function addLearnRuns(learn: Command): void {
+  learn
+    .command('snapshot <scope>')
+    .description('Learn from what a scope has decided, and wait for the end; exit with 1 if the run fails')
+    .addOption(new Option('--window <n>', 'the newest decisions to learn from').argParser(wholeNumber))
+    .option('--trust <source...>', 'senders of events whose events may be all of the support of what is learned')
+    .option('--no-wait', 'print the run and return')
+    .addHelpText('after', SNAPSHOT_HELP)
+    .action(handler(snapshot))
+  learn
+    .command('runs')
+    .description('List runs, newest first')
+    .option('--scope <scope>', 'of one scope')
+    .addOption(new Option('--status <status>', 'with one status').choices(['running', 'done', 'failed']))
+    .addOption(limitOption())
+    .action(handler(list))
+  learn
+    .command('show <run> [candidate]')
+    .description('Show what a run learned and rejected, or one candidate with its code')
+    .addOption(new Option('--evidence <part>', 'the decisions behind a candidate').choices(evidenceParts))
+    .addOption(limitOption(1000))
+    .addHelpText('after', SHOW_HELP)
+    .action(handler(show))
+}
+
+const POLL_MS = 1000
+
+type Snapshot = { window?: number; trust?: string[]; wait: boolean }
+
+async function snapshot({ api, print, signal }: Session, scope: string, { window, trust, wait }: Snapshot): Promise<Outcome> {
+  const body = { scope, ...(window !== undefined && { window }), ...(trust && { trusted_sources: trust }) }
+  const started = await api().json<z.infer<typeof startedRun>>(route(['learn']), { method: 'POST', body, signal })
+  if (!wait) {
+    const state = started.already_running ? 'was running already' : 'has begun'
+    return void print.result(started, () => [`The run ${written(started.run_id)} ${state}.`])
+  }
+  for (;;) {
+    const run = await api().json<Run>(route(['learn', 'runs', started.run_id]), { signal })
+    if (run.status === 'running') await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    else {
+      print.result(run, (paint) => runLines(run, paint))
+      return run.status === 'done' ? undefined : 1
+    }
+    signal.throwIfAborted()
+  }
+}
+
+const columns: Column<Listed>[] = [
+  { title: 'RUN', of: ({ run_id }) => run_id },
+  { title: 'SCOPE', of: ({ scope }) => scope },
+  { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => (status === 'failed' ? 'red' : 'dim') },
+  { title: 'BY', of: ({ by }) => by },
+  { title: 'STARTED', of: ({ started_at }) => started_at },
+  { title: 'FOUND', of: ({ found }) => found },
+  { title: 'ANSWER', of: ({ answer }) => answer },
+]
+
+type List = { scope?: string; status?: string; limit: number }
+
+async function list({ api, print, signal }: Session, { limit, ...query }: List): Promise<void> {
+  const found = await pages<Listed>(api(), { parts: ['learn', 'runs'], query, limit, most: 1000, signal })
+  print.page(found, columns, 'No run matches.')
+}
+
+const places: Column<Place>[] = [
+  { title: 'TRACE', of: ({ trace_id }) => trace_id },
+  { title: 'EVENT', of: ({ event_id }) => event_id },
+  { title: 'LOG', of: ({ seq }) => seq },
+]
+
+type Show = { evidence?: string; limit: number }
+
+async function show({ api, print, signal }: Session, id: string, of: string | undefined, { evidence, limit }: Show): Promise<Outcome> {
+  const run = await api().json<Run>(route(['learn', 'runs', id]), { signal })
+  const candidate = of === undefined ? undefined : run.candidates.find((one) => one.id === of)
+  if (of === undefined && evidence === undefined) return void print.result(run, (paint) => runLines(run, paint))
+  if (!candidate) {
+    print.result({ candidates: run.candidates.map((one) => one.id) }, () => [
+      of === undefined ? 'Name a candidate:' : `The run has no candidate ${written(of)}. It has:`,
+      ...run.candidates.map((one) => `  ${written(one.id)}`),
+    ])
+    return 1
+  }
+  if (evidence === undefined) {
+    const text = candidate.code ?? JSON.stringify(candidate.manifest, null, 2)
+    return void print.result(candidate, (paint) => [...candidateLines(candidate, paint), '', ...text.split('\n').map(written)])
+  }
+  const query = { candidate: candidate.id, part: evidence }
+  const found = await pages<Place>(api(), { parts: ['learn', 'runs', id, 'evidence'], query, limit, most: 1000, signal })
+  return void print.page(found, places, 'None.')
+}
+
+const percent = (part: number, of: number): string => (of === 0 ? '–' : `${((part / of) * 100).toFixed(1)} %`)
+
+function runLines(run: Run, paint: Paint): string[] {
+  const { run_id, scope, status, progress, episodes, candidates, rejected, answer } = run
+  const at = progress.of === null ? String(progress.done) : `${progress.done} of ${progress.of}`
+  return [
+    `${written(run_id)}  ${written(scope)}  ${status === 'running' ? `${progress.phase}: ${at}` : status}`,
+    written(answer),
+    `${counted(episodes.read, 'decision')} read, ${episodes.used} used, ${episodes.asked_again} asked again`,
+    ...episodes.skipped.map(({ reason, n }) => paint('dim', `  ${n} skipped: ${written(reason)}`)),
+    ...candidates.flatMap((one) => ['', ...candidateLines(one, paint)]),
+    ...(rejected.length > 0 ? ['', 'Rejected:'] : []),
+    ...rejected.map(({ what, reason }) => paint('dim', `  ${written(what)}: ${written(reason)}`)),
+  ]
+}
+
+function candidateLines({ id, version, state, decision, evidence, examples }: Run['candidates'][number], paint: Paint): string[] {
+  const { train, held_out, saves } = evidence
+  const colour = state === 'active' ? 'green' : 'yellow'
+  return [
+    `${written(id)}@${written(version)}  ${paint(colour, written(state))}`,
+    `  ${written(decision)}`,
+    `  learned from ${train.n} of ${counted(train.of, 'decision')}, ${counted(train.exceptions, 'exception')}`,
+    `  agreed with ${held_out.agreed} of ${held_out.covered} newer decisions (${percent(held_out.agreed, held_out.covered)}, at least ${percent(held_out.wilson_low, 1)}), of ${held_out.n} such`,
+    `  these took ${counted(saves.model_calls, 'model call')}, ${saves.tokens} tokens, $${saves.cost_usd.toFixed(4)}, ${(saves.latency_ms / 1000).toFixed(1)} s`,
+    ...examples.map(({ trace_id, event_id }) => paint('dim', `  for example trace ${written(trace_id)}, event ${written(event_id)}`)),
+  ]
+}
