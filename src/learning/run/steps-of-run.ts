@@ -52,16 +52,15 @@ export class RunSteps {
       const batches = history(env, { scope: run.scope, after: store.get('position') ?? 0 })
       this.#reading = { run_id: run.run_id, batches: batches[Symbol.asyncIterator]() }
     }
-    const { value, done } = await this.#reading.batches.next().catch((error: unknown) => {
-      // An iterator that threw has ended: a retry opens another.
-      this.#reading = null
-      throw error
-    })
+    const reading = this.#reading
+    // A batch that is not stored would be lost: a retry reads it again.
+    this.#reading = null
+    const { value, done } = await reading.batches.next()
     store.unit(() => {
-      if (done !== true) return this.#received(run, value)
-      this.#reading = null
-      store.write({ ...run, progress: { phase: 'learn', done: 0, of: null } })
+      if (done === true) store.write({ ...run, progress: { phase: 'learn', done: 0, of: null } })
+      else this.#received(run, value)
     })
+    if (done !== true) this.#reading = reading
   }
 
   #received(run: Run, { episodes, skipped, watermark }: Batch): void {
@@ -89,9 +88,9 @@ export class RunSteps {
     for (let step = 0; step < STEPS_AT_ONCE; step += 1) {
       const next = steps.next()
       if (!next.done) continue
-      this.#learned(run, next.value, this.#learning)
+      const learning = this.#learning
       this.#learning = null
-      return
+      return this.#learned(run, next.value, learning)
     }
   }
 

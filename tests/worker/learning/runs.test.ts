@@ -1,39 +1,7 @@
-import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import type { Batch } from '../../../src/learning/run/steps-of-run.ts'
-import { call as act, history } from '../../unit/learning/histories.ts'
 import { call, keyFor, problem, scopePath } from '../../support/http.ts'
-import { histories } from '../../support/histories.ts'
+import { act, batches, decided, ended, histories, history, learn, learnerOf, runOf } from '../../support/learning.ts'
 import { evict, freshScope, runAlarm, stubOf, until } from '../../support/scopes.ts'
-
-const learnerOf = (scope: string) => env.LEARNER.getByName(scope)
-const textOf = (index: number) => `${index % 3 === 0 ? 'disk full' : 'all fine'} on host ${index}`
-/** Every third note is acted on, for as long as the scope is served. */
-const decided = (count: number, from = 0) =>
-  history(from + count, (index) => [
-    { type: 'test.note', text: textOf(index) },
-    index % 3 === 0 ? act('act', { text: 'clean up' }) : [],
-  ]).slice(from)
-
-async function* batches(episodes: ReturnType<typeof decided>, after: number, size = 100): AsyncGenerator<Batch> {
-  const rest = episodes.filter(({ log_seq }) => log_seq > (after || -1))
-  for (let at = 0; at < rest.length; at += size) {
-    const page = rest.slice(at, at + size)
-    yield { episodes: page, skipped: [], watermark: page.at(-1)?.log_seq ?? 0 }
-  }
-}
-
-const learn = (scope: string, more: object = {}) => call('/v1/learn', { json: { scope, ...more } })
-const runOf = async (id: string) => (await call(`/v1/learn/runs/${id}`)).body
-
-/** Runs the alarms of the learner until the run has ended. */
-async function ended(scope: string, id: string) {
-  return until(async () => {
-    await runAlarm(learnerOf(scope))
-    const run = await runOf(id)
-    return run.status === 'running' ? null : run
-  }, 'the run has ended')
-}
 
 describe('a run of learning', () => {
   test('registers what it learned in shadow mode, in the chain, with its evidence', async () => {

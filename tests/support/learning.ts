@@ -1,0 +1,37 @@
+import { env } from 'cloudflare:workers'
+import type { Batch } from '../../src/learning/run/steps-of-run.ts'
+import { call as act, history } from '../unit/learning/histories.ts'
+import { histories } from './histories.ts'
+import { call } from './http.ts'
+import { runAlarm, until } from './scopes.ts'
+
+export { act, histories, history }
+
+export const learnerOf = (scope: string) => env.LEARNER.getByName(scope)
+const textOf = (index: number) => `${index % 3 === 0 ? 'disk full' : 'all fine'} on host ${index}`
+/** Every third note is acted on, for as long as the scope is served. */
+export const decided = (count: number, from = 0) =>
+  history(from + count, (index) => [
+    { type: 'test.note', text: textOf(index) },
+    index % 3 === 0 ? act('act', { text: 'clean up' }) : [],
+  ]).slice(from)
+
+export async function* batches(episodes: ReturnType<typeof decided>, after: number, size = 100): AsyncGenerator<Batch> {
+  const rest = episodes.filter(({ log_seq }) => log_seq > (after || -1))
+  for (let at = 0; at < rest.length; at += size) {
+    const page = rest.slice(at, at + size)
+    yield { episodes: page, skipped: [], watermark: page.at(-1)?.log_seq ?? 0 }
+  }
+}
+
+export const learn = (scope: string, more: object = {}) => call('/v1/learn', { json: { scope, ...more } })
+export const runOf = async (id: string) => (await call(`/v1/learn/runs/${id}`)).body
+
+/** Runs the alarms of the learner until the run has ended. */
+export async function ended(scope: string, id: string) {
+  return until(async () => {
+    await runAlarm(learnerOf(scope))
+    const run = await runOf(id)
+    return run.status === 'running' ? null : run
+  }, 'the run has ended')
+}
