@@ -83,6 +83,7 @@ export const outcome = z
         log_seq: z.int(),
         model: z.string().optional(),
         answers: answers.optional(),
+        action: action.optional(),
         usage: z.object({ input_tokens: z.int(), output_tokens: z.int() }).optional(),
       })
       .describe('The decision model answered.'),

@@ -14,7 +14,6 @@ import { Unrecorded } from './report.ts'
 import type { Sessions } from './skills/sessions.ts'
 
 type ActionEnded = Extract<LogEntry, { kind: 'action-ended' }>
-type DecisionMade = Extract<LogEntry, { kind: 'decision-made' }>
 type Doing = Acted & { ended: ActionEnded; clean: (value: unknown) => unknown }
 
 /** The attempts of an action, as in the live lane. */
@@ -46,24 +45,6 @@ export async function replayActions(around: Around, chains: Chains, sessions: Se
       comparison.cannot(ended ?? entry, 'action', error.message)
     }
   }
-}
-
-/**
- * Compares which requests for a decision are left to the decision model. Its answers are those that
- * were recorded. Returns the calls that would not have been made.
- */
-export function replayAsked({ source, comparison }: Around, { acted, decided }: Chains): DecisionMade[] {
-  return source.entriesOf('decision-made').filter((made) => {
-    const [id = ''] = made.event_ids
-    if (!decided.has(id)) {
-      comparison.cannot(made, 'decision', 'the decision of the reflexes could not be made again')
-      return false
-    }
-    const answering = acted.find(({ event, fire }) => event.id === id && fire.action.action_type !== 'escalate')
-    if (!answering) comparison.same(made, 'decision')
-    else comparison.diverge(made, 'decision', { path: '', recorded: 'asked', replayed: `answered by ${answering.fire.version.id}` })
-    return answering !== undefined
-  })
 }
 
 const isOf = ({ event_ids, reflex_id }: LogEntry & { reflex_id: unknown }, event_id: string, { version }: Fire): boolean =>

@@ -1,7 +1,8 @@
 import type { ReplayReport, ReplaySide } from '../contract/reports/replay.ts'
 import type { Usage } from '../contract/log-entry.ts'
 import { replayChains } from './chain.ts'
-import { replayActions, replayAsked } from './lane.ts'
+import { replayAsked, replayMiddle } from './decisions.ts'
+import { replayActions } from './lane.ts'
 import { reportUnseen } from './sweep.ts'
 import { asRecorded, type Around } from './given.ts'
 import { replayTurns } from './turn.ts'
@@ -28,6 +29,7 @@ export async function replay(recording: Recording, host: ReplayHost): Promise<Re
 export async function decideAgain(around: Around): Promise<{ recorded: ReplaySide; replayed: ReplaySide }> {
   const sessions = new Sessions(around)
   const chains = replayChains(around)
+  chains.acted.push(...replayMiddle(around))
   await replayActions(around, chains, sessions)
   const spared = replayAsked(around, chains)
   const saved = await replayTurns(around, sessions)

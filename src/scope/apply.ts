@@ -37,7 +37,7 @@ export type ApplyParts = Pick<
 }
 /** `via` is null for events that are already stored. */
 type How = { via: Via | null; meeting: Meeting }
-type Applied = { decision: Decision; row: Judged; fired_seq: number; arrival: Arrival | null }
+type Applied = { decision: Decision; row: Judged; fired_seq: number; arrival: Arrival | null; asks: boolean }
 
 /** Writes decisions in one unit: log, inbox, context, settlements, trials and actions. */
 export function apply(unit: Unit, decisions: readonly Decision[], { via, meeting }: How, parts: ApplyParts): Next[] {
@@ -69,7 +69,7 @@ function record(
   unit: Unit,
   decision: Decision,
   { via, meeting, basis }: How & { basis: string | null },
-  { log, log_parts, memory, records, proving, agent }: ApplyParts,
+  { log, log_parts, memory, records, proving, agent, decisions }: ApplyParts,
 ): Applied {
   const { one, steps, acted, perceived, consumed } = decision
   const { event } = one
@@ -103,13 +103,15 @@ function record(
   if (in_context) memory.add(one)
   if (acted && !acted.reused && acted.action.action_type === 'set_scratch') memory.setScratch(unit, acted.action.key, acted.action.value)
   const fired_seq = seqs[steps.findIndex(({ fire }) => fire === acted)] ?? 0
+  const no_turn = noTurn(arrival, agent().name)
+  const asks = asksModel(decision) || (arrival !== null && !acted && no_turn === null && decisions.takes(event))
   const row = {
     stored: one,
     in_context,
     chain_seq: seqs[0] ?? null,
-    ...stateAfter(decision, { fired_seq, no_turn: noTurn(arrival, agent().name) }),
+    ...stateAfter(decision, { fired_seq, no_turn, asks }),
   }
-  return { decision, row, fired_seq, arrival }
+  return { decision, row, fired_seq, arrival, asks }
 }
 
 /** The code that ran, for replays: a deleted reflex stays as long as the log that names it. */
@@ -134,7 +136,7 @@ function retryFailed(unit: Unit, decisions: readonly Decision[], { scope, agent,
 }
 
 /** Executes an immediate action or queues it for the effect lane, and compares trials. */
-function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyParts): Next[] {
+function act(unit: Unit, { decision, row, fired_seq, asks }: Applied, parts: ApplyParts): Next[] {
   const { proving, actions, toolbox } = parts
   const { one, acted, steps } = decision
   const next: Next[] = []
@@ -150,7 +152,6 @@ function act(unit: Unit, { decision, row, fired_seq }: Applied, parts: ApplyPart
       proving.acted(unit, version, { ok: true, saves: action.action_type !== 'escalate' })
     }
   }
-  const asks = asksModel(decision)
   if (asks) {
     parts.decisions.add(unit, one)
     next.push({ do: 'run-jobs' })

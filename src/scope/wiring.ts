@@ -61,7 +61,7 @@ type Live = Skilled & ReturnType<typeof composeLive>
 function composeLoop(parts: Live) {
   const { skills, turns } = parts
   const actions = new Actions(parts)
-  const decisions = new Decisions(parts)
+  const decisions = new Decisions({ ...parts, actions })
   const audits = new Audits(parts)
   const loop = new Loop({ ...parts, actions, decisions, audits, situation: composeSituation(parts) })
   handleActions({

@@ -37,7 +37,7 @@ const scoreQuestion = z.strictObject({
 })
 
 /** `noul` is the name that the decisions APIs give to a yes-or-no question. */
-const question = z.discriminatedUnion('type', [noulQuestion, choiceQuestion, scoreQuestion])
+export const question = z.discriminatedUnion('type', [noulQuestion, choiceQuestion, scoreQuestion])
 export type Question = z.infer<typeof question>
 
 export const questions = z

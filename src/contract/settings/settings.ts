@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { blackboard, blackboardLayers } from './blackboard.ts'
 import { limits } from '../../base/limits.ts'
+import { decisionModelSetting } from './decision-model.ts'
 import { outsideTools } from './outside-tools.ts'
 import { reflexReference } from '../reflex.ts'
 import { defaultLearning, learningPatch, learningSettings, mergeLearning } from './learning.ts'
@@ -126,6 +127,17 @@ const fields = {
     'How reflexes and skills are learned from decisions. A patch changes only the fields it contains. See docs/learning.md.',
     { mode: 'auto', min_agreement: 0.95, min_support: 5, window: 10_000, trusted_sources: [], audit_share: 0.02 },
   ),
+  decision_model: setting(
+    decisionModelSetting,
+    'A question to a decision model about each event that no reflex decided, and the action for each answer. The turn considers what it does not ' +
+      'decide. See docs/decision-models.md.',
+    {
+      name: 'brute-force',
+      types: ['log.line'],
+      question: { type: 'noul', instructions: 'Does this line belong to an attack?' },
+      actions: { false: { action_type: 'ignore', reason: 'no attack' } },
+    },
+  ),
   ...skillSettings,
   blackboard: setting(blackboard, "The initial blackboard of each turn: values for skills' expressions and templates.", {
     ctx: { friends: ['192.0.2.7'] },
@@ -155,6 +167,7 @@ export const settings = z.strictObject(fields).partial({
   toolset: true,
   repo: true,
   goal_postconditions: true,
+  decision_model: true,
   k_cards: true,
   tau: true,
   policy_mode: true,

@@ -4,6 +4,7 @@ import { Settlement } from '../inbox/settlement.ts'
 import { TurnRows } from '../inbox/turn-rows.ts'
 import { Waiters } from '../inbox/waiters.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
+import { MiddleProof } from '../turns/decisions/middle-proof.ts'
 import { composeModelAccess } from '../turns/model-access.ts'
 import { Turns } from '../turns/turn-lane.ts'
 import { Timers } from '../upkeep/timers.ts'
@@ -24,10 +25,11 @@ export function composeLanes(parts: Reflexes) {
   const journal = new EffectJournal({ database, done_keys })
   const global_keys = new GlobalKeys(parts)
   const effects = new EffectLane({ ...parts, journal, global_keys, locks: new ScopedLocks() })
-  const turns = new Turns({ ...parts, ...access, rows: new TurnRows(database), settlement, effects })
+  const middle_proof = new MiddleProof(parts)
+  const turns = new Turns({ ...parts, ...access, middle_proof, rows: new TurnRows(database), settlement, effects })
   const timers = new Timers(parts)
   const outcomes = new EventOutcomes({ ...parts, ...access, turns })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
-  return { ...access, waiters, settlement, done_keys, global_keys, effects, turns, timers, outcomes }
+  return { ...access, waiters, settlement, done_keys, global_keys, effects, middle_proof, turns, timers, outcomes }
 }

@@ -92,10 +92,12 @@ const answerOf = ({
   model,
   answered_by,
   answers,
+  middle,
   usage: { input_tokens, output_tokens },
 }: Extract<LogEntry, { kind: 'decision-made' }>) => ({
   model: answered_by ?? model,
   ...(answers && { answers }),
+  ...(middle?.action && { action: middle.action }),
   usage: { input_tokens, output_tokens },
 })
 

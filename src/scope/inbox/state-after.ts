@@ -5,11 +5,11 @@ import type { Judged } from './event-row.ts'
 /** The state of an event after its decision: it waits, an action holds it, or it has ended. */
 export function stateAfter(
   decision: Decision,
-  { fired_seq, no_turn }: { fired_seq: number; no_turn: string | null },
+  { fired_seq, no_turn, asks }: { fired_seq: number; no_turn: string | null; asks: boolean },
 ): Pick<Judged, 'status' | 'outcome'> {
   const { perceived, acted } = decision
   if (perceived === 'ignored') return { status: 'ignored', outcome: { by: 'filter' } }
-  if (asksModel(decision)) return { status: 'processing', outcome: null }
+  if (asks) return { status: 'processing', outcome: null }
   if (perceived !== 'joined' && perceived !== 'asked') return { status: 'pending', outcome: null }
   if (acted) return stateAfterFire(acted, fired_seq)
   return no_turn === null ? { status: 'pending', outcome: null } : { status: 'completed', outcome: { by: 'perceive', reason: no_turn } }

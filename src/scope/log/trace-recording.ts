@@ -132,6 +132,7 @@ function isComplete(entries: readonly LogEntry[]): boolean {
 
 function partsNamed(entry: LogEntry): string[] {
   if (entry.kind === 'model-called') return entry.prompt ?? []
+  if (entry.kind === 'decision-made') return entry.middle ? [entry.middle.basis, entry.middle.state_hash] : []
   const { basis, hash, manifest_hash, manifests } = entry as LogEntry &
     Partial<Record<'basis' | 'hash' | 'manifest_hash' | 'manifests', unknown>>
   return [basis, hash, manifest_hash, ...(Array.isArray(manifests) ? manifests : [])].filter((name) => typeof name === 'string')

@@ -9,6 +9,7 @@ import type { ProposalResult } from '../../skills/session/result.ts'
 import type { HeldEffect } from '../effects/effect.ts'
 import type { Job } from '../jobs.ts'
 import type { SessionFor } from '../skills/sessions.ts'
+import { isMiddle } from '../../agent/decisions/middle.ts'
 import { MOST_DEATHS } from '../upkeep/guard.ts'
 import { kindOf, type LaneAction } from './actions.ts'
 import type { Lanes } from '../effects/wiring.ts'
@@ -76,7 +77,9 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close }:
       effects.forgetTurn(id)
       if (status !== 'reused') proving.acted(ending, { id: reflex_id, version }, { ok, saves: true })
       if (ok) {
-        const outcome: Outcome = { by: 'reflex', reflex_id, version, log_seq, ...(status === 'reused' && { reused: true }) }
+        const outcome: Outcome = isMiddle(reflex_id)
+          ? { by: 'decision', log_seq }
+          : { by: 'reflex', reflex_id, version, log_seq, ...(status === 'reused' && { reused: true }) }
         settlement.end(ending, [seq], { status: 'completed', outcome, leaves: consume })
       } else if (status === 'failed' && agent().trigger !== null) {
         inbox.unhold(ending, seq)

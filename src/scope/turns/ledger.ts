@@ -9,13 +9,21 @@ import type { Inbox } from '../inbox/inbox.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { ClaimParts, TurnClaims } from './claims.ts'
 import type { ModelOutage } from './model-outage.ts'
+import type { MiddleProof } from './decisions/middle-proof.ts'
 import type { Turn } from './turn.ts'
 import type { Ending } from '../../agent/turn-ending.ts'
 
 /** Maximum wait for a budget without a renewal; a change of the settings ends it earlier. */
 const PARKED_MS = 86_400_000
 
-export type LedgerParts = ClaimParts & { inbox: Inbox; proving: Proving; promotions: Promotions; outage: ModelOutage; parking: Parking }
+export type LedgerParts = ClaimParts & {
+  middle_proof: MiddleProof
+  inbox: Inbox
+  proving: Proving
+  promotions: Promotions
+  outage: ModelOutage
+  parking: Parking
+}
 
 /**
  * Ends turns. A turn's end, its events' outcomes, the context's changes and the log entries are one
@@ -65,6 +73,7 @@ export class TurnLedger {
           claimed.map(({ seq, event }) => ({ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id })),
           { by: 'turn', acts: turn.acts },
         )
+        this.#parts.middle_proof.decided(unit, claimed, turn.acts)
         const seqs = seqsOf(claimed)
         const acted = ending.status === 'result'
         const cleared = acted ? memory.clearable(seen.seqs, seqs) : []

@@ -1,14 +1,13 @@
 import { modelQuestions, modelState, replyOf, wireAnswers } from '../../../agent/decisions/answers.ts'
-import type { DecisionAsked } from '../../../contract/decisions/event.ts'
-import type { Usage } from '../../../contract/log-entry.ts'
+import { isAsked, type DecisionAsked } from '../../../contract/decisions/event.ts'
 import { askDecision, type DecisionCall } from '../../../models/decisions/ask.ts'
 import { decisionModelName, fullName, resolveDecisionModel } from '../../../models/decisions/resolve.ts'
-import type { Lanes } from '../../effects/wiring.ts'
 import type { Stored } from '../../inbox/event-row.ts'
 import type { Job } from '../../jobs.ts'
-import { childHead, headOf } from '../../log/spans.ts'
 import type { Unit } from '../../storage/unit.ts'
 import { MOST_DEATHS } from '../../upkeep/guard.ts'
+import { Middle, type MiddleParts } from './middle.ts'
+import { recordDecision } from './record.ts'
 
 /** Calls of the decision model at once in one scope. */
 const AT_ONCE = 32
@@ -24,17 +23,24 @@ type Asking = { seq: number }
  * event. After a crash in between, the model is asked again.
  */
 export class Decisions {
-  readonly #parts: Lanes
+  readonly #parts: MiddleParts
+  readonly #middle: Middle
 
-  constructor(parts: Lanes) {
+  constructor(parts: MiddleParts) {
     this.#parts = parts
+    this.#middle = new Middle(parts)
     parts.jobs.handle<Asking>('decision', {
       work: 'action',
       at_once: AT_ONCE,
       attempts: MOST_DEATHS,
-      run: (job) => this.#ask(job),
-      giveUp: (job, reason) => this.#fail(job, reason),
+      run: (job) => this.#run(job),
+      giveUp: (job, reason) => this.#giveUp(job, reason),
     })
+  }
+
+  /** True if the decision model decides on the event before a turn does. */
+  takes(event: Stored['event']): boolean {
+    return this.#middle.takes(event)
   }
 
   /** In the unit that stores the event. */
@@ -42,64 +48,65 @@ export class Decisions {
     this.#parts.jobs.add(unit, { kind: 'decision', key: String(seq), payload: { seq } satisfies Asking })
   }
 
-  async #ask(job: Job<Asking>): Promise<{ again_ms: number } | void> {
+  async #run(job: Job<Asking>): Promise<{ again_ms: number } | void> {
+    const stored = this.#storedOf(job)
+    if (isAsked(stored.event)) return this.#ask(job, stored.event)
+    await this.#middle.ask(stored, (unit) => this.#done(unit, job))
+  }
+
+  #giveUp(job: Job<Asking>, reason: string): void {
+    const { event, seq } = this.#storedOf(job)
+    if (isAsked(event)) this.#fail(job, event, reason)
+    else this.#middle.release(seq, (unit) => this.#done(unit, job))
+  }
+
+  #done(unit: Unit, { key }: Job<Asking>): void {
+    this.#parts.jobs.done(unit, 'decision', key)
+    this.#parts.guard.done({ kind: 'action', id: key })
+  }
+
+  async #ask(job: Job<Asking>, event: DecisionAsked): Promise<{ again_ms: number } | void> {
     const { budget, env, hide, now, settings } = this.#parts
     const allowed = budget.allow()
-    if (!allowed.ok) return this.#fail(job, allowed.detail)
-    const event = this.#eventOf(job)
+    if (!allowed.ok) return this.#fail(job, event, allowed.detail)
     const name = fullName(decisionModelName(env), event.model)
     const asked = { state: modelState(event.state), questions: modelQuestions(event.questions) }
     const call = await askDecision(() => resolveDecisionModel(name, env), asked, { name, timeout_ms: TIMEOUT_MS, now, hide })
     if (call.ok) return this.#answer(job, event, call)
     const again = call.fault?.fault === 'unavailable' && job.attempts < Math.min(settings().retry.max_attempts, MOST_DEATHS)
-    if (!again) return this.#fail(job, call.error, call)
-    this.#parts.unit((unit) => this.#record(unit, event, call))
+    if (!again) return this.#fail(job, event, call.error, call)
+    this.#parts.unit((unit) => recordDecision(unit, { event, call, middle: null }, this.#parts))
     return { again_ms: Math.min(call.fault?.retry_after_ms ?? 0, TIMEOUT_MS) || FIRST_RETRY_MS * 2 ** job.attempts }
   }
 
-  #eventOf({ payload: { seq } }: Job<Asking>): DecisionAsked {
-    const row = this.#parts.database.first<{ payload: string }>('SELECT payload FROM events WHERE seq = ?', seq)
-    return JSON.parse(row?.payload ?? '{}') as DecisionAsked
+  #storedOf({ payload: { seq } }: Job<Asking>): Stored {
+    const row = this.#parts.database.first<{ payload: string; attempts: number }>('SELECT payload, attempts FROM events WHERE seq = ?', seq)
+    const { payload: text, attempts } = row ?? { payload: '{}', attempts: 0 }
+    return { seq, event: JSON.parse(text) as Stored['event'], attempts, text }
   }
 
   /** Ends the event. What the model decided is compared with reflexes in shadow mode. */
-  #answer({ key, payload: { seq } }: Job<Asking>, event: DecisionAsked, call: DecisionCall & { ok: true }): void {
-    const { unit, jobs, proving, settlement } = this.#parts
+  #answer(job: Job<Asking>, event: DecisionAsked, call: DecisionCall & { ok: true }): void {
+    const { unit, proving, settlement } = this.#parts
+    const { seq } = job.payload
+    const reply = replyOf(wireAnswers(call.result))
     unit((ending) => {
-      const { log_seq, reply } = this.#record(ending, event, call)
-      jobs.done(ending, 'decision', key)
+      const log_seq = recordDecision(ending, { event, call, middle: null }, this.#parts)
+      this.#done(ending, job)
       const { scope, id, meta } = event
       proving.decided(ending, [{ seq, scope, id, trace_id: meta.trace_id }], { by: 'turn', acts: [{ act: 'reply', content: reply }] })
       settlement.end(ending, [seq], { status: 'completed', outcome: { by: 'decision', log_seq } })
     })
   }
 
-  #fail(job: Job<Asking>, reason: string, call?: DecisionCall): void {
-    const { unit, jobs, settlement, guard } = this.#parts
+  #fail(job: Job<Asking>, event: DecisionAsked, reason: string, call?: DecisionCall): void {
+    const { unit, settlement } = this.#parts
     const { seq } = job.payload
     unit((ending) => {
-      const log_seq = call && this.#record(ending, this.#eventOf(job), call).log_seq
-      jobs.done(ending, 'decision', job.key)
+      const log_seq = call && recordDecision(ending, { event, call, middle: null }, this.#parts)
+      this.#done(ending, job)
       const outcome = { by: 'failure' as const, reason, ...(log_seq !== undefined && { log_seq }) }
       settlement.end(ending, [seq], { status: 'dead_lettered', outcome, error: reason })
-      guard.done({ kind: 'action', id: job.key })
     })
-  }
-
-  /** Logs and meters a call, which was paid for even if it failed. */
-  #record(unit: Unit, event: DecisionAsked, call: DecisionCall): { log_seq: number; reply: string } {
-    const { input_tokens, output_tokens, cost_usd, duration_ms, model } = call
-    const usage: Usage = { input_tokens, output_tokens, cost_usd, model_calls: 1 }
-    this.#parts.budget.spend(unit, input_tokens + output_tokens)
-    unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
-    const answers = call.ok ? wireAnswers(call.result) : null
-    const said = {
-      status: call.ok ? ('ok' as const) : ('failed' as const),
-      answered_by: call.ok ? call.result.response.modelId : null,
-      answers,
-      error: call.ok ? null : call.error,
-    }
-    const log_seq = unit.log({ ...childHead(headOf(event)), duration_ms, kind: 'decision-made', model, ...said, usage })
-    return { log_seq, reply: answers ? replyOf(answers) : '' }
   }
 }

@@ -1,6 +1,6 @@
-import type { ReplayReport, ReplaySide } from '../contract/reports/replay.ts'
-import type { Spent } from '../contract/reports/what-if.ts'
-import { sum } from './what-if/live-model.ts'
+import type { ReplayReport, ReplaySide } from '../../contract/reports/replay.ts'
+import type { Spent } from '../../contract/reports/what-if.ts'
+import { sum } from './live-model.ts'
 
 /** One report for the scopes that a trace went through. */
 export function mergeReports(reports: readonly ReplayReport[]): ReplayReport {
