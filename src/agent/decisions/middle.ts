@@ -1,4 +1,4 @@
-import { parseAction, type Action } from '../../contract/action.ts'
+import { parseAction, type Action, type Permission, type Permitted } from '../../contract/action.ts'
 import type { Left } from '../../contract/decisions/entry.ts'
 import type { Answers } from '../../contract/decisions/wire.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
@@ -6,7 +6,6 @@ import type { DecisionModelSetting } from '../../contract/settings/decision-mode
 import type { Event } from '../../core/event.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { JsonFields } from '../../base/json.ts'
-import type { Permission, Permitted } from '../../reflexes/decide.ts'
 import { fillSlots } from '../../tools/slot-text.ts'
 import { likeliest } from './answers.ts'
 
@@ -23,6 +22,7 @@ export const authorOf = ({ name }: DecisionModelSetting, version: number, hash: 
   description: '',
   state: 'active',
   state_reason: null,
+  by_proof: false,
   owner: '',
   owner_id: '',
   scopes: [],
