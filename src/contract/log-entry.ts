@@ -138,6 +138,8 @@ export type EntryBody =
       effect_id: string
       tool: string
       status: EffectEnd
+      /** Of a reused effect, which has no `effect-started`. */
+      input?: unknown
       output: unknown
       error: string | null
       stack?: string | null

@@ -28,6 +28,9 @@ type Parts = {
 /** A tool that was read for the blackboard, which the log has as it was seeded. */
 export const isProbe = ({ cause }: Extract<LogEntry, { kind: 'effect-started' }>): boolean => 'by' in cause && cause.by === 'blackboard'
 
+const inputOf = ({ status, input }: Extract<LogEntry, { kind: 'effect-ended' }>): { value: unknown } | null =>
+  status === 'reused' && input !== undefined ? { value: input } : null
+
 /** Answers a turn's tool calls as they ended when it was recorded. */
 export class RecordedEffects {
   /** Calls that the replay made. */
@@ -53,7 +56,7 @@ export class RecordedEffects {
         .map(({ effect_id }) => effect_id),
     )
     const ended = source.entriesOf('effect-ended').filter(({ parent_id, effect_id }) => parent_id === turn.span_id && !read.has(effect_id))
-    this.#left = ended.map((one) => ({ ended: one, input: inputs.get(one.effect_id) ?? null }))
+    this.#left = ended.map((one) => ({ ended: one, input: inputOf(one) ?? inputs.get(one.effect_id) ?? null }))
     this.#refused = failed.filter(({ error }) => !ended.some((one) => one.error === error))
     this.recorded = ended.length
     this.#tools = new Set([...offered, ...ended.map((one) => one.tool)])

@@ -158,9 +158,13 @@ export class Turns {
   }
 
   #effectEnded(entry: Of<'effect-ended'>): void {
-    const found = this.#effects.get(entry.effect_id)
-    this.#effects.delete(entry.effect_id)
+    const { effect_id, parent_id, tool, input } = entry
+    const found = this.#effects.get(effect_id)
+    this.#effects.delete(effect_id)
+    // A reused effect, which an earlier call began.
+    const reuser = input === undefined ? undefined : (this.#spans.get(parent_id ?? '') ?? this.#calls.get(parent_id ?? ''))
     if (found) found.open.acts.push({ seq: found.started.seq, act: toolAct(found.started, entry) })
+    else reuser?.acts.push({ seq: entry.seq, act: toolAct({ tool, input }, entry) })
   }
 
   #skill(entry: SkillEntry): void {

@@ -41,6 +41,7 @@ type LaneParts = Pick<Reflexes, Used> & {
 type ReadyRequest = EffectRequest & { filled: Filled }
 /** An effect in the lane. `place` is null if it has no journal row. */
 type BegunEffect = { id: string; place: EffectPlace | null; key: string | null; head: EntryHead; started: number }
+type EndedEffect = { begun: BegunEffect; result: EffectResult; step: StepEnd | undefined }
 
 /**
  * The effect lane: one effect of this scope at a time (G4), each journalled before and after (G8).
@@ -143,23 +144,21 @@ export class EffectLane {
   }
 
   #begin(unit: Unit, request: ReadyRequest, effect: Omit<BegunEffect, 'id'> & { arguments_hash: string }): BegunEffect {
-    const { journal, log } = this.#parts
-    const { tool, cause, input } = request
+    const { tool, cause } = request
     const { place, key, arguments_hash, head, started } = effect
     const id = place ? effectId(place) : uuidv7()
-    const shown = log.clean(hidden(input, request), head.trace_id)
     const step = request.step && stepOf(request.step)
     const log_seq = unit.log({
       ...head,
       kind: 'effect-started',
       effect_id: id,
       tool,
-      input: shown,
+      input: this.#shown(request.input, request),
       idempotence_key: key,
       cause,
       ...(step && { step }),
     })
-    if (place) journal.begin(unit, { ...place, tool, arguments_hash, key, log_seq, started_at: started })
+    if (place) this.#parts.journal.begin(unit, { ...place, tool, arguments_hash, key, log_seq, started_at: started })
     return { id, place, key, head, started }
   }
 
@@ -193,11 +192,7 @@ export class EffectLane {
     }
   }
 
-  #end(
-    unit: Unit,
-    request: ReadyRequest,
-    { begun, result, step }: { begun: BegunEffect; result: EffectResult; step: StepEnd | undefined },
-  ): void {
+  #end(unit: Unit, request: ReadyRequest, { begun, result, step }: EndedEffect): void {
     const { journal, global_keys } = this.#parts
     const { place, head, started } = begun
     if (place) journal.end(unit, place, result, step)
@@ -230,12 +225,17 @@ export class EffectLane {
       effect_id: id,
       tool: request.tool,
       status,
-      output: this.#parts.log.clean(hidden(output ?? null, request), request.head.trace_id),
+      ...(status === 'reused' && { input: this.#shown(request.input, request) }),
+      output: this.#shown(output ?? null, request),
       error: error === null ? null : String(hidden(error, request)),
       idempotence_key: key,
       ...(stack && { stack: String(hidden(stack, request)) }),
       ...told,
     } satisfies Partial<NewEntry>
+  }
+
+  #shown(value: unknown, request: EffectRequest): unknown {
+    return this.#parts.log.clean(hidden(value, request), request.head.trace_id)
   }
 
   /** Finds the same call of an earlier attempt. Plans match steps by place instead. */

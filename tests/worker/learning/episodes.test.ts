@@ -175,6 +175,18 @@ describe('the decisions of a scope', () => {
     expect(proposed?.saw.recent_events).toHaveLength(4)
   })
 
+  test('include calls that an earlier effect answered, with their own input', async () => {
+    const { scope, stub } = await busyScope()
+    behaviours.set(scope, (_, deps) => deps.call('act_once', { text: 'door 7' }).then(() => null))
+    for (const text of ['first', 'second']) await sendAndSettle(stub, note(scope, text))
+    const { episodes, skipped } = await all(scopeSource(stub))
+    expect(skipped).toEqual([])
+    expect(episodes.map(({ acts }) => acts)).toMatchObject([
+      [{ name: 'act_once', input: { text: 'door 7' }, output: { did: 'door 7' }, ok: true }],
+      [{ name: 'act_once', input: { text: 'door 7' }, output: { did: 'door 7' }, ok: true }],
+    ])
+  })
+
   test('are the same in slices, each read by another process, and nothing is read twice in one', async () => {
     const { scope, stub } = await busyScope()
     for (let n = 0; n < 12; n += 1) await sendAndSettle(stub, note(scope, n % 3 === 0 ? 'nothing' : `act on door ${n}`))
