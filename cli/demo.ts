@@ -2,13 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { CliError, messageOf, tellFailure } from './lib/cli-error.ts'
 import { interruption, unlessAborted, type Interruption } from './lib/interruption.ts'
 import { startServer, type LocalServer } from './lib/local-server.ts'
+import { listen } from './lib/listen.ts'
 import { painter, type Output } from './lib/paint.ts'
 import { temporaryFolder } from './lib/temporary-folder.ts'
+import { count } from './lib/text.ts'
+import { teach, type Taught } from './learning/lesson.ts'
+import { LiveLine } from './learning/live-line.ts'
+import { curveLines, figuresOf } from './learning/report.ts'
+import { connect } from './lib/api.ts'
 import { FAILING_SCOPE } from './demo/failing-scope.ts'
 import { howToTalk } from './demo/keep.ts'
+import { learningLesson } from './demo/learning.ts'
 import { help, parseOptions, type DemoOptions } from './demo/options.ts'
 import { presenterFor } from './demo/presenter.ts'
-import { readAuthLog } from './demo/read-log.ts'
+import { type AuthLog, readAuthLog } from './demo/read-log.ts'
 import { report } from './demo/report.ts'
 import { runDemo } from './demo/run-demo.ts'
 import { initialState } from './demo/state.ts'
@@ -48,7 +55,8 @@ async function demo(options: DemoOptions, { signal }: Interruption): Promise<voi
     const server = await unlessAborted(signal, starting)
     const summary = await unlessAborted(signal, runDemo({ server, key, log, state, options, presenter, signal, started }))
     presenter.close()
-    show(summary, options, output)
+    const taught = options.learning ? await unlessAborted(signal, teachDemo({ server, key, log, output, signal })) : null
+    show({ summary, taught }, options, output)
     if (options.keep) await keepUp({ server, key, scope: log.scopes[0] ?? '', approvals: summary.approvals, output, signal })
   } finally {
     presenter.close()
@@ -71,10 +79,33 @@ const variables = (key: string) => ({
   NOTIFY_WEBHOOK_URL: '',
 })
 
-function show(summary: Summary, { json, keep }: DemoOptions, output: Output): void {
-  if (json) return void process.stdout.write(`${JSON.stringify(summary)}\n`)
+type Teaching = { server: LocalServer; key: string; log: AuthLog; output: Output; signal: AbortSignal }
+
+/** Sends the log to a scope that learns. The firewall that its agent calls is on this machine. */
+async function teachDemo({ server, key, log, output, signal }: Teaching): Promise<Taught> {
+  const firewall = await listen(() => ({ status: 200, body: { blocked: true } }))
+  const line = new LiveLine(output)
+  try {
+    return await teach(connect(server.url, key), learningLesson(log, { host: firewall.host, url: `http://${firewall.host}` }), {
+      signal,
+      onProgress: ({ sent, of, doing }) =>
+        line.show(`a scope without a reflex: ${count(sent)} of ${count(of)} lines${doing === 'learning' ? '; it learns' : ''}`),
+    })
+  } finally {
+    line.close()
+    firewall.stop()
+  }
+}
+
+type Shown = { summary: Summary; taught: Taught | null }
+
+function show({ summary, taught }: Shown, { json, keep }: DemoOptions, output: Output): void {
+  if (json) return void process.stdout.write(`${JSON.stringify({ ...summary, learning: taught && figuresOf(taught) })}\n`)
   const columns = output.isTTY ? (output.columns ?? 80) : Number.POSITIVE_INFINITY
-  output.write(`${report(summary, { columns, paint: painter(output), kept: keep }).join('\n')}\n`)
+  const paint = painter(output)
+  const curve =
+    taught && curveLines(taught, 'Model calls per 100 lines, for a scope that learns', { columns: Math.min(columns, 100), paint })
+  output.write(`${report(summary, { columns, paint, kept: keep, curve }).join('\n')}\n`)
 }
 
 type Kept = { server: LocalServer; key: string; scope: string; approvals: Summary['approvals']; output: Output; signal: AbortSignal }

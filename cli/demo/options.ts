@@ -9,6 +9,7 @@ export type DemoOptions = {
   speed: number | null
   timeout_s: number
   reflex: boolean
+  learning: boolean
   keep: boolean
   json: boolean
   help: boolean
@@ -27,6 +28,7 @@ by itself and leaves nothing behind.
   --speed N      send N lines a second, to watch it [as fast as it goes]
   --timeout S    give up after S seconds without any progress [60]
   --no-reflex    leave every line to the agent
+  --no-learning  leave out the scope that learns from its decisions
   --keep         leave the server up until Ctrl-C, and show how to talk to it
   --json         one JSON summary on stdout, progress on stderr; keeps npm's
                  own banner out with: npm run -s demo -- --json
@@ -41,6 +43,7 @@ const options = {
   speed: { type: 'string' },
   timeout: { type: 'string', default: '60' },
   'no-reflex': { type: 'boolean', default: false },
+  'no-learning': { type: 'boolean', default: false },
   keep: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
@@ -48,13 +51,14 @@ const options = {
 
 /** Throws a CliError that names the mistake. */
 export function parseOptions(args: string[]): DemoOptions {
-  const { file, limit, speed, timeout, 'no-reflex': without, keep, json, help } = parsed(args)
+  const { file, limit, speed, timeout, 'no-reflex': without, 'no-learning': untaught, keep, json, help } = parsed(args)
   return {
     file: file ?? null,
     limit: positive('--limit', limit),
     speed: speed === undefined ? null : positive('--speed', speed),
     timeout_s: positive('--timeout', timeout),
     reflex: !without,
+    learning: !untaught,
     keep,
     json,
     help,

@@ -8,7 +8,8 @@ import { addresses, type Block, type Decider } from './state.ts'
 import type { Summary } from './summary.ts'
 import { blockedLine, effectsLine, modelLine, reflexesLine, shortened, skillsLine, turnsLine } from './wording.ts'
 
-type Look = { columns: number; paint: Paint; kept: boolean }
+/** `curve`: lines about the scope that learned, if one did. */
+type Look = { columns: number; paint: Paint; kept: boolean; curve: readonly string[] | null }
 type Place = { width: number; paint: Paint }
 
 const MOST_BLOCKED = 12
@@ -17,7 +18,7 @@ const MOST_APPROVALS = 5
 const LABEL = 10
 
 /** The final report for people. `columns` is Infinity to avoid truncation. */
-export function report(summary: Summary, { columns, paint, kept }: Look): string[] {
+export function report(summary: Summary, { columns, paint, kept, curve }: Look): string[] {
   const place = { width: columns - 1, paint }
   const row = ([label, text]: [string, string]) => `  ${paint('dim', label.padEnd(LABEL))}${cut(text, place.width - LABEL - 2)}`
   const parts = [
@@ -27,6 +28,7 @@ export function report(summary: Summary, { columns, paint, kept }: Look): string
     toApprove(summary, { ...place, kept }),
     said(summary, place),
     dead(summary, place),
+    curve ?? [],
   ]
   if (!kept) parts.push(next(summary, paint))
   return parts

@@ -1,4 +1,4 @@
-import type { Answer } from './listen.ts'
+import type { Answer } from '../../cli/lib/listen.ts'
 
 /** The state of the cloud: registries, images, and apps with their running image. */
 export type Stock = { subscription: string; registries: Set<string>; images: Set<string>; apps: Map<string, string>; unhealthy: boolean }

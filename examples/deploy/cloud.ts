@@ -1,5 +1,5 @@
 import { routesOver, type Route, type Stock } from './cloud-routes.ts'
-import { listen, type Answer, type Asked } from './listen.ts'
+import { listen, type Answer, type Asked } from '../../cli/lib/listen.ts'
 
 export type Cloud = Stock & {
   /** The host as the setting `allowed_hosts` names it. */

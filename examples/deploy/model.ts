@@ -1,4 +1,4 @@
-import { listen, type Answer, type Asked } from './listen.ts'
+import { listen, type Answer, type Asked } from '../../cli/lib/listen.ts'
 
 type Message = { role: string; content: string | { text?: string }[] }
 export type ScriptedModel = { vars: Record<string, string>; stop: () => void }

@@ -1,6 +1,7 @@
 import { generateText, isStepCount } from 'ai'
 import { holds } from './condition.ts'
 import { defineAgent } from './define-agent.ts'
+import { offlineInstructions } from './offline-instructions.ts'
 
 /**
  * The agent that settings alone drive: `instructions`, `when` and `tools`. Without instructions it
@@ -9,6 +10,7 @@ import { defineAgent } from './define-agent.ts'
 export const prompted = defineAgent({
   name: 'prompted',
   scopes: ['*'],
+  offline: [offlineInstructions],
   async trigger(context, deps) {
     const { instructions, when } = deps.settings
     if (!instructions) return null

@@ -15,7 +15,9 @@ export type OfflineRule = { name: string; answer(request: OfflineRequest): Offli
 /** The first rule's answer that fits the request, else an extract of the request. */
 export function answerOffline(rules: readonly OfflineRule[], request: OfflineRequest): OfflineAnswer {
   const { text, tool } = firstAnswer(rules, request, () => true) ?? { text: extract(request) }
-  return { ...(text !== undefined && { text: `${OFFLINE_PREFIX} ${text}` }), ...(tool && { tool }) }
+  // Silence claims nothing.
+  const said = text === undefined || text === '' ? text : `${OFFLINE_PREFIX} ${text}`
+  return { ...(said !== undefined && { text: said }), ...(tool && { tool }) }
 }
 
 /**

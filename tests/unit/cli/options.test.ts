@@ -10,6 +10,7 @@ describe('options', () => {
       speed: null,
       timeout_s: 60,
       reflex: true,
+      learning: true,
       keep: false,
       json: false,
       help: false,
@@ -17,13 +18,27 @@ describe('options', () => {
   })
 
   test('the demo takes each', () => {
-    const args = ['--file', 'a.log', '--limit=5', '--speed', '50', '--timeout', '9', '--no-reflex', '--keep', '--json', '-h']
+    const args = [
+      '--file',
+      'a.log',
+      '--limit=5',
+      '--speed',
+      '50',
+      '--timeout',
+      '9',
+      '--no-reflex',
+      '--no-learning',
+      '--keep',
+      '--json',
+      '-h',
+    ]
     expect(demoOptions(args)).toEqual({
       file: 'a.log',
       limit: 5,
       speed: 50,
       timeout_s: 9,
       reflex: false,
+      learning: false,
       keep: true,
       json: true,
       help: true,

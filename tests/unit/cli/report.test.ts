@@ -64,7 +64,7 @@ const summary = (change: Partial<Summary> = {}): Summary => ({
   }),
   ...change,
 })
-const text = (of: Summary, columns = 80, kept = false) => report(of, { columns, paint: plainPaint, kept })
+const text = (of: Summary, columns = 80, kept = false) => report(of, { columns, paint: plainPaint, kept, curve: null })
 
 describe('the summary', () => {
   test('counts by the scopes’ own counters', () => {
