@@ -1,6 +1,7 @@
 CREATE TABLE `approvals` (
 	`id` text PRIMARY KEY NOT NULL,
 	`scope` text NOT NULL,
+	`kind` text DEFAULT 'run' NOT NULL,
 	`skill_id` text NOT NULL,
 	`version` text NOT NULL,
 	`manifest_hash` text NOT NULL,

@@ -37,6 +37,11 @@ export const approval = z
   .object({
     id: z.string(),
     scope: z.string(),
+    kind: z
+      .enum(['run', 'promotion'])
+      .describe(
+        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence.',
+      ),
     skill_id: z.string(),
     version: z.string(),
     manifest_hash: z.string(),

@@ -69,8 +69,12 @@ function whyNot(
   { id, now, by }: Pick<Decision, 'id' | 'now' | 'by'>,
 ): Omit<Extract<DecisionTaken, { ok: false }>, 'ok'> {
   if (!found) return { reason: 'not_found', detail: `There is no approval ${id}.` }
-  const { status, requested_key, self_approval, expires_at, decided_by, decided_at, skill_id, version } = found
-  if (status === 'expired') return { reason: 'expired', detail: `It expired at ${iso(expires_at)}: the skill has to be proposed again.` }
+  const { kind, status, requested_key, self_approval, expires_at, decided_by, decided_at, skill_id, version } = found
+  if (status === 'expired')
+    return {
+      reason: 'expired',
+      detail: `It expired at ${iso(expires_at)}: ${kind === 'run' ? 'the skill has to be proposed' : 'the scope will ask'} again.`,
+    }
   if (status !== 'pending') return { reason: 'decided', detail: `It was ${status} by ${decided_by} at ${iso(decided_at ?? now)}.` }
   if (!by.is_admin && !self_approval && requested_key === by.key_id) {
     const detail = `${by.name} proposed this run and cannot approve it: use another key, or one with the role admin. It can withdraw the run by rejecting it.`
@@ -120,7 +124,7 @@ const isOverdue = (now: number): SQL | undefined => and(eq(approvals.status, 'pe
 function isActive(): SQL {
   const { kind, id, version, state } = artifactVersions
   const same = and(eq(kind, 'skill'), eq(id, approvals.skill_id), eq(version, approvals.version), ne(state, 'active'))
-  return sql`NOT EXISTS (SELECT 1 FROM ${artifactVersions} WHERE ${same})`
+  return sql`(${approvals.kind} = 'promotion' OR NOT EXISTS (SELECT 1 FROM ${artifactVersions} WHERE ${same}))`
 }
 
 const isOwnOf = ({ key_id }: Decider): SQL => sql`(${approvals.requested_key} IS ${key_id} AND NOT ${approvals.self_approval})`

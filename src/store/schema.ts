@@ -159,6 +159,9 @@ export const approvals = sqliteTable(
   {
     id: text().primaryKey(),
     scope: text().notNull(),
+    kind: text({ enum: ['run', 'promotion'] })
+      .notNull()
+      .default('run'),
     skill_id: text().notNull(),
     version: text().notNull(),
     manifest_hash: text().notNull(),

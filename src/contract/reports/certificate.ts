@@ -75,7 +75,7 @@ export const shownCertificate = z
   .object({ certificate, why: z.array(text).describe('The certificate in sentences.') })
   .meta({ id: 'ShownCertificate' })
 
-const changed = z.enum(['issued', 'proven', 'refuted', 'drifted', 'shapes_changed', 'lapsed', 'allowed', 'rejected'])
+const changed = z.enum(['issued', 'proven', 'refuted', 'drifted', 'shapes_changed', 'lapsed', 'asked', 'allowed', 'rejected'])
 export type CertificateChange = z.infer<typeof changed>
 
 /** The log entries of proofs. The event type and the risk are null if all strata changed. */
@@ -94,6 +94,8 @@ export type ProvingEntry =
       event_type: string | null
       risk: Risk | null
       reason: string
+      /** Of `asked`, `allowed` and `rejected`. */
+      approval_id?: string
       certificate: Certificate
     }
   /** The slow path that decides from now on. */

@@ -6,7 +6,7 @@ import { type ApprovalDecision, type Decider, approvalDecision } from '../../con
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
 import { type EventRules, parseEvent } from '../../events/parse-event.ts'
-import type { Decisions } from '../skills/approvals.ts'
+import type { Decisions } from '../skills/decisions.ts'
 import type { KeyCheck } from './key-check.ts'
 import { MessageRate, SocketBatches, type Message } from './socket-batches.ts'
 import type { Attachment } from './socket-feed.ts'

@@ -17,6 +17,8 @@ export type Observed = (Observation extends infer One ? (One extends Observation
   head?: EntryHead
 }
 
+export type PersonDecision = { person: string; allows: boolean; reason: string | null; approval_id: string }
+
 type Parts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher }
 
 /**
@@ -116,13 +118,21 @@ export class Certificates {
     for (const { subject } of this.all()) this.expire(unit, { id: subject.id, version: Number(subject.version) })
   }
 
-  /** A person's decision about a proven action. */
-  decide(unit: Unit, version: Name, { person, allows, ...where }: Where & { person: string; allows: boolean }): void {
+  /** A person's decision about a proven action. False if the proof has ended in the meantime. */
+  decide(unit: Unit, version: Name, { person, allows, reason, approval_id, ...where }: Where & PersonDecision): boolean {
+    this.expire(unit, version)
     const known = this.of(version)
-    if (!known || known.lapsed) return
+    const isProven = known?.strata.some((one) => one.event_type === where.event_type && one.risk === where.risk && one.state === 'proven')
+    if (!known || known.lapsed || !isProven) return false
     this.#write(unit, version, (allows ? allow : reject)(known, where, person))
     const change = allows ? 'allowed' : 'rejected'
-    this.#log(unit, version, { change, ...where, reason: `${person} ${change} its action on ${where.event_type}` })
+    const said = `${person} ${change} its action on ${where.event_type}${reason === null ? '' : `: ${reason}`}`
+    this.#log(unit, version, { change, ...where, approval_id, reason: said })
+    return true
+  }
+
+  asked(unit: Unit, version: Name, { approval_id, ...where }: Where & { approval_id: string }): void {
+    this.#log(unit, version, { change: 'asked', ...where, approval_id, reason: `a person must allow its action on ${where.event_type}` })
   }
 
   /** The reason why a version may not act by proof, or null: it may. */
@@ -159,10 +169,19 @@ export class Certificates {
     for (const gone of unit.all<Name>(sql)) this.#known.delete(nameOf(gone))
   }
 
-  #log(unit: Unit, { id, version }: Name, { change, reason, event_type = null, risk = null, head }: Logged): void {
+  #log(unit: Unit, { id, version }: Name, { change, reason, event_type = null, risk = null, approval_id, head }: Logged): void {
     const certificate = this.of({ id, version })
     if (!certificate) return
-    const about = { reflex_id: id, version, change, event_type, risk, reason, certificate }
+    const about = {
+      reflex_id: id,
+      version,
+      change,
+      event_type,
+      risk,
+      reason,
+      ...(approval_id !== undefined && { approval_id }),
+      certificate,
+    }
     unit.log({ ...(head ?? scopeHead()), kind: 'certificate-changed', ...about })
   }
 }
@@ -172,6 +191,7 @@ type Logged = {
   reason: string
   event_type?: string | null
   risk?: Risk | null
+  approval_id?: string
   head?: EntryHead | undefined
 }
 

@@ -6,7 +6,8 @@ import { riskOf, tooManyFailedRuns } from '../../reflexes/promotion.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
-import type { Certificates, Observed } from './certificates.ts'
+import { why } from '../../proof/certificate.ts'
+import type { Certificates, Observed, PersonDecision } from './certificates.ts'
 import type { Teachers } from './teachers.ts'
 import type { Turn } from '../turns/turn.ts'
 import type { ReflexSync } from './sync.ts'
@@ -20,9 +21,15 @@ type Parts = Pick<Ground, 'records' | 'settings'> & {
 }
 type Compared = Omit<Extract<Observed, { kind: 'compared' | 'audited' }>, 'kind'>
 
+/** A proven action of a version: what a person may allow. */
+export type Promotion = { id: string; version: number; hash: string; event_type: string; risk: Risk }
+/** `why`: the evidence. */
+export type PromotionQuestion = { promotion: Promotion; why: string }
+
 /** Moves versions between shadow mode and acting, by their certificates. */
 export class Promotions {
   readonly #parts: Parts
+  #ask: (unit: Unit, question: PromotionQuestion) => string | null = () => null
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -34,29 +41,56 @@ export class Promotions {
     this.judge(unit, version)
   }
 
+  /** Registers what asks a person. It returns null if the question waits already. */
+  onAsk(ask: (unit: Unit, question: PromotionQuestion) => string | null): void {
+    this.#ask = ask
+  }
+
   /**
-   * Promotes an agent's version once its certificate lets it act somewhere; a person's version
-   * waits for a person.
+   * Promotes an agent's version once its certificate lets it act somewhere, and asks a person about
+   * proven actions that one must allow. A person's version waits for its owner.
    */
   judge(unit: Unit, judged: ReflexVersion): void {
     const { programs, records, certificates, settings } = this.#parts
     // An earlier comparison of the same decision may have changed its state.
     const version = programs.find(judged) ?? judged
     const certificate = certificates.of(version)
-    if (version.state !== 'shadow' || version.provenance.scope === null || !programs.governs(version) || !certificate) return
+    if (!certificate || certificate.lapsed || version.provenance.scope === null || !programs.governs(version)) return
     // Only a person can promote a demoted version.
-    if (version.state_reason !== null) return
+    const waits = version.state === 'shadow' && version.state_reason === null
+    if (!waits && !(version.state === 'active' && version.by_proof)) return
     const { metrics } = records.of(version)
     const { agreed, disagreed } = metrics.shadow
     const shown = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
     // A reason ends the trial: further agreement does not promote this version.
-    if (isRefuted(certificate))
+    if (waits && isRefuted(certificate))
       return this.move(unit, version, { to: 'shadow', reason: `${shown}: too few to activate it`, by_proof: false })
     if (settings().learning.mode === 'shadow' || tooManyFailedRuns(metrics) !== null) return
-    const may_act = certificate.strata.some(
-      ({ event_type, risk }) => certificates.obstacle(version, { event_type, risk, at: unit.now }) === null,
-    )
-    if (may_act) this.move(unit, version, { to: 'active', reason: shown, by_proof: true })
+    const proven = certificate.strata.filter(({ state }) => state === 'proven')
+    const may_act = proven.filter((stratum) => certificates.obstacle(version, { ...stratum, at: unit.now }) === null)
+    for (const stratum of proven) if (!may_act.includes(stratum)) this.#askFor(unit, version, stratum)
+    if (waits && may_act.length > 0) this.move(unit, version, { to: 'active', reason: shown, by_proof: true })
+  }
+
+  /** Applies a person's decision about a proven action. */
+  decided(unit: Unit, { id, version: number, event_type, risk }: Promotion, decision: PersonDecision): void {
+    const { certificates, programs } = this.#parts
+    if (!certificates.decide(unit, { id, version: number }, { event_type, risk, ...decision })) return
+    const version = programs.find({ id, version: number })
+    const certificate = certificates.of({ id, version: number })
+    if (!version || !certificate) return
+    if (decision.allows || !isRefuted(certificate)) return this.judge(unit, version)
+    const reason = `${decision.person} rejected its action on ${event_type}`
+    if (programs.governs(version) && version.state !== 'retired') this.move(unit, version, { to: 'shadow', reason, by_proof: false })
+  }
+
+  #askFor(unit: Unit, version: ReflexVersion, { event_type, risk }: Stratum): void {
+    const { certificates } = this.#parts
+    const { id, version: number, hash } = version
+    const certificate = certificates.of(version)
+    if (!certificate) return
+    const approval_id = this.#ask(unit, { promotion: { id, version: number, hash, event_type, risk }, why: why(certificate).join(' ') })
+    if (approval_id !== null) certificates.asked(unit, version, { event_type, risk, approval_id })
   }
 
   /** Notes what a turn showed of the slow path. Certificates of another one lapse. */

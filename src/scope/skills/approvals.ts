@@ -1,31 +1,37 @@
+import { canonicalJson, sameJson } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
-import { type Approval, type ApprovalRequest, decided, type ApprovalDecision, type Decider } from '../../contract/approval.ts'
+import type { Approval, ApprovalRequest } from '../../contract/approval.ts'
 import { parkedBefore } from '../../skills/session/approval.ts'
 import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
-import { findApprovals, decideApproval, findApproval } from '../../store/approvals.ts'
+import { findApprovals } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
-import { validTraceparent } from '../../events/traceparent.ts'
 import { approvalHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
+import { hashOf } from '../../proof/identity.ts'
+import type { Promotion, PromotionQuestion } from '../reflexes/promotions.ts'
 import type { Lanes } from '../effects/wiring.ts'
-import { ADMIN_KEY_ID } from '../../contract/principal.ts'
-import { findKey } from '../../store/keys.ts'
 
 /** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
 const RETRY_MS = 5000
+const PROMOTION_WITHIN_MS = 7 * 86_400_000
 
 /** `head`: the span whose proposal it was. */
 export type HeldRun = ParkedRun & { head: EntryHead }
+/** A proven action of a reflex that a person must allow. */
+type HeldPromotion = { promotion: Promotion; expires_at: number }
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null; traceparent: string | null }
-type ApprovalParts = Pick<Lanes, 'scope' | 'env' | 'database' | 'jobs' | 'outbox' | 'unit' | 'log' | 'alarm' | 'agent' | 'now'>
+type ApprovalParts = Pick<
+  Lanes,
+  'scope' | 'env' | 'database' | 'jobs' | 'outbox' | 'unit' | 'log' | 'alarm' | 'agent' | 'promotions' | 'now'
+>
 
 /**
- * Runs that wait for an approval: first a row here, then the question in D1, where exactly one
- * decision is taken. The row goes in the unit that logs the decision; if it is an approval, the
- * unit also adds the job that begins the run.
+ * Runs and promotions that wait for an approval: first a row here, then the question in D1, where
+ * exactly one decision is taken. The row goes in the unit that logs the decision; if it is an
+ * approval of a run, the unit also adds the job that begins it.
  *
  * If the process dies before D1 has the question, it is asked again. After the decision, the next
  * poll finds it.
@@ -40,6 +46,7 @@ export class ParkedRuns {
     this.#parts = parts
     this.#poll_at = this.#any() ? parts.now() : null
     parts.alarm.source(() => this.#poll_at)
+    parts.promotions.onAsk((unit, question) => this.#askPromotion(unit, question))
   }
 
   get due(): boolean {
@@ -49,7 +56,11 @@ export class ParkedRuns {
   /** Reuses the request of the same key or agent. `record` is called in the unit that parks. */
   async park(run: HeldRun, record: (unit: Unit, approval_id: string) => void): Promise<Parked> {
     const { unit } = this.#parts
-    const waiting = this.#waiting().map(({ run: parked, approval_id }) => ({ ...(JSON.parse(parked) as HeldRun), approval_id }))
+    const held = this.#waiting().map(({ run: parked, approval_id }) => ({
+      ...(JSON.parse(parked) as HeldRun | HeldPromotion),
+      approval_id,
+    }))
+    const waiting = held.flatMap((one) => ('promotion' in one ? [] : [one]))
     const known = parkedBefore(waiting, run, this.#parts.now())
     if (known) return known
     const approval_id = crypto.randomUUID()
@@ -104,8 +115,13 @@ export class ParkedRuns {
   }
 
   #apply(unit: Unit, { approval_id, run }: WaitingRow, { status, by, reason, traceparent }: Verdict): void {
-    const parked = JSON.parse(run) as HeldRun
+    const parked = JSON.parse(run) as HeldRun | HeldPromotion
     unit.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id)
+    if ('promotion' in parked) {
+      if (status !== 'expired')
+        this.#parts.promotions.decided(unit, parked.promotion, { approval_id, person: by ?? '', allows: status === 'approved', reason })
+      return
+    }
     if (status === 'approved') this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: parked })
     const { proposal_id, skill_id, version, head, parked_at } = parked
     const span = { ...approvalHead(head, { proposal_id, approval_id }), duration_ms: unit.now - parked_at }
@@ -120,13 +136,57 @@ export class ParkedRuns {
     return this.#parts.database.first('SELECT 1 AS one FROM parked_runs LIMIT 1') !== undefined
   }
 
+  /** Asks once for each proven action. Null if the question waits already. */
+  #askPromotion(unit: Unit, question: PromotionQuestion): string | null {
+    const { scope, outbox, agent } = this.#parts
+    const { promotion, why } = question
+    const waiting = this.#waiting().map(({ run }) => JSON.parse(run) as HeldRun | HeldPromotion)
+    if (waiting.some((one) => 'promotion' in one && sameJson(one.promotion, promotion))) return null
+    const approval_id = crypto.randomUUID()
+    const expires_at = unit.now + PROMOTION_WITHIN_MS
+    const sql = 'INSERT INTO parked_runs (approval_id, run, expires_at, parked_at) VALUES (?, ?, ?, ?)'
+    unit.all(sql, approval_id, JSON.stringify({ promotion, expires_at } satisfies HeldPromotion), expires_at, unit.now)
+    const { id, version, hash, ...inputs } = promotion
+    const asked = { requested_by: `agent:${agent().name}`, requested_key: null, self_approval: false }
+    const of = {
+      kind: 'promotion' as const,
+      skill_id: id,
+      version: String(version),
+      manifest_hash: hash,
+      inputs,
+      inputs_hash: hashOf(canonicalJson(inputs)),
+    }
+    outbox.put(unit, 'approvals', approval_id, {
+      id: approval_id,
+      scope,
+      ...of,
+      why,
+      ...asked,
+      created_at: unit.now,
+      expires_at,
+    } satisfies ApprovalRequest)
+    this.#pollIn(POLL_MS)
+    return approval_id
+  }
+
   /** Puts the request that a reviewer reads into the outbox. */
   #ask(unit: Unit, approval_id: string, run: ParkedRun): void {
     const { scope, log, outbox, agent } = this.#parts
     const { skill_id, version, manifest_hash, inputs_hash, inputs, why, proposer, self_approval, parked_at, expires_at } = run
     const asked = { requested_by: proposer?.name ?? `agent:${agent().name}`, requested_key: proposer?.key_id ?? null, self_approval }
     const shown = log.clean(inputs) as ParkedRun['inputs']
-    const question = { id: approval_id, scope, skill_id, version, manifest_hash, inputs_hash, inputs: shown, why, ...asked }
+    const question = {
+      id: approval_id,
+      scope,
+      kind: 'run' as const,
+      skill_id,
+      version,
+      manifest_hash,
+      inputs_hash,
+      inputs: shown,
+      why,
+      ...asked,
+    }
     outbox.put(unit, 'approvals', approval_id, { ...question, created_at: parked_at, expires_at } satisfies ApprovalRequest)
   }
 
@@ -146,47 +206,5 @@ export class ParkedRuns {
     return expires_at <= now() && outbox.get('approvals', approval_id) === undefined
       ? { status: 'expired', by: null, reason: null, traceparent: null }
       : null
-  }
-}
-
-type Parts = Pick<Lanes, 'scope' | 'env' | 'now'> & {
-  parked: Pick<ParkedRuns, 'poll'>
-}
-export type DecisionAnswer = { ok: true; status: 'approved' | 'rejected' } | { ok: false; message: string }
-
-/** Decisions on approvals from this scope's sockets. They are taken in D1, as over HTTP. */
-export class Decisions {
-  readonly #parts: Parts
-
-  constructor(parts: Parts) {
-    this.#parts = parts
-  }
-
-  /** The log entry follows the answer, and the run follows both. */
-  async take({ type, approval_id, reason, traceparent }: ApprovalDecision, by: Decider): Promise<DecisionAnswer> {
-    const { scope, parked } = this.#parts
-    const decision = { id: approval_id, status: decided[type], reason: reason ?? null, traceparent: validTraceparent(traceparent) }
-    try {
-      const answer = await this.#decide(decision, by)
-      if (answer.ok) void parked.poll()
-      return answer
-    } catch (error) {
-      warn({ message: 'failed to record a decision', scope, error })
-      return { ok: false, message: 'the database is not responding; the decision may or may not have been recorded: send it again' }
-    }
-  }
-
-  async #decide(
-    decision: { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | null },
-    by: Decider,
-  ): Promise<DecisionAnswer> {
-    const { scope, env, now } = this.#parts
-    // A socket outlives its key for a minute or so.
-    if (by.key_id !== ADMIN_KEY_ID && !(await findKey(storeOf(env), by.key_id)))
-      return { ok: false, message: 'the key of this socket was deleted' }
-    const found = await findApproval(storeOf(env), decision.id, now())
-    if (found?.scope !== scope) return { ok: false, message: `there is no approval ${decision.id} in this scope` }
-    const taken = await decideApproval(storeOf(env), { ...decision, by, now: now() })
-    return taken.ok ? { ok: true, status: decision.status } : { ok: false, message: taken.detail }
   }
 }

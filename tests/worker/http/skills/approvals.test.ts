@@ -13,6 +13,7 @@ async function ask(fields: Partial<ApprovalRequest> = {}): Promise<ApprovalReque
   const request: ApprovalRequest = {
     id: crypto.randomUUID(),
     scope: freshScope('approvals'),
+    kind: 'run',
     skill_id: 'deploy',
     version: '1.0.0',
     manifest_hash: 'm',

@@ -7,8 +7,8 @@ import { withDefaults, type Event } from '../../../../src/core/event.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { certificatesOf } from '../../../../src/store/artifacts/certificates.ts'
 import { call, keyFor } from '../../../support/http.ts'
-import { notes, write } from '../../../support/reflex-chain.ts'
-import { crash, entriesOf, evict, freshScope, hurry, note, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { calls, notes, write } from '../../../support/reflex-chain.ts'
+import { crash, entriesOf, evict, freshScope, hurry, inObject, note, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
 import { behaviours } from '../../../support/test-agents.ts'
 
 const GREET = `return { action_type: 'reply', content: 'hi' }`
@@ -36,6 +36,8 @@ async function learned(count: number, learning: SettingsPatch['learning'] = {}, 
   return { id, scope, stub }
 }
 
+const countOf = (stub: ReturnType<typeof stubOf>, table: string) =>
+  inObject(stub, ({ storage }) => Number(storage.sql.exec(`SELECT count(*) AS n FROM ${table}`).one()['n']))
 const changesOf = async (stub: ReturnType<typeof stubOf>) =>
   (await entriesOf(stub, 'certificate-changed')).map(({ change, event_type }) => `${change} ${event_type ?? ''}`.trim())
 const movesOf = async (stub: ReturnType<typeof stubOf>) => (await entriesOf(stub, 'reflex-moved')).map(({ from, to }) => `${from} ${to}`)
@@ -194,5 +196,85 @@ describe('the setting learning.mode', () => {
     expect(await movesOf(stub)).toEqual(['shadow active'])
     await stub.configure({ learning: { mode: 'shadow' } }, 'ops')
     expect(await sendAndSettle(stub, note(scope, 'b'))).toMatchObject([{ outcome: { by: 'turn' } }])
+  })
+
+  /** The approval that the scope asked for, once D1 has it. */
+  const askedOf = async (stub: ReturnType<typeof stubOf>, scope: string) => {
+    await hurry(stub)
+    const list = async () => (await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)).body.items as { id: string; status: string }[]
+    const [approval] = await until(async () => ((await list()).length > 0 ? await list() : null), 'D1 has the question')
+    return approval
+  }
+  const decideOn = (id: string, how: 'approve' | 'reject') => call(`/v1/approvals/${id}/${how}`, { json: { reason: 'I looked' } })
+
+  test.each([
+    ['', async () => {}],
+    [', also after an eviction', evict],
+  ])('propose: a proven version acts once a person approved it, with its evidence before them%s', async (_, meanwhile) => {
+    const { id, scope, stub } = await learned(NEEDED, { mode: 'propose' })
+    await sendAndSettle(stub, note(scope, 'waits'))
+    expect(await movesOf(stub)).toEqual([])
+    const approval = await askedOf(stub, scope)
+    expect(approval).toMatchObject({
+      kind: 'promotion',
+      skill_id: id,
+      version: '1',
+      status: 'pending',
+      inputs: { event_type: 'test.note', risk: 'inside' },
+      why: expect.stringContaining(`On test.note: ${NEEDED} of ${NEEDED} decisions`),
+    })
+    await meanwhile(stub)
+    expect(await decideOn(approval?.id ?? '', 'approve')).toMatchObject({ status: 200 })
+    await until(async () => (await movesOf(stubOf(scope))).length > 0, 'the scope knows')
+    expect(await changesOf(stubOf(scope))).toEqual(['issued', 'proven test.note', 'asked test.note', 'allowed test.note'])
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    await sendAndSettle(stubOf(scope), ...Array.from({ length: NEEDED }, () => other(scope)))
+    expect((await changesOf(stubOf(scope))).slice(-2)).toEqual(['proven test.other', 'asked test.other'])
+    expect(await sendAndSettle(stubOf(scope), other(scope))).toMatchObject([{ outcome: { by: 'turn' } }])
+  })
+
+  test('propose: a version that a person rejected stays in shadow mode for good', async () => {
+    const { scope, stub } = await learned(NEEDED, { mode: 'propose' })
+    const approval = await askedOf(stub, scope)
+    await decideOn(approval?.id ?? '', 'reject')
+    const [moved] = await until(async () => {
+      const moves = await entriesOf(stub, 'reflex-moved')
+      return moves.length > 0 ? moves : null
+    }, 'the scope knows')
+    expect(moved).toMatchObject({ from: 'shadow', to: 'shadow', reason: expect.stringContaining('rejected its action on test.note') })
+    await stub.configure({ learning: { mode: 'auto' } }, 'ops')
+    await sendAndSettle(stub, ...notes(scope, NEEDED))
+    expect(await movesOf(stub)).toEqual(['shadow shadow'])
+  })
+
+  test('auto: a person is asked where the action can be neither undone nor repeated', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const { id } = await write(calls('act'), { state: 'shadow', scope })
+    await stub.configure({ reflexes: [{ id }], learning: { mode: 'auto' } }, 'ops')
+    behaviours.set(scope, async ({ events }, deps) => {
+      for (const event of events) await deps.call('act', { text: (event as unknown as { text: string }).text })
+      return 'done'
+    })
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('final')))
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note', 'asked test.note'])
+    expect(await movesOf(stub)).toEqual([])
+    const approval = await askedOf(stub, scope)
+    await decideOn(approval?.id ?? '', 'approve')
+    await until(async () => (await movesOf(stub)).length > 0, 'the scope knows')
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+  })
+
+  test('an approval of a proof that has ended since has no effect', async () => {
+    let system = 'Greet everybody.'
+    const { scope, stub } = await learned(0, { mode: 'propose' }, () => system)
+    for (const one of notes(scope, NEEDED)) await sendAndSettle(stub, one)
+    const approval = await askedOf(stub, scope)
+    system = 'Greet nobody.'
+    await sendAndSettle(stub, note(scope, 'a'))
+    expect((await changesOf(stub)).slice(-2)).toEqual(['lapsed', 'issued'])
+    await decideOn(approval?.id ?? '', 'approve')
+    await until(async () => (await countOf(stub, 'parked_runs')) === 0, 'the scope knows')
+    expect(await movesOf(stub)).toEqual([])
   })
 })
