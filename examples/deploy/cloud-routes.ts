@@ -1,7 +1,14 @@
 import type { Answer } from '../../cli/lib/listen.ts'
 
 /** The state of the cloud: registries, images, and apps with their running image. */
-export type Stock = { subscription: string; registries: Set<string>; images: Set<string>; apps: Map<string, string>; unhealthy: boolean }
+export type Stock = {
+  subscription: string
+  registries: Set<string>
+  images: Set<string>
+  apps: Map<string, string>
+  before: Map<string, string>
+  unhealthy: boolean
+}
 export type Request = { name: string; body: Record<string, unknown> }
 export type Route = (request: Request) => Answer
 
@@ -10,7 +17,8 @@ const missing = (what: string): Answer => ({ status: 404, body: { error: `there 
 
 /** Routes by method and path; `:name` is the last part of the path. */
 export function routesOver(stock: Stock): Readonly<Record<string, Route>> {
-  const { registries, images, apps } = stock
+  const { registries, images, apps, before } = stock
+  const imageOf = (body: Request['body']) => `${String(body['registry'])}.example/payments:${String(body['commit'])}`
   const app = (name: string, work: (image: string) => Answer): Answer => {
     const image = apps.get(name)
     return image === undefined ? missing(`app ${name}`) : work(image)
@@ -20,14 +28,28 @@ export function routesOver(stock: Stock): Readonly<Record<string, Route>> {
     'GET /registries/:name': ({ name }) => ok({ registry: name, exists: registries.has(name) }),
     'PUT /registries/:name': ({ name }) => ok({ registry: name, created: registries.size < registries.add(name).size }),
     'DELETE /registries/:name': ({ name }) => ok({ registry: name, removed: registries.delete(name) }),
-    'POST /images/build': ({ body }) =>
-      ok({ image: `${String(body['registry'])}.example/payments:${String(body['commit'])}`, cost_usd: 0.02 }),
+    'POST /images/build': ({ body }) => ok({ image: imageOf(body), cost_usd: 0.02 }),
     'POST /images/push': ({ body: { image } }) => ok({ image, pushed: images.size < images.add(String(image)).size }),
     'POST /images/remove': ({ body: { image } }) => ok({ image, removed: images.delete(String(image)) }),
+    'POST /releases': ({ body }) => {
+      images.add(imageOf(body))
+      return ok({ image: imageOf(body), cost_usd: 0.001 })
+    },
+    'POST /withdrawals': ({ body }) => ok({ image: imageOf(body), removed: images.delete(imageOf(body)) }),
+    'DELETE /empty-registries/:name': ({ name }) => {
+      const is_empty = !Array.from(images).some((image) => image.startsWith(`${name}.`))
+      return ok({ registry: name, removed: is_empty && registries.delete(name) })
+    },
+    'POST /rollbacks/:name': ({ name, body: { image } }) =>
+      app(name, (running) => {
+        if (running === image) apps.set(name, before.get(name) ?? running)
+        return ok({ app: name, image: apps.get(name) ?? running })
+      }),
     'GET /apps/:name': ({ name }) => app(name, (image) => ok({ app: name, image })),
     'PUT /apps/:name': ({ name, body: { image } }) =>
       app(name, () => {
         if (!images.has(String(image))) return missing(`image ${String(image)}`)
+        before.set(name, apps.get(name) ?? '')
         apps.set(name, String(image))
         return ok({ app: name, image })
       }),

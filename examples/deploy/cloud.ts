@@ -21,7 +21,11 @@ export async function startCloud(token: string): Promise<Cloud> {
     subscription: 'acme-staging',
     registries: new Set(['acmeregistry']),
     images: new Set([running]),
-    apps: new Map([['payments-stg-webapp', running]]),
+    apps: new Map([
+      ['payments-stg-webapp', running],
+      ['orders-stg-webapp', running],
+    ]),
+    before: new Map(),
     unhealthy: false,
   }
   const routes = routesOver(stock)

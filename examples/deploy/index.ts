@@ -17,6 +17,7 @@ import { temporaryFolder } from '../../cli/lib/temporary-folder.ts'
 import { harmless } from '../../cli/lib/text.ts'
 import { startCloud } from './cloud.ts'
 import type { Step } from './eight-steps.ts'
+import { tellLearning } from './learning.ts'
 import { startScriptedModel } from './model.ts'
 import { secretVars } from './set-up.ts'
 import { tellRefusals, tellStory } from './story.ts'
@@ -39,7 +40,9 @@ async function main(): Promise<number> {
     steps.forEach((step, index) => show(step, `${index + 1}.`))
     const refusals = await unlessAborted(signal, tellRefusals(api, cloud))
     for (const step of refusals) show(step, '·')
-    const broken = [...steps, ...refusals].filter(({ holds }) => !holds).length
+    const learned = model.is_scripted ? await unlessAborted(signal, tellLearning(api, cloud)) : []
+    for (const step of learned) show(step, '+')
+    const broken = [...steps, ...refusals, ...learned].filter(({ holds }) => !holds).length
     console.log(broken === 0 ? paint('green', 'All of it is in the log.') : paint('red', `${broken} of these the log does not show.`))
     return broken === 0 ? 0 : 1
   } finally {
@@ -55,14 +58,15 @@ function show({ title, shown, holds }: Step, mark: string): void {
   for (const line of shown) console.log(`     ${harmless(line)}`)
 }
 
-type Played = { note: string; vars: Record<string, string>; stop: () => void }
+const NOTE = 'No model is asked: a script plays its part, at the price of gpt-4.1. Set REFLEX_MODEL to ask one.'
+
+type Played = { note: string; is_scripted: boolean; vars: Record<string, string>; stop: () => void }
 
 async function modelOf(env: NodeJS.ProcessEnv): Promise<Played> {
-  if (!env['REFLEX_MODEL'])
-    return { note: 'No model is asked: a script plays its part. Set REFLEX_MODEL to ask one.', ...(await startScriptedModel()) }
+  if (!env['REFLEX_MODEL']) return { note: NOTE, is_scripted: true, ...(await startScriptedModel()) }
   const names = ['REFLEX_MODEL', 'OPENAI_COMPATIBLE_BASE_URL', 'OPENAI_COMPATIBLE_API_KEY']
   const vars = Object.fromEntries(names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
-  return { note: `The model ${env['REFLEX_MODEL']} is asked.`, vars, stop: () => {} }
+  return { note: `The model ${env['REFLEX_MODEL']} is asked.`, is_scripted: false, vars, stop: () => {} }
 }
 
 try {

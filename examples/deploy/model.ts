@@ -1,6 +1,6 @@
 import { listen, type Answer, type Asked } from '../../cli/lib/listen.ts'
 
-type Message = { role: string; content: string | { text?: string }[] }
+type Message = { role: string; content: string | { text?: string }[] | null }
 export type ScriptedModel = { vars: Record<string, string>; stop: () => void }
 
 const NOTE = '(A script speaks here: no model was asked.)'
@@ -11,7 +11,8 @@ const BUILT = /I built and pushed (\S+)\./
 export async function startScriptedModel(): Promise<ScriptedModel> {
   const { host, stop } = await listen(completion)
   const vars = {
-    REFLEX_MODEL: 'openai-compatible/scripted',
+    // A name with a list price, so that its tokens have a cost.
+    REFLEX_MODEL: 'openai-compatible/gpt-4.1',
     OPENAI_COMPATIBLE_BASE_URL: `http://${host}/v1`,
     OPENAI_COMPATIBLE_API_KEY: 'none',
   }
@@ -19,16 +20,27 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
 }
 
 function completion({ body }: Asked): Answer {
-  const { messages }: { messages: Message[] } = JSON.parse(body)
-  const content = answerTo(messages.map(({ role, content: said }) => ({ role, text: textOf(said) })))
-  const [prompt_tokens, completion_tokens] = [Math.ceil(body.length / 4), Math.ceil(content.length / 4)]
+  const { messages, tools = [] }: { messages: Message[]; tools?: unknown[] } = JSON.parse(body)
+  const said = messages.map(({ role, content: text }) => ({ role, text: textOf(text) }))
+  const next = tools.length === 0 ? answerTo(said) : releaseOf(said)
+  const content = typeof next === 'string' ? next : ''
+  const tool_calls =
+    typeof next === 'string'
+      ? []
+      : [{ id: `call-${messages.length}`, type: 'function', function: { name: next.tool, arguments: JSON.stringify(next.input) } }]
+  const [prompt_tokens, completion_tokens] = [
+    Math.ceil(body.length / 4),
+    Math.ceil((content.length + JSON.stringify(tool_calls).length) / 4),
+  ]
   const usage = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens }
-  const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }]
+  const called = tool_calls.length > 0
+  const message = { role: 'assistant', content, ...(called && { tool_calls }) }
+  const choices = [{ index: 0, message, finish_reason: called ? 'tool_calls' : 'stop' }]
   return { status: 200, body: { id: 'scripted', created: 0, model: 'scripted', object: 'chat.completion', choices, usage } }
 }
 
 const textOf = (content: Message['content']): string =>
-  typeof content === 'string' ? content : content.map((part) => part.text ?? '').join('')
+  typeof content === 'string' ? content : (content ?? []).map((part) => part.text ?? '').join('')
 
 type Said = { role: string; text: string }
 
@@ -55,3 +67,25 @@ function afterResult({ skill_id, status, outputs = {}, reason = '' }: Result): s
 
 const propose = (skill_id: string, inputs: Record<string, string>, why: string): string =>
   `<SKILL_PROPOSE>${JSON.stringify({ skill_id, why, inputs })}</SKILL_PROPOSE>`
+
+/** The script where the model has the tools themselves: one step at a time, or a learned skill. */
+function releaseOf(messages: readonly Said[]): string | { tool: string; input: Record<string, string> } {
+  const asked = messages.findLast(({ text }) => RELEASE.test(text))?.text ?? ''
+  const [, commit = '', app = ''] = RELEASE.exec(asked) ?? []
+  if (commit === '') return `${NOTE} Nothing to deploy.`
+  const learned = /^- (learned\.\S+?):.*inputs \{([^}]*)\}/m.exec(messages.map(({ text }) => text).join('\n'))
+  const last = messages.at(-1)
+  const result = /<SKILL_RESULT>(.*)<\/SKILL_RESULT>/s.exec(last?.text ?? '')?.[1]
+  if (result !== undefined) return `${NOTE} ${(JSON.parse(result) as Result).status}: ${app} runs ${commit}.`
+  if (learned?.[1]) return propose(learned[1], { commit, app }, 'deploy the commit to the app')
+  const done = messages.filter(({ role }) => role === 'tool')
+  const image = /"image":"([^"]+)"/.exec(done.at(-1)?.text ?? '')?.[1] ?? ''
+  const steps = [
+    { tool: 'http_ensure_acr', input: { registry: 'acmeregistry' } },
+    { tool: 'http_docker_build_and_push', input: { registry: 'acmeregistry', commit } },
+    { tool: 'http_deploy', input: { app, image } },
+  ]
+  return steps[done.length] ?? `${NOTE} ok: ${app} runs ${commit}.`
+}
+
+const RELEASE = /deploy commit ([0-9a-f]{7}) to (\S+)/i

@@ -101,6 +101,64 @@ function httpTools(url: string): NonNullable<SettingsPatch['http_tools']> {
   ]
 }
 
+/** The tools of an agent that deploys by itself: three coarse steps, and what undoes each. */
+export function learningTools(url: string): NonNullable<SettingsPatch['http_tools']> {
+  const common = { secret_headers: { authorization: TOKEN_SECRET } }
+  const undo = { ...common, plans_only: true }
+  const release = { registry: '{{registry}}', commit: '{{commit}}' }
+  return [
+    {
+      ...common,
+      name: 'http.ensure_acr',
+      description: 'Makes sure that a registry is there',
+      method: 'PUT',
+      url: `${url}/registries/{{registry}}`,
+    },
+    {
+      ...undo,
+      name: 'http.release_acr',
+      description: 'Removes a registry that holds no image',
+      method: 'DELETE',
+      url: `${url}/empty-registries/{{registry}}`,
+      undoes: { tool: 'http.ensure_acr', match: ['registry'] },
+    },
+    {
+      ...common,
+      name: 'http.docker_build_and_push',
+      description: 'Builds the image of a commit and pushes it',
+      method: 'POST',
+      url: `${url}/releases`,
+      body: release,
+    },
+    {
+      ...undo,
+      name: 'http.withdraw_image',
+      description: 'Removes the image of a commit',
+      method: 'POST',
+      url: `${url}/withdrawals`,
+      body: release,
+      undoes: { tool: 'http.docker_build_and_push', match: ['registry', 'commit'] },
+    },
+    {
+      ...common,
+      name: 'http.deploy',
+      description: 'Deploys an image to an app',
+      method: 'PUT',
+      url: `${url}/apps/{{app}}`,
+      body: { image: '{{image}}' },
+    },
+    {
+      ...undo,
+      name: 'http.roll_back',
+      description: 'Brings back the image that ran before',
+      method: 'POST',
+      url: `${url}/rollbacks/{{app}}`,
+      body: { image: '{{image}}' },
+      undoes: { tool: 'http.deploy', match: ['app', 'image'] },
+    },
+  ]
+}
+
 async function subscriptionOf({ url, token }: Cloud): Promise<string> {
   const response = await fetch(`${url}/subscription`, { headers: { authorization: `Bearer ${token}` } })
   if (!response.ok) throw new CliError(`the cloud was asked for its subscription and answered ${response.status}`)

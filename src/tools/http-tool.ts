@@ -9,12 +9,13 @@ import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
 
 /** A scope's HTTP tool as the effect lane runs it. Each slot is a text that must be there. */
 export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowed_hosts: readonly string[] }): ToolDefinition {
-  const { description, idempotence_key: key, repeatable = false, plans_only = false } = setting
+  const { description, idempotence_key: key, repeatable = false, plans_only = false, undoes } = setting
   return defineTool<JsonFields>({
     description,
     input: z.strictObject(textSlots(setting, key)),
     repeatable,
     plans_only,
+    ...(undoes && { undoes }),
     // The lane's own limit, so that a timeout counts as an effect that may have happened.
     timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
     ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => keyOf(key, input) }),

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connect, type Api } from '../../cli/lib/api.ts'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { startCloud, type Cloud } from '../../examples/deploy/cloud.ts'
+import { tellLearning } from '../../examples/deploy/learning.ts'
 import { startScriptedModel, type ScriptedModel } from '../../examples/deploy/model.ts'
 import { secretVars } from '../../examples/deploy/set-up.ts'
 import { OTHER_SCOPE, SCOPE, tellRefusals, tellStory } from '../../examples/deploy/story.ts'
@@ -69,6 +70,13 @@ test('the example does not claim what did not happen', async () => {
   const steps = await tellStory(api, cloud, 'deploy/ill')
   cloud.unhealthy = false
   expect(steps.map(({ holds }) => holds)).toEqual([true, true, true, true, true, true, false, true])
+})
+
+test('a skill is learned from runs that called tools, passes its tests, and makes the next run cost at most 0.6 of the first', async () => {
+  const steps = await tellLearning(api, cloud)
+  expect(steps.map(({ holds, shown }) => (holds ? 'holds' : shown))).toEqual(['holds', 'holds', 'holds'])
+  expect(steps[0]?.shown[0]).toBe('ensure_acr → docker_build_and_push → deploy')
+  expect(cloud.apps.get('payments-stg-webapp')).toBe('acmeregistry.example/payments:a1b2c43')
 })
 
 test('the command says that no model was asked, and ends with 0', async () => {

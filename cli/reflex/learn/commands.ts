@@ -103,7 +103,7 @@ function toolsOf({ recordings, traces }: { recordings: readonly Recording[]; tra
   const parsed = given.safeParse(text === undefined ? {} : jsonObject(text, '--tools'))
   if (!parsed.success) throw new UsageError(`--tools: ${z.prettifyError(parsed.error)}`)
   const declared = recordings.flatMap(({ settings }) =>
-    (settings.http_tools ?? []).map(({ name, repeatable = false }) => [name, { repeatable }]),
+    (settings.http_tools ?? []).map(({ name, repeatable = false, undoes }) => [name, { repeatable, ...(undoes && { undoes }) }]),
   )
   const called = traces.flatMap(({ acts }) => acts.flatMap(({ kind, name }) => (kind === 'tool' ? [[name, {}]] : [])))
   const own = Object.entries(parsed.data).map(([name, { repeatable = false, undoes }]) => [name, { repeatable, ...(undoes && { undoes }) }])

@@ -1,4 +1,4 @@
-import { generateText, type ModelMessage } from 'ai'
+import { generateText, isStepCount, type ModelMessage } from 'ai'
 import { z } from 'zod'
 import { defineAgent } from '../../agent/define-agent.ts'
 
@@ -31,6 +31,8 @@ export function riskScan(args: unknown): 'high' | 'low' {
 /** The history is written to the log on every turn, so it is short. */
 const MOST_MESSAGES = 20
 const MOST_CHARS = 600
+/** Model calls of one turn, for agents whose tools are not only for plans. */
+const MOST_STEPS = 10
 
 const instructions = `You deploy software for a team, by the listed skills and by nothing else. Take one step at a time: propose a skill, and wait for its result.
 Where a skill needs information that you do not have, ask. When you have built an image, name it in your answer. Say at the end, in one or two sentences, what was done and where it runs.`
@@ -39,8 +41,9 @@ const said = z.object({ role: z.enum(['user', 'assistant']), content: z.string()
 const memory = z.object({ history: z.array(said).default([]) })
 
 /**
- * Deploys software on request in `deploy/*`. It acts only through registered skills, whose steps
- * are HTTP tools of the scope's settings. See examples/deploy/.
+ * Deploys software on request in `deploy/*`. It acts through registered skills, whose steps are HTTP
+ * tools of the scope's settings, and through those of these tools that are not only for plans. See
+ * examples/deploy/.
  */
 export const deploy = defineAgent({
   name: 'deploy',
@@ -60,6 +63,8 @@ export const deploy = defineAgent({
       model: deps.model,
       instructions: deps.settings.instructions ?? instructions,
       messages: [...history, question],
+      tools: deps.tools,
+      stopWhen: isStepCount(MOST_STEPS),
       abortSignal: deps.signal,
       maxRetries: 0,
     })

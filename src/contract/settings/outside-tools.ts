@@ -57,6 +57,12 @@ export const httpToolSetting = z
         'Identifies an effect that must happen once in this scope, such as `refund:{{order}}`, or with the prefix `global:` once in the deployment. Omit it for steps of plans that are undone and repeated: a plan has its own key.',
     }),
     repeatable: z.boolean().optional().meta({ description: 'It has no side effects: a call that a crash interrupts is repeated.' }),
+    undoes: z
+      .strictObject({ tool: z.string().min(1).max(128), match: z.array(z.string().min(1).max(64)).min(1).max(16) })
+      .optional()
+      .meta({
+        description: 'It undoes a call of `tool` with equal values of the slots `match`. Learned skills need it for steps that act.',
+      }),
   })
   .refine(({ method, body }) => method !== 'GET' || body === undefined, { path: ['body'], message: 'must be absent for GET' })
   .refine((tool) => fitsBytes(JSON.stringify(tool), 8000), 'must be at most 8000 bytes of JSON')
