@@ -20,8 +20,9 @@ const instructions = `You deploy software for a team. If a listed skill does it,
 Say at the end, in one or two sentences, what was done and where it runs.`
 
 /**
- * The agent deploys by its tools, one at a time. From the exported traces a skill is mined, compiled
- * and tested; it is registered, tested by the deployment, activated, and used by the next run.
+ * The agent deploys by its tools, one at a time. From the exported traces a skill is mined,
+ * compiled and tested; it is registered, tested by the deployment, activated, and used by the next
+ * run.
  */
 export async function tellLearning(api: Api, cloud: Cloud): Promise<Step[]> {
   const first: Trace[] = []

@@ -41,8 +41,8 @@ const said = z.object({ role: z.enum(['user', 'assistant']), content: z.string()
 const memory = z.object({ history: z.array(said).default([]) })
 
 /**
- * Deploys software on request in `deploy/*`. It acts through registered skills, whose steps are HTTP
- * tools of the scope's settings, and through those of these tools that are not only for plans. See
+ * Deploys software on request in `deploy/*`. It acts through registered skills, whose steps are
+ * HTTP tools of the scope's settings, and through those of these tools that models may call. See
  * examples/deploy/.
  */
 export const deploy = defineAgent({
