@@ -6,6 +6,10 @@ export const TOOL_SECRET_PREFIX = 'REFLEX_TOOL_'
 /** Suffix of the variable that lists the hosts a secret may be sent to. */
 export const TOOL_SECRET_HOSTS = '_HOSTS'
 
+/** The form of the API's keys, of which a deployment knows the hashes alone: id and secret. */
+export const API_KEY = 'rfx_([0-9a-f]{16})_([A-Za-z0-9_-]{43})'
+const API_KEYS = new RegExp(API_KEY, 'g')
+
 /** Shorter values occur in other texts by chance. */
 export const SHORTEST_SECRET = 8
 const HIDDEN = '[secret]'
@@ -37,7 +41,10 @@ export function secretHider(
   shortest = SHORTEST_SECRET,
   shown = (_secret: string): string => HIDDEN,
 ): SecretHider {
-  const { finds, replace } = secretFinder(secrets, shortest, shown)
+  return textHider(secretFinder(secrets, shortest, shown))
+}
+
+function textHider({ finds, replace }: Finder): SecretHider {
   if (finds === hidesNothing.finds) return hidesNothing
   const hiddenText = (text: string): string => {
     const json = asJson(text)
@@ -59,7 +66,9 @@ const hiderOf = (finds: SecretHider['finds'], text: SecretHider['text']): Secret
   value: <Value>(value: Value) => mapJson(value, (inner) => (typeof inner === 'string' ? text(inner) : inner), { name: text }) as Value,
 })
 
-function secretFinder(secrets: readonly string[], shortest: number, shown: (secret: string) => string) {
+type Finder = { finds: SecretHider['finds']; replace: SecretHider['text'] }
+
+function secretFinder(secrets: readonly string[], shortest: number, shown: (secret: string) => string): Finder {
   const owners = new Map<string, string>()
   for (const secret of secrets) {
     if (secret.length < shortest) continue
@@ -106,8 +115,15 @@ function decoded(text: string): string {
 const isSecretVariable = (name: string): boolean =>
   name.startsWith(TOOL_SECRET_PREFIX) ? !name.endsWith(TOOL_SECRET_HOSTS) : SECRET_NAME.test(name)
 
-/** The hider of all secrets of the deployment, created once per isolate. */
-export const deploymentHider = oncePer((env: object): SecretHider => secretHider(deploymentSecrets(env).map(({ value }) => value)))
+/** The hider of all secrets of the deployment, created once per isolate. It masks API keys, too. */
+export const deploymentHider = oncePer((env: object): SecretHider => {
+  const values = deploymentSecrets(env).map(({ value }) => value)
+  const { finds, replace } = secretFinder(values, SHORTEST_SECRET, () => HIDDEN)
+  return textHider({
+    finds: (text) => finds(text) || (text.includes('rfx_') && text.search(API_KEYS) >= 0),
+    replace: (text) => replace(text).replaceAll(API_KEYS, HIDDEN),
+  })
+})
 
 /** Masks an error in place: handlers rely on its class and fields. */
 export function hideInError(error: unknown, hider: SecretHider): void {

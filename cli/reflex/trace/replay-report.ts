@@ -68,7 +68,7 @@ export function rangeLines(report: RangeReport, paint: Paint): string[] {
   if (entries === 0) return [`The log of ${written(scope)} has nothing in this range.`]
   return [
     `${markOf(mode, changed === 0, paint)} ${written(scope)}: ${counted(events, 'event')}; ${counted(same, 'decision')} the same, ${count(changed)} changed, ${count(unknown)} unknown`,
-    `${counted(effects.appear, 'effect')} would be, ${count(effects.vanish)} would not have been`,
+    ...(mode === 'what_if' ? [`${counted(effects.appear, 'effect')} would be, ${count(effects.vanish)} would not have been`] : []),
     '',
     ...table(
       Object.entries(decisions).toSorted(([one], [other]) => one.localeCompare(other)),

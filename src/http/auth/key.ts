@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
+import { API_KEY } from '../../base/secrets.ts'
 import { randomHex } from '../../core/event.ts'
 import { toBase64Url } from './base64url.ts'
 
 const ID_BYTES = 8
 const SECRET_BYTES = 32
+const WHOLE_KEY = new RegExp(`^${API_KEY}$`)
 
 /** A new key. `key` is shown once; only `hash` is stored. */
 export function createKey(): { id: string; key: string; hash: string } {
@@ -13,7 +15,7 @@ export function createKey(): { id: string; key: string; hash: string } {
 }
 
 export function parseKey(text: string): { id: string; secret: string } | null {
-  const [, id, secret] = /^rfx_([0-9a-f]{16})_([A-Za-z0-9_-]{43})$/.exec(text) ?? []
+  const [, id, secret] = WHOLE_KEY.exec(text) ?? []
   return id !== undefined && secret !== undefined ? { id, secret } : null
 }
 

@@ -56,8 +56,9 @@ function check(type: string | undefined, text: string): void {
 function refuseSecrets(env: Env, text: string): void {
   if (!deploymentHider(env).finds(text)) return
   const named = deploymentSecrets(env).find(({ value }) => secretHider([value]).finds(text))
+  const held = named ? `the value of the deployment's secret ${named.name}` : 'an API key'
   throw invalid(
-    `The body holds the value of the deployment's secret ${named?.name ?? ''}, which is never stored or shown. ` +
+    `The body holds ${held}, which is never stored or shown. ` +
       'Name the secret instead: in secret_headers of a tool, or as {"secret": "REFLEX_TOOL_…"} on the blackboard.',
     [],
   )

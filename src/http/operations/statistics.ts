@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import { buckets, bucketStart, bucketSteps, histograms, statistics, type Bucket } from '../../contract/reports/statistics.ts'
+import { buckets, bucketStart, bucketSteps, statistics, type Bucket } from '../../contract/reports/statistics.ts'
 import { scopePattern } from '../../contract/settings/scope-pattern.ts'
-import { countVersions, MOST_SUMS, narrowed, sumStatistics, type StatisticsQuery } from '../../store/statistics/query.ts'
+import { countVersions, MOST_SUMS, sumByScope, sumStatistics, type StatisticsQuery } from '../../store/statistics/query.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, instant, json, problems, resource, routes } from '../describe/describe.ts'
 import { demandCoverage, invalid } from '../problems/refusals.ts'
@@ -46,14 +46,17 @@ export const statisticsRoutes = resource().openapi(read, async (c) => {
   const { scopes } = c.var.principal
   const range = { bucket, since, until, patterns: scope === undefined ? scopes : [scope], by: grouped }
   const db = storeOf(c.env)
-  const series = metric.registry
-    ? [{ label: null, total: await registered(db, metric.registry, scopes), points: [] }]
+  const shown = metric.registry
+    ? { series: [{ label: null, total: await registered(db, metric.registry, scopes), points: [] }], more: false }
     : await seriesOf(db, metric, range)
-  const shown = { metric: name, unit: metric.unit, bucket, since: iso(since), until: iso(until) }
-  return c.json({ ...shown, series: series.slice(0, MOST_SERIES), more: series.length > MOST_SERIES } satisfies Answer, 200)
+  return c.json({ metric: name, unit: metric.unit, bucket, since: iso(since), until: iso(until), ...shown } satisfies Answer, 200)
 })
 
-async function seriesOf(db: D1Database, metric: Metric, range: Omit<StatisticsQuery, 'family' | 'keys'>): Promise<Answer['series']> {
+async function seriesOf(
+  db: D1Database,
+  metric: Metric,
+  range: Omit<StatisticsQuery, 'family' | 'keys'>,
+): Promise<Pick<Answer, 'series' | 'more'>> {
   const { family, keys } = metric
   const of_turns = { ...range, family: 'scope' as const, keys: TURN_KEYS, by: range.by === 'scope' ? range.by : null }
   const [series, turns] = await Promise.all([
@@ -61,11 +64,16 @@ async function seriesOf(db: D1Database, metric: Metric, range: Omit<StatisticsQu
     metric.against ? summed(db, of_turns) : new Map<string, Points>(),
   ])
   if (range.by === null && !series.has('')) series.set('', new Map())
-  return Array.from(series, ([label, points]) => {
+  const totals = Array.from(series, ([label, points]) => {
     const all = turns.get(range.by === 'scope' ? label : '') ?? new Map<number, Sums>()
-    const shown = Array.from(points, ([start, sums]) => ({ at: iso(start), value: metric.of(sums, all.get(start) ?? {}) }))
-    return { label: range.by === null ? null : label, total: metric.of(totalOf(points), totalOf(all)), points: shown }
-  }).sort((one, other) => (other.total ?? 0) - (one.total ?? 0) || String(one.label).localeCompare(String(other.label)))
+    return { label, points, all, total: metric.of(totalOf(points), totalOf(all)) }
+  }).sort((one, other) => (other.total ?? 0) - (one.total ?? 0) || (one.label < other.label ? -1 : 1))
+  const shown = totals.slice(0, MOST_SERIES).map(({ label, points, all, total }) => ({
+    label: range.by === null ? null : label,
+    total,
+    points: Array.from(points, ([start, sums]) => ({ at: iso(start), value: metric.of(sums, all.get(start) ?? {}) })),
+  }))
+  return { series: shown, more: totals.length > MOST_SERIES }
 }
 
 async function registered(db: D1Database, { kind, of }: NonNullable<Metric['registry']>, scopes: readonly string[]): Promise<number> {
@@ -91,10 +99,8 @@ const tooMany = () => invalid('The answer has too many numbers: ask for a shorte
 async function summed(db: D1Database, query: StatisticsQuery): Promise<Map<string, Points>> {
   if (query.keys.length === 0) return new Map()
   // A metric that is one number is ordered by its sum.
-  const is_number = query.keys.length === 1 && !query.keys.some((key) => histograms.includes(key))
-  const most = query.by === 'scope' && is_number ? { most_series: MOST_SERIES + 1 } : {}
-  const patterns = query.by === 'scope' ? await narrowed(db, query) : query.patterns
-  const sums = patterns === null ? null : await sumStatistics(db, { ...query, patterns, ...most })
+  const most = query.keys.length === 1 ? { most_series: MOST_SERIES + 1 } : {}
+  const sums = await (query.by === 'scope' ? sumByScope(db, { ...query, ...most }) : sumStatistics(db, query))
   if (sums === null || sums.length > MOST_SUMS) throw tooMany()
   const series = new Map<string, Points>()
   for (const { series: label, start, key, value } of sums) {

@@ -2,6 +2,7 @@ import type { Context, Env, Hono, Schema } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { Problem } from '../../contract/problem.ts'
 import { notFound, refusal } from './refusals.ts'
+import { messageOf } from '../../base/error-text.ts'
 import { isTransient } from '../../base/faults.ts'
 import { logError, warn } from '../../base/warn.ts'
 
@@ -11,19 +12,24 @@ export function problemResponse({ status, type, title, detail, errors, extension
   return new Response(JSON.stringify(body), { status, headers: { ...headers, 'Content-Type': 'application/problem+json' } })
 }
 
-/** For app.onError. For any error but a Problem the caller gets an id, the log the details. */
+/** For app.onError. */
 export function handleError(error: Error, c: Context): Response {
-  if (error instanceof Problem) return answer(c, problemResponse(error))
-  if (error instanceof HTTPException) return answer(c, problemResponse(fromHttpException(error)))
-  if (isTransient(error)) {
-    warn({ message: 'a dependency is unavailable', path: c.req.path, error })
-    return answer(c, problemResponse(away))
-  }
+  const { problem, instance } = problemOf(error, c.req)
+  return answer(c, problemResponse(problem, instance))
+}
 
+/** For any error but a Problem the caller gets an id, the log the details. */
+export function problemOf(error: unknown, { method, path }: { method: string; path: string }): { problem: Problem; instance?: string } {
+  if (error instanceof Problem) return { problem: error }
+  if (error instanceof HTTPException) return { problem: fromHttpException(error) }
+  if (isTransient(error)) {
+    warn({ message: 'a dependency is unavailable', path, error })
+    return { problem: away }
+  }
   const instance = `urn:uuid:${crypto.randomUUID()}`
-  const { name, message, stack } = error
-  logError({ level: 'error', instance, method: c.req.method, path: c.req.path, name, message, stack })
-  return answer(c, problemResponse(internal, instance))
+  const { name, message, stack } = error instanceof Error ? error : new Error(messageOf(error))
+  logError({ level: 'error', instance, method, path, name, message, stack })
+  return { problem: internal, instance }
 }
 
 export function handleNotFound(c: Context, hint = 'The routes are described at /v1/docs.'): Response {

@@ -58,7 +58,7 @@ const context = route('get /v1/scopes/{scope}/context', 'getContext', 'Get the D
     query: z.object({
       limit: pageLimit(10_000, 1000).describe('Number of events, newest first.'),
       cursor: place.optional(),
-      at: seq.optional().describe('The `seq` of an entry of the log.'),
+      at: seq.optional().describe('The `seq` of an entry of the log; 0 for the empty context before the first.'),
     }),
   },
   responses: { 200: json(contextView, 'The context.'), ...problems(400, 404, 503) },

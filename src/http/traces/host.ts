@@ -1,6 +1,5 @@
 import { deploymentHider } from '../../base/secrets.ts'
 import type { AgentRegistry } from '../../agent/registry.ts'
-import type { ReplayChanges } from '../../contract/reports/what-if.ts'
 import type { Env } from '../../env.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { cleanerOf, type ReplayHost } from '../../replay/source.ts'
@@ -20,7 +19,3 @@ export const hostOf = (env: Env, agents: AgentRegistry, is_foreign: boolean): Re
   fuel: { left: FUEL_PER_REPLAY },
   cleaner: cleanerOf((value) => deploymentHider(env).value(value), is_foreign ? plainMask : deploymentMask(env)),
 })
-
-/** True if a change holds values that its caller chose, such as code. */
-export const isForeign = ({ changes }: { changes?: ReplayChanges | undefined }): boolean =>
-  changes?.reflex_code !== undefined || changes?.manifest !== undefined

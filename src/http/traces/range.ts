@@ -1,18 +1,18 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { messageOf } from '../../base/error-text.ts'
 import { jsonValue } from '../../base/json.ts'
 import { rangeProgress, rangeReport, type RangeProgress, type RangeReport } from '../../contract/reports/replay.ts'
 import type { RangeRecording, ScopeApi } from '../../contract/scope-api.ts'
-import { isBasis } from '../../replay/what-if/changes.ts'
+import { isBasis, isForeign } from '../../replay/what-if/changes.ts'
 import { replayRange } from '../../replay/what-if/range.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { NDJSON, guard, instant, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
+import { problemOf } from '../problems/problem.ts'
 import { invalid, refuseInvalid } from '../problems/refusals.ts'
 import { replayFields, resolveChanges, showsMore } from './changes.ts'
 import { manifestsOf, programsOf } from './export.ts'
-import { hostOf, isForeign } from './host.ts'
+import { hostOf } from './host.ts'
 import { logReplay } from './log-replay.ts'
 
 const route = routes('Traces')
@@ -30,7 +30,11 @@ const rangeRequest = z.strictObject({
     .optional(),
 })
 
-const lines = z.union([z.object({ progress: rangeProgress }), z.object({ report: rangeReport }), z.object({ error: z.string() })])
+const lines = z.union([
+  z.object({ progress: rangeProgress }),
+  z.object({ report: rangeReport }),
+  z.object({ error: z.string(), instance: z.string().optional() }),
+])
 
 const ranged = route('post /v1/scopes/{scope}/replay', 'replayScope', 'Replay a time range of a scope', {
   description:
@@ -62,7 +66,7 @@ export const rangeReplayRoutes = resource().openapi(ranged, async (c) => {
   await resolveChanges(asked, { ...callerOf(c), settings: [] })
   const parts = replaying(c, { ...asked, until })
   if (c.req.header('Accept')?.includes(NDJSON) !== true) return c.json(await lastOf(parts), 200)
-  return streamed(linesOf(parts))
+  return streamed(linesOf(parts, c.req))
 })
 
 /** Typed as the report, which the last line holds. */
@@ -116,7 +120,7 @@ async function lastOf(parts: Replaying): Promise<RangeReport> {
 }
 
 /** The stream's reader sets the pace: a client that has gone stops the replay. */
-function linesOf(parts: Replaying): ReadableStream<Uint8Array> {
+function linesOf(parts: Replaying, request: { method: string; path: string }): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   return new ReadableStream({
     async pull(controller) {
@@ -126,7 +130,8 @@ function linesOf(parts: Replaying): ReadableStream<Uint8Array> {
         if (!next.done) return send({ progress: next.value })
         send({ report: next.value })
       } catch (error) {
-        send({ error: messageOf(error) })
+        const { problem, ...instance } = problemOf(error, request)
+        send({ error: problem.detail, ...instance })
       }
       controller.close()
     },

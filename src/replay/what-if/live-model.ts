@@ -44,7 +44,7 @@ export class LiveModel {
   async ask(options: LanguageModelV4CallOptions): Promise<LanguageModelV4GenerateResult> {
     const { usd, calls } = this.#budget
     const { model_calls, cost_usd } = this.#spent
-    if (calls !== undefined && model_calls >= calls) throw new Error(`the budget of ${calls} model calls is spent`)
+    if (calls !== undefined && model_calls >= calls) throw new Error(`the budget of ${calls} model call${calls === 1 ? '' : 's'} is spent`)
     if (usd !== undefined && !this.#is_priced && calls === undefined)
       throw new Error('the price of the model is unknown: give the budget in calls')
     if (usd !== undefined && (cost_usd ?? 0) >= usd) throw new Error(`the budget of ${usd} USD is spent`)

@@ -54,6 +54,7 @@ type Read = Result<{ entries: LogEntry[] }, Refused<'gone' | 'unavailable'>>
 /** The entries from the newest that has the whole context, or from the first, up to `at`. */
 async function entriesUpTo({ history }: Parts, at: number): Promise<Read> {
   const entries: LogEntry[] = []
+  if (at === 0) return { ok: true, entries }
   for (let last = at; last > 0 && at - last < MOST_READ; last -= CHUNK) {
     const first = Math.max(1, last - CHUNK + 1)
     const chunk: LogEntry[] = []

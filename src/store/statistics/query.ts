@@ -45,7 +45,7 @@ export type StatisticsQuery = {
   patterns: readonly string[]
   keys: readonly string[]
   by: 'label' | 'scope' | null
-  /** Only so many series, those with the largest sums. For queries by scope of one number. */
+  /** Only so many series, those with the largest sums of the first key. For `sumByScope`. */
   most_series?: number
 }
 /** A sum over scopes and, unless `by` asks for them, labels. */
@@ -67,11 +67,10 @@ export async function sumStatistics(db: D1Database, query: StatisticsQuery): Pro
  * size.
  */
 export function statisticsStatement(db: D1Database, query: StatisticsQuery): D1PreparedStatement {
-  const { by, most_series } = query
+  const { by } = query
   const label = by === 'label' ? 'label.key' : `''`
-  const number = query.keys.some((key) => histograms.includes(key)) ? EACH_NUMBER : NUMBER
-  // A row of the family `scope` has one label, so that its numbers have a path.
-  const has_paths = query.family === 'scope' && by !== 'label' && number === NUMBER
+  const number = hasHistogram(query) ? EACH_NUMBER : NUMBER
+  const has_paths = by !== 'label' && hasPaths(query)
   const columns = has_paths ? `asked.value AS name, s."values" ->> ('$."".' || asked.value) AS value` : number.columns('label.value')
   const labels = has_paths ? '' : 'CROSS JOIN json_each(s."values") AS label'
   const from_rows = `SELECT p.start AS start, ${by === 'scope' ? 's.scope' : label} AS series, ${columns}
@@ -86,22 +85,47 @@ export function statisticsStatement(db: D1Database, query: StatisticsQuery): D1P
     FROM (${from_rows} UNION ALL ${from_sums}) WHERE value IS NOT NULL GROUP BY 2, 1, 3`
   // Of the family `scope` each row is a sum.
   const sums = by === 'scope' && query.family === 'scope' ? `SELECT * FROM (${from_rows}) WHERE value IS NOT NULL` : summed
-  const largest = `series IN (SELECT series FROM (SELECT series, name, ${SUM} AS value FROM sums GROUP BY 1, 2) ORDER BY value DESC, series LIMIT ${most_series})`
   const rows = `, sums AS MATERIALIZED (${sums} LIMIT ${MOST_SUMS + 1})
-    SELECT series, json_group_array(json_array(start, name, value)) AS sums FROM sums
-    WHERE ${most_series === undefined ? 'true' : largest} GROUP BY 1, CAST((start - ?3) / (100 * ?7) AS INTEGER)`
+    SELECT series, json_group_array(json_array(start, name, value)) AS sums FROM sums GROUP BY 1, CAST((start - ?3) / (100 * ?7) AS INTEGER)`
   return bound(db, `${pieces(by)} ${rows}`, query, JSON.stringify([...new Set(query.keys)]))
 }
 
+const hasHistogram = ({ keys }: StatisticsQuery): boolean => keys.some((key) => histograms.includes(key))
+/** A row of the family `scope` has one label, so that its numbers have a path. */
+const hasPaths = (query: StatisticsQuery): boolean => query.family === 'scope' && !hasHistogram(query)
+
 /**
- * The patterns of a query by scope: if it covers too many rows to sum, those of the scopes alone
- * that ever had one of the numbers. Null if these have too many rows, too.
+ * Sums by scope. If the query covers too many rows, reads the rows of those scopes alone that ever
+ * had one of the numbers. Null if these have too many rows, too.
  */
-export async function narrowed(db: D1Database, query: StatisticsQuery): Promise<readonly string[] | null> {
-  if (!(await hasTooManyRows(db, query))) return query.patterns
+export async function sumByScope(db: D1Database, query: StatisticsQuery): Promise<Sum[] | null> {
+  const few = await sumFew(db, query)
+  if (few) return few
   const ever = await sumStatistics(db, { ...query, bucket: 'all', since: 0, until: 1 })
   const patterns = [...new Set(ever.flatMap(({ series, value }) => (value === 0 ? [] : [series])))]
-  return patterns.length > MOST_SUMS || (await hasTooManyRows(db, { ...query, patterns })) ? null : patterns
+  return patterns.length > MOST_SUMS ? null : sumFew(db, { ...query, patterns })
+}
+
+/** Null if the query covers too many rows. */
+async function sumFew(db: D1Database, query: StatisticsQuery): Promise<Sum[] | null> {
+  if (!hasPaths(query)) return (await hasTooManyRows(db, query)) ? null : sumStatistics(db, query)
+  const names = [...new Set(query.keys)]
+  const columns = names.map((_, index) => `value${index}`)
+  const values = columns.map((column, index) => `s."values" ->> ?${8 + index} AS ${column}`)
+  const rows = `SELECT p.start AS start, s.scope AS series, ${values.join()}
+    FROM pieces AS p CROSS JOIN statistics AS s ON ${IN_PIECE} WHERE ${seen(query)} LIMIT ${MOST_SUMS + 1}`
+  const total = names[0]?.startsWith('max_') === true ? 'max' : 'sum'
+  const largest = query.most_series === undefined ? '' : `ORDER BY ${total}(value0) DESC, series LIMIT ${query.most_series}`
+  const statement = `${pieces('scope')} SELECT series, sum(count(*)) OVER () AS rows, json_group_array(json_array(start, ${columns.join()})) AS sums
+    FROM (${rows}) GROUP BY series ${largest}`
+  const paths = names.map((name) => `$."".${JSON.stringify(name)}`)
+  const { results } = await bound(db, statement, query, ...paths).all<{ series: string; rows: number; sums: string }>()
+  if ((results[0]?.rows ?? 0) > MOST_SUMS) return null
+  return results.flatMap(({ series, sums }) =>
+    (JSON.parse(sums) as [number, ...(number | null)[]][]).flatMap(([start, ...numbers]) =>
+      numbers.flatMap((value, index) => (value === null ? [] : [{ start, series, key: names[index] ?? '', value }])),
+    ),
+  )
 }
 
 /** Counting rows is much faster than summing them. */

@@ -85,3 +85,21 @@ test('of many texts, any is found wherever it stands, and none where none does',
     { numRuns: 2000 },
   )
 })
+
+describe('an API key is masked by its form', () => {
+  const key = `rfx_0123456789abcdef_${'aB3-_'.repeat(9).slice(0, 43)}`
+  const ofNone = deploymentHider({})
+
+  test('in text, in JSON and in names of fields, beside secrets known by value', () => {
+    const ofOne = deploymentHider({ SOME_TOKEN: 'known-by-value' })
+    expect(ofNone.text(`Bearer ${key}.`)).toBe('Bearer [secret].')
+    expect(ofNone.value({ [key]: [`x${key}`] })).toEqual({ '[secret]': ['x[secret]'] })
+    expect(ofOne.text(JSON.stringify({ a: `known-by-value ${key}` }))).toBe('{"a":"[secret] [secret]"}')
+    expect([ofNone.finds(key), ofNone.finds(key)]).toEqual([true, true])
+  })
+
+  test.each(['rfx_', key.slice(0, -1), key.replace('a', 'A'), key.replace('rfx', 'rfy')])('but not %s', (text) => {
+    expect(ofNone.finds(text)).toBe(false)
+    expect(ofNone.text(text)).toBe(text)
+  })
+})

@@ -105,6 +105,7 @@ test('it is rebuilt from the archive, page by page, and refused once nothing has
   const { body: older } = await call(scopePath(scope, `/context?at=${seen.at}&limit=1000&cursor=${newest.next_cursor}`))
   expect(older).toMatchObject({ events: seen.context.events.slice(0, -2), next_cursor: null })
   expect(await call(scopePath(scope, '/context?at=100000'))).toMatchObject(problem(404))
+  expect(await call(scopePath(scope, '/context?at=0'))).toMatchObject({ status: 200, body: { events: [], count: 0, scratch: {} } })
 
   const { scope: other, stub: plain } = await prepared()
   await steps['kept']!(other, plain)

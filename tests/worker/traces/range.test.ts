@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { ARCHIVED } from '../../support/archive-bucket.ts'
 import { call, scopePath } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
-import { freshScope, logOf, note, stubOf } from '../../support/scopes.ts'
+import { age, freshScope, logOf, note, stubOf, until } from '../../support/scopes.ts'
 import { ask, behaviours, effects } from '../../support/test-agents.ts'
 
 const SINCE = '2020-01-01T00:00:00Z'
@@ -26,8 +27,8 @@ const answeringHellos = `function reflex(context) {
   return event.text === 'hello' ? { action_type: 'reply', content: 'hello ' + recent_actions.length } : null
 }`
 
-async function busyScope() {
-  const scope = freshScope()
+async function busyScope(kind?: string) {
+  const scope = freshScope(kind)
   const { id } = await createVersion({ code: answeringHellos })
   await stubOf(scope).configure({ reflexes: [{ id }] }, 'a test')
   behaviours.set(scope, async (_context, deps) => ({ said: await ask(deps, 'why'), did: await deps.call('act', { text: 'one' }) }))
@@ -79,6 +80,40 @@ describe('a replay of a time range', () => {
     const { body } = await ranged(scope, { mode: 'what_if', changes: { reflexes: [{ id, cooldown_s: 3600 }] } })
     expect(body.decisions.reflex).toEqual({ same: 1, changed: 4, unknown: 0 })
     expect(body.effects).toEqual({ appear: 0, vanish: 2 })
+  })
+
+  test('continues after a cursor within the range', async () => {
+    const { scope } = await busyScope()
+    const log = await logOf(stubOf(scope))
+    const [, , , fourth] = log.filter(({ kind }) => kind === 'event-accepted')
+    const { body } = await ranged(scope, { cursor: String(fourth!.seq - 1) })
+    expect(body).toMatchObject({ equivalent: true, events: 3, entries: log.length - fourth!.seq + 1, next_cursor: null })
+  })
+
+  test('reads what retention has moved to the archive', async () => {
+    const { scope } = await busyScope(ARCHIVED)
+    const stub = stubOf(scope)
+    const log = await logOf(stub)
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'D1 has everything')
+    await age(stub, 20)
+    await until(async () => (await stub.state()).archive!.files > 1, 'everything is archived')
+    await accept(scope, 'hello')
+    const { body } = await ranged(scope)
+    expect(body).toMatchObject({ equivalent: true, unknown: 0, events: 7 })
+    expect(body.entries).toBeGreaterThan(log.length)
+    const fourth = log.filter(({ kind }) => kind === 'event-accepted')[3]!
+    expect((await ranged(scope, { cursor: String(fourth.seq - 1) })).body).toMatchObject({ equivalent: true, events: 4 })
+  })
+
+  test('asks the model no more often than its budget allows', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ agent: 'prompted', instructions: 'Answer in one line.' }, 'a test')
+    await accept(scope, 'one')
+    await accept(scope, 'two')
+    const changes = { instructions: 'Answer in two lines.' }
+    const { body } = await ranged(scope, { mode: 'what_if', changes, budget: { calls: 1 } })
+    expect(body).toMatchObject({ spent: { calls: 1 }, replayed: { unanswered: 1 } })
+    expect(body.reasons).toContainEqual({ count: 1, reason: expect.stringContaining('the budget of 1 model call is spent') })
   })
 
   test('shows its progress as lines, and the report at last', async () => {

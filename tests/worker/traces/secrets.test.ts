@@ -13,7 +13,9 @@ import { propose, skill } from '../../support/two-step-skill.ts'
 /** A secret of the deployment, and the value of a field that is secret by its name. */
 const DEPLOYED = 'nowhere-secret'
 const FIELD = 'orchid+fielded/93'
-const texts = `${DEPLOYED} ${FIELD}`
+/** Known by its form. */
+const KEY = `rfx_0123456789abcdef_${'k'.repeat(43)}`
+const texts = `${DEPLOYED} ${FIELD} ${KEY}`
 const url = `https://user:${FIELD}@example.com/${DEPLOYED}?token=${encodeURIComponent(FIELD)}&basic=${btoa(DEPLOYED)}`
 
 const printed: string[] = []
@@ -23,15 +25,15 @@ afterEach(() => {
   printed.length = 0
 })
 
-/** Each form in which a place would show one of the two. */
-const forms = [DEPLOYED, FIELD].flatMap((value) => [value, encodeURIComponent(value), btoa(value).replaceAll('=', '')])
+/** Each form in which a place would show one of them. */
+const forms = [KEY, ...[DEPLOYED, FIELD].flatMap((value) => [value, encodeURIComponent(value), btoa(value).replaceAll('=', '')])]
 const shownIn = (text: string): string[] => forms.filter((form) => text.includes(form))
 
 const REFLEX = `function reflex({ event }) {
   return event.text === 'quote' ? { action_type: 'reply', content: 'it is ' + event.login.password } : null
 }`
 
-/** Every place of the issue holds both values. */
+/** Every place holds the values. */
 async function planted(kind?: string) {
   const scope = freshScope(kind)
   const stub = stubOf(scope)
@@ -52,7 +54,7 @@ async function planted(kind?: string) {
     login: { password: FIELD, deep: [{ token: FIELD, said: DEPLOYED }] },
     headers: { authorization: `Bearer ${FIELD}`, 'x-key': DEPLOYED },
     url: `https://example.com/?basic=${btoa(DEPLOYED)}`,
-    said: DEPLOYED,
+    said: `${DEPLOYED} ${KEY}`,
   }
   const events = ['turn', 'quote', 'fail'].map((text) => note(scope, text, fields))
   const headers = { 'X-Key': DEPLOYED, 'User-Agent': DEPLOYED }

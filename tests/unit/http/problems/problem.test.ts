@@ -3,7 +3,7 @@ import { HTTPException } from 'hono/http-exception'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { fromZod, Problem } from '../../../../src/contract/problem.ts'
-import { handleError, handleNotFound } from '../../../../src/http/problems/problem.ts'
+import { handleError, handleNotFound, problemOf } from '../../../../src/http/problems/problem.ts'
 
 const problem = {
   status: 400,
@@ -93,4 +93,12 @@ describe('fromZod', () => {
     const many = z.array(z.string()).safeParse(Array.from({ length: 5000 }, (_, index) => index))
     expect(many.error && fromZod(many.error)).toHaveLength(10)
   })
+})
+
+test('an error within a stream shows an id, and its text to the log alone', () => {
+  const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
+  const { problem: shown, instance } = problemOf(new Error('no access with hunter2'), { method: 'POST', path: '/x' })
+  expect(shown.detail).not.toContain('hunter2')
+  expect(instance).toMatch(/^urn:uuid:/)
+  expect(logged.mock.calls.flat().join()).toContain('hunter2')
 })
