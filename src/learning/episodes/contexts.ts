@@ -7,8 +7,11 @@ import { RECENT_EVENTS, sampleContext, WINDOW_MS, type ReflexContext } from '../
 import { isWhole, nothingHeld, roll } from '../../traces/held-context.ts'
 import type { Saw } from '../episode.ts'
 
-/** An event, its place in the inbox, and the context that a reflex would get for it. */
-export type Perceived = { seq: number; event: Event; saw: Saw | null; unknown: string | null }
+/**
+ * An event, its place in the inbox, and the context that a reflex would get for it. `needs`: the
+ * entry before it with the whole context, and its time.
+ */
+export type Perceived = { seq: number; event: Event; saw: Saw | null; unknown: string | null; needs?: Start }
 /** The contexts of events, as a reader of entries needs them. */
 export type ContextsOf = {
   /** Takes the events of a page, before its entries and after those of the page before. */
@@ -21,10 +24,14 @@ export type ContextsOf = {
   eventOf(id: string): Event | undefined
   of(id: string): Perceived | undefined
   at(seq: number): Perceived | undefined
+  readonly lead: number
 }
 
 /** The first entry that is read, and the time from which nothing is missing. */
 export type Start = { seq: number; at: number }
+
+const MARK_MS = 1000
+const MOST_MARKS = 10_000
 
 const UNKNOWN = {
   context: 'the entries that say what the context held before it are not kept',
@@ -48,6 +55,10 @@ export class Contexts implements ContextsOf {
   readonly #open = new Map<string, Perceived>()
   #known: boolean
   #agent = ''
+  /** The newest entry with the whole context. */
+  #whole = 0
+  /** Entries by the second, as far back as windows of open events reach. */
+  #marks: Start[] = []
 
   constructor(start: Start) {
     this.#start = start
@@ -75,7 +86,11 @@ export class Contexts implements ContextsOf {
   feed(entry: LogEntry, { claimed, agent }: { claimed: boolean; agent: string }): void {
     this.#agent = agent
     const [id = ''] = entry.event_ids
-    if (isWhole(entry)) this.#known = true
+    if (isWhole(entry)) {
+      this.#known = true
+      this.#whole = entry.seq
+    }
+    this.#mark({ seq: entry.seq, at: Date.parse(entry.at) })
     if (entry.kind === 'turn-ended' && entry.cleared > 0 && !entry.left && !this.#held.turns.has(entry.turn_id)) this.#known = false
     roll(this.#held, entry, this.#places)
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- no other entry perceives an event
@@ -113,6 +128,28 @@ export class Contexts implements ContextsOf {
     for (const id of ended) this.#open.delete(id)
   }
 
+  /** The first entry that another process needs: for open events, or for the next one. */
+  get lead(): number {
+    const last = this.#marks.at(-1)
+    const [oldest = { seq: this.#whole, at: last?.at ?? 0 }] = this.#needs()
+    const from = this.#marks.findLast(({ at }) => at <= oldest.at - WINDOW_MS['10m']) ?? this.#marks[0]
+    return Math.max(1, Math.min(oldest.seq, from?.seq ?? 1))
+  }
+
+  *#needs(): Iterable<Start> {
+    for (const { needs } of this.#open.values()) if (needs) yield needs
+  }
+
+  #mark(entry: Start): void {
+    const last = this.#marks.at(-1)
+    if (last && entry.at < last.at + MARK_MS) return
+    this.#marks.push(entry)
+    if (this.#marks.length < MOST_MARKS) return
+    const [oldest = { seq: 0, at: entry.at }] = this.#needs()
+    const needed = this.#marks.findLastIndex(({ at }) => at <= oldest.at - WINDOW_MS['10m'])
+    this.#marks = this.#marks.slice(Math.max(needed, this.#marks.length - MOST_MARKS / 2))
+  }
+
   /** A consumed event has not joined; an action at once is seen by the next event of its batch. */
   #fired(id: string, entry: Extract<LogEntry, { kind: 'reflex-fired' }>): void {
     this.#perceive(id, Date.parse(entry.at), { claimed: false })
@@ -131,7 +168,7 @@ export class Contexts implements ContextsOf {
     const recent = claimed ? [event] : this.#recent(seq, event)
     const unknown = this.#unknown(at, recent)
     const saw = unknown === null ? this.#shown({ seq, event, recent, window: counts }) : null
-    this.#open.set(id, { seq, event, saw, unknown })
+    this.#open.set(id, { seq, event, saw, unknown, needs: { seq: this.#whole, at } })
   }
 
   #unknown(at: number, recent: readonly (Event | undefined)[]): string | null {

@@ -11,6 +11,8 @@ export type EpisodeSource = {
 export type ReadOptions = {
   /** The watermark of the call before; 0 reads from the beginning. */
   after_seq?: number
+  /** That of the call before. Unset: the call reads back some minutes, which may be too few. */
+  lead?: number | undefined
   /** Episodes of one answer. A turn on several events is not split, so there may be a few more. */
   most?: number
   /** Entries that are read for one answer, which may then have fewer episodes. */
@@ -25,6 +27,8 @@ export type EpisodesRead = {
   skipped: Skipped[]
   /** `after_seq` of the next call. */
   watermark: number
+  /** The first entry that a call in another process has to read again: events were open. */
+  lead: number
   /** False at the end of the log. */
   more: boolean
   reading: Reading
@@ -40,14 +44,14 @@ const LEAD_ENTRIES = 200
 const MOST_ENTRIES = 50_000
 
 /**
- * Reads decisions as episodes, oldest first. Without `reading`, it first reads the entries of some
- * minutes before the watermark again, from which it takes no episodes.
+ * Reads decisions as episodes, oldest first. Without `reading`, it first reads the entries from
+ * `lead` to the watermark again, from which it takes no episodes.
  */
 export async function readEpisodes(
   source: EpisodeSource,
-  { after_seq = 0, most = 1000, most_entries = MOST_ENTRIES, reading }: ReadOptions = {},
+  { after_seq = 0, lead, most = 1000, most_entries = MOST_ENTRIES, reading }: ReadOptions = {},
 ): Promise<EpisodesRead> {
-  const state = reading ?? (await begin(source, after_seq))
+  const state = reading ?? (await begin(source, after_seq, lead))
   const episodes: Episode[] = []
   const reasons = new Map<string, number>()
   const skip = (reason: string) => void reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
@@ -60,14 +64,16 @@ export async function readEpisodes(
     }
     const entry = state.rest.shift()
     if (!entry) break
-    left -= 1
     const is_new = entry.seq > state.from
+    if (is_new) left -= 1
     const found = state.reader.feed(entry, is_new ? skip : () => {})
     if (is_new) episodes.push(...found)
     state.watermark = Math.max(state.watermark, entry.seq)
   }
   const skipped = Array.from(reasons, ([reason, count]) => ({ reason, count }))
-  return { episodes, skipped, watermark: state.watermark, more: state.rest.length > 0 || state.next !== null, reading: state }
+  const { watermark, reader } = state
+  const more = state.rest.length > 0 || state.next !== null
+  return { episodes, skipped, watermark, lead: Math.min(reader.lead, watermark + 1), more, reading: state }
 }
 
 async function turnPage(source: EpisodeSource, state: Reading, skip: (reason: string) => void): Promise<void> {
@@ -78,8 +84,8 @@ async function turnPage(source: EpisodeSource, state: Reading, skip: (reason: st
   state.next = page.next === state.next && page.entries.length === 0 ? null : page.next
 }
 
-async function begin(source: EpisodeSource, after_seq: number): Promise<Reading> {
-  const lead = after_seq === 0 ? { after: 0, at: 0 } : await leadOf(source, after_seq)
+async function begin(source: EpisodeSource, after_seq: number, from?: number): Promise<Reading> {
+  const lead = after_seq === 0 || from !== undefined ? { after: (from ?? 1) - 1, at: 0 } : await leadOf(source, after_seq)
   const page = await source.page({ since: 0, after: lead.after, limit: PAGE })
   const [first] = page.entries
   const is_gap = first !== undefined && first.seq > lead.after + 1

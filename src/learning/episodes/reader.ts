@@ -34,6 +34,10 @@ export class EpisodeReader {
     this.#contexts = contexts
   }
 
+  get lead(): number {
+    return this.#contexts.lead
+  }
+
   receive({ events, parts, agent, settings }: LogPage): void {
     this.#now = { agent, deployment: null, settings }
     this.#contexts.receive(events)

@@ -72,6 +72,7 @@ class RecordedContexts implements ContextsOf {
     this.#by_seq = new Map(perceived.map((one) => [one.seq, one]))
   }
 
+  readonly lead = 1
   receive(): void {}
   feed(): void {}
   lost(): void {}

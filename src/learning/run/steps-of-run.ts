@@ -7,10 +7,13 @@ import { beginLearning, keyOf, type Learning, type Outcome } from './learning.ts
 import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking } from './policy.ts'
 import type { LearnerStore, Run } from './store.ts'
 
-/** A part of a scope's history. `watermark`: a reader that stops here continues after it. */
-export type Batch = { episodes: Episode[]; skipped: { reason: string; count: number }[]; watermark: number }
+/**
+ * A part of a scope's history. `watermark`: a reader that stops here continues after it, and reads
+ * from `lead` to it again.
+ */
+export type Batch = { episodes: Episode[]; skipped: { reason: string; count: number }[]; watermark: number; lead?: number }
 /** Reads the decisions of a scope after a watermark, oldest first. */
-export type History = (env: Env, of: { scope: string; after: number }) => AsyncIterable<Batch>
+export type History = (env: Env, of: { scope: string; after: number; lead?: number | undefined }) => AsyncIterable<Batch>
 
 /** Steps of the learner between two pauses, some 5 ms each. */
 const STEPS_AT_ONCE = 5
@@ -49,7 +52,7 @@ export class RunSteps {
   async #read(run: Run): Promise<void> {
     const { env, store, history } = this.#parts
     if (this.#reading?.run_id !== run.run_id) {
-      const batches = history(env, { scope: run.scope, after: store.get('position') ?? 0 })
+      const batches = history(env, { scope: run.scope, after: store.get('position') ?? 0, lead: store.get('lead') })
       this.#reading = { run_id: run.run_id, batches: batches[Symbol.asyncIterator]() }
     }
     const reading = this.#reading
@@ -63,11 +66,12 @@ export class RunSteps {
     if (done !== true) this.#reading = reading
   }
 
-  #received(run: Run, { episodes, skipped, watermark }: Batch): void {
+  #received(run: Run, { episodes, skipped, watermark, lead }: Batch): void {
     const { store } = this.#parts
     const added = store.add(episodes)
     store.trim(run.window)
     store.put('position', watermark)
+    if (lead !== undefined) store.put('lead', lead)
     const policy = store.policy
     store.put('policy', { ...policy, decisions: policy.decisions + added })
     const read = run.episodes.read + added

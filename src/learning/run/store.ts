@@ -25,6 +25,8 @@ type Values = {
   run: Run
   /** The watermark of the reader. */
   position: number
+  /** The entry from which another reader begins to read again. */
+  lead: number
   /** Found by the run and not registered yet. */
   finds: Find[]
   registered: Registered[]
