@@ -8,6 +8,7 @@ import type { Page } from '../printer.ts'
 import { handler, type Session } from '../session.ts'
 import { linesOf, safeJson, written, type Column } from '../table.ts'
 import { fileText, jsonObject, limitOption, writeOutput } from '../values.ts'
+import { show } from './show.ts'
 import { addReflexTests } from './test.ts'
 
 type Listed = z.infer<typeof listedReflex>
@@ -54,6 +55,7 @@ export function addReflex(program: Command): void {
     .description('Print the code of a reflex (id or id@version)')
     .option('--output <file>', 'write it to a file')
     .action(handler(pull))
+  reflex.command('show <ref>').description('Print the versions of a reflex with their certificates').action(handler(show))
   addReflexTests(reflex)
   reflex
     .command('promote <ref>')
