@@ -33,7 +33,16 @@ export type EventFilter = {
   until?: string | undefined
 }
 type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?: boolean }
-type Row = { key: string; status: EventStatus; attempts: number; error: string | null; payload: string }
+/** The names of a queued event are in its payload, those of a logged one have columns. */
+type Row = Record<'id' | 'scope' | 'type' | 'trace_id', string | null> & {
+  key: string
+  status: EventStatus
+  attempts: number
+  error: string | null
+  payload: string
+}
+const NAMES = 'events.id, events.scope, events.type, events.trace_id'
+const NAMES_BYTES = 400
 
 /** A page of the event log by time, newest first unless `rising`. */
 export async function listEvents(db: D1Database, page: Page): Promise<{ items: LoggedEvent[]; next_cursor: string | null }> {
@@ -43,7 +52,7 @@ export async function listEvents(db: D1Database, page: Page): Promise<{ items: L
     .bind(...wanted.params)
     .all<Row>()
   const rows = results.slice(0, page.limit)
-  const bytes = rows.reduce((sum, { payload }) => sum + byteLength(payload), 0)
+  const bytes = rows.reduce((sum, { payload }) => sum + byteLength(payload) + NAMES_BYTES, 0)
   if (results.length > page.limit || (rows.length > 1 && bytes >= limits.page_bytes)) {
     const shown = results.length > page.limit ? rows : rows.slice(0, -1)
     return { items: shown.map(itemOf), next_cursor: shown.at(-1)?.key ?? null }
@@ -66,7 +75,7 @@ function statements({ patterns, scope, types, status, since, until, cursor, limi
     patterns.includes('*') ? null : coveredBy('?6'),
   ].filter((check) => check !== null)
   const way = rising ? 'ASC' : 'DESC'
-  const looked = `SELECT seq AS key, scope, type, status, octet_length(payload) AS bytes, NULL AS queued FROM events
+  const looked = `SELECT seq AS key, scope, type, status, octet_length(payload) + ${NAMES_BYTES} AS bytes, NULL AS queued FROM events
     WHERE ${path} AND seq > CAST(?4 AS INTEGER) AND seq < CAST(?5 AS INTEGER) ORDER BY seq ${way} LIMIT ${MOST_LOOKED_AT}`
   const waits = `SELECT * FROM (${inFlight()}) WHERE key > CAST(?4 AS INTEGER) AND key < CAST(?5 AS INTEGER) AND (?1 IS NULL OR scope = ?1)`
   const rest = `WHERE ${['true', ...checks].join(' AND ')} ORDER BY key ${way} LIMIT ?7`
@@ -89,7 +98,7 @@ function statements({ patterns, scope, types, status, since, until, cursor, limi
     page: `WITH page AS MATERIALIZED (SELECT key, queued FROM (SELECT key, queued, sum(bytes) OVER (ORDER BY key ${way}) - bytes AS before
         FROM (SELECT * FROM (${sources.join(' UNION ALL ')}) ORDER BY key ${way} LIMIT ?7)) WHERE before < ?8)
       SELECT CAST(key AS TEXT) AS key, coalesce(events.status, 'queued') AS status, coalesce(attempts, 0) AS attempts, error,
-        coalesce(queued, payload) AS payload
+        coalesce(queued, payload) AS payload, ${NAMES}
       FROM page LEFT JOIN events ON queued IS NULL AND seq = key ORDER BY page.key ${way}`,
     looked:
       status === 'queued' || checks.length === 0
@@ -111,12 +120,12 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
       .bind(...params)
       .first<Row>()
   const logged = await find(
-    `SELECT '' AS key, status, attempts, error, payload FROM events WHERE id = ?1 AND ${covered} AND ?4 IS NOT NULL ORDER BY accepted_at DESC LIMIT 1`,
+    `SELECT '' AS key, status, attempts, error, payload, ${NAMES} FROM events WHERE id = ?1 AND ${covered} AND ?4 IS NOT NULL ORDER BY accepted_at DESC LIMIT 1`,
   )
   const row =
     logged ??
     (await find(
-      `SELECT '' AS key, 'queued' AS status, 0 AS attempts, NULL AS error, queued AS payload FROM (${inFlight('?4')})
+      `SELECT '' AS key, 'queued' AS status, 0 AS attempts, NULL AS error, queued AS payload, NULL AS id, NULL AS scope, NULL AS type, NULL AS trace_id FROM (${inFlight('?4')})
         WHERE queued->>'id' = ?1 AND ${covered} ORDER BY key DESC LIMIT 1`,
     ))
   return row && itemOf(row)
@@ -173,8 +182,10 @@ export async function retentionBacklog(db: D1Database, before: number): Promise<
   return { events: row?.events ?? 0, oldest: row?.oldest ?? null }
 }
 
-function itemOf({ status, attempts, error, payload }: Row): LoggedEvent {
-  const event = JSON.parse(payload) as Event
+function itemOf({ status, attempts, error, payload, ...names }: Row): LoggedEvent {
+  const stored = JSON.parse(payload) as Partial<Event>
+  const { trace_id, ...named } = { id: names.id, scope: names.scope, type: names.type, trace_id: names.trace_id }
+  const event = { ...named, ...stored, meta: { trace_id, ...stored.meta } } as Event
   const { id, scope, type, source, timestamp, meta } = event
   return { id, scope, type, source, timestamp, status, attempts, error, trace_id: meta.trace_id, event }
 }

@@ -14,12 +14,16 @@ export const seqAt = (ms: number): string => String(BigInt(Math.max(0, Math.floo
 export const filedAt = (event: string, accepted_at: string): string =>
   `max(0, min(coalesce(CAST(round(unixepoch(${event}->>'timestamp', 'subsec') * 1000) AS INTEGER), ${accepted_at}), ${accepted_at}))`
 
-/** SQL that inserts rows into the log; each goes behind the events of its millisecond. */
+/**
+ * SQL that inserts rows into the log; each goes behind the events of its millisecond. Fields with a
+ * column are left out of the payload.
+ */
 export const insertEvents = (rows: string): string => `INSERT INTO events
     (seq, id, scope, type, status, attempts, error, accepted_at, revision, ended_at, agent, trace_id, trace_key, log_from, kinds, skills, payload)
   SELECT coalesce((SELECT max(seq) FROM events WHERE seq >= filed << ${BITS} AND seq < (filed + 1) << ${BITS}), filed << ${BITS})
       + row_number() OVER (PARTITION BY filed ORDER BY place),
-    event->>'id', event->>'scope', event->>'type', status, attempts, error, accepted_at, revision, ended_at, agent, event->>'$.meta.trace_id', trace_key, log_from, kinds, skills, event
+    event->>'id', event->>'scope', event->>'type', status, attempts, error, accepted_at, revision, ended_at, agent, event->>'$.meta.trace_id', trace_key, log_from, kinds, skills,
+    json_remove(event, '$.id', '$.scope', '$.type', '$.meta.trace_id')
   FROM (SELECT *, ${filedAt('event', 'accepted_at')} AS filed FROM (${rows})) WHERE true`
 
 /** A row of `queued`: the events of one `sendBatch`. */
@@ -40,7 +44,7 @@ export async function noteQueued(db: D1Database, batches: readonly SentBatch[], 
   return new Map(answers.flatMap(({ results }) => results.map(({ scope, id, trace_id }) => [`${scope} ${id}`, trace_id] as const)))
 }
 
-const KNOWN_TRACES = `SELECT scope, events.id, payload->>'$.meta.trace_id' AS trace_id FROM json_each(?1) AS asked
+const KNOWN_TRACES = `SELECT scope, events.id, trace_id FROM json_each(?1) AS asked
   CROSS JOIN events ON events.id = asked.value->>1 AND scope = asked.value->>0`
 const NOTE = `INSERT INTO queued (id, due_at, events) SELECT CAST(value->>0 AS INTEGER), ?2, value->1 FROM json_each(?1) WHERE true
   ON CONFLICT (id) DO UPDATE SET events = rtrim(events, ']') || ',' || ltrim(excluded.events, '[')`

@@ -156,6 +156,11 @@ describe('the queue path', () => {
     await enqueue(env, createExecutionContext(), [event], Date.now())
     expect(['queued', 'pending', 'completed']).toContain((await listed(scope))[0]?.status)
     await until(async () => (await row(scope))?.['status'] === 'completed', 'the outcome is in D1')
+    // The names of an event have columns, and are listed with the rest.
+    const { id: _id, scope: _scope, type: _type, meta, ...fields } = event
+    const { trace_id: _trace_id, ...rest } = meta
+    expect(JSON.parse(String((await row(scope))?.['payload']))).toEqual({ ...fields, meta: rest })
+    expect((await listed(scope))[0]?.event).toEqual(event)
     expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual({
       known: new Map([[`${scope} ${event.id}`, event.meta.trace_id]]),
       unsure: new Set(),

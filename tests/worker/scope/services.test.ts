@@ -249,6 +249,7 @@ describe('the outbox', () => {
     const { replicateEvents } = await import('../../../src/store/replicate.ts')
     const late = {
       ...(await env.DB.prepare('SELECT * FROM events WHERE id = ?').bind(id).first()),
+      payload: JSON.stringify(record!.event),
       status: 'pending',
       revision: 1,
       discarded: false,
