@@ -64,7 +64,9 @@ export function codeLines(code: string, { paint }: Look): string[] {
   ]
 }
 
-/** A learned reflex that acts, or else the first one, with its code. */
+type Proofs = { certificates: { version: number; why: string[] }[] }
+
+/** A learned reflex that acts, or else the first one: its certificate in words, and its code. */
 export async function reflexLines(api: Api, runs: readonly LearnRun[], look: Look): Promise<string[]> {
   const last = runs.at(-1)
   const run = last && (await api.json<LearnRun>(`/v1/learn/runs/${last.run_id}`))
@@ -72,5 +74,13 @@ export async function reflexLines(api: Api, runs: readonly LearnRun[], look: Loo
   const shown = learned.find(({ state }) => state === 'active') ?? learned[0]
   if (!shown) return []
   const { id, version, state, code = '' } = shown
-  return [look.paint('bold', `The reflex ${id}@${version} is ${state}`), ...codeLines(code, look)]
+  const { certificates } = await api.json<Proofs>(`/v1/reflexes/${id}`)
+  const proof = certificates.filter((one) => String(one.version) === version).flatMap(({ why }) => why)
+  const width = Math.min(look.columns - 1, MOST_COLUMNS) - 2
+  return [
+    look.paint('bold', `The reflex ${id}@${version} is ${state}`),
+    ...proof.flatMap((sentence) => wrap(harmless(sentence), width)).map((line) => `  ${look.paint('green', line)}`),
+    '',
+    ...codeLines(code, look),
+  ]
 }
