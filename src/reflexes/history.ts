@@ -60,13 +60,13 @@ export class History {
     this.#record = { fires, last_at: at, minute, fired }
   }
 
-  /** Marks the latest action that fits, once; false if no action fits. */
-  overrule(fits: (action: Action, event_id: string) => boolean): boolean {
+  /** Marks the latest action that fits, once, and returns its event's id; null if none fits. */
+  overrule(fits: (action: Action, event_id: string) => boolean): string | null {
     const { fires } = this.#record
     const fire = fires.findLast(({ overruled, action, event_id }) => !overruled && fits(action, event_id))
-    if (!fire) return false
+    if (!fire) return null
     this.#record = { ...this.#record, fires: fires.map((one) => (one === fire ? { ...one, overruled: true } : one)) }
-    return true
+    return fire.event_id
   }
 }
 

@@ -70,18 +70,8 @@ function count(
   const found = programs.find({ id: reflex_id, version })
   const fired = log.entry(log_seq)
   if (!found || fired?.kind !== 'reflex-fired') return false
-  const detail = reason === '' ? {} : { reason }
-  const isProven = judgements.said(unit, found, {
-    ...of,
-    own: fired.action,
-    log_seq,
-    head,
-    judged_by: 'feedback',
-    by,
-    agreed: right,
-    ...detail,
-  })
-  const overruled =
-    !right && proving.overruled(unit, reflex_id, null, `${by} judged its decision wrong`, (_, of_event) => of_event === event_id)
-  return isProven || overruled
+  const said = { judged_by: 'feedback', by } as const
+  const text = reason === '' ? `${by} judged its decision wrong` : reason
+  if (!right && proving.overruled(unit, reflex_id, null, text, (_, of_event) => of_event === event_id, said)) return true
+  return judgements.said(unit, found, { ...of, ...said, own: fired.action, log_seq, head, agreed: right, ...(reason !== '' && { reason }) })
 }

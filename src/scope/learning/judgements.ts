@@ -1,18 +1,21 @@
 import type { Action } from '../../contract/action.ts'
+import type { Outcome } from '../../contract/event-record.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Decision, ReflexVersion } from '../../contract/reflex.ts'
 import type { AuditEntry, JudgedBy } from '../../contract/reports/audit.ts'
 import type { Risk } from '../../contract/reports/certificate.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
 import { agreedIn } from '../../reflexes/agreement.ts'
-import { riskOf } from '../../reflexes/promotion.ts'
+import { childHead, eventHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
 import type { Certificates } from '../reflexes/certificates.ts'
+import { riskIn } from '../reflexes/promotions.ts'
+import type { ReflexVersions } from '../reflexes/versions.ts'
 
 /** An act of a reflex. `log_seq`: its entry `reflex-fired`. */
 export type OwnAct = { event_type: string; seq: number; own: Action; log_seq: number }
-type Verdict = {
+export type Verdict = {
   head: EntryHead
   judged_by: JudgedBy
   by: string | null
@@ -21,7 +24,11 @@ type Verdict = {
   reason?: string
   usage?: Extract<AuditEntry, { kind: 'reflex-audited' }>['usage']
 }
-type Parts = Pick<Ground, 'log' | 'database' | 'settings' | 'jobs'> & { certificates: Certificates; toolbox: Toolbox }
+type Parts = Pick<Ground, 'log' | 'database' | 'settings' | 'jobs'> & {
+  programs: ReflexVersions
+  certificates: Certificates
+  toolbox: Toolbox
+}
 
 /** The state key of the places in the log since which audits of a version disagree. */
 const SINCE = 'disagreed_since'
@@ -73,6 +80,27 @@ export class Judgements {
     return true
   }
 
+  /** Counts that a later turn or a person overruled what a version did about an event. */
+  overruled(unit: Unit, version: ReflexVersion, event_id: string, said: Pick<Verdict, 'judged_by' | 'by' | 'reason'>): void {
+    const { database, log } = this.#parts
+    const row = database.first<Row>('SELECT seq, scope, type, trace_id, outcome FROM events WHERE id = ?', event_id)
+    const outcome = row?.outcome ? (JSON.parse(row.outcome) as Outcome) : null
+    if (!row || outcome?.by !== 'reflex' || outcome.reflex_id !== version.id || outcome.version !== version.version) return
+    const { log_seq } = outcome
+    const fired = log.entry(log_seq)
+    if (fired?.kind !== 'reflex-fired') return
+    const head = childHead(eventHead({ ...row, id: event_id }))
+    this.said(unit, version, { ...said, event_type: row.type, seq: row.seq, own: fired.action, log_seq, head, agreed: false })
+  }
+
+  /** Counts that a person rejected a run that a reflex had asked for. */
+  rejected(unit: Unit, { why, head }: { why: string; head: EntryHead }, said: Pick<Verdict, 'by' | 'reason'>): void {
+    const [, id, number] = ASKED_BY.exec(why) ?? []
+    const version = id === undefined ? undefined : this.#parts.programs.find({ id, version: Number(number) })
+    const [event_id] = head.event_ids
+    if (version && event_id !== undefined) this.overruled(unit, version, event_id, { ...said, judged_by: 'rejected' })
+  }
+
   /** Has the Learner replace what a version decided since a place in the log. */
   learnAgain(unit: Unit, { id, version }: Pick<ReflexVersion, 'id' | 'version'>, since_seq: number): void {
     const { settings, jobs } = this.#parts
@@ -98,12 +126,15 @@ export class Judgements {
 
   #riskOf(action: Action): Risk {
     const { toolbox } = this.#parts
-    if (action.action_type !== 'call_tool') return riskOf(action, { keyed: false, undoable: false })
-    const keyed = toolbox.keyOf(action.tool, action.args)?.idempotence_key != null
-    const undoable = Object.values(toolbox.all).some(({ undoes }) => undoes?.tool === action.tool)
-    return riskOf(action, { keyed, undoable })
+    const keyed = action.action_type === 'call_tool' && toolbox.keyOf(action.tool, action.args)?.idempotence_key != null
+    return riskIn(toolbox, action, keyed)
   }
 }
+
+type Row = { seq: number; scope: string; type: string; trace_id: string; outcome: string | null }
+
+/** The reason of a reflex's proposal, as `perform-action` words it. */
+const ASKED_BY = /^reflex (.+)@(\d+)$/
 
 /** Agreements in a row after which an earlier disagreement was an exception. */
 const MOST_AGREED = 100

@@ -11,13 +11,15 @@ import type { Toolbox } from '../../agent/toolbox.ts'
 import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
 import { riskIn, type Promotions } from './promotions.ts'
+import type { Judgements, Verdict } from '../learning/judgements.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
 
-type Parts = Pick<Ground, 'database' | 'records' | 'counters' | 'agent' | 'log'> & {
+type Parts = Pick<Ground, 'database' | 'records' | 'statistics' | 'agent' | 'log'> & {
   programs: ReflexVersions
   toolbox: Toolbox
   promotions: Promotions
+  judgements: Judgements
 }
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
 /** `teaches`: the slow path decided, or a version that a person activated. */
@@ -134,14 +136,17 @@ export class Proving {
     turn_id: string | null,
     reason: string,
     fits: (action: Action, event_id: string) => boolean = () => true,
+    said: Pick<Verdict, 'judged_by' | 'by'> = { judged_by: 'overruled', by: null },
   ): boolean {
-    const { programs, records } = this.#parts
+    const { programs, records, judgements } = this.#parts
     const version = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting
-    if (!version || !records.overrule(version.id, fits)) return false
+    const event_id = version ? records.overrule(version.id, fits) : null
+    if (!version || event_id === null) return false
     const { metrics, trial } = records.of(version)
     metrics.overruled += 1
     trial.overruled += 1
     unit.log({ ...scopeHead(), kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason })
+    judgements.overruled(unit, version, event_id, { ...said, reason })
     this.#judge(unit, version)
     return true
   }
@@ -204,12 +209,13 @@ export class Proving {
 
   /** Counts the average cost of a turn as saved, since no turn sees the event. */
   #save(metrics: ReturnType<Records['of']>['metrics']): void {
-    const { agent, counters } = this.#parts
+    const { agent, statistics } = this.#parts
     if (agent().trigger === null) return
-    const { turns, model_calls, input_tokens, output_tokens, cost_usd } = counters.counts
+    // The counters have the model calls of dry turns, too.
+    const { turns, model_calls, tokens, cost_usd } = statistics.turns
     const share = (sum: number) => (turns === 0 ? 0 : sum / turns)
     metrics.model_calls_saved += turns === 0 ? 1 : share(model_calls)
-    metrics.tokens_saved += share(input_tokens + output_tokens)
+    metrics.tokens_saved += share(tokens)
     metrics.cost_saved_usd += share(cost_usd)
   }
 }

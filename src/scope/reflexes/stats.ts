@@ -29,10 +29,10 @@ export class Records {
     this.of(version).trial = emptyTrial(version.state)
   }
 
-  /** Marks the latest action that fits as overruled; false if no action fits. */
-  overrule(who: string, fits: (action: Action, event_id: string) => boolean): boolean {
+  /** Marks the latest action that fits as overruled. Returns its event's id; null if none fits. */
+  overrule(who: string, fits: (action: Action, event_id: string) => boolean): string | null {
     const overruled = this.history(who).overrule(fits)
-    if (overruled) this.#changed.add(`history:${who}`)
+    if (overruled !== null) this.#changed.add(`history:${who}`)
     return overruled
   }
 

@@ -34,7 +34,8 @@ export function composeReflexes(parts: Ground) {
   const tell = (all: readonly Certificate[]) => tellCertificates(parts.db, scope, all, parts.now())
   parts.outbox.source({ send: () => certificates.report(tell) })
   const promotions = new Promotions({ ...parts, programs, reflex_sync, certificates, teachers })
-  const proving = new Proving({ ...parts, programs, toolbox, promotions })
+  const judgements = new Judgements({ ...parts, programs, certificates, toolbox })
+  const proving = new Proving({ judgements, ...parts, programs, toolbox, promotions })
   return {
     programs,
     reflex_sync,
@@ -43,7 +44,7 @@ export function composeReflexes(parts: Ground) {
     certificates,
     promotions,
     proving,
-    judgements: new Judgements({ ...parts, certificates, toolbox }),
+    judgements,
     windows: new Windows(database),
     recordings: new Recordings({ ...parts, toolbox, owned }),
     owned,

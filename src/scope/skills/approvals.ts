@@ -25,7 +25,7 @@ type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null; traceparent: string | null }
 type ApprovalParts = Pick<
   Lanes,
-  'scope' | 'env' | 'database' | 'jobs' | 'outbox' | 'unit' | 'log' | 'alarm' | 'agent' | 'promotions' | 'now'
+  'scope' | 'env' | 'database' | 'jobs' | 'outbox' | 'unit' | 'log' | 'alarm' | 'agent' | 'promotions' | 'judgements' | 'now'
 >
 
 /**
@@ -123,6 +123,8 @@ export class ParkedRuns {
       return
     }
     if (status === 'approved') this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: parked })
+    if (status === 'rejected' && parked.from === 'reflex')
+      this.#parts.judgements.rejected(unit, parked, { by, ...(reason !== null && { reason }) })
     const { proposal_id, skill_id, version, head, parked_at } = parked
     const span = { ...approvalHead(head, { proposal_id, approval_id }), duration_ms: unit.now - parked_at }
     unit.log({ ...span, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason, traceparent })

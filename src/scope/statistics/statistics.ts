@@ -84,6 +84,11 @@ export class Statistics {
     return valuesOf(this.#bucket(family, bucket))
   }
 
+  /** Sums over all turns, without dry ones. */
+  get turns(): FoldRecord['sums'] {
+    return this.#fold.sums
+  }
+
   /** When the next changed bucket may be replicated. */
   due(): number | null {
     const times = Array.from(this.#open.values(), (open) => dueOf(open)).filter((at) => at !== null)

@@ -35,7 +35,9 @@ export class Audits {
   draw(unit: Unit, { one: { event, seq }, acted, steps }: Decision, log_seq: number): boolean {
     const { agent, settings, memory, jobs, judgements } = this.#parts
     if (!acted || acted.reused || NEVER.has(acted.action.action_type) || agent().trigger === null) return false
-    const { audit_share: share } = settings().learning
+    const { audit_share: share, mode } = settings().learning
+    // A person's version is audited only while the scope learns.
+    if (mode === 'off' && !acted.version.by_proof) return false
     if (!isAudited(event.id, { share, salt: acted.version.hash })) return false
     const { action: own, version: by } = acted
     if (!judgements.isProven(by, { event_type: event.type, own }) || this.#waiting() >= MOST_WAITING) return false

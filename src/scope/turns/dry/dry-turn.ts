@@ -29,6 +29,8 @@ export type DryAnswer = {
   warnings: string[]
   duration_ms: number
   until: number | null
+  /** Parts of the instructions and tools of its model calls. */
+  shown: DryTurn['shown']
 }
 
 /** True if the slow path decided: its acts, or none, can be compared. */
@@ -56,15 +58,17 @@ export class DryTurns {
   log(unit: Unit, { head, turn_id, view }: Asked, answer: DryAnswer, why: 'audit' | 'asked-again'): number {
     const { log, agent } = this.#parts
     const { status, error, result, acts, did, usage, warnings, duration_ms } = answer
-    const shown = log.clean({ result, acts, did, scratch: view.saw.scratch }, head.trace_id) as Pick<
+    const clean = log.clean({ result, acts, did, scratch: view.saw.scratch }, head.trace_id) as Pick<
       DryAnswer,
       'result' | 'acts' | 'did'
     > & {
       scratch: unknown
     }
-    const saw = { ...view.saw, scratch: shown.scratch }
-    const said = { status, error, result: shown.result, acts: shown.acts, did: shown.did, usage, ...(warnings.length > 0 && { warnings }) }
+    const saw = { ...view.saw, scratch: clean.scratch }
+    const said = { status, error, result: clean.result, acts: clean.acts, did: clean.did, usage, ...(warnings.length > 0 && { warnings }) }
     const entry: NewEntry = { ...head, duration_ms, kind: 'dry-turn-ended', why, turn_id, agent: agent().name, ...view, saw, ...said }
+    // A scope whose reflexes take all events has no other turns that show a changed slow path.
+    if (isDecided(answer)) this.#parts.promotions.taught(unit, answer.shown ?? null)
     return unit.log(entry)
   }
 
@@ -72,7 +76,7 @@ export class DryTurns {
     const { agent, settings, now, outage, unit } = this.#parts
     const { trigger } = agent()
     const started = now()
-    const none = { result: null, acts: [], did: [], usage: noUsage(), warnings: [], duration_ms: 0, until: null }
+    const none = { result: null, acts: [], did: [], usage: noUsage(), warnings: [], duration_ms: 0, until: null, shown: null }
     if (!trigger) return { ...none, status: 'unanswerable', error: `agent ${agent().name} has no trigger` }
     const events = await this.#eventsOf(view)
     if (typeof events === 'string') return { ...none, status: 'gone', error: events }
@@ -94,8 +98,8 @@ export class DryTurns {
       const { fault } = ending
       unit((unit) => outage.failed(unit, fault))
     } else if (turn.model.answered && outage.askAt !== null) unit((unit) => outage.answered(unit))
-    const { acts, did, usage, warnings } = turn
-    const answer = { acts, did, usage, warnings, duration_ms: now() - started, until: null, result: ending.result }
+    const { acts, did, usage, warnings, shown } = turn
+    const answer = { acts, did, usage, warnings, shown, duration_ms: now() - started, until: null, result: ending.result }
     if (turn.refused.length > 0)
       return { ...answer, status: 'unanswerable', error: `the trigger used ${[...new Set(turn.refused)].join(', ')}, which may act` }
     const error = ending.error && this.#hidden(ending.error, head)

@@ -1,10 +1,13 @@
+import { generateText } from 'ai'
 import { describe, expect, test } from 'vitest'
 import type { Settings } from '../../../../src/contract/settings/settings.ts'
+import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { certificateOf, certify } from '../../../support/certificates.ts'
 import { type Place, live } from '../../../support/crash-at-write.ts'
 import { call } from '../../../support/http.ts'
 import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
 import { entriesOf, freshScope, inObject, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
+import { skill } from '../../../support/two-step-skill.ts'
 import { ask, behaviours, providers } from '../../../support/test-agents.ts'
 
 type Learning = Partial<Settings['learning']>
@@ -139,7 +142,7 @@ describe('an audit of a proven reflex', () => {
   test('survives a death at each of its writes: it is asked again, and counted once', async () => {
     const scenario = async (place: Place | null) => {
       const { scope, version } = await audited(IGNORES)
-      behaviours.set(scope, async (_, deps) => (await ask(deps, 'hello'), null))
+      behaviours.set(scope, async () => null)
       const life = await live(scope, place)
       await send(stubOf(scope), note(scope, 'a', { id: 'the-event' })).catch(() => {})
       await until(async () => !place || life.buried || (await audits(scope).catch(() => [])).length === 1, 'it died or ended')
@@ -153,7 +156,7 @@ describe('an audit of a proven reflex', () => {
       return life.writes
     }
     const writes = await scenario(null)
-    expect(writes).toBeGreaterThan(2)
+    expect(writes).toBeGreaterThanOrEqual(2)
     for (let at = 1; at <= writes; at += 1) for (const side of ['before', 'after'] as const) await scenario({ at, side })
   })
 })
@@ -192,5 +195,79 @@ describe('what people say', () => {
     expect(await judge(ignored.id)).toMatchObject({ status: 409 })
     expect(await judge('never-sent')).toMatchObject({ status: 404 })
     expect(await judge(event.id, { right: true, reply: 'x' })).toMatchObject({ status: 400 })
+  })
+})
+
+describe('a version that was promoted by proof', () => {
+  test('goes back to shadow mode at an alarm, and acts again once it is proven again', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const version = await write(IGNORES, { state: 'shadow', scope })
+    await stub.configure({ reflexes: [{ id: version.id }], learning: { mode: 'auto', audit_share: 1 } }, 'ops')
+    const needed = agreementsNeeded('inside')
+    behaviours.set(scope, async () => null)
+    await sendAndSettle(stub, ...notes(scope, needed))
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    behaviours.set(scope, async (_, deps) => (deps.reply('I do care now'), null))
+    await sendAndSettle(stub, ...Array.from({ length: 20 }, (_, index) => note(scope, `later ${index}`)))
+    await until(async () => (await entriesOf(stub, 'certificate-changed')).some(({ change }) => change === 'drifted'), 'the alarm')
+    expect(await sendAndSettle(stub, note(scope, 'b'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    behaviours.set(scope, async () => null)
+    // The last comparison disagreed.
+    await sendAndSettle(stub, ...Array.from({ length: 2 * needed }, (_, index) => note(scope, `again ${index}`)))
+    expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    const changes = (await entriesOf(stub, 'certificate-changed')).map(({ change }) => change)
+    expect(changes).toEqual(['issued', 'proven', 'drifted', 'proven'])
+  })
+
+  test('loses its certificate if an audit shows that the instructions of the slow path changed', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const version = await write(IGNORES, { state: 'shadow', scope })
+    await stub.configure({ reflexes: [{ id: version.id }], learning: { mode: 'auto', audit_share: 1 } }, 'ops')
+    let instructions = 'You are kind.'
+    behaviours.set(scope, async (_, deps) => {
+      await generateText({ model: deps.model, instructions, prompt: 'hello', abortSignal: deps.signal })
+      return null
+    })
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('inside')))
+    await sendAndSettle(stub, note(scope, 'a'))
+    await untilAudited(scope, 1)
+    expect((await entriesOf(stub, 'certificate-changed')).map(({ change }) => change)).toEqual(['issued', 'proven'])
+    instructions = 'You are strict: never ignore anybody.'
+    const changed = until(async () => (await entriesOf(stub, 'certificate-changed')).some(({ change }) => change === 'lapsed'), 'it lapsed')
+    for (let index = 0; index < 20; index += 1) await sendAndSettle(stub, note(scope, `later ${index}`))
+    await changed
+    expect(await sendAndSettle(stub, note(scope, 'b'))).toMatchObject([{ outcome: { by: 'turn' } }])
+  })
+
+  test('has a run that it asks for and a person rejects counted against it', async () => {
+    const skill_id = await skill({ policy: { allow_roles: ['agent'], needs_approval_if: ['true'] } })
+    const { scope } = await audited(`return { action_type: 'run_skill', skill_id: ${JSON.stringify(skill_id)}, inputs: { what: 'x' } }`, {
+      risk: 'outside',
+      audit_share: 0,
+    })
+    await stubOf(scope).configure({ goal_labels: ['twice'] }, 'ops')
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    const [asked] = await until(async () => {
+      const found = await entriesOf(stubOf(scope), 'approval-requested')
+      return found.length > 0 && found
+    }, 'a person is asked')
+    await call(`/v1/approvals/${String(asked?.['approval_id'])}/reject`, { json: { reason: 'not on Fridays' } })
+    await until(async () => (await audits(scope)).length > 0, 'it is counted')
+    expect(await audits(scope)).toMatchObject([{ judged_by: 'rejected', by: 'admin', agreed: false, reason: 'not on Fridays' }])
+  })
+
+  test('has what a later call undoes counted against it', async () => {
+    const { scope, version } = await audited(calls('act_global'), { risk: 'outside', audit_share: 0 })
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    behaviours.set(scope, async () => null)
+    expect(await stubOf(scope).callTool({ tool: 'undo_global', input: { text: 'a' }, key: crypto.randomUUID() }, 'ops')).toMatchObject({
+      ok: true,
+    })
+    expect(await audits(scope)).toMatchObject([
+      { judged_by: 'overruled', agreed: false, own: { tool: 'act_global' }, reason: expect.stringContaining('ops called') },
+    ])
+    expect((await certificateOf(scope, version)).strata).toMatchObject([{ audits: { audits: 1, disagreed: 1 } }])
   })
 })
