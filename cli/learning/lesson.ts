@@ -25,7 +25,7 @@ type Teaching = { signal: AbortSignal; onProgress: (progress: Progress) => void 
 const POLL_MS = 100
 const CATCH_UP_MS = 15_000
 
-/** Sends each event, waits for its outcome, and starts runs of learning where the lesson says so. */
+/** Sends each event, waits for its outcome, and starts a run of learning where one is due. */
 export async function teach(api: Api, lesson: Lesson, { signal, onProgress }: Teaching): Promise<Taught> {
   const path = `/v1/scopes/${encodeURIComponent(lesson.scope)}`
   await api.json(path, { method: 'PATCH', body: lesson.settings, signal })
