@@ -72,7 +72,7 @@ export function actsMissing({ acts: listed }: Of<'turn-ended'>, acts: readonly P
   if (listed.some((act) => act.act === 'set_scratch' && act.value === undefined))
     return 'it removed a note, which no action of a reflex does'
   if (listed.some(({ act }) => act === 'other')) return 'it did something that the log does not describe'
-  const count = (kind: EpisodeAct['kind']) => acts.filter(({ act }) => act.kind === kind && act.ok).length
+  const count = (kind: EpisodeAct['kind']) => acts.filter(({ act }) => act.kind === kind && (act.ok || kind === 'skill')).length
   const has = (act: (typeof listed)[number]['act']) => listed.filter((one) => one.act === act).length
   if (has('emit_event') > count('emit')) return 'it sent an event to another scope, whose content is not in this log'
   const is_whole = has('call_tool') <= count('tool') && has('reply') <= count('reply') && has('run_skill') <= count('skill')

@@ -23,6 +23,6 @@ export function ownText({ id: _id, scope: _scope, source: _source, timestamp: _t
   return JSON.stringify(own)
 }
 
-/** The act of a turn that a proposal was, if it acted. Requesting an approval counts. */
+/** The act of a turn that a proposal was: a run, however it ended, or a request for one. */
 export const actsOf = ({ skill_id, inputs }: SkillProposal, { status }: Pick<ProposalResult, 'status'>): Act[] =>
-  status === 'ok' || status === 'needs_approval' ? [skillAct(skill_id, inputs)] : []
+  status === 'refused' || status === 'clarify' ? [] : [skillAct(skill_id, inputs)]

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Action } from '../../../src/contract/action.ts'
 import { type Act, type KeyOf, skillAct } from '../../../src/contract/reflex.ts'
 import { agreement } from '../../../src/reflexes/agreement.ts'
+import { actsOf } from '../../../src/skills/session/owner.ts'
 
 /** `once` carries a key, that of its argument `of`; `free` has none; there is no other tool. */
 const keyOf: KeyOf = (tool, args) => {
@@ -84,4 +85,19 @@ describe('an action and a decision', () => {
     expect(agrees(action, { act: 'other', action_type: action.action_type })).toBeNull()
     expect(agrees(action)).toBeNull()
   })
+})
+
+test.each([
+  ['ok', 1],
+  ['needs_approval', 1],
+  ['partial_failure', 1],
+  ['failed', 1],
+  ['unknown', 1],
+  ['refused', 0],
+  ['clarify', 0],
+] as const)('a proposal that ended as %s is %i acts: a run is one, however it ended', (status, count) => {
+  const acts = actsOf({ skill_id: 'deploy', inputs: { to: 'prod' }, why: '' }, { status })
+  expect(acts).toHaveLength(count)
+  expect(agrees(runs('deploy', { to: 'prod' }), ...acts)).toBe(count === 1)
+  expect(agrees({ action_type: 'ignore', reason: 'nothing to do' }, ...acts)).toBe(count === 0)
 })
