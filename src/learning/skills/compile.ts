@@ -240,10 +240,11 @@ function costRefusal({ occurrences, baseline_usd, delta_cost }: Pattern, parsers
   return share > MINING.cost ? `with ${parsers} parsers it costs ${Math.round(share * 100)} % of what the turns cost` : null
 }
 
-const provenanceOf = ({ occurrences, support, success, delta_cost, delta_p95 }: Pattern): JsonFields => ({
+const provenanceOf = ({ occurrences, after, support, success, delta_cost, delta_p95 }: Pattern): JsonFields => ({
   mined_from_traces: occurrences.slice(-MOST_OCCURRENCES).map(({ trace }) => trace.trace_id),
   support,
   success,
   delta_cost,
   delta_p95,
+  ...(Object.keys(after).length > 0 && { after }),
 })

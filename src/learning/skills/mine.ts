@@ -21,7 +21,7 @@ const LEAST_REPORTED = 0.25
 const CONTAINED = 0.8
 
 /** One occurrence: the turn, what it cost as a whole, and the calls of the pattern. */
-export type Occurrence = { trace: Trace; turn_usd: number; calls: Act[] }
+export type Occurrence = { trace: Trace; turn_usd: number; calls: Act[]; before: string | null }
 export type Pattern = {
   symbols: string[]
   place: Pick<Trace['place'], 'project' | 'toolset' | 'repo'>
@@ -29,6 +29,8 @@ export type Pattern = {
   envs: string[]
   /** In turns that ended well, with calls that did; the first of each turn. */
   occurrences: Occurrence[]
+  /** The calls that came before it in its turns, by tool or `skill:ID`. */
+  after: Record<string, number>
   support: number
   success: number
   baseline_usd: number
@@ -65,12 +67,14 @@ const bySymbols = (one: { symbols: string[] }, other: { symbols: string[] }): nu
   compare(one.symbols.join('\n'), other.symbols.join('\n'))
 const bySize = (one: Pattern, other: Pattern): number => other.occurrences.length - one.occurrences.length || bySymbols(one, other)
 
+const nameOf = ({ act, symbol }: Call): string => (act.kind === 'skill' ? symbol : act.name)
+
 /** How often each call followed another one, in turns that ended well. */
 function transitionsOf(turns: readonly Turn[]): Transition[] {
   const counts = new Map<string, Map<string, number>>()
   for (const { trace, calls } of turns) {
     if (trace.outcome !== 'ok') continue
-    const names = calls.map(({ act, symbol }) => (act.kind === 'skill' ? symbol : act.name))
+    const names = calls.map(nameOf)
     for (const [index, to] of names.entries()) {
       const from = names[index - 1]
       if (from === undefined) continue
@@ -123,7 +127,9 @@ function judge(found: Found, places: readonly Place[], { turns, names, good, lim
     const turn = turns[sequence]
     if (turn?.trace.outcome !== 'ok') return []
     const calls = turn.calls.slice(from, from + symbols.length).map(({ act }) => act)
-    return calls.every(({ ok }) => ok) ? [{ trace: turn.trace, turn_usd: turn.turn_usd, calls, sequence }] : []
+    const previous = turn.calls[from - 1]
+    const before = previous ? nameOf(previous) : null
+    return calls.every(({ ok }) => ok) ? [{ trace: turn.trace, turn_usd: turn.turn_usd, calls, before, sequence }] : []
   })
   const all = well.filter(({ sequence }, index) => sequence !== well[index - 1]?.sequence)
   const occurrences = withoutCrowding(all, trusted)
@@ -174,11 +180,20 @@ function measured(symbols: string[], occurrences: Occurrence[], shares: Pick<Pat
     place: { ...(project !== undefined && { project }), ...(toolset !== undefined && { toolset }), ...(repo !== undefined && { repo }) },
     envs: Array.from(new Set(turns.flatMap(({ place: { env = [] } }) => env))).sort(),
     occurrences,
+    after: precedingCalls(occurrences),
     ...shares,
     baseline_usd,
     delta_cost: change(cost, baseline_usd),
     delta_p95: change(latency, whole),
   }
+}
+
+const MOST_PRECEDING = 16
+
+function precedingCalls(occurrences: readonly Occurrence[]): Record<string, number> {
+  const groups = Map.groupBy(occurrences, ({ before }) => before)
+  const counts = Array.from(groups).flatMap(([name, { length }]) => (name === null ? [] : [[name, length] as const]))
+  return Object.fromEntries(counts.sort(([one, n], [other, m]) => m - n || compare(one, other)).slice(0, MOST_PRECEDING))
 }
 
 const change = (now: number, before: number): number => (before === 0 ? 0 : now / before - 1)

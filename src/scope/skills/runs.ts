@@ -104,6 +104,11 @@ export class SkillRuns {
     return new Set(rows.filter(({ status }) => status === 'ok' || status === 'reused').map(({ skill_id }) => skill_id))
   }
 
+  latest(): string | null {
+    const sql = 'SELECT skill_id FROM skill_runs ORDER BY started_at DESC, run_id DESC LIMIT 1'
+    return this.#parts.database.first<{ skill_id: string }>(sql)?.skill_id ?? null
+  }
+
   /** Counts how often each skill followed the latest one among recent runs. */
   transitions(): ReadonlyMap<string, number> {
     const recent = `(SELECT skill_id, started_at, run_id FROM skill_runs ORDER BY started_at DESC, run_id DESC LIMIT ${RECENT_RUNS})`

@@ -4,6 +4,7 @@ import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Act } from '../../contract/reflex.ts'
 import type { Event } from '../../core/event.ts'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
+import { transitionPrior } from '../../skills/bulletin/transitions.ts'
 import { placeOf } from '../../skills/manifest/compat.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
 import { agentRoles, entityTypesIn } from '../../skills/session/owner.ts'
@@ -119,7 +120,7 @@ export class Skills {
         index: () => shelf.index(),
         find: async (id, version) => session_log.found(await shelf.find(id, version)),
         recentSuccess: () => runs.recentSuccess(),
-        transitions: () => runs.transitions(),
+        transitions: () => transitionPrior(runs.transitions(), { last: runs.latest(), manifests: shelf.shown() }),
         usage: (id) => runs.usage(id),
       },
       runner: (run) => this.#runner(run, { head, append }),

@@ -2,6 +2,7 @@ import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { emptyBlackboard } from '../../skills/plan/blackboard.ts'
 import { buildBulletin, goalOf } from '../../skills/bulletin/bulletin.ts'
+import { transitionPrior } from '../../skills/bulletin/transitions.ts'
 import { type Bulletin } from '../../contract/skill.ts'
 import { neededInputs } from '../../skills/plan/inputs.ts'
 import type { Manifest } from '../../skills/manifest/manifest.ts'
@@ -37,7 +38,8 @@ export class SkillViews {
     await shelf.catchUp({ at_once: true })
     const { goal_labels, goal_postconditions, k_cards: k } = settings()
     const seeded = layers.seed()
-    const goal = goalOf(goal_postconditions, seeded.ok ? seeded.blackboard : emptyBlackboard(), runs.transitions())
+    const prior = transitionPrior(runs.transitions(), { last: runs.latest(), manifests: shelf.shown() })
+    const goal = goalOf(goal_postconditions, seeded.ok ? seeded.blackboard : emptyBlackboard(), prior)
     const recent_success = runs.recentSuccess()
     return buildBulletin({
       index: shelf.index(),

@@ -76,6 +76,8 @@ const provenance = z.strictObject({
   success: rate.optional(),
   delta_cost: z.number().optional(),
   delta_p95: z.number().optional(),
+  /** How often it followed each tool or `skill:ID` in those traces: breaks ties between skills. */
+  after: z.record(reference, z.int().min(1)).optional(),
 })
 
 const labels = z.array(label).max(32).default([])

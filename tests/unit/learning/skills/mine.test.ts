@@ -82,6 +82,13 @@ describe('mining', () => {
     })
   })
 
+  test('counts what came before a sequence, by the tool or the skill', () => {
+    const before = (n: number) => (n % 3 === 0 ? [run('notes.save@1.0.0')] : n % 3 === 1 ? [call('look', { id: `${n}` })] : [])
+    const traces = times(12, (n) => trace(n, [...before(n), call('build', { commit: `${n}` }), call('deploy', { app: `${n}` })]))
+    const found = mine(traces).patterns.find(({ symbols }) => symbols[0]?.startsWith('build'))
+    expect(found?.after).toEqual({ 'skill:notes.save': 4, look: 4 })
+  })
+
   test('sees a call that was repeated after a failure once', () => {
     const retried = (n: number) => trace(n, [call('a'), call('b', {}, { ok: false }), call('b'), call('c')])
     expect(symbolsOf(times(10, retried))).toEqual([['a{}', 'b{}', 'c{}']])

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { rank } from '../../../../src/skills/bulletin/bulletin.ts'
+import { transitionPrior } from '../../../../src/skills/bulletin/transitions.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 
 describe('a tie', () => {
@@ -14,5 +15,21 @@ describe('a tie', () => {
     const prior = new Map([['c', 2]])
     expect(idsOf(rank([b, a, c], { unmet_postconditions: ['x', 'z'], transition_prior: prior }))).toEqual(['c', 'a', 'b'])
     expect(idsOf(rank([c, b, a], { unmet_postconditions: [] }))).toEqual(['a', 'b', 'c'])
+  })
+
+  test('is broken by the traces that a skill was mined from: what came before it was the last skill, or its last tool', () => {
+    const build = skill('build', { 'plan.steps.2.tool': 'push' })
+    const deploy = skill('deploy', { provenance: { after: { 'skill:build': 2, push: 3, other: 9 } } })
+    const skills = [a, build, deploy]
+    const priorAfter = (last: string | null) =>
+      transitionPrior(new Map([['a', 4]]), { last, manifests: skills.map(({ manifest }) => manifest) })
+    expect([...priorAfter('build')]).toEqual([
+      ['a', 4],
+      ['deploy', 5],
+    ])
+    expect([...priorAfter('gone')]).toEqual([['a', 4]])
+    expect([...priorAfter(null)]).toEqual([['a', 4]])
+    const ranked = rank(skills, { unmet_postconditions: [], transition_prior: priorAfter('build') })
+    expect(idsOf(ranked)).toEqual(['deploy', 'a', 'build'])
   })
 })
