@@ -8,14 +8,16 @@ import type { ParseRequest } from '../skills/plan/slots.ts'
 import type { Protocol } from '../skills/model/protocol.ts'
 import type { SkillReport } from '../skills/model/settle-intents.ts'
 import type { Storage } from './storage.ts'
-import type { Redaction } from './tool-log.ts'
-import type { ToolPolicies } from './tool-proxy.ts'
+import type { Redaction } from './tools/tool-log.ts'
+import type { ToolPolicies } from './tools/tool-proxy.ts'
 
 export type ReflexConfig = {
   project: string
   compat?: { env?: readonly string[]; toolset?: string; repo?: string }
   /** A file is for `createReflex` of `reflex/wrap/node`. */
   storage?: 'memory' | Storage
+  /** A deployment whose skills and policy this process follows: docs/control-plane.md. */
+  control_plane?: { url: string; key: string; fetch?: typeof fetch }
   /** Skill cards in the bulletin, up to five. */
   k_cards?: number
   /** The share of what its cues can score that a skill without a `tau` of its own must reach. */

@@ -13,10 +13,11 @@ import type { HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, Ses
 import { SkillSession } from '../skills/session/session.ts'
 import { redactor } from '../traces/redact.ts'
 import { placeIn, type ReflexConfig } from './config.ts'
+import type { FollowedControlPlane } from './control-plane.ts'
 import type { SkillRegistry } from './registry.ts'
 import type { Storage } from './storage.ts'
-import { ToolCaller } from './tool-caller.ts'
-import { callForPlan, whyNotForPlans } from './tool-proxy.ts'
+import { ToolCaller } from './tools/tool-caller.ts'
+import { callForPlan, whyNotForPlans } from './tools/tool-proxy.ts'
 
 export type SessionOptions = {
   blackboard?: Partial<Blackboard>
@@ -29,17 +30,21 @@ export type SessionOptions = {
 /** Characters of the users' messages that the log keeps of a model call. */
 const MOST_SAID = 2000
 
+type HostParts = { storage: Storage; registry: SkillRegistry; control_plane: FollowedControlPlane | null }
+
 /** Where sessions live outside of a scope: it gives them their ports. */
 export class Host {
   readonly #config: ReflexConfig
   readonly #storage: Storage
   readonly #registry: SkillRegistry
+  readonly #control_plane: FollowedControlPlane | null
   readonly #keys = new ScopedLocks()
 
-  constructor(config: ReflexConfig, { storage, registry }: { storage: Storage; registry: SkillRegistry }) {
+  constructor(config: ReflexConfig, { storage, registry, control_plane }: HostParts) {
     this.#config = config
     this.#storage = storage
     this.#registry = registry
+    this.#control_plane = control_plane
   }
 
   now(): number {
@@ -51,6 +56,7 @@ export class Host {
   }
 
   session({ blackboard = {}, tools = {}, model, trace_id = this.newId() }: SessionOptions = {}): SkillSession {
+    this.#control_plane?.touch()
     const seeded = seedBlackboard({ ...this.#config.blackboard, override: blackboard })
     if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)
     const { goal_labels, entity_types, k_cards, tau, policy_mode } = this.#config
@@ -95,10 +101,12 @@ export class Host {
         begin: (record) => runs.begin(record),
         end: async (run_id, { skill_id, status, ended_at }, told) => {
           await runs.end(run_id, { skill_id, status, ended_at })
+          this.#control_plane?.ran(skill_id, status)
           for (const entry of told) this.#log(entry)
         },
       },
       approvals: { park: async (run, told) => this.#park(run, { approvals, told }) },
+      ...this.#control_plane?.port,
       tools: () => Object.keys(tools).filter((name) => whyNotForPlans(name, tools[name]) === null),
       absence: (name) => (Object.hasOwn(tools, name) ? whyNotForPlans(name, tools[name]) : null),
       probes: this.#config.probes ?? {},

@@ -10,11 +10,12 @@ import type { ProposalResult } from '../skills/session/result.ts'
 import type { SkillSession } from '../skills/session/session.ts'
 import { wrapAgent, type AnyAgent } from './agent.ts'
 import { placeIn, type ReflexConfig } from './config.ts'
+import { FollowedControlPlane } from './control-plane.ts'
 import { Host, type SessionOptions } from './host.ts'
 import { SkillRegistry } from './registry.ts'
 import type { LogStore } from './rows.ts'
 import { memoryStorage, type Storage } from './storage.ts'
-import { proxyTools } from './tool-proxy.ts'
+import { proxyTools } from './tools/tool-proxy.ts'
 import { TurnFinder } from './turn-finder.ts'
 
 export type Reflex = {
@@ -29,6 +30,11 @@ export type Reflex = {
   approvals: Approvals
   /** Resumes interrupted runs and starts approved ones. Call it once at startup. */
   resume(options?: SessionOptions): Promise<ProposalResult[]>
+  /**
+   * Takes the skills of the control plane, and reports to it. Turns do this in the background; call
+   * it to have the skills before the first one. False if the control plane does not answer.
+   */
+  sync(): Promise<boolean>
   log: LogStore
   /** Learns from the latest turns in the log. It registers nothing. */
   learnSnapshot(options?: SnapshotOptions): Promise<LearnedSnapshot>
@@ -52,7 +58,8 @@ export function createReflex(config: ReflexConfig): Reflex {
   const storage = storageOf(config)
   const registry = new SkillRegistry(storage.skills, { probes: Object.keys(config.probes ?? {}), place: placeIn(config) })
   for (const skill of config.skills ?? []) registerOrThrow(registry, skill)
-  const host = new Host(config, { storage, registry })
+  const control_plane = config.control_plane ? new FollowedControlPlane(config, config.control_plane, { storage, registry }) : null
+  const host = new Host(config, { storage, registry, control_plane })
   const { roles = [], goal_labels, entity_types, protocol, max_rounds, now, onReport } = config
   const turnFor: TurnFor = (session, model = '') => {
     const onAnswer: ModelTurnOptions['onAnswer'] = (answer) => host.answered(session.trace_id, model, answer)
@@ -76,6 +83,7 @@ export function createReflex(config: ReflexConfig): Reflex {
       for (const run of storage.approvals.approved()) results.push(await runApproved({ storage, host }, run, options))
       return results
     },
+    sync: async () => control_plane?.sync() ?? true,
     log: storage.log,
     async learnSnapshot(options) {
       // Loaded on use: most processes never learn.

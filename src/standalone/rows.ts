@@ -1,6 +1,6 @@
 import type { JsonFields } from '../base/json.ts'
 
-export type Kind = 'skill' | 'run' | 'usage' | 'journal' | 'output' | 'approval'
+export type Kind = 'skill' | 'run' | 'usage' | 'journal' | 'output' | 'approval' | 'control'
 
 export type LogEntry = { seq: number; at: string; kind: string; trace_id: string } & JsonFields
 

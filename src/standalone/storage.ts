@@ -43,9 +43,13 @@ export type Storage = {
   runs: RunStore
   outputs: OutputStore
   approvals: ApprovalStore
+  /** Verdicts and the position of the control plane, and unsent numbers for it. */
+  control: ControlStore
   log: LogStore
   close(): void
 }
+
+export type ControlStore = { get<Value>(key: string): Value | undefined; put(key: string, value: unknown): void }
 
 type Usage = { skill_id: string; last_run_at: number; succeeded: boolean | null }
 type Approval = { run: ApprovedRun; approved: boolean }
@@ -64,6 +68,7 @@ export function storageOver(rows: Rows, log: LogStore, close: () => void = () =>
       put: async (key, output) => rows.put('output', key, output),
     },
     approvals: approvalsOver(rows),
+    control: { get: (key) => rows.get('control', key), put: (key, value) => rows.put('control', key, value) },
     log,
     close,
   }

@@ -1,7 +1,5 @@
-import { hashJson } from '../../base/json.ts'
 import type { FeedItem } from '../../contract/control-plane/skill-feed.ts'
-import { anything, checkManifest } from '../../skills/check.ts'
-import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
+import { manifestOf } from '../../skills/feed-item.ts'
 import { heldVersions } from '../../store/artifacts/control-plane.ts'
 import type { ControlPlane } from '../../tools/control-plane/client.ts'
 import { registerSkill, skills } from '../kinds.ts'
@@ -85,21 +83,6 @@ async function withdraw({ db, now }: Parts, { id, version }: { id: string; versi
   if (found?.owner_id !== CONTROL_PLANE || found.state === 'deprecated') return null
   await skills.setState(db, { id, version, state: 'deprecated', reason: 'withdrawn by the control plane', now })
   return null
-}
-
-type Read = { ok: true; manifest: Manifest } | { ok: false; problem: string }
-
-/** The manifest of an item, which anything may have changed on its way. */
-export async function manifestOf({ id, version, hash, manifest: json }: FeedItem): Promise<Read> {
-  const refused = (problem: string): Read => ({ ok: false, problem })
-  if ((await hashJson(json)) !== hash) return refused('the hash is not that of the manifest')
-  const parsed = parseManifest(json)
-  if (!parsed.ok) return refused(`the manifest is not valid: ${parsed.errors.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
-  const { manifest } = parsed
-  if (manifest.id !== id || manifest.version !== version) return refused('the manifest has another id or version')
-  const checked = checkManifest(manifest, anything(manifest))
-  if (checked.ok) return { ok: true, manifest }
-  return refused(`the manifest is not valid: ${checked.errors.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
 }
 
 const nameOf = ({ id, version }: { id: string; version: string }): string => `${id}@${version}`

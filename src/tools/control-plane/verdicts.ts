@@ -16,6 +16,9 @@ const KEPT_MS = 7 * 86_400_000
 const PAUSE_MS = 30_000
 const MOST = 200
 const MOST_REASON = 500
+const NO_ENVIRONMENT = 'no environment is set (env), by which the control plane decides'
+
+type Asked = Pick<PolicyQuestion, 'skill_id' | 'version' | 'roles'>
 
 type Kept = PolicyVerdict & { asked_at: number }
 /** `error`: why the control plane does not answer; null while it does. */
@@ -45,9 +48,10 @@ export class Verdicts {
     this.#parts = parts
   }
 
-  async of(asked: PolicyQuestion): Promise<ControlPlaneVerdict> {
+  async of(asked: Asked, { env, project }: { env: readonly string[]; project: string | null }): Promise<ControlPlaneVerdict> {
+    if (env.length === 0) return { verdict: 'deny', reason: NO_ENVIRONMENT, asked_at: null, cached: false }
     const roles = asked.roles.filter(({ length }) => length > 0 && length <= LONGEST_ROLE)
-    const question = { ...asked, roles: roles.toSorted().slice(0, MOST_ROLES) }
+    const question = { ...asked, project, env: [...env], roles: roles.toSorted().slice(0, MOST_ROLES) }
     const key = await hashJson(question)
     const asking = this.#asking.get(key) ?? this.#find(key, question).finally(() => this.#asking.delete(key))
     this.#asking.set(key, asking)

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkUrl } from '../../../src/tools/guarded-fetch.ts'
 import type { HttpToolDefinition, HttpToolOptions } from '../../../src/tools/http-request.ts'
-import { httpTool, httpTools } from '../../../src/standalone/http-tools.ts'
+import { httpTool, httpTools } from '../../../src/standalone/tools/http-tools.ts'
 import { CutOff } from '../../../src/standalone/index.ts'
 import { saveNoteWith, world } from './fixtures.ts'
 

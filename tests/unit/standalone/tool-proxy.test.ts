@@ -4,8 +4,8 @@ import { circle } from '../../support/circular-value.ts'
 import { z } from 'zod'
 import { CutOff } from '../../../src/standalone/index.ts'
 import { memoryStorage } from '../../../src/standalone/storage.ts'
-import { ToolCaller, type ToolPolicy } from '../../../src/standalone/tool-caller.ts'
-import { callForPlan, proxyTools, type ReflexToolOptions } from '../../../src/standalone/tool-proxy.ts'
+import { ToolCaller, type ToolPolicy } from '../../../src/standalone/tools/tool-caller.ts'
+import { callForPlan, proxyTools, type ReflexToolOptions } from '../../../src/standalone/tools/tool-proxy.ts'
 import { world } from './fixtures.ts'
 
 type Execute = (input: { to: string; card?: string }, options: ReflexToolOptions) => unknown

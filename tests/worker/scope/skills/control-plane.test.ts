@@ -179,7 +179,7 @@ describe('the policy of a control plane', () => {
 
   test('refuses a scope without an environment', async () => {
     const { scope, id } = await controlled(null)
-    expect(await propose(scope, id)).toMatchObject({ status: 'refused', reason: expect.stringContaining('no setting env') })
+    expect(await propose(scope, id)).toMatchObject({ status: 'refused', reason: expect.stringContaining('no environment is set') })
     expect(network.asked()).toEqual([])
   })
 

@@ -1,8 +1,8 @@
 import { tool, type Tool } from 'ai'
 import { z } from 'zod'
-import type { JsonFields } from '../base/json.ts'
-import { sendHttp, type HttpToolDefinition, type HttpToolOptions } from '../tools/http-request.ts'
-import { slotsIn, textSlots } from '../tools/slot-text.ts'
+import type { JsonFields } from '../../base/json.ts'
+import { sendHttp, type HttpToolDefinition, type HttpToolOptions } from '../../tools/http-request.ts'
+import { slotsIn, textSlots } from '../../tools/slot-text.ts'
 import type { ReflexToolOptions } from './tool-proxy.ts'
 
 /** The tools by name. Throws if a definition has a slot in its host. */

@@ -1,6 +1,6 @@
-import { byteLength, fitsBytes } from '../base/byte-length.ts'
-import { hashJson, jsonText, mapJson, type Json } from '../base/json.ts'
-import { normalName, redactor } from '../traces/redact.ts'
+import { byteLength, fitsBytes } from '../../base/byte-length.ts'
+import { hashJson, jsonText, mapJson, type Json } from '../../base/json.ts'
+import { normalName, redactor } from '../../traces/redact.ts'
 
 export type Redaction = {
   /** Fields, at any depth, that are logged as hashes. Names ignore case, `_` and `-`. */

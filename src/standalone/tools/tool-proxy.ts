@@ -1,7 +1,7 @@
 import { asSchema, type ToolExecutionOptions, type ToolSet } from 'ai'
-import type { Json } from '../base/json.ts'
+import type { Json } from '../../base/json.ts'
 import type { ToolCaller, ToolPolicy, Used } from './tool-caller.ts'
-import { markWrapped, refuseWrapped } from '../skills/model/wrapped.ts'
+import { markWrapped, refuseWrapped } from '../../skills/model/wrapped.ts'
 
 /** The options of a tool, with its idempotency key. */
 export type ReflexToolOptions = ToolExecutionOptions<unknown> & { idempotence_key?: string | null }

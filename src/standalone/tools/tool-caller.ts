@@ -1,10 +1,10 @@
-import { ScopedLocks } from '../core/scoped-locks.ts'
-import { messageOf } from '../base/error-text.ts'
-import { jsonText, type Json, type JsonFields } from '../base/json.ts'
-import { costIn } from '../skills/runner/call-step.ts'
-import { pause, withinTime, type Within } from '../base/deadline.ts'
-import type { OutputStore } from './storage.ts'
-import { isRetryable } from '../base/faults.ts'
+import { ScopedLocks } from '../../core/scoped-locks.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { jsonText, type Json, type JsonFields } from '../../base/json.ts'
+import { costIn } from '../../skills/runner/call-step.ts'
+import { pause, withinTime, type Within } from '../../base/deadline.ts'
+import type { OutputStore } from '../storage.ts'
+import { isRetryable } from '../../base/faults.ts'
 import { ToolLogValues, type Redaction } from './tool-log.ts'
 
 export type ToolPolicy = {
