@@ -151,6 +151,10 @@ function proofOf(certificate: Certificate, { risk, n, k }: Pick<Stratum, 'risk' 
   return { verdict: 'open', needed: Math.max(proof.needed, lacking) }
 }
 
+/** The verdict on a stratum, from its counts alone. */
+export const verdictOf = (certificate: Certificate, stratum: Pick<Stratum, 'risk' | 'n' | 'k'>): Proof['verdict'] =>
+  proofOf(certificate, stratum).verdict
+
 /** All strata go back to shadow mode: the counts came from other events than those of now. */
 function afterShape(before: Certificate, { unseen }: Extract<Observation, { kind: 'shape' }>): ReturnType<typeof proceed> {
   const { baseline, ...window } = before.shapes

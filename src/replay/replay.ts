@@ -3,7 +3,7 @@ import type { Usage } from '../contract/log-entry.ts'
 import { replayChains } from './chain.ts'
 import { replayAsked, replayMiddle } from './decisions.ts'
 import { replayActions } from './lane.ts'
-import { reportUnseen } from './sweep.ts'
+import { replayProofs, reportUnseen } from './sweep.ts'
 import { asRecorded, type Around } from './given.ts'
 import { replayTurns } from './turn.ts'
 import type { Recording } from './recording.ts'
@@ -34,6 +34,7 @@ export async function decideAgain(around: Around): Promise<{ recorded: ReplaySid
   const spared = replayAsked(around, chains)
   const saved = await replayTurns(around, sessions)
   await sessions.replayRest()
+  replayProofs(around)
   if (around.given.departures === null) reportUnseen(around)
   const recorded = recordedSide(around.source)
   const effects = recorded.effects - saved.effects

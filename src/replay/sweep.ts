@@ -1,3 +1,5 @@
+import { certificate } from '../contract/reports/certificate.ts'
+import { verdictOf } from '../proof/certificate.ts'
 import type { EntryKind, LogEntry } from '../contract/log-entry.ts'
 import type { Around } from './given.ts'
 import { isProbe } from './recorded-effects.ts'
@@ -37,6 +39,18 @@ const REASONS: Partial<Record<EntryKind, string>> = {
   'reflex-moved': 'the metrics of the reflex in this scope are not in the recording',
   'reflex-overruled': 'the earlier actions of the reflex are not in the recording',
   'timer-skipped': 'the schedule of the timer is not in the recording',
+}
+
+/** Tests each proof again, by the counts of its certificate. */
+export function replayProofs({ source, comparison }: Around): void {
+  for (const entry of source.entriesOf('certificate-changed')) {
+    const { change, event_type, risk } = entry
+    if (change !== 'proven' && change !== 'refuted') continue
+    const parsed = certificate.safeParse(entry.certificate)
+    const stratum = parsed.data?.strata.find((one) => one.event_type === event_type && one.risk === risk)
+    if (parsed.success && stratum) comparison.compare(entry, 'trial', { recorded: change, replayed: verdictOf(parsed.data, stratum) })
+    else comparison.cannot(entry, 'trial', 'the counts of the certificate are not in the recording')
+  }
 }
 
 /** Reports each decision that no part of the replay has compared: none counts as equal unseen. */
