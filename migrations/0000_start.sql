@@ -105,10 +105,13 @@ CREATE TABLE `scopes` (
 	`updated_at` integer NOT NULL,
 	`parked` integer DEFAULT 0 NOT NULL,
 	`spans_exported` integer DEFAULT 0 NOT NULL,
-	`spans_dropped` integer DEFAULT 0 NOT NULL
+	`spans_dropped` integer DEFAULT 0 NOT NULL,
+	`learns` integer DEFAULT 0 NOT NULL,
+	`learned_at` integer DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
 CREATE INDEX `scopes_wake` ON `scopes` (`wake_at`);--> statement-breakpoint
+CREATE INDEX `scopes_learned` ON `scopes` (`learned_at`) WHERE learns = 1;--> statement-breakpoint
 CREATE TABLE `statistics` (
 	`family` text NOT NULL,
 	`bucket` text NOT NULL,

@@ -53,6 +53,8 @@ export interface Env {
   REFLEX_STACK_MAPPER?: string
   /** Days that D1 keeps ended events and the like, parsed by `events/retention.ts`. */
   REFLEX_RETENTION_DAYS?: string
+  /** Hours between scheduled runs of learning in a scope; 24 by default. */
+  REFLEX_LEARN_EVERY_HOURS?: string
   /** Another deployment whose skills and policy this one follows; docs/control-plane.md. */
   REFLEX_CONTROL_PLANE_URL?: string
   REFLEX_CONTROL_PLANE_KEY?: string

@@ -6,6 +6,7 @@ import { crowdedOwners, evictSkills, MANY_VERSIONS } from '../store/statistics/e
 import { overdueScopes, setWake } from '../store/scopes.ts'
 import { grouped, pack } from './pack.ts'
 import { LATE_MS, send } from './enqueue.ts'
+import { learnAgain } from './learning.ts'
 import { logError, warn } from '../base/warn.ts'
 import { sumEnded } from '../store/statistics/sums.ts'
 import { storeOf } from '../store/store.ts'
@@ -40,6 +41,7 @@ export async function sweep(
   const expired = await step('expiring approvals', () => expireApprovals(storeOf(env), now))
   await step('summing statistics', () => sumEnded(storeOf(env), now, BUCKETS_AT_ONCE))
   if (Math.floor(now / MINUTE_MS) % 60 === 0) await step('evicting skills', () => evict(env, now))
+  await step('starting to learn', () => learnAgain(env, now))
   const { events, approvals } = await forgetOld(env, { now, step, retention })
   return { sent_again, poked, expired, forgotten: events, approvals_forgotten: approvals }
 }

@@ -32,6 +32,8 @@ export type ScopeReport = {
   parked: number
   spans_exported: number
   spans_dropped: number
+  /** 1 if it learns by itself. */
+  learns?: 0 | 1
 }
 
 /** Writes events' states and the scope's row. Stale reports change nothing. */
@@ -53,8 +55,9 @@ export async function replicateEvents(
   const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
   if (!isWritten) {
-    const { agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped } = scope
-    statements.push(db.prepare(UPSERT_SCOPE).bind(scope.scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped))
+    const { agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns = 0 } = scope
+    const row = [scope.scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns]
+    statements.push(db.prepare(UPSERT_SCOPE).bind(...row))
   }
   await db.batch(statements)
 }
@@ -84,7 +87,8 @@ const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_
 const DELETE_DEAD_LETTERS = `DELETE FROM dead_letters WHERE scope = ?1 AND (event_id IN (SELECT value FROM json_each(?2))
   OR (SELECT status FROM events WHERE id = event_id AND scope = ?1) <> 'dead_lettered')`
 
-const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-  ON CONFLICT (scope) DO UPDATE SET agent = ?2, open = ?3, wake_at = ?4, updated_at = ?5, parked = ?6, spans_exported = ?7, spans_dropped = ?8
+const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+  ON CONFLICT (scope) DO UPDATE SET agent = ?2, open = ?3, wake_at = ?4, updated_at = ?5, parked = ?6, spans_exported = ?7, spans_dropped = ?8,
+    learns = ?9
   WHERE ?5 >= updated_at`

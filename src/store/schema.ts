@@ -93,8 +93,16 @@ export const scopes = sqliteTable(
     /** Spans that the scope's collector took, and those that it rejected or did not get in time. */
     spans_exported: integer().notNull().default(0),
     spans_dropped: integer().notNull().default(0),
+    /** 1 if its setting learning.mode is not off; `learned_at`: the last scheduled start, in ms. */
+    learns: integer().notNull().default(0),
+    learned_at: integer().notNull().default(0),
   },
-  (table) => [index('scopes_wake').on(table.wake_at)],
+  (table) => [
+    index('scopes_wake').on(table.wake_at),
+    index('scopes_learned')
+      .on(table.learned_at)
+      .where(sql`learns = 1`),
+  ],
 )
 
 export const keys = sqliteTable('keys', {

@@ -30,6 +30,17 @@ export async function overdueScopes(db: D1Database, before: number): Promise<str
   return rows.map(({ scope }) => scope)
 }
 
+/** Scopes that learn by themselves and were not started since `before`; notes the start at `now`. */
+export async function startLearning(
+  db: D1Database,
+  { before, now, limit }: { before: number; now: number; limit: number },
+): Promise<string[]> {
+  const sql = `UPDATE scopes SET learned_at = ?2 WHERE scope IN
+    (SELECT scope FROM scopes WHERE learns = 1 AND learned_at < ?1 ORDER BY learned_at LIMIT ?3) RETURNING scope`
+  const { results } = await db.prepare(sql).bind(before, now, limit).all<{ scope: string }>()
+  return results.map(({ scope }) => scope)
+}
+
 /** Deletes idle scopes without a report since `before`; their next event lists them again. */
 export async function forgetScopes(db: D1Database, before: number, limit: number): Promise<number> {
   const sql = `DELETE FROM scopes WHERE scope IN

@@ -46,7 +46,9 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
       await this.ctx.storage.setAlarm(Date.now())
       return { run_id: run.run_id, status: run.status, already_running: true }
     }
-    const begun = newRun(request, settings.learning, Date.now())
+    const fresh = newRun(request, settings.learning, Date.now())
+    const is_off = fresh.quiet && settings.learning.mode === 'off'
+    const begun = is_off ? ended(fresh, 'done', 'The setting learning.mode is off.', Date.now()) : fresh
     this.#store.unit(() => this.#store.write(begun))
     await this.ctx.storage.setAlarm(Date.now())
     await this.#report().catch((error: unknown) => warn({ message: 'failed to report a learning run; will retry', error }))
@@ -109,6 +111,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     const { run, revision, unreported } = this.#store
     this.#reported_at = Date.now()
     if (!run || !unreported) return
+    if (run.quiet) return this.#store.reported(revision)
     const {
       trusted_sources: _trusted,
       drifted: _drifted,
@@ -118,6 +121,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
       asks: _asks,
       settled: _settled,
       changed: _changed,
+      quiet: _quiet,
       ...told
     } = run
     await writeRun(storeOf(this.env), told, revision)
@@ -151,5 +155,6 @@ function newRun({ scope, window, kinds = [...learnKinds], ...of }: LearnStart, s
     asks: [],
     settled: 0,
     changed: 0,
+    quiet: started_by === 'schedule',
   }
 }

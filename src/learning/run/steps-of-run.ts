@@ -60,8 +60,10 @@ export class RunSteps {
     this.#reading = null
     const { value, done } = await reading.batches.next()
     store.unit(() => {
-      if (done === true) store.write({ ...run, progress: { phase: 'learn', done: 0, of: null } })
-      else this.#received(run, value)
+      if (done !== true) return this.#received(run, value)
+      const { decisions, next } = store.policy
+      if (run.quiet && decisions < next) return store.write(ended(run, 'done', 'There are too few new decisions.', Date.now()))
+      store.write({ ...run, quiet: false, progress: { phase: 'learn', done: 0, of: null } })
     })
     if (done !== true) this.#reading = reading
   }

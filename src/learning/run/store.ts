@@ -15,6 +15,8 @@ export type Run = StoredRun & {
   begun: number
   /** Consecutive failures of its current step. */
   failures: number
+  /** True until a scheduled run finds that it is due: D1 does not list it. */
+  quiet: boolean
   /** Events to ask about again; how many were, and how many of these have another decision now. */
   asks: Ask[]
   settled: number

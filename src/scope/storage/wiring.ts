@@ -77,7 +77,10 @@ export function composeGround(host: Host) {
   const target = otlpTargetOf(env)
   const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch: outbound, now })
   const trace_marks = new TraceMarksOf(database, target?.ratio ?? 1)
-  const report = () => ({ scope, agent: agent().name, open: inbox.open, parked: guard.count, ...spanCounts(spans) })
+  const report = () => {
+    const learns = settings().learning.mode === 'off' ? (0 as const) : (1 as const)
+    return { scope, agent: agent().name, open: inbox.open, parked: guard.count, learns, ...spanCounts(spans) }
+  }
   const replica = new EventReplica({ database, log, db, now, scope: report, wake: () => alarm.next(), guard })
   const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
   const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })

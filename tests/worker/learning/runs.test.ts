@@ -1,7 +1,9 @@
+import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
+import { learnAgain } from '../../../src/events/learning.ts'
 import { call, keyFor, problem, scopePath } from '../../support/http.ts'
 import { act, batches, decided, ended, histories, history, learn, learnerOf, runOf } from '../../support/learning.ts'
-import { evict, freshScope, runAlarm, stubOf, until } from '../../support/scopes.ts'
+import { evict, freshScope, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 
 describe('a run of learning', () => {
   test('registers what it learned in shadow mode, in the chain, with its evidence', async () => {
@@ -90,6 +92,30 @@ describe('a run of learning', () => {
     const run = await ended(scope, (await learn(scope)).body.run_id)
     expect(run.candidates.map(({ decision }: { decision: string }) => decision)).toEqual(['nothing'])
     expect(run.rejected).toEqual([{ what: expect.stringContaining('drop_tables'), reason: expect.stringContaining('drop_tables') }])
+  })
+
+  test('starts by itself where the scope may learn and has decided enough', async () => {
+    const [scope, idle] = [freshScope(), freshScope()]
+    histories.set(scope, (after) => batches(decided(400), after))
+    histories.set(idle, (after) => batches(decided(30), after))
+    for (const one of [scope, idle]) {
+      await stubOf(one).configure({ learning: { mode: 'auto' } }, 'ops')
+      await sendAndSettle(stubOf(one), note(one, 'noise'))
+    }
+    const learns = () => env.DB.prepare('SELECT count(*) AS n FROM scopes WHERE learns = 1').first<number>('n')
+    await until(async () => (await learns()) === 2, 'D1 has the scopes')
+    const now = Date.now()
+    expect(await learnAgain(env, now)).toBe(2)
+    expect(await learnAgain(env, now)).toBe(0)
+    const listed = async (of: string) => (await call(`/v1/learn/runs?scope=${encodeURIComponent(of)}`)).body.items
+    const [run] = await until(async () => {
+      await runAlarm(learnerOf(scope))
+      const items = await listed(scope)
+      return items[0]?.status === 'done' ? items : null
+    }, 'the run has ended')
+    expect(run).toMatchObject({ started_by: 'schedule', by: 'schedule', found: 2 })
+    await runAlarm(learnerOf(idle))
+    expect(await listed(idle)).toEqual([])
   })
 
   test('is for keys that cover its scope', async () => {
