@@ -43,6 +43,10 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     const { settings } = await this.env.SCOPE.getByName(request.scope).state()
     const { run } = this.#store
     if (run?.status === 'running') {
+      if (run.quiet && request.started_by !== 'schedule') {
+        this.#store.unit(() => this.#store.write({ ...run, quiet: false }))
+        await this.#report()
+      }
       await this.ctx.storage.setAlarm(Date.now())
       return { run_id: run.run_id, status: run.status, already_running: true }
     }

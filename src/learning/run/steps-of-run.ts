@@ -60,9 +60,11 @@ export class RunSteps {
     this.#reading = null
     const { value, done } = await reading.batches.next()
     store.unit(() => {
-      if (done !== true) return this.#received(run, value)
+      // A request may have joined a scheduled run in the meantime.
+      const { quiet } = store.run ?? run
+      if (done !== true) return this.#received({ ...run, quiet }, value)
       const { decisions, next } = store.policy
-      if (run.quiet && decisions < next) return store.write(ended(run, 'done', 'There are too few new decisions.', Date.now()))
+      if (quiet && decisions < next) return store.write(ended(run, 'done', 'There are too few new decisions.', Date.now()))
       store.write({ ...run, quiet: false, progress: { phase: 'learn', done: 0, of: null } })
     })
     if (done !== true) this.#reading = reading
