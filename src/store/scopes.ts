@@ -30,7 +30,7 @@ export async function overdueScopes(db: D1Database, before: number): Promise<str
   return rows.map(({ scope }) => scope)
 }
 
-/** Scopes that learn by themselves and were not started since `before`; notes the start at `now`. */
+/** Scopes that learn by themselves and were started before `before`; notes a start at `now`. */
 export async function startLearning(
   db: D1Database,
   { before, now, limit }: { before: number; now: number; limit: number },

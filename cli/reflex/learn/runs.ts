@@ -67,7 +67,8 @@ async function snapshot({ api, print, signal }: Session, scope: string, { window
   const started = await api().json<z.infer<typeof startedRun>>(route(['learn']), { method: 'POST', body, signal })
   if (!wait) {
     const state = started.already_running ? 'was running already' : 'has begun'
-    return void print.result(started, () => [`The run ${written(started.run_id)} ${state}.`])
+    print.result(started, () => [`The run ${written(started.run_id)} ${state}.`])
+    return
   }
   for (;;) {
     const run = await api().json<Run>(route(['learn', 'runs', started.run_id]), { signal })
@@ -108,7 +109,10 @@ type Show = { evidence?: string; limit: number }
 async function show({ api, print, signal }: Session, id: string, of: string | undefined, { evidence, limit }: Show): Promise<Outcome> {
   const run = await api().json<Run>(route(['learn', 'runs', id]), { signal })
   const candidate = of === undefined ? undefined : run.candidates.find((one) => one.id === of)
-  if (of === undefined && evidence === undefined) return void print.result(run, (paint) => runLines(run, paint))
+  if (of === undefined && evidence === undefined) {
+    print.result(run, (paint) => runLines(run, paint))
+    return
+  }
   if (!candidate) {
     print.result({ candidates: run.candidates.map((one) => one.id) }, () => [
       of === undefined ? 'Name a candidate:' : `The run has no candidate ${written(of)}. It has:`,
@@ -118,11 +122,12 @@ async function show({ api, print, signal }: Session, id: string, of: string | un
   }
   if (evidence === undefined) {
     const text = candidate.code ?? JSON.stringify(candidate.manifest, null, 2)
-    return void print.result(candidate, (paint) => [...candidateLines(candidate, paint), '', ...text.split('\n').map(written)])
+    print.result(candidate, (paint) => [...candidateLines(candidate, paint), '', ...text.split('\n').map(written)])
+    return
   }
   const query = { candidate: candidate.id, part: evidence }
   const found = await pages<Place>(api(), { parts: ['learn', 'runs', id, 'evidence'], query, limit, most: 1000, signal })
-  return void print.page(found, places, 'None.')
+  print.page(found, places, 'None.')
 }
 
 const percent = (part: number, of: number): string => (of === 0 ? '–' : `${((part / of) * 100).toFixed(1)} %`)

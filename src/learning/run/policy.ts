@@ -114,8 +114,9 @@ export function actsOfAction(action: Action): EpisodeAct[] {
     case 'set_scratch':
     case 'invoke_artifact':
     case 'write_artifact':
-      return []
+      break
   }
+  return []
 }
 
 export const same = (one: readonly EpisodeAct[], other: readonly EpisodeAct[]): boolean => keyOf(one) === keyOf(other)
