@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { expect, test } from 'vitest'
-import { call, scopePath } from '../../support/http.ts'
+import { call } from '../../support/http.ts'
 import { freshScope, note, runAlarm, sendAndSettle, stubOf, textOf, until } from '../../support/scopes.ts'
 import { ask, behaviours } from '../../support/test-agents.ts'
 
@@ -39,6 +39,20 @@ test('what a model repeats becomes reflexes, which are proved, take over, and ar
   const by = await serve(scope, 240, 480)
   expect(by.slice(0, 30)).toEqual(Array.from({ length: 30 }, () => 'turn'))
   expect(by.slice(-30)).toEqual(Array.from({ length: 30 }, () => 'reflex'))
-  const { body } = await call(`${scopePath(scope)}/log?limit=1000`)
-  expect(body).toBeDefined()
+  // The model changes its mind: audits notice it, and the scope learns from what it decides now.
+  behaviours.set(scope, async (context, deps) => {
+    const text = textOf(context.events.at(-1) as never)
+    await ask(deps, text)
+    return text.startsWith('disk full') ? deps.call('act_once', { text: `page ${text.slice(-8)}` }) : null
+  })
+  await stubOf(scope).configure({ learning: { audit_share: 1 } }, 'ops')
+  await serve(scope, 720, 60)
+  const drift = await until(async () => {
+    const { items } = (await call(`/v1/learn/runs?scope=${encodeURIComponent(scope)}`)).body
+    return items.find(({ started_by }: { started_by: string }) => started_by === 'drift')
+  }, 'a drift starts a run')
+  expect(drift).toMatchObject({ by: 'audits' })
+  const { entries } = await stubOf(scope).readLog(0, 1000, undefined, { kind: 'certificate-changed' })
+  const changes = entries.map((text) => (JSON.parse(text) as { change: string }).change)
+  expect(changes).toEqual(expect.arrayContaining(['issued', 'proven', 'drifted']))
 }, 120_000)
