@@ -73,7 +73,7 @@ function composeLoop(parts: Live) {
   const events = new ScopeEventStore({ ...parts, loop, pull })
   const waits = (tool: string, key: string) => actions.waits(tool, key)
   turns.handle((turn) => turnDeps({ ...parts, store: events, waits }, turn))
-  return { loop, pull, events }
+  return { loop, pull, events, asking: decisions }
 }
 type Looped = Live & ReturnType<typeof composeLoop>
 

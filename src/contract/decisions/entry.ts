@@ -36,4 +36,6 @@ export type DecisionMade = {
   error: string | null
   /** Null if a request asked for the decision. */
   middle: Middle | null
+  /** A reflex had answered, and its answer was audited. */
+  audit?: true
 }

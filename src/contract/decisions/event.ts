@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { eventType, type Event } from '../../core/event.ts'
 import { questions, state } from './wire.ts'
 
-const DECISION_ASKED = 'decision.asked'
+export const DECISION_ASKED = 'decision.asked'
 
 /**
  * Typed questions that the scope answers: by a reflex, else by the decision model. The event never

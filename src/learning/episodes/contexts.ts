@@ -1,4 +1,5 @@
 import { iso } from '../../base/time.ts'
+import { DECISION_ASKED } from '../../contract/decisions/event.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
 import { shownOf } from '../../reflexes/context/fitted.ts'
@@ -96,7 +97,7 @@ export class Contexts implements ContextsOf {
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- no other entry perceives an event
     switch (entry.kind) {
       case 'event-accepted':
-        if (entry.joined !== false || claimed) this.#perceive(id, Date.parse(entry.at), { claimed })
+        if (entry.joined !== false || claimed || entry.event_type === DECISION_ASKED) this.#perceive(id, Date.parse(entry.at), { claimed })
         break
       case 'event-joined':
         this.#perceive(id, Date.parse(entry.at), { claimed: false })

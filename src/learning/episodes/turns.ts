@@ -1,4 +1,5 @@
-import { isJsonFields, type JsonFields } from '../../base/json.ts'
+import { isJsonFields, jsonValue, type JsonFields } from '../../base/json.ts'
+import { replyOf } from '../../agent/decisions/answers.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import {
   actsMissing,
@@ -66,6 +67,8 @@ export class Turns {
       case 'event-accepted':
         this.#sent(entry)
         break
+      case 'decision-made':
+        return asked(entry)
       case 'model-called':
         if (entry.turn_id !== null) this.#turns.get(entry.turn_id)?.models.add(entry.model)
         break
@@ -219,6 +222,27 @@ export class Turns {
       return
     }
   }
+}
+
+/** The answer to a request for a decision, as the reply that a reflex would give. */
+function asked(entry: Of<'decision-made'>): Decided[] {
+  const { event_ids, answers, middle, audit, model, usage, duration_ms, seq } = entry
+  if (middle || audit || !answers) return []
+  const content = replyOf(answers)
+  const open = opened({ by: 'pull', agent: '', basis: undefined, ids: event_ids, places: [] })
+  open.acts.push({ seq, act: replyAct(content) })
+  open.models.add(model)
+  const { model_calls, input_tokens, output_tokens, cost_usd } = usage
+  const is_sure = Object.values(fieldsOf(jsonValue(content))).every((value) => value !== null)
+  return [
+    {
+      ...decided(open, entry),
+      usage: { model_calls, tokens: input_tokens + output_tokens, cost_usd: cost_usd ?? 0, duration_ms: duration_ms ?? 0 },
+      outcome: 'ok',
+      whole: true,
+      unusable: is_sure ? null : 'the decision model was not sure of an answer',
+    },
+  ]
 }
 
 const NOTHING: Decided['usage'] = { model_calls: 0, tokens: 0, cost_usd: 0, duration_ms: 0 }

@@ -70,7 +70,7 @@ export class Teachers {
     const { identity } = this.#known ?? {}
     return {
       by: settings.consumer === 'pull' ? 'pull' : 'model',
-      agent_version: version === undefined ? name : `${name}@${version}`,
+      agent_version: [version === undefined ? name : `${name}@${version}`, env.REFLEX_DECISION_MODEL ?? []].flat().join(' beside '),
       model: identity ? modelName(env) : 'none',
       prompt_hash: set !== null && this.#known?.set !== set ? set : (identity?.prompt_hash ?? ''),
       tools_hash: identity?.tools_hash ?? '',

@@ -1,11 +1,14 @@
 import { modelQuestions, modelState, replyOf, wireAnswers } from '../../../agent/decisions/answers.ts'
 import { isAsked, type DecisionAsked } from '../../../contract/decisions/event.ts'
+import type { Usage } from '../../../contract/log-entry.ts'
+import type { Decision } from '../../../contract/reflex.ts'
 import { askDecision, type DecisionCall } from '../../../models/decisions/ask.ts'
 import { decisionModelName, fullName, resolveDecisionModel } from '../../../models/decisions/resolve.ts'
 import type { Stored } from '../../inbox/event-row.ts'
 import type { Job } from '../../jobs.ts'
 import type { Unit } from '../../storage/unit.ts'
 import { MOST_DEATHS } from '../../upkeep/guard.ts'
+import { noUsage } from '../turn.ts'
 import { Middle, type MiddleParts } from './middle.ts'
 import { recordDecision } from './record.ts'
 
@@ -15,6 +18,13 @@ const TIMEOUT_MS = 20_000
 const FIRST_RETRY_MS = 250
 
 type Asking = { seq: number }
+type Again = { waits: boolean; decided: Decision | null; usage: Usage }
+
+/** In the form in which a reflex decides the same. */
+const decisionOf = ({ result }: DecisionCall & { ok: true }): Decision => ({
+  by: 'turn',
+  acts: [{ act: 'reply', content: replyOf(wireAnswers(result)) }],
+})
 
 /**
  * Asks the decision model about events that no reflex answered. A call is a job: `decide` is pure,
@@ -65,13 +75,33 @@ export class Decisions {
     this.#parts.guard.done({ kind: 'action', id: key })
   }
 
-  async #ask(job: Job<Asking>, event: DecisionAsked): Promise<{ again_ms: number } | void> {
-    const { budget, env, hide, now, settings } = this.#parts
-    const allowed = budget.allow()
-    if (!allowed.ok) return this.#fail(job, event, allowed.detail)
+  /** What the model would have answered where a reflex did. `waits`: it cannot be asked now. */
+  async again(seq: number): Promise<Again> {
+    const { event } = this.#storedOf({ payload: { seq } })
+    if (!this.#parts.budget.allow().ok) return { waits: true, decided: null, usage: noUsage() }
+    if (!isAsked(event)) return { waits: false, decided: null, usage: noUsage() }
+    const call = await this.#call(event)
+    const { input_tokens, output_tokens, cost_usd } = call
+    this.#parts.unit((unit) => recordDecision(unit, { event, call, middle: null, audit: true }, this.#parts))
+    return {
+      waits: !call.ok && call.fault?.fault === 'unavailable',
+      decided: call.ok ? decisionOf(call) : null,
+      usage: { input_tokens, output_tokens, cost_usd, model_calls: 1 },
+    }
+  }
+
+  #call(event: DecisionAsked): Promise<DecisionCall> {
+    const { env, hide, now } = this.#parts
     const name = fullName(decisionModelName(env), event.model)
     const asked = { state: modelState(event.state), questions: modelQuestions(event.questions) }
-    const call = await askDecision(() => resolveDecisionModel(name, env), asked, { name, timeout_ms: TIMEOUT_MS, now, hide })
+    return askDecision(() => resolveDecisionModel(name, env), asked, { name, timeout_ms: TIMEOUT_MS, now, hide })
+  }
+
+  async #ask(job: Job<Asking>, event: DecisionAsked): Promise<{ again_ms: number } | void> {
+    const { budget, settings } = this.#parts
+    const allowed = budget.allow()
+    if (!allowed.ok) return this.#fail(job, event, allowed.detail)
+    const call = await this.#call(event)
     if (call.ok) return this.#answer(job, event, call)
     const again = call.fault?.fault === 'unavailable' && job.attempts < Math.min(settings().retry.max_attempts, MOST_DEATHS)
     if (!again) return this.#fail(job, event, call.error, call)
@@ -79,7 +109,7 @@ export class Decisions {
     return { again_ms: Math.min(call.fault?.retry_after_ms ?? 0, TIMEOUT_MS) || FIRST_RETRY_MS * 2 ** job.attempts }
   }
 
-  #storedOf({ payload: { seq } }: Job<Asking>): Stored {
+  #storedOf({ payload: { seq } }: Pick<Job<Asking>, 'payload'>): Stored {
     const row = this.#parts.database.first<{ payload: string; attempts: number }>('SELECT payload, attempts FROM events WHERE seq = ?', seq)
     const { payload: text, attempts } = row ?? { payload: '{}', attempts: 0 }
     return { seq, event: JSON.parse(text) as Stored['event'], attempts, text }
@@ -89,12 +119,11 @@ export class Decisions {
   #answer(job: Job<Asking>, event: DecisionAsked, call: DecisionCall & { ok: true }): void {
     const { unit, proving, settlement } = this.#parts
     const { seq } = job.payload
-    const reply = replyOf(wireAnswers(call.result))
     unit((ending) => {
       const log_seq = recordDecision(ending, { event, call, middle: null }, this.#parts)
       this.#done(ending, job)
       const { scope, id, meta } = event
-      proving.decided(ending, [{ seq, scope, id, trace_id: meta.trace_id }], { by: 'turn', acts: [{ act: 'reply', content: reply }] })
+      proving.decided(ending, [{ seq, scope, id, trace_id: meta.trace_id }], decisionOf(call))
       settlement.end(ending, [seq], { status: 'completed', outcome: { by: 'decision', log_seq } })
     })
   }

@@ -7,10 +7,10 @@ import type { Lanes } from '../../effects/wiring.ts'
 import { childHead, headOf } from '../../log/spans.ts'
 import type { Unit } from '../../storage/unit.ts'
 
-type Made = { event: Event; call: DecisionCall; middle: DecisionMade['middle'] }
+type Made = { event: Event; call: DecisionCall } & Pick<DecisionMade, 'middle' | 'audit'>
 
 /** Logs and meters a call, which was paid for even if it failed. Returns the entry's `seq`. */
-export function recordDecision(unit: Unit, { event, call, middle }: Made, { budget }: Pick<Lanes, 'budget'>): number {
+export function recordDecision(unit: Unit, { event, call, ...made }: Made, { budget }: Pick<Lanes, 'budget'>): number {
   const { input_tokens, output_tokens, cost_usd, duration_ms, model } = call
   const usage: Usage = { input_tokens, output_tokens, cost_usd, model_calls: 1 }
   budget.spend(unit, input_tokens + output_tokens)
@@ -18,5 +18,5 @@ export function recordDecision(unit: Unit, { event, call, middle }: Made, { budg
   const said = call.ok
     ? { status: 'ok' as const, answered_by: call.result.response.modelId, answers: wireAnswers(call.result), error: null }
     : { status: 'failed' as const, answered_by: null, answers: null, error: call.error }
-  return unit.log({ ...childHead(headOf(event)), duration_ms, kind: 'decision-made', model, ...said, usage, middle })
+  return unit.log({ ...childHead(headOf(event)), duration_ms, kind: 'decision-made', model, ...said, usage, ...made })
 }

@@ -1,13 +1,18 @@
+import { DECISION_ASKED } from '../../../contract/decisions/event.ts'
 import type { Decision } from '../../../contract/reflex.ts'
 import type { Drift } from '../../../contract/reports/learning/learner-api.ts'
 import type { Job } from '../../jobs.ts'
 import { childHead } from '../../log/spans.ts'
 import { MOST_DEATHS } from '../../upkeep/guard.ts'
 import type { Lanes } from '../../effects/wiring.ts'
+import type { Decisions } from '../decisions/decisions.ts'
 import type { Audit } from './audits.ts'
 import { type DryAnswer, type DryTurns, isDecided } from './dry-turn.ts'
 
-type Parts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'judgements' | 'env' | 'scope'> & { dry_turns: DryTurns }
+type Parts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'judgements' | 'env' | 'scope'> & {
+  dry_turns: DryTurns
+  decisions: Decisions
+}
 
 /** Longest wait for the model or its budget: an older decision is not worth the question. */
 const MOST_WAIT_MS = 86_400_000
@@ -53,6 +58,7 @@ async function audit({ key, payload }: Job<Audit>, parts: Parts): Promise<{ agai
   const version = programs.find({ id: reflex_id, version: number })
   // Without a proof there is nothing to audit, such as after an alarm.
   if (!version || !judgements.isProven(version, payload)) return unit((ending) => void jobs.done(ending, 'audit', key))
+  if (payload.event_type === DECISION_ASKED) return auditAsked({ key, payload, version }, parts)
   const asked = { turn_id: key, head, view }
   const answer = await dry_turns.ask(asked)
   const waits = answer.status === 'waiting' || answer.status === 'refused'
@@ -65,6 +71,23 @@ async function audit({ key, payload }: Job<Audit>, parts: Parts): Promise<{ agai
     dry_turns.log(ending, asked, answer, 'audit')
     const decided: Decision | null = isDecided(answer) ? { by: 'turn', acts: answer.acts } : null
     judgements.audited(ending, version, { ...payload, head: childHead(head), decided, usage: answer.usage })
+  })
+  return undefined
+}
+
+type Auditing = { key: string; payload: Audit; version: NonNullable<ReturnType<Parts['programs']['find']>> }
+
+/** A request for a decision is audited by the decision model, which would have answered it. */
+async function auditAsked({ key, payload, version }: Auditing, parts: Parts): Promise<{ again_ms: number } | void> {
+  const { jobs, unit, now, judgements, decisions } = parts
+  const answer = await decisions.again(payload.seq)
+  if (answer.waits && now() - payload.view.decided_at < MOST_WAIT_MS) {
+    unit((waiting) => jobs.progressed(waiting, 'audit', key))
+    return { again_ms: AGAIN_MS.unknown }
+  }
+  unit((ending) => {
+    jobs.done(ending, 'audit', key)
+    judgements.audited(ending, version, { ...payload, head: childHead(payload.head), decided: answer.decided, usage: answer.usage })
   })
   return undefined
 }

@@ -1,5 +1,6 @@
 import { v7 as uuidv7 } from 'uuid'
 import type { Action } from '../../../contract/action.ts'
+import { isAsked } from '../../../contract/decisions/event.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
 import type { DryView } from '../../../contract/reports/audit.ts'
 import { isAudited } from '../../../proof/draw.ts'
@@ -34,7 +35,8 @@ export class Audits {
   /** True if the decision is audited. */
   draw(unit: Unit, { one: { event, seq }, acted, steps }: Decision, log_seq: number): boolean {
     const { agent, settings, memory, jobs, judgements } = this.#parts
-    if (!acted || acted.reused || NEVER.has(acted.action.action_type) || agent().trigger === null) return false
+    if (!acted || acted.reused || NEVER.has(acted.action.action_type)) return false
+    if (agent().trigger === null && !isAsked(event)) return false
     const { audit_share: share, mode } = settings().learning
     // A person's version is audited only while the scope learns.
     if (mode === 'off' && !acted.version.by_proof) return false

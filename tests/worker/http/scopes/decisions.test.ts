@@ -1,7 +1,8 @@
+import { readEpisodes, scopeSource } from '../../../../src/learning/episodes/read.ts'
 import { afterEach, describe, expect, test } from 'vitest'
 import { call, keyFor, problem, scopePath, type Answer } from '../../../support/http.ts'
 import { outside, type OutsideRequest } from '../../../support/mock-fetch.ts'
-import { createVersion } from '../../../support/reflexes.ts'
+import { byAgent, createVersion } from '../../../support/reflexes.ts'
 import { DECIDED, HOST } from '../../../support/scope-with-remote-tools.ts'
 import { crash, entriesOf, freshScope, stubOf, until } from '../../../support/scopes.ts'
 
@@ -172,6 +173,26 @@ describe('POST /v1/scopes/{scope}/decisions', () => {
   })
 })
 
+test('the answers of a scope are read as episodes, those of which the model was sure', async () => {
+  const scope = freshScope(DECIDED)
+  const unsure = { answers: { team: { ...yes.answers.team, probabilities: { billing: 0.6, support: 0.4 } } } }
+  model(
+    () => answered(yes),
+    () => answered(unsure),
+  )
+  for (const state of ['one', 'two']) await decide(scope, { ...request, state, model: 'jev' })
+  const { episodes, skipped } = await readEpisodes(scopeSource(stubOf(scope)))
+  expect(episodes).toMatchObject([
+    {
+      teacher: { by: 'pull', model: 'system-one/jev' },
+      saw: { event: { type: 'decision.asked', state: 'one' } },
+      acts: [{ kind: 'reply', input: { content: '{"team":"billing"}' } }],
+      usage: { model_calls: 1 },
+    },
+  ])
+  expect(skipped).toEqual([{ reason: 'the decision model was not sure of an answer', count: 1 }])
+})
+
 describe('a reflex', () => {
   const replying = (reply: string) => `function reflex({ event }) {
     return event.type === 'decision.asked' && event.state.includes('refund') ? { action_type: 'reply', content: '${reply}' } : null
@@ -221,6 +242,25 @@ describe('a reflex', () => {
       replayed: { usage: { model_calls: 0 } },
     })
   })
+
+  test('of the agent is promoted by proof, answers, and audits by the model find that it is wrong by now', async () => {
+    const scope = freshScope(DECIDED)
+    const { id } = await createVersion({ code: replying('{"team":"billing"}'), state: 'shadow', ...byAgent(scope) })
+    await stubOf(scope).configure({ reflexes: [{ id }], learning: { mode: 'auto', audit_share: 1 } }, 'a test')
+    let choice = 'billing'
+    const answer = () => ({ team: { type: 'choice', choice, probabilities: { billing: 0.03, support: 0.03, [choice]: 0.97 } } })
+    model(() => answered({ answers: answer() }))
+    const by = async (state: string) => (await decide(scope, { ...request, state, model: 'jev' })).body.reflex.by
+    let count = 0
+    for (; count < 150 && (await by(`refund ${count}`)) === 'model'; count += 1);
+    expect(await by('refund, once more')).toBe('reflex')
+    expect(count).toBeGreaterThan(60)
+    choice = 'support'
+    const drifted = async () => (await entriesOf(stubOf(scope), 'certificate-changed')).some(({ change }) => change === 'drifted')
+    for (let audits = 0; audits < 60 && !(await drifted()); audits += 1) await by(`refund again ${audits}`)
+    await until(drifted, 'the audits found the drift')
+    expect(await by('refund, at last')).toBe('model')
+  }, 60_000)
 
   test('in shadow mode is compared with the answer of the model, if the model is sure', async () => {
     const { scope } = await withReflex('{"team":"billing"}', 'shadow')
