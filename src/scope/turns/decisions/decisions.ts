@@ -75,7 +75,7 @@ export class Decisions {
     this.#parts.guard.done({ kind: 'action', id: key })
   }
 
-  /** What the model would have answered where a reflex did. `waits`: it cannot be asked now. */
+  /** Asks about an event that a reflex answered. `waits`: the model cannot be asked now. */
   async again(seq: number): Promise<Again> {
     const { event } = this.#storedOf({ payload: { seq } })
     if (!this.#parts.budget.allow().ok) return { waits: true, decided: null, usage: noUsage() }
