@@ -1,4 +1,5 @@
-import { isJsonFields, type Json, type JsonFields } from '../../base/json.ts'
+import { replyOf } from '../../agent/decisions/answers.ts'
+import { isJsonFields, jsonValue, type Json, type JsonFields } from '../../base/json.ts'
 import { skillAct } from '../../contract/reflex.ts'
 import type { EntryKind, LogEntry } from '../../contract/log-entry.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
@@ -63,6 +64,34 @@ export function skillRun(end: SkillEntry, inputs: unknown): EpisodeAct {
     cost_usd: numberOf(end['cost_usd']),
     duration_ms: (end as { duration_ms?: number | null }).duration_ms ?? 0,
   }
+}
+
+/** The answer to a request for a decision, as the reply that a reflex would give. */
+export function asked(entry: Of<'decision-made'>): Decided[] {
+  const { event_ids: ids, answers, middle, audit, model, usage, duration_ms, seq, trace_id, at } = entry
+  if (middle || audit || !answers) return []
+  const content = replyOf(answers)
+  const { model_calls, input_tokens, output_tokens, cost_usd } = usage
+  const is_sure = Object.values(fieldsOf(jsonValue(content))).every((value) => value !== null)
+  return [
+    {
+      by: 'pull',
+      agent: '',
+      basis: undefined,
+      ids,
+      places: [],
+      trace_id,
+      at: Date.parse(at),
+      log_seq: seq,
+      models: [model],
+      approvals: [],
+      acts: [{ seq, act: replyAct(content) }],
+      usage: { model_calls, tokens: input_tokens + output_tokens, cost_usd: cost_usd ?? 0, duration_ms: duration_ms ?? 0 },
+      outcome: 'ok',
+      whole: true,
+      unusable: is_sure ? null : 'the decision model was not sure of an answer',
+    },
+  ]
 }
 
 export const NOT_KEPT = 'the entries of its acts are not kept'

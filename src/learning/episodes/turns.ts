@@ -1,8 +1,8 @@
-import { isJsonFields, jsonValue, type JsonFields } from '../../base/json.ts'
-import { replyOf } from '../../agent/decisions/answers.ts'
+import { isJsonFields, type JsonFields } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import {
   actsMissing,
+  asked,
   fieldsOf,
   DONE,
   inputsOf,
@@ -193,8 +193,6 @@ export class Turns {
         break
       case 'approval-requested':
         this.#asked(entry)
-        break
-      default:
     }
   }
 
@@ -222,27 +220,6 @@ export class Turns {
       return
     }
   }
-}
-
-/** The answer to a request for a decision, as the reply that a reflex would give. */
-function asked(entry: Of<'decision-made'>): Decided[] {
-  const { event_ids, answers, middle, audit, model, usage, duration_ms, seq } = entry
-  if (middle || audit || !answers) return []
-  const content = replyOf(answers)
-  const open = opened({ by: 'pull', agent: '', basis: undefined, ids: event_ids, places: [] })
-  open.acts.push({ seq, act: replyAct(content) })
-  open.models.add(model)
-  const { model_calls, input_tokens, output_tokens, cost_usd } = usage
-  const is_sure = Object.values(fieldsOf(jsonValue(content))).every((value) => value !== null)
-  return [
-    {
-      ...decided(open, entry),
-      usage: { model_calls, tokens: input_tokens + output_tokens, cost_usd: cost_usd ?? 0, duration_ms: duration_ms ?? 0 },
-      outcome: 'ok',
-      whole: true,
-      unusable: is_sure ? null : 'the decision model was not sure of an answer',
-    },
-  ]
 }
 
 const NOTHING: Decided['usage'] = { model_calls: 0, tokens: 0, cost_usd: 0, duration_ms: 0 }
