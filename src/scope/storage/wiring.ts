@@ -53,7 +53,18 @@ export type Host = {
 }
 export type Ground = ReturnType<typeof composeGround>
 
-const spanCounts = (spans: SpanExport | null) => ({ spans_exported: spans?.state.exported ?? 0, spans_dropped: spans?.state.dropped ?? 0 })
+type Reported = { scope: string; settings: Settings; agent: Agent; inbox: Inbox; guard: Guard; spans: SpanExport | null }
+
+/** The scope's row in D1. */
+const reportOf = ({ scope, settings, agent, inbox, guard, spans }: Reported) => ({
+  scope,
+  agent: agent.name,
+  open: inbox.open,
+  parked: guard.count,
+  learns: settings.learning.mode === 'off' ? (0 as const) : (1 as const),
+  spans_exported: spans?.state.exported ?? 0,
+  spans_dropped: spans?.state.dropped ?? 0,
+})
 
 /** Wires what every other part uses: the unit of work, and the state that it writes. */
 export function composeGround(host: Host) {
@@ -77,11 +88,8 @@ export function composeGround(host: Host) {
   const target = otlpTargetOf(env)
   const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch: outbound, now })
   const trace_marks = new TraceMarksOf(database, target?.ratio ?? 1)
-  const report = () => {
-    const learns = settings().learning.mode === 'off' ? (0 as const) : (1 as const)
-    return { scope, agent: agent().name, open: inbox.open, parked: guard.count, learns, ...spanCounts(spans) }
-  }
-  const replica = new EventReplica({ database, log, db, now, scope: report, wake: () => alarm.next(), guard })
+  const reported = () => reportOf({ scope, settings: settings(), agent: agent(), inbox, guard, spans })
+  const replica = new EventReplica({ database, log, db, now, scope: reported, wake: () => alarm.next(), guard })
   const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
   const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })
   outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
