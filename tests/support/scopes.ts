@@ -36,8 +36,13 @@ export async function sendAndSettle(stub: Stub, ...events: Event[]): Promise<Eve
 }
 
 export async function logOf(stub: Stub): Promise<LogEntry[]> {
-  const { entries } = await stub.readLog(0, 10_000)
-  return entries.map((text) => JSON.parse(text) as LogEntry)
+  const found: LogEntry[] = []
+  // A page is also limited in bytes.
+  for (;;) {
+    const { entries } = await stub.readLog(found.at(-1)?.seq ?? 0, 10_000)
+    if (entries.length === 0) return found
+    found.push(...entries.map((text) => JSON.parse(text) as LogEntry))
+  }
 }
 
 export async function entriesOf<Kind extends LogEntry['kind']>(stub: Stub, kind: Kind): Promise<Extract<LogEntry, { kind: Kind }>[]> {
