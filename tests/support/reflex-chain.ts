@@ -7,18 +7,18 @@ import { byAgent, createVersion, freshId } from './reflexes.ts'
 import { freshScope, note, stubOf } from './scopes.ts'
 import { effects } from './test-agents.ts'
 
-type Written = { id?: string; state?: ReflexState; scope?: string; scopes?: string[]; now?: number }
+type Written = { id?: string; state?: ReflexState; scope?: string; scopes?: string[]; run?: string; now?: number }
 
 /**
  * `body` is the inside of `function reflex(context)`. Its author is the agent of `scope`, if given,
- * or an operator.
+ * or an operator. `run`: the run of learning that wrote it.
  */
 export async function write(
   body: string,
-  { id = freshId(), state = 'active', scope, scopes = ['*'], now = Date.now() }: Written = {},
+  { id = freshId(), state = 'active', scope, scopes = ['*'], run, now = Date.now() }: Written = {},
 ): Promise<ReflexVersion> {
   const code = `function reflex(context) {\n${body}\n}\n`
-  const owner = scope === undefined ? { owner: 'ops', owner_id: 'key-of-ops', scopes } : byAgent(scope)
+  const owner = scope === undefined ? { owner: 'ops', owner_id: 'key-of-ops', scopes } : byAgent(scope, run)
   return createVersion({ id, code, hash: await sha256(code), state, now, ...owner })
 }
 

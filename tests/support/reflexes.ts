@@ -47,10 +47,10 @@ export async function createVersion(fields: Partial<NewReflex> = {}): Promise<Re
   return created.version
 }
 
-/** As the agent of a scope writes them. */
-export const byAgent = (scope: string): Partial<NewReflex> => ({
+/** As the agent of a scope writes them, or a run of learning. */
+export const byAgent = (scope: string, run?: string): Partial<NewReflex> => ({
   owner: `scope:${scope}`,
   owner_id: `scope:${scope}`,
   scopes: [scope],
-  provenance: { by: 'test-agent', scope, template: null, origin: null },
+  provenance: { by: 'test-agent', scope, template: null, origin: null, ...(run !== undefined && { run }) },
 })

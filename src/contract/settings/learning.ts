@@ -4,7 +4,7 @@ const fields = {
   mode: z
     .enum(['off', 'propose', 'shadow', 'auto'])
     .describe(
-      '`off`: nothing is learned. `shadow`: what is learned is compared with decisions and never acts. `propose`: it acts once it is proven and a person has approved it. ' +
+      '`off`: no run of learning starts by itself, and what a requested run learned never acts. `shadow`: what is learned is compared with decisions and never acts. `propose`: it acts once it is proven and a person has approved it. ' +
         '`auto`: it acts once it is proven; a person is asked where an action can be neither undone nor repeated.',
     ),
   min_agreement: z

@@ -1,5 +1,6 @@
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Certificate, CertificateChange, Risk, Teacher } from '../../contract/reports/certificate.ts'
+import type { ReflexVersion } from '../../contract/reflex.ts'
 import { allow, type Change, obstacle, type Observation, openCertificate, proceed, reject, teacherChange } from '../../proof/certificate.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
@@ -135,13 +136,21 @@ export class Certificates {
     this.#log(unit, version, { change: 'asked', ...where, approval_id, reason: `a person must allow its action on ${where.event_type}` })
   }
 
-  /** The reason why a version may not act by proof, or null: it may. */
-  obstacle(version: Name, { at, ...where }: Where & { at: number }): string | null {
+  /** The reason why the settings stop a version from acting by proof, or null. */
+  heldBack({ provenance }: Pick<ReflexVersion, 'provenance'>): string | null {
     const { mode } = this.#parts.settings().learning
-    if (mode === 'shadow') return 'the setting learning.mode is shadow'
+    const stops = mode === 'shadow' || (mode === 'off' && provenance.run !== undefined)
+    return stops ? `the setting learning.mode is ${mode}` : null
+  }
+
+  /** The reason why a version may not act by proof, or null: it may. */
+  obstacle(version: ReflexVersion, { at, ...where }: Where & { at: number }): string | null {
+    const held_back = this.heldBack(version)
+    if (held_back !== null) return held_back
     const known = this.of(version)
     if (!known) return 'it was never compared with a decision in this scope'
-    return obstacle(known, { ...where, at, teacher: this.#parts.teacher(), asks: mode === 'propose' })
+    const asks = this.#parts.settings().learning.mode === 'propose'
+    return obstacle(known, { ...where, at, teacher: this.#parts.teacher(), asks })
   }
 
   get #known(): Map<string, Certificate> {

@@ -51,7 +51,7 @@ export class Promotions {
    * proven actions that one must allow. A person's version waits for its owner.
    */
   judge(unit: Unit, judged: ReflexVersion): void {
-    const { programs, records, certificates, settings } = this.#parts
+    const { programs, records, certificates } = this.#parts
     // An earlier comparison of the same decision may have changed its state.
     const version = programs.find(judged) ?? judged
     const certificate = certificates.of(version)
@@ -65,7 +65,7 @@ export class Promotions {
     // A reason ends the trial: further agreement does not promote this version.
     if (waits && isRefuted(certificate))
       return this.move(unit, version, { to: 'shadow', reason: `${shown}: too few to activate it`, by_proof: false })
-    if (settings().learning.mode === 'shadow' || tooManyFailedRuns(metrics) !== null) return
+    if (certificates.heldBack(version) !== null || tooManyFailedRuns(metrics) !== null) return
     const proven = certificate.strata.filter(({ state }) => state === 'proven')
     const may_act = proven.filter((stratum) => certificates.obstacle(version, { ...stratum, at: unit.now }) === null)
     for (const stratum of proven) if (!may_act.includes(stratum)) this.#askFor(unit, version, stratum)

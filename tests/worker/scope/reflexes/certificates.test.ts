@@ -26,10 +26,10 @@ function teach(scope: string, system: () => string = () => '') {
 }
 
 /** A scope whose agent wrote a reflex that greets, which was compared `count` times. */
-async function learned(count: number, learning: SettingsPatch['learning'] = {}, system?: () => string) {
+async function learned(count: number, learning: SettingsPatch['learning'] = {}, system?: () => string, run?: string) {
   const scope = freshScope()
   const stub = stubOf(scope)
-  const { id } = await write(GREET, { state: 'shadow', scope })
+  const { id } = await write(GREET, { state: 'shadow', scope, ...(run !== undefined && { run }) })
   await stub.configure({ reflexes: [{ id }], learning }, 'ops')
   teach(scope, system)
   if (count > 0) await sendAndSettle(stub, ...notes(scope, count))
@@ -196,6 +196,18 @@ describe('the setting learning.mode', () => {
     expect(await movesOf(stub)).toEqual(['shadow active'])
     await stub.configure({ learning: { mode: 'shadow' } }, 'ops')
     expect(await sendAndSettle(stub, note(scope, 'b'))).toMatchObject([{ outcome: { by: 'turn' } }])
+  })
+
+  test('off: what a run of learning wrote is proven and never acts, nor does one that acted before', async () => {
+    const { scope, stub } = await learned(NEEDED, {}, undefined, 'run-1')
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note'])
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    expect(await movesOf(stub)).toEqual([])
+    await stub.configure({ learning: { mode: 'auto' } }, 'ops')
+    await sendAndSettle(stub, note(scope, 'b'))
+    expect(await movesOf(stub)).toEqual(['shadow active'])
+    await stub.configure({ learning: { mode: 'off' } }, 'ops')
+    expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { by: 'turn' } }])
   })
 
   /** The approval that the scope asked for, once D1 has it. */
