@@ -4,7 +4,7 @@ import type { Delivery } from '../core/event-store.ts'
 import type { Decider } from './approval.ts'
 import type { EventOutcome, EventReceipt, EventRecord } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
-import type { Adoption, LearnedVersion } from './reports/learning/learner-api.ts'
+import type { Adoption, LearnedVersion, SkillAdoption } from './reports/learning/learner-api.ts'
 import type { CallKeys, ToolCall } from './reflex.ts'
 import type { Feedback, Judged } from './reports/audit.ts'
 import type { Certificate } from './reports/certificate.ts'
@@ -166,6 +166,10 @@ export interface ScopeApi {
   reflexesChanged(ids: string[]): Promise<void>
   /** Registers a learned reflex in shadow mode, in this scope's chain. Idempotent. */
   adopt(learned: LearnedVersion): Promise<Adoption>
+  /** Returns SkillGrounds as JSON. */
+  skillGrounds(): Promise<string>
+  /** Registers a mined skill, JSON of LearnedSkill, as a candidate. Idempotent. */
+  adoptSkill(learned: string): Promise<SkillAdoption>
   /** Recordings as JSON, oldest first. `next` is the `after` of the next page. */
   recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
   /** The identity of each tool call, as for the scope's effects. */

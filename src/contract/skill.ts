@@ -19,6 +19,7 @@ export type SkillSharing = (typeof skillSharing)[number]
 const provenance = z.object({
   by: text.describe("A key's name, or the agent of `scope`."),
   scope: text.nullable(),
+  run: text.optional().describe('The run of learning that mined it.'),
   forced: z
     .object({ by: text, reason: text, at: z.number().describe('In ms.') })
     .optional()

@@ -4,6 +4,7 @@ import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
 import type { Feedback } from '../contract/reports/audit.ts'
+import type { LearnedSkill } from '../contract/reports/learning/learner-api.ts'
 import type * as api from '../contract/scope-api.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
 import type { Collaborators } from './wiring.ts'
@@ -15,6 +16,7 @@ import { reopen } from './inbox/reopen.ts'
 import { rangeOf, recordingOf } from './log/trace-recording.ts'
 import { contextAt, contextOf, metricsOf, stateOf } from './context/state.ts'
 import { judge } from './learning/feedback.ts'
+import { adoptSkill, skillGrounds } from './learning/skill-adoption.ts'
 import { askAgain } from './turns/dry/ask-again.ts'
 
 /**
@@ -92,6 +94,14 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
 
   async adopt(learned: api.LearnedVersion) {
     return this.#parts.adopting.adopt(learned)
+  }
+
+  async skillGrounds() {
+    return JSON.stringify(await skillGrounds(this.#parts))
+  }
+
+  async adoptSkill(learned: string) {
+    return adoptSkill(this.#parts, JSON.parse(learned) as LearnedSkill)
   }
 
   async recordings(request: { since: number; after: number; limit: number }) {

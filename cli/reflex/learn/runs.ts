@@ -15,12 +15,14 @@ import { written, type Column } from '../table.ts'
 import { limitOption, wholeNumber } from '../values.ts'
 
 type Run = z.infer<typeof learnRun>
+type Candidate = Run['candidates'][number]
 type Listed = z.infer<typeof listedRun>
 type Place = z.infer<typeof evidencePlace>
 
 const SNAPSHOT_HELP = `
-A run reads what the scope has decided since the last one. What it finds is registered in shadow
-mode: it acts once later decisions have proven it, as the setting learning.mode allows.
+A run reads what the scope has decided since the last one. A reflex that it finds is registered in
+shadow mode: it acts once later decisions have proven it, as the setting learning.mode allows. A
+skill that passes its tests is registered as a candidate: "reflex skill activate" lets it act.
 
 Example:
   reflex learn snapshot ssh/web-1 --trust host:web-1`
@@ -146,15 +148,38 @@ function runLines(run: Run, paint: Paint): string[] {
   ]
 }
 
-function candidateLines({ id, version, state, decision, evidence, examples }: Run['candidates'][number], paint: Paint): string[] {
-  const { train, held_out, saves } = evidence
+function candidateLines(candidate: Candidate, paint: Paint): string[] {
+  const { id, version, state, decision, examples } = candidate
   const colour = state === 'active' ? 'green' : 'yellow'
   return [
     `${written(id)}@${written(version)}  ${paint(colour, written(state))}`,
     `  ${written(decision)}`,
-    `  learned from ${train.n} of ${counted(train.of, 'decision')}, ${counted(train.exceptions, 'exception')}`,
-    `  agreed with ${held_out.agreed} of ${held_out.covered} newer decisions (${percent(held_out.agreed, held_out.covered)}, at least ${percent(held_out.wilson_low, 1)}), of ${held_out.n} such`,
-    `  these took ${counted(saves.model_calls, 'model call')}, ${saves.tokens} tokens, $${saves.cost_usd.toFixed(4)}, ${(saves.latency_ms / 1000).toFixed(1)} s`,
+    ...evidenceLines(candidate),
     ...examples.map(({ trace_id, event_id }) => paint('dim', `  for example trace ${written(trace_id)}, event ${written(event_id)}`)),
   ]
 }
+
+function evidenceLines({ evidence, mined }: Candidate): string[] {
+  if (mined) return minedLines(mined)
+  if (!evidence) return []
+  const { train, held_out, saves } = evidence
+  return [
+    `  learned from ${train.n} of ${counted(train.of, 'decision')}, ${counted(train.exceptions, 'exception')}`,
+    `  agreed with ${held_out.agreed} of ${held_out.covered} newer decisions (${percent(held_out.agreed, held_out.covered)}, at least ${percent(held_out.wilson_low, 1)}), of ${held_out.n} such`,
+    `  these took ${counted(saves.model_calls, 'model call')}, ${saves.tokens} tokens, $${saves.cost_usd.toFixed(4)}, ${(saves.latency_ms / 1000).toFixed(1)} s`,
+  ]
+}
+
+const changed = (share: number): string => `${share > 0 ? '+' : ''}${percent(share, 1)}`
+
+const minedLines = ({
+  turns,
+  support,
+  success,
+  delta_cost,
+  delta_p95,
+  tests: { unit, fuzz },
+}: NonNullable<Candidate['mined']>): string[] => [
+  `  in ${counted(turns, 'turn')} (${percent(support, 1)}), ${percent(success, 1)} ended well; cost ${changed(delta_cost)}, latency ${changed(delta_p95)}`,
+  `  tests: ${unit.passed} of ${unit.n} cases, ${fuzz.passed} of ${fuzz.n} mutations`,
+]

@@ -29,7 +29,7 @@ const route = routes('Learning')
 const start = route('post /v1/learn', 'startLearning', 'Learn from the decisions of a scope', {
   description:
     'Starts a run, which reads what turns and people have decided since the last run, and writes reflexes and skills that decide the same. A reflex is registered in shadow mode; it acts ' +
-    'once later decisions have proven it, as the setting `learning.mode` allows. A scope learns once at a time: a further request answers with the run that has begun. ' +
+    'once later decisions have proven it, as the setting `learning.mode` allows. A skill that passes its tests is registered as a candidate, which a person activates. A scope learns once at a time: a further request answers with the run that has begun. ' +
     'Reading and learning happen beside the scope and do not delay its events.',
   ...guard({ roles: ['operator'], body: 'json' }),
   request: { body: jsonRequest(learnRequest, { scope: 'ssh/web-1', window: 10_000 }) },
@@ -53,7 +53,7 @@ const find = route('get /v1/learn/runs/{id}', 'getLearnRun', 'Get a run of learn
 
 const show = route('get /v1/learn/runs/{id}/evidence', 'getLearnEvidence', 'Get the decisions behind a number', {
   description:
-    'The decisions that a candidate was learned from (`train`), and the newer ones that what was learned from the older ones would have decided: `agreed` and `differed`. ' +
+    'The decisions that a candidate was learned from (`train`), and the newer ones that what was learned from the older ones would have decided: `agreed` and `differed`. A skill has the turns that contain its sequence, as `train`. ' +
     'Kept for the last ten runs of a scope.',
   ...guard({ roles: ['viewer'] }),
   request: {
@@ -88,9 +88,13 @@ export const learnRoutes = resource()
     const { id: run_id } = c.req.valid('param')
     const { candidate, part, limit, cursor } = c.req.valid('query')
     const { scope, candidates } = await covered(c, run_id)
-    const decision = candidates.find(({ id }) => id === candidate)?.decision
-    if (decision === undefined) throw notFound(`The run ${run_id} has no candidate ${candidate}.`)
-    const places = await c.env.LEARNER.getByName(scope).evidence({ run_id, decision, part })
+    const found = candidates.find(({ id }) => id === candidate)
+    if (!found) throw notFound(`The run ${run_id} has no candidate ${candidate}.`)
+    const places = await c.env.LEARNER.getByName(scope).evidence({
+      run_id,
+      decision: found.kind === 'skill' ? found.id : found.decision,
+      part,
+    })
     if (places === null) throw notFound(`The decisions behind ${candidate} are no longer kept: they are those of the last ten runs.`)
     const next = cursor + limit
     return c.json({ items: places.slice(cursor, next), next_cursor: next < places.length ? String(next) : null }, 200)

@@ -9,7 +9,7 @@ import { offerRefusal, offersOf, stratumOf } from './policy.ts'
 /** A finding of a run, as its scope registers it and as the run reports it. */
 export type Find = {
   version: Omit<LearnedVersion, 'run_id'>
-  candidate: Omit<StoredCandidate, 'id' | 'version'>
+  candidate: Omit<StoredCandidate, 'id' | 'version' | 'mined'>
   stratum: string
   forecast: number
 }
@@ -59,11 +59,11 @@ function groundsOf({ episodes }: Learned, { decision, evidence: { taught, held_o
 
 /** A chain has room for a hundred reflexes. */
 const MOST_FINDS = 60
-const MOST_REJECTED = 200
+export const MOST_REJECTED = 200
 const MOST_TEXT = 400
 const TOO_MANY = `a run registers at most ${MOST_FINDS} reflexes`
 
-const shortened = ({ what, reason }: Rejected): Rejected => ({ what: what.slice(0, MOST_TEXT), reason: reason.slice(0, MOST_TEXT) })
+export const shortened = ({ what, reason }: Rejected): Rejected => ({ what: what.slice(0, MOST_TEXT), reason: reason.slice(0, MOST_TEXT) })
 
 const TOO_EARLY = 'it could be proved, but what is learned would decide too little yet: a second version could not be proved on the rest'
 

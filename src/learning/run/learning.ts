@@ -9,6 +9,7 @@ import { storeOf } from '../../store/store.ts'
 import type { Episode } from '../episode.ts'
 import { type Learned, learnReflexesInSteps } from '../reflexes/learn.ts'
 import type { Steps } from '../steps.ts'
+import { mineInSteps, type MinedSkills } from './skills.ts'
 import type { Registered } from './findings.ts'
 import { actsOfAction, stratumOfAct, withoutForgotten } from './policy.ts'
 import type { LearnerStore, Run } from './store.ts'
@@ -16,32 +17,44 @@ import type { LearnerStore, Run } from './store.ts'
 /** Events that a drifted reflex decides in one step. */
 const STEP = 50
 
-export type Outcome = { learned: Learned; forgotten: string[] }
+/** `learned`, `mined`: null if the run does not learn them, or not again. */
+export type Outcome = { episodes: Episode[]; forgotten: string[]; learned: Learned | null; mined: MinedSkills | null }
 /** The state of the step `learn`, in memory only. If the object dies, it begins again. */
-export type Learning = { key: string; steps: Steps<Outcome>; proved: Registered[]; taken_over: ReadonlyMap<string, number> }
+export type Learning = {
+  key: string
+  steps: AsyncGenerator<undefined, Outcome, undefined>
+  proved: Registered[]
+  taken_over: ReadonlyMap<string, number>
+}
 
 export const keyOf = ({ run_id, round }: Run): string => `${run_id} ${round}`
 
 export async function beginLearning(run: Run, { env, store }: { env: Env; store: LearnerStore }): Promise<Learning> {
   const drifted = await programsOf(run.drifted, env)
   const { proved, taken_over } = await versionsOf(store.get('registered') ?? [], { env, drifted: run.drifted })
-  const steps = learnInSteps(store.newest(run.window), { run, drifted, taken_over })
+  const settled = run.round === 0 ? store.settled() : new Set<string>()
+  const steps = learnInSteps(store.newest(run.window), { run, drifted, taken_over, settled, env })
   return { key: keyOf(run), steps, proved, taken_over }
 }
 
 type Drifted = { program: Program; since_seq: number }
-type Given = { run: Run; drifted: readonly Drifted[]; taken_over: Learning['taken_over'] }
+type Given = { run: Run; env: Env; drifted: readonly Drifted[]; taken_over: Learning['taken_over']; settled: ReadonlySet<string> }
 
-function* learnInSteps(history: Episode[], { run, drifted, taken_over }: Given): Steps<Outcome> {
+async function* learnInSteps(
+  history: Episode[],
+  { run, env, drifted, taken_over, settled }: Given,
+): AsyncGenerator<undefined, Outcome, undefined> {
   let episodes = history
   for (const one of drifted) episodes = yield* withoutDrifted(episodes, one)
   const left = new Set(episodes.map(({ id }) => id))
   const forgotten = history.flatMap(({ id }) => (left.has(id) ? [] : [id]))
-  const learned = yield* learnReflexesInSteps(episodes, {
-    trusted: new Set(run.trusted_sources),
-    fair: ({ at }, act) => at > (taken_over.get(stratumOfAct(act)) ?? -Infinity),
-  })
-  return { learned, forgotten }
+  const trusted = new Set(run.trusted_sources)
+  const fair = ({ at }: Episode, act: { kind: string; name: string } | null) => at > (taken_over.get(stratumOfAct(act)) ?? -Infinity)
+  const learned = run.kinds.includes('reflex') ? yield* learnReflexesInSteps(episodes, { trusted, fair }) : null
+  // Answers of dry turns have no outputs, which the next call of a sequence may depend on.
+  const acted = episodes.filter(({ id }) => !settled.has(id))
+  const mined = run.round === 0 && run.kinds.includes('skill') ? yield* mineInSteps(acted, { run, env }) : null
+  return { episodes, learned, forgotten, mined }
 }
 
 function* withoutDrifted(episodes: Episode[], { program, since_seq }: Drifted): Steps<Episode[]> {

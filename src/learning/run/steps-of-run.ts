@@ -1,8 +1,9 @@
 import type { LearnedVersion } from '../../contract/reports/learning/learner-api.ts'
 import type { Env } from '../../env.ts'
 import type { Episode } from '../episode.ts'
+import type { Learned } from '../reflexes/learn.ts'
 import { askAgain } from './asking.ts'
-import { findingsOf, placeOf } from './findings.ts'
+import { findingsOf, placeOf, type Ask } from './findings.ts'
 import { beginLearning, keyOf, type Learning, type Outcome } from './learning.ts'
 import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking } from './policy.ts'
 import type { LearnerStore, Run } from './store.ts'
@@ -94,7 +95,7 @@ export class RunSteps {
     if (this.#learning?.key !== keyOf(run)) return this.#begin(run)
     const { steps } = this.#learning
     for (let step = 0; step < STEPS_AT_ONCE; step += 1) {
-      const next = steps.next()
+      const next = await steps.next()
       if (!next.done) continue
       const learning = this.#learning
       this.#learning = null
@@ -112,33 +113,52 @@ export class RunSteps {
     this.#learning = await beginLearning(run, this.#parts)
   }
 
-  #learned(run: Run, { learned, forgotten }: Outcome, { proved, taken_over }: Learning): void {
+  #learned(run: Run, { episodes: used, learned, mined, forgotten }: Outcome, { proved, taken_over }: Learning): void {
     const { store } = this.#parts
+    const [first, last] = [used[0], used.at(-1)]
+    const ends = { from: first ? placeOf(first) : null, to: last ? placeOf(last) : null }
     const policy = store.policy
-    // Learning again in the same run replaces its own figure.
-    const before = run.round === 0 ? policy.covers : policy.covers.slice(0, -1)
-    const covers = [...before, coverageOf(learned)].slice(-MOST_COVERS)
-    const worth = taken_over.size > 0 || isWorthProof(covers, learned.episodes.length)
-    const { finds, grounds, rejected } = findingsOf(learned, { proved, worth })
-    const [first, last] = [learned.episodes[0], learned.episodes.at(-1)]
-    const episodes = {
-      ...run.episodes,
-      used: learned.episodes.length,
-      from: first ? placeOf(first) : null,
-      to: last ? placeOf(last) : null,
-    }
-    const known = store.settled()
-    const disputed = run.round < SETTLINGS ? worthAsking(learned.disputed, learned.episodes.length, (id) => known.has(id)) : []
-    const asks = disputed.slice(0, MOST_ASKS - run.settled).map((id) => ({ id, answers: [] }))
-    const phase = asks.length > 0 ? ('ask' as const) : ('register' as const)
+    const { finds, grounds, rejected, covers, asks } = learned
+      ? this.#judged(run, learned, { proved, taken_over })
+      : { finds: [], grounds: [], rejected: [], covers: policy.covers, asks: [] }
     store.unit(() => {
       store.forget(forgotten)
       store.put('finds', finds)
-      store.ground(run.run_id, grounds)
-      store.put('policy', { ...policy, covers, next: nextAt(policy.decisions, taken_over.size > 0) })
-      const progress = { phase, done: 0, of: phase === 'ask' ? asks.length : finds.length }
-      store.write({ ...run, begun: 0, failures: 0, changed: 0, drifted: [], asks, episodes, rejected, progress })
+      // Learning again in the same run keeps the skills of its first round.
+      if (run.round === 0) {
+        store.putSkills(mined?.found ?? [])
+        store.put('unmined', mined?.rejected ?? [])
+      }
+      const found = store.skills
+      store.ground(run.run_id, [...grounds, ...found.map((one) => one.grounds)])
+      if (learned) store.put('policy', { ...policy, covers, next: nextAt(policy.decisions, taken_over.size > 0) })
+      const phase = asks.length > 0 ? ('ask' as const) : ('register' as const)
+      const progress = { phase, done: 0, of: phase === 'ask' ? asks.length : finds.length + found.length }
+      store.write({
+        ...run,
+        begun: 0,
+        failures: 0,
+        changed: 0,
+        drifted: [],
+        asks,
+        progress,
+        episodes: { ...run.episodes, used: used.length, ...ends },
+        rejected: [...rejected, ...(store.get('unmined') ?? [])],
+      })
     })
+  }
+
+  /** The reflexes that are worth proving, and the events to ask about again. */
+  #judged(run: Run, learned: Learned, { proved, taken_over }: Pick<Learning, 'proved' | 'taken_over'>) {
+    const { store } = this.#parts
+    // Learning again in the same run replaces its own figure.
+    const before = run.round === 0 ? store.policy.covers : store.policy.covers.slice(0, -1)
+    const covers = [...before, coverageOf(learned)].slice(-MOST_COVERS)
+    const worth = taken_over.size > 0 || isWorthProof(covers, learned.episodes.length)
+    const known = store.settled()
+    const disputed = run.round < SETTLINGS ? worthAsking(learned.disputed, learned.episodes.length, (id) => known.has(id)) : []
+    const asks = disputed.slice(0, MOST_ASKS - run.settled).map((id): Ask => ({ id, answers: [] }))
+    return { ...findingsOf(learned, { proved, worth }), covers, asks }
   }
 
   /** Where decisions changed, learns again; else what was found is registered. */
@@ -149,7 +169,7 @@ export class RunSteps {
       const changed = run.changed + after(store)
       const next = { ...run, failures: 0, changed, asks: answered.asks, settled: run.settled + answered.settled }
       const episodes = { ...run.episodes, asked_again: next.settled }
-      const of = store.get('finds')?.length ?? 0
+      const of = (store.get('finds')?.length ?? 0) + store.skills.length
       if (next.asks.length > 0)
         store.write({ ...next, episodes, progress: { ...run.progress, done: run.progress.done + answered.settled } })
       else if (changed === 0) store.write({ ...next, episodes, progress: { phase: 'register', done: 0, of } })
@@ -161,7 +181,7 @@ export class RunSteps {
   async #register(run: Run): Promise<void> {
     const { env, store } = this.#parts
     const [find, ...rest] = store.get('finds') ?? []
-    if (!find) return store.unit(() => store.write(ended(run, 'done', answerOf(run), Date.now())))
+    if (!find) return this.#registerSkill(run)
     const version: LearnedVersion = { ...find.version, run_id: run.run_id }
     const adopted = await env.SCOPE.getByName(run.scope).adopt(version)
     store.unit(() => {
@@ -178,6 +198,22 @@ export class RunSteps {
       store.put('registered', [...registered, { id, version: number, stratum, forecast, run_id: run.run_id }].slice(-MOST_REGISTERED))
       const candidates = [...run.candidates, { ...find.candidate, id, version: String(number) }]
       store.write({ ...run, failures: 0, candidates, found: candidates.length, progress })
+    })
+  }
+
+  /** The same for one skill. The run ends after the last one. */
+  async #registerSkill(run: Run): Promise<void> {
+    const { env, store } = this.#parts
+    const [first, ...rest] = store.skills
+    if (!first) return store.unit(() => store.write(ended(run, 'done', answerOf(run), Date.now())))
+    const { skill, candidate } = first
+    const adopted = await env.SCOPE.getByName(run.scope).adoptSkill(JSON.stringify(skill))
+    store.unit(() => {
+      store.putSkills(rest)
+      const progress = { ...run.progress, done: run.progress.done + 1 }
+      const rejected = adopted.ok ? run.rejected : [...run.rejected, { what: candidate.decision, reason: adopted.detail }]
+      const candidates = adopted.ok ? [...run.candidates, { ...candidate, id: adopted.id, version: adopted.version }] : run.candidates
+      store.write({ ...run, failures: 0, candidates, rejected, found: candidates.length, progress })
     })
   }
 }

@@ -1,9 +1,10 @@
 import type { Drift } from '../../contract/reports/learning/learner-api.ts'
 import type { StoredRun } from '../../contract/reports/learning/runs.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
-import { evidenceParts, type EvidencePart, type Place } from '../../contract/reports/learning/runs.ts'
+import { evidenceParts, type EvidencePart, type Place, type Rejected } from '../../contract/reports/learning/runs.ts'
 import type { Ask, Find, Grounds, Registered } from './findings.ts'
 import { FIRST } from './policy.ts'
+import type { FoundSkill } from './skills.ts'
 
 /** A run with the state that its learner continues from. */
 export type Run = StoredRun & {
@@ -32,6 +33,8 @@ type Values = {
   /** Found by the run and not registered yet. */
   finds: Find[]
   registered: Registered[]
+  /** Sequences of the run that became no skills. */
+  unmined: Rejected[]
   /** Decisions read so far, the number at which to learn again, and what was covered each time. */
   policy: { decisions: number; next: number; covers: number[] }
   /** Grows with each change of the run; `reported` is the one that D1 has. */
@@ -96,8 +99,20 @@ export class LearnerStore {
       this.#storage.sql.exec(
         'CREATE TABLE IF NOT EXISTS grounds (run_id TEXT NOT NULL, decision TEXT NOT NULL, part TEXT NOT NULL, places TEXT NOT NULL, PRIMARY KEY (run_id, decision, part))',
       )
+      this.#storage.sql.exec('CREATE TABLE IF NOT EXISTS skills (place INTEGER PRIMARY KEY, body TEXT NOT NULL)')
       return work()
     })
+  }
+
+  /** Replaces the skills that the run has found and not registered yet. */
+  putSkills(found: readonly FoundSkill[]): void {
+    this.#storage.sql.exec('DELETE FROM skills')
+    for (const one of found) this.#storage.sql.exec('INSERT INTO skills (body) VALUES (?)', JSON.stringify(one))
+  }
+
+  get skills(): FoundSkill[] {
+    const rows = this.#storage.sql.exec<{ body: string }>('SELECT body FROM skills ORDER BY place')
+    return Array.from(rows, ({ body }) => JSON.parse(body) as FoundSkill)
   }
 
   /** Adds episodes, and returns how many are new. A later decision on an event replaces it. */

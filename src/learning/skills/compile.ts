@@ -17,6 +17,8 @@ import type { ToolFacts, Tools } from '../../tools/tool-facts.ts'
 import { meanOf, p95Of, sumOf, type Trace } from './trace.ts'
 
 export type CompileOptions = {
+  /** The scope that the skill is for: in others, the same pattern gets another id. */
+  scope?: string
   tools: Tools
   /** Turns without the pattern, for cues and invariants. */
   others: readonly Trace[]
@@ -35,9 +37,9 @@ const MOST_OCCURRENCES = 200
 const MOST_OUTPUTS = 8
 
 /** The same pattern in the same place always has the same id. */
-export function skillIdOf({ symbols, place }: Pick<Pattern, 'symbols' | 'place'>): string {
+export function skillIdOf({ symbols, place }: Pick<Pattern, 'symbols' | 'place'>, scope?: string): string {
   const hash = createHash('sha256')
-    .update(JSON.stringify([symbols, place]))
+    .update(JSON.stringify(scope === undefined ? [symbols, place] : [symbols, place, scope]))
     .digest('hex')
     .slice(0, 8)
   const last = /^[\w.:/-]*/.exec(symbols.at(-1) ?? '')?.[0] ?? ''
@@ -87,7 +89,7 @@ type Draft = { ok: true; manifest: JsonFields; cases: UnitCase[] } | { ok: false
 type Step = { name: string; tool: string; args: JsonFields; timeout_ms: number }
 
 function draftOf(pattern: Pattern, options: CompileOptions): Draft {
-  const { tools, others, owner, roles, parser_model } = options
+  const { tools, others, owner, roles, parser_model, scope } = options
   const occurrences = pattern.occurrences.slice(-MOST_OCCURRENCES)
   const generaliser = new Generaliser({
     blackboard: blackboardSources(occurrences),
@@ -112,7 +114,7 @@ function draftOf(pattern: Pattern, options: CompileOptions): Draft {
   const cases = casesOf(occurrences, slots)
   const outputs = outputsOf(occurrences, steps.at(-1)?.name ?? '')
   const manifest: JsonFields = {
-    id: skillIdOf(pattern),
+    id: skillIdOf(pattern, scope),
     owner,
     description: `Learned from turns that did the same: ${steps.map(({ tool }) => tool).join(', ')}.`.slice(0, 500),
     compat: { ...pattern.place, ...(pattern.envs.length > 0 && { env: pattern.envs }) },

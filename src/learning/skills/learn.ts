@@ -73,7 +73,7 @@ export async function* mineSkills(
     const { symbols, occurrences, support, success, baseline_usd, delta_cost, delta_p95 } = pattern
     const within = new Set(occurrences.map(({ trace }) => trace))
     const others = traces.filter((trace) => !within.has(trace))
-    const compiled = compilePattern(pattern, { ...options, others, previous: await latest(skillIdOf(pattern)) })
+    const compiled = compilePattern(pattern, { ...options, others, previous: await latest(skillIdOf(pattern, options.scope)) })
     if (!compiled.ok) {
       rejected.push({ what: symbols.join(' → '), turns: occurrences.length, reason: compiled.reason })
       continue

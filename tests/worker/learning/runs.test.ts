@@ -3,7 +3,19 @@ import { describe, expect, test } from 'vitest'
 import { learnAgain } from '../../../src/events/learning.ts'
 import { call, keyFor, problem, scopePath } from '../../support/http.ts'
 import { act, batches, decided, ended, histories, history, learn, learnerOf, runOf } from '../../support/learning.ts'
+import { HOST, scopeWith } from '../../support/scope-with-remote-tools.ts'
 import { evict, freshScope, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+
+const readTicket = { name: 'http.tickets.read', description: 'Reads', method: 'GET', url: `https://${HOST}/{{ticket}}`, repeatable: true }
+
+/** Every second turn reads a ticket and resolves it. */
+const resolved = (count: number, verb = 'resolve') =>
+  history(count, (index) => {
+    const said = `${index % 2 === 0 ? verb : 'show'} T-${index}`
+    const [read, done] = [act('http.tickets.read', { ticket: `T-${index}` }), act('act_global', { text: `fix-${index}` })]
+    const fixed = read.map((one) => ({ ...one, output: { fix: `fix-${index}` } }))
+    return [{ type: 'test.note', text: said }, index % 2 === 0 ? [...fixed, ...done] : []]
+  }).map((one) => ({ ...one, goal: { text: String(one.saw.event['text']), labels: [] }, usage: { ...one.usage, cost_usd: 0.125 } }))
 
 describe('a run of learning', () => {
   test('registers what it learned in shadow mode, in the chain, with its evidence', async () => {
@@ -42,6 +54,52 @@ describe('a run of learning', () => {
       return found.status === 'running' ? null : found
     }, 'the run has ended')
     expect(run).toMatchObject({ status: 'done', found: 2, episodes: { read: 400 } })
+  })
+
+  test('registers a skill that turns repeat as a candidate of the agent, once, with the tests that it passed', async () => {
+    const scope = await scopeWith({ http_tools: [readTicket] })
+    const killed = await scopeWith({ http_tools: [readTicket] })
+    const minedBy = async (of: string, episodes: ReturnType<typeof resolved>, kinds = ['skill']) => {
+      histories.set(of, (after) => batches(episodes, after, 10))
+      return (await learn(of, { kinds })).body.run_id
+    }
+    const run = await ended(scope, await minedBy(scope, resolved(40)))
+    expect(run).toMatchObject({ status: 'done', kinds: ['skill'], found: 1, episodes: { read: 40, used: 40 }, rejected: [] })
+    const [found] = run.candidates
+    expect(found).toMatchObject({ kind: 'skill', version: '1.0.0', state: 'candidate', decision: 'http.tickets.read → act_global' })
+    expect(found.mined).toMatchObject({ turns: 20, support: 0.5, success: 1, baseline_usd: 0.125, delta_cost: -1 })
+    expect(found).toMatchObject({ manifest: { policy: { allow_roles: ['agent'] }, plan: { compensation: [{ tool: 'undo_global' }] } } })
+    const { items } = (await call(`/v1/learn/runs/${run.run_id}/evidence?candidate=${found.id}&limit=100`)).body
+    expect(items.map(({ event_id }: { event_id: string }) => event_id)).toEqual(Array.from({ length: 20 }, (_, index) => `e${2 * index}`))
+    const { body: skill } = await call(`/v1/skills/${found.id}`)
+    expect(skill).toMatchObject({ owner: `scope:${scope}`, scopes: [scope], state: 'candidate', provenance: { scope, run: run.run_id } })
+    const { body: report } = await call(`/v1/skills/${found.id}@1.0.0/test`)
+    expect(report).toMatchObject({ passed: true, by: 'learner', hash: skill.hash })
+    // The test is repeated with the cases that were kept.
+    expect((await call(`/v1/skills/${found.id}@1.0.0/test`, { json: {} })).body).toMatchObject({ passed: true, cases: 'declared' })
+
+    const again = await ended(scope, await minedBy(scope, resolved(60)))
+    expect(again).toMatchObject({ found: 0, rejected: [{ reason: `it is already registered as ${found.id}@1.0.0` }] })
+    const changed = await ended(scope, await minedBy(scope, resolved(160, 'close')))
+    expect(changed).toMatchObject({ found: 1, candidates: [{ id: found.id, version: '1.0.1', state: 'candidate' }] })
+
+    const run_id = await minedBy(killed, resolved(40))
+    const survived = await until(async () => {
+      await evict(learnerOf(killed) as never)
+      await runAlarm(learnerOf(killed))
+      const one = await runOf(run_id)
+      return one.status === 'running' ? null : one
+    }, 'the run has ended')
+    expect(survived).toMatchObject({ status: 'done', found: 1 })
+    expect(survived.candidates[0].id).not.toBe(found.id)
+    expect((await call(`/v1/skills/${survived.candidates[0].id}`)).body.versions).toHaveLength(1)
+  })
+
+  test('mines no skill from tools that the agent of the scope lacks', async () => {
+    const scope = freshScope()
+    histories.set(scope, (after) => batches(resolved(40), after))
+    const run = await ended(scope, (await learn(scope, { kinds: ['skill'] })).body.run_id)
+    expect(run).toMatchObject({ found: 0, rejected: [{ reason: expect.stringContaining('http.tickets.read') }] })
   })
 
   test('is the only one of its scope', async () => {

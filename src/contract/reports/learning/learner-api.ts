@@ -1,4 +1,7 @@
+import type { JsonFields } from '../../../base/json.ts'
 import type { Refused, Result } from '../../../base/result.ts'
+import type { StoredManifest } from '../../skill.ts'
+import type { CiReport } from '../skill-test.ts'
 import type { EvidencePart, LearnRequest, Place, StartedRun, startedBy } from './runs.ts'
 
 /** A version that audits sent back to shadow mode: they disagree since a place in the log. */
@@ -30,4 +33,22 @@ export type LearnedVersion = {
 export type Adoption = Result<
   { id: string; version: number; hash: string },
   Refused<'invalid' | 'lacks' | 'too_many' | 'not_owner' | 'other_content' | 'too_many_versions'>
+>
+
+/** The tools and roles that skills may use which are mined from the decisions of a scope. */
+export type SkillGrounds = {
+  tools: [name: string, facts: { repeatable: boolean; inverse: { tool: string; match: readonly string[] } | null }][]
+  roles: string[]
+  min_support: number
+}
+/** A skill that a run has mined, for its scope to register with the tests that it passed. */
+export type LearnedSkill = {
+  run_id: string
+  manifest: StoredManifest
+  cases: ({ name: string } & JsonFields)[]
+  report: CiReport
+}
+export type SkillAdoption = Result<
+  { id: string; version: string },
+  Refused<'untested' | 'lacks' | 'not_owner' | 'other_content' | 'too_many_versions'>
 >

@@ -56,6 +56,18 @@ const evidence = z.object({
 })
 export type Evidence = z.infer<typeof evidence>
 
+const mined = z.object({
+  turns: count.describe('Turns that contain its sequence and ended well: `part=train`.'),
+  support: z.number().describe('The share of all turns that ended well.'),
+  success: z.number().describe('The share of its occurrences that ended well.'),
+  baseline_usd: z.number().describe('The mean cost of these turns.'),
+  delta_cost: z.number().describe('The change of cost against these turns; -0.4 is 40 % less.'),
+  delta_p95: z.number().describe('The same for the 95th percentile of the latency.'),
+  tests: z.object({ unit: z.object({ n: count, passed: count }), fuzz: z.object({ n: count, passed: count }) }),
+})
+/** The evidence for a skill. */
+export type Mined = z.infer<typeof mined>
+
 export const candidate = z
   .object({
     kind: learnKind,
@@ -63,7 +75,8 @@ export const candidate = z
     version: text,
     state: text.describe('The state of the version now.'),
     decision: text.describe('A skill has the sequence of its tools.'),
-    evidence,
+    evidence: evidence.optional().describe('Of a reflex.'),
+    mined: mined.optional().describe('Of a skill: its evidence.'),
     examples: z.array(place).describe('The first, the middle and the last decision that taught it.'),
     code: text.optional().describe('Of a reflex.'),
     manifest: z.unknown().optional().describe('Of a skill.'),
