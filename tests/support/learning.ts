@@ -3,6 +3,7 @@ import type { Batch } from '../../src/learning/run/steps-of-run.ts'
 import { call as act, history } from '../unit/learning/histories.ts'
 import { histories } from './histories.ts'
 import { call } from './http.ts'
+import { HOST } from './scope-with-remote-tools.ts'
 import { runAlarm, until } from './scopes.ts'
 
 export { act, histories, history }
@@ -15,6 +16,24 @@ export const decided = (count: number, from = 0) =>
     { type: 'test.note', text: textOf(index) },
     index % 3 === 0 ? act('act', { text: 'clean up' }) : [],
   ]).slice(from)
+
+/** A tool of a scope's settings. */
+export const readTicket = {
+  name: 'http.tickets.read',
+  description: 'Reads',
+  method: 'GET',
+  url: `https://${HOST}/{{ticket}}`,
+  repeatable: true,
+}
+
+/** Every second turn reads a ticket and resolves it. */
+export const resolved = (count: number, verb = 'resolve') =>
+  history(count, (index) => {
+    const said = `${index % 2 === 0 ? verb : 'show'} T-${index}`
+    const [read, done] = [act('http.tickets.read', { ticket: `T-${index}` }), act('act_global', { text: `fix-${index}` })]
+    const fixed = read.map((one) => ({ ...one, output: { fix: `fix-${index}` } }))
+    return [{ type: 'test.note', text: said }, index % 2 === 0 ? [...fixed, ...done] : []]
+  }).map((one) => ({ ...one, goal: { text: String(one.saw.event['text']), labels: [] }, usage: { ...one.usage, cost_usd: 0.125 } }))
 
 export async function* batches(episodes: ReturnType<typeof decided>, after: number, size = 100): AsyncGenerator<Batch> {
   const rest = episodes.filter(({ log_seq }) => log_seq > (after || -1))

@@ -1,6 +1,6 @@
 import { skills } from '../../artifacts/kinds.ts'
 import type { LearnedSkill, SkillGrounds } from '../../contract/reports/learning/learner-api.ts'
-import type { Mined, Rejected, StoredCandidate } from '../../contract/reports/learning/runs.ts'
+import type { Mined, Rejected, StoredCandidate, StoredRun } from '../../contract/reports/learning/runs.ts'
 import type { Env } from '../../env.ts'
 import type { Manifest } from '../../skills/manifest/manifest.ts'
 import { storeOf } from '../../store/store.ts'
@@ -8,7 +8,6 @@ import type { Episode } from '../episode.ts'
 import { mineSkills, type Candidate } from '../skills/learn.ts'
 import { MINING } from '../skills/mine.ts'
 import { MOST_REJECTED, placeOf, shortened, type Grounds } from './findings.ts'
-import type { Run } from './store.ts'
 
 /** A skill that passed its tests, as its scope registers it and as the run reports it. */
 export type FoundSkill = {
@@ -16,6 +15,7 @@ export type FoundSkill = {
   candidate: Omit<StoredCandidate, 'id' | 'version' | 'evidence'> & { mined: Mined }
   grounds: Grounds
 }
+type Run = Pick<StoredRun, 'run_id' | 'scope'> & { trusted_sources: string[] }
 export type MinedSkills = { found: FoundSkill[]; rejected: Rejected[] }
 
 const SEED = '1'

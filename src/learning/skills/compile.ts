@@ -17,7 +17,7 @@ import type { ToolFacts, Tools } from '../../tools/tool-facts.ts'
 import { meanOf, p95Of, sumOf, type Trace } from './trace.ts'
 
 export type CompileOptions = {
-  /** The scope that the skill is for: in others, the same pattern gets another id. */
+  /** The same pattern gets another id in each scope. */
   scope?: string
   tools: Tools
   /** Turns without the pattern, for cues and invariants. */
@@ -38,10 +38,8 @@ const MOST_OUTPUTS = 8
 
 /** The same pattern in the same place always has the same id. */
 export function skillIdOf({ symbols, place }: Pick<Pattern, 'symbols' | 'place'>, scope?: string): string {
-  const hash = createHash('sha256')
-    .update(JSON.stringify(scope === undefined ? [symbols, place] : [symbols, place, scope]))
-    .digest('hex')
-    .slice(0, 8)
+  const parts = scope === undefined ? [symbols, place] : [symbols, place, scope]
+  const hash = createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 8)
   const last = /^[\w.:/-]*/.exec(symbols.at(-1) ?? '')?.[0] ?? ''
   return `learned.${last.replaceAll(/\W+/g, '_').slice(0, 48)}_${hash}`
 }

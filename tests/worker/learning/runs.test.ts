@@ -2,20 +2,9 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { learnAgain } from '../../../src/events/learning.ts'
 import { call, keyFor, problem, scopePath } from '../../support/http.ts'
-import { act, batches, decided, ended, histories, history, learn, learnerOf, runOf } from '../../support/learning.ts'
-import { HOST, scopeWith } from '../../support/scope-with-remote-tools.ts'
+import { act, batches, decided, ended, histories, history, learn, learnerOf, readTicket, resolved, runOf } from '../../support/learning.ts'
+import { scopeWith } from '../../support/scope-with-remote-tools.ts'
 import { evict, freshScope, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
-
-const readTicket = { name: 'http.tickets.read', description: 'Reads', method: 'GET', url: `https://${HOST}/{{ticket}}`, repeatable: true }
-
-/** Every second turn reads a ticket and resolves it. */
-const resolved = (count: number, verb = 'resolve') =>
-  history(count, (index) => {
-    const said = `${index % 2 === 0 ? verb : 'show'} T-${index}`
-    const [read, done] = [act('http.tickets.read', { ticket: `T-${index}` }), act('act_global', { text: `fix-${index}` })]
-    const fixed = read.map((one) => ({ ...one, output: { fix: `fix-${index}` } }))
-    return [{ type: 'test.note', text: said }, index % 2 === 0 ? [...fixed, ...done] : []]
-  }).map((one) => ({ ...one, goal: { text: String(one.saw.event['text']), labels: [] }, usage: { ...one.usage, cost_usd: 0.125 } }))
 
 describe('a run of learning', () => {
   test('registers what it learned in shadow mode, in the chain, with its evidence', async () => {
