@@ -57,8 +57,13 @@ async function askOnce(parts: Parts, { turn_id: decided_by, log_seq }: Extract<O
   const asked = { turn_id: uuidv7(), head: childHead(headIn(started)), view, answers_of: [decided_by] }
   const answer = await parts.dry_turns.ask(asked)
   const log_seq_of = parts.unit((unit) => parts.dry_turns.log(unit, asked, answer, 'asked-again'))
-  const { status, error, acts, did, usage } = answer
-  if (isDecided(answer)) return { ok: true, event_ids: started.event_ids, acts, did, usage, log_seq: log_seq_of }
+  const { status, error, usage } = answer
+  if (isDecided(answer)) {
+    // The caller learns from them: without redacted values, as from the acts of turns.
+    const logged = await entryAt(parts, log_seq_of)
+    if (logged?.kind !== 'dry-turn-ended') return { reason: 'gone', detail: 'the entry of its answer is no longer kept' }
+    return { ok: true, event_ids: started.event_ids, acts: logged.acts, did: logged.did, usage, log_seq: log_seq_of }
+  }
   const detail = error ?? status
   if (status === 'gone') return { reason: 'gone', detail }
   return { reason: status === 'waiting' || status === 'refused' ? 'later' : 'failed', detail }

@@ -44,6 +44,25 @@ describe('a dry turn', () => {
     expect(answer).toMatchObject({ acts: turn?.acts })
   })
 
+  test('gives its acts without redacted values, also where others quote them', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ redact: ['text'] }, 'someone')
+    behaviours.set(scope, async (_, deps) => {
+      await deps.call('act', { text: 'hunter22' })
+      deps.reply('it is hunter22')
+      return null
+    })
+    const event = note(scope, 'n0')
+    await sendAndSettle(stubOf(scope), event)
+    const [answer] = await askAgain(scope, event.id)
+    expect(answer).toMatchObject({
+      ok: true,
+      acts: [{ act: 'call_tool', tool: 'act' }, { act: 'reply' }],
+      did: [{ name: 'act', input: { text: expect.stringMatching(/^sha256:/) } }, { kind: 'reply' }],
+    })
+    expect(JSON.stringify(answer)).not.toContain('hunter22')
+  })
+
   test('sees the context, the notes and the time of the decision, and answers recorded calls as they were', async () => {
     const scope = freshScope()
     const saw: object[] = []
