@@ -42,9 +42,9 @@ type Registration = Owner & Pick<Draft, 'hash' | 'now' | 'may_take_over'>
 export type NewReflex = Registration & Pick<ReflexVersion, 'id' | 'code' | 'description' | 'state' | 'provenance'>
 export type NewSkill = Registration & Pick<SkillVersion, 'manifest' | 'provenance'>
 
-/** Every key may read reflexes. */
+/** Every key may read reflexes, but for those that were learned: their code quotes events. */
 export const registerReflex = (db: D1Database, { code, ...draft }: NewReflex): Promise<Registered<ReflexVersion>> =>
-  reflexes.register(db, { ...draft, content: code, sharing: 'org' })
+  reflexes.register(db, { ...draft, content: code, sharing: draft.provenance.run === undefined ? 'org' : 'project' })
 
 export function registerSkill(db: D1Database, { manifest, ...draft }: NewSkill): Promise<Registered<SkillVersion>> {
   const { id, version, description = '', scope: sharing = 'project' } = manifest

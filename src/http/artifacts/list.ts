@@ -24,7 +24,8 @@ const viewers = guard({ roles: ['viewer'] })
 const jsonSchema = z.record(z.string(), z.unknown())
 
 const listReflexes = reflexRoute('get /v1/reflexes', 'listReflexes', 'List reflexes, by id', {
-  description: 'The newest version of each, without its code; with `state`, the newest one in that state.',
+  description:
+    'The newest version of each, without its code; with `state`, the newest one in that state. Of learned reflexes, whose code quotes events, a key reads those of the scopes that it covers.',
   ...viewers,
   request: {
     query: z.object({
@@ -95,13 +96,15 @@ const getSkill = skillRoute('get /v1/skills/{ref}', 'getSkill', 'Get a skill', {
 
 export const artifactListRoutes = resource()
   .openapi(listReflexes, async (c) => {
-    const { items, next_cursor } = await reflexes.list(storeOf(c.env), c.req.valid('query'))
+    const key_scopes = c.var.principal.scopes
+    const { items, next_cursor } = await reflexes.list(storeOf(c.env), { ...c.req.valid('query'), key_scopes })
     return c.json({ items: items.map(presentListedReflex), next_cursor }, 200)
   })
   .openapi(listTemplates, (c) => c.json({ items: describedTemplates, next_cursor: null }, 200))
   .openapi(getReflex, async (c) => {
-    const { code, ...found } = await reflexAt(storeOf(c.env), c.req.valid('param').ref)
-    const versions = await reflexes.versions(storeOf(c.env), found.id)
+    const { code, ...found } = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+    const visible = await readableBy(storeOf(c.env), c.var.principal.scopes)
+    const versions = await reflexes.versions(storeOf(c.env), found.id, visible)
     const proofs = (await certificatesOf(storeOf(c.env), found.id)).filter(({ scope }) => coversScope(c.var.principal, scope))
     const certificates = proofs.map((proof) => ({ ...proof, why: why(proof.certificate) }))
     return c.json({ ...presentListedReflex(found), code, versions: versions.map(withTimes), certificates }, 200)

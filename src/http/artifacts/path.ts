@@ -4,6 +4,8 @@ import { reflexes, skills } from '../../artifacts/kinds.ts'
 import { reflexId, type ReflexVersion } from '../../contract/reflex.ts'
 import type { SkillVersion } from '../../contract/skill.ts'
 import { skillId, skillVersion } from '../../skills/manifest/names.ts'
+import type { Principal } from '../../contract/principal.ts'
+import { readableBy } from '../../store/artifacts/patterns.ts'
 import { notFound } from '../problems/refusals.ts'
 
 /** `id` or `id@version` in a path. */
@@ -37,8 +39,9 @@ export const skillPath = refPath({
   version: skillVersion,
 })
 
-export const reflexAt = async (db: D1Database, ref: Ref<number>): Promise<ReflexVersion> =>
-  (await reflexes.find(db, ref.id, ref.version)) ?? missing('reflex', ref)
+/** Among the versions that a key with these scopes may read. */
+export const reflexAt = async (db: D1Database, ref: Ref<number>, { scopes }: Pick<Principal, 'scopes'>): Promise<ReflexVersion> =>
+  (await reflexes.find(db, ref.id, ref.version, await readableBy(db, scopes))) ?? missing('reflex', ref)
 
 /** Among the versions that `visible` holds for, or all. */
 export const skillAt = async (db: D1Database, ref: Ref<string>, visible?: SQL): Promise<SkillVersion> =>

@@ -112,7 +112,7 @@ export const artifactRegisterRoutes = resource()
   .openapi(copy, async (c) => {
     const { id } = c.req.valid('json')
     const contributor = { ...contributorOf(c.var.principal), may_take_over: false }
-    const { code, hash, description, ...of } = await reflexAt(storeOf(c.env), c.req.valid('param').ref)
+    const { code, hash, description, ...of } = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
     const isTaken = conflict('id-taken', `The reflex ${id} exists already. Copy it under another id.`)
     if (await reflexes.find(storeOf(c.env), id)) throw isTaken
     const provenance = { by: contributor.owner, scope: null, template: null, origin: { id: of.id, version: of.version, hash } }

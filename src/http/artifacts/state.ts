@@ -63,7 +63,7 @@ const ofSkill = skillRoute('post /v1/skills/{ref}/state', 'setSkillState', "Chan
 export const artifactStateRoutes = resource()
   .openapi(ofReflex, async (c) => {
     const { state, reason: why = null, force } = c.req.valid('json')
-    const found = await reflexAt(storeOf(c.env), c.req.valid('param').ref)
+    const found = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
     demandControl(c.var.principal, { kind: 'reflex', ...found })
     if (!force) await demandProof(storeOf(c.env), found, state)
     const { id, version } = found

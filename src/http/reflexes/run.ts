@@ -67,13 +67,13 @@ const evaluate = route('post /v1/reflexes/{ref}/evaluate', 'evaluateReflex', 'Ev
 export const reflexRunRoutes = resource()
   .openapi(run, async (c) => {
     const { context } = c.req.valid('json')
-    const program = await reflexAt(storeOf(c.env), c.req.valid('param').ref)
+    const program = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
     return c.json(runReflex(isolateSandbox(), program, { ...sampleContext, ...context }), 200)
   })
   .openapi(evaluate, async (c) => {
     const { scope, window } = c.req.valid('json')
     demandCoverage(c.var.principal, [{ scope }])
-    const program = await reflexAt(storeOf(c.env), c.req.valid('param').ref)
+    const program = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
     const recorded = c.env.SCOPE.getByName(scope)
     const since = Date.now() - window
     const report = await evaluateRecordings({

@@ -35,7 +35,10 @@ export async function insertVersion(
     database.insert(artifactVersions).select(row).onConflictDoNothing().returning({ version: artifactVersions.version }),
     selectVersion(db, { kind, id, version: version?.name }),
   ] as const
-  const [, rows, [found]] = by_owner ? await database.batch([...inserted, insertPatterns(db, kind, id)]) : await database.batch(inserted)
+  const has_patterns = by_owner || sharing === 'project'
+  const [, rows, [found]] = has_patterns
+    ? await database.batch([...inserted, insertPatterns(db, kind, id)])
+    : await database.batch(inserted)
   return { inserted: rows.length > 0, found }
 }
 

@@ -165,6 +165,22 @@ describe('a run of learning', () => {
     expect(await listed(idle)).toEqual([])
   })
 
+  test('shows the code that it wrote to keys that cover its scope alone', async () => {
+    const scope = freshScope('team-a')
+    histories.set(scope, (after) => batches(decided(400), after))
+    const run = await ended(scope, (await learn(scope)).body.run_id)
+    const [own, other] = [await keyFor(['operator'], ['team-a/*']), await keyFor(['operator'], ['team-b/*'])]
+    const id = run.candidates[0]?.id
+    const listed = async (key: string) => {
+      const { items } = (await call('/v1/reflexes?limit=1000', { key })).body
+      return items.some((item: { id: string }) => item.id === id)
+    }
+    expect([await listed(own), await listed(other)]).toEqual([true, false])
+    expect(await call(`/v1/reflexes/${id}`, { key: own })).toMatchObject({ status: 200, body: { code: run.candidates[0]?.code } })
+    for (const [path, json] of [[''], ['/metrics'], ['/run', {}], ['/copy', { id: 'mine' }], ['/state', { state: 'retired' }]] as const)
+      expect(await call(`/v1/reflexes/${id}${path}`, { key: other, ...(json && { json }) })).toMatchObject(problem(404))
+  })
+
   test('is for keys that cover its scope', async () => {
     const scope = freshScope('team-a')
     const [own, other] = [await keyFor(['operator'], ['team-a/*']), await keyFor(['operator'], ['team-b/*'])]
