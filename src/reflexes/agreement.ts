@@ -34,8 +34,8 @@ export function agreement(action: Action, { acts }: Decision, keys: CallKeys | n
 type Judged = { version: { id: string; version: number }; action: Action; decision: Decision; seen: Map<string, number> }
 
 /** Compares an action. `seen` counts equal actions in this decision: one act confirms only one. */
-export function agreedIn({ version, action, decision, seen }: Judged, keyOf: KeyOf): { agreed: boolean | null; keyed: boolean } {
-  if (action.action_type === 'ignore') return { agreed: agreement(action, decision, null), keyed: false }
+export function agreedIn({ version, action, decision, seen }: Judged, keyOf: KeyOf): { agreed: boolean | null } {
+  if (action.action_type === 'ignore') return { agreed: agreement(action, decision, null) }
   const named = action.action_type === 'call_tool' ? keyOf(action.tool, action.args) : null
   const keyed = named !== null && named.idempotence_key !== null
   const wish = JSON.stringify([version.id, version.version, keyed ? named.idempotence_key : action])
@@ -43,7 +43,7 @@ export function agreedIn({ version, action, decision, seen }: Judged, keyOf: Key
   seen.set(wish, before + 1)
   const matching = decision.acts.filter((act) => agreement(action, { ...decision, acts: [act] }, named) === true).length
   const comparable = agreement(action, decision, named) !== null && !(keyed && before > 0)
-  return { agreed: comparable ? matching > before : null, keyed }
+  return { agreed: comparable ? matching > before : null }
 }
 
 /** Calls with the same key have the same effect, however their arguments are written. */

@@ -3,7 +3,6 @@ import type { Outcome } from '../../contract/event-record.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Decision, ReflexVersion } from '../../contract/reflex.ts'
 import type { AuditEntry, JudgedBy } from '../../contract/reports/audit.ts'
-import type { Risk } from '../../contract/reports/certificate.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
 import { agreedIn } from '../../reflexes/agreement.ts'
 import { childHead, eventHead } from '../log/spans.ts'
@@ -48,7 +47,7 @@ export class Judgements {
   isProven(version: Pick<ReflexVersion, 'id' | 'version'>, { event_type, own }: Pick<OwnAct, 'event_type' | 'own'>): boolean {
     const certificate = this.#parts.certificates.of(version)
     if (!certificate || certificate.lapsed) return false
-    const risk = this.#riskOf(own)
+    const risk = riskIn(this.#parts.toolbox, own)
     const known = certificate.strata.some((one) => one.event_type === event_type)
     const type = known ? event_type : '*'
     return certificate.strata.some((one) => one.state === 'proven' && one.event_type === type && one.risk === risk)
@@ -69,7 +68,14 @@ export class Judgements {
     unit.log({ ...head, kind: 'reflex-audited', reflex_id, version: number, event_type, ...verdict, ...shown })
     if (agreed === null) return
     const since = this.#since(unit, version, { agreed, log_seq })
-    const changes = certificates.observe(unit, version, { kind: 'audited', event_type, risk: this.#riskOf(own), agreed, seq, head })
+    const changes = certificates.observe(unit, version, {
+      kind: 'audited',
+      event_type,
+      risk: riskIn(this.#parts.toolbox, own),
+      agreed,
+      seq,
+      head,
+    })
     if (changes.some(({ kind }) => kind === 'drifted')) this.learnAgain(unit, version, since)
   }
 
@@ -122,12 +128,6 @@ export class Judgements {
     const since = { seq: known?.seq ?? log_seq, agreed: agreed ? (known?.agreed ?? 0) + 1 : 0 }
     unit.write(SINCE, { ...all, [name]: since })
     return since.seq
-  }
-
-  #riskOf(action: Action): Risk {
-    const { toolbox } = this.#parts
-    const keyed = action.action_type === 'call_tool' && toolbox.keyOf(action.tool, action.args)?.idempotence_key != null
-    return riskIn(toolbox, action, keyed)
   }
 }
 

@@ -2,12 +2,14 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Action } from '../../contract/action.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { LaneWork } from '../../contract/action.ts'
+import type { Risk } from '../../contract/reports/certificate.ts'
 import type { Fire } from '../../reflexes/decide.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import type { JobKind } from '../jobs.ts'
 import { childHead, reflexHead, under } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
+import { riskIn } from './promotions.ts'
 
 /** An action as stored in its job. */
 export type LaneAction = {
@@ -21,6 +23,8 @@ export type LaneAction = {
   log_seq: number
   action_type: Action['action_type']
   consume: boolean
+  /** What must be proven; null if the version acted without a proof. */
+  proof: { event_type: string; risk: Risk } | null
 }
 
 type Parts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks'>
@@ -63,6 +67,7 @@ export class Actions {
       log_seq,
       action_type,
       consume,
+      proof: version.by_proof ? { event_type: event.type, risk: riskIn(this.#parts.toolbox, action) } : null,
     }
     const locks = [
       ...(work.kind === 'skill' ? [`skill ${work.skill_id}`] : []),

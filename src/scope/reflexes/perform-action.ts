@@ -19,8 +19,8 @@ const PLANS_AT_ONCE = 5
 /** The pause between attempts of an action that may be repeated. */
 const AGAIN_MS = 2000
 
-/** `close` writes the effect's end in the unit that ends the action. */
-type Performed = ActionEnding & { close?: HeldEffect['close'] }
+/** `close` writes the effect's end in the unit that ends the action. `withheld`: it was not attempted. */
+type Performed = ActionEnding & { close?: HeldEffect['close']; withheld?: true }
 
 type Parts = Lanes & {
   accept: (events: readonly Event[]) => Accepted
@@ -64,7 +64,7 @@ function mayHaveHappened({ effects }: Parts, id: string): boolean {
 }
 
 /** Writes the event's outcome, or returns it to the slow path. */
-function settle({ key: id, payload }: Job<LaneAction>, { status, error, close }: Performed, parts: Parts): void {
+function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, withheld }: Performed, parts: Parts): void {
   const { unit, jobs, guard, action_keys, inbox, memory, proving, agent, effects, settlement, turns } = parts
   const { seq, reflex_id, version, idempotence_key, work, head, action_type, log_seq, consume } = payload
   const ok = status === 'ok' || status === 'reused'
@@ -75,7 +75,7 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close }:
       if (ok && idempotence_key !== null) action_keys.keep(ending, reflex_id, idempotence_key, work)
       ending.log({ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error })
       effects.forgetTurn(id)
-      if (status !== 'reused') proving.acted(ending, { id: reflex_id, version }, { ok, saves: true })
+      if (status !== 'reused' && !withheld) proving.acted(ending, { id: reflex_id, version }, { ok, saves: true })
       if (ok) {
         const outcome: Outcome = isMiddle(reflex_id)
           ? { by: 'decision', log_seq }
@@ -101,9 +101,24 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close }:
 /** Executes an action. Throws if a tool call or an emission fails; returns how a skill ended. */
 async function performAction(job: Job<LaneAction>, parts: Parts, signal: AbortSignal): Promise<Performed> {
   const { reflex_id, idempotence_key, work } = job.payload
+  const lacks = hasBegun(job, parts) ? null : lacking(job.payload, parts)
+  if (lacks !== null) return { status: 'failed', error: lacks, withheld: true }
   if (idempotence_key !== null && parts.action_keys.has(reflex_id, idempotence_key)) return REUSED
   if (work.kind === 'event') return send(work, parts, signal)
   return work.kind === 'skill' ? runSkill(work, job, parts, signal) : callTool(work, job, parts, signal)
+}
+
+function hasBegun({ key, payload, attempts }: Job<LaneAction>, { effects }: Parts): boolean {
+  return payload.work.kind === 'tool' ? effects.journal.lastOf(key) !== undefined : attempts > 1
+}
+
+/** The reason why the proof that an action was queued on no longer holds, or null. */
+function lacking({ reflex_id, version: number, proof }: LaneAction, { programs, certificates, now }: Parts): string | null {
+  if (!proof) return null
+  const version = programs.find({ id: reflex_id, version: number })
+  if (!version) return `reflex ${reflex_id}@${number} has left the chain`
+  if (version.state !== 'active' || programs.isSuspended(version)) return `reflex ${reflex_id}@${number} no longer acts`
+  return version.by_proof ? certificates.obstacle(version, { ...proof, at: now() }) : null
 }
 
 type Work<Kind extends LaneWork['kind']> = Extract<LaneWork, { kind: Kind }>

@@ -176,7 +176,7 @@ export class Proving {
     head: ReturnType<typeof eventHead>,
   ): void {
     const { toolbox, records, log, promotions } = this.#parts
-    const { agreed, keyed } = agreedIn({ version, action, decision, seen }, toolbox.keyOf)
+    const { agreed } = agreedIn({ version, action, decision, seen }, toolbox.keyOf)
     const { metrics } = records.of(version)
     metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
     const span = childHead(head)
@@ -190,7 +190,7 @@ export class Proving {
       agreed,
     })
     if (agreed === null || !teaches) return
-    promotions.compared(unit, version, { event_type, risk: riskIn(toolbox, action, keyed), agreed, seq, head: span })
+    promotions.compared(unit, version, { event_type, risk: riskIn(toolbox, action), agreed, seq, head: span })
   }
 
   /**

@@ -96,7 +96,7 @@ export class ReflexVersions {
     return scopes.some((pattern) => matchesScope(pattern, this.#scope))
   }
 
-  #isSuspended(version: Name): boolean {
+  isSuspended(version: Name): boolean {
     return this.#suspended[nameOf(version)] !== undefined
   }
 
@@ -107,13 +107,13 @@ export class ReflexVersions {
     const active = allowed.find(({ state }) => state === 'active') ?? null
     const suspended = active ? this.#suspended[nameOf(active)] : undefined
     const watching = allowed
-      .filter((one) => one.state === 'shadow' && one.version > (active?.version ?? 0) && !this.#isSuspended(one))
+      .filter((one) => one.state === 'shadow' && one.version > (active?.version ?? 0) && !this.isSuspended(one))
       .slice(0, 1)
     // Where proof is lacking, the version that a person activated last acts.
-    const earlier = active?.by_proof ? allowed.filter((one) => one.state === 'active' && !one.by_proof && !this.#isSuspended(one)) : []
+    const earlier = active?.by_proof ? allowed.filter((one) => one.state === 'active' && !one.by_proof && !this.isSuspended(one)) : []
     if (active && suspended === undefined) return { reference, acting: active, earlier: earlier[0], watching, absent: null }
     if (suspended !== undefined) return { reference, acting: null, watching, absent: { reason: 'suspended', detail: suspended } }
-    const shadowed = allowed.find((one) => this.#isSuspended(one))
+    const shadowed = allowed.find((one) => this.isSuspended(one))
     if (shadowed && watching.length === 0)
       return { reference, acting: null, watching, absent: { reason: 'suspended', detail: this.#suspended[nameOf(shadowed)] ?? '' } }
     const absent = watching.length > 0 ? null : { reason: 'missing' as const, detail: missing(reference, known, allowed) }

@@ -82,10 +82,7 @@ function obstacleOf(
   version: ReflexVersion,
   { event_type, action, at }: { event_type: string; action: Action | null; at: number },
 ): string | null {
-  if (action) {
-    const keyed = action.action_type === 'call_tool' && toolbox.keyOf(action.tool, action.args)?.idempotence_key != null
-    return certificates.obstacle(version, { event_type, risk: riskIn(toolbox, action, keyed), at })
-  }
+  if (action) return certificates.obstacle(version, { event_type, risk: riskIn(toolbox, action), at })
   const reasons = risks.map((risk) => certificates.obstacle(version, { event_type, risk, at }))
   return reasons.includes(null) ? null : (reasons[0] ?? null)
 }

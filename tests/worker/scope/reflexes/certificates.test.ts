@@ -6,10 +6,24 @@ import type { SettingsPatch } from '../../../../src/contract/settings/settings.t
 import { withDefaults, type Event } from '../../../../src/core/event.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { certificatesOf } from '../../../../src/store/artifacts/certificates.ts'
+import { certify } from '../../../support/certificates.ts'
 import { call, keyFor } from '../../../support/http.ts'
-import { calls, notes, write } from '../../../support/reflex-chain.ts'
-import { crash, entriesOf, evict, freshScope, hurry, inObject, note, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
-import { behaviours } from '../../../support/test-agents.ts'
+import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
+import {
+  crash,
+  entriesOf,
+  evict,
+  freshScope,
+  hurry,
+  inObject,
+  note,
+  send,
+  sendAndSettle,
+  stubOf,
+  textOf,
+  until,
+} from '../../../support/scopes.ts'
+import { behaviours, effectGates } from '../../../support/test-agents.ts'
 
 const GREET = `return { action_type: 'reply', content: 'hi' }`
 const NEEDED = agreementsNeeded('inside')
@@ -126,6 +140,47 @@ describe('a version that was promoted by proof', () => {
     teach(scope)
     expect(await sendAndSettle(stubOf(scope), note(scope, 'a'))).toMatchObject([{ outcome: { by: 'turn' } }])
     expect(passes(await entriesOf(stubOf(scope), 'reflex-passed'))).toEqual(['uncertified'])
+  })
+})
+
+describe('a queued action of a version that was promoted by proof', () => {
+  type Stub = ReturnType<typeof stubOf>
+  test.each([
+    ['the proof no longer lets it act', 'learning.mode is shadow', (stub: Stub) => stub.configure({ learning: { mode: 'shadow' } }, 'ops')],
+    ['the version has left the chain', 'has left the chain', (stub: Stub) => stub.configure({ reflexes: null }, 'ops')],
+    [
+      'the version was put into shadow mode',
+      'no longer acts',
+      async (stub: Stub, id: string) => {
+        await call(`/v1/reflexes/${id}/state`, { json: { state: 'shadow' } })
+        await stub.reflexesChanged([id])
+      },
+    ],
+    ['nothing changes', null, async () => {}],
+  ])('is left to the slow path unless it began before, where %s', async (_, error, change) => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const version = await write(calls('act_once'), { state: 'shadow', scope })
+    await stub.configure({ reflexes: [{ id: version.id }], learning: { mode: 'auto' } }, 'ops')
+    behaviours.set(scope, async ({ events }, deps) => {
+      for (const event of events) await deps.call('act_once', { text: textOf(event as never) })
+      return 'done'
+    })
+    await certify(scope, version, { risk: 'outside' })
+    await sendAndSettle(stub, note(scope, 'compared'))
+    expect(await movesOf(stub)).toEqual(['shadow active'])
+    const gate = Promise.withResolvers<void>()
+    effectGates.set(scope, gate.promise)
+    const ids = await send(stub, note(scope, 'begun'), note(scope, 'queued'))
+    await until(async () => did(scope).includes('begun'), 'the first effect has begun')
+    await change(stub, version.id)
+    effectGates.delete(scope)
+    gate.resolve()
+    const { records } = await stub.outcomes(ids, 15_000)
+    expect(records).toMatchObject([{ outcome: { by: 'reflex' } }, { outcome: { by: error === null ? 'reflex' : 'turn' } }])
+    expect(did(scope)).toEqual(['compared', 'begun', 'queued'])
+    const second = error === null ? { status: 'ok' } : { status: 'failed', error: expect.stringContaining(error) }
+    expect(await entriesOf(stub, 'action-ended')).toMatchObject([{ status: 'ok' }, second])
   })
 })
 
