@@ -18,11 +18,11 @@ export type Change =
   | (Where & { kind: 'proven' | 'refuted' | 'drifted'; reason: string })
   | { kind: 'shapes_changed' | 'lapsed'; reason: string }
 
-type Opening = { teacher: Teacher; at: number; noise?: number; baseline?: number; least?: Certificate['least'] }
+type Opening = Pick<When, 'teacher' | 'at'> & Partial<Pick<Certificate, 'noise' | 'least' | 'strata'>> & { baseline?: number }
 
 export function openCertificate(
   subject: Certificate['subject'],
-  { teacher, at, noise = 0, baseline = 0, least = { agreement: 0, support: 0 } }: Opening,
+  { teacher, at, noise = 0, baseline = 0, least = { agreement: 0, support: 0 }, strata = [] }: Opening,
 ): Certificate {
   return {
     subject,
@@ -35,7 +35,7 @@ export function openCertificate(
     n: 0,
     k: 0,
     bound: null,
-    strata: [],
+    strata,
     shapes: { ...emptyShapeWindow(), baseline },
     issued_at: at,
     expires_at: at + VALID_MS,
@@ -63,6 +63,10 @@ export function proceed(before: Certificate, seen: Observation): { certificate: 
 
 /** A person allows a proven action, for example one that can be neither undone nor repeated. */
 export const allow = (before: Certificate, where: Where, person: string): Certificate => changedAt(before, where, { person })
+
+/** Strata that a person rejected, which no later certificate proves. */
+export const rejectedStrata = ({ strata }: Pick<Certificate, 'strata'>): Stratum[] =>
+  strata.filter(({ state, person }) => state === 'refuted' && person !== null)
 
 /** A person rejects a proven action: it never acts. */
 export const reject = (before: Certificate, where: Where, person: string): Certificate =>

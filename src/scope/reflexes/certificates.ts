@@ -1,7 +1,17 @@
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Certificate, CertificateChange, Risk, Teacher } from '../../contract/reports/certificate.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
-import { allow, type Change, obstacle, type Observation, openCertificate, proceed, reject, teacherChange } from '../../proof/certificate.ts'
+import {
+  allow,
+  type Change,
+  obstacle,
+  type Observation,
+  openCertificate,
+  proceed,
+  reject,
+  rejectedStrata,
+  teacherChange,
+} from '../../proof/certificate.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
@@ -51,7 +61,7 @@ export class Certificates {
 
   /**
    * Opens the certificate of a version, unless it has one that holds. `noise`, `baseline`: of the
-   * decisions that it was learned from.
+   * decisions that it was learned from. Rejections by persons outlive the certificate.
    */
   open(
     unit: Unit,
@@ -62,7 +72,7 @@ export class Certificates {
     if (known && !known.lapsed) return known
     const { teacher, settings } = this.#parts
     const { min_agreement, min_support } = settings().learning
-    const before = known && { noise: known.noise, baseline: known.shapes.baseline }
+    const before = known && { noise: known.noise, baseline: known.shapes.baseline, strata: rejectedStrata(known) }
     const certificate = openCertificate(
       { kind: 'reflex', id: version.id, version: String(version.version), hash: version.hash },
       { teacher: teacher(), at: unit.now, least: { agreement: min_agreement, support: min_support }, ...before, ...given },

@@ -62,8 +62,9 @@ export class Promotions {
     const { metrics } = records.of(version)
     const { agreed, disagreed } = metrics.shadow
     const shown = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
-    // A reason ends the trial: further agreement does not promote this version.
-    if (waits && isRefuted(certificate))
+    // A reason ends the trial: further agreement does not promote this version. After a lapse the
+    // rejected strata may be the only ones so far, and others may still be proven.
+    if (waits && isRefuted(certificate) && certificate.strata.some(({ person }) => person === null))
       return this.move(unit, version, { to: 'shadow', reason: `${shown}: too few to activate it`, by_proof: false })
     if (certificates.heldBack(version) !== null || tooManyFailedRuns(metrics) !== null) return
     const proven = certificate.strata.filter(({ state }) => state === 'proven')

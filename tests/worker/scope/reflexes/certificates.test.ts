@@ -314,6 +314,21 @@ describe('the setting learning.mode', () => {
     expect(await movesOf(stub)).toEqual(['shadow shadow'])
   })
 
+  test('propose: a rejection outlives the certificate, which lapses when the slow path changes', async () => {
+    let system = 'Greet everybody.'
+    const { scope, stub } = await learned(0, { mode: 'propose' }, () => system)
+    for (const one of notes(scope, NEEDED)) await sendAndSettle(stub, one)
+    const approval = await askedOf(stub, scope)
+    await decideOn(approval?.id ?? '', 'reject')
+    await until(async () => (await movesOf(stub)).length > 0, 'the scope knows')
+    system = 'Greet nobody.'
+    await sendAndSettle(stub, note(scope, 'a'))
+    await sendAndSettle(stub, note(scope, 'b'))
+    expect((await changesOf(stub)).slice(-2)).toEqual(['lapsed', 'issued'])
+    const last = (await entriesOf(stub, 'certificate-changed')).at(-1)
+    expect(last?.certificate.strata).toMatchObject([{ event_type: 'test.note', state: 'refuted', person: expect.any(String) }])
+  })
+
   test('auto: a person is asked where the action can be neither undone nor repeated', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
