@@ -19,7 +19,10 @@ const PLANS_AT_ONCE = 5
 /** The pause between attempts of an action that may be repeated. */
 const AGAIN_MS = 2000
 
-/** `close` writes the effect's end in the unit that ends the action. `withheld`: it was not attempted. */
+/**
+ * `close` writes the effect's end in the unit that ends the action. `withheld`: it was not
+ * attempted.
+ */
 type Performed = ActionEnding & { close?: HeldEffect['close']; withheld?: true }
 
 type Parts = Lanes & {

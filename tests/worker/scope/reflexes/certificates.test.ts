@@ -145,25 +145,30 @@ describe('a version that was promoted by proof', () => {
 
 describe('a queued action of a version that was promoted by proof', () => {
   type Stub = ReturnType<typeof stubOf>
+  const withheld = (error: string) => ({ by: 'turn', ended: { status: 'failed', error: expect.stringContaining(error) } })
   test.each([
-    ['the proof no longer lets it act', 'learning.mode is shadow', (stub: Stub) => stub.configure({ learning: { mode: 'shadow' } }, 'ops')],
-    ['the version has left the chain', 'has left the chain', (stub: Stub) => stub.configure({ reflexes: null }, 'ops')],
+    [
+      'the proof no longer lets it act',
+      withheld('learning.mode is shadow'),
+      (stub: Stub) => stub.configure({ learning: { mode: 'shadow' } }, 'ops'),
+    ],
+    ['the version has left the chain', withheld('has left the chain'), (stub: Stub) => stub.configure({ reflexes: null }, 'ops')],
     [
       'the version was put into shadow mode',
-      'no longer acts',
+      withheld('no longer acts'),
       async (stub: Stub, id: string) => {
         await call(`/v1/reflexes/${id}/state`, { json: { state: 'shadow' } })
         await stub.reflexesChanged([id])
       },
     ],
-    ['nothing changes', null, async () => {}],
-  ])('is left to the slow path unless it began before, where %s', async (_, error, change) => {
+    ['nothing changes', { by: 'reflex', ended: { status: 'ok' } }, async () => {}],
+  ])('is left to the slow path unless it began before, where %s', async (_, { by, ended }, change) => {
     const scope = freshScope()
     const stub = stubOf(scope)
     const version = await write(calls('act_once'), { state: 'shadow', scope })
     await stub.configure({ reflexes: [{ id: version.id }], learning: { mode: 'auto' } }, 'ops')
     behaviours.set(scope, async ({ events }, deps) => {
-      for (const event of events) await deps.call('act_once', { text: textOf(event as never) })
+      for (const event of events) await deps.call('act_once', { text: textOf(event) })
       return 'done'
     })
     await certify(scope, version, { risk: 'outside' })
@@ -177,10 +182,9 @@ describe('a queued action of a version that was promoted by proof', () => {
     effectGates.delete(scope)
     gate.resolve()
     const { records } = await stub.outcomes(ids, 15_000)
-    expect(records).toMatchObject([{ outcome: { by: 'reflex' } }, { outcome: { by: error === null ? 'reflex' : 'turn' } }])
+    expect(records).toMatchObject([{ outcome: { by: 'reflex' } }, { outcome: { by } }])
     expect(did(scope)).toEqual(['compared', 'begun', 'queued'])
-    const second = error === null ? { status: 'ok' } : { status: 'failed', error: expect.stringContaining(error) }
-    expect(await entriesOf(stub, 'action-ended')).toMatchObject([{ status: 'ok' }, second])
+    expect(await entriesOf(stub, 'action-ended')).toMatchObject([{ status: 'ok' }, ended])
   })
 })
 
