@@ -31,10 +31,11 @@ type Promotable = { ok: true } | { ok: false; missing: string[] }
 
 /**
  * True if the certificates of all scopes together prove the version on each event type: then it
- * acts everywhere.
+ * acts everywhere. `now` in ms: expired certificates prove nothing, even if their scope has not
+ * ended them.
  */
-export function promotable(certificates: readonly Certificate[], metrics: Pick<ReflexMetrics, 'runs' | 'passed'>): Promotable {
-  const strata = summedStrata(certificates.filter(({ lapsed }) => lapsed === null))
+export function promotable(certificates: readonly Certificate[], metrics: Pick<ReflexMetrics, 'runs' | 'passed'>, now: number): Promotable {
+  const strata = summedStrata(certificates.filter(({ lapsed, expires_at }) => lapsed === null && expires_at > now))
   const missing: string[] = []
   if (strata.length === 0) missing.push(`0 of 0 compared fires in shadow agreed: at least ${agreementsNeeded('inside')} more must agree`)
   for (const { event_type, risk, n, k, verdict, needed } of strata) {

@@ -65,11 +65,10 @@ export const artifactStateRoutes = resource()
     const { state, reason: why = null, force } = c.req.valid('json')
     const found = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
     demandControl(c.var.principal, { kind: 'reflex', ...found })
-    if (!force) await demandProof(storeOf(c.env), found, state)
+    const now = Date.now()
+    if (!force) await demandProof(storeOf(c.env), found, { wanted: state, now })
     const { id, version } = found
-    const { code: _code, ...listed } = changed(
-      await reflexes.setState(storeOf(c.env), { id, version, state, reason: why, now: Date.now() }),
-    )
+    const { code: _code, ...listed } = changed(await reflexes.setState(storeOf(c.env), { id, version, state, reason: why, now }))
     await notifyScopes(c.env, id)
     return c.json(presentListedReflex(listed), 200)
   })
@@ -96,7 +95,11 @@ function changed<Version>(answer: Changed<Version>): Version {
   throw answer.reason === 'not_found' ? notFound(answer.detail) : conflict(codes[answer.reason], answer.detail)
 }
 
-async function demandProof(db: D1Database, { id, version, state, scopes, provenance }: ReflexVersion, wanted: ReflexState): Promise<void> {
+async function demandProof(
+  db: D1Database,
+  { id, version, state, scopes, provenance }: ReflexVersion,
+  { wanted, now }: { wanted: ReflexState; now: number },
+): Promise<void> {
   if (wanted !== 'active' || state === 'active' || provenance.scope === null) return
   // Scopes of other tenants may run it on events of their own choice, which proves nothing.
   const rows = (await metricsOf(db, id)).filter((row) => row.version === version && coversScope({ scopes }, row.scope))
@@ -104,6 +107,7 @@ async function demandProof(db: D1Database, { id, version, state, scopes, provena
   const shown = promotable(
     proofs.map(({ certificate }) => certificate),
     mergeMetrics(rows.map(({ metrics }) => metrics)),
+    now,
   )
   if (shown.ok) return
   const detail =

@@ -24,7 +24,7 @@ const counted = (certificate: Certificate, n: number, k: number): Certificate =>
 })
 type Shown = Partial<ReflexMetrics> & { compared?: Certificate[] }
 const promotable = ({ compared = [certificate({ agreed: 200, disagreed: 1 })], ...fields }: Shown = {}) =>
-  promotableBy(compared, { ...emptyMetrics(), runs: 1000, ...fields })
+  promotableBy(compared, { ...emptyMetrics(), runs: 1000, ...fields }, 1000)
 const shadow = (agreed: number, disagreed: number) => [counted(certificate({ agreed: 1 }), agreed + disagreed, agreed)]
 
 describe('a reflex in shadow', () => {
@@ -47,12 +47,13 @@ describe('a reflex in shadow', () => {
     ['limits', { passed: passed(0, 11) }, [/11 of 1000/]],
     ['invalid actions', { passed: passed(0, 0, 11) }, [/11 of 1000/]],
     ['a lapsed certificate', { compared: shadow(100, 0).map((one) => ({ ...one, lapsed: { at: 1, reason: '' } })) }, [/^0 of 0/]],
+    ['an expired certificate', { compared: shadow(100, 0).map((one) => ({ ...one, expires_at: 1000 })) }, [/^0 of 0/]],
   ])('may not with %s', (_what, fields, missing) => {
     expect(promotable(fields)).toEqual({ ok: false, missing: missing.map((pattern) => expect.stringMatching(pattern)) })
   })
 
   test('may not where it never ran', () => {
-    expect(promotableBy([], emptyMetrics())).toMatchObject({ ok: false })
+    expect(promotableBy([], emptyMetrics(), 1000)).toMatchObject({ ok: false })
   })
 })
 

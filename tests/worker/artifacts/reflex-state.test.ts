@@ -13,9 +13,9 @@ const changeTo = (state: string, ref: string, { key, ...more }: { key?: string; 
 const stateOf = async (ref: string) => (await call(`/v1/reflexes/${ref}`)).body.state
 const teacher = { by: 'model', agent_version: '1', model: 'm', prompt_hash: '', tools_hash: '', settings_revision: 0 } as const
 /** The certificate that a scope reports of a version in shadow mode. */
-const show = ({ id, version, hash }: ReflexVersion, scope: string, agreed: number, disagreed = 0) => {
-  const opened = openCertificate({ kind: 'reflex', id, version: String(version), hash }, { teacher, at: 0 })
-  const seen = { kind: 'compared', event_type: 'note', risk: 'inside', agreed: true, seq: 1, at: 0, teacher } as const
+const show = ({ id, version, hash }: ReflexVersion, scope: string, agreed: number, { disagreed = 0, at = Date.now() } = {}) => {
+  const opened = openCertificate({ kind: 'reflex', id, version: String(version), hash }, { teacher, at })
+  const seen = { kind: 'compared', event_type: 'note', risk: 'inside', agreed: true, seq: 1, at, teacher } as const
   const { certificate } = proceed(opened, seen)
   const strata = certificate.strata.map((stratum) => ({ ...stratum, n: agreed + disagreed, k: agreed }))
   return tellCertificates(env.DB, scope, [{ ...certificate, strata }], 1)
@@ -79,9 +79,15 @@ describe('a reflex that an agent wrote', () => {
     expect(await changeTo('active', version.id)).toMatchObject({ status: 200, body: { state: 'active' } })
   })
 
+  test('does not act by certificates that have expired', async () => {
+    const version = await createVersion({ ...byAgent(freshScope()), scopes: ['own/*'], state: 'shadow' })
+    await show(version, 'own/a', 100, { at: Date.now() - 91 * 86_400_000 })
+    expect(await changeTo('active', version.id)).toMatchObject(problem(409, 'not-proven'))
+  })
+
   test('does not act while it disagrees, unless that is forced', async () => {
     const version = await createVersion({ ...byAgent(freshScope()), scopes: ['own/*'], state: 'shadow' })
-    await show(version, 'own/a', 90, 10)
+    await show(version, 'own/a', 90, { disagreed: 10 })
     const refused = await changeTo('active', version.id)
     expect(refused).toMatchObject(problem(409, 'not-proven'))
     expect(refused.body.detail).toContain('90 of 100 compared fires')
