@@ -1,4 +1,4 @@
-import { authorOf, judge, type Judged } from '../agent/decisions/middle.ts'
+import { authorOf, judge, riskIn, type Judged } from '../agent/decisions/middle.ts'
 import { permit } from '../agent/permit.ts'
 import { Toolbox } from '../agent/toolbox.ts'
 import type { Left } from '../contract/decisions/entry.ts'
@@ -62,7 +62,7 @@ export function replayMiddle(around: Around): Acted[] {
       return []
     }
     const judged = judgeAgain({ found, settings, setting, middle, answers }, around)
-    const left = judged.left ?? leftByProof(setting, middle)
+    const left = judged.left ?? (judged.needs_proof ? leftByProof(middle) : null)
     const same = comparison.compare(made, 'decision', { recorded, replayed: host.cleaner(settings)({ action: judged.action, left }) })
     if (!same && (left === null) !== (middle.left === null)) comparison.cannot(made, 'turn', 'the event would be decided elsewhere')
     const { action, permitted } = judged
@@ -80,7 +80,10 @@ type Judging = {
   answers: NonNullable<DecisionMade['answers']>
 }
 
-function judgeAgain({ found: { event }, settings, setting, middle, answers }: Judging, { source, host }: Around): Judged {
+function judgeAgain(
+  { found: { event }, settings, setting, middle, answers }: Judging,
+  { source, host }: Around,
+): Judged & { needs_proof: boolean } {
   const { scope } = source
   const agent = host.agents.agentOf(scope, settings.agent)
   const toolbox = new Toolbox({ scope, agent: () => agent, settings: () => settings, outside: recordedTools([]) })
@@ -88,10 +91,11 @@ function judgeAgain({ found: { event }, settings, setting, middle, answers }: Ju
   const version = authorOf(setting, middle.version, '')
   const asked = { scope, event, version, toolbox, has_trigger: true, agents: host.agents, scratch: {}, now: 0 }
   const threshold = setting.threshold ?? middle.threshold
-  return judge(answers, { setting, event, threshold, permit: (action) => permit(action, asked) })
+  const judged = judge(answers, { setting, event, threshold, permit: (action) => permit(action, asked) })
+  // Where a person chose the threshold, only calls that nothing undoes or repeats need proof.
+  const needs_proof = setting.threshold === undefined || (judged.action !== null && riskIn(toolbox, judged.action) === 'final')
+  return { ...judged, needs_proof }
 }
 
-/** Certificates and draws are as recorded, unless a person chose the threshold. */
-function leftByProof({ threshold }: DecisionModelSetting, { left }: Middle): Left | null {
-  return threshold === undefined && (left === 'proof' || left === 'audit') ? left : null
-}
+/** Certificates and draws are as recorded. */
+const leftByProof = ({ left }: Middle): Left | null => (left === 'proof' || left === 'audit' ? left : null)

@@ -1,22 +1,33 @@
 import type { Certificate, Teacher } from '../../src/contract/reports/certificate.ts'
 import type { ReflexVersion } from '../../src/contract/reflex.ts'
-import { openCertificate, proceed } from '../../src/proof/certificate.ts'
+import { allow, openCertificate, proceed } from '../../src/proof/certificate.ts'
 import { evict, inObject, stubOf } from './scopes.ts'
 
 /** The slow path of the agent `test-agent` while it calls no model. */
-const teacher: Teacher = { by: 'model', agent_version: 'test-agent', model: 'none', prompt_hash: '', tools_hash: '', settings_revision: 0 }
+const by_default: Teacher = {
+  by: 'model',
+  agent_version: 'test-agent',
+  model: 'none',
+  prompt_hash: '',
+  tools_hash: '',
+  settings_revision: 0,
+}
 
-type Where = { event_type?: string; risk?: Certificate['strata'][number]['risk'] }
+type Where = { event_type?: string; risk?: Certificate['strata'][number]['risk']; person?: string; agent_version?: string }
 
 /** A certificate whose stratum is proven by as many agreements as it takes. */
-export function provenCertificate(version: ReflexVersion, { event_type = 'test.note', risk = 'inside' }: Where = {}): Certificate {
+export function provenCertificate(
+  version: ReflexVersion,
+  { event_type = 'test.note', risk = 'inside', person, agent_version = by_default.agent_version }: Where = {},
+): Certificate {
+  const teacher = { ...by_default, agent_version }
   let certificate = openCertificate(
     { kind: 'reflex', id: version.id, version: String(version.version), hash: version.hash },
     { teacher, at: Date.now() },
   )
   for (let seq = 1; certificate.bound === null; seq += 1)
     ({ certificate } = proceed(certificate, { kind: 'compared', event_type, risk, agreed: true, seq, at: certificate.issued_at, teacher }))
-  return certificate
+  return person === undefined ? certificate : allow(certificate, { event_type, risk }, person)
 }
 
 /** Gives a scope the certificate of a version, as if it had been compared there. */

@@ -2,11 +2,14 @@ import { parseAction, type Action, type Permission, type Permitted } from '../..
 import type { Left } from '../../contract/decisions/entry.ts'
 import type { Answers } from '../../contract/decisions/wire.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
+import type { Risk } from '../../contract/reports/certificate.ts'
 import type { DecisionModelSetting } from '../../contract/settings/decision-model.ts'
 import type { Event } from '../../core/event.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { JsonFields } from '../../base/json.ts'
 import { fillSlots } from '../../tools/slot-text.ts'
+import { riskOf } from '../../reflexes/promotion.ts'
+import type { Toolbox } from '../toolbox.ts'
 import { likeliest } from './answers.ts'
 
 /** No reflex can have such an id. */
@@ -59,6 +62,14 @@ export function judge(answers: Answers, { setting, event, threshold, permit }: R
   if (threshold === null) return { ...judged, left: 'threshold', detail: 'no threshold was chosen yet' }
   if (score < threshold) return { ...judged, left: 'threshold', detail: `the probability is below ${threshold}` }
   return { ...judged, left: null, detail: null }
+}
+
+/** The risk of an action, by what the tools say about it. */
+export function riskIn(toolbox: Pick<Toolbox, 'all' | 'keyOf'>, action: Action): Risk {
+  if (action.action_type !== 'call_tool') return riskOf(action, { keyed: false, undoable: false })
+  const keyed = (toolbox.keyOf(action.tool, action.args)?.idempotence_key ?? null) !== null
+  const undoable = Object.values(toolbox.all).some(({ undoes }) => undoes?.tool === action.tool)
+  return riskOf(action, { keyed, undoable })
 }
 
 const leave = (score: number, left: Left, detail: string): Judged => ({ score, left, detail, action: null, permitted: null })

@@ -27,7 +27,8 @@ export const decisionModelSetting = z
       .max(1)
       .optional()
       .describe(
-        'It acts on answers of at least this probability, as you decided. Unset: the threshold is chosen from decisions and proven first.',
+        'It acts on answers of at least this probability, as you decided. Unset: the threshold is chosen from decisions and proven first. ' +
+          'Calls that can be neither undone nor repeated are left to the turn all the same, unless a person allowed them.',
       ),
   })
   .refine(

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { authorOf } from '../../../agent/decisions/middle.ts'
+import { authorOf, riskIn } from '../../../agent/decisions/middle.ts'
 import { canonicalJson } from '../../../base/json.ts'
 import type { Action } from '../../../contract/action.ts'
 import type { Left } from '../../../contract/decisions/entry.ts'
@@ -12,7 +12,6 @@ import { isAudited } from '../../../proof/draw.ts'
 import { learnThenTest, type Scored } from '../../../proof/learn-then-test.ts'
 import { barFor } from '../../../proof/sprt.ts'
 import { agreedIn } from '../../../reflexes/agreement.ts'
-import { riskOf } from '../../../reflexes/promotion.ts'
 import { eventHead } from '../../log/spans.ts'
 import type { Reflexes } from '../../reflexes/wiring.ts'
 import type { Claimed } from '../../inbox/event-row.ts'
@@ -64,13 +63,14 @@ export class MiddleProof {
 
   /** The reason why a sure action is left to the turn; null if it may be carried out. */
   obstacle(setting: DecisionModelSetting, event: Event, action: Action, at: number): { left: Left; detail: string } | null {
-    // A person chose the threshold.
-    if (setting.threshold !== undefined) return null
+    const risk = this.#riskOf(action)
+    // A person chose the threshold, which allows no call that can be neither undone nor repeated.
+    if (setting.threshold !== undefined && risk !== 'final') return null
     const { certificates, settings } = this.#parts
     const { mode, audit_share: share } = settings().learning
     if (mode === 'off') return { left: 'proof', detail: 'the setting learning.mode is off' }
     const author = this.author(setting)
-    const detail = certificates.obstacle(author, { event_type: event.type, risk: this.#riskOf(action), at })
+    const detail = certificates.obstacle(author, { event_type: event.type, risk, at })
     if (detail !== null) return { left: 'proof', detail }
     return isAudited(event.id, { share, salt: author.hash }) ? { left: 'audit', detail: 'drawn for an audit' } : null
   }
@@ -132,11 +132,7 @@ export class MiddleProof {
   }
 
   #riskOf(action: Action): Risk {
-    const { toolbox } = this.#parts
-    if (action.action_type !== 'call_tool') return riskOf(action, { keyed: false, undoable: false })
-    const keyed = (toolbox.keyOf(action.tool, action.args)?.idempotence_key ?? null) !== null
-    const undoable = Object.values(toolbox.all).some(({ undoes }) => undoes?.tool === action.tool)
-    return riskOf(action, { keyed, undoable })
+    return riskIn(this.#parts.toolbox, action)
   }
 
   #hashOf(setting: DecisionModelSetting): string {

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SettingsPatch } from '../../../../src/contract/settings/settings.ts'
+import { authorOf } from '../../../../src/agent/decisions/middle.ts'
+import { certify } from '../../../support/certificates.ts'
 import { call } from '../../../support/http.ts'
 import { outside } from '../../../support/mock-fetch.ts'
 import { createVersion, replying } from '../../../support/reflexes.ts'
@@ -13,7 +15,7 @@ const setting = (fields: Partial<Setting> = {}): Setting => ({
   model: 'system-one/jev',
   question: { type: 'choice', criteria: { act: 'Do it', ignore: 'Noise', ask: 'Unclear' } },
   actions: {
-    act: { action_type: 'call_tool', tool: 'act', args: { text: '{{text}}' } },
+    act: { action_type: 'call_tool', tool: 'act_once', args: { text: '{{text}}' } },
     ignore: { action_type: 'ignore', reason: 'noise' },
   },
   threshold: 0.9,
@@ -43,7 +45,7 @@ describe('a decision model between reflexes and turns', () => {
   test('acts where it is sure, through the effect lane, and no turn is started', async () => {
     const { scope, requests } = await scopeWith(() => answering('act'))
     const [record] = await sendAndSettle(stubOf(scope), note(scope, 'open'))
-    expect(record).toMatchObject({ status: 'completed', outcome: { by: 'decision', action: { tool: 'act', args: { text: 'open' } } } })
+    expect(record).toMatchObject({ status: 'completed', outcome: { by: 'decision', action: { tool: 'act_once', args: { text: 'open' } } } })
     expect(textsOf(scope)).toEqual(['open'])
     expect(requests).toHaveLength(1)
     expect(await entriesOf(stubOf(scope), 'turn-started')).toEqual([])
@@ -79,6 +81,12 @@ describe('a decision model between reflexes and turns', () => {
       { actions: { act: { action_type: 'reply', content: '{{nothing}}' } } },
       'no_action',
     ],
+    [
+      'calls a tool whose effect can be neither undone nor repeated',
+      () => answering('act'),
+      { actions: { act: { action_type: 'call_tool', tool: 'act', args: { text: '{{text}}' } } } },
+      'proof',
+    ],
     ['is not available', () => new Response('busy', { status: 503 }), {}, 'failed'],
     ['answers with something else', () => Response.json({ answers: { triage: { type: 'noul', noul: 1 } } }), {}, 'failed'],
     ['was never proven', () => answering('act'), { threshold: undefined }, 'threshold'],
@@ -88,6 +96,26 @@ describe('a decision model between reflexes and turns', () => {
     expect(await sendAndSettle(stubOf(scope), note(scope, 'open'))).toMatchObject([{ outcome: { by: 'turn', result: { seen: 1 } } }])
     expect(textsOf(scope)).toEqual([])
     expect(await entriesOf(stubOf(scope), 'decision-made')).toMatchObject([{ middle: { left } }])
+  })
+
+  test('makes such a call once its certificate says that a person allowed it, and a replay agrees in both cases', async () => {
+    const decision_model = setting({ actions: { act: { action_type: 'call_tool', tool: 'act', args: { text: '{{text}}' } } } })
+    const { scope } = await scopeWith(() => answering('act'), { decision_model, learning: { mode: 'auto', audit_share: 0 } })
+    const replayed = async (trace_id = '') =>
+      (await call(`/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`, { json: {} })).body
+    const [left] = await sendAndSettle(stubOf(scope), note(scope, 'first'))
+    expect(left).toMatchObject({ outcome: { by: 'turn' } })
+    expect(await replayed(left?.event.meta.trace_id)).toMatchObject({ equivalent: true, changed: 0, unknown: [] })
+    const [made] = await entriesOf(stubOf(scope), 'decision-made')
+    await certify(scope, authorOf(decision_model, made?.middle?.version ?? 0, ''), {
+      risk: 'final',
+      person: 'ann',
+      agent_version: 'test-agent beside system-one',
+    })
+    const [decided] = await sendAndSettle(stubOf(scope), note(scope, 'second'))
+    expect(decided).toMatchObject({ outcome: { by: 'decision' } })
+    expect(textsOf(scope)).toEqual(['second'])
+    expect(await replayed(decided?.event.meta.trace_id)).toMatchObject({ equivalent: true, changed: 0, unknown: [] })
   })
 
   test('is not asked where a reflex decides, nor about other types, nor once the budget is spent', async () => {
